@@ -61,7 +61,7 @@ def test_own_environment_finds_the_same_modules(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize(("variable", "is_in_cache"), [("1", True), ("", False)])
-def test_bytecode_is_kept_where_python_is_told_to_write_none(tmp_path: Path, variable: str, is_in_cache: bool) -> None:
+def test_bytecode_is_kept_in_the_cache_if_python_writes_none(tmp_path: Path, variable: str, is_in_cache: bool) -> None:
     """An installation without compiled modules: those of uv, read by a container with PYTHONDONTWRITEBYTECODE."""
     package = tmp_path / "site" / "tui_probe"
     shutil.copytree(Path(tests.__file__).parents[1] / "tui_probe", package, ignore=_COMPILED)

@@ -17,8 +17,7 @@ from tui_probe.records.probed_sites import probed_sites
 from tui_probe.trace.launch_shape import WARP_SIZE
 from tui_probe.trace.sites import read_sites
 
-from .birth import BIRTHS
-from .numbers import KINDS, block_or_thread_index, index_text, number_of_bits, number_text
+from .birth import BIRTHS, KINDS, block_or_thread_index, index_text, number_of_bits, number_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

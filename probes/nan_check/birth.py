@@ -1,7 +1,11 @@
-"""Births of NaNs and infinities: the instructions whose inputs are finite, and whose results are not."""
+"""Births of NaNs and infinities: the instructions whose inputs are finite, and whose results are not.
+
+Records hold values of floating-point types by their bits, and blocks and threads by their linear numbers.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -13,10 +17,9 @@ from tui_probe.probekit.finding import Finding, counted, place
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec
 from tui_probe.probekit.metric import Metric, where_known
 from tui_probe.probekit.probe import Probe
+from tui_probe.ptx.value_types import FLOAT_BITS
 from tui_probe.records.probed_sites import probed_sites
 from tui_probe.trace.launch_shape import WARP_SIZE
-
-from .numbers import KINDS, block_or_thread_index, index_text, number_of_bits, number_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +30,36 @@ if TYPE_CHECKING:
     from tui_probe.trace.launch_shape import Dim3
     from tui_probe.trace.results import Result
     from tui_probe.trace.source_lines import SourceLine
+
+KINDS: Final = {1: "f16", 2: "bf16", 3: "f32", 4: "f64"}
+"""Types by the numbers of the helper ``KIND``."""
+
+
+def block_or_thread_index(linear: int, extent: Dim3) -> Dim3:
+    """The index (x, y, z) of a linear number in a grid or block."""
+    x, y, _ = extent
+    return linear % x, linear // x % y, linear // (x * y)
+
+
+def number_of_bits(bits: int, kind: str) -> float:
+    """The number with these bits; bf16 is the upper half of f32."""
+    if kind == "bf16":
+        bits, kind = bits << 16, "f32"
+    if kind not in FLOAT_BITS:
+        return math.nan
+    raw = bits.to_bytes(8, "little")[: FLOAT_BITS[kind] // 8]
+    return float(np.frombuffer(raw, f"<f{FLOAT_BITS[kind] // 8}")[0])
+
+
+def number_text(value: float, kind: str) -> str:
+    """``NaN``, ``inf`` or ``-inf``, and the type."""
+    return f"{'NaN' if math.isnan(value) else value} ({kind})"
+
+
+def index_text(index: Dim3) -> str:
+    """``2,0,0``."""
+    return ",".join(map(str, index))
+
 
 RECORD: Final = np.dtype(
     [("time", "<u8"), ("value", "<u8")]

@@ -32,7 +32,7 @@ from tests.engine.kernels import probed
 from tests.ptx.corpus import corpus
 from tui_probe.errors import ProbeError
 from tui_probe.probe_files.loading import built_in_names, load_probe
-from tui_probe.probe_files.phase_probes import PHASES_PREFIX
+from tui_probe.probe_files.option_probes import PHASES_PREFIX
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.references import prune_to_kernel
 

@@ -25,7 +25,7 @@ from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.site_file import site_file
 from tui_probe.errors import ProbeFileError, TraceError, UsageError
 from tui_probe.probe_files.loading import load_probe
-from tui_probe.probe_files.phase_probes import phases_in, phases_probe
+from tui_probe.probe_files.option_probes import phases_in, phases_probe
 from tui_probe.probe_model.probe import SourceRange
 from tui_probe.probes.phases.analysis import NOT_RECORDED, Phases, analyse
 from tui_probe.probes.phases.lanes import MIN_CELLS, dominant_phases, lanes

@@ -1,6 +1,6 @@
 """Find races: run a program with random delays in its kernels, compare what it leaves, and reduce the delays.
 
-A seed decides the delays (:mod:`tui_probe.probe_files.delay_probe`). The first seed with which the program leaves
+A seed decides the delays (:mod:`tui_probe.probe_files.option_probes`). The first seed with which the program leaves
 something else than without delays is kept. Then kernels, and lines of one kernel, are halved as long as delays in one
 half alone still change what it leaves. A race shows by chance, so each half is tried several times.
 """
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from tui_probe.errors import TraceError, UsageError
 from tui_probe.own_python import OWN_COMMAND
-from tui_probe.probe_files.delay_probe import PROBE_NAME, delay_probe
+from tui_probe.probe_files.option_probes import DELAYS, delay_probe
 from tui_probe.records.probed_sites import probed_sites
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.locate import is_trace
@@ -124,7 +124,7 @@ class Shaker:
         """Return what differs, and the instructions that were delayed: all, or those of some ``kernels``."""
         with tempfile.TemporaryDirectory(prefix="tui-probe-shake-") as name:
             folder = Path(name)
-            probe = folder / f"{PROBE_NAME}.toml"
+            probe = folder / f"{DELAYS}.toml"
             probe.write_text(delay_probe(seed, *(lines or ())))
             chosen = [f"-k={':'.join(kernels)}"] if kernels else []
             left = self._run(folder, ["-p", str(probe), "--launches=all", "--wait", *chosen])

@@ -11,7 +11,7 @@ from tui_probe.engine.verify import verify_probe
 from tui_probe.errors import ProbeFileError, did_you_mean
 from tui_probe.input_limits import PROBE_FILE, parse_toml
 from tui_probe.probe_files.dialects import OTHER_TABLES, ProbeContents, read_dialect_a, read_dialect_b
-from tui_probe.probe_files.phase_probes import PHASES_PREFIX, write_phases_probe
+from tui_probe.probe_files.option_probes import PHASES_PREFIX, write_phases_probe
 from tui_probe.probe_files.tables import TomlTable
 from tui_probe.probe_files.templates import LINE_RANGE_PREFIX, write_line_range_probe
 from tui_probe.probe_model.positions import parse_positions
