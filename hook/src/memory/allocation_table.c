@@ -1,6 +1,5 @@
 #include "allocation_table.h"
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -22,8 +21,6 @@ struct table {
     uint64_t n;
     struct entry entries[];
 };
-
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static int by_start(const void *a, const void *b)
 {
@@ -103,12 +100,10 @@ static const struct reason *renew(const struct allocation *allocations, const st
 const struct reason *allocation_table(const struct variant *variant, size_t n_globals, CUdeviceptr *table)
 {
     const struct reason *reason = NULL;
-    pthread_mutex_lock(&mutex);
-    const struct allocation *allocations = allocations_lock();
+    const struct allocation *allocations = allocations_lock(); /* which guards the tables, too */
     if (n_globals || variant->pool->allocations_version != allocations_version())
         reason = renew(allocations, variant, n_globals);
     *table = variant->pool->allocations_table;
     allocations_unlock();
-    pthread_mutex_unlock(&mutex);
     return reason;
 }

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include "allocations.h"
 
 #include <pthread.h>
@@ -7,7 +8,8 @@
 #include "real.h"
 #include "settings.h"
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+/* Recursive: a launch that is repeated holds it, and its probe may ask for the table of allocations. */
+static pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static struct allocation *allocations;
 static struct allocation *freed; /* the latest first */
 static uint64_t version = 1;
@@ -162,7 +164,7 @@ const struct allocation *allocations_find(CUdeviceptr address)
 
 void allocations_reset(void)
 {
-    pthread_mutex_init(&mutex, NULL);
+    mutex = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
     allocations = NULL;
     freed = NULL;
 }
