@@ -157,21 +157,23 @@ def natural_loops(leads_to: Sequence[Sequence[int]]) -> dict[int, set[int]]:
     for index, targets in enumerate(leads_to):
         for target in targets:
             before[target].append(index)
-    parents = _immediate_dominators(leads_to, before)
+    order = _backward_from_ends(leads_to)
+    rank = {block: number for number, block in enumerate(order)}
+    parents = _immediate_dominators(order, rank, before)
     loops: dict[int, set[int]] = {}
     for head, tails in enumerate(before):
         for tail in tails:
-            if _dominates(head, tail, parents):
+            if _dominates(head, tail, parents, rank):
                 loops.setdefault(head, {head}).update(_blocks_reaching(tail, head, before))
     return loops
 
 
-def _immediate_dominators(leads_to: Sequence[Sequence[int]], before: Sequence[Sequence[int]]) -> dict[int, int]:
+def _immediate_dominators(
+    order: Sequence[int], rank: dict[int, int], before: Sequence[Sequence[int]]
+) -> dict[int, int]:
     """Return the immediate dominator of each reachable block: the last block before it on all paths (Cooper, Harvey,
-    Kennedy).
+    Kennedy). ``order`` has each block after those that it leads to, ``rank`` the place of each block in it.
     """
-    order = _backward_from_ends(leads_to)
-    rank = {block: number for number, block in enumerate(order)}
     parents = {0: 0}
     changed = bool(order)
     while changed:
@@ -213,12 +215,13 @@ def _common_dominator(block: int, other: int, parents: dict[int, int], rank: dic
     return block
 
 
-def _dominates(head: int, block: int, parents: dict[int, int]) -> bool:
-    while block != head:
-        if block not in parents or parents[block] == block:
-            return False
+def _dominates(head: int, block: int, parents: dict[int, int], rank: dict[int, int]) -> bool:
+    """Return whether ``head`` is on all paths to a block; no dominator ranks below what it dominates."""
+    if head not in rank or block not in rank:
+        return False
+    while rank[block] < rank[head]:
         block = parents[block]
-    return block in parents
+    return block == head
 
 
 def _blocks_reaching(tail: int, head: int, before: Sequence[Sequence[int]]) -> set[int]:
