@@ -65,9 +65,9 @@ METRICS: Final = (
 
 
 def findings(of: ProbeResult, launch: Phases) -> Iterator[Finding]:
-    """The longest wait for another role, then the longest phases."""
+    """The longest wait for other warps, then the longest phases."""
     del of
-    waits = [wait for wait in waits_of(launch) if wait.partner]
+    waits = [wait for wait in waits_of(launch) if wait.late_share is not None]
     if waits:
         yield _wait_finding(max(waits, key=lambda wait: wait.share))
     ranked = sorted(rows_of(launch), key=lambda row: -row.cycles)
@@ -91,15 +91,19 @@ def _wait_finding(wait: Wait) -> Finding:
         "role": wait.role,
         "partner": wait.partner,
     }
+    label = "longest wait for a role" if wait.partner else "longest wait at a barrier"
+    asks = "asynchronous work" if wait.partner else "barriers"
     return Finding(
-        "longest_role_wait", "longest wait for a role", wait_text(wait), "phases", wait.phase.lines[0],
-        stands_out=wait.share >= _NOTABLE, values=values, advice=_advice(wait), asks="asynchronous work",
+        "longest_role_wait", label, wait_text(wait), "phases", wait.phase.lines[0],
+        stands_out=wait.share >= _NOTABLE, values=values, advice=_advice(wait), asks=asks,
     )  # fmt: skip
 
 
 def _advice(wait: Wait) -> str:
     if wait.late_share is None:
         return ""
+    if wait.last_share is not None:
+        return "balance the work of the block's warps" if wait.late_share >= 0.5 else "use fewer barriers"
     if wait.late_share < 0.5:
         return "start the copies more iterations ahead (more stages), or copy larger boxes"
     if wait.role.startswith("producer"):

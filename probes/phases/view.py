@@ -19,6 +19,7 @@ from tui_probe.probekit.record_counts import sampled_blocks_text
 from .analysis import analyse
 from .events import trace_events
 from .lanes import lanes, main_iterations, shown_warps
+from .roles import ALL
 from .shares import PhaseRow, overlap_of, rows_of
 from .waits import Wait, waits_of
 
@@ -87,7 +88,9 @@ class PhasesView(Document):
                 f"block time: {compute} with computation, {load} with loads being issued, {both} with both, {idle}"
                 " without any of these or stores"
             )
-        yield from (wait_text(wait) for wait in self.waits if wait.share >= _NOTABLE_WAIT and wait.partner)
+        yield from (
+            wait_text(wait) for wait in self.waits if wait.share >= _NOTABLE_WAIT and wait.late_share is not None
+        )
         if launch.starts_kept < launch.starts_seen:
             saved, total = _cycles(launch.starts_kept), _cycles(launch.starts_seen)
             yield f"kept {saved} of {total} phase starts: the first of each warp"
@@ -207,7 +210,11 @@ class PhasesView(Document):
 def wait_text(wait: Wait) -> str:
     """``consumer waits 62% of its time in loop: mbarrier wait (attn.py:40), 86% of it before producer signals``."""
     place = f" ({wait.phase.place})" if wait.phase.place else ""
-    text = f"{wait.role} waits {percent(wait.share, 1)} of its time in {wait.phase.name}{place}"
+    waits, its = ("wait", "their") if wait.role == ALL else ("waits", "its")
+    text = f"{wait.role} {waits} {percent(wait.share, 1)} of {its} time in {wait.phase.name}{place}"
+    if wait.late_share is not None and wait.last_share is not None:
+        often = f"most often warp {wait.last_warp} ({percent(wait.last_share, 1)} of the barriers)"
+        return f"{text}: {percent(wait.late_share, 1)} of it until the last warp arrives, {often}"
     if wait.late_share is None or wait.signal is None:
         return text
     order = f", {wait.ahead} stages ahead" if wait.ahead > 1 else "" if wait.by_order else ", matched by time"
@@ -229,6 +236,8 @@ def _wait_record(wait: Wait) -> dict[str, Any]:
         "partner": wait.partner,
         "signal": None if wait.signal is None else wait.signal.name,
         "late_share": wait.late_share,
+        "last_warp": wait.last_warp,
+        "last_share": wait.last_share,
         "stages_ahead": wait.ahead if wait.by_order else None,
         "matched_by": None if wait.partner is None else "order" if wait.by_order else "time",
     }

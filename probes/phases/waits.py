@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .kinds import Phase
 
 MBARRIER: Final = "mbarrier wait"
+BARRIER: Final = "barrier wait"
 _MAX_AHEAD: Final = 32
 """Stages of a pipeline at most."""
 
@@ -46,6 +47,10 @@ class Wait:
     in_flight: int = 0
     by_order: bool = False
     ahead: int = 0
+    last_warp: int | None = None
+    """The warp of a block that arrives last at a barrier most often."""
+    last_share: float | None = None
+    """Part of the barriers at which it does."""
 
     @property
     def share(self) -> float:
@@ -71,8 +76,39 @@ def waits_of(launch: Phases) -> list[Wait]:
             spans = of_role.where(of_role.phase == number)
             if phase.activity == "wait" and len(spans):
                 wait = Wait(name, phase, len(spans), int(spans.cycles.sum()), life)
+                wait = _with_last_warp(launch, wait, number) if phase.work == BARRIER else wait
                 waits.append(_matched(launch, wait, spans, role) if phase.work == MBARRIER else wait)
     return sorted(waits, key=lambda wait: -wait.cycles)
+
+
+def _with_last_warp(launch: Phases, wait: Wait, phase: int) -> Wait:
+    """The wait at a barrier with the warp that comes last: until then the others are early.
+
+    Blocks whose warps come to it unequally often are left out.
+    """
+    late = total = 0
+    last: list[int] = []
+    for block in launch.some_blocks:
+        inside = (launch.warps.block == block)[launch.spans.warp] & (launch.spans.phase == phase)
+        spans = launch.spans.where(inside)
+        warps, counts = np.unique(spans.warp, return_counts=True)
+        if len(warps) > 1 and len(set(counts.tolist())) == 1:
+            starts, ends = (times.reshape(len(warps), -1) for times in (spans.start, spans.end))
+            of_role = [launch.roles[role] == wait.role for role in launch.warps.role[warps].tolist()]
+            late += int((np.minimum(starts.max(axis=0), ends) - starts)[of_role].sum())
+            total += int((ends - starts)[of_role].sum())
+            last += launch.warps.warp[warps[starts.argmax(axis=0)]].tolist()
+    if not last:
+        return wait
+    numbers, counts = np.unique(last, return_counts=True)
+    most = int(counts.argmax())
+    return replace(
+        wait,
+        late=late,
+        in_flight=total - late,
+        last_warp=int(numbers[most]),
+        last_share=float(counts[most] / len(last)),
+    )
 
 
 def _matched(launch: Phases, wait: Wait, spans: Spans, role: int) -> Wait:

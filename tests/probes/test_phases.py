@@ -30,6 +30,7 @@ from tui_probe.probe_model.probe import SourceRange
 from tui_probe.probes.phases.analysis import NOT_RECORDED, Phases, analyse
 from tui_probe.probes.phases.lanes import MIN_CELLS, dominant_phases, lanes
 from tui_probe.probes.phases.shares import PhaseRow, overlap_of, rows_of
+from tui_probe.probes.phases.view import wait_text
 from tui_probe.probes.phases.waits import Wait, waits_of
 from tui_probe.ptx.parser import parse
 from tui_probe.simgpu.executor.model import COSTS
@@ -95,6 +96,41 @@ def test_spans_cover_the_life_of_each_warp(tmp_path: Path) -> None:
     assert producer.max() == 9
     assert np.bincount(producer)[1:].tolist() == [3] * 9, "wait, delay, copy"
     assert found.starts_kept == found.starts_seen
+
+
+UNEVEN = entry(
+    """.reg .pred %p<3>;
+    .reg .b32 %r<5>;
+    mov.u32 %r1, %tid.x;
+    shr.u32 %r1, %r1, 5;
+    mov.u32 %r4, 0;
+    $loop:
+    mov.u32 %r2, 0;
+    setp.ne.u32 %p1, %r1, 2;
+    @%p1 bra $join;
+    $late:
+    add.u32 %r2, %r2, 1;
+    setp.lt.u32 %p2, %r2, 50;
+    @%p2 bra $late;
+    $join:
+    bar.sync 0;
+    st.shared.u32 [tile], %r2;
+    add.u32 %r4, %r4, 1;
+    setp.lt.u32 %p1, %r4, 6;
+    @%p1 bra $loop;
+    ret;""",
+    module=".shared .align 4 .b8 tile[4];",
+)
+
+
+def test_last_warp_at_a_barrier_is_named(tmp_path: Path) -> None:
+    """Warp 2 of four goes fifty rounds before each barrier."""
+    waits = waits_of(recorded(tmp_path, UNEVEN, "kernel", block=128))
+    assert (waits[0].role, waits[0].phase.work, waits[0].count) == ("all warps", "barrier wait", 4 * 6)
+    assert (waits[0].last_warp, waits[0].last_share) == (2, 1)
+    assert waits[0].late >= 3 * 6 * 45 * ROUND
+    assert "all warps wait " in wait_text(waits[0])
+    assert "most often warp 2 (100% of the barriers)" in wait_text(waits[0])
 
 
 def test_overlap_adds_up(tmp_path: Path) -> None:
