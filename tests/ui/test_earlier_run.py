@@ -47,7 +47,11 @@ async def test_two_keys_compare_with_the_run_before(tmp_path: Path) -> None:
 
 
 async def test_previous_run_is_opened_from_the_list_of_r(tmp_path: Path) -> None:
+    """Also one with another probe: it is the way back from the run of a question."""
     first, second = runs(tmp_path, "first", "second")
+    record = json.loads((first / "run.json").read_text())
+    (first / "run.json").write_text(json.dumps(record | {"probe": "dmat"}))
+    os.utime(first / "event.log", (1000, 1000))
     session = Session(traces=(second,))
     async with on_stage(session, (120, 40)) as stage:
         await stage.press("R", *"open the previous")

@@ -135,22 +135,22 @@ def recent_traces(folders: Iterable[Path], limit: int, *, looked_at: bool = True
     return [known for path in newest if (known := brief(path)) is not None]
 
 
-def run_before(directory: Path) -> Path | None:
+def run_before(directory: Path, *, any_probe: bool = False) -> Path | None:
     """The newest run of the same command with the same probe in the folder of this one, before it; None for none.
 
-    Other processes of this run are none before it.
+    ``any_probe``: also one with another probe. Other processes of this run are none before it.
     """
     this = brief(directory)
     if this is None or not this.command:
         return None
     info = read_run_info(directory / "run.json") or RunInfo()
     others = recent_traces([directory.parent], REMEMBERED, looked_at=False)
-    before = (other.directory for other in others if _is_before(other, this))
+    before = (other.directory for other in others if _is_before(other, this, any_probe=any_probe))
     return next((path for path in before if path.name not in info.processes), None)
 
 
-def _is_before(other: Brief, this: Brief) -> bool:
-    same = (other.command, other.probe, other.device) == (this.command, this.probe, this.device)
+def _is_before(other: Brief, this: Brief, *, any_probe: bool) -> bool:
+    same = (other.command, other.device) == (this.command, this.device) and (any_probe or other.probe == this.probe)
     return same and not other.running and other.when < this.when and other.directory.name != this.directory.name
 
 

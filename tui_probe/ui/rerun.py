@@ -82,12 +82,14 @@ class RerunOffer:
     command: str = ""
     """Command to paste on the machine of the program, if it cannot be run here."""
     before: Path | None = None
-    """The run of the same command before this one."""
+    """The previous run of the same command with the same probe."""
+    previous: Path | None = None
+    """The previous run of the same command with any probe."""
 
     def take(self, option: str) -> RerunRequest | OpenTrace | ComparisonRequest | CommandToPaste | str:
         """Return the request of a choice, or what must be done before it."""
-        if option == PREVIOUS and self.before is not None:
-            return OpenTrace(self.before)
+        if option == PREVIOUS and self.previous is not None:
+            return OpenTrace(self.previous)
         if option == COMPARE and self.before is not None:
             return ComparisonRequest(self.before, self.trace)
         if option == COMMAND:
@@ -102,14 +104,14 @@ def offer(trace: Path, kernel: Kernel | None, first: str = "") -> RerunOffer:
     Reads the kernel's PTX.
     """
     trace = trace.absolute()
-    before = run_before(trace)
+    before, previous = run_before(trace), run_before(trace, any_probe=True)
     try:
         info, _ = recorded_run(trace, shlex.split(first))
     except UsageError as error:
-        return _offer_without_rerun(trace, error, before)
+        return _offer_without_rerun(trace, error, before, previous)
     first = first or _cause_option(kernel)
     compare = () if before is None else (_compare_choice(before),)
-    previous = () if before is None else (_previous_choice(before),)
+    back = () if previous is None else (_previous_choice(previous),)
     asked = [] if kernel is None else open_questions(kernel, (), of_program=True)
     questions = [
         PickerItem(
@@ -129,10 +131,12 @@ def offer(trace: Path, kernel: Kernel | None, first: str = "") -> RerunOffer:
     lacking = sum(item.value == first for item in questions)
     others = tuple(_of_other_kernels(info, kernel))
     if kernel is not None and kernel.status == "excluded":
-        return RerunOffer(trace, (*others, survey, *questions, *compare, *previous, AS_BEFORE), before=before)
-    other_choices = (*questions[lacking:], between_choice(BETWEEN), *others, *previous, AS_BEFORE)
+        return RerunOffer(
+            trace, (*others, survey, *questions, *compare, *back, AS_BEFORE), before=before, previous=previous
+        )
+    other_choices = (*questions[lacking:], between_choice(BETWEEN), *others, *back, AS_BEFORE)
     choices = (*questions[:lacking], *compare, *every, survey, *other_choices)
-    return RerunOffer(trace, choices, before=before)
+    return RerunOffer(trace, choices, before=before, previous=previous)
 
 
 def _every_probe(kernel: Kernel) -> Iterator[PickerItem]:
@@ -163,15 +167,18 @@ def _of_other_kernels(info: RunInfo, kernel: Kernel | None) -> Iterator[PickerIt
         yield PickerItem("all kernels", "the same probes, all kernels", value="--all-kernels")
 
 
-def _offer_without_rerun(trace: Path, error: UsageError, before: Path | None) -> RerunOffer:
+def _offer_without_rerun(trace: Path, error: UsageError, before: Path | None, previous: Path | None) -> RerunOffer:
     """Return what the user can do if the command cannot run again from here."""
     command = error.command if isinstance(error, MissingDirectoryError) else ""
     problem = _FOLDER_GONE if command else str(error).removeprefix(f"{trace}: ")  # the screen names it
-    if before is None:
+    if before is None and previous is None:
         return RerunOffer(trace, problem=problem, command=command)
-    compare = _compare_choice(before, "" if command else f"; it cannot run again: {problem}")
+    compare = (
+        () if before is None else (_compare_choice(before, "" if command else f"; it cannot run again: {problem}"),)
+    )
+    back = () if previous is None else (_previous_choice(previous),)
     paste = (PickerItem("run again", "show the command: its directory is not here", value=COMMAND),) if command else ()
-    return RerunOffer(trace, (compare, _previous_choice(before), *paste), before=before, command=command)
+    return RerunOffer(trace, (*compare, *back, *paste), before=before, command=command, previous=previous)
 
 
 def _compare_choice(before: Path, problem: str = "") -> PickerItem:
