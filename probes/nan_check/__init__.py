@@ -180,7 +180,7 @@ def findings(of: ProbeResult, found: NanCheck) -> Iterator[Finding]:
 
 
 def _clean_text(found: NanCheck) -> str:
-    """What is known of a launch without such a store: how many instructions were looked at."""
+    """Text for a launch without such a store: how many instructions were looked at."""
     if found.checked:
         return f"{units.counted(len(found.checked), 'store instruction')} checked, no NaN or infinity"
     if found.unchecked or found.stores is None:

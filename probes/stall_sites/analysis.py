@@ -39,7 +39,7 @@ GROUPS: Final = ("stall_sites", "stall_sites_2", "stall_sites_3", "stall_sites_4
 SITE: Final = site_dtype("waited", "passes", "longest")
 """Record per wait site."""
 _OLDER_SITE: Final = site_dtype("waited", "passes")
-"""The same in traces of versions that kept no longest wait."""
+"""Fields of the same in traces of versions that kept no longest wait."""
 LIFE: Final = np.dtype([("cycles", "<u4")])
 """Record per warp."""
 LIFE_SUMS: Final = sums_dtype(LIFE, "longest")

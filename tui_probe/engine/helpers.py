@@ -217,7 +217,7 @@ class Helpers:
             return False
 
     def _bounds(self, helper: str) -> HelperValue:
-        """What the table of allocations has at an access; OUTSIDE looks it up."""
+        """Return the entry of the table of allocations at an access; OUTSIDE looks it up."""
         register, kind = bounds_register(helper, self._names)
         if helper != OUTSIDE_HELPER:
             return HelperValue(register, kind)
@@ -326,7 +326,7 @@ class Helpers:
 
     @property
     def is_tensor_copy(self) -> bool:
-        """Whether the instruction copies a box by tensor map."""
+        """Return True if the instruction copies a box by tensor map."""
         return self._instruction.opcode == "cp" and {"bulk", "tensor"} <= set(self._instruction.modifiers)
 
     def _of_box(self, helper: str) -> HelperValue:

@@ -57,7 +57,7 @@ class BoxLines:
 
     @property
     def is_sized(self) -> bool:
-        """Whether the size of the box can be read: copies of pixels and gathers have other operands."""
+        """Return True if the size of the box can be read: copies of pixels and gathers have other operands."""
         if self._layout is None or len(self._coordinates) != self._rank:
             return False
         return not any(part.startswith(_OTHER_FORMS) for part in self._instruction.modifiers)

@@ -121,7 +121,7 @@ def _copy_work(modifiers: Sequence[str]) -> str | None:
 
 
 _Key: TypeAlias = "tuple[str | None, Stage, tuple[int, ...]]"
-"""What tells phases apart: work, stage, and the heads of the loops around."""
+"""Key of a phase: its work, stage, and the heads of the loops around."""
 
 
 @dataclass(slots=True)
@@ -226,7 +226,7 @@ class _Phases:
 
     @cached_property
     def _unrecorded(self) -> dict[int, int]:
-        """Of each block in loops whose iterations are not recorded, the head of the outermost one."""
+        """Return the head of the outermost unrecorded loop around each block."""
         heads = sorted(self._loops.keys() - self._recorded.keys(), key=lambda head: len(self._loops[head]))
         return {index: head for head in heads for index in self._loops[head]}
 

@@ -61,7 +61,7 @@ _OTHER_RESULTS: Final = frozenset({0x005, 0x03B, 0x104, 0x105, 0x106, 0x107, 0x1
 """CS2R, LDSM, F2F, F2I, I2F, FRND, POPC, S2R, LDC, SHFL: they write at least the register that they name first."""
 _SIZE: Final = 73, 3
 _SIZE_REGISTERS: Final = (1, 1, 1, 1, 1, 2, 4, 4)
-"""By value of the field: U8, S8, U16, S16, 32, 64, 128 bits."""
+"""Registers by value of the field: U8, S8, U16, S16, 32, 64, 128 bits."""
 _ADDRESS, _PAIR, _QUAD = 2, 2, 4
 _LONGEST, _LONGEST_FROM_100, _NEW_FORMS_FROM = 4, 8, 100
 """Registers of the longest operand elsewhere."""

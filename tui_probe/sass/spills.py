@@ -22,7 +22,7 @@ _LDL, _STL = 0x183, 0x187
 _STACK_POINTER: Final = 1
 _SIZE: Final = 73, 3
 _BYTES: Final = (1, 1, 2, 2, 4, 8, 16, 16)
-"""By value of the field: U8, S8, U16, S16, 32, 64, 128 bits."""
+"""Bytes by value of the field: U8, S8, U16, S16, 32, 64, 128 bits."""
 _ITERATIONS: Final = 8
 """Executions of a loop that rank lines, where nothing counted them."""
 

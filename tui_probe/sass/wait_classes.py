@@ -81,9 +81,9 @@ _UCGABAR, _UCGABAR_WAIT_FORM = 0x1C7, 6
 _ALWAYS_WAIT: Final = {0x192: "fence", 0x1AB: "fence", 0x15D: "sleep"}
 """MEMBAR, ERRBAR, NANOSLEEP."""
 _GROUP_COUNT: Final = 38, 6
-"""Of DEPBAR."""
+"""Bits of the count of DEPBAR."""
 _PRODUCT_GROUP_COUNT: Final = 72, 6
-"""Of WARPGROUP.DEPBAR."""
+"""Bits of the count of WARPGROUP.DEPBAR."""
 _PRODUCTS: Final = frozenset({0x1F0, 0x1F1, 0x1F2, 0x1F3})
 """HGMMA, IGMMA, BGMMA, QGMMA."""
 _PRODUCT_GROUP: Final = 84, 3

@@ -85,7 +85,7 @@ class SiteSums:
 
     @property
     def registers(self) -> tuple[int, ...]:
-        """Those that there are."""
+        """Return the present ones."""
         return (self.cycles, self.count) if self.longest is None else (self.cycles, self.count, self.longest)
 
 

@@ -119,7 +119,7 @@ class MemoryCall:
 
 @dataclass(frozen=True, slots=True)
 class TensorMapLayout:
-    """Where the parameters of a tensor map are, as :mod:`tui_probe.engine.map_layout` reads it; None if not found."""
+    """Places of the parameters of a tensor map, as :mod:`tui_probe.engine.map_layout` reads it; None if not found."""
 
     layout: str | None
 

@@ -114,8 +114,8 @@ def _table_text(kernel: KernelFacts, first: Finding | None, results: Sequence[Re
         (finding for found in results for finding in best_findings(found)),
         key=lambda finding: finding.key == UNMATCHED_KEY,
     )
-    told = [finding for finding in best if not finding.values or any(finding.numbers.values())] or best[:1]
-    return "; ".join(finding_text(kernel, finding) for finding in told)
+    shown = [finding for finding in best if not finding.values or any(finding.numbers.values())] or best[:1]
+    return "; ".join(finding_text(kernel, finding) for finding in shown)
 
 
 def _problems(results: Sequence[ResultFindings]) -> list[str]:

@@ -222,7 +222,7 @@ def _plain(instruction: Instruction, names: Names) -> Instruction:
 
 
 def _plain_operands(operands: tuple[Operand, ...], names: Names) -> tuple[Operand, ...]:
-    """The same tuple where all are plain, as nearly always."""
+    """Return plain operands: the same tuple where all are plain, as nearly always."""
     plain = tuple([_plain_operand(operand, names) for operand in operands])
     return operands if all(map(is_, plain, operands)) else plain
 

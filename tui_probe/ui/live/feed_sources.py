@@ -105,7 +105,7 @@ class KernelRows:
                     self._rows[row.index] = replace(row, time_share=share)
 
     def _share_cycles(self) -> None:
-        """Without times shares are of the cycles of all launches, if they are known of all kernels with results."""
+        """Set shares without times: of the cycles of all launches, if known for all kernels with results."""
         rows = list(self._rows.values())
         measured = [row for row in rows if row.results]
         total = sum((row.cycles or 0.0) * row.launches for row in measured)

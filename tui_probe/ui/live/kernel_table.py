@@ -68,7 +68,7 @@ class KernelTable(PaneView):
         """True if kernels have shares to rank by."""
         self.simulated = False
         self.share_of = ""
-        """What the shares are of, "" without any."""
+        """Name of the total that shares are of, "" without any."""
         self._held = False
         self._led: tuple[int, int] | None = None
         """The kernel that was selected before a filter left it out, and the one that was selected for it."""
