@@ -80,8 +80,8 @@ H200_LAYOUT = (
 
 def test_layout_of_a_gpu_reads_its_map() -> None:
     """The map of 1500 × 1000 numbers with rows of 6016 bytes, and boxes of 64 × 32, was encoded there."""
-    words = "0000801c147f00009003040078010000" + 32 * "0" + "db050000e7030000" + 30 * "0" + "3f1f"
-    map_bits = int.from_bytes(bytes.fromhex(words.ljust(256, "0")), "little")
+    parameters = "0000801c147f00009003040078010000" + 32 * "0" + "db050000e7030000" + 30 * "0" + "3f1f"
+    map_bits = int.from_bytes(bytes.fromhex(parameters.ljust(256, "0")), "little")
     _, layout = split_target(f"sm_90+{H200_LAYOUT}")
     assert layout is not None
     read = {

@@ -86,16 +86,16 @@ def test_late_producer_is_named_with_its_delay(tmp_path: Path) -> None:
 
 def test_spans_cover_the_life_of_each_warp(tmp_path: Path) -> None:
     """Lanes 1 to 31 of the producer leave at once, and record nothing."""
-    found = staged(tmp_path / "t", 9, 20)
+    analysis = staged(tmp_path / "t", 9, 20)
     for warp in range(CONSUMERS + 1):
-        spans = found.spans.where(found.spans.warp == warp)
-        assert spans.start[0] == found.warps.start[warp]
-        assert spans.end[-1] == found.warps.end[warp]
+        spans = analysis.spans.where(analysis.spans.warp == warp)
+        assert spans.start[0] == analysis.warps.start[warp]
+        assert spans.end[-1] == analysis.warps.end[warp]
         np.testing.assert_array_equal(spans.start[1:], spans.end[:-1])
-    producer = found.iteration[(found.spans.warp == CONSUMERS) & (found.iteration > 0)]
+    producer = analysis.iteration[(analysis.spans.warp == CONSUMERS) & (analysis.iteration > 0)]
     assert producer.max() == 9
     assert np.bincount(producer)[1:].tolist() == [3] * 9, "wait, delay, copy"
-    assert found.starts_kept == found.starts_seen
+    assert analysis.starts_kept == analysis.starts_seen
 
 
 UNEVEN = entry(
@@ -142,14 +142,14 @@ def test_overlap_adds_up(tmp_path: Path) -> None:
 
 def test_full_ring_keeps_the_first_phases(tmp_path: Path) -> None:
     """The time behind the last record that was kept is of no phase."""
-    found = staged(tmp_path / "t", 280, 0)
-    assert found.starts_kept < found.starts_seen
-    assert found.spans.phase.max() >= 0
+    analysis = staged(tmp_path / "t", 280, 0)
+    assert analysis.starts_kept < analysis.starts_seen
+    assert analysis.spans.phase.max() >= 0
     for warp in range(CONSUMERS + 1):
-        spans = found.spans.where(found.spans.warp == warp)
+        spans = analysis.spans.where(analysis.spans.warp == warp)
         assert (spans.phase[:-1] != NOT_RECORDED).all()
-    assert (found.spans.phase == NOT_RECORDED).any()
-    assert "?" in "".join(map(plain, lanes(found, 0, 80)))
+    assert (analysis.spans.phase == NOT_RECORDED).any()
+    assert "?" in "".join(map(plain, lanes(analysis, 0, 80)))
 
 
 NAMED = entry(
@@ -186,19 +186,19 @@ NAMED = entry(
 
 def test_named_phases_nest_and_take_their_cycles(tmp_path: Path) -> None:
     phases = (("body", SourceRange("attn.py", 3, 4)), ("inner", SourceRange("attn.py", 4, 4)))
-    found = recorded(tmp_path, NAMED, "kernel", block=32, probe=replace(PROBE, phases=phases))
-    names = [found.phases[phase].name for phase in found.spans.phase.tolist()]
+    analysis = recorded(tmp_path, NAMED, "kernel", block=32, probe=replace(PROBE, phases=phases))
+    names = [analysis.phases[phase].name for phase in analysis.spans.phase.tolist()]
     assert names == ["prologue", *["body", "body/inner"] * 5, "prologue"]
-    inner, body = (found.spans.cycles[np.array(names) == name] for name in ("body/inner", "body"))
+    inner, body = (analysis.spans.cycles[np.array(names) == name] for name in ("body/inner", "body"))
     assert inner[0] - body[0] == 3 * COSTS["integer"], "a count, a comparison and a branch more"
-    assert found.phases[1].place == "attn.py:3"
-    assert overlap_of(found) is None, "names do not tell what phases do"
+    assert analysis.phases[1].place == "attn.py:3"
+    assert overlap_of(analysis) is None, "names do not tell what phases do"
 
 
 def test_result_without_sites_is_refused(tmp_path: Path) -> None:
-    found = result_of(tmp_path, PROBE, NAMED, block=(32,), name="kernel")
+    result = result_of(tmp_path, PROBE, NAMED, block=(32,), name="kernel")
     with pytest.raises(TraceError, match=r"sites\.json"):
-        analyse(found, tmp_path)
+        analyse(result, tmp_path)
 
 
 @cache
@@ -209,20 +209,20 @@ def shown(folder: Path) -> Phases:
 @settings(max_examples=30, deadline=None)
 @given(cells=st.integers(1, 300), begin=st.integers(-50, 20_000), length=st.integers(1, 30_000))
 def test_lanes_fit_every_width(tmp_path_factory: pytest.TempPathFactory, cells: int, begin: int, length: int) -> None:
-    found = shown(tmp_path_factory.getbasetemp())
-    for line in lanes(found, 0, cells):
+    analysis = shown(tmp_path_factory.getbasetemp())
+    for line in lanes(analysis, 0, cells):
         assert width(plain(line)) <= max(cells, MIN_CELLS + 3)
     for warp in (0, CONSUMERS):
-        drawn = dominant_phases(found, warp, (begin, begin + length), cells)
+        drawn = dominant_phases(analysis, warp, (begin, begin + length), cells)
         assert len(drawn) == cells
-        assert drawn.max() < len(found.phases)
+        assert drawn.max() < len(analysis.phases)
 
 
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("phases")
-    found = staged(folder / "t", 9, 50)
-    assert len(found.phases) > 8
+    analysis = staged(folder / "t", 9, 50)
+    assert len(analysis.phases) > 8
     writer = TraceWriter(folder / "trace")
     writer.start(device="Simulated GPU", sms=8)
     kernel = writer.kernel(0, "staged")
@@ -318,10 +318,10 @@ def test_sample_records_its_blocks_only(tmp_path: Path) -> None:
     kernel = Kernel.of(parse(NAMED), "kernel")
     (tmp_path / "sites.json").write_text(site_file("phases", kernel, build_probed_ptx(kernel, PROBE).notes, b""))
     result = result_of(tmp_path, PROBE, NAMED, grid=(7,), block=(48,), name="kernel", sample=range(1, 7, 2))
-    found = analyse(result, tmp_path)
-    assert found.warps.block.tolist() == [1, 1, 3, 3, 5, 5]
-    assert found.starts_kept == found.starts_seen == 6
-    assert found.named() == 1
+    analysis = analyse(result, tmp_path)
+    assert analysis.warps.block.tolist() == [1, 1, 3, 3, 5, 5]
+    assert analysis.starts_kept == analysis.starts_seen == 6
+    assert analysis.named() == 1
 
 
 @pytest.mark.parametrize("words", ["cap = 1", "size = 12\ncap = 8", 'level = "thread"\ncap = 8', "cap = 0"])

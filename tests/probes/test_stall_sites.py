@@ -221,9 +221,9 @@ def test_latency_without_a_cause_names_the_set_that_measures_it(
     writer.kernel(0, "attn_fwd")
     writer.exit()
     monkeypatch.setattr(limiter, "limiter_verdict", lambda *_: SimpleNamespace(limit="latency", unknown=()))
-    found = limiter.limiter_from_results([], [open_trace(writer.directory).kernels[0]], 3.0e12, NcuBytes(dram=1e9))
-    assert found is not None
-    assert found.command.startswith("tui-probe run -p stalls -- ")
+    limits = limiter.limiter_from_results([], [open_trace(writer.directory).kernels[0]], 3.0e12, NcuBytes(dram=1e9))
+    assert limits is not None
+    assert limits.command.startswith("tui-probe run -p stalls -- ")
 
 
 def test_kernel_without_sass_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:

@@ -131,10 +131,10 @@ def test_sectors_are_those_of_rows_of_boxes(tmp_path: Path, tiling: Tiling) -> N
 
 def test_limiter_counts_boxes(tmp_path: Path) -> None:
     tiling = TILINGS[3]
-    found = what_limits.analyse(run(tmp_path, "what_limits", tiling))
+    analysis = what_limits.analyse(run(tmp_path, "what_limits", tiling))
     size = tiling.rows * tiling.columns * tiling.element
-    assert (found.read, found.written, found.sums["unsized"]) == (size, size, 0)
-    assert (found.sums["load_sectors"], found.sums["store_sectors"]) == (tiling.sectors, tiling.sectors)
+    assert (analysis.read, analysis.written, analysis.sums["unsized"]) == (size, size, 0)
+    assert (analysis.sums["load_sectors"], analysis.sums["store_sectors"]) == (tiling.sectors, tiling.sectors)
 
 
 def test_copies_without_a_known_layout_have_no_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -156,8 +156,8 @@ class BoxLines:
         for field in (self._fields.fields.get(f"e{dimension}") for dimension in range(self._rank)):
             for run in field.runs if field else ():
                 masks[run.word] = masks.get(run.word, 0) | run.mask
-                one = 0 if field is None or field.bias or run.shift else 1 << run.bit % WORD_BITS
-                ones[run.word] = ones.get(run.word, 0) | one
+                lowest = 0 if field is None or field.bias or run.shift else 1 << run.bit % WORD_BITS
+                ones[run.word] = ones.get(run.word, 0) | lowest
         yield f"mov.b32 {result}, 0;"
         for at, mask in masks.items():
             yield from self._load(at, word)

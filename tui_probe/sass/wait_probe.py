@@ -149,10 +149,10 @@ def _longest_words(longest: int, own: SiteResources, arch: int) -> list[Word]:
     """Return the code that keeps the longest wait. Its result is not used before the next wait at the site or the exit,
     and so is not waited for where it has a fixed latency.
     """
-    kept = _larger(own.before, own.after, longest, arch)
+    longer = _larger(own.before, own.after, longest, arch)
     if own.scoreboard is not None:
-        return [kept, to_uniform_word(arch, longest, own.before, own.scoreboard)]
-    return [kept, to_uniform_word(arch, longest, own.before).with_stall(_SUM_STALL)]
+        return [longer, to_uniform_word(arch, longest, own.before, own.scoreboard)]
+    return [longer, to_uniform_word(arch, longest, own.before).with_stall(_SUM_STALL)]
 
 
 def null_wait(word: Word, *, waits_itself: bool) -> int:

@@ -74,11 +74,11 @@ def summarize_findings(trace: Trace, kernel: Kernel) -> FindingSummary:
     losses = ranked_losses(results)
     first = losses[0] if losses else None
     brief = "" if first is None or not first.stands_out else _brief_text(kernel, first)
-    words = "; ".join([_table_text(kernel, first, results), *_problems(results)])
+    text = "; ".join([_table_text(kernel, first, results), *_problems(results)])
     worst_line = _worst_line_text(kernel, losses)
     limited = limiter_summary(kernel, kernel_limiter(kernel))[:1]
     return FindingSummary(
-        words, tuple(ranked_results(results)), limiter_text(kernel), worst_line, first, brief, cycles, limited
+        text, tuple(ranked_results(results)), limiter_text(kernel), worst_line, first, brief, cycles, limited
     )
 
 

@@ -151,12 +151,12 @@ def time_interval(blocks: Sequence[tuple[float, float]]) -> TimeInterval | None:
         return None
     logs = np.sort(np.log(np.array([after / before for before, after in blocks])))
     cut = int(_TRIMMED * len(logs))
-    kept = logs[cut : len(logs) - cut]
-    deviation = float(np.clip(logs, kept[0], kept[-1]).std(ddof=1))
-    freedom = len(kept) - 1
-    error = deviation * math.sqrt((len(logs) - 1) / (freedom * len(kept)))
+    middle = logs[cut : len(logs) - cut]
+    deviation = float(np.clip(logs, middle[0], middle[-1]).std(ddof=1))
+    freedom = len(middle) - 1
+    error = deviation * math.sqrt((len(logs) - 1) / (freedom * len(middle)))
     reach = _T_99[max(known for known in _T_99 if known <= freedom)] * error
-    mean = float(kept.mean())
+    mean = float(middle.mean())
     return TimeInterval(math.exp(mean), math.exp(mean - reach), math.exp(mean + reach), math.exp(2 * reach))
 
 

@@ -229,9 +229,9 @@ def main() -> None:
         pointers = (ctypes.c_void_p * 2)(*map(ctypes.addressof, arguments))
         call("cuLaunchKernel", function, 2, 1, 1, THREADS, 1, 1, 0, None, pointers, None)
         call("cuCtxSynchronize")
-        words = (ctypes.c_uint32 * (size // 4))()
-        call("cuMemcpyDtoH_v2", words, memory, ctypes.c_size_t(size))
-        print(name, sum(word * (3 * place + 1) for place, word in enumerate(words)) % 1000003, flush=True)
+        numbers = (ctypes.c_uint32 * (size // 4))()
+        call("cuMemcpyDtoH_v2", numbers, memory, ctypes.c_size_t(size))
+        print(name, sum(word * (3 * place + 1) for place, word in enumerate(numbers)) % 1000003, flush=True)
 
 
 main()

@@ -358,9 +358,9 @@ class LiveScreen(ViewScreen):
         process = self.process
         if process is None or process.trace is None:
             return ()
-        words = "unknown missing no result unprobed skipped"
+        text = "unknown missing no result unprobed skipped"
         show = partial(self._show_unmeasured, process.trace)
-        return (PickerItem("what was not measured, and why", "list", value=show, also=words),)
+        return (PickerItem("what was not measured, and why", "list", value=show, also=text),)
 
     def _show_unmeasured(self, trace: Trace) -> None:
         from tui_probe.pages.run_report import unmeasured_lines  # brings the analyses
