@@ -37,6 +37,8 @@ def _warps(launch: Phases) -> int:
 
 
 def _waiting(launch: Phases) -> float | None:
+    if any(phase.is_named for phase in launch.phases):
+        return None  # names do not tell which phases wait
     cycles = sum(row.cycles for row in rows_of(launch) if row.phase.activity == "wait")
     return cycles / launch.life if launch.life else None
 

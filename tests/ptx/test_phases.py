@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.engine.kernels import DATA, entry
+from tests.probes.running import EXAMPLES
+from tui_probe.engine.function_insertion import source_names
 from tui_probe.engine.kernel import Kernel
+from tui_probe.probe_model.probe import SourceRange
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.phases import KINDS, PhaseStart, phase_starts, work_of
 
@@ -119,3 +122,12 @@ def test_branches_around_little_work_start_no_phases() -> None:
     ret;"""
     starts = phase_starts(Kernel.of(parse(entry(body)), "kernel").entry)
     assert [(start.work, start.stage) for start in starts] == [("other", "loop"), ("other", "epilogue")]
+
+
+def test_phase_of_an_inlined_call_is_inside_that_of_its_caller() -> None:
+    """Also where the function has more lines than the phase that calls it."""
+    text = (EXAMPLES / "softmax.ptx").read_text()
+    kernel = Kernel.of(parse(text), "softmax")
+    phases = (("reduce", SourceRange("softmax.cu", 5, 16)), ("max", SourceRange("softmax.cu", 22, 23)))
+    works = {start.work for start in phase_starts(kernel.entry, source_names(kernel, phases))}
+    assert works == {"other", "max", "max/reduce", "reduce"}

@@ -117,9 +117,9 @@ def source_names(kernel: Kernel, phases: Sequence[tuple[str, SourceRange]]) -> C
         places = sources.places(kernel.line_of(instruction))
         if not any(wanted.is_of(place.file) for place in places for _, wanted in phases):
             return None
-        return "/".join(
-            name for name, wanted in outermost if any(wanted.holds(place.file, place.line) for place in places)
-        )
+        callers_first = reversed(places)
+        names = (name for place in callers_first for name, wanted in outermost if wanted.holds(place.file, place.line))
+        return "/".join(dict.fromkeys(names))
 
     return named
 
