@@ -36,7 +36,7 @@ def test_limiter_precedes_counts(tool: Tool) -> None:
     as_on_an_h100(trace, 2000)
     read = open_trace(trace)
     findings = [summarize_findings(read, kernel).text.removeprefix("! ") for kernel in read.kernels]
-    limiter = re.compile(r"launch; (?:\d+ blocks [^;]+; )?\S+ k?M?B read, ")
+    limiter = re.compile(r"launch; (?:(?:small grid|idle SMs): \d+ blocks |\S+ k?M?B read, )")
     assert all(limiter.match(finding.replace("\u00a0", " ")) for finding in findings), findings
     report = tool("report", str(trace), "--page", "summary").stdout
     assert report.count("launch bound: 2.00 µs is close to launch overhead\n") == 7
