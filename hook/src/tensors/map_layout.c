@@ -316,6 +316,10 @@ static const char *describe(void)
 /* A driver may encode nothing before there is a context, so a failure is not final at first. */
 static void find_layout(unsigned attempt)
 {
+    const struct parameters any = smallest();
+    struct bits map;
+    if (!encode(&any, &map))
+        return;
     length = 0;
     text[0] = '\0';
     const char *missing = describe();
