@@ -14,7 +14,7 @@ from tui_probe.trace.sites import read_sites
 from tui_probe.trace.source_lines import source_position
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from tui_probe.records.counter_sums import LineSums
@@ -46,6 +46,7 @@ LIFE_SUMS: Final = sums_dtype(LIFE, "longest")
 """Record of a reduced launch."""
 _LIFE_SECTION: Final = 1
 _NULL_WAIT: Final = 2
+_WARP_SIZE: Final = 32
 DELAY: Final = 48
 """Cycles by which a measured wait may be too short: measured with a pointer chase on an H100."""
 
@@ -90,11 +91,30 @@ class StallSite:
     @property
     def producer(self) -> str:
         """``LDG attn.py:49``, the instruction that warps wait for; "" where none is known."""
+        return self.producer_at({})
+
+    def producer_at(self, calls: Mapping[int, SourceLine]) -> str:
+        """The same, with the line of ``calls`` for an instruction that they name."""
         if self.wait is None or not self.wait.producers:
             return ""
         producer = self.wait.producers[0]
-        place = source_position(producer.source) or f"{producer.line:#06x}"
+        place = source_position(calls.get(producer.line, producer.source)) or f"{producer.line:#06x}"
         return f"{producer.opcode} {place}"
+
+
+@dataclass(frozen=True, slots=True)
+class WarpSample:
+    """The measured warps of a launch: those of ``blocks`` of its ``launched`` blocks."""
+
+    warps: int
+    blocks: int
+    launched: int
+
+    @classmethod
+    def of(cls, result: Result) -> WarpSample:
+        """Return the warps whose waits and lives are in a result."""
+        blocks = len(result.blocks)
+        return cls(blocks * -(-result.header.threads // _WARP_SIZE), blocks, result.header.blocks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +126,9 @@ class Stalls:
     longest: int
     total: int | None = None
     """Instructions whose waits could be measured, in this group or another."""
+    offsets: tuple[int, ...] = ()
+    """Their offsets; empty in traces of versions that did not keep them."""
+    sample: WarpSample | None = None
 
     @property
     def waited(self) -> int:
@@ -142,7 +165,9 @@ def analyse(result: Result, sites: Sequence[int], folder: Path | None = None) ->
     rows = [_stall_site(line, waits.get(line.line)) for line in lines]
     life, longest = _life(result)
     total = next((probe.wait_sites for probe in probes if probe.wait_sites is not None), None)
-    return Stalls(tuple(sorted(rows, key=lambda site: -site.cycles)), life, longest, total)
+    offsets = next((probe.wait_offsets for probe in probes if probe.wait_offsets), ())
+    ranked = tuple(sorted(rows, key=lambda site: -site.cycles))
+    return Stalls(ranked, life, longest, total, offsets, WarpSample.of(result))
 
 
 def _life(result: Result) -> tuple[int, int]:

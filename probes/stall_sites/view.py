@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
+from tui_probe.draw.shorten import cut_middle
 from tui_probe.draw.table import Column, as_record, in_data
 from tui_probe.draw.table_content import titled_table
 from tui_probe.draw.view import Document
@@ -16,21 +18,26 @@ from tui_probe.probekit.lines import ShareValue
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.probe_view import probe_view
 from tui_probe.probekit.recognised import analysis_name
-from tui_probe.trace.source_lines import source_position
+from tui_probe.records.counter_sums import ratio
+from tui_probe.sass.wait_classes import OPERANDS
+from tui_probe.trace.source_lines import SourceLines, call_lines, source_position
 
 from .analysis import DELAY, GROUPS, analyse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
     from tui_probe.probekit.probe_results import ProbeResult
+    from tui_probe.trace.source_lines import SourceLine
 
-    from .analysis import Stalls, StallSite
+    from .analysis import Stalls, StallSite, WarpSample
 
 _HEADINGS: Final = 3
-_MIN_PRODUCER: Final = 12
+_MIN_PLACE: Final = 16
+_MAX_NAMED: Final = 6
+"""Instructions, or source lines, that a note names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +46,34 @@ class StallRow:
 
     site: StallSite
     life: int
+    sample: WarpSample | None
+    calls: Mapping[int, SourceLine]
+    """Lines of the calls through which headers of the CUDA Toolkit were inlined, by offset."""
+
+    @property
+    def place(self) -> str:
+        """``b.cu:15``, the line of the program; "" where it is not known."""
+        return source_position(self.calls.get(self.site.line, self.site.source))
+
+    @property
+    def producer(self) -> str:
+        """``LDG b.cu:12``, with the line of the program; "" where none is known."""
+        return self.site.producer_at(self.calls)
+
+    @property
+    def waits_for(self) -> str:
+        """Title of what warps wait for; before the producer of a write after read, the dependence."""
+        return "register read by" if self.site.wait and self.site.wait.kind == OPERANDS else self.site.kind
+
+    @property
+    def per_warp(self) -> float | None:
+        """Mean executions of a measured warp."""
+        return ratio(self.site.passes, self.sample.warps) if self.sample else None
+
+    @property
+    def uncertainty(self) -> float:
+        """Part of warp life by which the share may be too low."""
+        return DELAY * self.site.passes / self.life if self.life else 0.0
 
     @property
     def share(self) -> float | None:
@@ -55,25 +90,45 @@ def _share_text(value: float | None) -> str:
     return units.NOT_MEASURED if value is None else ShareValue(value).text
 
 
-def _source(row: StallRow) -> str:
-    return source_position(row.site.source) or units.NOT_MEASURED
+def _share_bound(row: StallRow) -> str:
+    """``11%``, or ``≤ 2%`` where the probe hides the waits."""
+    if row.share is None or row.site.cycles:
+        return _share_text(row.share)
+    bound = _share_text(row.uncertainty)
+    return bound if bound.startswith("<") else f"≤ {bound}"
+
+
+def _wait_text(cycles: float | None) -> str:
+    """``267``, or ``≤ 48`` for a wait that the probe hides."""
+    if cycles is None:
+        return units.NOT_MEASURED
+    return units.count(round(cycles)) if round(cycles) else f"≤ {DELAY}"
 
 
 _COLUMNS: Final[tuple[Column[StallRow], ...]] = (
-    Column("share", lambda r: r.share, "warp life", lambda r: _share_text(r.share)),
+    Column("share", lambda r: r.share, "warp life", _share_bound),
     Column("offset", lambda r: int(r.site.line), "offset", lambda r: f"{r.site.line:#06x}", rank=3),
     Column("sass", lambda r: r.site.opcode, "SASS", lambda r: r.site.opcode or "", False, 2),
     Column("file", lambda r: r.site.source.file if r.site.source else None),
     Column("line", lambda r: r.site.source.line if r.site.source else None),
-    Column("place", None, "source", _source, False),
-    Column("waits_for", lambda r: r.site.kind or None, "waits for", lambda r: r.site.kind or units.NOT_MEASURED, False),
+    Column(
+        "place",
+        None,
+        "source",
+        lambda r: r.place or units.NOT_MEASURED,
+        False,
+        narrow=_MIN_PLACE,
+        shorten=cut_middle,
+    ),
+    Column("waits_for", lambda r: r.site.kind or None, "waits for", lambda r: r.waits_for or units.NOT_MEASURED, False),
     Column(
         "producer",
         lambda r: r.site.producer or None,
         "producer",
-        lambda r: r.site.producer or units.NOT_MEASURED,
+        lambda r: r.producer or units.NOT_MEASURED,
         False,
-        narrow=_MIN_PRODUCER,
+        narrow=_MIN_PLACE,
+        shorten=cut_middle,
     ),
     Column(
         "producer_offset",
@@ -81,20 +136,12 @@ _COLUMNS: Final[tuple[Column[StallRow], ...]] = (
     ),
     Column("executions", lambda r: r.site.passes, "executions", lambda r: units.count(r.site.passes), rank=1),
     Column("cycles", lambda r: r.site.cycles),
-    Column(
-        "mean",
-        lambda r: r.site.per_pass,
-        "mean",
-        lambda r: units.NOT_MEASURED if r.site.per_pass is None else units.count(round(r.site.per_pass)),
-    ),
-    Column(
-        "longest",
-        lambda r: r.site.longest,
-        "longest",
-        lambda r: units.NOT_MEASURED if r.site.longest is None else units.count(r.site.longest),
-        rank=2,
-    ),
-    Column("null_share", lambda r: r.null_share, "null", lambda r: _share_text(r.null_share), rank=4),
+    Column("mean", lambda r: r.site.per_pass, "mean (cycles)", lambda r: _wait_text(r.site.per_pass)),
+    Column("longest", lambda r: r.site.longest, "max (cycles)", lambda r: _wait_text(r.site.longest), rank=2),
+    Column("null_share", lambda r: r.null_share, "clock reads", lambda r: _share_text(r.null_share), rank=4),
+    Column("executions_per_warp", lambda r: r.per_warp),
+    Column("call_file", lambda r: r.calls[r.site.line].file if r.site.line in r.calls else None),
+    Column("call_line", lambda r: r.calls[r.site.line].line if r.site.line in r.calls else None),
 )
 
 
@@ -105,11 +152,19 @@ class StallsView(Document):
         progress(0.0)
         self.title = f"Stalls of {source.kernel.demangled}"
         self.results = _results(source)
-        rows = [StallRow(site, stalls.life) for _, stalls in self.results for site in stalls.sites]
-        self.rows = sorted(rows, key=lambda row: -(row.share or 0))
+        self._sources = _sources_of(self.results)
+        rows = [
+            StallRow(site, stalls.life, stalls.sample, self._sources.calls)
+            for _, stalls in self.results
+            for site in stalls.sites
+        ]
+        self.sites = sorted(rows, key=lambda row: -(row.share or 0))
+        """All measured sites."""
+        self.rows = [row for row in self.sites if row.site.passes]
+        """Those that were executed: the rows of the table."""
         self.slowdowns = [result.kernel.slowdown for result, _ in self.results]
         """Times as long as without the probe that launches took with each group; None if not timed."""
-        self._head = f"{source.kernel.demangled}, {', '.join(result.which for result, _ in self.results)}"
+        self._head = f"{source.kernel.demangled}, {_launches_text(self.results)}"
         progress(1.0)
 
     @property
@@ -121,28 +176,73 @@ class StallsView(Document):
     def not_measured(self) -> int | None:
         """Wait sites that no launch has measured yet."""
         totals = [stalls.total for _, stalls in self.results if stalls.total is not None]
-        return max(totals) - len(self.rows) if totals else None
+        return max(totals) - len(self.sites) if totals else None
 
     def notes(self) -> Iterator[str]:
         """Return notes on time that the shares leave out."""
-        issuing = max(0.0, 1 - self.measured)
-        other = "issuing, or waiting at an instruction that was not measured"
-        yield f"{percent(issuing, 1)} of warp life: {other}"
-        if self.not_measured:
-            yield f"{units.counted(self.not_measured, 'wait site')} not measured yet: more launches needed"
+        yield self._remainder_note()
+        yield from _sample_notes(self.results)
+        yield from self._line_note()
+        yield from self._site_notes()
+        if any(row.site.kind and not row.producer for row in self.rows):
+            yield "producer –: unknown; of a barrier it is the last warp to arrive, which is not recorded"
         yield self._cost_note()
+        share = max((row.uncertainty for row in self.rows), default=0.0)
         yield (
-            f"mean and longest wait ± {DELAY} cycles: the probe delays each execution, so a measured wait may be"
-            " shorter than without it. Waits include cycles in which a warp is ready but not selected. null: share of"
-            " the clock reads themselves"
+            f"mean, max: without the probe a wait may be up to {DELAY} cycles longer (≤ {DELAY}: none was"
+            f" measured), a share of warp life up to {percent(share, 1)} higher. Waits include cycles in which a warp"
+            " is ready but not selected. Shares are of the launch that measured the row. clock reads: share of warp"
+            " life that the probe's clock reads take, which the waits do not include"
         )
+
+    def _remainder_note(self) -> str:
+        """Return what the rest of warp life consists of."""
+        other = "issue, fixed-latency dependencies (e.g. FFMA → FFMA)"
+        if self.not_measured is None:
+            other += ", sites that were not measured"
+        elif self.not_measured:
+            other += f", {units.counted(self.not_measured, 'site')} not measured"
+        return f"{percent(max(0.0, 1 - self.measured), 1)} of warp life: {other}"
+
+    def _line_note(self) -> Iterator[str]:
+        """Yield the sums of the source lines that have several rows."""
+        shares: dict[str, list[float]] = {}
+        for row in self.rows:
+            if row.place:
+                shares.setdefault(row.place, []).append(row.share or 0)
+        several = sorted(((sum(own), place) for place, own in shares.items() if len(own) > 1), reverse=True)
+        texts = [f"{place} {_share_text(share)} ({len(shares[place])} rows)" for share, place in several]
+        if texts:
+            yield f"source lines with several rows: {_listed(texts)}"
+
+    def _site_notes(self) -> Iterator[str]:
+        """Yield the sites without a row, by offset and line."""
+        idle = [int(row.site.line) for row in self.sites if not row.site.passes]
+        if idle:
+            yield f"{units.counted(len(idle), 'site')} never executed in the sample: {self._places(idle)}"
+        if not self.not_measured:
+            return
+        places = self._places(self._unmeasured())
+        more = "; more launches measure further groups" if len(self.results) < len(GROUPS) else ""
+        yield f"{units.counted(self.not_measured, 'wait site')} not measured{f': {places}' if places else ''}{more}"
+
+    def _unmeasured(self) -> list[int]:
+        """Return the offsets of the sites that no launch has measured; [] where the trace does not have them."""
+        measured = {row.site.line for row in self.sites}
+        offsets = next((stalls.offsets for _, stalls in self.results if stalls.offsets), ())
+        return [at for at in offsets if at not in measured]
+
+    def _places(self, offsets: Sequence[int]) -> str:
+        """``0x0340 a.cu:22, 0x0480``"""
+        lines = {**self._sources.lines, **self._sources.calls}
+        return _listed([f"{at:#06x} {source_position(lines.get(at))}".rstrip() for at in offsets])
 
     def _cost_note(self) -> str:
         """Return how much longer launches took with the probe."""
+        if all(ratio is None for ratio in self.slowdowns):
+            return "cost of the probe: not measured (needs timed launches of the same shape with and without it)"
         texts = [units.NOT_MEASURED if ratio is None else f"{ratio:.2f}" for ratio in self.slowdowns]
-        measured = any(ratio is not None for ratio in self.slowdowns)
-        how = " times as long with the probe" if measured else ": too few launches were timed with and without it"
-        return f"cost of the probe: {', '.join(dict.fromkeys(texts))}{how}"
+        return f"cost of the probe: {', '.join(dict.fromkeys(texts))} times as long with the probe"
 
     def lines(self, width: int) -> Sequence[Line]:
         return titled_table(self._head, _COLUMNS, self.rows, self.notes(), width)
@@ -178,15 +278,79 @@ class StallsView(Document):
             "sites_not_measured": self.not_measured,
             "uncertainty_cycles": DELAY,
             "launches": [result.launch.number if result.launch else None for result, _ in self.results],
-            "sites": [as_record(_COLUMNS, row) for row in self.rows],
+            "sites": [as_record(_COLUMNS, row) for row in self.sites],
             "slowdowns": self.slowdowns,
+            "samples": [_sample_record(stalls) for _, stalls in self.results],
+            "offsets_not_measured": [int(at) for at in self._unmeasured()],
         }
 
     def cells(self) -> Iterator[Sequence[object]]:
         columns = in_data(_COLUMNS)
         yield [column.key for column in columns]
-        for row in self.rows:
+        for row in self.sites:
             yield [column.value(row) for column in columns if column.value is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sources:
+    """Source lines of a kernel's SASS by offset, and those of the calls that inlined headers of the CUDA Toolkit."""
+
+    lines: Mapping[int, SourceLine]
+    calls: Mapping[int, SourceLine]
+
+
+def _sources_of(results: Sequence[tuple[ProbeResult, Stalls]]) -> _Sources:
+    folder = results[0][0].kernel.folder
+    return _Sources(SourceLines.of(folder).lines, call_lines(folder)) if folder else _Sources({}, {})
+
+
+def _listed(texts: Sequence[str]) -> str:
+    """``a, b and 3 more``"""
+    more = len(texts) - _MAX_NAMED
+    return ", ".join(texts[:_MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _launches_text(results: Sequence[tuple[ProbeResult, Stalls]]) -> str:
+    """``launches 4–7 of kernel #0``"""
+    numbers = [result.launch.number for result, _ in results if result.launch is not None]
+    known = sorted(number for number in numbers if number is not None)
+    if len(known) < len(results):
+        return ", ".join(result.which for result, _ in results)
+    runs: list[list[int]] = []
+    for number in known:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    texts = [f"{run[0]}–{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]
+    noun = "launches" if len(known) > 1 else "launch"
+    return f"{noun} {', '.join(texts)} of kernel #{results[0][0].kernel.index}"
+
+
+def _sample_notes(results: Sequence[tuple[ProbeResult, Stalls]]) -> Iterator[str]:
+    """Yield the warps whose executions the rows have, and how long they lived."""
+    counts = Counter(stalls.sample for _, stalls in results if stalls.sample)
+    texts = [
+        f"{units.count(of.blocks)} blocks of {units.count(of.launched)} × {units.counted(launches, 'launch')},"
+        f" {units.count(of.warps)} warps each"
+        for of, launches in counts.items()
+    ]
+    if texts:
+        yield f"sample: {'; '.join(texts)}. executions: of these warps, in the launch that measured the row"
+    lives = sorted(round(stalls.life / stalls.sample.warps) for _, stalls in results if stalls.sample and stalls.life)
+    if lives:
+        spread = units.count(lives[0]) + (f" to {units.count(lives[-1])}" if lives[-1] > lives[0] else "")
+        yield f"warp life, from entry to exit: mean {spread} cycles per warp"
+
+
+def _sample_record(stalls: Stalls) -> dict[str, int | None]:
+    sample = stalls.sample
+    return {
+        "warps": sample.warps if sample else None,
+        "blocks": sample.blocks if sample else None,
+        "launched_blocks": sample.launched if sample else None,
+        "life_cycles": stalls.life,
+    }
 
 
 def _results(source: ViewSource) -> list[tuple[ProbeResult, Stalls]]:
@@ -211,7 +375,9 @@ STALLS_VIEW: Final = probe_view(
         "One row per SASS instruction at which warps wait, by its share of warp life: the cycles from entry to exit"
         " summed over all warps. The producer is the earlier instruction whose result, barrier or copies the"
         " warp needs.",
-        "Each launch measures eight of the instructions, so the shares of different rows are from different launches.",
+        "Each launch measures eight of the instructions, so the shares of different rows are from different launches."
+        " Executions, waits and warp life are of the sampled blocks, which the page names.",
+        "Instructions of CUDA Toolkit headers have the line of the call in the program, if the line table has it.",
     ),
     order=15,
 )

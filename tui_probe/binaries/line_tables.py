@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
-from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Final, NamedTuple
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from tui_probe.binaries import elf
 from tui_probe.errors import ImageError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 SOURCE_SECTION: Final = ".debug_line"
 PTX_SECTION: Final = ".nv_debug_line_sass"
 
-_END, _SET_ADDRESS = 1, 2
+_END, _SET_ADDRESS, _INLINED_CALL = 1, 2, 0x90
 _COPY, _ADVANCE_PC, _ADVANCE_LINE, _SET_FILE, _CONST_ADD_PC, _FIXED_ADVANCE_PC = 1, 2, 3, 4, 8, 9
 _LONGEST: Final = 70
 _REL: Final = struct.Struct("<QQ")
@@ -36,12 +36,19 @@ _ADDRESS_FOLLOWS: Final = bytes((0, 9, _SET_ADDRESS))
 _SEQUENCE_ENDS: Final = bytes((0, 1, _END))
 
 
+T = TypeVar("T")
+
+
 class LineEntry(NamedTuple):
-    """Row from ``address`` of a function up to the next row: ``line`` of ``file``, "" if the table names none."""
+    """Row from ``address`` of a function up to the next row: ``line`` of ``file``, "" if the table names none.
+
+    ``caller`` is the number of the row, from 1, of the call that was inlined here; 0 outside of inlined functions.
+    """
 
     address: int
     file: str
     line: int
+    caller: int = 0
 
 
 class FunctionTables(NamedTuple):
@@ -73,19 +80,45 @@ def source_places(image: bytes, kernel: str, size: int) -> dict[int, tuple[str, 
     """The file and line of the source that each instruction of a kernel's machine code of ``size`` bytes came from, by
     its offset. Empty without a line table; raises ImageError for a damaged file or table.
     """
+    rows = ((row.address, (row.file, row.line)) for sequence in _sequences_of(image, kernel) for row in sequence)
+    return {at: place for at, place in _by_offset(rows, size).items() if place[0] and place[1] > 0}
+
+
+def call_chains(image: bytes, kernel: str, size: int) -> dict[int, tuple[tuple[str, int], ...]]:
+    """The file and line of the calls that were inlined around each instruction, the innermost first, by its offset;
+    only of instructions in inlined functions. Raises as ``source_places``.
+    """
+    rows = ((row.address, _calls_around(rows, row)) for rows in _sequences_of(image, kernel) for row in rows)
+    return {at: calls for at, calls in _by_offset(rows, size).items() if calls}
+
+
+def _by_offset(rows: Iterable[tuple[int, T]], size: int) -> dict[int, T]:
+    """Return the value of each instruction's row, by its offset; of several rows at one address the last counts."""
+    ordered = sorted(rows, key=lambda row: row[0])
+    values: dict[int, T] = {}
+    for (address, value), following in zip(ordered, [*(at for at, _ in ordered[1:]), size], strict=False):
+        values |= dict.fromkeys(range(address, min(following, size), _INSTRUCTION), value)
+    return values
+
+
+def _calls_around(rows: Sequence[LineEntry], row: LineEntry) -> tuple[tuple[str, int], ...]:
+    """Return the calls around a row. A caller that is not an earlier row than its callee ends the chain."""
+    calls: list[tuple[str, int]] = []
+    number = row.caller
+    while 0 < number <= len(rows):
+        call = rows[number - 1]
+        calls.append((call.file, call.line))
+        number = call.caller if call.caller < number else 0
+    return tuple(calls)
+
+
+def _sequences_of(image: bytes, kernel: str) -> Iterator[list[LineEntry]]:
+    """Yield the rows of each sequence of a kernel's source table."""
     sections = elf.Sections(image)
     owners = _sequence_functions(sections)
-    of_kernel = (
-        sequence
-        for place, sequence in (line_sequences(sections[SOURCE_SECTION]) if SOURCE_SECTION in sections else ())
-        if owners.get(place) == kernel
-    )
-    rows = sorted(chain.from_iterable(of_kernel), key=lambda row: row.address)  # of several at one address the last
-    places_found: dict[int, tuple[str, int]] = {}
-    for row, following in zip(rows, [*(row.address for row in rows[1:]), size], strict=False):
-        if row.file and row.line > 0:
-            places_found |= dict.fromkeys(range(row.address, min(following, size), _INSTRUCTION), (row.file, row.line))
-    return places_found
+    for place, rows in line_sequences(sections[SOURCE_SECTION]) if SOURCE_SECTION in sections else ():
+        if owners.get(place) == kernel:
+            yield rows
 
 
 def cut_table(section: bytes, places: Collection[int], kept_offsets: Collection[int]) -> tuple[bytes, dict[int, int]]:
@@ -254,7 +287,7 @@ class _Unit:
 
     def _sequence(self, reader: _Reader) -> tuple[int, list[LineEntry]]:
         """Run the program up to the end of a sequence."""
-        address, file, line, stored_at = 0, self._file(1), 1, -1
+        address, file, line, caller, stored_at = 0, self._file(1), 1, 0, -1
         rows: list[LineEntry] = []
         special = len(self.lengths) + 1
         while reader.place < self.end:
@@ -263,18 +296,20 @@ class _Unit:
                 advance, delta = divmod(opcode - special, self.line_range)
                 address += advance * self.step
                 line += self.line_base + delta
-                rows.append(LineEntry(address, file, line))
+                rows.append(LineEntry(address, file, line, caller))
             elif opcode == 0:
                 following = reader.leb() + reader.place
                 kind = reader.number(1)
                 if kind == _SET_ADDRESS:
                     stored_at = reader.place
                     address = reader.number(following - reader.place)
+                elif kind == _INLINED_CALL:
+                    caller = reader.leb()  # the name of the inlined function follows
                 reader.place = following
                 if kind == _END:
                     break
             elif opcode == _COPY:
-                rows.append(LineEntry(address, file, line))
+                rows.append(LineEntry(address, file, line, caller))
             elif opcode == _ADVANCE_LINE:
                 line += reader.leb(signed=True)
             elif opcode == _SET_FILE:

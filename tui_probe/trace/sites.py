@@ -121,6 +121,8 @@ class ProbeSites:
     maps: dict[str, tuple[Site, ...]] = field(default_factory=dict)
     unchecked: tuple[SiteInstruction, ...] = ()
     wait_sites: int | None = None
+    wait_offsets: tuple[int, ...] = ()
+    """Offsets of these instructions; empty in traces of versions that did not keep them."""
 
     def instructions(self) -> Iterator[SiteInstruction]:
         """The instructions that the probe is at, each followed by the rest of its block."""
@@ -198,7 +200,8 @@ class _Reader:
         }
         unchecked = _tables_in(self._instruction, entry.get("unchecked"))
         wait_sites = _number(entry["wait_sites"]) if "wait_sites" in entry else None
-        return ProbeSites(_text(entry.get("probe")), sites, maps, unchecked, wait_sites)
+        offsets = tuple(Offset(_number(at)) for at in _list_of(entry.get("wait_offsets", [])))
+        return ProbeSites(_text(entry.get("probe")), sites, maps, unchecked, wait_sites, offsets)
 
     def _site(self, value: object) -> Site:
         entry = _table(value)

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.binaries import elf
-from tui_probe.binaries.line_tables import line_tables, source_places
+from tui_probe.binaries.line_tables import call_chains, line_tables, source_places
 from tui_probe.errors import ImageError, PtxError, TraceError
 from tui_probe.input_limits import CUBIN, PTX_TEXT, SOURCE_FILE
 from tui_probe.ptx.parser import parse
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _FILE: Final = re.compile(r'^\s*\.file\s+(\d{1,9})\s+"([^"]*)"(?:\s+"([^"]*)")?', re.MULTILINE)
 _LOC: Final = re.compile(r"\s*\.loc\s+(\d{1,9})\s+(\d{1,9})\b")
+_TOOLKIT_HEADER: Final = re.compile(r"/(cuda[^/]*|nvidia/[^/]+)/(.+/)?include/")
 _FUNCTION: Final = re.compile(r"\s*(?:\.visible\s+|\.weak\s+|\.extern\s+)*\.(?:entry|func)\b")
 
 
@@ -97,6 +98,29 @@ def _lines_of_sass(folder: Path) -> dict[int, SourceLine]:
     except (OSError, ImageError, TraceError):
         return {}
     return {Offset(at): SourceLine(*place) for at, place in places.items()}
+
+
+def call_lines(folder: Path) -> dict[int, SourceLine]:
+    """The lines of the calls through which headers of the CUDA Toolkit were inlined, by offset in SASS that was probed
+    itself: of each instruction of such a header the innermost call in a file of the program; none if nothing tells.
+    """
+    try:
+        info = read_kernel_info(folder / "kernel.info")
+        image = read_within(folder / "pruned.bin", CUBIN)
+        size = info.graft.appended if info.graft else 0
+        places = source_places(image, info.name, size)
+        chains = call_chains(image, info.name, size)
+    except (OSError, ImageError, TraceError):
+        return {}
+    of_toolkit = {at: calls for at, calls in chains.items() if at in places and _is_of_toolkit(places[at][0])}
+    outside = {
+        at: next((call for call in calls if not _is_of_toolkit(call[0])), None) for at, calls in of_toolkit.items()
+    }
+    return {Offset(at): SourceLine(*call) for at, call in outside.items() if call and all(call)}
+
+
+def _is_of_toolkit(file: str) -> bool:
+    return _TOOLKIT_HEADER.search(file) is not None
 
 
 def files_of(folder: Path) -> list[str]:
@@ -178,7 +202,7 @@ def lines_of_tables(image: bytes, entry: Function, shift: int) -> dict[int, Sour
             place = bisect_right(starts, row.address) - 1
             if place < 0 or not entry.span.line <= row.line <= last:
                 continue
-            _, file, line = table.source[place]
+            file, line = table.source[place][1:3]
             if file and line > 0:
                 counts = votes.setdefault(row.line, {})
                 counts[file, line] = counts.get((file, line), 0) + 1

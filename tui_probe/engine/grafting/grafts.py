@@ -168,7 +168,7 @@ class Grafter:
         lines: dict[str, list[int]] = {}
         sites: list[SassSite] = []
         blocks: list[SassBlock] = []
-        waits = ProbedWaits([], 0)
+        waits = ProbedWaits([], ())
         if self._probe.needs_machine_code:
             grafted, waits = graft_waits(target, self._probe, self._snippets, sampled=self._sampled)
             lines, rewritten = _wait_offsets(self._probe, waits.sites), 0
@@ -191,7 +191,7 @@ class Grafter:
             way=_info_lines(grafted),
         )
         log_text = _log_text(target, grafted, rewritten) + ("\n[graft] values kept in slots" if in_slots else "")
-        sites_text = sass_site_file(self._probe.name, target, [*sites, *waits.sites], blocks, lines, waits.total)
+        sites_text = sass_site_file(self._probe.name, target, [*sites, *waits.sites], blocks, lines, waits.offsets)
         return GraftedKernel(cubin.image, grafted, info, sites_text, log_text, in_slots)
 
     def _assembled(self, arch: int, leading: int, in_slots: bool) -> ProbeCode:

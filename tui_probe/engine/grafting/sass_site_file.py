@@ -33,13 +33,13 @@ def sass_site_file(
     sites: Sequence[SassSite | ProbedWait],
     blocks: Sequence[SassBlock],
     maps: Mapping[str, Sequence[int]],
-    wait_sites: int = 0,
+    wait_offsets: Sequence[int] = (),
 ) -> str:
     """Return the text of ``sites.json`` of a grafted kernel.
 
-    ``maps``: the offsets of the instructions that each map has a record for, in order. ``wait_sites`` is the number of
-    instructions whose waits could be measured, in this group or another. Class, type and space are those of an
-    instruction's PTX equivalent; source lines are from the cubin's line table, where it has one.
+    ``maps``: the offsets of the instructions that each map has a record for, in order. ``wait_offsets`` are
+    those of the instructions whose waits could be measured, in this group or another. Class, type and space are those
+    of an instruction's PTX equivalent; source lines are from the cubin's line table, where it has one.
     """
     files: dict[str, int] = {}
     sources = source_lines(target)
@@ -57,7 +57,7 @@ def sass_site_file(
         "sites": fields,
         "maps": {name: {"sites": [places[at] for at in offsets]} for name, offsets in maps.items()},
         "unchecked": [],
-        **({"wait_sites": wait_sites} if wait_sites else {}),
+        **({"wait_sites": len(wait_offsets), "wait_offsets": [*wait_offsets]} if wait_offsets else {}),
     }
     return json.dumps({"version": SITES_FORMAT, "files": list(files), "probes": [own]}) + "\n"
 

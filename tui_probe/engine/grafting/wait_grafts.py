@@ -67,10 +67,15 @@ class ProbedWait:
 
 @dataclass(frozen=True, slots=True)
 class ProbedWaits:
-    """The wait sites that are measured, of ``total`` that could be."""
+    """The wait sites that are measured; ``offsets`` of all that could be, those first that usually wait longest."""
 
     sites: list[ProbedWait]
-    total: int
+    offsets: tuple[int, ...]
+
+    @property
+    def total(self) -> int:
+        """Number of sites that could be measured."""
+        return len(self.offsets)
 
 
 def graft_waits(
@@ -100,7 +105,8 @@ def graft_waits(
         room = room.within(uniform.room, len(sites))
     spills = _spills_by_block(target, graph)
     probed = [ProbedWait(site, (point.name,), spills.pop(graph.block_at(site.index), ())) for site in sites]
-    return _graft(target, uniform, sites, set(with_longest), resources), ProbedWaits(probed, len(ranked))
+    offsets = tuple(site.at for site in ranked)
+    return _graft(target, uniform, sites, set(with_longest), resources), ProbedWaits(probed, offsets)
 
 
 @dataclass(frozen=True)
