@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .analysis import Stalls, StallSite, WarpSample
 
 _HEADINGS: Final = 3
-_MIN_PLACE: Final = 16
+_MIN_PLACE: Final = 12
 _MAX_NAMED: Final = 6
 """Instructions, or source lines, that a note names."""
 

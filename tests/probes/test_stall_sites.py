@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -27,6 +28,7 @@ from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.sass.spills import stack_accesses
 from tui_probe.sass.target import GraftTarget
 from tui_probe.toolchain import find_tools
+from tui_probe.trace import source_lines
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.run_info import RunInfo
 from tui_probe.ui import rerun
@@ -81,8 +83,12 @@ def started_trace(directory: Path) -> TraceWriter:
     return writer
 
 
-def group_result(folder: Path, name: str, most: int, cubin: Cubin | None = None, kernel: str = "attn_fwd") -> bytes:
-    """Write the files of a grafted kernel, and return a result in which site 0 waits ``most`` cycles."""
+def group_result(
+    folder: Path, name: str, most: int, cubin: Cubin | None = None, kernel: str = "attn_fwd", idle: int = 0
+) -> bytes:
+    """Write the files of a grafted kernel, and return a result in which site 0 waits ``most`` cycles, and the last
+    ``idle`` sites were not executed.
+    """
     if not find_tools("ptxas"):
         pytest.skip("no ptxas on this machine: install nvidia-cuda-nvcc")
     grafter = Grafter(load_probe(name), Assembler(), sampled=False)
@@ -93,6 +99,7 @@ def group_result(folder: Path, name: str, most: int, cubin: Cubin | None = None,
     (folder / "probed.bin").write_bytes(grafted.probed)
     sites = next(line.split()[2:] for line in grafted.info.splitlines() if line.startswith("sites 0 "))
     sums = np.array([[most >> number, 16, (most >> number) // 4] for number in range(len(sites))], "<u8")
+    sums[len(sites) - idle :] = 0
     lives = np.full((GRID[0], BLOCK[0] // WARP_SIZE, 1), LIFE, "<u4").view(np.uint8)
     maps = [(WARP_SIZE, np.zeros((GRID[0], BLOCK[0] // WARP_SIZE, 0), np.uint8)), (WARP_SIZE, lives)]
     about = [(SITES, SITE_BYTES, sums.tobytes()), (MARKED, 4, b"\xff")]
@@ -105,6 +112,89 @@ def test_page_ranks_sites_by_warp_life(
     monkeypatch.setenv("COLUMNS", "120")
     assert front.main(["show", "stalls", str(trace)]) == 0
     golden("stalls.txt", capsys.readouterr().out)
+
+
+def shown_text(directory: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    assert front.main(["show", "stalls", str(directory)]) == 0
+    return " ".join(capsys.readouterr().out.split())
+
+
+def test_page_states_launches_and_sample(groups: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = shown_text(groups, capsys)
+    assert "attn_fwd, launches 0–1 of kernel #0" in text
+    assert "sample: 4 blocks of 4 × 2 launches, 8 warps each" in text
+    assert "cost of the probe: not measured (needs timed launches" in text
+
+
+def test_page_folds_sites_that_were_not_executed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    writer = started_trace(tmp_path / "trace")
+    folder = writer.kernel(0, "attn_fwd")
+    writer.save(0, writer.launch(0, GRID, BLOCK), group_result(folder, "stall_sites", 8192, idle=2))
+    writer.exit()
+    text = shown_text(writer.directory, capsys)
+    assert "2 sites never executed in the sample: 0x2780 tfa.py:8, 0x2900 tfa.py:12" in text
+    assert text.count("0x2780") == 1
+    assert front.main(["show", "stalls", str(writer.directory), "--format", "json"]) == 0
+    record = json.loads(capsys.readouterr().out)["data"]
+    assert [site["executions"] for site in record["sites"]] == [16] * 6 + [0] * 2
+    assert len(record["offsets_not_measured"]) == record["sites_not_measured"] == 54
+    assert not {site["offset"] for site in record["sites"]} & {*record["offsets_not_measured"]}
+
+
+INLINED = """.version 8.1
+.target sm_90
+.address_size 64
+.file 1 "/home/me/b.cu"
+.file 2 "/usr/local/cuda/targets/x86_64-linux/include/cuda_pipeline_helpers.h"
+.visible .entry k(.param .u64 x) {
+	.reg .b64 %d<3>; .reg .f32 %f<3>;
+	.loc 1 14 1
+	ld.param.u64 %d1, [x];
+	.loc 1 15 1
+	.loc 2 232 1, function_name $L__info_string0, inlined_at 1 15 1
+	ld.volatile.global.f32 %f1, [%d1];
+	add.f32 %f2, %f1, %f1;
+	.loc 1 16 1
+	st.volatile.global.f32 [%d1], %f2;
+	ret; }
+.section .debug_str {
+$L__info_string0: .b8 119, 0
+}
+"""
+
+
+def test_page_names_the_call_of_an_inlined_header(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tools = find_tools("ptxas")
+    if not tools:
+        pytest.skip("no ptxas on this machine: install nvidia-cuda-nvcc")
+    source, binary = tmp_path / "a.ptx", tmp_path / "a.cubin"
+    source.write_text(INLINED)
+    subprocess.run([tools[0].path, "-arch=sm_90", "-lineinfo", source, "-o", binary], check=True)
+    writer = started_trace(tmp_path / "trace")
+    folder = writer.kernel(0, "k")
+    cubin = Cubin.read(binary.read_bytes())
+    writer.save(0, writer.launch(0, GRID, BLOCK), group_result(folder, "stall_sites", 8192, cubin, "k"))
+    writer.exit()
+    assert "FADD b.cu:15 global memory LDG b.cu:15" in shown_text(writer.directory, capsys)
+    assert front.main(["show", "stalls", str(writer.directory), "--format", "json"]) == 0
+    (site,) = (own for own in json.loads(capsys.readouterr().out)["data"]["sites"] if own["sass"] == "FADD")
+    assert (site["line"], site["call_file"], site["call_line"]) == (232, "/home/me/b.cu", 15)
+
+
+@pytest.mark.parametrize(
+    ("path", "is_of_toolkit"),
+    [
+        ("/usr/local/cuda-13.0/bin/../targets/x86_64-linux/include/cuda_pipeline_helpers.h", True),
+        ("/venv/lib/python3.12/site-packages/nvidia/cu13/include/cub/block/block_scan.cuh", True),
+        ("/home/me/cutlass/include/cute/arch/copy.hpp", False),
+        ("/home/me/attention.cu", False),
+    ],
+)
+def test_toolkit_headers_are_known_by_path(path: str, is_of_toolkit: bool) -> None:
+    assert (source_lines._TOOLKIT_HEADER.search(path) is not None) is is_of_toolkit
 
 
 def test_record_has_classes_producers_and_shares(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -116,6 +116,13 @@ def test_a_program_worked_out_by_hand(version: int) -> None:
     assert found[1] == (place + len(unit(PROGRAM, version)), rows)
 
 
+def test_line_sequences_keep_the_row_of_an_inlined_call() -> None:
+    inlined = b"\0\x03\x90\1\0" + b"\4\2\1" + b"\0\x03\x90\0\0" + b"\4\1\1"  # of row 1: file 2; of none: file 1
+    program = PROGRAM[:11] + b"\1" + inlined + PROGRAM[-3:]
+    ((_, rows),) = line_sequences(unit(program))
+    assert [(row.file, row.caller) for row in rows] == [("/src/x.py", 0), ("/y.py", 1), ("/src/x.py", 0)]
+
+
 def test_versions_that_are_not_read() -> None:
     with pytest.raises(ImageError, match="version 5"):
         list(line_sequences(unit(PROGRAM, 5)))
