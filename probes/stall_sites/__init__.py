@@ -10,7 +10,6 @@ from tui_probe.probekit.finding import SHARE, Finding, brief_text, counted, perc
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec, ShareValue
 from tui_probe.probekit.metric import Metric
 from tui_probe.probekit.probe import LatencyCause, MeasuredWait, Probe, Question, of_sites
-from tui_probe.trace.source_lines import source_position
 
 from .analysis import DELAY, GROUPS, analyse
 from .view import STALLS_VIEW
@@ -98,8 +97,8 @@ def findings(of: ProbeResult, found: Stalls) -> Iterator[Finding]:
 
 def _wait_text(site: StallSite, life: int) -> str:
     """``attn.py:31 (FFMA) waits 41% of warp life for LDG attn.py:29 (global memory, 612 cycles each)``."""
-    place = source_position(site.source) or f"{site.line:#06x}"
-    cause = f" for {site.producer}" if site.producer else ""
+    place = site.place or f"{site.line:#06x}"
+    cause = f" for {site.producer_in_program}" if site.producer else ""
     mean = f"{units.count(round(site.per_pass or 0))} cycles each"
     return f"{place} ({site.opcode}) waits {percent(site.cycles, life)} of warp life{cause} ({site.kind}, {mean})"
 
@@ -112,9 +111,7 @@ def _latency_cause(found: Stalls) -> LatencyCause | None:
 
 def _measured_waits(found: Stalls) -> list[MeasuredWait]:
     return [
-        MeasuredWait(
-            source_position(site.source) or site.opcode or "", site.kind, site.producer, site.cycles / found.life
-        )
+        MeasuredWait(site.place or site.opcode or "", site.kind, site.producer_in_program, site.cycles / found.life)
         for site in found.sites
         if found.life
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -11,7 +11,7 @@ from tui_probe.errors import TraceError
 from tui_probe.records.counter_sums import line_sums, ratio, site_dtype, sums_dtype
 from tui_probe.sass.wait_classes import WAIT_CLASSES
 from tui_probe.trace.sites import read_sites
-from tui_probe.trace.source_lines import source_position
+from tui_probe.trace.source_lines import call_lines, source_position
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -63,6 +63,8 @@ class StallSite:
     wait: SiteWait | None
     raw_longest: int = 0
     """Cycles of the longest wait with its null wait; 0 if none was kept, for want of registers."""
+    calls: Mapping[int, SourceLine] = field(default_factory=dict)
+    """Lines of the calls through which headers of the CUDA Toolkit were inlined, by offset in the kernel."""
 
     @property
     def cycles(self) -> int:
@@ -91,10 +93,24 @@ class StallSite:
     @property
     def producer(self) -> str:
         """``LDG attn.py:49``, the instruction that warps wait for; "" where none is known."""
-        return self.producer_at({})
+        return self._producer_at({})
 
-    def producer_at(self, calls: Mapping[int, SourceLine]) -> str:
-        """The same, with the line of ``calls`` for an instruction that they name."""
+    @property
+    def place(self) -> str:
+        """``b.cu:15``, the line of the program; "" where it is not known."""
+        return source_position(self.call or self.source)
+
+    @property
+    def call(self) -> SourceLine | None:
+        """The line of the program that calls the CUDA Toolkit function in which the instruction is."""
+        return self.calls.get(self.line)
+
+    @property
+    def producer_in_program(self) -> str:
+        """``producer`` with the line of the program."""
+        return self._producer_at(self.calls)
+
+    def _producer_at(self, calls: Mapping[int, SourceLine]) -> str:
         if self.wait is None or not self.wait.producers:
             return ""
         producer = self.wait.producers[0]
@@ -162,7 +178,8 @@ def analyse(result: Result, sites: Sequence[int], folder: Path | None = None) ->
     lines = line_sums(result, _OLDER_SITE if is_older else SITE, "stall_sites", sites, folder)
     probes = (read_sites(folder) if folder else None) or ()
     waits = {site.instruction.line: site.wait for probe in probes for site in probe.sites if site.wait}
-    rows = [_stall_site(line, waits.get(line.line)) for line in lines]
+    calls = call_lines(folder) if folder else {}
+    rows = [_stall_site(line, waits.get(line.line), calls) for line in lines]
     life, longest = _life(result)
     total = next((probe.wait_sites for probe in probes if probe.wait_sites is not None), None)
     offsets = next((probe.wait_offsets for probe in probes if probe.wait_offsets), ())
@@ -181,6 +198,6 @@ def _life(result: Result) -> tuple[int, int]:
     return int(cycles.sum(dtype=np.uint64)), int(cycles.max(initial=0))
 
 
-def _stall_site(line: LineSums, wait: SiteWait | None) -> StallSite:
-    sums = line.sums
-    return StallSite(line.line, line.opcode, line.source, sums["waited"], sums["passes"], wait, sums.get("longest", 0))
+def _stall_site(line: LineSums, wait: SiteWait | None, calls: Mapping[int, SourceLine]) -> StallSite:
+    sums, longest = line.sums, line.sums.get("longest", 0)
+    return StallSite(line.line, line.opcode, line.source, sums["waited"], sums["passes"], wait, longest, calls)

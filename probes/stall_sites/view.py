@@ -47,18 +47,6 @@ class StallRow:
     site: StallSite
     life: int
     sample: WarpSample | None
-    calls: Mapping[int, SourceLine]
-    """Lines of the calls through which headers of the CUDA Toolkit were inlined, by offset."""
-
-    @property
-    def place(self) -> str:
-        """``b.cu:15``, the line of the program; "" where it is not known."""
-        return source_position(self.calls.get(self.site.line, self.site.source))
-
-    @property
-    def producer(self) -> str:
-        """``LDG b.cu:12``, with the line of the program; "" where none is known."""
-        return self.site.producer_at(self.calls)
 
     @property
     def waits_for(self) -> str:
@@ -115,7 +103,7 @@ _COLUMNS: Final[tuple[Column[StallRow], ...]] = (
         "place",
         None,
         "source",
-        lambda r: r.place or units.NOT_MEASURED,
+        lambda r: r.site.place or units.NOT_MEASURED,
         False,
         narrow=_MIN_PLACE,
         shorten=cut_middle,
@@ -125,7 +113,7 @@ _COLUMNS: Final[tuple[Column[StallRow], ...]] = (
         "producer",
         lambda r: r.site.producer or None,
         "producer",
-        lambda r: r.producer or units.NOT_MEASURED,
+        lambda r: r.site.producer_in_program or units.NOT_MEASURED,
         False,
         narrow=_MIN_PLACE,
         shorten=cut_middle,
@@ -140,8 +128,8 @@ _COLUMNS: Final[tuple[Column[StallRow], ...]] = (
     Column("longest", lambda r: r.site.longest, "max (cycles)", lambda r: _wait_text(r.site.longest), rank=2),
     Column("null_share", lambda r: r.null_share, "clock reads", lambda r: _share_text(r.null_share), rank=4),
     Column("executions_per_warp", lambda r: r.per_warp),
-    Column("call_file", lambda r: r.calls[r.site.line].file if r.site.line in r.calls else None),
-    Column("call_line", lambda r: r.calls[r.site.line].line if r.site.line in r.calls else None),
+    Column("call_file", lambda r: r.site.call.file if r.site.call else None),
+    Column("call_line", lambda r: r.site.call.line if r.site.call else None),
 )
 
 
@@ -152,12 +140,8 @@ class StallsView(Document):
         progress(0.0)
         self.title = f"Stalls of {source.kernel.demangled}"
         self.results = _results(source)
-        self._sources = _sources_of(self.results)
-        rows = [
-            StallRow(site, stalls.life, stalls.sample, self._sources.calls)
-            for _, stalls in self.results
-            for site in stalls.sites
-        ]
+        self._lines = _source_lines(self.results)
+        rows = [StallRow(site, stalls.life, stalls.sample) for _, stalls in self.results for site in stalls.sites]
         self.sites = sorted(rows, key=lambda row: -(row.share or 0))
         """All measured sites."""
         self.rows = [row for row in self.sites if row.site.passes]
@@ -184,7 +168,7 @@ class StallsView(Document):
         yield from _sample_notes(self.results)
         yield from self._line_note()
         yield from self._site_notes()
-        if any(row.site.kind and not row.producer for row in self.rows):
+        if any(row.site.kind and not row.site.producer for row in self.rows):
             yield "producer –: unknown; of a barrier it is the last warp to arrive, which is not recorded"
         yield self._cost_note()
         share = max((row.uncertainty for row in self.rows), default=0.0)
@@ -208,8 +192,8 @@ class StallsView(Document):
         """Yield the sums of the source lines that have several rows."""
         shares: dict[str, list[float]] = {}
         for row in self.rows:
-            if row.place:
-                shares.setdefault(row.place, []).append(row.share or 0)
+            if row.site.place:
+                shares.setdefault(row.site.place, []).append(row.share or 0)
         several = sorted(((sum(own), place) for place, own in shares.items() if len(own) > 1), reverse=True)
         texts = [f"{place} {_share_text(share)} ({len(shares[place])} rows)" for share, place in several]
         if texts:
@@ -234,8 +218,7 @@ class StallsView(Document):
 
     def _places(self, offsets: Sequence[int]) -> str:
         """``0x0340 a.cu:22, 0x0480``"""
-        lines = {**self._sources.lines, **self._sources.calls}
-        return _listed([f"{at:#06x} {source_position(lines.get(at))}".rstrip() for at in offsets])
+        return _listed([f"{at:#06x} {source_position(self._lines.get(at))}".rstrip() for at in offsets])
 
     def _cost_note(self) -> str:
         """Return how much longer launches took with the probe."""
@@ -291,17 +274,10 @@ class StallsView(Document):
             yield [column.value(row) for column in columns if column.value is not None]
 
 
-@dataclass(frozen=True, slots=True)
-class _Sources:
-    """Source lines of a kernel's SASS by offset, and those of the calls that inlined headers of the CUDA Toolkit."""
-
-    lines: Mapping[int, SourceLine]
-    calls: Mapping[int, SourceLine]
-
-
-def _sources_of(results: Sequence[tuple[ProbeResult, Stalls]]) -> _Sources:
+def _source_lines(results: Sequence[tuple[ProbeResult, Stalls]]) -> Mapping[int, SourceLine]:
+    """Return the lines of the program by offset in the kernel."""
     folder = results[0][0].kernel.folder
-    return _Sources(SourceLines.of(folder).lines, call_lines(folder)) if folder else _Sources({}, {})
+    return {**SourceLines.of(folder).lines, **call_lines(folder)} if folder else {}
 
 
 def _listed(texts: Sequence[str]) -> str:

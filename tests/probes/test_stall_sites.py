@@ -24,6 +24,7 @@ from tui_probe.engine.grafting.grafts import Grafter
 from tui_probe.pages.code.line_measures import measures_of
 from tui_probe.pages.views.sass import KIND, SassView
 from tui_probe.probe_files.loading import load_probe
+from tui_probe.probekit.measured import analyse_result, known_probe
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.sass.spills import stack_accesses
 from tui_probe.sass.target import GraftTarget
@@ -180,6 +181,13 @@ def test_page_names_the_call_of_an_inlined_header(tmp_path: Path, capsys: pytest
     writer.exit()
     assert "FADD b.cu:15 global memory LDG b.cu:15" in shown_text(writer.directory, capsys)
     assert front.main(["show", "stalls", str(writer.directory), "--format", "json"]) == 0
+    (kernel,) = open_trace(writer.directory).kernels
+    (probed,) = kernel.by_probe()
+    probe, row = known_probe(probed), probed.newest_result
+    assert probe.measured_waits is not None
+    assert row is not None
+    waits = probe.measured_waits(analyse_result(probed.trace, probed, row).analysis)
+    assert ("b.cu:15", "LDG b.cu:15") in {(wait.place, wait.producer) for wait in waits}
     (site,) = (own for own in json.loads(capsys.readouterr().out)["data"]["sites"] if own["sass"] == "FADD")
     assert (site["line"], site["call_file"], site["call_line"]) == (232, "/home/me/b.cu", 15)
 
