@@ -127,7 +127,13 @@ _COLUMNS: Final[tuple[Column[StallRow], ...]] = (
     Column("mean", lambda r: r.site.per_pass, "mean (cycles)", lambda r: _wait_text(r.site.per_pass)),
     Column("longest", lambda r: r.site.longest, "max (cycles)", lambda r: _wait_text(r.site.longest), rank=2),
     Column("null_share", lambda r: r.null_share, "clock reads", lambda r: _share_text(r.null_share), rank=4),
-    Column("executions_per_warp", lambda r: r.per_warp),
+    Column(
+        "executions_per_warp",
+        lambda r: r.per_warp,
+        "executions per warp",
+        lambda r: units.NOT_MEASURED if r.per_warp is None else units.tenths(r.per_warp),
+        rank=5,
+    ),
     Column("call_file", lambda r: r.site.call.file if r.site.call else None),
     Column("call_line", lambda r: r.site.call.line if r.site.call else None),
 )
