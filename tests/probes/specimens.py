@@ -16,6 +16,7 @@ import numpy as np
 from tests.probes.running import example, result_of
 from tui_probe.engine.insertion import build_probed_ptx
 from tui_probe.engine.kernel import Kernel
+from tui_probe.engine.site_file import site_file
 from tui_probe.probe_files.loading import built_in_files, built_in_names, load_probe
 from tui_probe.ptx.parser import parse
 
@@ -78,6 +79,7 @@ def add_specimen(writer: TraceWriter, index: int, probe: str, folder: Path) -> t
     place = writer.kernel(index, f"{probe}_of_{kernel.entry.name}")
     (place / "pruned.ptx").write_text(kernel.pruned)
     (place / "kernel.info").write_text(probed.info)
+    (place / "sites.json").write_text(site_file(probe, kernel, probed.notes, b""))
     grid, block = specimen.grid, specimen.block
     result = result_of(folder, probe, specimen.text, *specimen.arguments, grid=grid, block=block)
     writer.save(index, writer.launch(index, grid, block), result.path.read_bytes())

@@ -345,7 +345,8 @@ async def test_screen_shows_page_at_all_sizes(trace: Path, monkeypatch: pytest.M
         kernel = stage.app.screen
         assert isinstance(kernel, KernelScreen), stage.text
         assert kernel.current == "phases"
-        golden("phases-screen.txt", stage.text, width=80)
+        page = "\n".join(stage.text.split("\n")[:-1])  # without the footer: few goldens list keys
+        golden("phases-screen.txt", page, width=80)
         for columns, rows in ((60, 15), (61, 30), (200, 50)):
             await stage.resize(columns, rows)
             assert max(map(width, stage.text.split("\n"))) <= columns

@@ -531,6 +531,7 @@ async def test_a_target_that_runs_is_not_left_for_home_unasked(target: FakeTarge
 
 @checks("next_found")
 async def _(stage: Stage, key: str) -> None:
+    await stage.settle()
     await stage.press(key)
     assert "no kernel in the table is flagged" in stage.text
 

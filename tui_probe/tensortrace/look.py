@@ -31,7 +31,7 @@ _OPTIMIZED = 1
 """Bit of ``co_flags`` of a function's frame, whose variables are not a dictionary."""
 _PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_MODULES = tuple(f"{__name__.rpartition('.')[0]}.{name}" for name in ("arrays", "calls", "lines", "look"))
+_MODULES = (Frameworks.__module__, __name__)
 _PASSING = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 """Code whose variables hold one element after another; so do functions that dataclasses and the like make."""
 _UNSHARED = 3

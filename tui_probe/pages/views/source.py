@@ -176,7 +176,7 @@ class SourceView(Document):
             return []
         place = source_position(SourceLine(self.rows[number].file, self.rows[number].line))
         measured = self.measures.words(number) if self.measures else []
-        return [*filter(None, [self._flag(number)]), place, _code_lines_text(code), *measured]
+        return [place, *filter(None, [self._flag(number)]), _code_lines_text(code), *measured]
 
     def ptx_line(self, number: int, width: int) -> int | None:
         """The first that came from it; of those that were measured, if any was."""

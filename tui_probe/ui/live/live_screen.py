@@ -63,7 +63,7 @@ class LiveScreen(ViewScreen):
         self.table = KernelTable(self, "kernels", self.show_kernel)
         self.table.focused = True
         self.current_selection = selection = CurrentSelection(self.table)
-        findings = KernelFindings(self, lambda process, found: self.probe_app.feed.tell(process, found))
+        self.findings = findings = KernelFindings(self, lambda process, found: self.probe_app.feed.tell(process, found))
         self.pages = LivePages(self, selection, findings.found_in, findings.limits_of, ascii_only=ascii_only)
         self.preview = Preview(self, "preview", findings.found_in, findings.limits_of, ascii_only=ascii_only)
         self.switch = ProcessSwitch(self, selection, lambda: self.frames.show_again())
@@ -464,7 +464,7 @@ class LiveScreen(ViewScreen):
         if self.table.waits or not self.current_selection.snapshot.loaded:
             return "still reading the trace"
         probed = [row for row in self.table.rows if row.status == "probed"]
-        if any(row.results and not row.finding for row in probed):
+        if any(row.results and not self.findings.has_read(row.index) for row in probed):
             return "still reading the results"
         if probed:
             return "no kernel in the table is flagged"

@@ -78,6 +78,10 @@ class KernelFindings:
         job = partial(find_more, process.trace, process.kernels, self._seen, running=running)
         self.desk.analyses.submit((self, "findings"), job, partial(self._take, process, running))
 
+    def has_read(self, index: int) -> bool:
+        """Return whether results of a kernel of that process were read."""
+        return index in self._found
+
     def found_in(self, index: int) -> tuple[ResultFindings, ...]:
         """Return what each probe found in a kernel of that process, from the results read so far."""
         return self._found[index].found if index in self._found else ()
