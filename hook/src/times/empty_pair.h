@@ -38,6 +38,9 @@ struct empty_pair {
 /* True if it is known; asks for it, in the current context, without waiting. Where the driver refuses it is 0. */
 bool empty_pair_known(struct empty_pair *empty);
 
+/* Asks for it and waits a little, in the current context: before the first launch the device is idle. */
+void empty_pair_measure(struct empty_pair *empty);
+
 /* Frees the memory that is needed no more, in the current context. */
 void empty_pair_free(struct empty_pair *empty);
 

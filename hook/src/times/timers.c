@@ -99,8 +99,8 @@ static struct timers *of_current_context(void)
     if (timers)
         return timers;
     signals_lock(&reading);
-    if (!(timers = find(context)))
-        timers = adopt(context);
+    if (!(timers = find(context)) && (timers = adopt(context)))
+        empty_pair_measure(&timers->empty);
     signals_unlock(&reading);
     return timers;
 }
