@@ -164,9 +164,9 @@ def test_the_way_is_a_column_where_a_kernel_was_grafted(writer: TraceWriter) -> 
     writer.launch(1)
     closed(writer, 2, "libcufft.so.12")
     after = list(report_lines(open_trace(writer.directory), width=200))
-    assert " way " not in before
+    assert " mode " not in before
     title = next(line for line in after if line.startswith("#"))
-    at = title.index(" way ") + 1
+    at = title.index(" mode ") + 1
     rows = {line.split()[1]: line[at : at + 5].strip() for line in after if line[:1].isdigit()}
     assert rows == {"from_ptx": "PTX", "grafted": "graft", "kernel_2": "–"}
     kernels = json.loads("".join(report_lines(open_trace(writer.directory), "kernels", "json")))["kernels"]

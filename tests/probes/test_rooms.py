@@ -9,6 +9,8 @@ import tui_probe
 from tui_probe.probe_files.loading import built_in_files
 
 PACKAGE = Path(tui_probe.__file__).parent
+COMMON_WORDS = {"phases"}
+"""Names of probes that are words of PTX and of probe files, too: an mbarrier has phases, ``[phases]`` are lines."""
 
 
 def test_no_module_names_a_built_in_probe() -> None:
@@ -16,7 +18,7 @@ def test_no_module_names_a_built_in_probe() -> None:
 
     An evaluation is of probes that it names; ``.dmat`` is how existing systems call files of theirs.
     """
-    names = sorted(built_in_files(), key=len, reverse=True)
+    names = sorted(set(built_in_files()) - COMMON_WORDS, key=len, reverse=True)
     assert len(names) > 10
     word = re.compile(rf"(?<![a-z0-9.])(?:{'|'.join(names)})(?![a-z0-9])", re.IGNORECASE)
     imports = [

@@ -167,7 +167,10 @@ $L__info_string0: .b8 119, 0
 """
 
 
-def test_page_names_the_call_of_an_inlined_header(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_page_names_the_call_of_an_inlined_header(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
     tools = find_tools("ptxas")
     if not tools:
         pytest.skip("no ptxas on this machine: install nvidia-cuda-nvcc")

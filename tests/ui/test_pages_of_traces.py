@@ -94,7 +94,7 @@ async def test_the_cursor_of_a_roofline_goes_from_kernel_to_kernel() -> None:
 
 async def test_the_worst_kernel_of_a_roofline_is_furthest_below_it() -> None:
     async with showing(open_roofline(POINTS, ROOF, "roofline of a, b"), (100, 30)) as stage:
-        assert "! worst" in stage.text.split("\n")[-1]
+        assert "! finding" in stage.text.split("\n")[-1]
         await stage.press("exclamation_mark")
         assert "furthest below its roof: 8% of it" in stage.text
         assert "c void small_gemm" in stage.text

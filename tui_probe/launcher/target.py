@@ -6,7 +6,6 @@ import contextlib
 import ctypes
 import errno
 import os
-import resource
 import shutil
 import signal
 import subprocess
@@ -192,6 +191,8 @@ def take_room() -> tuple[int, int]:
     """Raise our own limit of descriptors as high as we may. Returns what it was, which the target is to
     have.
     """
+    import resource  # absent on Windows, where traces can be read
+
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = OWN_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, OWN_DESCRIPTORS)
     if soft != resource.RLIM_INFINITY and soft < most:
@@ -201,6 +202,8 @@ def take_room() -> tuple[int, int]:
 
 def give_back(limits: tuple[int, int]) -> None:
     """Set the limit of descriptors again; in a new process, or before this one becomes the program."""
+    import resource
+
     resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 

@@ -93,7 +93,7 @@ def state_line(
 
 
 def unused_text(unused: Sequence[UnmeasuredProbe]) -> str:
-    """``no result: block_sched (every kernel ran once, with other probes; --replay relaunches them)``."""
+    """``no result: PROBE (every kernel ran once, with other probes; --replay relaunches them)``."""
     names, reasons = ", ".join(safe(probe.probe) for probe in unused), {probe.reason for probe in unused}
     why = safe(reasons.pop()) if len(reasons) == 1 else "for several reasons"
     return f"no result: {names} ({why}; {keys.key_of('again')} --replay)"
