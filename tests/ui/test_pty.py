@@ -237,13 +237,14 @@ def test_byte_budgets_of_the_preview(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "tests" / "data" / "h200" / "demo", tmp_path / "trace")
     with Terminal(on_screen(tmp_path), (200, 50)) as terminal:
         terminal.wait("7 kernels")
+        terminal.wait("48%")  # sorted by share
         terminal.type("0g")
-        terminal.wait("of #0: running blocks")
-        for key, number in ("j1", "k0"):  # all that the first preview brings with it has come
+        terminal.wait("of #4: running blocks")
+        for key, number in ("j6", "k4"):  # all that the first preview brings with it has come
             terminal.type(key)
             terminal.wait(f"of #{number}: running blocks")
         sent = []
-        for number in range(1, 7):
+        for number in (6, 5, 3, 0, 1, 2):  # by their share of the GPU time
             before = terminal.quiet(0.6, steady=True)
             terminal.type("j")
             terminal.wait(f"of #{number}: running blocks")
@@ -251,7 +252,7 @@ def test_byte_budgets_of_the_preview(tmp_path: Path) -> None:
         assert max(sent) <= 2500, sent
         before = terminal.count
         terminal.type("kkkkk")
-        terminal.wait("of #1: running blocks")
+        terminal.wait("of #6: running blocks")
         assert terminal.quiet(0.6, steady=True) - before <= 5000, "five moves, one preview"
 
 
