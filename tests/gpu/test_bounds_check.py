@@ -27,8 +27,8 @@ def test_planted_accesses_are_those_of_memcheck(runner: Runner) -> None:
     begin = time.perf_counter()
     profiled = runner.profiled(command, "-p", "bounds_check", "--wait")
     middle = time.perf_counter()
-    checked = subprocess.run([checker, "--tool", "memcheck", *command], cwd=runner.folder, capture_output=True,
-                             text=True, timeout=300)  # fmt: skip
+    memcheck = [checker, "--tool", "memcheck", "--destroy-on-device-error", "kernel"]  # else it ends at the first one
+    checked = subprocess.run([*memcheck, *command], cwd=runner.folder, capture_output=True, text=True, timeout=300)
     end = time.perf_counter()
     planted = planted_in(profiled.outcome.stdout)
     assert found_in(profiled.trace) == planted, profiled.outcome.stderr
