@@ -13,15 +13,15 @@ from tui_probe.probekit.finding import Finding, counted, place
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec
 from tui_probe.probekit.metric import Metric, where_known
 from tui_probe.probekit.probe import Probe, Question
+from tui_probe.records.instruction_records import index_text, records_by_time
 from tui_probe.records.probed_sites import probed_sites
-from tui_probe.trace.launch_shape import WARP_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from tui_probe.probekit.probe_results import ProbeResult
-    from tui_probe.records.probed_sites import ProbedSites
+    from tui_probe.records.instruction_records import InstructionRecord
     from tui_probe.trace.launch_shape import Dim3
     from tui_probe.trace.results import Result
     from tui_probe.trace.source_lines import SourceLine
@@ -98,43 +98,27 @@ class Bounds:
 
 def analyse(result: Result, folder: Path | None = None) -> Bounds:
     """The accesses of a launch; ``folder`` is its kernel's. TraceError if map 0 holds no records of bounds_check."""
-    records, attempts = result.records(0, RECORD), result.attempts(0)
-    kept, totals = result.kept(0), result.totals(0)
-    if attempts is None or kept is None or totals is None or result.sections[0].level != "warp":
+    records, totals = records_by_time(result, RECORD, probed_sites(folder)), result.totals(0)
+    if records is None or totals is None:
         raise TraceError(f"{result.path}: its records are not those of bounds_check")
-    known = probed_sites(folder)
-    block, warp, number = np.nonzero(np.arange(records.shape[2]) < kept[:, :, np.newaxis])
-    record = records[block, warp, number]
-    order = np.lexsort((warp, block, record["clock"], record["time"])).tolist()
-    return Bounds(totals[1], tuple(_access(result, record[i], int(block[i]), int(warp[i]), known) for i in order))
+    return Bounds(totals[1], tuple(map(_access, records)))
 
 
-def _access(result: Result, record: np.void, block: int, warp: int, known: ProbedSites) -> OutsideAccess:
-    line, size = int(record["line"]), int(record["bytes"])
-    opcodes = {instruction.line: instruction.opcode for instruction in known.instructions()}
+def _access(record: InstructionRecord) -> OutsideAccess:
+    size = int(record.fields["bytes"])
     return OutsideAccess(
-        block=_index(result.blocks[block], result.header.grid),
-        thread=_index(warp * WARP_SIZE + int(record["lane"]), result.header.block),
-        address=int(record["address"]),
+        block=record.block,
+        thread=record.thread,
+        address=int(record.fields["address"]),
         bytes=size % FREED,
-        below=int(record["below"]),
-        limit=int(record["limit"]),
-        above=int(record["above"]),
+        below=int(record.fields["below"]),
+        limit=int(record.fields["limit"]),
+        above=int(record.fields["above"]),
         is_freed=size >= FREED,
-        line=line,
-        opcode=opcodes.get(line, ""),
-        source=known.ptx_line(line),
+        line=record.line,
+        opcode=record.opcode,
+        source=record.source,
     )
-
-
-def _index(linear: int, extent: Dim3) -> Dim3:
-    """The index (x, y, z) of a linear number in a grid or block."""
-    x, y, _ = extent
-    return linear % x, linear // x % y, linear // (x * y)
-
-
-def _text(index: Dim3) -> str:
-    return ", ".join(map(str, index))
 
 
 def _first_line(bounds: Bounds) -> int | None:
@@ -167,8 +151,8 @@ def findings(of: ProbeResult, bounds: Bounds) -> Iterator[Finding]:
     by_line = {access.line: access for access in reversed(bounds.faults)}
     for access in sorted(by_line.values(), key=bounds.faults.index):
         text = (
-            f"{access.opcode or 'access'} at {place(access.line, access.source)} by block ({_text(access.block)})"
-            f" thread ({_text(access.thread)}): {access.bytes} bytes at {access.where}"
+            f"{access.opcode or 'access'} at {place(access.line, access.source)} by block ({index_text(access.block)})"
+            f" thread ({index_text(access.thread)}): {access.bytes} bytes at {access.where}"
         )
         values = {"address": counted(access.address), "accesses": counted(bounds.total, ideal=0)}
         yield Finding("fault", access.fault, text, "lines", access.line, True, values=values, brief=access.fault,
@@ -189,8 +173,8 @@ def _rows(of: ProbeResult, bounds: Bounds) -> LineRows:
             access.source,
             {
                 "fault": access.fault or "unknown memory",
-                "block": _text(access.block),
-                "thread": _text(access.thread),
+                "block": index_text(access.block),
+                "thread": index_text(access.thread),
                 "address": access.where,
             },
         )

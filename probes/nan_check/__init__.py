@@ -13,18 +13,18 @@ from tui_probe.probekit.finding import Finding, counted, place
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec
 from tui_probe.probekit.metric import Metric, where_any, where_known
 from tui_probe.probekit.probe import Probe, Question
+from tui_probe.records.instruction_records import index_text, records_by_time
 from tui_probe.records.probed_sites import probed_sites
-from tui_probe.trace.launch_shape import WARP_SIZE
 from tui_probe.trace.sites import read_sites
 
-from .birth import BIRTHS, KINDS, block_or_thread_index, index_text, number_of_bits, number_text
+from .birth import BIRTHS, KINDS, number_of_bits, number_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from tui_probe.probekit.probe_results import ProbeResult
-    from tui_probe.records.probed_sites import ProbedSites
+    from tui_probe.records.instruction_records import InstructionRecord
     from tui_probe.trace.launch_shape import Dim3
     from tui_probe.trace.results import Result
     from tui_probe.trace.sites import SiteInstruction
@@ -95,17 +95,13 @@ def analyse(result: Result, folder: Path | None = None, *, has_sites: bool = Tru
 
     ``has_sites``: the kernel has stores of numbers. TraceError if map 0 holds no records of ``nan_check``.
     """
-    records, attempts = result.records(0, RECORD), result.attempts(0)
-    kept, totals = result.kept(0), result.totals(0)
-    if attempts is None or kept is None or totals is None or result.sections[0].level != "warp":
-        raise TraceError(f"{result.path}: its records are not those of nan_check")
     known = probed_sites(folder)
+    records, totals = records_by_time(result, RECORD, known), result.totals(0)
+    if records is None or totals is None:
+        raise TraceError(f"{result.path}: its records are not those of nan_check")
     unchecked = tuple(UncheckedStore(site.line, site.opcode, site.source) for site in known.unchecked())
-    block, warp, place = np.nonzero(np.arange(records.shape[2]) < kept[:, :, np.newaxis])
-    record = records[block, warp, place]
-    order = np.lexsort((warp, block, record["clock"], record["time"])).tolist()
-    ordered = tuple(_non_finite_store(result, record[i], int(block[i]), int(warp[i]), known) for i in order)
-    return NanCheck(totals[1] if has_sites else None, ordered, unchecked, checked=_checked_stores(folder))
+    stores = tuple(map(_non_finite_store, records))
+    return NanCheck(totals[1] if has_sites else None, stores, unchecked, checked=_checked_stores(folder))
 
 
 def _checked_stores(folder: Path | None) -> tuple[SiteInstruction, ...]:
@@ -115,17 +111,17 @@ def _checked_stores(folder: Path | None) -> tuple[SiteInstruction, ...]:
     return tuple(instruction for probe in own for instruction in probe.instructions())
 
 
-def _non_finite_store(result: Result, record: np.void, block: int, warp: int, known: ProbedSites) -> NonFiniteStore:
-    kind, line = KINDS.get(int(record["kind"]), "?"), int(record["line"])
+def _non_finite_store(record: InstructionRecord) -> NonFiniteStore:
+    kind = KINDS.get(int(record.fields["kind"]), "?")
     return NonFiniteStore(
-        time_ns=int(record["time"]),
-        block=block_or_thread_index(result.blocks[block], result.header.grid),
-        thread=block_or_thread_index(warp * WARP_SIZE + int(record["lane"]), result.header.block),
-        address=int(record["address"]),
-        value=number_of_bits(int(record["value"]), kind),
+        time_ns=int(record.fields["time"]),
+        block=record.block,
+        thread=record.thread,
+        address=int(record.fields["address"]),
+        value=number_of_bits(int(record.fields["value"]), kind),
         kind=kind,
-        line=line,
-        source=known.ptx_line(line),
+        line=record.line,
+        source=record.source,
     )
 
 

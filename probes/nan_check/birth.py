@@ -18,27 +18,21 @@ from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec
 from tui_probe.probekit.metric import Metric, where_known
 from tui_probe.probekit.probe import Probe
 from tui_probe.ptx.value_types import FLOAT_BITS
+from tui_probe.records.instruction_records import index_text, records_by_time
 from tui_probe.records.probed_sites import probed_sites
-from tui_probe.trace.launch_shape import WARP_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from tui_probe.probekit.probe_results import ProbeResult
-    from tui_probe.records.probed_sites import ProbedSites
+    from tui_probe.records.instruction_records import InstructionRecord
     from tui_probe.trace.launch_shape import Dim3
     from tui_probe.trace.results import Result
     from tui_probe.trace.source_lines import SourceLine
 
 KINDS: Final = {1: "f16", 2: "bf16", 3: "f32", 4: "f64"}
 """Types by the numbers of the helper ``KIND``."""
-
-
-def block_or_thread_index(linear: int, extent: Dim3) -> Dim3:
-    """The index (x, y, z) of a linear number in a grid or block."""
-    x, y, _ = extent
-    return linear % x, linear // x % y, linear // (x * y)
 
 
 def number_of_bits(bits: int, kind: str) -> float:
@@ -54,11 +48,6 @@ def number_of_bits(bits: int, kind: str) -> float:
 def number_text(value: float, kind: str) -> str:
     """``NaN``, ``inf`` or ``-inf``, and the type."""
     return f"{'NaN' if math.isnan(value) else value} ({kind})"
-
-
-def index_text(index: Dim3) -> str:
-    """``2,0,0``."""
-    return ",".join(map(str, index))
 
 
 RECORD: Final = np.dtype(
@@ -103,31 +92,24 @@ class Births:
 
 def analyse(result: Result, folder: Path | None = None) -> Births:
     """The births of a launch; ``folder`` is its kernel's. TraceError if map 0 holds no records of births."""
-    records, attempts = result.records(0, RECORD), result.attempts(0)
-    saved, totals = result.kept(0), result.totals(0)
-    if attempts is None or saved is None or totals is None or result.sections[0].level != "warp":
+    records, totals = records_by_time(result, RECORD, probed_sites(folder)), result.totals(0)
+    if records is None or totals is None:
         raise TraceError(f"{result.path}: its records are not those of nan_check_birth")
-    known = probed_sites(folder)
-    block, warp, number = np.nonzero(np.arange(records.shape[2]) < saved[:, :, np.newaxis])
-    record = records[block, warp, number]
-    order = np.lexsort((warp, block, record["clock"], record["time"])).tolist()
-    births = tuple(_birth(result, record[i], int(block[i]), int(warp[i]), known) for i in order)
-    return Births(totals[1], births)
+    return Births(totals[1], tuple(map(_birth, records)))
 
 
-def _birth(result: Result, record: np.void, block: int, warp: int, known: ProbedSites) -> Birth:
-    kind, line = KINDS.get(int(record["kind"]), "?"), int(record["line"])
-    opcodes = {site.line: site.opcode for site in known.instructions()}
+def _birth(record: InstructionRecord) -> Birth:
+    kind = KINDS.get(int(record.fields["kind"]), "?")
     return Birth(
-        block=block_or_thread_index(result.blocks[block], result.header.grid),
-        warp=warp,
-        thread=block_or_thread_index(warp * WARP_SIZE + int(record["lane"]), result.header.block),
-        value=number_of_bits(int(record["value"]), kind),
+        block=record.block,
+        warp=record.warp,
+        thread=record.thread,
+        value=number_of_bits(int(record.fields["value"]), kind),
         kind=kind,
-        iterations=int(record["iterations"]),
-        line=line,
-        opcode=opcodes.get(line, ""),
-        source=known.ptx_line(line),
+        iterations=int(record.fields["iterations"]),
+        line=record.line,
+        opcode=record.opcode,
+        source=record.source,
     )
 
 

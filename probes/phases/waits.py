@@ -165,7 +165,8 @@ def by_warp(launch: Phases, spans: Spans, signals: Spans) -> Iterator[tuple[Span
 def releases(waiting: Spans, signals: Spans) -> tuple[NDArray[np.int64], bool]:
     """The number of the signal that releases each wait, -1 for none, and whether they were matched by their order.
 
-    A role that may run some stages ahead waits for signals of so many waits before: as few as explain all ends.
+    A role that may run some stages ahead waits for signals of earlier waits; the distance is the
+    least that explains all ends.
     """
     warps = np.unique(signals.warp)
     if len(signals) == len(waiting) * len(warps):

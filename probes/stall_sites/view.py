@@ -151,7 +151,7 @@ class StallsView(Document):
         self.sites = sorted(rows, key=lambda row: -(row.share or 0))
         """All measured sites."""
         self.rows = [row for row in self.sites if row.site.passes]
-        """Those that were executed: the rows of the table."""
+        """Executed sites, the rows of the table."""
         self.slowdowns = [result.kernel.slowdown for result, _ in self.results]
         """Times as long as without the probe that launches took with each group; None if not timed."""
         self._head = f"{source.kernel.demangled}, {_launches_text(self.results)}"

@@ -85,7 +85,7 @@ def test_late_producer_is_named_with_its_delay(tmp_path: Path) -> None:
 
 
 def test_spans_cover_the_life_of_each_warp(tmp_path: Path) -> None:
-    """Lanes 1 to 31 of the producer leave at once, and record nothing."""
+    """Lanes 1 to 31 of the producer leave first, and record nothing."""
     analysis = staged(tmp_path / "t", 9, 20)
     for warp in range(CONSUMERS + 1):
         spans = analysis.spans.where(analysis.spans.warp == warp)

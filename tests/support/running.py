@@ -97,9 +97,9 @@ def run_program(program: Program, machine: Machine) -> Record:
     record = Record(program.name, "failed", "", versions, machine.gpu or "Simulated GPU", time.strftime("%Y-%m-%d"))
     if program.tool == "nvcc":
         record.versions["nvcc"] = nvcc_version()
-    alone = launched([python, str(program.path)], machine, "plain", "--after", "9999h")
-    timed(alone, machine)  # compilers fill their caches and print what they compile
-    plain, first_seconds = timed(alone, machine)
+    plain_command = launched([python, str(program.path)], machine, "plain", "--after", "9999h")
+    timed(plain_command, machine)  # compilers fill their caches and print what they compile
+    plain, first_seconds = timed(plain_command, machine)
     if plain is None or plain.returncode:
         record.problem = problem_of(plain)
         return record

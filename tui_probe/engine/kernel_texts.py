@@ -41,7 +41,7 @@ def kernel_info(
     slot in the result file, -1 if only the launch knows them); then ``storage INDEX LAYOUT record BYTES cap N`` for
     each map, which says how it is on the device (``cap`` 0: each launch has its own), or ``storage INDEX counts`` for
     the counts of the map before it, which have no memory of their own, or ``storage INDEX sites record BYTES cap N
-    copies N`` for a map of N sites, listed above as 1,0, with ``max OFFSET`` for a field of which the largest value is
+    copies N`` for a map of N sites, listed above as 1,0, with ``max OFFSET`` for a field whose largest value is
     kept, not the sum; ``reduce INDEX`` and the line of a
     ``Reduction``, what is saved of a map unless all is; ``sites INDEX LINE …``, the lines of those sites in
     ``pruned.ptx``; ``callback NAME``; ``global NAME`` for each variable that the probed kernel shares with the original

@@ -67,7 +67,7 @@ class PrepareJob:
         """Write the files of the kernel and return the answer for the hook.
 
         ``target`` is the device's architecture, ``sm_90a``, and layout of tensor maps; ``threads`` are those of the
-        launched block, 0 if unknown. Raises ProbeError, of which UnsupportedKernelError and ImageError are skipped
+        launched block, 0 if unknown. Raises ProbeError; of these UnsupportedKernelError and ImageError are skipped
         kernels, and OSError.
         """
         arch, layout = split_target(target)

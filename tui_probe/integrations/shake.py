@@ -2,7 +2,7 @@
 
 A seed decides the delays (:mod:`tui_probe.probe_files.option_probes`). The first seed with which the program leaves
 something else than without delays is kept. Then kernels, and lines of one kernel, are halved as long as delays in one
-half alone still change what it leaves. A race shows by chance, so each half is tried several times.
+half by itself still change what it leaves. A race shows by chance, so each half is tried several times.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def _worst_line(of_probe: ResultFindings) -> Finding | None:
 def _first_flagged(worst: Sequence[tuple[ResultFindings, Finding | None]]) -> PageSpot | None:
     """Return the spot of the first flagged finding, else of the first."""
     known = [(of_probe, finding) for of_probe, finding in worst if finding is not None]
-    flagged = (each for each in known if each[1].stands_out)
+    flagged = (pair for pair in known if pair[1].stands_out)
     first = next(flagged, known[0] if known else None)
     return None if first is None else _spot_of_finding(*first)
 

@@ -104,7 +104,7 @@ class Storage:
     even: bool = False
     """True if rows mark in the highest bit of lane 0's last word that lanes 0 and 1 have saved for the warp."""
     max_offset: int | None = None
-    """Offset in a record of sites of the field of which the largest value is kept, not the sum."""
+    """Offset in a record of sites of the field whose largest value is kept, not the sum."""
 
     @property
     def unit(self) -> int:

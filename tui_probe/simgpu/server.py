@@ -64,7 +64,7 @@ STATUSES: tuple[tuple[type[ProbeError], Status], ...] = (
 
 
 RARE_COLLECTIONS: Final = (50_000, 10, 10)
-"""Thresholds of garbage collection, by default 700 new objects: a compiled kernel has thousands, all of which stay."""
+"""Thresholds of garbage collection, by default 700 new objects: a compiled kernel has thousands, and they stay."""
 
 
 class Server:

@@ -284,7 +284,7 @@ def unprobed_findings(kernel: KernelFacts) -> Iterator[ResultFindings]:
 
 
 def _unflag_negligible(found: ResultFindings, share: float | None) -> ResultFindings:
-    """Unflag findings whose possible gain is negligible for a program of which the kernel takes ``share``.
+    """Unflag findings whose possible gain is negligible for a program; the kernel takes ``share`` of it.
 
     Only measured times decide: programs for the simulated GPU are scaled down, so their shares say little.
     """

@@ -239,8 +239,8 @@ def _next_commands(trace: Trace, findings: Sequence[KernelFinding]) -> Iterator[
 
 def _all_commands(trace: Trace, findings: Sequence[KernelFinding]) -> Iterator[NextCommand]:
     ranked = sorted(findings, key=lambda each: each.order)
-    located = [each for each in ranked if each.finding.line is not None]
-    worst = next((each for each in located if each.finding.page == LINES_PAGE), next(iter(located), None))
+    located = [loss for loss in ranked if loss.finding.line is not None]
+    worst = next((loss for loss in located if loss.finding.page == LINES_PAGE), next(iter(located), None))
     if worst is not None:
         address = shell_word(f"{trace.directory}:{worst.kernel.index}")
         page = worst.finding.page or CODE_PAGE

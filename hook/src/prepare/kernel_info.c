@@ -57,7 +57,7 @@ static bool read_map(const char *line, struct map *map)
     return true;
 }
 
-/* A cap of sites is how many there are. TEXT may end with the field of which the largest value counts. */
+/* A cap of sites is how many there are. TEXT may end with the field whose largest value counts. */
 static bool become_sites(struct map *map, unsigned long copies, const char *text)
 {
     enum { MOST_COPIES = 4096 };

@@ -89,7 +89,7 @@ static int positions(const struct bits *bits, int found[], int most)
     return n;
 }
 
-/* The number of bits in which the maps of A and B differ, whatever the size of an element: a map also has the bytes of
+/* The number of bits in which the maps of A and B differ, for any size of an element: a map also has the bytes of
  * its box. FOUND are the first two. -1 if one is not encoded. */
 static int differ(struct parameters a, struct parameters b, int found[2])
 {
@@ -193,7 +193,7 @@ static bool find_address(struct field *field)
     return true;
 }
 
-/* The bits in which maps of different types differ, whatever their box. */
+/* The bits in which maps of different types differ, for any box. */
 static int type_bits(int found[TYPE_WIDTH])
 {
     struct bits both = {{0}};
@@ -338,9 +338,9 @@ const char *map_layout(void)
     signals_lock(&mutex);
     if (!layout[0] && attempts < MOST_ATTEMPTS)
         find_layout(attempts++);
-    const char *found = layout[0] ? layout : "";
+    const char *known = layout[0] ? layout : "";
     signals_unlock(&mutex);
-    return found;
+    return known;
 }
 
 void map_layout_reset(void)

@@ -1,5 +1,5 @@
 /* Layout of the parameters of a tensor map in its 128 opaque bytes, found by encoding maps that differ in one
- * bit of one parameter. Probes read the box of a copy out of the map that the copy names, whoever made it. */
+ * bit of one parameter. Probes read the box of a copy out of the map that the copy names, also of one that a kernel made. */
 #ifndef TUI_PROBE_MAP_LAYOUT_H
 #define TUI_PROBE_MAP_LAYOUT_H
 

@@ -23,7 +23,7 @@ FINDING_MARK: Final = "!"
 def line_sources(source: ViewSource) -> list[ViewSource]:
     """Return the kernel under each probe that has values by line, the one with the largest loss in a line first.
 
-    Probes with a result of the launch at hand come before the others, of which the nearest launch is taken.
+    Probes with a result of the launch at hand come before the others, whose nearest launch is taken.
     """
     telling = probe_names_where(lambda probe: probe.lines)
     measured = [
