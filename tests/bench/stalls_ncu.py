@@ -160,6 +160,12 @@ def _number(text: str | None) -> float:
 def measure(program: Sequence[str], kernels: Sequence[str], folder: Path) -> None:
     """Run the program under ``-p stalls`` and under ncu, and leave what both measured in a folder."""
     folder.mkdir(parents=True, exist_ok=True)
+    measure_waits(program, kernels, folder)
+    measure_samples(program, kernels, folder)
+
+
+def measure_waits(program: Sequence[str], kernels: Sequence[str], folder: Path) -> None:
+    """Leave the page of each kernel, as JSON and as text, in a folder."""
     with tempfile.TemporaryDirectory(prefix="stalls-") as traces:
         command = [*_TOOL, "run", "--no-ui", "--wait", "--launches", "all", "-p", "stalls", "--machine-code", "all"]
         subprocess.run([*command, "--tracedir", traces, "-k", ":".join(kernels), "--", *program], check=True)
@@ -169,6 +175,10 @@ def measure(program: Sequence[str], kernels: Sequence[str], folder: Path) -> Non
             for name, options in (("json", ["--format", "json"]), ("txt", ["--width", "140"])):
                 done = subprocess.run([*shown, *options], check=False, capture_output=True, text=True)
                 (folder / f"{kernel}.{name}").write_text(done.stdout or done.stderr)
+
+
+def measure_samples(program: Sequence[str], kernels: Sequence[str], folder: Path) -> None:
+    """Leave ncu's source page of all kernels in a folder."""
     ncu = shutil.which("ncu") or shutil.which("ncu", path="/usr/local/cuda/bin") or sys.exit("no ncu on this machine")
     command = [ncu, *_NCU.split(), "-k", f"regex:{'|'.join(kernels)}", *program]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
+from tui_probe.binaries.cubin import Cubin
+from tui_probe.pages.code.line_measures import measures_of
 from tui_probe.probekit.measured import analyse_result
+from tui_probe.probekit.page_kinds import ViewSource
+from tui_probe.sass.spills import stack_accesses
+from tui_probe.sass.target import GraftTarget
 from tui_probe.trace.follow import open_trace
+from tui_probe.ui import rerun
+from tui_probe.verdicts.limiter import kernel_limiter
 
 from .conftest import PROGRAMS, Runner
+from .test_counts import counters_of, tool
 
 if TYPE_CHECKING:
-    from tui_probe.trace.model import Kernel
+    from pathlib import Path
+
+    from tui_probe.trace.model import Kernel, Trace
 
 FMA_CYCLES = 4
 ROUND_CYCLES = 16 * FMA_CYCLES
@@ -28,6 +40,11 @@ LATE = {
     "late_producer": ("mbarrier", 1.0),
 }
 """By kernel: the class of the wait for the late warps, and the part of the warps at it that wait."""
+
+
+SPILLS = {"smsp__inst_executed_op_local_ld.sum": "local loads", "smsp__inst_executed_op_local_st.sum": "local stores"}
+SPILL_ROUNDS, SPILL_WARPS, SPILL_REGISTERS = 100, 32, 32
+"""Of ``spills.cu``: rounds of the loop, warps of a launch, and the limit with which it is compiled."""
 
 
 @pytest.fixture(scope="session")
@@ -78,3 +95,74 @@ def test_planted_waits_are_as_long_as_they_were_made(planted: str, runner: Runne
     print(f"GPU-STALLS\tcopies {copies}")
     assert copies[0][0] == "async"
     assert copies[0][1] > 100
+
+
+@pytest.mark.exclusive
+def test_spills_are_executed_as_often_as_counters_say(tmp_path: Path, runner: Runner) -> None:
+    program, cubin = tmp_path / "spills", tmp_path / "spills.cubin"
+    options = ["-arch=sm_90", "-lineinfo", f"-maxrregcount={SPILL_REGISTERS}"]
+    command = [tool("nvcc"), *options, str(PROGRAMS / "spills.cu")]
+    subprocess.run([*command, "-o", str(program)], check=True, capture_output=True)
+    subprocess.run([*command, "-cubin", "-o", str(cubin)], check=True, capture_output=True)
+    profiled = runner.profiled([str(program), str(SPILL_ROUNDS)], "-p", "stalls", "--wait")
+    assert profiled.outcome.status == 0, profiled.outcome.stderr
+    image = Cubin.read(cubin.read_bytes())
+    accesses = stack_accesses(GraftTarget.of(image, next(iter(image.kernels))))
+    by_hand = {
+        "local loads": {at.at: SPILL_WARPS * SPILL_ROUNDS**at.depth for at in accesses if at.is_load},
+        "local stores": {at.at: SPILL_WARPS * SPILL_ROUNDS**at.depth for at in accesses if not at.is_load},
+    }
+    trace = open_trace(profiled.trace)
+    measures = measures_of(ViewSource(trace, trace.kernels[0]))
+    assert measures is not None
+    measured = {column.name: column.numbers for column in measures.columns if column.name in by_hand}
+    assert measured == by_hand
+    _, counted = counters_of([str(program), str(SPILL_ROUNDS)], metrics=SPILLS)[0]
+    print(f"GPU-STALLS\tspills {counted}")
+    assert {name: sum(own.values()) for name, own in measured.items()} == counted
+
+
+def latency_program(folder: Path, work: int) -> list[str]:
+    """``latency.cu`` with this many additions behind each load."""
+    program = folder / f"latency{work}"
+    options = ["-arch=sm_90", "-lineinfo", f"-DWORK={work}", "-o", str(program)]
+    subprocess.run([tool("nvcc"), *options, str(PROGRAMS / "latency.cu")], check=True, capture_output=True)
+    return [str(program)]
+
+
+def surveyed(runner: Runner, program: list[str], *options: str) -> Trace:
+    """A run with some launches of each kernel under each probe of the survey."""
+    profiled = runner.profiled(program, "-p", "survey", "--launches", "auto", "--wait", *options)
+    assert (profiled.outcome.status, profiled.outcome.stdout) == (0, "no error\n"), profiled.outcome.stderr
+    return open_trace(profiled.trace)
+
+
+@pytest.mark.exclusive
+def test_survey_and_stalls_in_one_run_name_the_cause_of_latency(tmp_path: Path, runner: Runner) -> None:
+    program = latency_program(tmp_path, 0)
+    alone = surveyed(runner, program)
+    kernel = next(own for own in alone.kernels if own.name.startswith("_Z6follow"))
+    assert rerun.offer(alone.directory, kernel).choices[0].value == "-p stalls"
+    trace = surveyed(runner, program, "-p", "stalls")
+    for own in trace.kernels:
+        for probed in own.by_probe():
+            print(f"GPU-STALLS\t{own.demangled} {probed.probe} {len(probed.result_rows)} {probed.reason}")
+            assert probed.result_rows or probed.reason or own.launches == 1
+    follow = next(own for own in trace.kernels if own.name.startswith("_Z6follow"))
+    limiter = kernel_limiter(follow)
+    assert limiter is not None
+    assert limiter.verdict.limit == "latency"
+    assert "latency.cu:15" in limiter.cause
+    assert rerun.offer(trace.directory, follow).choices[0].value != "-p stalls"
+
+
+@pytest.mark.exclusive
+def test_comparison_of_builds_has_waits_by_line(tmp_path: Path, runner: Runner) -> None:
+    traces = [surveyed(runner, latency_program(tmp_path, work), "-p", "stalls").directory for work in (0, 96)]
+    command = [sys.executable, "-m", "tui_probe", "compare", *map(str, traces), "--format", "json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    waits = [wait for wait in json.loads(done.stdout)["waits"] if "follow" in wait["kernel"]]
+    print(f"GPU-STALLS\tbuilds {waits}")
+    longest = max(waits, key=lambda wait: wait["before"] or 0)
+    assert longest["waits_for"] == "global memory"
+    assert longest["difference"] < -0.05

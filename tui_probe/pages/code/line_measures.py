@@ -320,8 +320,11 @@ def line_rows(of: ProbeResult) -> tuple[LineSpec, LineRows]:
 
 
 def columns(lines: LineSpec, found: LineRows) -> list[MeasureColumn]:
-    """The columns of a table of lines that are numbers, or all if none is; of several rows of a line the first."""
-    rows = {row.line: row.found for row in reversed(found.rows) if row.line > 0}
+    """The columns of a table of lines that are numbers, or all if none is; of several values of a line the first."""
+    rows: dict[int, dict[str, LineValue]] = {}
+    for row in reversed(found.rows):
+        if row.line > 0:
+            rows[row.line] = {**rows.get(row.line, {}), **row.found}
     names = list(dict.fromkeys(name for row in found.rows for name in row.found))
     numeric = [name for name in names if any(_is_number(row.get(name)) for row in rows.values())]
     idle = {line for line, row in rows.items() if _idle(row)} | set(found.silent)
