@@ -47,6 +47,8 @@ LIFE_SUMS: Final = sums_dtype(LIFE, "longest")
 _LIFE_SECTION: Final = 1
 _NULL_WAIT: Final = 2
 _WARP_SIZE: Final = 32
+LEAST_PERCENT: Final = 1
+"""Part of warp life, in per cent, that some wait of a group must have for further launches: as in the probes' files."""
 DELAY: Final = 48
 """Cycles by which a measured wait may be too short: measured with a pointer chase on an H100."""
 

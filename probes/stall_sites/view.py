@@ -22,7 +22,7 @@ from tui_probe.records.counter_sums import ratio
 from tui_probe.sass.wait_classes import OPERANDS
 from tui_probe.trace.source_lines import SourceLines, call_lines, source_position
 
-from .analysis import DELAY, GROUPS, analyse
+from .analysis import DELAY, GROUPS, LEAST_PERCENT, analyse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
     from tui_probe.probekit.probe_results import ProbeResult
+    from tui_probe.trace.model import KernelFacts
     from tui_probe.trace.source_lines import SourceLine
 
     from .analysis import Stalls, StallSite, WarpSample
@@ -42,11 +43,15 @@ _MAX_NAMED: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class StallRow:
-    """A wait site, and the launch that measured it."""
+    """A wait site, and the launch that measured it, the newest of ``launches``. After a group has ``ended``, launches
+    measure other groups.
+    """
 
     site: StallSite
     life: int
     sample: WarpSample | None
+    launches: int
+    ended: bool
 
     @property
     def waits_for(self) -> str:
@@ -134,6 +139,8 @@ _COLUMNS: Final[tuple[Column[StallRow], ...]] = (
         lambda r: units.NOT_MEASURED if r.per_warp is None else units.tenths(r.per_warp),
         rank=5,
     ),
+    Column("launches", lambda r: r.launches, "launches", lambda r: units.count(r.launches), rank=6),
+    Column("ended", lambda r: r.ended),
     Column("call_file", lambda r: r.site.call.file if r.site.call else None),
     Column("call_line", lambda r: r.site.call.line if r.site.call else None),
 )
@@ -147,7 +154,7 @@ class StallsView(Document):
         self.title = f"Stalls of {source.kernel.demangled}"
         self.results = _results(source)
         self._lines = _source_lines(self.results)
-        rows = [StallRow(site, stalls.life, stalls.sample) for _, stalls in self.results for site in stalls.sites]
+        rows = [row for result, stalls in self.results for row in _rows_of_group(result.kernel, stalls)]
         self.sites = sorted(rows, key=lambda row: -(row.share or 0))
         """All measured sites."""
         self.rows = [row for row in self.sites if row.site.passes]
@@ -172,6 +179,7 @@ class StallsView(Document):
         """Return notes on time that the shares leave out."""
         yield self._remainder_note()
         yield from _sample_notes(self.results)
+        yield from self._launch_notes()
         yield from self._line_note()
         yield from self._site_notes()
         if any(row.site.kind and not row.site.producer for row in self.rows):
@@ -193,6 +201,20 @@ class StallsView(Document):
         elif self.not_measured:
             other += f", {units.counted(self.not_measured, 'site')} not measured"
         return f"{percent(max(0.0, 1 - self.measured), 1)} of warp life: {other}"
+
+    def _launch_notes(self) -> Iterator[str]:
+        """Yield how many launches measured the sites of each group, and the sites that no further launch measures."""
+        counts = [len(result.kernel.result_rows) for result, _ in self.results]
+        texts = [f"{units.count(len(stalls.sites))} sites in {units.counted(count, 'launch')}"
+                 for (_, stalls), count in zip(self.results, counts, strict=True)]  # fmt: skip
+        if max(counts) > 1:
+            yield f"launches: {', '.join(texts)}. Rows are of the newest one"
+        ended = [int(row.site.line) for row in self.sites if row.ended]
+        if ended:
+            yield (
+                f"{units.counted(len(ended), 'site')} not measured again, since no wait of their group reached"
+                f" {LEAST_PERCENT}% of warp life: {self._places(ended)}"
+            )
 
     def _line_note(self) -> Iterator[str]:
         """Yield the sums of the source lines that have several rows."""
@@ -280,6 +302,12 @@ class StallsView(Document):
             yield [column.value(row) for column in columns if column.value is not None]
 
 
+def _rows_of_group(kernel: KernelFacts, stalls: Stalls) -> Iterator[StallRow]:
+    ended = kernel.outcome.ended_after is not None
+    for site in stalls.sites:
+        yield StallRow(site, stalls.life, stalls.sample, len(kernel.result_rows), ended)
+
+
 def _source_lines(results: Sequence[tuple[ProbeResult, Stalls]]) -> Mapping[int, SourceLine]:
     """Return the lines of the program by offset in the kernel."""
     folder = results[0][0].kernel.folder
@@ -358,6 +386,7 @@ STALLS_VIEW: Final = probe_view(
         " summed over all warps. The producer is the earlier instruction whose result, barrier or copies the"
         " warp needs.",
         "Each launch measures eight of the instructions, so the shares of different rows are from different launches."
+        f" After a launch in which none of the eight has {LEAST_PERCENT}% of warp life, other groups have its turns."
         " Executions, waits and warp life are of the sampled blocks, which the page names.",
         "Instructions of CUDA Toolkit headers have the line of the call in the program, if the line table has it.",
     ),

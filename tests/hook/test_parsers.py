@@ -275,6 +275,29 @@ def test_only_maps_of_one_record_are_reduced(parsers: Path, maps: list[str], lin
     assert found == outcome
 
 
+LEAST_MAPS = ["1,0", "1,4"]
+SITES_AND_SUM = ["storage 0 sites record 16 cap 4 copies 64", "reduce 1 launch record 8 sum:u64@0:u32@0"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "outcome"),
+    [
+        ([*SITES_AND_SUM, "least 0 percent 1 of 1"], "read"),
+        ([*SITES_AND_SUM, "least 0 percent 0 of 1"], "refused"),
+        ([*SITES_AND_SUM, "least 0 percent 101 of 1"], "refused"),
+        ([*SITES_AND_SUM, "least 1 percent 1 of 1"], "refused"),  # it has no sites
+        ([*SITES_AND_SUM, "least 0 percent 1 of 2"], "refused"),
+        ([*SITES_AND_SUM, "least 0 percent 1"], "refused"),
+        (["least 0 percent 1 of 1", *SITES_AND_SUM], "refused"),
+        ([SITES_AND_SUM[0], "reduce 1 block record 8 sum:u64@0:u32@0", "least 0 percent 1 of 1"], "refused"),
+        ([SITES_AND_SUM[0], "reduce 1 launch record 8 max:u32@0:u32@0", "least 0 percent 1 of 1"], "refused"),
+    ],
+)
+def test_least_share_is_of_sites_in_the_sum_of_a_launch(parsers: Path, lines: list[str], outcome: str) -> None:
+    ((found, *_),) = parse(parsers, 1, ["\n".join(["add", "2", "2", *LEAST_MAPS, *lines]).encode()])
+    assert found == outcome
+
+
 def sampled(spec: str, blocks: int) -> range | None:
     """The blocks of a sample as the help tells them; None if it is not a sample."""
     one, slash, step = spec.partition("/")

@@ -215,3 +215,48 @@ def test_attributes_set_by_the_program_hold_for_all_copies(host: Host, serving: 
     run = host.python(ATTRIBUTES, TUI_PROBE_PROBES=NAMES)
     assert run.stdout == "set\n", run.stderr
     assert run.calls.count("attribute probed add__8_4 8=4096") == 3
+
+
+SITES = ["storage 0 sites record 16 cap 3 copies 64 max 0", "reduce 1 launch record 8 sum:u64@0:u64@0"]
+"""The largest of 64 blocks, which the stub fills with their numbers, has 3.1 % of the sum."""
+ENDING = """
+context()
+f = function(module(), "add__8_4")
+w, n = word(5), c_int(3)
+for i in range(8):
+    launch(f, w, n, grid=64, block=32)
+    wait_for(lambda: logged("[exec] save ") > i)
+launch(f, w, n, grid=63, block=32)
+print(read(w))
+"""
+
+
+def ending(engine: Engine, least: dict[str, int]) -> None:
+    """The engine of a run with three probes of sites that have turns while some site has this share, in per cent."""
+    engine.maps, engine.filled = "1,0 1,8", "1,256 1,8"
+
+    def answer(directory: Path, name: str) -> str:
+        for probe in NAMES.split(":"):
+            engine.storage = [*SITES, f"least 0 percent {least[probe]} of 1"]
+            (directory / probe).mkdir()
+            engine.write_probed(directory / probe, name)
+        return "\n".join(["ok\t<id>\tprobed.bin"] * len(least))
+
+    engine.answer = answer
+
+
+def test_probe_without_a_notable_site_has_no_more_turns(host: Host, serving: Engine) -> None:
+    """Launches of another shape are measured by all."""
+    ending(serving, {"one": 3, "two": 4, "three": 3})
+    run = host.python(ENDING, TUI_PROBE_PROBES=NAMES)
+    assert run.stdout == "14\n"
+    assert saved(run) == ["one", "two", "three", "one", "three", "one", "three", "one", "one"]
+    assert run.lines(r"\[probe\] ended ") == ["[probe] ended kernel 0 launch 1 probe two"]
+
+
+def test_last_probe_keeps_its_turns(host: Host, serving: Engine) -> None:
+    ending(serving, {"one": 4, "two": 4, "three": 4})
+    run = host.python(ENDING, TUI_PROBE_PROBES=NAMES)
+    assert saved(run)[:8] == ["one", "two"] + ["three"] * 6
+    ended = [line.split(" ")[5:] for line in run.lines(r"\[probe\] ended ")]
+    assert [words for words in ended if words[0] != "8"] == [["0", "probe", "one"], ["1", "probe", "two"]]

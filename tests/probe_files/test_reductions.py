@@ -10,7 +10,7 @@ from tests.engine.kernels import toml_probe
 from tui_probe.errors import ProbeFileError
 from tui_probe.probe_files.choices import describe_probe
 from tui_probe.probe_files.loading import read_probe
-from tui_probe.probe_model.probe import Reduction
+from tui_probe.probe_model.probe import LeastShare, Reduction
 
 PROBE = """
 [map.m]
@@ -99,3 +99,53 @@ def leave():
     reduced = read_probe(text.encode(), Path("probe.py")).maps[0].reduction
     assert reduced is not None
     assert reduced.line == "block record 8 sum:u64@0:u32@0"
+
+
+SITES = """
+[map.sites]
+level = "site"
+least = "{least}"
+[map.sites.regs]
+waited = "u64"
+[map.life]
+level = "warp"
+{reduce}
+[map.life.regs]
+cycles = "u32"
+[map.life.reduced]
+{field}
+[probe.p]
+position = "ld.global"
+before = "ADD [ sites ] {{1}};"
+[probe.life]
+position = "kernel"
+before = "SAVE [ life ] {{%clock}};"
+"""
+LAUNCH, SUM = 'reduce = "launch"', 'cycles = "sum"'
+
+
+def test_least_share_names_a_map_with_the_sum_of_a_launch() -> None:
+    sites, _ = toml_probe(SITES.format(least="1% of life", reduce=LAUNCH, field=SUM)).maps
+    assert sites.least == LeastShare(1, "life")
+
+
+@pytest.mark.parametrize(
+    ("least", "reduce", "field", "problem"),
+    [
+        ("1 of life", LAUNCH, SUM, "write per cent and a map"),
+        ("0% of life", LAUNCH, SUM, "write per cent and a map"),
+        ("101% of life", LAUNCH, SUM, "write per cent and a map"),
+        ("1% of lives", LAUNCH, SUM, "needs a map 'lives' with reduce"),
+        ("1% of life", 'reduce = "block"', SUM, "needs a map 'life' with reduce"),
+        ("1% of life", LAUNCH, 'cycles = "max"', "whose first field is a sum"),
+        ("1% of life", LAUNCH, 'low = "min cycles"\ncycles = "sum"', "whose first field is a sum"),
+    ],
+)
+def test_other_shares_are_refused(least: str, reduce: str, field: str, problem: str) -> None:
+    with pytest.raises(ProbeFileError, match=problem):
+        toml_probe(SITES.format(least=least, reduce=reduce, field=field))
+
+
+def test_only_sites_have_a_least_share() -> None:
+    with pytest.raises(ProbeFileError, match="needs a map of sites"):
+        reduction('least = "1% of m"')

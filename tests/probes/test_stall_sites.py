@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,8 +25,10 @@ from tui_probe.engine.grafting.grafts import Grafter
 from tui_probe.pages.code.line_measures import measures_of
 from tui_probe.pages.views.sass import KIND, SassView
 from tui_probe.probe_files.loading import load_probe
+from tui_probe.probe_model.probe import LeastShare
 from tui_probe.probekit.measured import analyse_result, known_probe
 from tui_probe.probekit.page_kinds import ViewSource
+from tui_probe.probes.stall_sites.analysis import GROUPS, LEAST_PERCENT
 from tui_probe.sass.spills import stack_accesses
 from tui_probe.sass.target import GraftTarget
 from tui_probe.toolchain import find_tools
@@ -125,6 +128,30 @@ def test_page_states_launches_and_sample(groups: Path, capsys: pytest.CaptureFix
     assert "attn_fwd, launches 0–1 of kernel #0" in text
     assert "sample: 4 blocks of 4 × 2 launches, 8 warps each" in text
     assert "cost of the probe: not measured (needs timed launches" in text
+
+
+def test_page_names_sites_that_are_not_measured_again(
+    groups: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Copy the trace, and let the second group end; another launch measures the first one."""
+    directory = shutil.copytree(groups, tmp_path / "trace")
+    log = directory / "event.log"
+    lines = log.read_text().splitlines(keepends=True)
+    place = next(number for number, line in enumerate(lines) if "probe stall_sites_2" in line and " save " in line)
+    lines.insert(place + 1, "[probe] ended kernel 0 launch 1 probe stall_sites_2\n")
+    log.write_text("".join(lines))
+    text = shown_text(directory, capsys)
+    assert "8 sites not measured again, since no wait of their group reached 1% of warp life: 0x" in text
+    assert front.main(["show", "stalls", str(directory), "--format", "json"]) == 0
+    sites = json.loads(capsys.readouterr().out)["data"]["sites"]
+    assert sum(site["ended"] for site in sites) == 8
+    assert {site["launches"] for site in sites} == {1}
+
+
+def test_groups_end_at_the_share_that_the_page_names() -> None:
+    for name in GROUPS:
+        sites, life = load_probe(name).maps
+        assert sites.least == LeastShare(LEAST_PERCENT, life.name)
 
 
 def test_page_folds_sites_that_were_not_executed(

@@ -56,7 +56,7 @@ def _renamed(probe: Probe, prefix: str) -> Probe:
     return replace(
         probe,
         registers={names[name]: kind for name, kind in probe.registers.items()},
-        maps=tuple(replace(own_map, name=prefix + own_map.name) for own_map in probe.maps),
+        maps=tuple(replace(own_map, name=prefix + own_map.name, least=None) for own_map in probe.maps),
         points=tuple(_renamed_point(point, names, prefix) for point in probe.points),
     )
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+    from tui_probe.probe_model.probe import LeastShare
     from tui_probe.probe_model.storage import MapSlot
     from tui_probe.reasons import Reason
 
@@ -43,7 +44,8 @@ def kernel_info(
     the counts of the map before it, which have no memory of their own, or ``storage INDEX sites record BYTES cap N
     copies N`` for a map of N sites, listed above as 1,0, with ``max OFFSET`` for a field whose largest value is
     kept, not the sum; ``reduce INDEX`` and the line of a
-    ``Reduction``, what is saved of a map unless all is; ``sites INDEX LINE …``, the lines of those sites in
+    ``Reduction``, what is saved of a map unless all is; ``least INDEX percent P of WHOLE``, the ``LeastShare`` of a map
+    of sites; ``sites INDEX LINE …``, the lines of those sites in
     ``pruned.ptx``; ``callback NAME``; ``global NAME`` for each variable that the probed kernel shares with the original
     module, in parameter order; ``no-replay REASON`` if it must not run a second time; ``blocks sampled`` if only blocks
     of a sample are probed, which two more parameters before those of variables tell; ``blocks independent`` if no block
@@ -56,6 +58,7 @@ def kernel_info(
     lines += [f"{slot.level.value},{slot.slot_bytes}" for slot in maps]
     lines += [_storage_line(index, slot) for index, slot in enumerate(maps)]
     lines += [f"reduce {index} {slot.reduction.line}" for index, slot in enumerate(maps) if slot.reduction is not None]
+    lines += [_least_line(index, slot.least, maps) for index, slot in enumerate(maps) if slot.least is not None]
     lines += [f"sites {index} {' '.join(map(str, slot.lines))}" for index, slot in enumerate(maps) if slot.lines]
     lines += [f"callback {callback}"] if callback else []
     lines += [f"global {variable}" for variable in variables]
@@ -77,6 +80,11 @@ def note_in(text: str) -> str:
     """The words of the note in a ``kernel.info``, "" without one."""
     notes = (line.removeprefix(_NOTE_PREFIX) for line in text.splitlines() if line.startswith(_NOTE_PREFIX))
     return next((read_reason(note).text for note in notes), "")
+
+
+def _least_line(index: int, least: LeastShare, maps: Sequence[MapSlot]) -> str:
+    total = next(place for place, slot in enumerate(maps) if (slot.purpose, slot.name) == ("map", least.whole))
+    return f"least {index} percent {least.percent} of {total}"
 
 
 def _storage_line(index: int, slot: MapSlot) -> str:

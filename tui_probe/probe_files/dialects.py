@@ -11,6 +11,7 @@ replaces ``before`` in kernels that lack registers.
 from __future__ import annotations
 
 import difflib
+import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +23,7 @@ from tui_probe.probe_model.probe import (
     Field,
     FieldType,
     FileLocation,
+    LeastShare,
     Level,
     Map,
     ProbePoint,
@@ -31,7 +33,7 @@ from tui_probe.probe_model.probe import (
 from tui_probe.probe_model.storage import QUEUE_HEADER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 OTHER_TABLES: Final = frozenset({"about", "map", "phases", "probe"})
 
@@ -56,6 +58,8 @@ _PAIR_BYTES: Final = 8
 _MAX_RECORD: Final = 4096
 _MAX_CAP: Final = 1 << 20
 _MAX_SHARED_REGISTERS: Final = 256
+_LEAST: Final = re.compile(r"(\d{1,3}) ?% of (\w+)")
+_MAX_PERCENT: Final = 100
 
 
 @dataclass(slots=True)
@@ -93,6 +97,8 @@ def read_dialect_b(top: TomlTable) -> ProbeContents:
     contents.registers = {f"%NR{i}": "b64" for i in range(count)}
     for name, table in top.table("map").tables():
         contents.maps.append(_declared_map(table, name))
+    for _, table in top.table("map").tables():
+        _refuse_wrong_least(table, contents.maps)
     for name, table in top.table("probe").tables():
         if "level" in table:
             _parse_level(table, "level", table.text("level"))
@@ -238,7 +244,39 @@ def _declared_map(table: TomlTable, name: str) -> Map:
     if leader and (level is not Level.WARP or made.cap in (1, None) or QUEUE_HEADER % made.record_bytes):
         raise table.error("leader", "needs a map of warps with several records of 4, 8 or 16 bytes")
     reduction = read_reduction(table, level, made.fields, made.cap)
-    return replace(made, reduction=reduction, even=even, sparse=sparse, resident=resident, leader=leader)
+    return replace(
+        made,
+        reduction=reduction,
+        even=even,
+        sparse=sparse,
+        resident=resident,
+        leader=leader,
+        least=_read_least(table, level),
+    )
+
+
+def _read_least(table: TomlTable, level: Level) -> LeastShare | None:
+    """The share of ``least = "1% of life"``; None without one."""
+    if "least" not in table:
+        return None
+    match = _LEAST.fullmatch(table.text("least").strip())
+    if match is None or not 1 <= int(match[1]) <= _MAX_PERCENT:
+        raise table.error("least", f"is {table.text('least')!r}: write per cent and a map, such as '1% of life'")
+    if level is not Level.SITE:
+        raise table.error("least", "needs a map of sites")
+    return LeastShare(int(match[1]), match[2])
+
+
+def _refuse_wrong_least(table: TomlTable, maps: Sequence[Map]) -> None:
+    """Raise ProbeFileError for a share of a map that has no sum for a launch."""
+    least = _read_least(table, Level.SITE) if "least" in table else None
+    if least is None:
+        return
+    reduction = next((own_map.reduction for own_map in maps if own_map.name == least.whole), None)
+    if reduction is None or reduction.group != "launch" or (first := reduction.fields[0]).operation != "sum":
+        raise table.error("least", f'needs a map {least.whole!r} with reduce = "launch", whose first field is a sum')
+    if first.to.offset:
+        raise table.error("least", f"needs the sum {first.to.name!r} first in the reduced record of {least.whole!r}")
 
 
 def _parse_cap(table: TomlTable, key: str, value: object, *, dynamic: str) -> int | None:

@@ -114,6 +114,17 @@ class Reduction:
 
 
 @dataclass(frozen=True, slots=True)
+class LeastShare:
+    """Per cent of the first field of map ``whole``, reduced to one record, that the first field of some site needs.
+
+    After a launch in which no site has it, launches of that shape have other probes of the run instead.
+    """
+
+    percent: int
+    whole: str
+
+
+@dataclass(frozen=True, slots=True)
 class Map:
     """Storage for records: a slot for each thread, warp or site, ``cap`` records in a slot.
 
@@ -137,6 +148,8 @@ class Map:
     folded: bool = False
     resident: bool = False
     leader: bool = False
+    least: LeastShare | None = None
+    """Of a map of sites: the share from which on a launch is worth another one."""
 
     @property
     def slot_bytes(self) -> int:

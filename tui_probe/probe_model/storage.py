@@ -51,7 +51,7 @@ from tui_probe.probe_model.probe import LONGEST_HELPER, Level, Save
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from tui_probe.probe_model.probe import Map, Probe, Reduction
+    from tui_probe.probe_model.probe import LeastShare, Map, Probe, Reduction
 
 COUNT_BYTES: Final = 4
 """Bytes of a slot in the map of counts that a map of several records per slot has."""
@@ -155,6 +155,7 @@ class MapSlot:
     lines: tuple[int, ...] = ()
     reduction: Reduction | None = None
     """Part of it that is in the result file, if not all."""
+    least: LeastShare | None = None
 
 
 def map_slots(probe: Probe, sites: Mapping[str, Sequence[int]]) -> list[MapSlot]:
@@ -167,7 +168,7 @@ def map_slots(probe: Probe, sites: Mapping[str, Sequence[int]]) -> list[MapSlot]
         if own_map.level is Level.SITE:
             lines = tuple(sites[own_map.name])
             storage = Storage(Layout.SITES, own_map.record_bytes, len(lines), max_offset=_max_offset(probe, own_map))
-            slots.append(MapSlot("map", own_map.name, Level.WARP, 0, storage, lines))
+            slots.append(MapSlot("map", own_map.name, Level.WARP, 0, storage, lines, least=own_map.least))
             continue
         storage = storage_of(probe, own_map)
         slots.append(

@@ -45,6 +45,7 @@ from tui_probe.trace.launch_events import (
     ResultSaved,
     ShapeGroupNamed,
     SlotsCounted,
+    TurnsEnded,
     UnlistedLaunches,
     UnprobedDropped,
 )
@@ -260,6 +261,7 @@ Event: TypeAlias = (
     | LaunchKept
     | LaunchNotKept
     | NotReplayed
+    | TurnsEnded
     | Image
     | FunctionMissing
     | FunctionFound

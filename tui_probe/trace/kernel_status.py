@@ -55,6 +55,8 @@ class ProbeOutcome:
     probe_bytes: int | None = None
     device_bytes: int | None = None
     largest: int | None = None
+    ended_after: int | None = None
+    """Number of the launch after which launches of its shape had other probes, since it found nothing of note."""
     log: ProcessLog | None = field(default=None, repr=False)
     """``process.log`` as it was read last, at ``log_size`` bytes."""
     log_size: int = -1

@@ -151,6 +151,15 @@ class NotReplayed:
 
 
 @dataclass(frozen=True, slots=True)
+class TurnsEnded:
+    """The launch after which a probe has no more launches of that shape of a kernel, since it found nothing of note."""
+
+    index: int
+    number: int
+    probe: str
+
+
+@dataclass(frozen=True, slots=True)
 class LaunchKept:
     """A launch that was saved with the memory that it reaches; bytes of that memory."""
 

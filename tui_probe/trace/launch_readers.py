@@ -48,6 +48,7 @@ from tui_probe.trace.launch_events import (
     ResultSaved,
     ShapeGroupNamed,
     SlotsCounted,
+    TurnsEnded,
     UnprobedDropped,
 )
 from tui_probe.trace.line_grammar import (
@@ -201,6 +202,12 @@ PREPARATION: Final[Readers] = {
         (
             Pattern("not-replayed kernel {INDEX} launch {COUNT} reason (.*)"),
             lambda m: NotReplayed(int(m[1]), int(m[2]), reason_of(m[3])),
+        ),
+    ),
+    b"ended": (
+        (
+            Pattern(r"ended kernel {INDEX} launch {COUNT} probe (\S+)"),
+            lambda m: TurnsEnded(int(m[1]), int(m[2]), text_of(m[3])),
         ),
     ),
     b"kept": (

@@ -54,6 +54,7 @@ from tui_probe.trace.launch_events import (
     ProbesFused,
     ResultSaved,
     ShapeGroupNamed,
+    TurnsEnded,
     UnlistedLaunches,
     UnprobedDropped,
 )
@@ -160,6 +161,7 @@ class Reducer:
             ProbePrepared: self._probing_fate,
             ProbesFused: self._fused,
             NotReplayed: self._not_replayed,
+            TurnsEnded: self._turns_ended,
             Parameters: self._parameters,
             LaunchStarted: self._launch,
             ProbeMemory: self._probe_memory,
@@ -248,6 +250,11 @@ class Reducer:
 
     def _not_replayed(self, event: NotReplayed) -> None:
         self.recorder.kernel(event.index).replay_obstacle = event.reason
+
+    def _turns_ended(self, event: TurnsEnded) -> None:
+        probed = self.recorder.kernel(event.index).under(event.probe)
+        if probed is not None:
+            probed.outcome.ended_after = event.number
 
     def _probing_fate(self, event: ProbePrepared) -> None:
         self.recorder.probing(event.index, event.probe, event.status, event.resources, event.reason)

@@ -74,6 +74,13 @@ struct map {
     struct reduction *reduction; /* what is saved of its records; NULL: all of them. See reduce.h */
 };
 
+/* A launch in which no site has this part of the whole is the last of its shape with the probe. The first field counts
+ * of each site, and that of a map that is reduced to one record. */
+struct least_share {
+    size_t sites, whole; /* maps */
+    unsigned percent; /* 0: the probe has turns whatever it measures */
+};
+
 /* The form of a probe in a kernel: its PTX was assembled anew, or code was grafted into the machine code. */
 enum way { WAY_PTX, WAY_GRAFT };
 
@@ -130,6 +137,7 @@ struct kernel_probe {
     struct sampling sampling; /* which blocks are to measure */
     size_t n_maps;
     struct map *maps;
+    struct least_share least;
     bool sampled; /* only the blocks of the sample measure; the hook passes the sample */
     bool independent; /* no block can wait for another one, as the engine says */
     bool reads_allocations; /* the hook passes the table of allocations */
@@ -148,7 +156,7 @@ struct kernel_probe {
     char *load_path;
     struct sampled_form sampled_form;
     _Atomic(const struct reason *) reason; /* why no launch has this probe; NULL if launches may */
-    atomic_uint served[KERNEL_TURNS]; /* which launch had it last, by the kernel's turns; 0: none */
+    atomic_uint served[KERNEL_TURNS]; /* which launch had it last, by the kernel's turns; 0: none. See rotation.h */
 };
 
 /* The choice of timed launches of a group. */

@@ -1,6 +1,11 @@
 #include "rotation.h"
 
+#include <limits.h>
+
 #include "control.h"
+
+/* Instead of a launch: it has no more turns. As the last launch, it is behind all others. */
+#define ENDED UINT_MAX
 
 static unsigned slot_of_shape(const uint32_t grid[3], const uint32_t block[3], uint32_t shared)
 {
@@ -48,6 +53,8 @@ size_t rotation_order(struct kernel *kernel, const struct launch *launch, struct
     for (size_t i = 0; i < kernel->n_probes; i++)
         if (kernel_probe_launched(&kernel->probes[i]) == &kernel->probes[i])
             n = put_in_order(order, n, &kernel->probes[i], slot);
+    while (n > 1 && last_of(order[n - 1], slot) == ENDED)
+        n--;
     return n;
 }
 
@@ -60,10 +67,31 @@ void rotation_served(struct kernel_probe *probe, const struct launch *launch)
 {
     struct kernel *kernel = probe->kernel;
     const unsigned slot = slot_of(launch);
-    if (kernel->n_probes > 1)
-        atomic_store_explicit(&probe->served[slot],
-                              atomic_fetch_add_explicit(&kernel->turns[slot], 1, memory_order_relaxed) + 1,
-                              memory_order_relaxed);
+    if (kernel->n_probes == 1)
+        return;
+    const unsigned turn = atomic_fetch_add_explicit(&kernel->turns[slot], 1, memory_order_relaxed) + 1;
+    unsigned before = last_of(probe, slot);
+    while (before != ENDED && !atomic_compare_exchange_weak(&probe->served[slot], &before, turn))
+        ;
+}
+
+static bool has_turns(const struct kernel_probe *probe, unsigned slot)
+{
+    return !atomic_load_explicit(&probe->reason, memory_order_relaxed) && last_of(probe, slot) != ENDED;
+}
+
+bool rotation_end(struct kernel_probe *probe, const uint32_t grid[3], const uint32_t block[3], uint32_t shared)
+{
+    struct kernel *kernel = probe->kernel;
+    const unsigned slot = slot_of_shape(grid, block, shared);
+    bool others = false;
+    if (kernel_probe_launched(probe) != probe)
+        return false;
+    for (size_t i = 0; i < kernel->n_probes; i++) {
+        const struct kernel_probe *other = kernel_probe_launched(&kernel->probes[i]);
+        others = others || (other != probe && has_turns(other, slot));
+    }
+    return others && atomic_exchange(&probe->served[slot], ENDED) != ENDED;
 }
 
 void rotation_first(struct kernel_probe *probe, const uint32_t grid[3], const uint32_t block[3], uint32_t shared)

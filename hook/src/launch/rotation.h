@@ -1,7 +1,8 @@
 /* The probes of a kernel take turns over the launches that may be probed: the next one is that whose last launch is
  * longest ago. One that cannot have a launch leaves it to the others, and is the first to be asked of the next.
  * Launches of one shape have turns of their own: shapes that alternate would else meet the same probe each time. The
- * fused probe takes turns instead of its parts, and has the first one. */
+ * fused probe takes turns instead of its parts, and has the first one. A probe has no more turns after a launch that showed
+ * nothing of note, as long as another one has. */
 #ifndef TUI_PROBE_ROTATION_H
 #define TUI_PROBE_ROTATION_H
 
@@ -19,6 +20,9 @@ bool rotation_has_served(const struct kernel_probe *probe, const struct launch *
 
 /* LAUNCH has this one. */
 void rotation_served(struct kernel_probe *probe, const struct launch *launch);
+
+/* No launch of such a shape has this one any more. False if that is so, or if no other one would be left. */
+bool rotation_end(struct kernel_probe *probe, const uint32_t grid[3], const uint32_t block[3], uint32_t shared);
 
 /* The next launch of such a shape may have this one before others. */
 void rotation_first(struct kernel_probe *probe, const uint32_t grid[3], const uint32_t block[3], uint32_t shared);

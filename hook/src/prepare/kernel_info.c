@@ -119,6 +119,20 @@ static bool read_reduction(const char *text, struct kernel_probe *probe)
     return map->reduction && (map->reduction->level != REDUCE_WARP || map->level == MAP_THREAD);
 }
 
+/* Reads the rest of a line behind "least ": "SITES percent P of WHOLE", behind the lines of both maps. */
+static bool read_least(const char *text, struct kernel_probe *probe)
+{
+    unsigned long sites, whole;
+    unsigned percent;
+    if (sscanf(text, "%lu percent %u of %lu", &sites, &percent, &whole) != 3 || sites >= probe->n_maps ||
+        whole >= probe->n_maps || !percent || percent > 100)
+        return false;
+    const struct reduction *reduction = probe->maps[whole].reduction;
+    probe->least = (struct least_share){sites, whole, percent};
+    return probe->maps[sites].layout == MAP_SITES && reduction && reduction->level == REDUCE_LAUNCH &&
+           reduction->fields[0].to.wide && !reduction->fields[0].to.offset;
+}
+
 /* Counts are behind the map that they are of, and only there; no other map may be dynamic. */
 static bool maps_make_sense(const struct kernel_probe *probe)
 {
@@ -232,6 +246,8 @@ static const struct reason *read_rest(struct reader *reader, struct kernel_probe
             return reason_with(KERNEL_INFO, "has an unknown storage line");
         if (strncmp(line, "reduce ", 7) == 0 && !read_reduction(line + 7, probe))
             return reason_with(KERNEL_INFO, "has an unknown reduce line");
+        if (strncmp(line, "least ", 6) == 0 && !read_least(line + 6, probe))
+            return reason_with(KERNEL_INFO, "has an unknown least line");
         const char *fault = read_code_line(line, probe);
         if (fault)
             return reason_with(KERNEL_INFO, fault);

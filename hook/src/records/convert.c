@@ -81,6 +81,8 @@ static bool convert_sites(struct conversion *c)
     bool added = sums != NULL;
     for (uint32_t copy = 0; added && copy < c->map->copies; copy++)
         added = add_copy(c, copy * layout_stride(c->map, c->cap), sums, n_sums);
+    for (size_t at = 0; added && at < n_sums; at += c->map->record / sizeof *sums)
+        c->first = sums[at] > c->first ? sums[at] : c->first;
     added = added && output_append(c->second, sums, n_sums * sizeof *sums);
     free(sums);
     return added;

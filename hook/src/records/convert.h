@@ -20,6 +20,7 @@ struct conversion {
     struct output *records; /* of the map */
     struct output *second;  /* counts of rows and queues, marks of a marked map, sums of sites, a reduced map */
     uint64_t most;          /* set: the largest number of attempts of a slot */
+    uint64_t first; /* set: of sites the largest first field, of a launch's reduced record its first 8 bytes */
 };
 
 /* Sets CAP to the most records that a slot of a dynamic map has. False if the source refused. */

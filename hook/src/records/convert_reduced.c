@@ -1,5 +1,6 @@
 /* Reduced maps: groups of slots become a record each. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "convert.h"
 
@@ -36,6 +37,8 @@ static bool put_group(struct groups *g, uint64_t group, uint64_t at, uint64_t n)
     if (!add_slots(g, at, n))
         return false;
     reduce_end(&g->reducing, g->record);
+    if (g->c->map->reduction->level == REDUCE_LAUNCH && g->c->map->reduction->record >= sizeof g->c->first)
+        memcpy(&g->c->first, g->record, sizeof g->c->first);
     const uint64_t saved = g->reducing.saved;
     g->saved[group / 8] |= (uint8_t)((saved != 0) << (group % 8));
     g->mixed[group / 8] |= (uint8_t)(g->reducing.mixed << (group % 8));

@@ -136,6 +136,7 @@ struct saving {
     struct extent extent;
     uint32_t *caps; /* records per slot in the file, where a map is dynamic: no more than some slot has */
     uint64_t about_at, marks_at, sample_at, size; /* about_at, sample_at 0: there is none */
+    uint64_t largest, total; /* of the probe's least share; total 0: unknown */
     struct output records, second;
 };
 
@@ -319,6 +320,10 @@ static bool write_map(struct saving *s, size_t map, uint64_t from, uint64_t mark
     s->second.at = marked ? marks_at : end;
     if (!convert_map(&conversion) || !output_flush(&s->second))
         return false;
+    if (map == probe->least.sites)
+        s->largest = conversion.first;
+    else if (map == probe->least.whole)
+        s->total = is_reduced(s, map) ? conversion.first : 0;
     if (!probe->maps[map].cap && conversion.most > conversion.cap && capacities_grow(probe, map, conversion.most) &&
         s->piece->group) {
         rotation_first(probe, s->piece->grid, s->piece->block, s->piece->shared);
@@ -344,6 +349,17 @@ static bool write_maps(struct saving *s)
         marks_at += marks_bytes(s, i);
     }
     return output_flush(&s->records) && write_about(s) && write_sample(s);
+}
+
+/* Other probes of the kernel have the turns of one that found nothing of note. */
+static void end_turns(const struct saving *s)
+{
+    const struct piece *piece = s->piece;
+    const unsigned percent = piece->probe->least.percent;
+    if (percent && s->total && s->largest * 100 < percent * s->total &&
+        rotation_end(piece->probe, piece->grid, piece->block, piece->shared))
+        event_log("[probe] ended kernel %u launch %llu probe %s\n", piece->probe->kernel->index,
+                  (unsigned long long)piece->number, piece->probe->name);
 }
 
 static bool write_all(struct saving *s)
@@ -375,6 +391,8 @@ static bool write_file(const struct own_file *file, const struct piece *piece, c
     struct saving s;
     bool written = begin(&s, file, piece, source) && disk_admits(s.size, &stopped) &&
                    own_file_resize(file, (off_t)s.size) && write_all(&s);
+    if (written)
+        end_turns(&s);
     *size = s.size;
     free(s.caps);
     return written;

@@ -12,10 +12,10 @@ __global__ void follow(const int *next, float *out, float step) {
     float sum = 0;
 #pragma unroll 1
     for (int i = 0; i < STEPS; i++) {
-        int found = __ldcg(next + at);
+        int loaded = __ldcg(next + at);
 #pragma unroll
         for (int j = 0; j < WORK; j++) sum += step;
-        at = found;
+        at = loaded;
     }
     out[blockIdx.x * THREADS + threadIdx.x] = sum + at;
 }
