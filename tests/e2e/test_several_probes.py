@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -180,8 +181,11 @@ def test_a_report_without_shares_says_what_would_give_them(tmp_path: Path, nativ
         assert f"no shares: {wanted}{also}" in bounds_section(trace, kernel_bounds(trace), 100)
 
 
-def test_incompatible_options_are_refused(tmp_path: Path, natives: Path) -> None:
+def test_benchmark_runs_kernels_with_each_probe_by_itself(tmp_path: Path, natives: Path) -> None:
     tool = Tool(tmp_path, natives)
     done = tool("run", "--sim", "--benchmark", *CHOSEN, "--", *EXAMPLE)
-    assert done.returncode == 2
-    assert "--benchmark times one probe, not 4: choose one with -p" in done.stderr
+    assert done.returncode == 0
+    (log,) = tmp_path.glob("trace/*/event.log")
+    timed = re.findall(r"^\[benchmark\] prologue .* kernel 0 launch 0 probe (\S+)$", log.read_text(), re.MULTILINE)
+    assert len(timed) == 5
+    assert len(set(timed)) == 1

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
-from .conftest import Host, Run
+from .conftest import Engine, Host, Run
 
 SAMPLE = re.compile(
     r"\[benchmark\] prologue (\S+) kernel (\S+) epilogue (\S+) original (\S+) impact (\S+) "
-    r"(\d+) kernel (\d+) launch (\d+)"
+    r"(\d+) kernel (\d+) launch (\d+)(?: probe (\w+))?"
 )
 
 
@@ -298,3 +299,47 @@ print(read(w))
     obstacles = run.lines(r"\[benchmark\] alternate kernel 0 reason a parameter points to host memory$")
     assert len(obstacles) == int(pageable)
     assert len(samples(run)) == (10 if pageable == "0" else 6)
+
+
+def answering(engine: Engine, probes: str) -> None:
+    """The engine of a run with several probes, each of which is in every kernel."""
+
+    def answer(directory: Path, name: str) -> str:
+        for probe in probes.split(":"):
+            (directory / probe).mkdir()
+            engine.write_probed(directory / probe, name)
+        return "\n".join(["ok\t<id>\tprobed.bin"] * len(probes.split(":")))
+
+    engine.answer = answer
+
+
+def probes_timed(run: Run) -> list[tuple[str, str]]:
+    """(launch, probe) of each sample."""
+    return [(m[8], m[9]) for line in run.lines(r"\[benchmark\] prologue") if (m := SAMPLE.fullmatch(line))]
+
+
+def test_each_launch_times_one_of_several_probes(host: Host) -> None:
+    assert host.engine
+    answering(host.engine, "one:two")
+    run = bench(host, TIMED, TUI_PROBE_PROBES="one:two")
+    assert run.stdout == "9\n"
+    assert probes_timed(run) == [("0", "one")] * 5 + [("1", "two")] * 5
+    assert [line.split()[-1] for line in run.lines(r"\[exec\] save")] == ["one", "two"]
+    assert len([line for line in run.lines(r"\[exec\] backup") if "measured already" in line]) == 2
+
+
+TIMED = """
+context()
+f = function(module(), "add__8")
+w = word(5)
+for _ in range(4): launch(f, w)
+print(read(w))
+"""
+
+
+def test_kernel_that_must_not_run_twice_has_pairs_of_all_probes_in_turn(host: Host) -> None:
+    assert host.engine
+    answering(host.engine, "one:two")
+    script = "context()\nf = function(module(), 'add')\nfor _ in range(9): launch(f, name='cuLaunchCooperativeKernel')"
+    run = bench(host, script, TUI_PROBE_PROBES="one:two")
+    assert probes_timed(run) == [("1", "one"), ("3", "two"), ("5", "one"), ("7", "two"), ("8", "one")]

@@ -148,6 +148,15 @@ def test_page_names_sites_that_are_not_measured_again(
     assert {site["launches"] for site in sites} == {1}
 
 
+def test_page_has_the_cost_of_each_group(groups: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = shutil.copytree(groups, tmp_path / "trace")
+    with (directory / "event.log").open("a") as log:
+        for name, probed in (("stall_sites", 1.25), ("stall_sites_2", 1.5)):
+            times = f"prologue 0.01 kernel {probed} epilogue - original 1.0 impact {probed} 0"
+            log.write(f"[benchmark] {times} kernel 0 launch 0 probe {name}\n")
+    assert "cost of the probe: 1.25, 1.50 times as long with the probe" in shown_text(directory, capsys)
+
+
 def test_groups_end_at_the_share_that_the_page_names() -> None:
     for name in GROUPS:
         sites, life = load_probe(name).maps

@@ -324,7 +324,7 @@ def add_probe_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--benchmark", action="store_true",
-        help="time kernels with and without the probe; save no results",
+        help="time kernels with and without each probe; save no results",
     )  # fmt: skip
     parser.add_argument(
         "--replay", action="store_true",
@@ -415,8 +415,6 @@ def limits_of(arguments: argparse.Namespace) -> dict[str, Any]:
 def known_probes(options: RunOptions) -> tuple[ChosenProbe, ...]:
     """The probes to run; what they mean is known then, too, though no package brings them. Raises ProbeFileError."""
     chosen = choose_probes(options.probes, options.sample or "")
-    if options.benchmark and len(chosen) > 1:
-        raise ProbeFileError(f"--benchmark times one probe, not {len(chosen)}: choose one with -p")
     if options.watchdog and (other := next((own.name for own in chosen if not own.probe.counts), None)):
         raise ProbeFileError(f"--watchdog: {other} would alternate with the code that watches; choose counting probes")
     for own in chosen:

@@ -323,6 +323,7 @@ class Benchmark:
     status: int
     index: int | None
     number: int | None
+    probe: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

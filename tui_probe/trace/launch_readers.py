@@ -96,7 +96,8 @@ IMAGES: Final[Readers] = {
 _LAUNCH: Final = "grid {SHAPE}(?: kernel {INDEX} launch {COUNT}(?: stream {POINTER})?)?"
 _BACKUP: Final = "backup {SHAPE}(?: kernel {INDEX} launch {COUNT}(?: time {NS})?(?: reason (.*))?)?"
 _BENCHMARK: Final = (
-    "prologue {MS} kernel {MS} epilogue {MS} original {MS} impact {MS} {CODE}(?: kernel {INDEX} launch {COUNT})?"
+    "prologue {MS} kernel {MS} epilogue {MS} original {MS} impact {MS} {CODE}(?: kernel {INDEX} launch {COUNT}"
+    r"(?: probe (\S+))?)?"
 )
 _TIME: Final = "launch {COUNT} kernel {INDEX} key {INDEX} (original|probed) ns {COUNT} for {COUNT}(?: host {COUNT})?"
 _FAULTS: Final = "70[02]|71[04-9]"
@@ -262,7 +263,7 @@ def _map_size(m: Match) -> Event:
 
 def _benchmark(m: Match) -> Event:
     times = (maybe_float(m[1]), maybe_float(m[2]), maybe_float(m[3]), maybe_float(m[4]), maybe_float(m[5]))
-    return Benchmark(*times, int(m[6]), maybe_int(m[7]), maybe_int(m[8]))
+    return Benchmark(*times, int(m[6]), maybe_int(m[7]), maybe_int(m[8]), maybe_text(m[9]))
 
 
 def _gpu_timed(m: Match) -> Event:

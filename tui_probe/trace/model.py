@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
@@ -253,6 +253,10 @@ class ProbedKernel(KernelFacts):
         return (self,)
 
     @property
+    def times(self) -> BenchmarkTimes:
+        return self.kernel.times if self.probe is None else self.kernel.times_by_probe.get(self.probe, _NO_TIMES)
+
+    @property
     def alternation_reason(self) -> Reason | None:
         """The reason for which this kernel has the counting probe by itself, in a run that has several at the same
         time.
@@ -295,6 +299,8 @@ class Kernel(KernelFacts):
     rows: LongColumn = field(init=False, repr=False)
     named_probes: dict[str, ProbedKernel] = field(default_factory=dict, repr=False, compare=False)
     """The kernel under each probe by name, in their order, where the run had several; else none."""
+    times_by_probe: dict[str, BenchmarkTimes] = field(default_factory=dict, repr=False, compare=False)
+    """Times by a benchmark of several probes."""
     _times: BenchmarkTimes | None = field(default=None, repr=False)
     _samples: TimeSamples | None = field(default=None, repr=False)
     _gpu_time: GpuTime | None = field(default=None, repr=False)
@@ -333,8 +339,11 @@ class Kernel(KernelFacts):
         return self._times or _NO_TIMES
 
     def add_times(self, event: Benchmark) -> None:
-        """Add the times of one launch by a benchmark."""
+        """Add the times of one launch by a benchmark; of several probes, those of the original only."""
         self._times = self._times or BenchmarkTimes()
+        if event.probe is not None and self.under(event.probe) is not None:
+            self.times_by_probe.setdefault(event.probe, BenchmarkTimes()).add(event)
+            event = replace(event, prologue=None, kernel=None, epilogue=None, impact=None)
         self._times.add(event)
 
     @property

@@ -23,10 +23,11 @@
 /* Pairs of runs: their median is unmoved by two outliers, such as the first run, which meets cold caches. */
 enum { SAMPLES = 5 };
 
-/* The times of a kernel with one geometry; -1: not measured. */
+/* The times of a kernel with one geometry, without and with a probe; -1: not measured. */
 struct timings {
     struct timings *next;
     const struct kernel *kernel;
+    struct kernel_probe *probe; /* NULL: it is run unprobed */
     uint32_t grid[3], block[3], shared;
     unsigned n_original, n_probed;
     float waiting; /* an original's time whose counterpart is still to come */
@@ -43,16 +44,17 @@ static bool announced;
 static pthread_t first_thread;
 static bool several_threads;
 
-static struct timings *timings_of(const struct launch *launch, const struct kernel *kernel)
+static struct timings *timings_of(const struct launch *launch, const struct kernel *kernel, struct kernel_probe *probe)
 {
     for (struct timings *t = timings; t; t = t->next)
-        if (t->kernel == kernel && t->shared == launch->shared && !memcmp(t->grid, launch->grid, sizeof t->grid) &&
-            !memcmp(t->block, launch->block, sizeof t->block))
+        if (t->kernel == kernel && t->probe == probe && t->shared == launch->shared &&
+            !memcmp(t->grid, launch->grid, sizeof t->grid) && !memcmp(t->block, launch->block, sizeof t->block))
             return t;
     struct timings *t = calloc(1, sizeof *t);
     if (!t)
         return NULL;
     t->kernel = kernel;
+    t->probe = probe;
     memcpy(t->grid, launch->grid, sizeof t->grid);
     memcpy(t->block, launch->block, sizeof t->block);
     t->shared = launch->shared;
@@ -69,14 +71,16 @@ static const char *number(char text[32], float value)
     return text;
 }
 
-static void log_sample(const struct kernel *kernel, uint64_t launch, const struct sample *s, CUresult result)
+static void log_sample(const struct timings *t, uint64_t launch, const struct sample *s, CUresult result)
 {
+    const char *probe = t->probe ? t->probe->name : NULL;
     char prologue[32], probed[32], epilogue[32], original[32], impact[32];
     float ratio = s->probed > 0 && s->original > 0 ? s->probed / s->original : -1;
-    event_log_often("[benchmark] prologue %s kernel %s epilogue %s original %s impact %s %d kernel %u launch %llu\n",
-                    number(prologue, s->prologue), number(probed, s->probed), number(epilogue, s->epilogue),
-                    number(original, s->original), number(impact, ratio), result, kernel->index,
-                    (unsigned long long)launch);
+    event_log_often(
+        "[benchmark] prologue %s kernel %s epilogue %s original %s impact %s %d kernel %u launch %llu%s%s\n",
+        number(prologue, s->prologue), number(probed, s->probed), number(epilogue, s->epilogue),
+        number(original, s->original), number(impact, ratio), result, t->kernel->index, (unsigned long long)launch,
+        probe ? " probe " : "", probe ? probe : "");
 }
 
 /* One launch of the probed kernel with its times. */
@@ -155,7 +159,7 @@ static CUresult replay(struct bench *bench, const struct snapshot *snapshot)
             return result;
         snapshot_restore(snapshot, stream);
         result = run_probed(bench->launch, bench->probe, bench->variant, bench->arguments, &bench->buffer, &sample);
-        log_sample(bench->probe->kernel, bench->launch->number, &sample, result);
+        log_sample(bench->timings, bench->launch->number, &sample, result);
         snapshot_restore(snapshot, stream);
     }
     if (result == CUDA_SUCCESS)
@@ -168,17 +172,17 @@ static CUresult replay(struct bench *bench, const struct snapshot *snapshot)
                              launch_enqueue(bench->launch, bench->launch->function, NULL));
 }
 
-static CUresult time_original(const struct launch *launch, struct kernel *kernel, struct timings *t)
+static CUresult time_original(const struct launch *launch, struct timings *t)
 {
     float milliseconds;
     CUresult result = stopwatch_launch(launch, launch->function, NULL, &milliseconds);
     t->n_original++;
-    if (atomic_load(&kernel->status) == KERNEL_PROBED) {
+    if (t->probe) {
         t->waiting = milliseconds;
         t->waiting_launch = launch->number;
     } else {
         struct sample sample = {-1, -1, -1, milliseconds};
-        log_sample(kernel, launch->number, &sample, result);
+        log_sample(t, launch->number, &sample, result);
     }
     return result;
 }
@@ -191,7 +195,7 @@ static CUresult time_probed(struct bench *bench)
         run_probed(bench->launch, bench->probe, bench->variant, bench->arguments, &bench->buffer, &sample);
     t->n_probed++;
     t->waiting = -1;
-    log_sample(bench->probe->kernel, bench->launch->number, &sample, result);
+    log_sample(t, bench->launch->number, &sample, result);
     probed_log_launch(bench->launch, bench->probe, bench->arguments, result);
     if (result == CUDA_SUCCESS && settings.save_results)
         bench_buffer_save(&bench->buffer, bench->launch, bench->probe);
@@ -211,7 +215,7 @@ static CUresult alternate(struct bench *bench, const struct reason *obstacle)
         event_log("[benchmark] alternate kernel %u reason %s\n", bench->probe->kernel->index, obstacle->written);
     if (t->n_original > t->n_probed)
         return time_probed(bench);
-    CUresult result = time_original(bench->launch, bench->probe->kernel, t);
+    CUresult result = time_original(bench->launch, t);
     launch_log_passed(bench->launch, reason(TIMED_AS_ORIGINAL), result);
     return result;
 }
@@ -233,8 +237,9 @@ static CUresult measure(struct bench *bench)
     return result;
 }
 
-static CUresult measure_probed(struct launch *launch, struct kernel_probe *probe, struct timings *t)
+static CUresult measure_probed(struct launch *launch, struct timings *t)
 {
+    struct kernel_probe *probe = t->probe;
     struct bench bench = {.launch = launch, .probe = probe, .timings = t};
     CUcontext context = NULL;
     const struct reason *reason = reason(NO_CONTEXT);
@@ -250,9 +255,49 @@ static CUresult measure_probed(struct launch *launch, struct kernel_probe *probe
 
 static CUresult measure_passed(const struct launch *launch, struct kernel *kernel, struct timings *t)
 {
-    CUresult result = time_original(launch, kernel, t);
+    CUresult result = time_original(launch, t);
     launch_log_passed(launch, atomic_load(&kernel->reason), result);
     return result;
+}
+
+static bool is_complete(const struct timings *t)
+{
+    return t->n_original >= SAMPLES && (!t->probe || t->n_probed >= SAMPLES);
+}
+
+/* The times that LAUNCH adds to: of an original that waits for its counterpart, else of the probe with fewest. NULL if
+ * all are complete, or without memory; *REASON says which. */
+static struct timings *choose(const struct launch *launch, struct kernel *kernel, const struct reason **reason)
+{
+    struct timings *chosen = NULL;
+    *reason = reason(MEASURED);
+    for (size_t i = 0; i < kernel->n_probes; i++) {
+        if (atomic_load(&kernel->probes[i].reason))
+            continue;
+        struct timings *t = timings_of(launch, kernel, &kernel->probes[i]);
+        if (!t)
+            *reason = reason(HOST_MEMORY);
+        else if (t->n_original > t->n_probed)
+            return t;
+        else if (!is_complete(t) && (!chosen || t->n_original < chosen->n_original))
+            chosen = t;
+    }
+    return chosen;
+}
+
+static CUresult benchmark_probed(struct launch *launch, struct kernel *kernel)
+{
+    const struct reason *reason;
+    struct timings *t = choose(launch, kernel, &reason);
+    return t ? measure_probed(launch, t) : launch_pass(launch, reason);
+}
+
+static CUresult benchmark_passed(struct launch *launch, struct kernel *kernel)
+{
+    struct timings *t = timings_of(launch, kernel, NULL);
+    if (t && !is_complete(t))
+        return measure_passed(launch, kernel, t);
+    return launch_pass(launch, t ? atomic_load(&kernel->reason) : reason(HOST_MEMORY));
 }
 
 static void announce(void)
@@ -271,17 +316,8 @@ CUresult benchmark_launch(struct launch *launch, struct kernel *kernel)
     pthread_mutex_lock(&mutex);
     announce();
     bool probed = atomic_load(&kernel->status) == KERNEL_PROBED;
-    struct timings *t = timings_of(launch, kernel);
     int mode = capture_mode_relax();
-    CUresult result;
-    if (!t)
-        result = launch_pass(launch, reason(HOST_MEMORY));
-    else if (t->n_original >= SAMPLES && (!probed || t->n_probed >= SAMPLES))
-        result = launch_pass(launch, probed ? reason(MEASURED) : atomic_load(&kernel->reason));
-    else if (probed)
-        result = measure_probed(launch, &kernel->probes[0], t);
-    else
-        result = measure_passed(launch, kernel, t);
+    CUresult result = probed ? benchmark_probed(launch, kernel) : benchmark_passed(launch, kernel);
     capture_mode_restore(mode);
     pthread_mutex_unlock(&mutex);
     return result;
@@ -294,7 +330,7 @@ void benchmark_end(void)
     for (const struct timings *t = timings; t; t = t->next)
         if (t->waiting >= 0) {
             struct sample sample = {-1, -1, -1, t->waiting};
-            log_sample(t->kernel, t->waiting_launch, &sample, CUDA_SUCCESS);
+            log_sample(t, t->waiting_launch, &sample, CUDA_SUCCESS);
         }
     pthread_mutex_unlock(&mutex);
 }
