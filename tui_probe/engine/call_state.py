@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.helpers import TYPE_BITS
 from tui_probe.engine.kernel import REPLACED_MARK, function_instructions
@@ -123,6 +123,11 @@ class KernelCallGraph:
 # perhaps in another function.
 
 
+_MAX_KNOWN: Final = 1000
+_live_at_starts: dict[int, tuple[Snippet, set[str]]] = {}
+"""Of snippets, by identity: a run has the same ones in each kernel, and hashing their statements takes as long."""
+
+
 def live_registers(probe: Probe) -> list[str]:
     """The probe's own registers that some snippet may read before it sets them, in the order of their declaration."""
     snippets = [snippet for point in probe.points for snippet in (point.before, point.after) if snippet]
@@ -131,17 +136,30 @@ def live_registers(probe: Probe) -> list[str]:
 
 
 def _live_at_start(snippet: Snippet) -> set[str]:
-    """Return the registers live at the start of a snippet."""
+    """Return the registers live at the start of a snippet, computed once."""
+    known, live = _live_at_starts.get(id(snippet), (None, set[str]()))
+    if known is not snippet:
+        if len(_live_at_starts) >= _MAX_KNOWN:
+            _live_at_starts.clear()
+        live = _find_live_at_start(snippet)
+        _live_at_starts[id(snippet)] = (snippet, live)
+    return live
+
+
+def _find_live_at_start(snippet: Snippet) -> set[str]:
     statements = snippet.statements
     labels = ((_label_name(statement), index) for index, statement in enumerate(statements))
     places = {label: index for label, index in labels if label}
+    following = [_following_statements(statements, index, places) for index in range(len(statements))]
+    read = [_registers_read(statement) for statement in statements]
+    written = [_registers_always_written(statement) for statement in statements]
     live: list[set[str]] = [set() for _ in range(len(statements) + 1)]
     changed = True
     while changed:
         changed = False
         for index in reversed(range(len(statements))):
-            live_here = set[str]().union(*(live[place] for place in _following_statements(statements, index, places)))
-            live_here = (live_here - _registers_always_written(statements[index])) | _registers_read(statements[index])
+            live_here = set[str]().union(*(live[place] for place in following[index]))
+            live_here = (live_here - written[index]) | read[index]
             if live_here != live[index]:
                 live[index], changed = live_here, True
     return live[0]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
 from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,6 +30,7 @@ ENTRY_POINT_GROUP: Final = "tui_probe.probes"
 DEFAULT_PROBE: Final = "survey"
 """The set of probes of a run that names none: it answers what is slow, in which line, and why."""
 PROBE_SUFFIXES: Final = (".toml", ".py")
+_METADATA_SUFFIXES: Final = (".dist-info", ".egg-info")
 MAIN_STEM: Final = "probe"
 """The file that makes a folder a probe."""
 _PYTHON_SUFFIX: Final = ".py"
@@ -83,10 +87,30 @@ def built_in_set_files() -> dict[str, Path]:
     return {name: files[name] for name in sorted(files, key=lambda name: (name != DEFAULT_PROBE, name))}
 
 
+def has_installed_probes() -> bool:
+    """Return whether some installed package names an entry point of probes, or one that cannot be read here may.
+
+    Files are only searched for the name of the group: importing :mod:`importlib.metadata` takes 30 ms of the start.
+    """
+    group = ENTRY_POINT_GROUP.encode()
+    for folder in map(Path, sys.path):
+        if folder.is_file():  # an archive
+            return True
+        with contextlib.suppress(OSError):
+            for name in os.listdir(folder):  # noqa: PTH208 - names are enough
+                if name.endswith(_METADATA_SUFFIXES):
+                    with contextlib.suppress(OSError):
+                        if group in (folder / name / "entry_points.txt").read_bytes():
+                            return True
+    return False
+
+
 @cache
 def installed_directories() -> dict[str, Path]:
     """The folders of probes that other packages bring, by the module that is each folder. None is imported."""
-    from importlib.metadata import entry_points  # takes as long to import as all of this package, and is asked last
+    if not has_installed_probes():
+        return {}
+    from importlib.metadata import entry_points
 
     directories = {}
     for point in entry_points(group=ENTRY_POINT_GROUP):
