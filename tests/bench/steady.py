@@ -2,11 +2,11 @@
 
     python -m tests.bench.steady [--pairs 5] [--seconds 1.5] [--variants on off kineto ...] [--program FILE] [--sim]
 
-Needs PyTorch with torchvision on an NVIDIA GPU, or another ``--program``, which ``--sim`` tries without one. All variants run in turn, ``--pairs`` times, each in a process of its
-own, after a warm-up and with a warm cache: ``on`` is the default set of probes, ``light`` is ``block_sched``, ``off``
-the default set with recording switched off by ``tui-probe ctl off`` before the measured steps, ``kineto`` is
-torch.profiler instead. A row has the median step without any, and per variant the median of the ratios of all pairs,
-with the least and the greatest.
+Needs PyTorch with torchvision on an NVIDIA GPU, or another ``--program``, which ``--sim`` tries without one. All
+variants run in turn, ``--pairs`` times, each in a process of its own, after a warm-up and with a warm cache: ``on`` is
+the default set of probes, ``light`` is ``block_sched``, ``off`` the default set with recording switched off by
+``tui-probe ctl off`` before the measured steps, ``kineto`` is torch.profiler instead. A row has the median step without
+any, and per variant the median of the ratios of all pairs, with the least and the greatest.
 """
 
 from __future__ import annotations
