@@ -48,25 +48,25 @@ def main() -> None:
         for variant in options.variants:  # for the caches
             measured(folder, variant, options)
         for _ in range(options.pairs):
-            own = measured(folder, NATIVE, options)
-            for loop, step in own.items():
+            unprofiled = measured(folder, NATIVE, options)
+            for loop, step in unprofiled.items():
                 native[loop].append(step)
             for variant in options.variants:
                 for loop, step in measured(folder, variant, options).items():
-                    ratios[loop][variant].append(step / own[loop])
+                    ratios[loop][variant].append(step / unprofiled[loop])
     show(native, ratios)
 
 
 def measured(folder: Path, variant: str, options: argparse.Namespace) -> dict[str, float]:
     """Run the loops once; the median step of each in ms."""
     traces = folder / "trace"
-    own = {f"XDG_{kind}_HOME": str(folder / kind.lower()) for kind in ("CACHE", "CONFIG", "STATE")}
+    settings = {f"XDG_{kind}_HOME": str(folder / kind.lower()) for kind in ("CACHE", "CONFIG", "STATE")}
     if variant == "off":
-        own["STEADY_BEFORE"] = shlex.join([*TOOL, "ctl", str(traces), "off"])
-    words = VARIANTS.get(variant, [])
-    tool = [*TOOL, *words, *["--sim"] * options.sim, "--tracedir", str(traces), "--"] if words else []
+        settings["STEADY_BEFORE"] = shlex.join([*TOOL, "ctl", str(traces), "off"])
+    arguments = VARIANTS.get(variant, [])
+    tool = [*TOOL, *arguments, *["--sim"] * options.sim, "--tracedir", str(traces), "--"] if arguments else []
     program = [sys.executable, str(options.program), str(options.seconds), *(["kineto"] if variant == "kineto" else [])]
-    done = subprocess.run([*tool, *program], env=os.environ | own, stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run([*tool, *program], env=os.environ | settings, stdout=subprocess.PIPE, text=True, check=True)
     shutil.rmtree(traces, ignore_errors=True)
     return {loop: float(step) for loop, step in (line.split() for line in done.stdout.splitlines())}
 
