@@ -151,7 +151,7 @@ METRICS: Final = (
     ),
     Metric(
         "unchecked", "store instructions not checked", over_launches="largest", read=_unchecked_count,
-        shown=where_any, standalone_title="store instructions not looked at",
+        shown=where_any, standalone_title="unchecked store instructions",
     ),
 )  # fmt: skip
 
@@ -200,7 +200,7 @@ def _rows(of: ProbeResult, found: NanCheck) -> LineRows:
         )
         for store in found.found
     ]
-    rows += [LineRow(store.line, store.source, {"value": "not looked at"}) for store in found.unchecked]
+    rows += [LineRow(store.line, store.source, {"value": "not checked"}) for store in found.unchecked]
     if found.stores == 0:
         rows += [LineRow(store.line, store.source, {"value": "no NaN, inf"}) for store in found.checked]
     if found.stores is None:

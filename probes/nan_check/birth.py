@@ -147,7 +147,7 @@ def findings(of: ProbeResult, found: Births) -> Iterator[Finding]:
         "first_birth", f"first {first.text.split()[0]}", text, "lines", first.line, True, values=values,
         warp=first.warp, brief=f"{first.text} is born", wrong_result=True,
     )  # fmt: skip
-    text = f"{units.counted(found.total, 'result')} of finite inputs, by warps"
+    text = f"{units.counted(found.total, 'NaN or infinite result')} of finite inputs, counted per warp"
     yield Finding("births", "births", text, "lines", values={"total": counted(found.total, ideal=0)})
     del of
 
@@ -167,7 +167,7 @@ def _rows(of: ProbeResult, found: Births) -> LineRows:
         )
         for birth in found.births
     ]
-    note = f"{units.counted(found.total, 'birth')}; listed are the first of each warp, by time"
+    note = f"{units.counted(found.total, 'birth')}; listed: the first of each warp, by time"
     return LineRows(rows, [note])
 
 

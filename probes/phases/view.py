@@ -85,15 +85,15 @@ class PhasesView(Document):
         if overlap is not None:
             compute, load, both, idle = (percent(part, 1) for part in overlap.parts)
             yield (
-                f"block time: {compute} with computation, {load} with loads being issued, {both} with both, {idle}"
-                " without any of these or stores"
+                f"block time: {compute} computing, {load} issuing loads, {both} both together, {idle} neither of these"
+                " nor storing"
             )
         yield from (
             wait_text(wait) for wait in self.waits if wait.share >= _NOTABLE_WAIT and wait.late_share is not None
         )
         if launch.starts_kept < launch.starts_seen:
             saved, total = _cycles(launch.starts_kept), _cycles(launch.starts_seen)
-            yield f"kept {saved} of {total} phase starts: the first of each warp"
+            yield f"{saved} of {total} phase starts were kept: the first of each warp"
         for phase in launch.phases:
             if phase.moved:
                 yield (
@@ -208,19 +208,19 @@ class PhasesView(Document):
 
 
 def wait_text(wait: Wait) -> str:
-    """``consumer waits 62% of its time in loop: mbarrier wait (attn.py:40), 86% of it before producer signals``."""
+    """``consumer waits 62% of its time in loop: mbarrier wait (attn.py:40), 86% of this wait is for …``."""
     place = f" ({wait.phase.place})" if wait.phase.place else ""
     waits, its = ("wait", "their") if wait.role == ALL else ("waits", "its")
     text = f"{wait.role} {waits} {percent(wait.share, 1)} of {its} time in {wait.phase.name}{place}"
     if wait.late_share is not None and wait.last_share is not None:
         often = f"most often warp {wait.last_warp} ({percent(wait.last_share, 1)} of the barriers)"
-        return f"{text}: {percent(wait.late_share, 1)} of it until the last warp arrives, {often}"
+        return f"{text}: {percent(wait.late_share, 1)} of this wait is for the last warp to arrive, {often}"
     if wait.late_share is None or wait.signal is None:
         return text
     order = f", {wait.ahead} stages ahead" if wait.ahead > 1 else "" if wait.by_order else ", matched by time"
     return (
-        f"{text}: {percent(wait.late_share, 1)} of it until {wait.partner} has done {wait.signal.name}, the rest for"
-        f" copies or the barrier{order}"
+        f"{text}: {percent(wait.late_share, 1)} of this wait is for {wait.partner} to finish {wait.signal.name}, the"
+        f" rest for copies or the barrier{order}"
     )
 
 

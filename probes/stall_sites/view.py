@@ -183,14 +183,14 @@ class StallsView(Document):
         yield from self._line_note()
         yield from self._site_notes()
         if any(row.site.kind and not row.site.producer for row in self.rows):
-            yield "producer –: unknown; of a barrier it is the last warp to arrive, which is not recorded"
+            yield "producer –: unknown; for a barrier it is the last warp to arrive, which is not recorded"
         yield self._cost_note()
         share = max((row.uncertainty for row in self.rows), default=0.0)
         yield (
-            f"mean, max: without the probe a wait may be up to {DELAY} cycles longer (≤ {DELAY}: none was"
-            f" measured), a share of warp life up to {percent(share, 1)} higher. Waits include cycles in which a warp"
-            " is ready but not selected. Shares are of the launch that measured the row. clock reads: share of warp"
-            " life that the probe's clock reads take, which the waits do not include"
+            f"mean, max: the probe may hide up to {DELAY} cycles of each wait (≤ {DELAY}: the whole wait), and up to"
+            f" {percent(share, 1)} of warp life. Waits include cycles in which a warp is ready but not selected. The"
+            " shares of a row are of the launch that measured it. clock reads: share of warp life taken by the"
+            " probe's clock reads, in addition to the waits"
         )
 
     def _remainder_note(self) -> str:

@@ -97,8 +97,8 @@ def _wrong_count(found: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     expects = f"expects {count} arrivals (mbarrier.init PTX:{line})" if count is not None else "expects more arrivals"
     yield Cause(
         "mbarrier-count",
-        f"mbarrier {place.address:#x} at {whole_place(place)}, phase {_phase(place.phase)}: it {expects}, and"
-        f" {units.counted(arrived, 'arrival')} came last from block {warp.block}{_absent(group, warp.block)}",
+        f"mbarrier {place.address:#x} at {whole_place(place)}, phase {_phase(place.phase)}: it {expects};"
+        f" block {warp.block} made {units.counted(arrived, 'arrival')}{_absent(group, warp.block)}",
         "count the threads that arrive in each phase, and initialize the mbarrier with that number",
         warp,
     )
@@ -141,9 +141,9 @@ def _other_flag(found: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     yield Cause(
         "flag-not-set",
         f"{group.place.address:#x} is polled by {units.counted(len(group.warps), 'warp')} at"
-        f" {whole_place(group.place)}, and no warp of this launch is known to have set it: another kernel, GPU or"
-        " the host has to",
-        "see where the kernel or the rank is that has to write it (in its own trace), and whether it was launched",
+        f" {whole_place(group.place)}, and no warp of this launch is known to set it, so another kernel, GPU or"
+        " the host must",
+        "find the kernel or rank that must write it, and check in its trace that it was launched",
         warp,
     )
     del found

@@ -113,7 +113,7 @@ class StuckView(Document):
             yield f"to fix it: {self.cause.advice}"
         if self.stuck.blocks_not_started:
             yield f"{units.counted(self.stuck.blocks_not_started, 'block')} had not started"
-        yield "A place is the last loop or wait that a warp came to; warps that had ended are not listed."
+        yield "A place is the last loop or wait that a warp reached; warps that had ended are not listed."
 
     def lines(self, width: int) -> Sequence[Line]:
         head = f"{self.result.which} {self.result.name}: {units.counted(len(self.stuck.warps), 'warp')} on the GPU"

@@ -216,8 +216,8 @@ def test_with_the_real_assembler(tmp_path: Path, capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("name", "arch", "held"),
     [
-        ("attn_fwd.sm_90a.cubin", "sm_100", "PTX for sm_90, machine code for sm_90"),
-        ("image.no_ptx.cubin", "sm_80", "machine code for sm_90"),
+        ("attn_fwd.sm_90a.cubin", "sm_100", "PTX for sm_90, SASS for sm_90"),
+        ("image.no_ptx.cubin", "sm_80", "SASS for sm_90"),
         ("image.size.fatbin", "sm_75", "PTX for sm_80, sm_90"),
     ],
 )
@@ -364,9 +364,9 @@ def test_each_kernel_of_a_library_by_the_way_of_a_run(tmp_path: Path, capsys: py
     assert record["totals"] == {"kernels": 3, "ok": {"ptx": 1, "graft": 2}, "refused": {}, "failed": {}}
     out = Outcome(argv, capsys, tmp_path).out
     assert "library.so: " in out
-    assert " of elf in 2 images, PTX for sm_80, sm_120, machine code for sm_90\n" in out
+    assert " of elf in 2 images, PTX for sm_80, sm_120, SASS for sm_90\n" in out
     assert "\nstore: ok, for sm_90, in its PTX, of image 2 of 2\n" in out
-    assert "\nzero: ok, for sm_90, in its machine code, of image 2 of 2\n" in out
+    assert "\nzero: ok, for sm_90, in its SASS, of image 2 of 2\n" in out
     assert out.endswith("\n3 kernels: 1 probed in PTX, 2 grafted\n")
 
 

@@ -45,17 +45,14 @@ def test_find_the_worst_line(tool: Tool, tmp_path: Path) -> None:
     trace = trace_of(tool, tmp_path, "lines", "-p", "gmem_sectors_by_line")
     shown = lines(tool("show", "lines", trace, "--width", "120").stdout)
     first = shown[next(i for i, line in enumerate(shown) if line.startswith("─")) + 1]
-    assert first.startswith("2 strided_store PTX:32 wasted sectors 512 ")
+    assert first.startswith("2 strided_store PTX:32 excessive sectors 512 ")
     assert first.endswith("strided_store.cu:4 st.global.u32")
 
 
 def test_limiter_on_simulated_gpu(tool: Tool, tmp_path: Path) -> None:
     trace = trace_of(tool, tmp_path, "limits", "-p", "what_limits")
     shown = lines(tool("show", "summary", f"{trace}:saxpy", "--width", "160").stdout)
-    asked = (
-        "limited by – no times on a simulated GPU; on the A100 that it stands for, "
-        "memory would be the busiest unit (from counts)"
-    )
+    asked = "limited by – no times on a simulated GPU; from counts, memory would be the busiest unit of an A100"
     assert asked in shown
     product = lines(tool("show", "summary", f"{trace}:matmul", "--width", "160").stdout)
     assert asked.replace("memory", "memory (L1)") in product, "two words of shared memory per multiply-add"

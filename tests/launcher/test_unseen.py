@@ -31,7 +31,7 @@ def test_another_driver_is_named_with_the_option_that_takes_it(tmp_path: Path, d
     ours, other = drivers
     (tmp_path / "told").write_text(f"12 {other}\n13 {other}\n12 {other}\n")
     (text,) = unseen_drivers(tmp_path / "told", ours)
-    assert text.startswith(f"process 12 and 1 more loaded {other} past tui-probe")
+    assert text.startswith(f"process 12 and 1 more loaded {other} directly")
     assert f"--driver {other}" in text
 
 
@@ -40,7 +40,7 @@ def test_the_same_driver_was_opened_past_the_hook(tmp_path: Path, drivers: tuple
     (tmp_path / "link").symlink_to(ours)
     (tmp_path / "told").write_text(f"12 {ours}\n")
     (text,) = unseen_drivers(tmp_path / "told", tmp_path / "link")
-    assert text.startswith(f"process 12 loaded {ours} past tui-probe")
+    assert text.startswith(f"process 12 loaded {ours} directly")
     assert "dlmopen" in text
 
 
@@ -65,4 +65,4 @@ def test_a_run_tells_of_drivers_in_each_trace(tool: Runner) -> None:
     result = tool.run(["/bin/sh", "-c", f'echo "7 {other}" >>"$TUI_PROBE_BESIDE"'])
     (trace,) = (tool.folder / "trace").iterdir()
     (text,) = json.loads((trace / "run.json").read_text())["messages"]
-    assert text.startswith(f"process 7 loaded {other} past tui-probe"), result.stderr
+    assert text.startswith(f"process 7 loaded {other} directly"), result.stderr

@@ -104,13 +104,11 @@ def test_source_of_counted_instructions_is_reported(ways: tuple[str, ...], words
         ({"sectors": 1e6}, "– no times on a simulated GPU"),
         (
             {"sectors": 1e6, "instructions": 1e6},
-            "– no times on a simulated GPU; on the A100 that it stands for, "
-            "memory would be the busiest unit (from incomplete counts)",
+            "– no times on a simulated GPU; from incomplete counts, memory would be the busiest unit of an A100",
         ),
         (
             {"sectors": 1e6, "instructions": 1e6, "shared": 1e9, "fp32": 0, "fp64": 0, "fp16": 0, "tensor": 0},
-            "– no times on a simulated GPU; on the A100 that it stands for, "
-            "memory (L1) would be the busiest unit (from counts)",
+            "– no times on a simulated GPU; from counts, memory (L1) would be the busiest unit of an A100",
         ),
     ],
 )

@@ -37,7 +37,7 @@ def test_line_range_probe(text: str, lines: str) -> None:
     assert line_range_of(name) == lines
     probe = load_probe(name)
     verify_probe(probe)
-    assert probe.about.title == f"How long each warp is in {lines}, with what was inlined there"
+    assert probe.about.title == f"Time that each warp spends in {lines}, including inlined code"
     named = {str(item.source) for point in probe.points for item in point.positions if item.source}
     assert named == {lines}
     assert [item.name for item in probe.maps] == ["between"], "so that runs before and after a change are compared"

@@ -63,7 +63,7 @@ def test_a_sample_of_ones_own_goes_before_that_of_all() -> None:
         (["dmat:1/2", "dmat:1/4"], "the run has a probe dmat already"),
         (["nothing"], r"no such file, and no probe of that name \(there are: survey, "),
         (["nothing:1/2"], "no such file, and no probe of that name"),
-        (NAMES[: MAX_PROBES + 1], f"{MAX_PROBES + 1} probes, a run has {MAX_PROBES} at most"),
+        (NAMES[: MAX_PROBES + 1], f"{MAX_PROBES + 1} probes: a run has at most {MAX_PROBES}"),
     ],
 )
 def test_impossible_choice_is_refused_with_a_reason(texts: list[str], words: str) -> None:

@@ -212,7 +212,7 @@ def test_unreadable_files(tmp_path: Path) -> None:
     with pytest.raises(ProbeFileError, match="UTF-8"):
         read_probe(b"\xff\xfe", Path("x.toml"))
     (tmp_path / "folder.toml").mkdir()
-    with pytest.raises(ProbeFileError, match=r"no probe\.toml and no probe\.py"):
+    with pytest.raises(ProbeFileError, match=r"neither probe\.toml nor probe\.py"):
         load_probe(str(tmp_path / "folder.toml"))
 
 

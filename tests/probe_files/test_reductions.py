@@ -62,9 +62,9 @@ def test_a_map_is_kept_as_it_is_unless_its_probe_says_so() -> None:
     ("more", "table", "level", "cap", "words"),
     [
         ('reduce = "grid"', "", "warp", 1, "[map.m] reduce must be one of warp, block, launch, not 'grid'"),
-        ('reduce = "warp"', "", "warp", 1, "[map.m] reduce is 'warp', which a map of level warp is without it"),
+        ('reduce = "warp"', "", "warp", 1, "[map.m] reduce is 'warp', as the records of level warp are already"),
         ('reduce = "block"', "", "warp", 4, "[map.m] reduce needs cap = 1"),
-        ("", TABLE, "warp", 1, "[map.m] reduced needs reduce, which says whose records become one"),
+        ("", TABLE, "warp", 1, "[map.m] reduced needs reduce, the group whose records become one"),
         ('reduce = "block"', "[map.m.reduced]\n", "warp", 1, "[map.m] reduced is empty"),
         ('reduce = "block"', '[map.m.reduced]\nwide = "mean"\n', "warp", 1, "[map.m.reduced] wide is 'mean'"),
         ('reduce = "block"', '[map.m.reduced]\nwide = ""\n', "warp", 1, "[map.m.reduced] wide is ''"),

@@ -41,7 +41,7 @@ def test_nothing_is_overwritten(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text("kept")
     assert main(["new-probe", "mine"]) == 2
-    assert "mine.py is there already" in capsys.readouterr().err
+    assert "mine.py exists" in capsys.readouterr().err
     assert (tmp_path / "mine.py").read_text() == "kept"
     assert main(["new-probe", "9lives"]) == 2
 
@@ -51,14 +51,14 @@ def test_nothing_is_overwritten(
     [
         ("PTX:30-40", "'PTX:30-40' is not a position: FILE:FIRST-LAST are lines of a source file, not of PTX"),
         ("softmax.cu:22,25", "'softmax.cu:22,25' is not a position: FILE:FIRST-LAST"),
-        ("attn.py:30-20", "lines count from 1, the first one comes first"),
+        ("attn.py:30-20", "lines count from 1, and FIRST is not after LAST"),
         ("attn.py", "no instruction of PTX is known as attn; lines are FILE:FIRST-LAST"),
         ("garbage", "no instruction of PTX is known as garbage"),
         ("LD.GLOBAL", "no instruction of PTX is known as LD: did you mean ld?"),
         ("ld.globl", "no instruction of PTX is known to be .globl: did you mean global?"),
         ("", "'' is not a position"),
         ('"x"', "is not a position"),
-        ("block", "blocks and loops have a start only"),
+        ("block", "a block or loop has no end"),
     ],
 )
 @pytest.mark.parametrize("option", [(), ("--toml",)])
@@ -82,7 +82,7 @@ def test_a_position_that_is_none_is_refused_at_once(
         ("clock", "clock is a word of the language"),
         ("began", "began is declared twice"),
         ("probe", "probe.py and probe.toml make a folder a probe"),
-        ("block_sched", "block_sched is a probe that comes along"),
+        ("block_sched", "block_sched is a built-in probe"),
     ],
 )
 def test_a_name_that_means_something_else_is_refused(

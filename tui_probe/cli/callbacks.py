@@ -70,9 +70,7 @@ def callback_of(asked: Path | bool | None, probes: Sequence[str]) -> Path | None
         return None
     callback = named_callback(probes)
     if callback is None:
-        raise UsageError(
-            "--callback: no probe file passed to -p as a path has a Python callback; pass --callback FILE.py"
-        )
+        raise UsageError("--callback: no probe file of -p has a Python callback; pass --callback FILE.py")
     if callback.refusal:
         raise UsageError(
             f"{callback.probe}: callback {callback.file} is not run: {callback.refusal};"

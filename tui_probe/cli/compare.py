@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " is ignored",
     )
     parser.add_argument("--figures", metavar="KEY,…", help="compare only these metrics, e.g. span_cycles,registers")
-    parser.add_argument("--view", metavar="VIEW", help="draw both side by side, e.g. timeline, instead of metrics")
+    parser.add_argument("--view", metavar="VIEW", help="draw this page of A and B side by side, e.g. timeline")
     parser.add_argument(
         "--height", type=height_option, metavar="N", default=24, help="lines of a drawing; default %(default)s"
     )

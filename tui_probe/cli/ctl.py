@@ -97,7 +97,9 @@ def status_text(control: ControlPage) -> str:
     lines += [budget_line(name, control.budget(name)) for name in BUDGETS]
     lines.append(rate_line(control["write_rate"]))
     if control["over_share"]:
-        lines.append(f"{counted(control['over_share'], 'launch')} ran unprobed: records exceeded the share of a launch")
+        lines.append(
+            f"{counted(control['over_share'], 'launch')} ran unprobed: records exceeded a launch's share of the budget"
+        )
     if control["over_rate"]:
         lines.append(
             f"{counted(control['over_rate'], 'launch')} ran unprobed: results exceeded write-rate or half the disk rate"

@@ -42,7 +42,7 @@ def _obstacle() -> str:
     if elsewhere:
         *others, last = elsewhere
         return f"{', '.join(others)} and {last} are not terminals" if others else f"{last} is not a terminal"
-    return f"TERM={os.environ.get('TERM', '')!r} cannot place text"
+    return f"TERM={os.environ.get('TERM', '')!r} cannot position text"
 
 
 def screen_item() -> Item:

@@ -102,13 +102,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--directory", type=Path, default=Path(".tui-probe"), metavar="DIRECTORY",
         help="directory of baselines, to be committed; default %(default)s",
     )  # fmt: skip
-    parser.add_argument("--metric", action="append", default=[], metavar="METRIC", help="judge only this; repeatable")
+    parser.add_argument(
+        "--metric", action="append", default=[], metavar="METRIC", help="judge only this metric; may be repeated"
+    )
     parser.add_argument(
         "--against", metavar="COMMAND", help="compare times with this command, in interleaved runs (ABBA)"
     )
-    parser.add_argument("--repeats", type=count, default=8, metavar="N", help="blocks ABBA; default %(default)s")
     parser.add_argument(
-        "--within", type=_share, default=0.01, metavar="X%", help="a difference of times that is none; default 1%%"
+        "--repeats", type=count, default=8, metavar="N", help="number of ABBA blocks; default %(default)s"
+    )
+    parser.add_argument(
+        "--within",
+        type=_share,
+        default=0.01,
+        metavar="X%",
+        help="treat smaller differences of times as none; default 1%%",
     )
     parser.add_argument("--sim", action="store_true", help="use the simulated GPU: counts only")
     parser.add_argument("-k", "--kernel", default="", metavar="A:B", help="only kernels with A or B in their names")
@@ -129,7 +137,7 @@ def run(arguments: argparse.Namespace) -> int:
         baseline = find_baseline(arguments.directory, arguments.name)
         if baseline is None and not arguments.against:
             raise UsageError(
-                f"{arguments.directory} has no baseline {arguments.name} of a commit in this history: record one with"
+                f"{arguments.directory} has no baseline {arguments.name} for a commit in this history; record one with"
                 f" tui-probe gate {shlex.quote(arguments.name)} --record -- COMMAND"
             )
         judgements: list[Judgement] = []
@@ -168,7 +176,7 @@ def _traced(arguments: argparse.Namespace, command: list[str], folder: Path, opt
 def _judged_times(arguments: argparse.Namespace, folder: Path) -> tuple[list[Judgement], dict[str, Clocks | str]]:
     """Run both programs in blocks ABBA. Return verdicts on the times of their kernels, and the clocks of each."""
     if arguments.sim:
-        raise UsageError("--against compares times, which a simulated GPU does not have: leave out --sim")
+        raise UsageError("--against compares times, which a simulated GPU does not have; omit --sim")
     commands = {"baseline": shlex.split(arguments.against), "now": arguments.command}
     watch = ClockWatch()
 
@@ -185,7 +193,7 @@ def _judged_times(arguments: argparse.Namespace, folder: Path) -> tuple[list[Jud
         for kernel in runs[0].keys() & runs[1].keys() & runs[2].keys() & runs[3].keys():
             pair = (runs[0][kernel] + runs[3][kernel]) / 2, (runs[1][kernel] + runs[2][kernel]) / 2
             blocks.setdefault(kernel, []).append(pair)
-    no_clocks = watch.absent or "no sample of a busy GPU"
+    no_clocks = watch.absent or "the clock was never sampled while the GPU was busy"
     clocks = {program: watch.clocks(program) or no_clocks for program in commands}
     return list(judge_times(blocks, arguments.within)), clocks
 

@@ -64,7 +64,7 @@ def write_brief(address: Address, arguments: argparse.Namespace) -> int:
     from tui_probe.verdicts.run_brief import MAX_CHARS, run_brief
 
     if arguments.format not in ("table", "json") or arguments.page is not None or not address.is_whole:
-        raise UsageError("--brief is text or JSON of a whole run: leave out KERNEL and --page; --format table or json")
+        raise UsageError("--brief reports a whole run; omit KERNEL and --page, and use --format table or json")
     chars = max_chars(arguments) or MAX_CHARS
     if arguments.format == "json":
         if isinstance(sys.stdout, io.TextIOWrapper):

@@ -304,7 +304,7 @@ def add_shake_options(races: argparse._ArgumentGroup) -> None:
     """Add the options of runs with random delays."""
     races.add_argument(
         "--shake", type=count, metavar="N",
-        help="run the program N times with random delays in its kernels, and report delays that change what it leaves;"
+        help="run the program N times with random delays in its kernels, and report delays that change its results;"
              " see `tui-probe help races`",
     )  # fmt: skip
     races.add_argument("--seed", type=int, default=1, metavar="N", help="first seed of --shake; default %(default)s")
@@ -328,7 +328,7 @@ def add_probe_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--replay", action="store_true",
-        help="relaunch kernels for probes that no launch had; saves and restores memory, as --benchmark",
+        help="relaunch kernels for probes that got no launch; saves and restores memory, like --benchmark",
     )  # fmt: skip
     parser.add_argument(
         "--wait", action="store_true",

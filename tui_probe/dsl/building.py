@@ -45,11 +45,13 @@ SPECIAL: Final = {
 
 _ALTERNATIVES: Final[dict[type[ast.AST], str]] = {
     ast.Div: "'/' divides real numbers: write '//'",
-    ast.Pow: "'**' is not there: write '<<' for a power of two, or multiply",
+    ast.Pow: "'**' is not supported: write '<<' for a power of two, or multiply",
     ast.MatMult: "'@' multiplies matrices: write '*'",
 }
 _CALLS: Final = ", ".join(f"{name}()" for name in SPECIAL)
-_ALLOWED_EXPRESSIONS: Final = "an expression holds numbers, names, operators, comparisons and the calls of the language"
+_ALLOWED_EXPRESSIONS: Final = (
+    "an expression may contain numbers, names, operators, comparisons and the calls of the language"
+)
 MAX_ITERATIONS: Final = 1024
 """Maximum iterations of a loop, and of nested loops together: a probe runs at each of its positions in each thread."""
 

@@ -167,7 +167,7 @@ class Emitter:
             case Compare(relation=relation, left=left, right=right):
                 bits: Bits = 32 if fits_32_bits(left, right) else 64
                 return self._predicate(f"setp.{relation}.u{bits}", [self.value(left, bits), self.value(right, bits)])
-        raise AssertionError(f"{expression} is not a truth")
+        raise AssertionError(f"{expression} is not a condition")
 
     def _binary(self, expression: Binary, bits: Bits, into: str) -> str:
         operator, left, right = expression.operator, expression.left, expression.right

@@ -154,7 +154,7 @@ class ProbedOperands:
         """The part that a name stands for; ``as_it_is`` where it is saved and nothing else. Raises ProbeFileError."""
         if any(position.is_kernel for position in self._positions):
             raise self._source.error(
-                node, f"{node.id} belongs to an instruction: it has no meaning at position 'kernel'"
+                node, f"{node.id} describes an instruction: it is not available at position 'kernel'"
             )
         self._refuse_at_blocks(node)
         if node.id == "addr":
@@ -177,13 +177,13 @@ class ProbedOperands:
         """A basic block has a line and a number of instructions; an instruction has all but that number."""
         if node.id in ("instructions", "issued") and any(position.opcode != BLOCK for position in self._positions):
             raise self._source.error(
-                node, f"{node.id} is a number of a basic block: it has a meaning at pos='block' or 'block.load' only"
+                node, f"{node.id} describes a basic block: use it at pos='block' or 'block.load' only"
             )
         if node.id not in ("instructions", "issued", "line") and any(
             position.is_block or position.is_source for position in self._positions
         ):
             raise self._source.error(
-                node, f"{node.id} belongs to an instruction: it has no meaning at 'block', 'loop' and lines of source"
+                node, f"{node.id} describes an instruction: it is not available at 'block', 'loop' and source lines"
             )
 
     def _width(self, position: Position, name: str) -> Literal[0, 32, 64]:

@@ -87,10 +87,10 @@ def _check_sites(
 ) -> None:
     """A map of sites has one record of sums for each."""
     if kind != "array" or cap != 1:
-        raise source.error(node, f"{node.name} is of sites, which have one record each: leave out type and cap")
+        raise source.error(node, f"{node.name} is a map of sites, which have one record each: omit type and cap")
     for name, width in fields:
         if width != "u64":
-            raise source.error(node, f"{node.name} is of sites, which hold sums of a launch: write '{name}: u64'")
+            raise source.error(node, f"{node.name} is a map of sites, which keep sums of a launch: write '{name}: u64'")
 
 
 def _map_fields(node: ast.ClassDef, source: ProbeSource) -> tuple[tuple[str, str], ...]:
@@ -175,9 +175,9 @@ def read_program(source: ProbeSource) -> Program:
         else:
             _read_statement(statement, program, source)
     if not program.functions:
-        raise source.error(tree, "there is no probe in it: write a function under @probe(pos=…)")
+        raise source.error(tree, "the file has no probe: write a function under @probe(pos=…)")
     if not program.maps:
-        raise source.error(tree, "it keeps nothing: add a class under @Map(level=…) and save in it")
+        raise source.error(tree, "the file has no map: add a class under @Map(level=…) and save in it")
     return program
 
 
@@ -201,13 +201,13 @@ def _read_statement(statement: ast.stmt, program: Program, source: ProbeSource) 
         case ast.AnnAssign(target=ast.Name(id=name)):
             _read_register(statement, name, program, source)
         case _:
-            raise source.error(statement, f"'{source_of(statement)}' has no place here: {_ALLOWED_STATEMENTS}")
+            raise source.error(statement, f"'{source_of(statement)}' is not allowed here: {_ALLOWED_STATEMENTS}")
 
 
 def _refuse_renaming(statement: ast.ImportFrom, source: ProbeSource) -> None:
     for alias in statement.names:
         if alias.asname not in (None, alias.name):
-            raise source.error(statement, f"{alias.name} keeps its name in a probe: leave out 'as {alias.asname}'")
+            raise source.error(statement, f"{alias.name} cannot be renamed in a probe: omit 'as {alias.asname}'")
 
 
 def _checked_name(name: str, node: ast.AST, program: Program, source: ProbeSource) -> str:

@@ -88,7 +88,7 @@ class FunctionScope:
     def _local(self, node: ast.Name) -> Variable:
         if node.id not in self.assigned:
             raise self._source.error(
-                node, f"{node.id} is not set on every way to this line: give it a value before, such as {node.id} = 0"
+                node, f"{node.id} may be unset at this line: give it a value before, such as {node.id} = 0"
             )
         return Variable(node.id, self.bits[node.id], _LARGEST_VALUES[self.bits[node.id]])
 

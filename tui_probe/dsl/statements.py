@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 _ALTERNATIVES: Final[dict[type[ast.stmt], str]] = {
     ast.While: "a loop needs a bound: write 'for i in range(4):'",
-    ast.Return: "a probe function ends at its last line: put what follows under 'if' or 'else'",
-    ast.Break: "a loop runs to its end: put what follows under 'if'",
-    ast.Continue: "a loop runs to its end: put what follows under 'if'",
+    ast.Return: "put the rest of the function under 'if' or 'else'",
+    ast.Break: "put the rest of the loop under 'if'",
+    ast.Continue: "put the rest of the loop under 'if'",
 }
-_ALLOWED_STATEMENTS: Final = "a function holds assignments, if, for, pass, X.save(…), X.add(…) and X.locate()"
+_ALLOWED_STATEMENTS: Final = "a function may contain assignments, if, for, pass, X.save(…), X.add(…) and X.locate()"
 
 
 class Saver:
@@ -106,7 +106,7 @@ class Saver:
 
     def _locate(self, node: ast.Call, declared: DeclaredMap) -> None:
         if node.args or node.keywords:
-            raise self._source.error(node, f"locate takes nothing: write '{declared.name}.locate()'")
+            raise self._source.error(node, f"locate takes no arguments: write '{declared.name}.locate()'")
         self._located, self._located_map = node, declared.name
         self._emitter.lines.append(f"LOCATE [ {declared.name} ];")
 
@@ -147,10 +147,10 @@ class Saver:
             return
         name = declared.name
         if word != "add":
-            raise self._source.error(node, f"{name} is of sites, to which all warps add: write '{name}.add(…)'")
+            raise self._source.error(node, f"{name} is a map of sites, to which all warps add: write '{name}.add(…)'")
         if any(position.is_kernel for position in self._function.positions):
             raise self._source.error(
-                node, f'{name} is of sites: add to it at instructions or blocks, such as pos="ld.global"'
+                node, f'{name} is a map of sites: add to it at instructions or blocks, such as pos="ld.global"'
             )
 
     def _save(self, node: ast.Call, declared: DeclaredMap) -> None:

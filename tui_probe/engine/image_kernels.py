@@ -203,7 +203,7 @@ class KernelFile:
         """Describe the content by the headers: ``PTX for sm_120, machine code for sm_80, sm_90``; "" for nothing."""
         ptx = {target for image in self.images for target in ptx_targets(image.ptx)}
         code = {cubin.arch for image in self.images for cubin in image.cubins}
-        parts = [("PTX", ptx), ("machine code", code)]
+        parts = [("PTX", ptx), ("SASS", code)]
         return ", ".join(
             f"{what} for {', '.join(f'sm_{arch}' for arch in sorted(have))}" for what, have in parts if have
         )

@@ -323,7 +323,7 @@ class _SnippetCheck:
             self._branch(instruction, code)
             return
         if not instruction.operands:
-            raise self._error(code.place, f"{code.text!r} has no use in a probe: remove this instruction")
+            raise self._error(code.place, f"{code.text!r} is not allowed in a probe: remove this instruction")
         self._written(instruction.operands[0], code)
         for operand in instruction.operands[1:]:
             self._read(operand, code)

@@ -116,8 +116,8 @@ class Shaker:
             for _ in range(UNDELAYED_RUNS - 1):
                 if difference := self._difference(self._run(Path(folder), [UNPROBED])):
                     raise UsageError(
-                        f"the program leaves something else in each run without delays ({difference}): fix its random"
-                        " numbers, print no times and addresses, or compare files with --compare-file"
+                        f"the results of the program differ between runs without delays ({difference}): fix its random"
+                        " seed, print no times or addresses, or compare files with --compare-file"
                     )
 
     def _run_delayed(self, seed: int, kernels: Sequence[str], lines: tuple[int, int] | None) -> tuple[str, list[Site]]:

@@ -38,10 +38,10 @@ def unseen_drivers(listed: Path, driver: Path) -> list[str]:
 
 
 def _driver_message(path: str, pids: Sequence[str], driver: Path) -> str:
-    where = f"{_processes(pids)} loaded {path} past tui-probe, so its launches were not recorded"
+    where = f"{_processes(pids)} loaded {path} directly, so its launches were not recorded"
     if _is_same(Path(path), driver):
         return f"{where}; open it with dlopen, not with dlmopen or RTLD_DEEPBIND"
-    return f"{where}; tui-probe calls {driver}; --driver {path} has it call this one"
+    return f"{where}; tui-probe uses {driver}; to use the other one, pass --driver {path}"
 
 
 def _is_same(path: Path, other: Path) -> bool:
@@ -59,7 +59,7 @@ def unreachable(command: Sequence[str], path: str | None) -> list[str]:
     if is_static(Path(program)):
         return [f"{program} is statically linked, so tui-probe cannot see its launches; link it with the shared libc"]
     if takes_other_rights(Path(program)):
-        return [f"{program} runs with other rights than yours, so the hook cannot be loaded; run it as its owner"]
+        return [f"{program} runs with the rights of another user, so the hook cannot be loaded; run it as its owner"]
     return []
 
 

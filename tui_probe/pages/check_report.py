@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 MAX_LISTED: Final = 20
 """Kernels that are shown one by one; of more, groups are."""
-MODES: Final[dict[ProbeMode, str]] = {"ptx": "PTX", "graft": "machine code"}
+MODES: Final[dict[ProbeMode, str]] = {"ptx": "PTX", "graft": "SASS"}
 _PROBED_TEXTS: Final[dict[ProbeMode, str]] = {"ptx": "probed in PTX", "graft": "grafted"}
 _MAX_NAMED: Final = 3
 VERSION = 1

@@ -32,7 +32,7 @@ _LIVE_PAGES: Final[dict[str, tuple[str, ...]]] = {
         " Enter opens the findings and all other pages of a kernel.",
         "The column finding shows the first finding of the newest result, or why there is none. ! marks findings that"
         " cost time. On narrow screens, columns disappear in this order: probe memory, time, spills, block, grid,"
-        " trend, mode, p99, slowdown, registers, median, launches, finding, share. Bars need 100 columns. The column"
+        " trend, mode, p99, slowdown, registers, median, launches, limited by, share. Bars need 100 columns. The column"
         " trend shows the times of the last 8 timed launches, newest at the right; a full bar is the longest.",
         "Skipped: there is nothing to probe, e.g. no PTX. Failed: the original ran instead. Excluded: by --kernel or"
         " --exclude. The page below shows the reason and advice.",

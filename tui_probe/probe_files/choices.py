@@ -150,7 +150,7 @@ def compact_sample(text: str) -> str:
     if any(not (name == "first" or least <= value < 1 << 31) for name, value in numbers.items()):
         raise ValueError(
             f"{text!r} is not a sample of blocks; write 1/16 for one block in 16, 0-131 for a range of blocks, "
-            "64 for as many spread over the grid"
+            "64 for 64 blocks spread over the grid"
         )
     return compact
 
@@ -170,7 +170,7 @@ def choose_probes(texts: Iterable[str], sample: str = "") -> tuple[ChosenProbe, 
             )
         _refuse_bad_sample(chosen_probe, own)
     if len(chosen) > MAX_PROBES:
-        raise ProbeFileError(f"{len(chosen)} probes, a run has {MAX_PROBES} at most: leave some out")
+        raise ProbeFileError(f"{len(chosen)} probes: a run has at most {MAX_PROBES}; omit some")
     for name in chosen if len(chosen) > 1 else ():
         if _NAME.fullmatch(name) is None:
             raise ProbeFileError(
@@ -184,7 +184,7 @@ def _refuse_bad_sample(chosen_probe: ChosenProbe, own: str) -> None:
     if chosen_probe.sample and chosen_probe.probe.about.every_block:
         option = f"-p {chosen_probe.name}:{own}" if own else "--sample"
         raise ProbeFileError(
-            f"{option}: {chosen_probe.name} needs every block, so it cannot be sampled; leave out the sample, or choose"
+            f"{option}: {chosen_probe.name} needs every block, so it cannot be sampled; omit the sample, or choose"
             " another probe with -p"
         )
 

@@ -152,7 +152,7 @@ def find_probe(name_or_path: str) -> Path:
     if path.is_dir():
         inside = next(iter(probe_files_in(path.resolve()).values()), None)
         if inside is None:
-            raise ProbeFileError(f"{name_or_path}: there is no probe.toml and no probe.py in this folder")
+            raise ProbeFileError(f"{name_or_path}: this directory has neither probe.toml nor probe.py")
         return inside
     names = {**built_in_set_files(), **installed_files(), **built_in_files()}
     near = did_you_mean(name_or_path, names) or f" (there are: {', '.join(names) or 'none'})"
@@ -195,7 +195,7 @@ def probe_of_tables(values: dict[str, object], path: Path, source: str = "") -> 
     top = TomlTable(str(path), source, "", values)
     contents = _read_contents(top)
     if len({own_map.resident for own_map in contents.maps}) > 1:
-        raise ProbeFileError(f"{path}: resident maps and others in one probe: make them two probes")
+        raise ProbeFileError(f"{path}: a probe has resident maps or others, not both; split it into two probes")
     probe = Probe(
         name=probe_name_of(path),
         path=path,
@@ -215,7 +215,7 @@ def _read_contents(top: TomlTable) -> ProbeContents:
     is_dialect_b = any(key in top for key in ("regs", "map", "probe"))
     contents = read_dialect_b(top) if is_dialect_b else read_dialect_a(top)
     if not contents.points:
-        raise ProbeFileError(f"{top.path}: there is no probe in it: add a table such as [probe.name] with a position")
+        raise ProbeFileError(f"{top.path}: the file has no probe: add a table such as [probe.name] with a position")
     strays = [name for name, _ in top.tables() if is_dialect_b and name not in OTHER_TABLES]
     if strays:
         raise top.error(strays[0], f"is not a table of this dialect: write [probe.{strays[0]}] or [map.{strays[0]}]")

@@ -87,9 +87,9 @@ def probe_template(name: str, language: ProbeLanguage, position: str) -> tuple[s
 def _usage_lines(file: str, margin: str) -> str:
     """Commands to try on the new file, one per line."""
     commands = {
-        f"tui-probe check {file} kernels.ptx": "does it fit? How many places does each position match?",
+        f"tui-probe check {file} kernels.ptx": "check the probe; count the places of each position",
         f"tui-probe run -p {file} -- COMMAND": "then: tui-probe show results",
-        "tui-probe help probe-language": "all of the language",
+        "tui-probe help probe-language": "the whole language",
     }
     cells = max(map(len, commands))
     return "\n".join(f"{margin}{command:<{cells}}   {text}" for command, text in commands.items())
@@ -104,7 +104,7 @@ def _refuse_name(name: str) -> None:
             f"{name!r} is not a name for a probe: {MAIN_STEM}.py and {MAIN_STEM}.toml make a folder a probe"
         )
     if name in built_in_files() or name in installed_files():
-        raise UsageError(f"{name} is a probe that comes along (tui-probe probes {name}): choose another name")
+        raise UsageError(f"{name} is a built-in probe (tui-probe probes {name}): choose another name")
 
 
 def _refuse_position(text: str) -> None:
@@ -114,7 +114,7 @@ def _refuse_position(text: str) -> None:
         raise UsageError(f"--at: {error}; write {POSITION_FORMS}") from error
     if any(position.is_block for position in positions):
         raise UsageError(
-            f"--at {text}: blocks and loops have a start only, and time needs an end: name instructions or lines"
+            f"--at {text}: a block or loop has no end at which time could stop; name instructions or lines"
         )
 
 
@@ -126,5 +126,5 @@ def write_new_probe(folder: Path, name: str, language: ProbeLanguage, position: 
         with path.open("x", encoding="utf-8") as new:
             new.write(text)
     except FileExistsError:
-        raise UsageError(f"{path} is there already: choose another name") from None
+        raise UsageError(f"{path} exists: choose another name") from None
     return path

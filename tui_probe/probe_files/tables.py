@@ -106,14 +106,17 @@ def read_reduction(table: TomlTable, level: Level, fields: Sequence[Field], cap:
         if _REDUCED_TABLE in table:
             raise table.error(
                 _REDUCED_TABLE,
-                f"needs {_REDUCE_KEY}, which says whose records become one: {', '.join(REDUCTION_GROUPS)}",
+                f"needs {_REDUCE_KEY}, the group whose records become one: {', '.join(REDUCTION_GROUPS)}",
             )
         return None
     group = next((group for group in REDUCTION_GROUPS if group == table.text(_REDUCE_KEY).strip().lower()), None)
     if group is None:
         raise table.error(_REDUCE_KEY, f"must be one of {', '.join(REDUCTION_GROUPS)}, not {table.text(_REDUCE_KEY)!r}")
     if level is Level.SITE or (level is Level.WARP and group == "warp"):
-        raise table.error(_REDUCE_KEY, f"is {group!r}, which a map of level {level.name.lower()} is without it")
+        raise table.error(
+            _REDUCE_KEY,
+            f"is {group!r}, as the records of level {level.name.lower()} are already",
+        )
     if cap != 1:
         raise table.error(_REDUCE_KEY, "needs cap = 1: records of a slot are kept one by one")
     return _reduction_layout(group, _reduced_parts(table, {field.name: field for field in fields}))

@@ -13,7 +13,7 @@ from tui_probe.trace.user_state import read_state, replace_state, state_file
 if TYPE_CHECKING:
     from pathlib import Path
 
-TEMPLATE_TITLE: Final = "How long each warp is between two places of a kernel"
+TEMPLATE_TITLE: Final = "Time that each warp spends between two places of a kernel"
 PYTHON_TEMPLATE: Final = '''\
 """{title}.
 
@@ -24,7 +24,7 @@ This file is compiled by tui-probe, never run as Python.
 
 from tui_probe.dsl import Map, clock, probe, u64
 
-# Registers of each thread, with the values that they begin with.
+# Registers of each thread, with their first values.
 began: u64 = 0
 spent: u64 = 0
 
@@ -52,12 +52,12 @@ def finish():
     {name}.save(spent)
 '''
 TOML_TEMPLATE: Final = '''\
-# How long each warp is between two places of a kernel.
+# Time that each warp spends between two places of a kernel.
 #
 {use}
 
 [about]
-title = "How long each warp is between two places of a kernel"
+title = "Time that each warp spends between two places of a kernel"
 measures = "cycles that each warp spends there"
 unit = "cycles"
 
@@ -68,7 +68,7 @@ level = "warp"
 [map.{name}.regs]
 cycles = "u64"
 
-# Registers are declared where they are first needed, and hold from then on.
+# A register is declared where it is first used, and keeps its value.
 [probe.whole]
 position = "kernel"
 before = """
@@ -92,8 +92,8 @@ add.u64 %spent, %spent, %now;
 
 def line_range_text(lines: str) -> str:
     """The text of a probe in Python for lines of source, ``FILE:FIRST-LAST``. Its map is called the same for any."""
-    title = f"How long each warp is in {lines}, with what was inlined there"
-    use = f"It was written for these lines. One to change: tui-probe new-probe NAME --at {lines}"
+    title = f"Time that each warp spends in {lines}, including inlined code"
+    use = f"Generated for these lines. To get a file to edit: tui-probe new-probe NAME --at {lines}"
     return PYTHON_TEMPLATE.format(name="between", position=lines, title=title, use=use)
 
 

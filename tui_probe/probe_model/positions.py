@@ -60,14 +60,14 @@ def parse_positions(text: str) -> tuple[Position, ...]:
             raise ValueError(f"{name!r} is not a position")
         position = Position("") if match[1] == "kernel" else _opcode_position(*match[1].split("."))
         if match[2] and (position.is_kernel or position.is_block or position.is_wait):
-            raise ValueError(f"{name!r} is not a position: only an instruction is tried again, which '+' is for")
+            raise ValueError(f"{name!r} is not a position: '+' (a retry loop) is for instructions only")
         positions.append(replace(position, retried=bool(match[2])))
     return tuple(positions)
 
 
 def _range_position(file: str, first: int, last: int) -> Position:
     if not 0 < first <= last:
-        raise ValueError(f"'{file}:{first}-{last}' is not a position: lines count from 1, the first one comes first")
+        raise ValueError(f"'{file}:{first}-{last}' is not a position: lines count from 1, and FIRST is not after LAST")
     return Position(SOURCE, source=SourceRange(file, first, last))
 
 
@@ -76,7 +76,7 @@ def _opcode_position(opcode: str, *modifiers: str) -> Position:
     unwanted = tuple(modifier[1:] for modifier in modifiers if modifier.startswith("!"))
     if opcode == BLOCK and (unwanted or len(wanted) > 1 or not set(wanted) <= set(CLASSES)):
         named = ".".join((opcode, *modifiers))
-        raise ValueError(f"{named!r} is not a position: a block has one of {', '.join(CLASSES)}")
+        raise ValueError(f"{named!r} is not a position: the class of a block is one of {', '.join(CLASSES)}")
     if opcode == WAIT and (unwanted or len(wanted) != 1 or not wanted[0].isdecimal() or not int(wanted[0])):
         named = ".".join((opcode, *modifiers))
         raise ValueError(f"{named!r} is not a position: the groups of waits are wait.1, wait.2, ...")

@@ -248,7 +248,7 @@ def read_map_records(
         kind, record, size = data.unpack(_ABOUT, at + index * _ABOUT.size)
         is_record = 0 < record <= _MOST_RECORD_BYTES and not section.slot_bytes % record
         if kind >= len(_KINDS) or not is_record or marks_at + size > len(data):
-            raise TraceError(f"{path}, offset {at + index * _ABOUT.size}: not what a map of its size can be")
+            raise TraceError(f"{path}, offset {at + index * _ABOUT.size}: the description of the map is impossible")
         records.append(MapRecords(_KINDS[kind], record, data.part(marks_at, size)))
         marks_at += size
     for index, about in enumerate(records):

@@ -211,8 +211,8 @@ def recorded_run(trace: Path, asked: Sequence[str] = ()) -> tuple[RunInfo, Path]
         raise UsageError(f"{trace}: run.json has no command; start the program with tui-probe run -- COMMAND")
     if any(MASK in word for word in info.command):
         raise UsageError(
-            f"{trace}: secrets of its command line were masked ({MASK}), so it cannot be run again: start it with"
-            " tui-probe run -- COMMAND, and with --keep-secrets where traces may hold them"
+            f"{trace}: secrets of its command line were masked ({MASK}), so it cannot be run again; start it with"
+            " tui-probe run -- COMMAND, with --keep-secrets if traces may contain them"
         )
     folder = Path(info.cwd or ".")
     if not folder.is_dir():

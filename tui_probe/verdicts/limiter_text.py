@@ -178,7 +178,7 @@ def _longest_unit_text(limiter: KernelLimiter) -> str:
         return ""
     counts = "incomplete counts" if missing else "counts"
     unit = UNIT_NAMES.get(demands[0].unit, demands[0].name)
-    return f"; on the A100 that it stands for, {unit} would be the busiest unit (from {counts})"
+    return f"; from {counts}, {unit} would be the busiest unit of an A100"
 
 
 def uncounted(verdict: LimiterVerdict) -> set[str]:
@@ -190,7 +190,7 @@ def _utilization_text(limiter: KernelLimiter) -> str:
     """Return the largest shares, ``memory 34%, issue 12%``; "" without a time."""
     if limiter.machine.simulated:
         parts = [f"{unit.name} {_percent(unit.share)}" for unit in limiter.relative[1:_UNITS_SHOWN]]
-        return f"compared with it: {', '.join(parts)}" if parts else ""
+        return f"relative to that: {', '.join(parts)}" if parts else ""
     shares = [share for share in limiter.verdict.shares if share.share >= _MIN_UTILIZATION_SHOWN] or list(
         limiter.verdict.shares[:1]
     )

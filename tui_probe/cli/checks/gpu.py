@@ -208,8 +208,8 @@ def hook_items() -> list[Item]:
     if "error" in answer:
         return [Item("hook", "missing", f"{hook} does not load: {answer['error']}", REINSTALL)]
     if not (answer["same"] and answer["cuInit"]):
-        return [Item("hook", "missing", f"{hook} does not stand in for libcuda.so.1", REINSTALL)]
-    return [Item("hook", "ok", f"{hook} stands in for libcuda.so.1")]
+        return [Item("hook", "missing", f"{hook} does not replace libcuda.so.1", REINSTALL)]
+    return [Item("hook", "ok", f"{hook} replaces libcuda.so.1")]
 
 
 def simulator_items() -> list[Item]:

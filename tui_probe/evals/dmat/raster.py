@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tui_probe.draw import units
-from tui_probe.draw.canvas import ASCII_SHADES, CYCLES, SHADES, Canvas, draw_across, grades, shaded
+from tui_probe.draw.canvas import ASCII_SHADES, CYCLES, SHADES, Canvas, draw_across, grades, label_x_axis, shaded
 from tui_probe.draw.spans import clip
 from tui_probe.draw.view import Drawing
 from tui_probe.errors import TraceError
@@ -250,6 +250,7 @@ class AccessFigure(Drawing):
         axes.imshow(shown, aspect="auto", interpolation="nearest", extent=(low, high, len(self.raster.rows), 0))
         names = [f"{name} {self.raster.shapes.get(name, '')}".strip() for name, _ in self.bands]
         axes.set_yticks([places[0] for _, places in self.bands], names)
+        label_x_axis(axes, low, high, CYCLES)
         axes.set_xlabel("cycles")
         axes.set_title(self.title)
 

@@ -109,7 +109,9 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
     return Answer(
         said=[mean.text() for mean in means],
         tables={
-            "overhead": Table("slowdown and added registers (s: spills more)", _wide_columns(probes), lines),
+            "overhead": Table(
+                "slowdown and added registers (s: more spills than the original)", _wide_columns(probes), lines
+            ),
             **(
                 {"spills": Table("rows with more spills than the original", _COST_COLUMNS, spilling)}
                 if spilling

@@ -112,8 +112,8 @@ def _published_notes(alike: Schedule | None) -> list[str]:
     if alike is None:
         return []
     return [
-        f"next to the published fill stands {alike.label}, of as many blocks ({units.count(PUBLISHED_BLOCKS)}): cycles"
-        " of two GPUs and two kernels say little next to each other, shares say more"
+        f"the published fill is compared with {alike.label}, which has as many blocks"
+        f" ({units.count(PUBLISHED_BLOCKS)}). The cycles are of two GPUs and two kernels; compare the shares"
     ]
 
 
