@@ -201,8 +201,8 @@ def _access(row: LineAccesses) -> str | None:
 
 LINES: Final = LineSpec(
     (
-        LineMeasure("wasted sectors", "sum"),
-        LineMeasure("wasted", "share", ("wasted sectors", "sectors")),
+        LineMeasure("wasted sectors", "sum", title="excessive sectors"),
+        LineMeasure("wasted", "share", ("wasted sectors", "sectors"), title="excessive"),
         LineMeasure("sectors", "sum"),
         LineMeasure("ideal", "sum"),
         LineMeasure("requests", "sum"),

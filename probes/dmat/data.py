@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tui_probe.draw.canvas import CYCLES, label_x_axis
+
 from .frame import DOTS_ACROSS, DOTS_DOWN
+from .picture import row_labels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -96,6 +99,17 @@ def cells(view: PictureState, frame: Frame | None) -> Iterator[Sequence[object]]
         yield (_name(view, low), low, high, *frame.times(column), int(counts[row, column]), *values)
 
 
+def _row_labels(view: PictureState, frame: Frame) -> dict[int, str]:
+    """The name of each band where it begins, and below it offsets in bytes, by row."""
+    labels: dict[int, str] = {}
+    for strip in frame.strips:
+        band = view.map.bands[strip.band]
+        offsets = row_labels(strip, band, in_index=False)
+        labels |= {strip.top + row: label for row, label in offsets.items() if row}
+        labels[strip.top] = band.name
+    return labels
+
+
 def plot(view: PictureState, frame: Frame, axes: Any) -> None:
     """A picture a band, one below the other, on one scale of density."""
     most, at = float(np.log1p(frame.counts.max(initial=1))), 0
@@ -113,6 +127,8 @@ def plot(view: PictureState, frame: Frame, axes: Any) -> None:
         )
     axes.set_xlim(frame.grid.start, frame.grid.end)
     axes.set_ylim(max(strip.top + strip.rows for strip in frame.strips), 0)
-    axes.set_yticks([strip.top for strip in frame.strips], [view.map.bands[strip.band].name for strip in frame.strips])
+    labels = _row_labels(view, frame)
+    axes.set_yticks(list(labels), list(labels.values()))
+    label_x_axis(axes, float(frame.grid.start), float(frame.grid.end), CYCLES)
     axes.set_xlabel("cycles, simulated" if view.found.simulated else "cycles")
     axes.set_title(view.title)

@@ -29,7 +29,7 @@ _LIMIT_REACHED: Final = "zoom limit reached"
 COLOURINGS: Final[dict[Colouring, str]] = {
     "bands": "one colour per band, dots for density",
     "density": "one colour, shades for density",
-    "sectors": "wasted sectors",
+    "sectors": "excessive sectors",
     "kinds": "loads and stores",
 }
 
@@ -194,7 +194,9 @@ def _to_access(direction: int) -> Move:
 
 def _worst(view: PictureState) -> str:
     view.goes_to_worst, view.colouring = True, "sectors"
-    return "the cell with most wasted sectors" if view.painter.knows_kinds else "the cell with most sectors per request"
+    return (
+        "the cell with most excessive sectors" if view.painter.knows_kinds else "the cell with most sectors per request"
+    )
 
 
 def _mark(view: PictureState) -> str:
@@ -267,7 +269,7 @@ MOVES: Final[dict[str, tuple[str, Move]]] = {
     "end": ("cursor to the end of the launch", _end(True)),
     "next": ("next access in the row", _to_access(1)),
     "previous": ("previous access in the row", _to_access(-1)),
-    "worst": ("visible cell with the most wasted sectors", _worst),
+    "worst": ("visible cell with the most excessive sectors", _worst),
     "mark": ("set a mark; two marks show their distance in cycles and bytes", _mark),
     "colour": ("next colouring: bands, density, sectors, loads and stores", _colour),
     "level": ("filter by block or warp under the cursor, or show the whole grid", _level),

@@ -124,7 +124,7 @@ def draw_gutter(canvas: Canvas, y: int, cells: int, frame: Frame, bands: Sequenc
         band, top = bands[strip.band], y + strip.top
         for row in range(strip.rows):
             canvas.text(cells - 1, top + row, "│", "rule")
-        marks = _marks(strip, band, in_index=in_index)
+        marks = row_labels(strip, band, in_index=in_index)
         for row, label in marks.items():
             canvas.text(cells - 1, top + row, "┤", "rule")
             if row:
@@ -138,7 +138,7 @@ def draw_gutter(canvas: Canvas, y: int, cells: int, frame: Frame, bands: Sequenc
             canvas.text(cells + 1, top - 1, f"{units.size(gap)} apart" if gap else "", "dim")
 
 
-def _marks(strip: Strip, band: Band, *, in_index: bool) -> dict[int, str]:
+def row_labels(strip: Strip, band: Band, *, in_index: bool) -> dict[int, str]:
     """Labels of offsets by row of a strip."""
     origin = band.origin
     labels = {}
@@ -163,7 +163,7 @@ def draw_time(canvas: Canvas, x: int, y: int, frame: Frame, cycles_per_ns: float
 def legend(frame: Frame, colouring: Colouring, *, ascii_only: bool) -> str:
     """Return the legend of the characters."""
     if colouring == "sectors" and frame.wasted is not None:
-        return "0-9: tenths of the moved sectors that are wasted, #: all"
+        return "0-9: tenths of the moved sectors that are excessive, #: all"
     if colouring == "sectors":
         return "1-9 a-w: mean sectors per request of a cell, 1 to 32"
     if colouring == "kinds":

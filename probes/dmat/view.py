@@ -47,9 +47,9 @@ EXPLANATION: Final = (
     " accesses.",
     "Sectors per request: a warp's load or store moves whole 32-byte sectors. 32 adjacent lanes of 4 bytes touch"
     " 4 sectors; 32 scattered lanes touch 32. “used” is the share of the moved bytes that the lanes requested."
-    " Unused bytes are not always wasted sectors, since a sector is moved whole; the page Lines counts the latter. One"
-    " colouring shows, in tenths, the share of the moved sectors that are wasted. 32 adjacent lanes of 16 bytes touch"
-    " 16 sectors and waste none.",
+    " Sectors above the minimum for the requested bytes are excessive; the page Lines counts them. Unused bytes need no"
+    " excessive sector, since a sector is moved whole. One colour scheme shows which tenth of the moved sectors is"
+    " excessive. 32 adjacent lanes of 16 bytes touch 16 sectors, none excessive.",
     "A flat row is memory that is accessed repeatedly. A diagonal is a walk through memory. A column is many addresses"
     " at one time. The lines below the picture describe the cell under the cursor.",
 )
@@ -210,7 +210,7 @@ class Dmat(VisibleAccesses):
         if self.frame is not None and not self.frame.exact:
             parts.append("coarse")
         if self.nothing_wasted:
-            parts.append("no visible access wastes a sector")
+            parts.append("no visible access has excessive sectors")
         if self.not_found_reason:
             parts.append(self.not_found_reason)
         parts.append("simulated" if self.found.simulated else self.map.accesses.clocks.words())

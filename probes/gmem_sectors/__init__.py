@@ -101,7 +101,7 @@ METRICS: Final = (
     Metric("load_ideal", "ideal load sectors", better="neither", shown=never),
     Metric(
         "wasted_of_loads",
-        "wasted load sectors",
+        "excessive load sectors",
         "%",
         better="lower",
         over_launches="mean",
@@ -112,7 +112,7 @@ METRICS: Final = (
     Metric("store_ideal", "ideal store sectors", better="neither", shown=never),
     Metric(
         "wasted_of_stores",
-        "wasted store sectors",
+        "excessive store sectors",
         "%",
         better="lower",
         over_launches="mean",
@@ -210,8 +210,8 @@ def _rows(of: ProbeResult, counted: CountsByLine[MemorySectors]) -> LineRows:
 
 LINES: Final = LineSpec(
     (
-        LineMeasure("wasted sectors", "sum"),
-        LineMeasure("wasted", "share", ("wasted sectors", "sectors")),
+        LineMeasure("wasted sectors", "sum", title="excessive sectors"),
+        LineMeasure("wasted", "share", ("wasted sectors", "sectors"), title="excessive"),
         LineMeasure("sectors", "sum"),
         LineMeasure("ideal", "sum"),
         LineMeasure("requests", "sum"),

@@ -54,7 +54,7 @@ METRICS: Final = (
         of_work=True,
         ideal=lambda found: ratio(found.passes - found.conflicts, found.accesses),
     ),
-    Metric("conflicts", "conflicts", "passes", better="lower", standalone_title="bank conflicts", of_work=True),
+    Metric("conflicts", "bank conflicts", "wavefronts", better="lower", of_work=True),
     Metric(
         "degree",
         "conflict degree",
@@ -65,7 +65,7 @@ METRICS: Final = (
     ),
     Metric(
         "passes",
-        "passes",
+        "wavefronts",
         better="lower",
         quantity="shared wavefronts",
         shown=never,
@@ -140,7 +140,7 @@ def _line_conflicts(line: LineSums, passes: int) -> Finding:
     counts = of_line(line)
     text = f"{line_place(line)}, {counts.degree or 0:.1f}× the ideal wavefronts"
     text += f", {percent(counts.conflicts, passes)} of all wavefronts lost to conflicts"
-    values = {"degree": derived(counts.degree, ideal=1), "conflicts": counted(counts.conflicts, "passes", 0)}
+    values = {"degree": derived(counts.degree, ideal=1), "conflicts": counted(counts.conflicts, "wavefronts", 0)}
     much = counts.conflicts > _FLAGGED_SHARE * passes
     gain = Gain(counts.conflicts, passes, "cycles")
     return Finding("worst_access", "bank conflicts", text, "lines", line.line, much, values=values, gain=gain,
@@ -158,7 +158,7 @@ def _conflicts(found: BankConflicts, asks: str) -> Finding:
     values = {
         "accesses": counted(found.accesses),
         "passes": counted(found.passes, ideal=found.passes - found.conflicts),
-        "conflicts": counted(found.conflicts, "passes", 0),
+        "conflicts": counted(found.conflicts, "wavefronts", 0),
     }
     asks = asks if found.conflicts else ""
     gain = Gain(found.conflicts, found.passes, "cycles") if found.conflicts else None
@@ -182,17 +182,17 @@ def _rows(of: ProbeResult, counted: CountsByLine[BankConflicts]) -> LineRows:
         )
         for line, each in sorted(conflicts, key=lambda pair: (-pair[1].conflicts, -pair[1].passes))
     ]
-    text = "passes: wavefronts; conflicts: passes above the minimum; degree: passes divided by the minimum"
+    text = "bank conflicts: wavefronts above the minimum; conflict degree: wavefronts divided by the minimum"
     return LineRows(rows, [text])
 
 
 LINES: Final = LineSpec(
     (
-        LineMeasure("degree"),
-        LineMeasure("conflicts", "sum"),
+        LineMeasure("degree", title="conflict degree"),
+        LineMeasure("conflicts", "sum", title="bank conflicts"),
         LineMeasure("accesses", "sum", better="neither"),
-        LineMeasure("passes per access", "ratio", ("passes", "accesses")),
-        LineMeasure("passes", "sum"),
+        LineMeasure("passes per access", "ratio", ("passes", "accesses"), title="wavefronts per access"),
+        LineMeasure("passes", "sum", title="wavefronts"),
     ),
     "conflicts",
     _rows,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tui_probe.draw import units
-from tui_probe.draw.canvas import CYCLES, TIME, Canvas, draw_across
+from tui_probe.draw.canvas import CYCLES, TIME, Canvas, draw_across, label_x_axis
 from tui_probe.draw.shorten import draw_head, view_heading
 from tui_probe.draw.spans import clip, pad
 from tui_probe.draw.view import Drawing, Spot
@@ -261,6 +261,7 @@ class ProgressView(Drawing):
             look = {"color": "C3"} if self.standing[place] else {"color": "C0", "alpha": 0.3}
             axes.plot(paces.time[points], paces.count[points], linewidth=0.8, **look)
         axes.set_xlim(self.window.begin, self.window.end)
+        label_x_axis(axes, float(self.window.begin), float(self.window.end), CYCLES)
         axes.set_xlabel("cycles")
         axes.set_ylabel("iterations of the main loop")
 

@@ -31,7 +31,7 @@ def test_counts_say_of_which_blocks_they_are(tmp_path: Path, natives: Path) -> N
     note = "sample    one block in 16 of each grid; all values are of these blocks only"
     assert note in tool("report", str(trace)).stdout
     page = tool("report", str(trace), "--page", "results").stdout
-    note = "sectors per store 8.00, wasted store sectors 50.00 %  (sampled 4 of 64 blocks, one in 16)  simulated"
+    note = "sectors per store 8.00, excessive store sectors 50.00 %  (sampled 4 of 64 blocks, one in 16)  simulated"
     assert note in " ".join(page.split("\n      "))
     memory = {kernel.name: kernel.probe_bytes for kernel in open_trace(trace).kernels}
     assert memory["coalesced_store"] == 4 * 8 * load_probe("gmem_sectors").maps[0].slot_bytes

@@ -54,7 +54,7 @@ def test_the_page_of_a_recorded_trace_names_the_planted_line(tmp_path: Path) -> 
 def test_value_is_next_to_its_unit_in_any_width(tmp_path: Path, cells: int) -> None:
     heads, _, first, *_ = table_lines(line_page(two_kernels(tmp_path)).text(cells))
     assert [heads.split()[place] for place in (3, 4)] == ["measure", "value"]
-    assert first.split()[3:7] == ["wasted", "sectors", "1", "024"]
+    assert first.split()[3:7] == ["excessive", "sectors", "1", "024"]
 
 
 def test_json_has_all_figures_of_a_line(tmp_path: Path) -> None:

@@ -336,7 +336,7 @@ def test_traces_of_two_probes_are_not_called_better_or_worse(capfd: pytest.Captu
         "what a probe costs says nothing of the program"
     )
     assert " the probe differs: A block_sched, B gmem_sectors" in lines
-    values_of_a = " A only  running cycles 4 323 · gap cycles 551"
+    values_of_a = " only in A  running cycles 4 323 · gap cycles 551"
     assert any(line.startswith(values_of_a) for line in lines)
     assert not any(line.startswith(" kernel") for line in lines), "a table in which all is the same tells nothing"
     (registers,) = [line.split() for line in lines if line.startswith(" registers, probed")]

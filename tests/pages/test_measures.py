@@ -82,7 +82,7 @@ def test_each_line_has_what_is_known_of_it(tmp_path: Path, probe: str) -> None:
     assert measures.head(first).endswith("; ! the most; – not executed; simulated GPU")
     assert measures.words(NEVER) == ["not executed"]
     assert measures.words(1) == []
-    assert measures.words(STRIDED)[-2:] == ["88% wasted", "112 wasted sectors"]
+    assert measures.words(STRIDED)[-2:] == ["88% excessive", "112 excessive sectors"]
 
 
 def test_accesses_that_were_not_all_kept_do_not_tell_what_was_not_executed(tmp_path: Path) -> None:
@@ -102,9 +102,9 @@ def test_accesses_that_were_not_all_kept_do_not_tell_what_was_not_executed(tmp_p
 
 def test_the_other_columns_are_a_key_away(trace: Trace) -> None:
     view = opened(trace, "ptx")
-    assert view.commands()["unit"] == "next column: wasted"
+    assert view.commands()["unit"] == "next column: excessive"
     run_commands(view, ["unit"], (80, 24))
-    assert "wasted, -p gmem_sectors_by_line" in plain(view.lines(80)[0])
+    assert "excessive, -p gmem_sectors_by_line" in plain(view.lines(80)[0])
     again = opened(trace, "ptx")
     again.take_over(view)
     assert plain(again.lines(80)[0]) == plain(view.lines(80)[0])
@@ -166,7 +166,7 @@ def test_machine_code_has_the_measures_of_the_line_that_it_came_from(trace: Trac
     assert place is not None
     assert "STG.E.64" in shown[place]
     assert [shown[number] for number in view.anchors(120)][1] == strided
-    assert view.about(shown.index(strided), 120)[-2:] == ["112 wasted sectors", "PTX line 24"]
+    assert view.about(shown.index(strided), 120)[-2:] == ["112 excessive sectors", "PTX line 24"]
 
 
 def test_probed_machine_code_leads_to_the_same_lines(trace: Trace) -> None:
@@ -309,7 +309,7 @@ def test_the_margin_is_as_narrow_as_it_can_be() -> None:
 
 
 @pytest.mark.parametrize(("value", "text"), [
-    (0, "0"), (5.238, "5.24"), (29.35, "29.35"), (732.0, "732"), (9999, "9999"), (10_000, "10.0k"), (48_600, "48.6k"),
+    (0, "0"), (5.238, "5.24"), (29.35, "29.35"), (732.0, "732"), (9999, "9 999"), (10_000, "10.0k"), (48_600, "48.6k"),
     (194_400, "194k"), (999_600, "1.00M"), (78_718_499, "78.7M"), (None, "–"), ("inf (f32)", "inf (f32)"),
     ("a very long word", "a very long…"),
 ])  # fmt: skip

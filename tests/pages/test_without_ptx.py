@@ -136,7 +136,7 @@ def test_measurement_is_at_the_instruction_of_its_offset(trace: Trace, monkeypat
     view = opened(trace, "sass", "0")
     view.press("fold")
     lines = list(text_lines(view_lines(view, 120, None)))
-    (place,) = (number for number, line in enumerate(lines) if "4711" in line and "LDG" in line)
+    (place,) = (number for number, line in enumerate(lines) if "4 711" in line and "LDG" in line)
     parts = view.about(place, 120)
     assert parts[-1] == f"offset {load:#06x}"
     assert "4711" in " ".join(parts).replace(" ", "")

@@ -137,7 +137,7 @@ def test_absence_of_waste_is_reported(view: Dmat) -> None:
     before = view.time, view.address
     run_commands(view, ["worst"], (120, 40))
     drawn(view)
-    assert "no visible access wastes a sector" in view.status()
+    assert "no visible access has excessive sectors" in view.status()
     assert (view.time, view.address) == before
 
 
@@ -413,7 +413,7 @@ def test_a_plot_has_a_picture_for_each_band(view: Dmat) -> None:
     assert sum(int(np.expm1(picture.filled(0)).round().sum()) for picture, _ in pictures) == ACCESSES
     assert [options["cmap"] for _, options in pictures] == ["Blues", "Oranges", "Greens"]
     done = {name: words for name, words, _ in axes.done}
-    assert done["set_yticks"][1] == ["param 0", "param 1", "param 2"]
+    assert [label for label in done["set_yticks"][1] if not label.endswith("B")] == ["param 0", "param 1", "param 2"]
     assert done["set_xlabel"] == ("cycles, simulated",)
 
 

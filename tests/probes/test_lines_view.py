@@ -83,7 +83,7 @@ def test_every_probe_says_its_result_in_a_line(trace: Trace) -> None:
     assert "main loop at line" in texts["warp_progress"]
     assert "lanes per access 31.85, fewest lanes at PTX line" in texts["divergence_by_line"]
     assert (
-        "sectors per store 8.00, wasted store sectors 50.00 %, most sectors per request at PTX line"
+        "sectors per store 8.00, excessive store sectors 50.00 %, most sectors per request at PTX line"
         in texts["gmem_sectors_by_line"]
     )
     assert "operations 12 288, multiply-adds 6 144, mma 3, most" in texts["tensorop_count_by_line"]

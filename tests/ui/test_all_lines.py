@@ -36,8 +36,9 @@ async def test_enter_goes_to_the_line_in_the_code_and_q_comes_back(trace: Path) 
         row = next(line for line in stage.inside.splitlines() if line.startswith("▌"))
         await stage.press("enter")
         assert isinstance(stage.app.screen, KernelScreen)
-        assert stage.app.screen.current == "ptx"
-        assert f"PTX:{stage.app.screen.line} " in row
+        assert stage.app.screen.current == "source"
+        at_cursor = next(line for line in stage.inside.splitlines() if line.startswith("▌"))
+        assert f"attention.py:{at_cursor[1:].split()[0]} " in row
         await stage.press("q")
         assert row in stage.inside.splitlines()
 

@@ -46,4 +46,4 @@ def test_hints_that_lead_on_come_first() -> None:
         assert len(line) <= cells
         for words in ("? keys", ": commands", "q back"):
             assert words in line
-    assert plain(key_line(keys, 60)).startswith(" Enter open   ")
+    assert plain(key_line(keys, 60)).startswith(" Enter open  ")

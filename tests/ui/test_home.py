@@ -61,7 +61,7 @@ PROBES = (
 FINDINGS = (
     CheckResult("ptxas", "ok", "13.0.88, /usr/local/cuda/bin/ptxas"),
     CheckResult("driver", "missing", "no libcuda.so.1 on this machine", "install the NVIDIA driver"),
-    CheckResult("hook", "ok", "stands in for libcuda.so.1"),
+    CheckResult("hook", "ok", "replaces libcuda.so.1"),
     CheckResult("ncu", "optional", "not found", "only for comparing with Nsight Compute"),
     CheckResult("terminal", "warn", "vt100, 60×16, 0 colours", "enlarge the terminal to at least 80×24"),
 )

@@ -46,14 +46,17 @@ async def test_from_a_row_to_the_code_and_back(session: Session) -> None:
     async with on_stage(session, (120, 40)) as stage:
         await stage.press("enter")
         await show(stage, "lines")
-        assert "Enter PTX" in hint(stage)
+        assert "Enter Source" in hint(stage)
         assert "strides.cu:7" in cursor_line(stage)  # the most sectors
+        await stage.press("enter")
+        assert screen_of(stage).current == "source"
+        assert cursor_line(stage).startswith("▌   7 ")
+        assert "112 ████!" in cursor_line(stage)
         await stage.press("enter")
         assert screen_of(stage).current == "ptx"
         assert "ld.global.f32 %f2" in cursor_line(stage)
-        assert "112 ████!" in cursor_line(stage)
         assert "Enter Lines" in hint(stage)
-        await stage.press("q")
+        await stage.press("q", "q")
         assert screen_of(stage).current == "lines"
         assert "strides.cu:7" in cursor_line(stage)
         await stage.press("q")
@@ -65,8 +68,10 @@ async def test_from_the_code_to_the_table_and_on(session: Session) -> None:
         await stage.press("enter", "3", "v", "full_stop", "full_stop", "enter")
         assert screen_of(stage).current == "lines"
         assert f" {STRIDED} " in cursor_line(stage)
-        await stage.press("j", "enter")
+        await stage.press("j")
         assert "st.global.v2.f32" in cursor_line(stage)
+        await stage.press("enter")
+        assert screen_of(stage).current == "source"
         await stage.press("q")
         assert "st.global.v2.f32" in cursor_line(stage)
         assert screen_of(stage).current == "lines"

@@ -181,7 +181,7 @@ def test_search_and_steps_put_the_cursor_there(view: DocumentView) -> None:
     assert " 0 " in at_cursor(view)
     view.command("next")
     assert "112█!" in at_cursor(view)
-    summary = "16 ideal · 128 sectors · 88% wasted · 112 wasted sectors · strides.cu:7 · line"
+    summary = "16 ideal · 128 sectors · 88% excessive · 112 excessive sectors · strides.cu:7 · line"
     assert summary in said(view)
     view.command("previous")
     view.command("previous")

@@ -128,10 +128,10 @@ async def test_going_back_returns_to_the_very_place(session: Session) -> None:
         assert f" {STRIDED} " in cursor_line(stage)
         await stage.press("enter")
         assert screen_of(stage).current == "lines"
-        await stage.press("j", "enter")
+        await stage.press("j", "enter", "enter")
         assert screen_of(stage).current == "ptx"
         assert screen_of(stage).view.filter_text == "global", "its line passes the filter"
-        await stage.press("v", "q", "q")  # the first ends the filter
+        await stage.press("v", "q", "q", "q")  # the first ends the filter
         assert screen_of(stage).current == "lines"
         await stage.press("q")
         assert stage.inside.split("\n")[:-1] == left
@@ -174,7 +174,7 @@ async def test_hidden_line_is_reported_and_jump_ends_filter(session: Session) ->
         await show(stage, "ptx")
         assert "the filter “st.global” hides this line" in hint(stage)
         await show(stage, "lines")
-        await stage.press("enter")
+        await stage.press("enter", "enter")
         assert "ld.global.f32 %f2" in cursor_line(stage)
         assert "only “" not in stage.inside
 

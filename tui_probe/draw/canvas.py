@@ -160,6 +160,8 @@ class Unit:
         return f"{value / size:.{decimals}f}{suffix}"
 
 
+_PLOT_TICKS: Final = 10
+"""Labels of an axis in a picture."""
 COUNT: Final = Unit("")
 CYCLES: Final = Unit("cycles")
 TIME: Final = Unit("time", ((1, " ns"), (1e3, " µs"), (1e6, " ms"), (1e9, " s")), whole=False)
@@ -189,6 +191,12 @@ def _step(least: float, unit: Unit) -> float:
         return float(2 ** math.ceil(math.log2(least) - 1e-9))
     power = 10.0 ** math.floor(math.log10(least))
     return next((part * power for part in _DECIMAL_STEPS if part * power >= least * (1 - 1e-9)), 10 * power)
+
+
+def label_x_axis(axes: Any, low: float, high: float, unit: Unit) -> None:
+    """Label the x axis of matplotlib axes at round values, as the screen does."""
+    marks = ticks(low, high, _PLOT_TICKS, unit)
+    axes.set_xticks([mark.value for mark in marks], [mark.label for mark in marks])
 
 
 def draw_across(canvas: Canvas, x: int, y: int, cells: int, low: float, high: float, unit: Unit) -> None:

@@ -71,6 +71,11 @@ def count(number: int | None) -> str:
     return NOT_MEASURED if number is None else f"{number:,}".replace(",", " ")
 
 
+def difference(number: int) -> str:
+    """A difference of counts with its sign and thin groups: ``+1 752``."""
+    return f"{number:+,}".replace(",", " ")
+
+
 def decimal(number: float | None, decimals: int = 2) -> str:
     """A number that is not a count, with thin groups: ``1 616.25``."""
     return NOT_MEASURED if number is None else f"{number:,.{decimals}f}".replace(",", " ")
@@ -84,6 +89,11 @@ def short_count(number: int) -> str:
             break
         value /= 1000
     return f"{value:.1f}{unit}" if unit and value < 9.95 else f"{value:.0f}{unit}"
+
+
+def position(first: int, last: int, total: int) -> str:
+    """The visible part of many: ``1–20 of 2 727``."""
+    return f"{count(first)}–{count(last)} of {count(total)}"
 
 
 def counted(number: int, noun: str) -> str:

@@ -287,6 +287,11 @@ class Document(BaseView):
         """The option of ``tui-probe run`` that measures what is marked; "" where nothing is."""
         return ""
 
+    def target_view_at(self, number: int, width: int) -> str:
+        """The view that Enter opens on a line."""
+        del number, width
+        return self.target_view()
+
     def target(self, number: int, width: int) -> Spot | None:
         """The target of Enter on a line: its own spot, unless there is a better one. None for no target."""
         return self.spot(number, width) or None

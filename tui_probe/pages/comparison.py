@@ -239,17 +239,25 @@ class Comparison(Document):
             if first and (row := next(rows, None)) is not None:
                 self._worst = len(lines) + heading_rows(pair) + row, first[1]
             self._lead(len(lines) + heading_rows(pair), (change_link(pair, value) for value in values))
-            lines += pair_lines(pair, width, cut, self._order)
+            lines += pair_lines(pair, self._names, width, cut, self._order)
         for pair in pairs:
             lines += wait_lines(pair, width)
         for letter, kernels in self.unmatched.items():
             if kernels:
                 self._lead(len(lines) + 2, (kernel_link(letter, source) for source in kernels))
-                lines += [(), ((f" only in {letter}", "head"),)]
+                lines += [(), ((f" only in {self._names[letter == 'B']}", "head"),)]
                 lines += [unmatched_line(source.kernel, width) for source in kernels]
         if self.traces and any(self.unmatched.values()):
             lines += [(), *(((f" {words}", "dim"),) for words in wrap(_NO_KERNEL_TEXT, width - 2))]
         return lines
+
+    @property
+    def _names(self) -> tuple[str, str]:
+        """Both sides as headings name them: by letter and, if they differ, by the names of their runs."""
+        runs = [side.run for side in self.sides]
+        if not all(runs) or runs[0] == runs[1]:
+            return "A", "B"
+        return f"A ({runs[0]})", f"B ({runs[1]})"
 
     def _lead(self, first: int, leads: Iterable[PageLink | None]) -> None:
         """The lines from ``first`` on lead there."""

@@ -51,6 +51,8 @@ class ComparedSide:
     """End of its program, in words."""
     source: ViewSource | None = field(default=None, repr=False, compare=False)
     """Kernel or launch; None where a whole trace is compared."""
+    run: str = ""
+    """Name of the run, "" without one."""
     failed: bool = False
     """True if it ended with a status other than 0, by a signal, or for an unknown reason: broken off."""
 
@@ -84,7 +86,12 @@ def trace_side(trace: Trace) -> ComparedSide:
     state = trace.state
     failed = bool(state.exit_status) or state.signal is not None or trace.broke_off
     return ComparedSide(
-        str(trace.directory), _conditions(trace), simulated=state.simulated, ending=exit_text(trace), failed=failed
+        str(trace.directory),
+        _conditions(trace),
+        simulated=state.simulated,
+        ending=exit_text(trace),
+        run=(trace.run_info and trace.run_info.name) or "",
+        failed=failed,
     )
 
 
@@ -235,9 +242,14 @@ def _heading(pair: KernelPair, cells: int, cut: Callable[[str, int], str]) -> st
 
 
 def pair_lines(
-    pair: KernelPair, width: int, cut: Callable[[str, int], str], order: ColumnOrder = UNSORTED
+    pair: KernelPair,
+    names: tuple[str, str],
+    width: int,
+    cut: Callable[[str, int], str],
+    order: ColumnOrder = UNSORTED,
 ) -> Iterator[Line]:
-    """The values that changed, in a table; those that did not, or that only one side has, in sentences."""
+    """The values that changed, in a table; those that did not, or that only one of both ``names`` has, in
+    sentences."""
     differ = changed_values(pair, order)
     same = [change.before for change in pair.changes if change.change == 0]
     one_sided = [change for change in pair.changes if change.change is None]
@@ -253,7 +265,7 @@ def pair_lines(
     hidden = {key for key, known in (("spread", spread), ("ideal", ideals)) if not known}
     shown = [column for column in CHANGE_COLUMNS if column.key not in hidden]
     yield from comparison_table(shown, differ, width, lambda change: change.verdict, order) if differ else ()
-    for head, values in (("same", same), ("A only", before), ("B only", after)):
+    for head, values in (("same", same), (f"only in {names[0]}", before), (f"only in {names[1]}", after)):
         yield from _value_list_lines(head, values, width)
 
 

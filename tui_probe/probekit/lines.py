@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 LineValue = int | float | str | None
 
 CombineRule = Literal["sum", "ratio", "share", "first", "none"]
-IDEAL_SECTORS_NOTE: Final = "ideal: minimum number of 32 B sectors for the requested bytes; sectors above it are wasted"
+IDEAL_SECTORS_NOTE: Final = (
+    "ideal: minimum number of 32 B sectors for the requested bytes; those above it are excessive"
+)
 """Note on lines whose sectors are compared with the minimum."""
 
 
@@ -39,18 +41,24 @@ class LineMeasure:
 
     ``rule`` says what several lines of PTX, which came from one line of source, have together: the sum; the ratio of
     the sums of two other measures, ``parts``, or the same as a ``share`` in per cent; the value of the first; or
-    nothing that can be said.
+    nothing that can be said. ``title`` is the heading on pages; by default it is the name.
     """
 
     name: str
     rule: CombineRule = "none"
     parts: tuple[str, str] = ("", "")
     better: Better = "lower"
+    title: str = ""
 
     def __post_init__(self) -> None:
         """Raise ValueError for what is none of the words that there are."""
         require_one_of(Better, self.better, f"better of line measure {self.name}")
         require_one_of(CombineRule, self.rule, f"rule of line measure {self.name}")
+
+    @property
+    def heading(self) -> str:
+        """The heading of its column."""
+        return self.title or self.name
 
     @property
     def key(self) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 from tui_probe.trace.kernel_files import Offset
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 Better = Literal["lower", "higher", "neither"]
 OverLaunches = Literal["sum", "mean", "largest", "none"]
@@ -151,6 +151,27 @@ class MetricValue:
 def metric_values(metrics: Iterable[Metric], analysis: Any) -> tuple[MetricValue, ...]:
     """The numbers of an analysis, in the order of their declarations."""
     return tuple(metric.of(analysis) for metric in metrics)
+
+
+def leading_metrics(results: Iterable[Sequence[MetricValue]]) -> list[MetricValue]:
+    """Of each result of a launch the value that says most of it; none of a result that adds nothing to the others.
+
+    That is the first for which less or more is better, however large the launch is; if no result has one, the first
+    mean, else the first value.
+    """
+    known = [
+        [value for value in result if value.value is not None and value.shown and not value.metric.place]
+        for result in results
+    ]
+    leading = [value for values in known if (value := next(filter(_is_judged, values), None)) is not None]
+    if leading:
+        return leading
+    firsts = [sorted(values, key=lambda value: value.metric.over_launches != "mean")[0] for values in known if values]
+    return firsts[:1]
+
+
+def _is_judged(value: MetricValue) -> bool:
+    return value.metric.better != "neither" and not value.metric.of_work
 
 
 def metrics_by_line(metrics: Iterable[Metric], words: str) -> tuple[Metric, ...]:

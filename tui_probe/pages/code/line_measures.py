@@ -64,7 +64,7 @@ class MeasureColumn:
 
     @property
     def name(self) -> str:
-        """The quantity."""
+        """The name of the quantity."""
         return self.of.name
 
     @property
@@ -179,7 +179,7 @@ class LineMeasures:
         """Title of the column."""
         result = self._result(measure)
         launch = result.which.partition(" of ")[0]
-        title = f"{measure.name}, -p {result.probe}, {launch}"
+        title = f"{measure.of.heading}, -p {result.probe}, {launch}"
         if measure.worst is not None:
             title += f"; {WORST_MARK} the {measure.most}"
         without = {line for line, value in measure.values.items() if value is None}
@@ -304,7 +304,8 @@ def _rows_of_groups(source: ViewSource, first: ProbeResult) -> tuple[LineSpec, L
 
 def _cell_text(column: MeasureColumn, line: int) -> str:
     value = column.values[line]
-    return f"{column.name} {value}" if isinstance(value, str) else f"{full_text(value)} {column.name}"
+    heading = column.of.heading
+    return f"{heading} {value}" if isinstance(value, str) else f"{full_text(value)} {heading}"
 
 
 def line_rows(of: ProbeResult) -> tuple[LineSpec, LineRows]:
@@ -359,7 +360,7 @@ def full_text(value: LineValue) -> str:
 
 
 def short_text(value: LineValue) -> str:
-    """A value in five cells: ``5.24``, ``1620``, ``48.6k``, ``1.94M``; words are cut."""
+    """A value in five cells: ``5.24``, ``1 620``, ``48.6k``, ``1.94M``; words are cut."""
     if value is None:
         return NOT_MEASURED
     if isinstance(value, ShareValue):
@@ -369,7 +370,7 @@ def short_text(value: LineValue) -> str:
     if isinstance(value, float) and abs(value) < 100:
         return f"{value:.2f}"
     if abs(value) < 9999.5:
-        return f"{value:.0f}"
+        return units.count(round(value))
     scaled, unit = value / 1e3, 0
     while abs(scaled) >= 999.5 and unit < len(_UNITS) - 1:
         scaled, unit = scaled / 1e3, unit + 1

@@ -22,6 +22,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.binaries.line_tables import line_tables
+from tui_probe.draw import units
 from tui_probe.draw.spans import pad
 from tui_probe.draw.table import Column, cell, in_tables
 from tui_probe.errors import ImageError
@@ -176,12 +177,12 @@ ORIGINAL: Final = "original"
 _CLASS_COLUMN: Final[Column[InstructionCount]] = Column("class", None, "instructions", lambda row: row.label, False)
 ORIGINAL_COUNT_COLUMNS: Final[tuple[Column[InstructionCount], ...]] = (
     _CLASS_COLUMN,
-    Column(ORIGINAL, lambda row: row.before, ORIGINAL, lambda row: str(row.before)),
+    Column(ORIGINAL, lambda row: row.before, ORIGINAL, lambda row: units.count(row.before)),
 )
 COUNT_COLUMNS: Final[tuple[Column[InstructionCount], ...]] = (
     _CLASS_COLUMN,
-    Column("pruned", lambda row: row.before, "pruned", lambda row: str(row.before)),
-    Column("probed", lambda row: row.after, "probed", lambda row: str(row.after)),
+    Column("pruned", lambda row: row.before, "pruned", lambda row: units.count(row.before)),
+    Column("probed", lambda row: row.after, "probed", lambda row: units.count(row.after)),
     Column("change", None, "change", lambda row: row.change),
 )
 _SIDE: Final[Column[SassLine]] = Column("side", lambda row: row.side)
@@ -205,8 +206,8 @@ class InstructionCount:
 
     @property
     def change(self) -> str:
-        """``+3``, or ``same``."""
-        return f"{self.after - self.before:+}" if self.after != self.before else "same"
+        """``+1 752``, or ``same``."""
+        return units.difference(self.after - self.before) if self.after != self.before else "same"
 
 
 def count_lines(columns: Sequence[Column[InstructionCount]], rows: Iterable[InstructionCount]) -> Iterator[Line]:

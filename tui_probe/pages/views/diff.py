@@ -133,7 +133,8 @@ class DiffView(Document):
         return [above + place for place in self.text.anchors(width)]
 
     def _head(self, width: int) -> list[Line]:
-        text = f"+{self.counts['added']} -{self.counts['removed']} ~{self.counts['changed']} lines"
+        added, removed, changed = (units.count(self.counts[kind]) for kind in ("added", "removed", "changed"))
+        text = f"{added} lines added, {removed} removed, {changed} changed"
         if not self.alignment.exact:
             text += f"; {self.alignment.problem or 'lines matched by text, as the trace has no marks'}"
         lines = _field("changes", text, width)
@@ -163,7 +164,7 @@ class DiffView(Document):
             )
         if self.measures and len(self.measures.columns) > 1:
             columns = self.measures.columns
-            commands["unit"] = f"next column: {columns[(self.shown + 1) % len(columns)].name}"
+            commands["unit"] = f"next column: {columns[(self.shown + 1) % len(columns)].of.heading}"
         return commands
 
     def press(self, command: str) -> str | None:

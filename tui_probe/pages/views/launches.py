@@ -17,17 +17,21 @@ from tui_probe.draw.table import Column, cell, fitted_cell, in_tables, layout, t
 from tui_probe.draw.table_content import RemadeRows, TableContent, heading
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.draw.view import Document
+from tui_probe.probekit.measured import analyse_result, metric_text
+from tui_probe.probekit.metric import leading_metrics
 from tui_probe.probekit.page_kinds import ViewKind
 from tui_probe.probekit.record_counts import unlisted_launches_text
 from tui_probe.trace.device_memory import read_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
+    from tui_probe.probekit.metric import MetricValue
     from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.trace.graphs import GraphPosition
     from tui_probe.trace.launches import Launch
@@ -44,6 +48,10 @@ LAUNCH_ORDERS: Final = ("launch", "blocks", "threads per block", "probe memory",
 _ORDER_COLUMNS: Final = dict(zip(LAUNCH_ORDERS, ("launch", "grid", "block", "probe_bytes", "outcome"), strict=True))
 """The column that each order is of."""
 _OF_KERNEL: Final = ("kernel", "name", "demangled")
+_RESULTS_READ: Final = 64
+"""Newest results of a kernel that are read for the metrics of their launches: the page is opened again as it grows."""
+_MOST_RESULT_BYTES: Final = 4 << 20
+"""Bytes of a result that is read for that; the page Results reads all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +175,13 @@ class LaunchLine(LaunchRow):
     """A launch of this kernel. ``parameters`` are its words in the log, None where it was not probed."""
 
     parameters: bytes | None = None
+    metrics: str = ""
+    """The leading metric of each of its results; "" if it has none, or none that was read."""
+
+
+def _of_kernel(columns: Sequence[Column[LaunchRow]]) -> tuple[Column[LaunchLine], ...]:
+    """The columns that rows of one kernel do not have in common."""
+    return cast("tuple[Column[LaunchLine], ...]", tuple(column for column in columns if column.key not in _OF_KERNEL))
 
 
 def _values(row: LaunchLine) -> list[int] | None:
@@ -186,8 +201,11 @@ def _parameters_text(row: LaunchLine) -> str:
     return units.NOT_MEASURED if row.parameters is None else row.parameters.decode("ascii", "replace")
 
 
+_OUTCOME_AT: Final = next(place for place, column in enumerate(LAUNCH_COLUMNS) if column.key == "outcome")
 COLUMNS: Final[tuple[Column[LaunchLine], ...]] = (
-    *cast("tuple[Column[LaunchLine], ...]", tuple(column for column in LAUNCH_COLUMNS if column.key not in _OF_KERNEL)),
+    *_of_kernel(LAUNCH_COLUMNS[:_OUTCOME_AT]),
+    Column("metrics", None, "metrics", lambda r: r.metrics, False, 2, 20),
+    *_of_kernel(LAUNCH_COLUMNS[_OUTCOME_AT:]),
     Column("parameters", _values, "parameters (hex)", _parameters_text, False, 8, 20),
 )
 
@@ -196,9 +214,16 @@ class Launches(Document):
     """The launches there were when it was opened, in an order that can be changed."""
 
     def __init__(
-        self, kernel: Kernel, trace: Trace, parameters: Mapping[int, bytes], launch_row: int | None = None
+        self,
+        kernel: Kernel,
+        trace: Trace,
+        parameters: Mapping[int, bytes],
+        metrics: Mapping[int, str],
+        launch_row: int | None = None,
     ) -> None:
         self.launch_row = launch_row
+        self.metrics = metrics
+        """The metrics of launches whose results were read, by row."""
         self.keys: Mapping[str, str] = {}
         self.title = f"Launches of {kernel.demangled}"
         self.trace = trace
@@ -218,7 +243,8 @@ class Launches(Document):
         """The launch at a place of the present order."""
         launch = self.trace.launches[int(self.rows[place])]
         parameters = None if launch.number is None else self.parameters.get(launch.number)
-        return LaunchLine(launch, "", "", *_launch_details(self.trace, launch), parameters)
+        metrics = self.metrics.get(launch.row, "")
+        return LaunchLine(launch, "", "", *_launch_details(self.trace, launch), parameters, metrics)
 
     # -- drawing
 
@@ -371,7 +397,28 @@ def missing(source: ViewSource) -> str | None:
 
 def _open(source: ViewSource, progress: Progress) -> Launches:
     kernel, parameters = source.kernel.kernel, read_parameters(source.trace, source.kernel.index, progress)
-    return Launches(kernel, source.trace, parameters, _row_at_hand(source))
+    return Launches(kernel, source.trace, parameters, _metrics_by_row(source), _row_at_hand(source))
+
+
+def _metrics_by_row(source: ViewSource) -> dict[int, str]:
+    """Return the metrics of the launches with the newest results, by row."""
+    trace, kernel = source.trace, source.kernel.kernel
+    values: dict[int, list[Sequence[MetricValue]]] = {}
+    for row in kernel.result_rows[-_RESULTS_READ:]:
+        launch = trace.results.launch(row)
+        if launch is not None and _is_small(trace.results.path(row)):
+            values.setdefault(launch, []).append(analyse_result(trace, kernel, row).metric_values)
+    return {
+        row: ", ".join(f"{value.label} {metric_text(value)}" for value in leading_metrics(results))
+        for row, results in values.items()
+    }
+
+
+def _is_small(path: Path | None) -> bool:
+    try:
+        return path is not None and path.stat().st_size <= _MOST_RESULT_BYTES
+    except OSError:
+        return False
 
 
 def _row_at_hand(source: ViewSource) -> int | None:
@@ -391,6 +438,7 @@ KIND: Final = ViewKind(
     explanation=(
         "One row per launch: grid, block, kernel parameters, stream, probe memory, and the result file. Launches are"
         " numbered from 0 per process. “Ran unprobed” means that the original kernel ran, and gives the reason.",
+        f"The column metrics has the main metric of each result, for the newest {_RESULTS_READ} results.",
         "Enter selects the launch of a row for all pages of this kernel. Page Results has the values of each launch.",
     ),
     order=0,

@@ -18,7 +18,7 @@ from tui_probe.pages.code.line_measures import full_text, line_rows, no_line_tex
 from tui_probe.pages.code.line_sources import line_sources
 from tui_probe.pages.table_page import TablePage
 from tui_probe.probekit import probe_results
-from tui_probe.probekit.lines import ShareValue
+from tui_probe.probekit.lines import ShareValue, measure_named
 from tui_probe.probekit.page_kinds import ViewKind, ViewSource
 from tui_probe.probekit.probe_view import no_result_reason
 from tui_probe.probekit.recognised import analysis_name
@@ -33,17 +33,20 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
-    from tui_probe.probekit.lines import LineRow, LineRows, LineSpec, LineValue
+    from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec, LineValue
     from tui_probe.trace.model import Kernel, Trace
 
 _CODE_HEADINGS: Final = 3
-_CODE: Final = 24
+_CODE: Final = (14, 24)
+"""Cells that an instruction has at least, on narrow and on wide pages: its opcode, and operands."""
+_WIDE: Final = 100
+"""Cells of a wide page."""
 MAX_LINES_SHOWN: Final = 40
 """Lines of the text; data has all."""
 LINES_ABOUT: Final = (
     "Every line that a probe measured, in the newest result of each kernel. Lines are ranked by the first metric of"
     " their probe, wasteful lines first. The share is relative to all lines of all kernels with the same probe.",
-    "Enter shows the line in the code of its kernel; q returns. Page 6 has the lines of one kernel.",
+    "Enter shows the line in the source or PTX of its kernel; q returns. Page 6 has the lines of one kernel.",
 )
 
 
@@ -67,14 +70,14 @@ class ProbeLines:
         known = 1 <= row.line <= len(self._ptx)
         return " ".join(self._ptx[row.line - 1].split()) if known else ""
 
-    def _columns(self) -> list[Column[LineRow]]:
+    def _columns(self, width: int) -> list[Column[LineRow]]:
         names = self.value_names()
         ranks = {name: place for place, name in enumerate(names, 1)} | {self.lines_of.main: 0}
         return [
             Column("line", None, self._title("line"), self._place),
             *(Column(name, None, self._title(name), _text_of(name), rank=ranks[name]) for name in names),
             Column("source", None, self._title("source"), _source_of, False),
-            Column("ptx", None, "instruction", self._code, False, narrow=_CODE),
+            Column("ptx", None, "instruction", self._code, False, narrow=_CODE[width >= _WIDE]),
         ]
 
     def value_names(self) -> list[str]:
@@ -83,8 +86,14 @@ class ProbeLines:
 
     def _title(self, key: str) -> str:
         """The title of a column, with an arrow if the rows are sorted by it."""
-        title = ("offset" if self.graft else "PTX line") if key == "line" else key
+        title = self._heading(key)
         return f"{title} {self.order.arrow(key)}".rstrip()
+
+    def _heading(self, key: str) -> str:
+        """The heading of a column."""
+        if key == "line":
+            return "offset" if self.graft else "PTX line"
+        return key if key == "source" else measure_named(self.lines_of.measures, key).heading
 
     def sortable(self) -> Mapping[str, str]:
         """The columns of positions and numbers."""
@@ -93,7 +102,7 @@ class ProbeLines:
         names = dict.fromkeys(
             name for row in self.measured.rows for name in row.found if _sort_value(row, name) is not None
         )
-        return {"line": "offset" if self.graft else "PTX line", **{name: name for name in names}, "source": "source"}
+        return {key: self._heading(key) for key in ("line", *names, "source")}
 
     def sort(self, order: ColumnOrder) -> None:
         """Arrange the rows in this order."""
@@ -109,7 +118,7 @@ class ProbeLines:
         none = [] if self.measured.rows else [no_line_text(self.result)]
         simulated = ["simulated GPU"] if self.result.simulated else []
         texts = [*self.measured.notes, *none, *simulated, *notes]
-        return titled_table(head, self._columns(), self.rows, texts, width)
+        return titled_table(head, self._columns(width), self.rows, texts, width)
 
     def row_of(self, ptx_line: int) -> int | None:
         """The place of the first row of a line."""
@@ -260,6 +269,12 @@ class LinesView(Document):
         """The code."""
         return "sass" if self.part.graft else "ptx"
 
+    def target_view_at(self, number: int, width: int) -> str:
+        """The source, if the line of the row is known there, else the code."""
+        place = number - self.pinned(width)
+        known = 0 <= place < len(self.part.rows) and self.part.rows[place].source is not None
+        return "source" if known else self.target_view()
+
     def record(self) -> dict[str, Any]:
         """Return the JSON record of the first probe; the other probes have one each in ``others``."""
         first, *others = [part.record() for part in self.parts]
@@ -336,8 +351,8 @@ KIND: Final = ViewKind(
         " importance. The columns are the values of one probe; – means not measured. Of several probes the page"
         " begins with that of the largest loss, and u shows the next; tui-probe show lines prints all.",
         "Sectors per request: with adjacent lanes, accesses of 4, 8 or 16 bytes per lane need 4, 8 or 16 sectors;"
-        " more are wasted. Degree: shared memory wavefronts divided by the minimum. Lanes: active lanes of the 32 in a"
-        " warp.",
+        " those above are excessive. Conflict degree: shared memory wavefronts divided by the minimum. Lanes: active"
+        " lanes of the 32 in a warp.",
     ),
     order=20,
     fed_by=lambda: probe_names_where(lambda probe: probe.lines),
@@ -354,6 +369,7 @@ class KernelLine:
     name: str
     row: LineRow
     value: float
+    measures: tuple[LineMeasure, ...]
     share: ShareValue
     opcode: str | None
     is_first: bool
@@ -369,7 +385,15 @@ class KernelLine:
     def adjacent(self) -> str:
         """The other values of the line, in words."""
         others = {name: value for name, value in self.row.found.items() if name != self.name and value is not None}
-        return ", ".join(f"{_value_text(value)} {name}" for name, value in others.items())
+        return ", ".join(f"{_value_text(value)} {self._heading(name)}" for name, value in others.items())
+
+    @property
+    def heading(self) -> str:
+        """The heading of its value."""
+        return self._heading(self.name)
+
+    def _heading(self, name: str) -> str:
+        return measure_named(self.measures, name).heading
 
 
 def measured_lines(trace: Trace, progress: Progress = no_progress) -> Iterator[KernelLine]:
@@ -406,7 +430,9 @@ def _lines_of_kernel(trace: Trace, kernel: Kernel) -> Iterator[KernelLine]:
             if isinstance(value, int | float) and row.line:
                 opcode = opcodes.get(row.line)
                 number = value if isinstance(value, ShareValue) else float(value)
-                yield KernelLine(kernel, probe, name, row, number, ShareValue(0), opcode, name == lines.main)
+                yield KernelLine(
+                    kernel, probe, name, row, number, lines.measures, ShareValue(0), opcode, name == lines.main
+                )
 
 
 def _ranking_measure(lines: LineSpec, found: LineRows) -> str:
@@ -435,13 +461,13 @@ ALL_LINES_COLUMNS: Final[tuple[Column[KernelLine], ...]] = (
     Column("demangled", lambda r: r.kernel.demangled, "kernel", lambda r: r.kernel.demangled, False, 0, 12, shorten),
     Column("ptx_line", lambda r: r.row.line, "line", lambda r: short_position(r.row.line)),
     Column("probe", lambda r: r.probe),
-    Column("measure", lambda r: r.name, "measure", lambda r: r.name, False),
+    Column("measure", lambda r: r.name, "measure", lambda r: r.heading, False),
     Column("value", lambda r: float(r.value), "value", lambda r: _value_text(_whole_if_integer(r.value))),
     Column("share", lambda r: float(r.share), "of all", lambda r: r.share.text),
     Column("file", lambda r: r.row.source.file if r.row.source else None),
     Column("source_line", lambda r: r.row.source.line if r.row.source else None),
     Column("place", None, "source", lambda r: r.place, False, 1),
-    Column("opcode", lambda r: r.opcode, "instruction", lambda r: r.opcode or "", False, 2, 12, shorten),
+    Column("opcode", lambda r: r.opcode, "instruction", lambda r: r.opcode or "", False, 2, 18, shorten),
     Column("others", lambda r: dict(r.row.found), "in addition", lambda r: r.adjacent, False, 3, nested=True),
 )
 """``share`` is of what all lines of all kernels have together, by the same probe. Without its measure a value would

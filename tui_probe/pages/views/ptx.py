@@ -249,7 +249,7 @@ class PtxView(Document):
         commands = {"level": f"next text: {', '.join(others)}"} if others else {}
         if self._measured and len(self._measured.columns) > 1:
             columns = self._measured.columns
-            commands["unit"] = f"next column: {columns[(self.shown + 1) % len(columns)].name}"
+            commands["unit"] = f"next column: {columns[(self.shown + 1) % len(columns)].of.heading}"
         return commands
 
     def press(self, command: str) -> str | None:

@@ -307,7 +307,7 @@ class SassView(Document):
             commands["fold"] = "show unchanged lines" if self.text.folded else "fold unchanged lines"
         if self.measures is not None and len(self.measures.columns) > 1:
             columns = self.measures.columns
-            commands["unit"] = f"next column: {columns[(self.measure + 1) % len(columns)].name}"
+            commands["unit"] = f"next column: {columns[(self.measure + 1) % len(columns)].of.heading}"
         return commands
 
     def press(self, command: str) -> str | None:

@@ -282,7 +282,7 @@ class SourceView(Document):
         }
         if self.measures and len(self.measures.columns) > 1:
             columns = self.measures.columns
-            commands["unit"] = f"next column: {columns[(self.shown + 1) % len(columns)].name}"
+            commands["unit"] = f"next column: {columns[(self.shown + 1) % len(columns)].of.heading}"
         return commands
 
     def press(self, command: str) -> str | None:
@@ -340,8 +340,8 @@ def _code_lines_text(code: Sequence[int]) -> str:
     """The lines of PTX, or the instructions of machine code that was probed itself."""
     if isinstance(code[0], Offset):
         first = long_position(code[0])
-        return first if len(code) == 1 else f"{len(code)} instructions from {first} on"
-    return f"PTX {code[0]}" if len(code) == 1 else f"{len(code)} lines of PTX from {code[0]} on"
+        return first if len(code) == 1 else f"{units.count(len(code))} instructions from {first} on"
+    return f"PTX {code[0]}" if len(code) == 1 else f"{units.count(len(code))} lines of PTX from {code[0]} on"
 
 
 def ptx_lines_by_source(lines: SourceLines) -> dict[SourceLine, list[int]]:

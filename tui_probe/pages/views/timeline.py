@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tui_probe.draw import units
-from tui_probe.draw.canvas import CYCLES, TIME, Canvas, draw_across
+from tui_probe.draw.canvas import CYCLES, TIME, Canvas, draw_across, label_x_axis
 from tui_probe.draw.shorten import draw_head, view_heading
 from tui_probe.draw.spans import clip
 from tui_probe.errors import TraceError
@@ -197,6 +197,7 @@ class TimelineView(ShownRows):
                     extent=(edges[0], edges[-1], rows.lines, 0))  # fmt: skip
         if self.tail is not None:
             axes.axvline(self.tail.start, linestyle=":", label="tail")
+        label_x_axis(axes, float(edges[0]), float(edges[-1]), CYCLES)
         axes.set_xlabel("cycles")
         lines = range(0, rows.lines, -(-rows.lines // _PLOT_LABELS))
         axes.set_yticks([line + 0.5 for line in lines], [rows.label(line).strip() for line in lines])

@@ -332,7 +332,7 @@ def _for_width(cells: int, column: ScreenColumn[KernelSnapshot], limiter_cells: 
     if column.key == "share" and cells >= _WORDS_FROM:
         return replace(column, short=None)
     if column.key == "status" and cells < _WORDS_FROM:
-        return replace(column, column=replace(column.column, title="", text=_status_glyph), min_cells=1, max_cells=1)
+        return replace(column, column=replace(column.column, title="st", text=_status_glyph), min_cells=2, max_cells=2)
     if column.key == "demangled":
         return replace(column, min_cells=column.min_cells + max(0, cells - 80) // 6)
     if column.key == "finding":

@@ -165,7 +165,8 @@ class LiveBars:
         if isinstance(view, GrowingView):
             rows += [row for row in keys.in_scope("table") if row.id == "open"]
         order = {"app": 0, view.kind: 1, "table": 1}
-        rows.sort(key=lambda row: 2 if row.id == "next_found" else order.get(row.scope, 3))
+        first = {"next_found": 2, "filter": 3}
+        rows.sort(key=lambda row: first.get(row.id, order.get(row.scope, 4)))
         return [row for row in rows if self._is_named(row)]
 
     def _is_named(self, row: keys.Key) -> bool:

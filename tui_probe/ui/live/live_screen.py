@@ -308,7 +308,9 @@ class LiveScreen(ViewScreen):
         if trace is None:
             self.notice("no kernel was launched yet")
         elif not watchdog and self.current_selection.snapshot.running:
-            self.notice(f"no code can be added to a running kernel; K after the end runs it with {WATCHDOG_OPTION}")
+            self.notice(
+                f"no probe can be added to a running kernel; after the run, K repeats it with {WATCHDOG_OPTION}"
+            )
         elif not watchdog:
             self.probe_app.run_again(trace.directory, None, WATCHDOG_OPTION)
         elif not trace.state.stuck:

@@ -279,6 +279,13 @@ class HomeScreen(ViewScreen):
         else:
             self.recent.fold()
 
+    def action_export(self) -> None:
+        """Write the panel to a file; an empty list of traces would be an empty file."""
+        if self.current == "recent" and self.recent.trace is None:
+            self.notice("no trace to export; to record one: Enter runs the demo, Tab goes to the form")
+        else:
+            super().action_export()
+
     def action_compare_runs(self) -> None:
         """Compare the selected run with the previous run of the command."""
         after, before = self.recent.trace, self.recent.run_before

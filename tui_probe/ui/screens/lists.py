@@ -346,7 +346,7 @@ class ChoiceList(FittedList):
             detail = wrap(self.chosen.detail, inner - 3) if self.chosen else []
             lines += [(("─" * (inner - 2), "rule"),), *(((f" {text}", ""),) for text in detail[:DETAIL_LINES])]
             lines += [()] * (DETAIL_LINES - len(detail))
-        count = f"{len(self.matches)} of {len(self.choices)}  " if self.typed else ""
+        count = f"{units.count(len(self.matches))} of {units.count(len(self.choices))}  " if self.typed else ""
         keys = (
             *((("1-9", "key"), (" or ", "dim")) if self.numbered else ()),
             ("Enter", "key"),

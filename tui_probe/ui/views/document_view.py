@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from tui_probe.draw import units
 from tui_probe.draw.spans import wrap
 from tui_probe.draw.view import Spot
 from tui_probe.ui.export import document_forms
@@ -199,9 +200,14 @@ class DocumentView(PaneView):
             count = self.count if rows is None or self.lookup.filtered else rows
             parts += self.document.about(self.cursor, self._cells)
             word = "row" if self.lookup.filtered else self.document.counted_as
-            parts += [f"{word} {self.window.place.cursor + 1} of {count}"] if self.window.place.cursor < count else []
+            parts += (
+                [f"{word} {units.count(self.window.place.cursor + 1)} of {units.count(count)}"]
+                if self.window.place.cursor < count
+                else []
+            )
         elif self.count > self.window.room:
-            parts.append(f"{self.window.top + 1}–{min(self.count, self.window.top + self.window.room)} of {self.count}")
+            last = min(self.count, self.window.top + self.window.room)
+            parts.append(units.position(self.window.top + 1, last, self.count))
         return parts
 
     def pinned_parts(self) -> int:
@@ -315,7 +321,7 @@ class DocumentView(PaneView):
             self.desk.notice(f"no further {noun}" if step > 0 else f"no {noun} before this one")
             return
         self._set_cursor(anchors[place] - self.window.pinned)
-        self.desk.notice(f"{noun} {place + 1} of {len(anchors)}")
+        self.desk.notice(f"{noun} {units.count(place + 1)} of {units.count(len(anchors))}")
 
     def marked_option(self) -> str:
         """Return the line or range that the document can have measured."""
@@ -325,7 +331,7 @@ class DocumentView(PaneView):
 
     def target_view(self) -> str:
         """Return the page that Enter opens."""
-        return self.document.target_view()
+        return self.document.target_view_at(self.cursor, self._cells)
 
     def target(self) -> Spot | None:
         """Return the spot that it shows; None without lines."""

@@ -182,7 +182,7 @@ class RecentView(PaneView):
         if row is None:
             return parts
         runs = [f"{units.counted(row.runs, 'run')} of this command"] if row.runs > 1 else []
-        return [*parts, *runs, f"{self.place + 1} of {len(self._rows)}"]
+        return [*parts, *runs, f"{units.count(self.place + 1)} of {units.count(len(self._rows))}"]
 
     def move(self, step: int) -> None:
         """Select another trace."""

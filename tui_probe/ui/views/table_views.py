@@ -246,11 +246,13 @@ class AllLinesView(GrowingView):
         return len(trace.results), process.results
 
     def destination(self) -> tuple[str, int | None]:
-        """The code that has the line: machine code where that was probed itself."""
+        """The source of the line, or its code: SASS where that was probed itself."""
         row = self.document.row(self.cursor) if isinstance(self.document, TablePage) else None
         if row is None:
             return super().destination()
         line = row.row.line
+        if row.row.source is not None:
+            return "source", line
         return ("sass" if isinstance(line, Offset) else "ptx"), line
 
     def explanation(self) -> Sequence[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
+from tui_probe.draw import units
 from tui_probe.draw.spans import Line, clip_line, plain, wrap
 from tui_probe.draw.view import Spot
 from tui_probe.pages.explanations import explanation
@@ -284,7 +285,7 @@ class TextView(PaneView):
         total = len(self.shown_lines())
         parts = [f"only “{self.filtered}”"] if self.filtered else []
         if total > self.height:
-            parts.append(f"{self.top + 1}–{min(total, self.top + self.height)} of {total}")
+            parts.append(units.position(self.top + 1, min(total, self.top + self.height), total))
         return parts
 
     def move(self, step: int) -> None:

@@ -150,7 +150,10 @@ class Pane(LinesWidget):
 
 KEPT = frozenset({"help", "palette", "leave", "leave_home"})
 """Keys by which one finds all others, and the way back: named on every terminal."""
-_KEY_GAP = 3
+_KEY_GAPS = (2, 3)
+"""Cells between two keys, on narrow and on wide terminals."""
+_WIDE = 100
+"""Cells of a wide terminal."""
 
 
 class Bar(LinesWidget):
@@ -189,9 +192,9 @@ def key_line(keys: Sequence[Key], cells: int) -> Line:
     """Return the keys with their short texts, as many as fit, in the given order; ``KEPT`` ones always have room."""
     labels = [f"{shown(key.keys[0])} {key.footer}" if key.footer else "" for key in keys]
     named: list[int] = []
-    room = cells
+    room, gap = cells, _KEY_GAPS[cells >= _WIDE]
     for place in sorted(range(len(keys)), key=lambda place: keys[place].id not in KEPT):
-        size = width(labels[place]) + (_KEY_GAP if named else 1)
+        size = width(labels[place]) + (gap if named else 1)
         if not labels[place]:
             continue
         if size > room:
@@ -201,5 +204,5 @@ def key_line(keys: Sequence[Key], cells: int) -> Line:
     spans: list[Span] = []
     for place in sorted(named):
         label = shown(keys[place].keys[0])
-        spans += [(" " * _KEY_GAP if spans else " ", ""), (label, "key"), (f" {keys[place].footer}", "dim")]
+        spans += [(" " * gap if spans else " ", ""), (label, "key"), (f" {keys[place].footer}", "dim")]
     return clip_line(tuple(spans), cells)
