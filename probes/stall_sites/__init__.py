@@ -11,7 +11,7 @@ from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec, S
 from tui_probe.probekit.metric import Metric
 from tui_probe.probekit.probe import LatencyCause, MeasuredWait, Probe, Question, of_sites
 
-from .analysis import DELAY, GROUPS, analyse
+from .analysis import DELAY, GROUPS, LEAST_PERCENT, analyse
 from .view import STALLS_VIEW
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def findings(of: ProbeResult, found: Stalls) -> Iterator[Finding]:
     """The longest wait with its cause, then the rest of warp life."""
     del of
     worst = found.worst
-    if worst is not None and found.life:
+    if worst is not None and 100 * worst.cycles >= LEAST_PERCENT * found.life > 0:
         values = {
             "share": timed(found.worst_share, SHARE, 0),
             "cycles": timed(worst.cycles),

@@ -205,10 +205,8 @@ class StallsView(Document):
     def _launch_notes(self) -> Iterator[str]:
         """Yield how many launches measured the sites of each group, and the sites that no further launch measures."""
         counts = [len(result.kernel.result_rows) for result, _ in self.results]
-        texts = [f"{units.count(len(stalls.sites))} sites in {units.counted(count, 'launch')}"
-                 for (_, stalls), count in zip(self.results, counts, strict=True)]  # fmt: skip
         if max(counts) > 1:
-            yield f"launches: {', '.join(texts)}. Rows are of the newest one"
+            yield f"launches of each group of sites: {', '.join(map(units.count, counts))}. Rows are of the newest one"
         ended = [int(row.site.line) for row in self.sites if row.ended]
         if ended:
             yield (
@@ -251,9 +249,12 @@ class StallsView(Document):
     def _cost_note(self) -> str:
         """Return how much longer launches took with the probe."""
         if all(ratio is None for ratio in self.slowdowns):
-            return "cost of the probe: not measured (needs timed launches of the same shape with and without it)"
+            return (
+                f"cost of the probe: {units.NOT_MEASURED}, since no launches of one shape were timed with and without"
+                " it; run with --benchmark --save-results"
+            )
         texts = [units.NOT_MEASURED if ratio is None else f"{ratio:.2f}" for ratio in self.slowdowns]
-        return f"cost of the probe: {', '.join(dict.fromkeys(texts))} times as long with the probe"
+        return f"cost: {', '.join(texts)} times as long with the probe, for each group of sites"
 
     def lines(self, width: int) -> Sequence[Line]:
         return titled_table(self._head, _COLUMNS, self.rows, self.notes(), width)

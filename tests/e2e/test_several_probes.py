@@ -181,6 +181,20 @@ def test_a_report_without_shares_says_what_would_give_them(tmp_path: Path, nativ
         assert f"no shares: {wanted}{also}" in bounds_section(trace, kernel_bounds(trace), 100)
 
 
+def test_stalls_beside_the_survey_give_a_reason_on_the_simulated_gpu(tmp_path: Path, natives: Path) -> None:
+    tool = Tool(tmp_path, natives)
+    command = [*EXAMPLE, "--kernel", "saxpy", "--repeat", "8"]
+    done = tool("run", "--sim", "-p", "survey", "-p", "stalls", "--", *command)
+    text = " ".join(done.stdout.split())
+    groups = "stall_sites, stall_sites_2, stall_sites_3, stall_sites_4"
+    reason = "stall_sites measures SASS, and the image has none for this GPU"
+    assert f"not measured by -p {groups}: every kernel ran without the probe: {reason}" in text
+    (log,) = tmp_path.glob("trace/*/event.log")
+    (kernel,) = open_trace(log.parent).kernels
+    for probed in kernel.by_probe():
+        assert probed.result_rows if not str(probed.probe).startswith("stall") else probed.reason_code == "needs-sass"
+
+
 def test_benchmark_runs_kernels_with_each_probe_by_itself(tmp_path: Path, natives: Path) -> None:
     tool = Tool(tmp_path, natives)
     done = tool("run", "--sim", "--benchmark", *CHOSEN, "--", *EXAMPLE)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -43,6 +45,9 @@ LATE = {
 
 
 SPILLS = {"smsp__inst_executed_op_local_ld.sum": "local loads", "smsp__inst_executed_op_local_st.sum": "local stores"}
+WAVEFRONTS = {"smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared.sum": "wavefronts"}
+CONFLICT_ROUNDS, BANKS = 64 * 8, 32
+"""Of ``bank_conflicts.cu``: executions of each access in all warps."""
 SPILL_ROUNDS, SPILL_WARPS, SPILL_REGISTERS = 100, 32, 32
 """Of ``spills.cu``: rounds of the loop, warps of a launch, and the limit with which it is compiled."""
 
@@ -166,3 +171,24 @@ def test_comparison_of_builds_has_waits_by_line(tmp_path: Path, runner: Runner) 
     longest = max(waits, key=lambda wait: wait["before"] or 0)
     assert longest["waits_for"] == "global memory"
     assert longest["difference"] < -0.05
+
+
+@pytest.mark.exclusive
+def test_wavefronts_of_lines_in_machine_code_add_up_to_the_counters(tmp_path: Path, runner: Runner) -> None:
+    program = tmp_path / "bank_conflicts"
+    built_for = "-gencode=arch=compute_90,code=sm_90"  # without PTX
+    source = str(PROGRAMS / "bank_conflicts.cu")
+    subprocess.run([tool("nvcc"), built_for, "-lineinfo", "-o", str(program), source], check=True, capture_output=True)
+    profiled = runner.profiled([str(program)], "-p", "smem_conflicts_by_line", "--machine-code", "all")
+    assert profiled.outcome.status == 0, profiled.outcome.stderr
+    trace = open_trace(profiled.trace)
+    counted = [(name, own["wavefronts"]) for name, own in counters_of([str(program)], metrics=WAVEFRONTS)]
+    for kernel, (_, total) in zip(trace.kernels, counted, strict=True):
+        assert kernel.mode == "graft"
+        measures = measures_of(ViewSource(trace, kernel))
+        assert measures is not None
+        passes = next(column.numbers for column in measures.columns if column.name == "passes")
+        print(f"GPU-STALLS\t{kernel.demangled} wavefronts {passes} ncu {total}")
+        degree = int(re.findall(r"<(\d+)>", kernel.demangled)[0])
+        assert set(passes.values()) == {CONFLICT_ROUNDS * math.gcd(degree, BANKS)}
+        assert sum(passes.values()) == total

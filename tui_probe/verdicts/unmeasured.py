@@ -52,11 +52,15 @@ def unused_probes(trace: Trace) -> list[UnmeasuredProbe]:
 
 
 def unmeasured_texts(probes: Iterable[UnmeasuredProbe]) -> Iterator[str]:
-    """``not measured by -p A, B: every kernel ran once, with other probes``: those of one reason together."""
-    by_reason: dict[str, list[str]] = {}
+    """``not measured by -p A, B: every kernel ran once, with other probes``: those of one reason together, which may
+    name the first of them.
+    """
+    by_reason: dict[str, list[UnmeasuredProbe]] = {}
     for unmeasured in probes:
-        by_reason.setdefault(unmeasured.reason, []).append(safe(unmeasured.probe))
-    yield from (f"not measured by -p {', '.join(names)}: {safe(reason)}" for reason, names in by_reason.items())
+        by_reason.setdefault(unmeasured.reason.replace(unmeasured.probe, ""), []).append(unmeasured)
+    for same in by_reason.values():
+        names = ", ".join(safe(unmeasured.probe) for unmeasured in same)
+        yield f"not measured by -p {names}: {safe(same[0].reason)}"
 
 
 def _saves_results(trace: Run) -> bool:
