@@ -181,7 +181,7 @@ def test_a_report_without_shares_says_what_would_give_them(tmp_path: Path, nativ
         assert f"no shares: {wanted}{also}" in bounds_section(trace, kernel_bounds(trace), 100)
 
 
-def test_stalls_beside_the_survey_give_a_reason_on_the_simulated_gpu(tmp_path: Path, natives: Path) -> None:
+def test_survey_and_stalls_on_the_simulated_gpu_give_results_or_reasons(tmp_path: Path, natives: Path) -> None:
     tool = Tool(tmp_path, natives)
     command = [*EXAMPLE, "--kernel", "saxpy", "--repeat", "8"]
     done = tool("run", "--sim", "-p", "survey", "-p", "stalls", "--", *command)
