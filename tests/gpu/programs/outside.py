@@ -1,7 +1,8 @@
 """Launches of kernels in which one thread accesses memory outside of an allocation; prints what each does.
 
 ``outside.py [KIND...]``: KIND is a key of ``ACCESSES``. Of each kind one launch is past the end of an array, and one is
-to an array that was freed. Arrays are small and next to others, so that the memory is mapped.
+to an array that was freed. Arrays are small and next to others, so that the memory is mapped. All loaded
+values are used: ptxas narrows a vector load of which one element is used.
 """
 
 import ctypes
@@ -38,7 +39,12 @@ setp.eq.u32 %p, %r, %n;
 mov.u64 %w, 0;
 selp.b64 %a, %b, %a, %p;
 mov.u32 %r, 0;
+mov.u32 %t, 0;
+mov.u32 %u, 0;
 {access}
+add.u32 %r, %r, %s;
+add.u32 %t, %t, %u;
+add.u32 %r, %r, %t;
 cvt.u64.u32 %b, %r;
 xor.b64 %w, %w, %b;
 setp.eq.u64 %p, %w, 0xfedcba98;
