@@ -24,7 +24,7 @@ WORDS = {"verdicts": ["1"]}
 STATUS = {"machine_code": 7}
 CODES = {"graft": "sm_90", "ptx": "[sm_90,compute_90]"}
 PROBES = {
-    "graft": ("block_sched", "gmem_sectors", "dmat", "what_limits"),
+    "graft": ("block_sched", "gmem_sectors", "dmat", "what_limits", "stall_sites"),
     "ptx": ("block_sched", "dmat", "what_limits"),
 }
 LEAST = 3

@@ -157,7 +157,8 @@ def test_survey_and_stalls_in_one_run_name_the_cause_of_latency(tmp_path: Path, 
     limiter = kernel_limiter(follow)
     assert limiter is not None
     assert limiter.verdict.limit == "latency"
-    assert "latency.cu:15" in limiter.cause
+    source = (PROGRAMS / "latency.cu").read_text()
+    assert f"latency.cu:{source.partition('__ldcg')[0].count(chr(10)) + 1} " in limiter.cause
     assert rerun.offer(trace.directory, follow).choices[0].value != "-p stalls"
 
 
@@ -192,3 +193,31 @@ def test_wavefronts_of_lines_in_machine_code_add_up_to_the_counters(tmp_path: Pa
         degree = int(re.findall(r"<(\d+)>", kernel.demangled)[0])
         assert set(passes.values()) == {CONFLICT_ROUNDS * math.gcd(degree, BANKS)}
         assert sum(passes.values()) == total
+
+
+@pytest.mark.parametrize("runs", ["3", "60", "3000"])
+@pytest.mark.exclusive
+def test_groups_without_a_notable_wait_end(runs: str, tmp_path: Path, runner: Runner) -> None:
+    command = [*latency_program(tmp_path, 0), runs]
+    profiled = runner.profiled(command, "-p", "stalls", "--launches", "auto", "--wait")
+    assert (profiled.outcome.status, profiled.outcome.stdout) == (0, "no error\n"), profiled.outcome.stderr
+    kernels = [kernel for kernel in open_trace(profiled.trace).kernels if kernel.launches > 1]
+    assert len(kernels) == 2
+    for kernel in kernels:
+        groups = [group for group in kernel.by_probe() if group.result_rows]
+        counts = {group.probe: (len(group.result_rows), group.outcome.ended_after) for group in groups}
+        print(f"GPU-STALLS\t{runs} launches of {kernel.demangled}: {counts}")
+        assert sum(count for count, _ in counts.values()) >= min(int(runs), 8)
+        ended = [group for group in groups if group.outcome.ended_after is not None]
+        for group in groups:
+            stalls = analyse_result(group.trace, group, list(group.result_rows)[-1]).analysis
+            largest = max(site.waited for site in stalls.sites)
+            assert group not in ended or 100 * largest < stalls.life
+        others = [count for count, after in counts.values() if after is None]
+        assert all(len(group.result_rows) <= min(others) for group in ended)
+    shown = subprocess.run(
+        [sys.executable, "-m", "tui_probe", "show", "stalls", str(profiled.trace), "-k", "follow"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    print(shown.stdout)
+    assert shown.returncode == 0

@@ -1,11 +1,14 @@
-// A latency bound kernel and a copy, launched 60 times each. With -DWORK=N it has N dependent additions behind each load.
+// A latency bound kernel and a copy, launched 60 times each, or as often as the argument says, with naps in which results
+// are saved. With -DWORK=N there are N dependent additions behind each load.
 #include <cstdio>
+#include <cstdlib>
 #include <cuda_runtime.h>
+#include <unistd.h>
 
 #ifndef WORK
 #define WORK 0
 #endif
-constexpr int COUNT = 1 << 22, BLOCKS = 132, THREADS = 32, STEPS = 100, RUNS = 60;
+constexpr int COUNT = 1 << 22, BLOCKS = 132, THREADS = 32, STEPS = 100, RUNS = 60, NAP_US = 5000;
 
 __global__ void follow(const int *next, float *out, float step) {
     int at = blockIdx.x * THREADS + threadIdx.x;
@@ -29,14 +32,17 @@ __global__ void link(int *next) {
     next[at] = (at * 1664525u + 1013904223u) % COUNT;
 }
 
-int main() {
+int main(int count, char **words) {
+    const int runs = count > 1 ? std::atoi(words[1]) : RUNS;
     int *next, *other;
     float *out;
     if (cudaMalloc(&next, COUNT * 4) || cudaMalloc(&other, COUNT * 4) || cudaMalloc(&out, BLOCKS * THREADS * 4)) return 1;
     link<<<COUNT / 256, 256>>>(next);
-    for (int run = 0; run < RUNS; run++) {
+    for (int run = 0; run < runs; run++) {
         follow<<<BLOCKS, THREADS>>>(next, out, 1.0f);
         copy<<<1056, 256>>>(next, other);
+        cudaDeviceSynchronize();
+        if (run < RUNS) usleep(NAP_US);
     }
     std::printf("%s\n", cudaGetErrorString(cudaDeviceSynchronize()));
     return 0;
