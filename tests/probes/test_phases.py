@@ -190,9 +190,20 @@ def test_named_phases_nest_and_take_their_cycles(tmp_path: Path) -> None:
     names = [analysis.phases[phase].name for phase in analysis.spans.phase.tolist()]
     assert names == ["prologue", *["body", "body/inner"] * 5, "prologue"]
     inner, body = (analysis.spans.cycles[np.array(names) == name] for name in ("body/inner", "body"))
-    assert inner[0] - body[0] == 3 * COSTS["integer"], "a count, a comparison and a branch more"
+    more = 3 - 1  # a count, a comparison and a branch; the addition that counts both records is in front of the second
+    assert inner[0] - body[0] == more * COSTS["integer"]
     assert analysis.phases[1].place == "attn.py:3"
     assert overlap_of(analysis) is None, "names do not tell what phases do"
+
+
+def test_records_of_a_block_beyond_the_cap_are_dropped(tmp_path: Path) -> None:
+    """A block that begins with room for one record saves two; the second one is counted, not read."""
+    text = NAMED.replace("setp.lt.u32 %p1, %r1, 5;", "setp.lt.u32 %p1, %r1, 400;")
+    phases = (("body", SourceRange("attn.py", 3, 4)), ("inner", SourceRange("attn.py", 4, 4)))
+    analysis = recorded(tmp_path, text, "kernel", block=32, probe=replace(PROBE, phases=phases))
+    assert (analysis.starts_kept, analysis.starts_seen) == (512, 802)
+    assert analysis.spans.phase[1:-1].tolist() == [1, 2] * 255
+    assert (analysis.spans.cycles > 0).all()
 
 
 def test_result_without_sites_is_refused(tmp_path: Path) -> None:

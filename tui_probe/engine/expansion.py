@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.helpers import TYPE_BITS, HelperValue
-from tui_probe.engine.recording import NO_ROOM, RecordAddress, Recording
+from tui_probe.engine.recording import NO_ROOM, RecordAddress, Recording, RecordTurn
 from tui_probe.engine.snippet import LAUNCH_HELPER
 from tui_probe.engine.summation import SiteRecords, Summation
 from tui_probe.probe_model.probe import (
@@ -68,6 +68,8 @@ _VECTOR_BYTES: Final = 16
 _GLOBAL: Final = ".global"
 _STREAMING: Final = ".global.cs"
 """Records are written once and not read: they are the first to leave the cache, before what the kernel uses."""
+ONLY_RECORD: Final = RecordTurn()
+"""The turn of a record that is found by itself."""
 _VISIBLE: Final = ".volatile.global"
 """Resident records are read while the kernel runs."""
 
@@ -171,9 +173,15 @@ class Expander:
         """Registers of the probe that are 0 wherever a snippet is written out from now on."""
 
     def lines(
-        self, snippet: Snippet, helpers: Mapping[str, HelperValue], instruction: Instruction | None = None
+        self,
+        snippet: Snippet,
+        helpers: Mapping[str, HelperValue],
+        instruction: Instruction | None = None,
+        turn: RecordTurn = ONLY_RECORD,
     ) -> list[str]:
-        """A snippet as PTX. ``helpers`` holds the value of each helper that it uses, for an ``instruction``."""
+        """A snippet as PTX. ``helpers`` holds the value of each helper that it uses, for an ``instruction``. ``turn``
+        is that of its record, of snippets for which ``takes_turns`` holds.
+        """
         substitutes = dict(self._own)
         # in order: that of a set differs between runs, and caches of probed kernels are keyed by their text
         substitutes |= {label: self._names.new_label() for label in sorted(snippet.labels)}
@@ -185,7 +193,7 @@ class Expander:
                 case SnippetCode(text=text):
                     lines.append(_NAME.sub(lambda match: substitutes.get(match[0], match[0]), text))
                 case Locate(map=name):
-                    located = self._locate(self._probe.map_named(name), lines)
+                    located = self._locate(self._probe.map_named(name), lines, turn)
                     if located[1].where:
                         lines.append(f"@!{located[1].where} bra {located[0]};")
                 case Save(map=name, values=values, adds=True):
@@ -196,7 +204,7 @@ class Expander:
                     if even:
                         before, first = self._operand(0, own_map.fields[0], values[0], helpers, "")
                         lines += [*before, *self._recording.detect_even_lanes(own_map, first)]
-                    skip, target = located or self._locate(own_map, lines)
+                    skip, target = located or self._locate(own_map, lines, turn)
                     if even:
                         more, target = self._recording.even_lanes_target(target)
                         lines += more
@@ -223,10 +231,16 @@ class Expander:
         """PTX for each exit, behind what the probe does there."""
         return self._recording.end()
 
-    def _locate(self, own_map: Map, lines: list[str]) -> tuple[str, RecordAddress]:
+    def takes_turns(self, snippet: Snippet, count: int) -> bool:
+        """Return whether ``count`` executions of a snippet may share the address of their records, of lane 0."""
+        saved = [statement for statement in snippet.statements if isinstance(statement, Save)]
+        maps = [self._probe.map_named(statement.map) for statement in saved]
+        return len(maps) == 1 and maps[0].leader and count <= (maps[0].cap or 0)
+
+    def _locate(self, own_map: Map, lines: list[str], turn: RecordTurn) -> tuple[str, RecordAddress]:
         """Add the lines that find the record's place; the label behind its stores, and the place."""
         skip = self._names.new_label()
-        located, target = self._recording.locate(own_map, skip)
+        located, target = self._recording.locate(own_map, skip, turn)
         lines += located
         return skip, target
 
@@ -258,7 +272,7 @@ class Expander:
         lines: list[str] = []
         operands: dict[int, tuple[FieldType, str]] = {}
         for index, (field, value) in enumerate(zip(own_map.fields, values, strict=True)):
-            before, operand = self._operand(index, field, value, helpers, target.where)
+            before, operand = self._operand(index, field, value, helpers, "" if own_map.leader else target.where)
             lines += before
             if even and field is own_map.fields[-1]:
                 marking, operand = self._recording.mark_even(operand)

@@ -9,9 +9,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.addressing import Addressing, BlockShape
-from tui_probe.engine.expansion import Expander, Sampling
+from tui_probe.engine.expansion import ONLY_RECORD, Expander, Sampling
 from tui_probe.engine.helpers import TYPE_BITS, Helpers, HelperValue
 from tui_probe.engine.kernel import function_instructions, mark_lines, register_types
+from tui_probe.engine.recording import RecordTurn
 from tui_probe.engine.site_file import SiteSources, phase_fields
 from tui_probe.engine.snippet import BLOCK_HELPER, ISSUED_HELPER, LINE_HELPER
 from tui_probe.errors import UnsupportedKernelError
@@ -124,6 +125,13 @@ def source_names(kernel: Kernel, phases: Sequence[tuple[str, SourceRange]]) -> C
     return named
 
 
+def _straight_line(start: tuple[PhaseStart, ProbePoint]) -> tuple[int, str]:
+    """Key of starts that are always reached one after the other: block and point; of others their own."""
+    phase, point = start
+    within = all(way.side == "before" and way.instruction is phase.first for way in phase.ways)
+    return (phase.block if within else -phase.first.span.start - 1), point.name
+
+
 def _values(helpers: Helpers, snippet: Snippet | None) -> dict[str, HelperValue]:
     return {name: helpers.value(name) for name in sorted(snippet.helpers)} if snippet else {}
 
@@ -209,10 +217,8 @@ class FunctionInsertion:
             self._at_block(*start)
         for run, point in self._runs:
             self._at_lines(run, point)
-        for phase, point in self._phases:
-            if point.before:
-                line = {LINE_HELPER: HelperValue(str(self._kernel.line_of(phase.first)), "b32")}
-                self._at_ways(phase.first, point.before, phase.ways, line)
+        for _, starts in groupby(self._phases, key=_straight_line):
+            self._at_phases(list(starts))
         self._repeat_products()
 
     def _repeat_products(self) -> None:
@@ -397,20 +403,37 @@ class FunctionInsertion:
         return [point.before for _, point, _ in self._probed if point.before]
 
     def _at_ways(
-        self, instruction: Instruction, snippet: Snippet | None, ways: Iterable[Edge], values: dict[str, HelperValue]
+        self,
+        instruction: Instruction,
+        snippet: Snippet | None,
+        ways: Iterable[Edge],
+        values: dict[str, HelperValue],
+        turn: RecordTurn = ONLY_RECORD,
     ) -> None:
         """A snippet on all ways into a loop that tries ``instruction`` again, on all exits, or on those to a phase."""
         if snippet is None:
             return
         self.inserted.append(snippet)
         for way in ways:
-            lines = self._of_snippet(snippet, self.expander.lines(snippet, values, instruction))
+            lines = self._of_snippet(snippet, self.expander.lines(snippet, values, instruction, turn))
             if way.side == "behind":
                 self.after(way.instruction.span, lines)
             else:
                 self.before(
                     way.instruction.span, self.branched(way.instruction, lines) if way.side == "taken" else lines
                 )
+
+    def _at_phases(self, starts: Sequence[tuple[PhaseStart, ProbePoint]]) -> None:
+        """Snippets at the starts of phases, those of one basic block in order."""
+        for index, (start, point) in enumerate(starts):
+            if point.before:
+                line = {LINE_HELPER: HelperValue(str(self._kernel.line_of(start.first)), "b32")}
+                turn = (
+                    RecordTurn(index, len(starts))
+                    if self.expander.takes_turns(point.before, len(starts))
+                    else ONLY_RECORD
+                )
+                self._at_ways(start.first, point.before, start.ways, line, turn)
 
     def _after(self, instruction: Instruction, point: ProbePoint, snippet: Snippet, helpers: Helpers) -> None:
         """A snippet behind an instruction. Operands that the instruction overwrites are kept from before it."""

@@ -46,6 +46,14 @@ class RecordAddress:
     where: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class RecordTurn:
+    """A record's place among the ``count`` ones that lane 0 saves in one basic block, one after the other."""
+
+    index: int = 0
+    count: int = 1
+
+
 class Recording:
     """PTX text that finds a record's place and counts it, for one probe in one kernel."""
 
@@ -110,15 +118,15 @@ class Recording:
             lines.append(f"{first}st.global.u32 [{self._addressing.address}], {count};")
         return lines
 
-    def locate(self, own_map: Map, skip: str) -> tuple[list[str], RecordAddress]:
+    def locate(self, own_map: Map, skip: str, turn: RecordTurn) -> tuple[list[str], RecordAddress]:
         """The place of the next record. Lanes that save none go to ``skip``, or are identified by the target's
-        ``where``.
+        ``where``. Only records of ``leader`` maps take turns.
         """
         storage = storage_of(self._probe, own_map)
         if storage.layout is Layout.ROWS:
             return self._in_rows(own_map, storage)
         if own_map.leader:
-            return self._of_leader(own_map, storage)
+            return self._of_leader(own_map, storage, turn)
         if storage.layout is Layout.QUEUE:
             return self._in_queue(own_map, storage, skip)
         if storage.layout is Layout.RESIDENT:  # all lanes store one sector, which is no dearer than to elect one
@@ -224,16 +232,19 @@ class Recording:
         ]
         return lines, RecordAddress(address, QUEUE_HEADER, 0)
 
-    def _of_leader(self, own_map: Map, storage: Storage) -> tuple[list[str], RecordAddress]:
-        """Lane 0 is known beforehand, so there is no branch: an event takes some seven instructions."""
+    def _of_leader(self, own_map: Map, storage: Storage, turn: RecordTurn) -> tuple[list[str], RecordAddress]:
+        """Lane 0 is known beforehand, so there is no branch. All records of a block use the address of its first one,
+        which ptxas computes once, and are counted with its last one. So an event takes three instructions: clock, line
+        and store. Records of a block that begins with room may exceed the cap: they are where strays would be.
+        """
         room, index, attempts = self._pred("room"), self._b32("index"), self._attempts(own_map)
         lines = [
             f"setp.lt.u32 {room}, {attempts}, {storage.cap};",
             f"add.u32 {index}, {self._place(own_map)}, {attempts};",
-            f"add.u32 {attempts}, {attempts}, 1;",
+            *([f"add.u32 {attempts}, {attempts}, {turn.count};"] if turn.index == turn.count - 1 else []),
             *self._unit_address(own_map, index, storage.record_bytes),
         ]
-        return lines, RecordAddress(self._addressing.address, 0, 0, room)
+        return lines, RecordAddress(self._addressing.address, turn.index * storage.record_bytes, 0, room)
 
     def _slot_of_queue(self, own_map: Map, storage: Storage) -> list[str]:
         if own_map.leader:

@@ -7,6 +7,7 @@ instruction is one of all of them.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.ptx.references import names_in
@@ -49,6 +50,21 @@ class Flow:
                 for index, end in enumerate(lasts)
             ],
         )
+
+    def joined(self) -> Flow:
+        """The same code with blocks joined that always run one after the other, such as those at labels of debug
+        information. Blocks that nothing leads to begin one, too.
+        """
+        targets = {target for jumps in self.jumps for target in jumps}
+        ends_in_branch = [block[-1].opcode in _BRANCH_OPCODES for block in self.blocks]
+        begins = [index == 0 or index in targets or ends_in_branch[index - 1] for index in range(len(self.blocks))]
+        number = [place - 1 for place in accumulate(map(int, begins))]
+        blocks: list[Block] = [[] for _ in range(sum(begins))]
+        for place, block in zip(number, self.blocks, strict=True):
+            blocks[place] += block
+        lasts = [index - 1 for index, is_begin in enumerate([*begins, True]) if is_begin and index]
+        jumps = [tuple(sorted({number[target] for target in self.jumps[last]})) for last in lasts]
+        return Flow(blocks, jumps, [self.falls[last] for last in lasts])
 
     def successors(self, index: int) -> list[int]:
         """The blocks that may run after one, ascending."""

@@ -59,7 +59,8 @@ class PhaseStart:
 
     ``loop`` is the first instruction of the innermost recorded loop around it, ``depth`` the number of these loops.
     ``iterates``: each execution begins an iteration of that loop. ``signals``: code of the phase arrives at an mbarrier
-    or issues a copy that does. Of ``instructions``, ``moved`` ones belong to another named phase.
+    or issues a copy that does. Of ``instructions``, ``moved`` ones belong to another named phase. Starts of one
+    ``block`` whose way is ``before`` their first instructions are always reached one after the other.
     """
 
     first: Instruction
@@ -72,6 +73,7 @@ class PhaseStart:
     signals: bool = False
     instructions: int = 0
     moved: int = 0
+    block: int = 0
 
 
 def work_of(instruction: Instruction) -> str | None:
@@ -148,7 +150,7 @@ def phase_starts(function: Function, names: Callable[[Instruction], str | None] 
 class _Phases:
     def __init__(self, function: Function, names: Callable[[Instruction], str | None] | None) -> None:
         self._names = names
-        self._flow = Flow.of(function)
+        self._flow = Flow.of(function).joined()
         self._leads_to = [self._flow.successors(index) for index in range(len(self._flow.blocks))]
         self._loops = natural_loops(self._leads_to)
         self._loop_works: dict[int, tuple[str | None, int]] = {}
@@ -293,7 +295,7 @@ class _Phases:
         instructions, moved = self._sizes[self._key(index, run)]
         work = run.work or OTHER
         stage, depth = self._stages[index], len(heads)
-        return PhaseStart(run.code[0], ways, work, stage, loop, depth, iterates, signals, instructions, moved)
+        return PhaseStart(run.code[0], ways, work, stage, loop, depth, iterates, signals, instructions, moved, index)
 
     def _code_from(self, index: int, run: _Run) -> Block:
         """The code of a phase from one of its starts on, with that of blocks that continue it."""
