@@ -6,17 +6,16 @@ from dataclasses import dataclass, replace
 from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING, Final, Literal
 
-from tui_probe.ptx.phases import KINDS, LOADS, OTHER, PRODUCTS, WAITS
+from tui_probe.ptx.phases import COMPUTES, KINDS, LOADS, OTHER, WAITS
 from tui_probe.trace.source_lines import source_position
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from tui_probe.trace.sites import Site
+    from tui_probe.trace.sites import Site, SitePhase
 
 Activity = Literal["load", "compute", "wait", "store", "other"]
 ACTIVITIES: Final[tuple[Activity, ...]] = ("load", "compute", "wait", "store", "other")
-_COMPUTES: Final = (PRODUCTS, "exponential", "reduction", "compute")
 _STORES: Final = ("global store", "shared store")
 _LETTERS: Final = ascii_uppercase + ascii_lowercase
 _MANY: Final = "*"
@@ -27,7 +26,7 @@ class Phase:
     """One phase of a kernel. ``loop`` is the line in pruned.ptx of its innermost loop, ``lines`` those of its starts.
 
     ``number`` is that of the loop among those of its role, 0 for the only one. ``signals``: its code arrives at an
-    mbarrier, or issues a copy that does. ``letter`` stands for it in lanes.
+    mbarrier, or issues a copy that does. ``letter`` stands for it in lanes. ``is_named``: ``work`` is the user's name.
     """
 
     letter: str
@@ -41,11 +40,7 @@ class Phase:
     signals: bool
     instructions: int
     moved: int
-
-    @property
-    def is_named(self) -> bool:
-        """True if the user named it."""
-        return self.work not in KINDS
+    is_named: bool
 
     @property
     def is_other(self) -> bool:
@@ -55,11 +50,13 @@ class Phase:
     @property
     def activity(self) -> Activity:
         """The side of the pipeline that it is on."""
+        if self.is_named:
+            return "other"
         if self.work in WAITS:
             return "wait"
         if self.work in LOADS:
             return "load"
-        return "compute" if self.work in _COMPUTES else "store" if self.work in _STORES else "other"
+        return "compute" if self.work in COMPUTES else "store" if self.work in _STORES else "other"
 
     @property
     def name(self) -> str:
@@ -97,7 +94,11 @@ def numbered(phases: Iterable[Phase], loops_of_roles: Iterable[Collection[int]])
 def _key(site: Site) -> tuple[object, ...]:
     phase = site.phase
     assert phase is not None
-    return (phase.work,) if phase.work not in KINDS else (phase.work, phase.stage, phase.loop)
+    return (phase.work,) if _is_named(phase) else (phase.work, phase.stage, phase.loop)
+
+
+def _is_named(phase: SitePhase) -> bool:
+    return phase.named or phase.work not in KINDS
 
 
 def _phase(number: int, sites: Sequence[Site]) -> Phase:
@@ -112,4 +113,5 @@ def _phase(number: int, sites: Sequence[Site]) -> Phase:
         letter, first.work, first.stage, first.loop, first.depth, 0,
         tuple(site.instruction.line for site in sites), tuple(places), any(own.signals for own in known),
         sum(instructions for instructions, _ in parts.values()), sum(moved for _, moved in parts.values()),
+        _is_named(first),
     )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tui_probe.ptx.phases import LOADS
+from tui_probe.ptx.phases import COMPUTES, COPIES, LOADS, PRODUCTS, TILE_REQUEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from .kinds import Phase
 
 ALL: Final = "all warps"
+_MAX_NAMES: Final = 2
 _NO_LOOP: Final = "no loop"
+_MBARRIER: Final = "mbarrier wait"
+_STORE: Final = "global store"
 
 
 def roles_of(
@@ -35,21 +38,39 @@ def roles_of(
     role = np.array([alike[frozenset(own)] for own in loops], np.int64)
     if len(alike) == 1:
         return role, (ALL,), tuple(alike)
-    return role, tuple(_numbered(_name(own, phases) for own in alike)), tuple(alike)
+    works = [{phase.work for phase in phases if phase.loop in own and not phase.is_named} for own in alike]
+    names = [
+        _given_name(own, phases) or _name(works[place], works[:place] + works[place + 1 :])
+        for place, own in enumerate(alike)
+    ]
+    return role, tuple(_numbered(names)), tuple(alike)
 
 
-def _name(loops: Iterable[int], phases: Sequence[Phase]) -> str:
-    own = set(loops)
-    inside = [phase for phase in phases if phase.loop in own]
-    if not inside:
+def _given_name(loops: frozenset[int], phases: Sequence[Phase]) -> str:
+    """The first phases in these loops that the user named; "" without any."""
+    names = dict.fromkeys(phase.work for phase in phases if phase.is_named and phase.loop in loops)
+    return "+".join(list(names)[:_MAX_NAMES])
+
+
+def _name(works: set[str], others: Sequence[set[str]]) -> str:
+    """The name of a role by the kinds of work in its loops, and in those of the other roles.
+
+    A role that copies what others wait for is the producer, even if it computes. One that stores what others multiply
+    is the epilogue. One that requests the next tile, and neither copies nor computes, is the scheduler.
+    """
+    if not works:
         return _NO_LOOP
-    activities = {phase.activity for phase in inside}
-    loads = any(phase.work in LOADS for phase in inside)
-    if loads and "compute" not in activities:
+    computes = bool(works & set(COMPUTES))
+    if TILE_REQUEST in works and not works & {*LOADS, *COMPUTES}:
+        return "scheduler"
+    feeds = bool(works & set(COPIES)) and any(_MBARRIER in own and not own & set(COPIES) for own in others)
+    if PRODUCTS not in works and (feeds or (works & set(LOADS) and not computes)):
         return "producer"
-    if any("mbarrier" in phase.work for phase in inside) or "compute" in activities:
+    if _STORE in works and PRODUCTS not in works and any(PRODUCTS in own and _STORE not in own for own in others):
+        return "epilogue"
+    if _MBARRIER in works or computes:
         return "consumer"
-    return "store" if "store" in activities else "other"
+    return "store" if works & {_STORE, "shared store"} else "other"
 
 
 def _numbered(names: Iterable[str]) -> list[str]:

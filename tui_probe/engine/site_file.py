@@ -288,6 +288,7 @@ def phase_fields(start: PhaseStart, line_of: Callable[[Instruction], int]) -> di
     """The fields of a phase in ``sites.json``; its loop is named by the line of the loop's first instruction."""
     return {
         "work": start.work,
+        "named": start.named,
         "stage": start.stage,
         "loop": None if start.loop is None else line_of(start.loop),
         "depth": start.depth,

@@ -26,12 +26,16 @@ Stage = Literal["prologue", "loop", "between", "epilogue"]
 OTHER: Final = "other"
 """Work of a stretch without an instruction that names it."""
 WAITS: Final = ("mbarrier wait", "copy wait", "wgmma wait", "barrier wait", "grid wait")
-LOADS: Final = ("bulk copy", "async copy", "global load")
+COPIES: Final = ("bulk copy", "async copy")
+LOADS: Final = (*COPIES, "global load")
 PRODUCTS: Final = "mma"
+COMPUTES: Final = (PRODUCTS, "exponential", "reduction", "compute")
+TILE_REQUEST: Final = "tile request"
+"""Asks the hardware for the next block of a persistent kernel."""
 _WEIGHTS: Final = {
     **dict.fromkeys(WAITS, 16),
     "bulk copy": 16, "async copy": 4, "global load": 4, "shared store": 2, PRODUCTS: 16, "exponential": 4,
-    "reduction": 4, "global store": 4, "compute": 1,
+    "reduction": 4, "global store": 4, TILE_REQUEST: 16, "compute": 1,
 }  # fmt: skip
 """Issue slots of an instruction of each kind, roughly: they decide which kind dominates."""
 KINDS: Final = (*_WEIGHTS, OTHER)
@@ -60,7 +64,8 @@ class PhaseStart:
     ``loop`` is the first instruction of the innermost recorded loop around it, ``depth`` the number of these loops.
     ``iterates``: each execution begins an iteration of that loop. ``signals``: code of the phase arrives at an mbarrier
     or issues a copy that does. Of ``instructions``, ``moved`` ones belong to another named phase. Starts of one
-    ``block`` whose way is ``before`` their first instructions are always reached one after the other.
+    ``block`` whose way is ``before`` their first instructions are always reached one after the other. ``named``: the
+    user gave it the name in ``work``.
     """
 
     first: Instruction
@@ -74,6 +79,7 @@ class PhaseStart:
     instructions: int = 0
     moved: int = 0
     block: int = 0
+    named: bool = False
 
 
 def work_of(instruction: Instruction) -> str | None:
@@ -86,6 +92,8 @@ def work_of(instruction: Instruction) -> str | None:
             return _copy_work(modifiers)
         case "mma" | "wmma" | "wgmma" | "tcgen05":
             return PRODUCTS if {"mma", "mma_async", "fence", "commit_group"} & {opcode, *modifiers} else None
+        case "clusterlaunchcontrol":
+            return TILE_REQUEST
         case "ld" | "ldu" if "global" in modifiers:
             return "global load"
         case "st" | "red" | "atom" if "global" in modifiers:
@@ -293,9 +301,11 @@ class _Phases:
         loop = self._flow.blocks[heads[-1]][0] if heads else None
         signals = self._key(index, run) in self._signaling and any(map(_signals, self._code_from(index, run)))
         instructions, moved = self._sizes[self._key(index, run)]
-        work = run.work or OTHER
+        work, named = run.work or OTHER, self._names is not None and bool(run.work)
         stage, depth = self._stages[index], len(heads)
-        return PhaseStart(run.code[0], ways, work, stage, loop, depth, iterates, signals, instructions, moved, index)
+        return PhaseStart(
+            run.code[0], ways, work, stage, loop, depth, iterates, signals, instructions, moved, index, named
+        )
 
     def _code_from(self, index: int, run: _Run) -> Block:
         """The code of a phase from one of its starts on, with that of blocks that continue it."""

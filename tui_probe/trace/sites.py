@@ -78,7 +78,8 @@ class SitePhase:
     """A phase that begins at a site: its kind of work or name, and whether it is in the ``prologue``, a ``loop``, the
     ``epilogue``, or ``between`` loops. ``loop`` is the line of the innermost loop around it, ``depth`` the number of
     loops. ``iterates``: an iteration of the loop begins. ``signals``: the code arrives at an mbarrier, or issues a copy
-    that does. Of the phase's ``instructions``, ``moved`` ones belong to another named phase.
+    that does. Of the phase's ``instructions``, ``moved`` ones belong to another named phase. ``named``: the user named
+    it; False in older traces.
     """
 
     work: str
@@ -89,6 +90,7 @@ class SitePhase:
     signals: bool
     instructions: int
     moved: int
+    named: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +282,7 @@ def _phase(entry: Mapping[str, Any]) -> SitePhase:
         entry.get("signals") is True,
         _number(entry.get("instructions")),
         _number(entry.get("moved")),
+        entry.get("named") is True,
     )
 
 

@@ -1,0 +1,135 @@
+"""Phases on a real GPU: boundaries where a kernel reads the clock itself, and a late producer that is named."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from tui_probe.probekit.measured import analyse_result
+from tui_probe.probes.phases.analysis import START
+from tui_probe.probes.phases.shares import rows_of
+from tui_probe.probes.phases.waits import waits_of
+from tui_probe.trace.follow import open_trace
+from tui_probe.trace.results import read_result
+
+from .conftest import PROGRAMS, Runner
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tui_probe.probes.phases.analysis import Phases
+    from tui_probe.trace.results import Result
+
+SOURCE = PROGRAMS / "planted_phases.cu"
+CONSUMERS, TILES, DELAYS = 4, 64, (0, 40, 60, 80, 100)
+ROUND_CYCLES = 16 * 4
+"""Of 16 multiplications in a row, besides the loop around them."""
+MAX_ERROR = 100
+PRODUCER, CONSUMER = ("empty", "late", "copy"), ("full", "compute", "release")
+
+
+@pytest.fixture(scope="session")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> str:
+    nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
+    if nvcc is None:
+        pytest.skip("no nvcc on this machine to build the test program with")
+    program = tmp_path_factory.mktemp("phases") / "planted_phases"
+    both = "-gencode=arch=compute_90,code=[sm_90,compute_90]"
+    command = [nvcc, both, "-std=c++17", "-lineinfo", "-cudart=static", "-o", str(program), str(SOURCE)]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("NVCC_")}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    return str(program)
+
+
+def lines_of(name: str) -> str:
+    """The lines from the comment with the name of a phase to the next such comment."""
+    comments = [number for number, line in enumerate(SOURCE.read_text().splitlines(), 1) if line.lstrip()[:2] == "//"]
+    first = next(
+        number for number, line in enumerate(SOURCE.read_text().splitlines(), 1) if line.lstrip() == f"// {name}"
+    )
+    return f"{SOURCE.name}:{first}-{next(number for number in comments if number > first) - 1}"
+
+
+def launches_of(trace: Path) -> list[tuple[Result, Phases]]:
+    """The results of all launches in order."""
+    kernels = open_trace(trace).kernels
+    (kernel,) = [kernel for kernel in kernels if kernel.status == "probed"]
+    found = []
+    for probed in kernel.by_probe():
+        for row in sorted(probed.result_rows, key=lambda row: probed.trace.results.launch(row) or 0):
+            path = probed.trace.results.path(row)
+            found.append((read_result(path), analyse_result(probed.trace, probed, row).analysis))
+    return found
+
+
+@pytest.mark.exclusive
+def test_boundaries_are_where_the_kernel_reads_clocks(planted: str, runner: Runner, tmp_path: Path) -> None:
+    """The record at a boundary is less than 100 cycles before the clock that the kernel reads there."""
+    unprofiled = runner.unprofiled([planted, str(tmp_path / "unprobed")])
+    options = [part for name in (*PRODUCER, *CONSUMER) for part in ("--phase", f"{name}={lines_of(name)}")]
+    profiled = runner.profiled([planted, str(tmp_path / "clocks")], *options, "--wait")
+    assert (profiled.outcome.status, profiled.outcome.stdout) == (unprofiled.status, unprofiled.stdout)
+    read = np.fromfile(tmp_path / "clocks", np.uint32).reshape(len(DELAYS), CONSUMERS + 1, TILES, 3)
+    launches = launches_of(profiled.trace)
+    assert len(launches) == len(DELAYS)
+    errors = []
+    for own, (result, analysis) in zip(read, launches, strict=True):
+        names = {site.instruction.line: site.phase.work for site in analysis.sites if site.phase}
+        records = result.records(1, START)[0]
+        for warp in range(CONSUMERS + 1):
+            work = np.array([names.get(line, "") for line in records["line"][warp].tolist()])
+            for place, name in enumerate(PRODUCER if warp == CONSUMERS else CONSUMER):
+                clocks = records["clock"][warp][work == name]
+                assert len(clocks) == TILES, (warp, name)
+                errors.append((own[warp, :, place] - clocks).astype(np.int32))
+    found = np.concatenate(errors)
+    print(f"GPU-PHASES\terror of boundaries: median {np.median(found)}, max {found.max()}, min {found.min()}")
+    assert found.min() >= 0
+    assert found.max() <= MAX_ERROR
+
+
+@pytest.mark.exclusive
+def test_late_producer_is_named_and_its_delay_measured(planted: str, runner: Runner, tmp_path: Path) -> None:
+    """Without options: the wait grows by the cycles of each round, and little time is in no named phase."""
+    profiled = runner.profiled([planted, str(tmp_path / "clocks")], "-p", "phases", "--wait")
+    waits, late = [], []
+    for _, analysis in launches_of(profiled.trace)[1:]:
+        assert set(analysis.roles) == {"consumer", "producer"}
+        wait = max((wait for wait in waits_of(analysis) if wait.role == "consumer"), key=lambda wait: wait.share)
+        assert wait.partner == "producer"
+        waits.append(wait.late / (CONSUMERS * TILES))
+        rows = [row for row in rows_of(analysis) if row.role == "producer"]
+        late.append(max(row.median for row in rows))
+        assert (named := analysis.named()) is not None
+        assert named >= 0.95
+    print(f"GPU-PHASES\twait for the producer by delay: {waits}; its longest phase: {late}")
+    for steps in (np.diff(waits), np.diff(late)):
+        assert steps == pytest.approx(np.full(3, steps.mean()), rel=0.05)
+        assert steps.mean() >= 20 * ROUND_CYCLES
+
+
+@pytest.mark.exclusive
+@pytest.mark.parametrize("program", ["attention", "grouped_matmul"])
+def test_triton_kernels_keep_their_results(program: str, runner: Runner) -> None:
+    if importlib.util.find_spec("triton") is None:
+        pytest.skip("no Triton on this machine")
+    command = [sys.executable, str(PROGRAMS / f"{program}.py")]
+    unprofiled = runner.unprofiled(command)
+    assert unprofiled.status == 0, unprofiled.stderr
+    kernel = {"attention": "flash_attention", "grouped_matmul": "grouped_matmul"}[program]
+    profiled = runner.profiled(command, "-p", "phases", "-k", kernel, "--launches", "2", "--wait")
+    assert (profiled.outcome.status, profiled.outcome.stdout) == (unprofiled.status, unprofiled.stdout)
+    ((_, analysis),) = launches_of(profiled.trace)
+    named = analysis.named()
+    print(f"GPU-PHASES\t{program}: {named} of warp life in named phases, {analysis.starts_seen} starts")
+    assert named is not None
+    assert named >= 0.95
+    assert {"mma", "wgmma wait"} & {phase.work for phase in analysis.phases}
