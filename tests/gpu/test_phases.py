@@ -66,6 +66,7 @@ def launches_of(trace: Path) -> list[tuple[Result, Phases]]:
     for probed in kernel.by_probe():
         for row in sorted(probed.result_rows, key=lambda row: probed.trace.results.launch(row) or 0):
             path = probed.trace.results.path(row)
+            assert path is not None
             found.append((read_result(path), analyse_result(probed.trace, probed, row).analysis))
     return found
 
