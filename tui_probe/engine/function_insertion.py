@@ -341,8 +341,9 @@ class FunctionInsertion:
         names = source_names(self._kernel, self._probe.phases) if self._probe.phases else None
         for _, starts in groupby(phase_starts(self.function, names), key=lambda start: line_of(start.first)):
             start = next(starts)
+            loop = None if start.loop is None else line_of(start.loop)
             for point in self._by_opcode[PHASE]:
-                notes.add("phase", start.first, start.first, point.name, phase=phase_fields(start, line_of))
+                notes.add("phase", start.first, start.first, point.name, phase=phase_fields(start, loop))
                 yield start, point
 
     def _loop_heads(self, point: ProbePoint) -> list[Instruction]:

@@ -23,7 +23,7 @@ from tui_probe.trace.sites import MAX_SITE_NUMBER, PTX, SITES_FORMAT
 from tui_probe.trace.source_lines import SourceLine, lines_of_tables, named_files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from tui_probe.engine.kernel import Kernel
     from tui_probe.ptx.phases import PhaseStart
@@ -284,13 +284,13 @@ def site_file(probe: str, kernel: Kernel, notes: SiteNotes, image: bytes) -> str
     )
 
 
-def phase_fields(start: PhaseStart, line_of: Callable[[Instruction], int]) -> dict[str, object]:
-    """The fields of a phase in ``sites.json``; its loop is named by the line of the loop's first instruction."""
+def phase_fields(start: PhaseStart, loop: int | None) -> dict[str, object]:
+    """The fields of a phase in ``sites.json``; ``loop`` is the line or offset of its loop's first instruction."""
     return {
         "work": start.work,
         "named": start.named,
         "stage": start.stage,
-        "loop": None if start.loop is None else line_of(start.loop),
+        "loop": loop,
         "depth": start.depth,
         "iterates": start.iterates,
         "signals": start.signals,

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tui_probe.binaries.cubin import Cubin
-from tui_probe.engine.grafting.sass_site_file import source_lines
 from tui_probe.engine.kernel_cache import PRUNED_FILE
 from tui_probe.errors import ImageError, UnsupportedKernelError
 from tui_probe.reasons import because
@@ -59,7 +58,7 @@ def kernel_waits(kernel: FoundKernel, directory: Path) -> KernelWaits:
         cubin = kernel.machine_code() or _assembled_cubin(directory, f"sm_{kernel.arch}")
         target = GraftTarget.of(cubin, kernel.name)
         names = tuple(operation_name(word, target.arch) or f"{word.operation:#05x}" for word in target.words)
-        graph, lines = FlowGraph.of(target), source_lines(target)
+        graph, lines = FlowGraph.of(target), target.source_lines()
         spills = tuple(spills_by_line(stack_accesses(target, graph), lines))
         return KernelWaits(tuple(wait_sites(target, graph)), names, lines, spills=spills)
     except (ImageError, UnsupportedKernelError) as error:

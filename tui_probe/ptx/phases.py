@@ -152,13 +152,18 @@ def phase_starts(function: Function, names: Callable[[Instruction], str | None] 
     """The starts of the phases of a function in source order. ``names`` returns the phase of an instruction, "" if it
     is of none, None if that of the code around it; without ``names`` phases are found by kinds of work.
     """
-    return _Phases(function, names).starts()
+    return flow_phases(Flow.of(function), names)
+
+
+def flow_phases(flow: Flow, names: Callable[[Instruction], str | None] | None = None) -> list[PhaseStart]:
+    """The starts of the phases of code with this flow, as ``phase_starts``."""
+    return _Phases(flow.joined(), names).starts()
 
 
 class _Phases:
-    def __init__(self, function: Function, names: Callable[[Instruction], str | None] | None) -> None:
+    def __init__(self, flow: Flow, names: Callable[[Instruction], str | None] | None) -> None:
         self._names = names
-        self._flow = Flow.of(function).joined()
+        self._flow = flow
         self._leads_to = [self._flow.successors(index) for index in range(len(self._flow.blocks))]
         self._loops = natural_loops(self._leads_to)
         self._loop_works: dict[int, tuple[str | None, int]] = {}

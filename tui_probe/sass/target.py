@@ -9,7 +9,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.binaries.cubin import CODE_PREFIX
-from tui_probe.errors import UnsupportedKernelError
+from tui_probe.binaries.line_tables import call_chains, source_places
+from tui_probe.errors import ImageError, UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass import nv_info
 from tui_probe.sass.nv_info import BRANCH_TARGETS, CallGraph, read_attributes
@@ -89,6 +90,20 @@ class GraftTarget:
     def parameters(self) -> int:
         """Number of its parameters."""
         return sum(attribute.number in (nv_info.PARAMETER, nv_info.LONG_PARAMETER) for attribute in self.attributes)
+
+    def source_lines(self) -> dict[int, tuple[str, int]]:
+        """Return source file and line by byte offset in the kernel; {} without a readable line table."""
+        try:
+            return source_places(self.cubin.image, self.name, self.code.size)
+        except ImageError:
+            return {}
+
+    def inlined_calls(self) -> dict[int, tuple[tuple[str, int], ...]]:
+        """Return file and line of the calls inlined around an instruction, the innermost first, by byte offset."""
+        try:
+            return call_chains(self.cubin.image, self.name, self.code.size)
+        except ImageError:
+            return {}
 
     @property
     def shared_bytes(self) -> int:

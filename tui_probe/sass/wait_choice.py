@@ -39,7 +39,7 @@ _ADDRESS_OF_CODE: Final = frozenset({0x14E, 0x1CE})
 
 def movable_sites(target: GraftTarget, sites: Iterable[WaitSite]) -> list[WaitSite]:
     """Return the sites whose instruction may be replaced with a branch, those first that usually wait longest."""
-    fixed = _fixed_offsets(target)
+    fixed = fixed_offsets(target)
     movable = [site for site in sites if site.at not in fixed and _is_movable(target, site)]
     return sorted(movable, key=lambda site: (-_expected_cycles(site), site.index))
 
@@ -90,7 +90,7 @@ def _is_movable(target: GraftTarget, site: WaitSite) -> bool:
     return word.operation not in CONTROL_FLOW or (word.operation in MOVABLE_OPERATIONS and site.own is None)
 
 
-def _fixed_offsets(target: GraftTarget) -> set[int]:
+def fixed_offsets(target: GraftTarget) -> set[int]:
     """Return the offsets that the file names, and 0."""
     listed = (attribute.words() for attribute in target.attributes if attribute.number in _LISTS)
     fixed = {0, *(offset for offsets in listed for offset in offsets)}

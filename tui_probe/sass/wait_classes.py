@@ -78,6 +78,7 @@ _WARPGROUP: Final = 0x1C5
 _BAR, _BAR_MODE, _ARRIVES_ONLY = 0x11D, (77, 3), 1
 _WARPGROUP_WAITS: Final = 80, 1
 _UCGABAR, _UCGABAR_WAIT_FORM = 0x1C7, 6
+_SYNCS, _PHASE_CHECK = 0x1A7, (72, 1)
 _ALWAYS_WAIT: Final = {0x192: "fence", 0x1AB: "fence", 0x15D: "sleep"}
 """MEMBAR, ERRBAR, NANOSLEEP."""
 _GROUP_COUNT: Final = 38, 6
@@ -122,6 +123,11 @@ def own_wait(word: Word) -> str | None:
     if word.operation == _UCGABAR:
         return "cluster" if word.form == _UCGABAR_WAIT_FORM else None
     return _ALWAYS_WAIT.get(word.operation)
+
+
+def is_mbarrier_wait(word: Word) -> bool:
+    """Return whether an instruction tests or waits for the phase of an mbarrier, ``SYNCS.PHASECHK``."""
+    return word.operation == _SYNCS and bool(word.field(*_PHASE_CHECK))
 
 
 def pending_groups(word: Word) -> int:

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.grafting.sass_blocks import SassBlock, additions, block_points, is_padding, probed_blocks
+from tui_probe.engine.grafting.sass_phases import SassPhase, sass_phases
 from tui_probe.engine.grafting.site_kernel_text import InstructionFacts, Mark, SnippetSite
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.positions import MERGED, matches
-from tui_probe.probe_model.probe import BLOCK, Level, Save
+from tui_probe.probe_model.probe import BLOCK, PHASE, Level, Save
 from tui_probe.ptx.printer import MADE_UP
 from tui_probe.ptx.tree import Instruction
 from tui_probe.reasons import because
@@ -193,6 +194,8 @@ class SassSite:
     at: int
     places: tuple[SnippetSite, ...]
     access: MemoryAccess | None
+    phase: SassPhase | None = None
+    """The phase that begins here."""
 
     def sources(self) -> dict[int, MarkValue]:
         """Values of its marks, except the flag's and those of registers that are kept."""
@@ -247,7 +250,7 @@ def find_probed_parts(probe: Probe, target: GraftTarget) -> ProbedParts:
     if not identifiable or any(point.before is None for point in block_points(probe)) or not _counts_alike(probe):
         raise UnsupportedKernelError(because("needs-instructions", probe=probe.name))
     added: dict[int, dict[str, int]] = {}
-    sites = list(_matching_sites(probe, target, added))
+    sites = [*_matching_sites(probe, target, added), *_phase_sites(probe, target)]
     return ProbedParts(sites, probed_blocks(probe, target, added, {site.at for site in sites}))
 
 
@@ -279,7 +282,7 @@ def _is_identifiable(point: ProbePoint, position: Position, opcodes: set[str]) -
     """Return whether machine code tells all instructions that a position is for. Those that are others there must be
     among ``opcodes`` as such: a ``wmma.load`` is counted by a probe of ``ld`` only.
     """
-    if position.is_kernel or position.opcode == BLOCK:
+    if position.is_kernel or position.opcode in (BLOCK, PHASE):
         return True
     if position.opcode in _BRANCH_OPCODES and point.guarded:  # in the lanes that branch: which these are, a guard says
         return False
@@ -339,6 +342,16 @@ def _matching_sites(probe: Probe, target: GraftTarget, added: dict[int, dict[str
             own = replace(stand_in)  # records of sites are numbered by instruction, so each needs one of its own
             places = tuple(SnippetSite(point, facts, own) for point in points)
             yield SassSite(index * WORD_BYTES, places, access)
+
+
+def _phase_sites(probe: Probe, target: GraftTarget) -> Iterator[SassSite]:
+    """The starts of the kernel's phases, for a point that is at these."""
+    points = [point for point in probe.points if any(position.opcode == PHASE for position in point.positions)]
+    if not points:
+        return
+    for phase in sass_phases(probe, target)[0]:
+        places = tuple(SnippetSite(point, InstructionFacts(), replace(phase.start.first)) for point in points)
+        yield SassSite(phase.at, places, None, phase)
 
 
 def _only_adds(point: ProbePoint, facts: InstructionFacts, sums: dict[str, int]) -> bool:

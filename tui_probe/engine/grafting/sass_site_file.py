@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.binaries.line_tables import source_places
 from tui_probe.engine.grafting.wait_grafts import ProbedWait
-from tui_probe.errors import ImageError
+from tui_probe.engine.site_file import phase_fields
 from tui_probe.ptx.instruction_facts import facts_of
 from tui_probe.sass.operations import mnemonic, operation_class, operation_name
 from tui_probe.sass.wait_probe import null_wait
@@ -42,7 +41,7 @@ def sass_site_file(
     of an instruction's PTX equivalent; source lines are from the cubin's line table, where it has one.
     """
     files: dict[str, int] = {}
-    sources = source_lines(target)
+    sources = target.source_lines()
     fields = [
         _wait_fields(target, site, sources, files)
         if isinstance(site, ProbedWait)
@@ -71,14 +70,22 @@ def _instruction_fields(
         "offset": site.at,
         "at": "instruction",
         "points": list(dict.fromkeys(place.point.name for place in site.places)),
-        "opcode": mnemonic(target.words[site.at // WORD_BYTES], target.arch),
+        "opcode": _opcode(target, site),
         "class": facts.work,
         "type": facts.type or None,
         "space": facts.space or None,
         "access": facts.access,
         "bytes": first.facts.bytes,
     }
+    if site.phase is not None:
+        fields["phase"] = phase_fields(site.phase.start, site.phase.loop)
     return {name: value for name, value in fields.items() if value is not None} | _source_fields(source, files)
+
+
+def _opcode(target: GraftTarget, site: SassSite) -> str:
+    word = target.words[site.at // WORD_BYTES]
+    known = operation_name(word, target.arch) if site.phase is not None else ""
+    return known or mnemonic(word, target.arch)
 
 
 def _wait_fields(
@@ -142,11 +149,3 @@ def _source_fields(source: tuple[str, int] | None, files: dict[str, int]) -> dic
     if source is None or source[1] >= MAX_SITE_NUMBER:
         return {}
     return {"source": {"file": files.setdefault(source[0], len(files)), "line": source[1]}}
-
-
-def source_lines(target: GraftTarget) -> dict[int, tuple[str, int]]:
-    """Return source file and line by byte offset in the kernel; {} without a readable line table."""
-    try:
-        return source_places(target.cubin.image, target.name, target.code.size)
-    except ImageError:
-        return {}

@@ -1,0 +1,168 @@
+"""Phases of a kernel without PTX: its instructions as PTX of the same work, and where the record of each start goes.
+
+A record is at an instruction that may be executed elsewhere: the first of the phase, or one of its neighbors. Starts
+that only some ways lead to are recorded on all ways, so that a wait that is tried again may have several records.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.errors import UnsupportedKernelError
+from tui_probe.ptx.control_flow import Flow
+from tui_probe.ptx.phases import WAITS, flow_phases, work_of
+from tui_probe.ptx.printer import MADE_UP
+from tui_probe.ptx.tree import Instruction
+from tui_probe.reasons import because
+from tui_probe.sass.flow import FlowGraph
+from tui_probe.sass.operations import operation_class, operation_name
+from tui_probe.sass.wait_choice import fixed_offsets
+from tui_probe.sass.wait_classes import is_mbarrier_wait, own_wait
+from tui_probe.sass.words import CONTROL_FLOW, WORD_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Sequence
+
+    from tui_probe.probe_model.probe import Probe
+    from tui_probe.ptx.phases import PhaseStart
+    from tui_probe.sass.target import GraftTarget
+    from tui_probe.sass.words import Word
+
+_BULK_LOAD: Final = ("cp", ("async", "bulk", "shared::cluster", "global", "mbarrier::complete_tx::bytes"))
+_BULK_STORE: Final = ("cp", ("async", "bulk", "global", "shared::cta"))
+_SAME_WORK: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
+    "BRA": ("bra", ()), "BRX": ("brx", ()), "BRXU": ("brx", ()), "BSYNC": ("bra", ()), "WARPSYNC": ("bra", ()),
+    "CALL": ("bra", ()), "EXIT": ("exit", ()), "RET": ("ret", ()),
+    "ARRIVES": ("cp", ("async", "mbarrier", "arrive")), "LDGSTS": ("cp", ("async", "shared", "global")),
+    "LDGDEPBAR": ("cp", ("async", "commit_group")), "DEPBAR": ("cp", ("async", "wait_group")),
+    "UTMALDG": _BULK_LOAD, "UBLKCP": _BULK_LOAD,
+    "UTMASTG": _BULK_STORE, "UTMAREDG": _BULK_STORE, "UBLKRED": _BULK_STORE,
+    "ACQBULK": ("griddepcontrol", ("wait",)), "UGETNEXTWORKID": ("clusterlaunchcontrol", ("try_cancel",)),
+    **dict.fromkeys(("LDG", "LD"), ("ld", ("global",))),
+    **dict.fromkeys(("STG", "ST", "RED", "REDG", "ATOM", "ATOMG"), ("st", ("global",))),
+    **dict.fromkeys(("STS", "STSM"), ("st", ("shared",))),
+    **dict.fromkeys(("SHFL", "REDUX", "CREDUX"), ("shfl", ())),
+    **dict.fromkeys(("HGMMA", "IGMMA", "BGMMA", "QGMMA"), ("wgmma", ("mma_async",))),
+    **dict.fromkeys(("HMMA", "IMMA", "BMMA", "DMMA", "QMMA", "UTCIMMA"), ("mma", ())),
+}  # fmt: skip
+_ARITHMETIC: Final = {work: ("add", (kind,)) for work, kind in (
+    ("fp32", "f32"), ("fp64", "f64"), ("fp16", "f16"), ("bf16", "bf16"),
+)}  # fmt: skip
+_OTHER: Final[tuple[str, tuple[str, ...]]] = ("mov", ())
+_FUNCTION_FIELD: Final = 74, 4
+_EXPONENTIALS: Final = frozenset({2, 3})
+"""MUFU.EX2 and MUFU.LG2."""
+_NEAR: Final = 8
+"""Instructions between the start of a phase and its record at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class SassPhase:
+    """A phase with its record at byte offset ``at``; ``loop`` is the offset of the recorded loop around it."""
+
+    at: int
+    start: PhaseStart
+    loop: int | None
+
+
+def sass_phases(probe: Probe, target: GraftTarget) -> tuple[list[SassPhase], int]:
+    """The phases of a kernel in source order, and the number of starts that no instruction can record.
+
+    Raises UnsupportedKernelError for a branch whose destination the file does not give, and for phases by source line
+    in a kernel without lines.
+    """
+    graph = FlowGraph.of(target)
+    code = [_same_work(word, target.arch) for word in target.words]
+    number_of = {id(instruction): number for number, instruction in enumerate(code)}
+    names = _names_by_line(probe, target) if probe.phases else None
+    named = None if names is None else lambda instruction: names(number_of[id(instruction)] * WORD_BYTES)
+    fixed, taken = fixed_offsets(target), set[int]()
+    phases, missing = [], 0
+    for start in flow_phases(_flow(graph, code), named):
+        first = number_of[id(start.first)]
+        block = graph.blocks[graph.block_at(first)]
+        if graph.block_at(first) not in graph.dominators:
+            continue  # padding, or code that nothing leads to
+        at = next((place for place in _places(target, code, block, first, fixed) if place not in taken), None)
+        if at is None:
+            missing += 1
+        else:
+            taken.add(at)
+            loop = None if start.loop is None else number_of[id(start.loop)] * WORD_BYTES
+            phases.append(SassPhase(at * WORD_BYTES, start, loop))
+    return phases, missing
+
+
+def _names_by_line(probe: Probe, target: GraftTarget) -> Callable[[int], str | None]:
+    """Return a function that names the phase at a byte offset by its source lines, as ``source_names`` does in PTX.
+
+    Raises UnsupportedKernelError for a kernel without lines.
+    """
+    lines, calls = target.source_lines(), target.inlined_calls()
+    if not lines:
+        raise UnsupportedKernelError(because("needs-instructions", probe=probe.name))
+    outermost = sorted(probe.phases, key=lambda phase: phase[1].first - phase[1].last)
+
+    def named(offset: int) -> str | None:
+        places = [*reversed(calls.get(offset, ())), *([lines[offset]] if offset in lines else [])]
+        if not any(wanted.is_of(file) for file, _ in places for _, wanted in outermost):
+            return None
+        names = (name for place in places for name, wanted in outermost if wanted.holds(*place))
+        return "/".join(dict.fromkeys(names))
+
+    return named
+
+
+def _flow(graph: FlowGraph, code: Sequence[Instruction]) -> Flow:
+    falls = [number + 1 in following for number, following in enumerate(graph.successors)]
+    jumps = [
+        tuple(other for other in following if other != number + 1) for number, following in enumerate(graph.successors)
+    ]
+    return Flow([[code[index] for index in block] for block in graph.blocks], jumps, falls)
+
+
+def _places(
+    target: GraftTarget, code: Sequence[Instruction], block: range, first: int, fixed: Collection[int]
+) -> Iterator[int]:
+    """The instructions that may have the record of a start, the best first: in front of a wait, else behind a start."""
+    before = range(first - 1, max(block.start - 1, first - 1 - _NEAR), -1)
+    behind = range(first, min(block.stop, first + _NEAR))
+    order = (*before, *behind) if work_of(code[first]) in WAITS else (*behind, *before)
+    for index in order:
+        word = target.words[index]
+        ordinary = word.is_unconditional and word.operation not in CONTROL_FLOW and work_of(code[index]) not in WAITS
+        if ordinary and index * WORD_BYTES not in fixed and not word.never_runs:
+            yield index
+    if first * WORD_BYTES not in fixed and _may_move(target.words[first]):
+        yield first
+
+
+def _may_move(word: Word) -> bool:
+    return word.is_unconditional and word.operation not in CONTROL_FLOW and not word.never_runs
+
+
+def _same_work(word: Word, arch: int) -> Instruction:
+    """A PTX instruction of the same work. Nothing of its operands is known."""
+    opcode, modifiers = _kind(word, arch)
+    return Instruction(opcode, modifiers, (), MADE_UP)
+
+
+def _kind(word: Word, arch: int) -> tuple[str, tuple[str, ...]]:
+    if word.never_runs:
+        return _OTHER
+    match own_wait(word):
+        case "barrier":
+            return "bar", ("sync",)
+        case "cluster":
+            return "barrier", ("cluster", "wait")
+        case "wgmma":
+            return "wgmma", ("wait_group",)
+    match name := operation_name(word, arch):
+        case "SYNCS":
+            return "mbarrier", ("try_wait",) if is_mbarrier_wait(word) else ("arrive",)
+        case "WARPGROUP":
+            return "wgmma", ("fence",)
+        case "MUFU":
+            return ("ex2", ()) if word.field(*_FUNCTION_FIELD) in _EXPONENTIALS else ("add", ("f32",))
+    return _SAME_WORK.get(name, _ARITHMETIC.get(operation_class(word, arch), _OTHER))
