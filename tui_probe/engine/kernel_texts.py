@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from tui_probe.probe_model.storage import MapSlot
     from tui_probe.reasons import Reason
 
+SASS_MODE_LINE: Final = "way graft"
+"""Line of kernel.info by which a grafted kernel is known."""
 _NOTE_PREFIX: Final = "note "
 
 

@@ -9,8 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.cache import read_file
-from tui_probe.engine.grafting.grafts import SASS_MODE_LINE
 from tui_probe.engine.kernel import Kernel
+from tui_probe.engine.kernel_texts import SASS_MODE_LINE
 from tui_probe.engine.kernel_work import KernelRequest
 from tui_probe.engine.map_layout import split_target
 from tui_probe.engine.ptx_preparation import NO_ASSEMBLER_TEXT, PtxPreparation
@@ -20,7 +20,7 @@ from tui_probe.errors import ImageError, ProbeError
 from tui_probe.reasons import because
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from concurrent.futures import Future
 
     from tui_probe.engine.grafting.graft_gate import Gate
@@ -37,7 +37,6 @@ _NO_PTX_REASONS: Final = frozenset({"no-ptx", "ptx-for-other-gpu", "no-ptx-for-k
 _LOCK_SECONDS: Final = 10.0
 """Seconds to wait for another process that prepares the same kernel: more than ptxas mostly takes, and less than what
 a launch waits for the engine."""
-_TAKEN: Final = Answer.refusal("skipped", because("being-prepared"))
 
 
 @dataclass(slots=True)
@@ -58,7 +57,7 @@ class CacheCounts:
 class PrepareJob:
     """Prepares one kernel with one probe."""
 
-    def __init__(self, work: KernelWork, counts: CacheCounts, grafter: Grafter, gate: Gate) -> None:
+    def __init__(self, work: KernelWork, counts: CacheCounts, grafter: Callable[[], Grafter], gate: Gate) -> None:
         self._work = work
         self._counts = counts
         self._sass = SassPreparation(work, grafter, gate)
@@ -82,7 +81,7 @@ class PrepareJob:
         if entry is None:
             lock, was_held = work.cache.locks.take(key, 0 if work.is_ahead else _LOCK_SECONDS)
             if was_held and work.is_ahead:
-                return _TAKEN
+                return late_answer()
             entry = self._restore(request) if was_held else None
         try:
             self._counts.add(hit=entry is not None and not entry.ahead)
@@ -133,6 +132,11 @@ class PrepareJob:
         if SASS_MODE_LINE in entry.info.splitlines():
             self._sass.refuse_if_closed(request.arch_number)
         return Answer("ok", entry.load)
+
+
+def late_answer() -> Answer:
+    """Return the answer for a kernel that another process or thread still prepares."""
+    return Answer.refusal("skipped", because("being-prepared"))
 
 
 def _release_later(lock: KeyLock, kept: Sequence[Future[None]]) -> None:

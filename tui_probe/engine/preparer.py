@@ -15,13 +15,12 @@ from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.cache import default_cache_directory
 from tui_probe.engine.fusion import fuse, hand_out, link_files, take_back, write_part_sites
 from tui_probe.engine.grafting.graft_gate import Gate, GraftGate
-from tui_probe.engine.grafting.grafts import Grafter
 from tui_probe.engine.insertion import build_probed_ptx
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.kernel_cache import PREPARED_FILES, KernelCache, Originals, PrepareOptions, PrunedAssemblies
 from tui_probe.engine.kernel_texts import ProcessLog
 from tui_probe.engine.kernel_work import KernelWork
-from tui_probe.engine.prepare_job import CacheCounts, PrepareJob
+from tui_probe.engine.prepare_job import CacheCounts, PrepareJob, late_answer
 from tui_probe.engine.reception import Answer
 from tui_probe.engine.site_file import site_file
 from tui_probe.engine.source_copies import SourceCopies
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tui_probe.engine.cache import Cache
+    from tui_probe.engine.grafting.grafts import Grafter
     from tui_probe.probe_model.probe import Probe
 
 KERNEL_FILES: Final = frozenset({"original.bin", "original.ptx", *PREPARED_FILES, "process.log"})
@@ -66,7 +66,6 @@ MAX_ASSEMBLED: Final = 250
 """Snippets of a kernel whose PTX is assembled with the fused probe, where kernels are not waited for without end:
 with 1100 of them ptxas takes 2 s or more, and the graft into SASS 0.3 s.
 """
-_LATE: Final = Answer.refusal("skipped", because("being-prepared"))
 
 
 class Preparer:
@@ -93,7 +92,7 @@ class Preparer:
         self._kept: KernelCache | None = None
         self._lock = threading.Lock()
         self._gate = gate
-        self._grafter = Grafter(probe, self._assembler, cache, sampled=self._options.sampled)
+        self._grafter: Grafter | None = None
         self.counts = CacheCounts()
         self.is_ahead = False
         """True in a process that prepares ahead of launches."""
@@ -126,6 +125,14 @@ class Preparer:
             if self._gate is None:
                 self._gate = GraftGate(default_cache_directory("grafts"), self._assembler.tools())
             return self._gate
+
+    def _find_grafter(self) -> Grafter:
+        from tui_probe.engine.grafting.grafts import Grafter  # with its code, which kernels with PTX need not
+
+        with self._lock:
+            if self._grafter is None:
+                self._grafter = Grafter(self._probe, self._assembler, self._cache, sampled=self._options.sampled)
+            return self._grafter
 
     def prepare(self, directory: Path, arch: str, name: str, threads: int = 0) -> Answer:
         """Prepare the kernel ``name`` of ``directory/original.bin`` for a device of ``arch``.
@@ -161,7 +168,7 @@ class Preparer:
                 self.is_ahead,
                 kept,
             )
-            job = PrepareJob(work, self.counts, self._grafter, self._graft_gate())
+            job = PrepareJob(work, self.counts, self._find_grafter, self._graft_gate())
             answer = job.run(self._originals, arch, name, threads)
             if self._sources is not None and not self.is_ahead:
                 self._pool.submit(self._sources.add, probe_directory, directory)
@@ -246,9 +253,10 @@ class MultiPreparer:
         return fuse(self._parts), replace(options, folder=FUSED_NAME, sources=sources, most_assembled=most)
 
     def warm_up(self) -> None:
-        """Warm up each preparer."""
-        for preparer in self._preparers:
-            preparer.warm_up()
+        """Warm up the preparers that every kernel needs: parts of a fused probe are prepared where that is refused."""
+        for place, preparer in enumerate(self._preparers):
+            if place not in self._fused:
+                preparer.warm_up()
 
     def prepare(self, directory: Path, arch: str, name: str, threads: int = 0) -> Iterator[Answer]:
         """The answer of each probe, in their order, as soon as it and those before it are known.
@@ -266,8 +274,8 @@ class MultiPreparer:
             for place, part in zip(self._fused, self._parts, strict=True):
                 if fused.outcome == "ok":
                     answers[place] = self._pool.submit(self._hand_out, part, directory, fused)
-                elif fused == _LATE:
-                    answers[place] = answers[places[-1]] = _known(_LATE)
+                elif fused == late_answer():
+                    answers[place] = answers[places[-1]] = _known(fused)
                 else:
                     answers[place] = self._submit(place, directory, arch, name, threads)
         for place in places:
@@ -287,11 +295,11 @@ class MultiPreparer:
             preparer.wait_until_kept()
 
     def _in_time(self, answer: Future[Answer], *, others: bool) -> Answer:
-        """The answer for the fused probe, ``_LATE`` where the kernel has ``others`` and this one takes too long."""
+        """The answer for the fused probe, or that it is late: the kernel has ``others`` and this one takes too long."""
         try:
             return answer.result(self._patience if others else None)
         except TimeoutError:
-            return _LATE
+            return late_answer()
 
     def prepare_parts(self, directory: Path, arch: str, name: str, threads: int = 0) -> Iterator[Answer]:
         """The answer of each probe of the fused one, by itself: the program cannot launch the kernel with all."""

@@ -14,10 +14,11 @@ from tui_probe.engine.kernel_cache import DriverNeed
 from tui_probe.engine.reception import Answer
 from tui_probe.errors import ImageError, ToolchainError, UnsupportedKernelError
 from tui_probe.reasons import because
-from tui_probe.sass.prune import kernel_cubin
 from tui_probe.trace.sites import SITES_FILE
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tui_probe.engine.grafting.graft_gate import Gate
     from tui_probe.engine.grafting.grafts import GraftedKernel, Grafter
     from tui_probe.engine.kernel import Kernel
@@ -29,10 +30,10 @@ _MORE_REGISTERS_REASONS: Final = frozenset({"graft-uniform", "graft-calls"})
 
 @dataclass(frozen=True, slots=True)
 class SassPreparation:
-    """Preparation of one kernel from its SASS."""
+    """Preparation of one kernel from its SASS. ``grafter`` imports the code that grafts, which PTX does not need."""
 
     work: KernelWork
-    grafter: Grafter
+    grafter: Callable[[], Grafter]
     gate: Gate
 
     def prepare(self, image: bytes, request: KernelRequest, error: ImageError) -> Answer:
@@ -90,6 +91,8 @@ class SassPreparation:
 
     def _prune_cubin(self, cubin: Cubin, request: KernelRequest) -> tuple[Cubin, str]:
         """Return the cubin to graft, and its log text. Where the kernel will be refused anyway, no self-test is run."""
+        from tui_probe.sass.prune import kernel_cubin  # a third of the engine's code, which a kernel with PTX needs not
+
         fault = "" if self.work.is_sass_off else self.gate.pruning_fault(request.arch_number)
         return kernel_cubin(cubin, request.name, fault)
 
@@ -116,8 +119,8 @@ class SassPreparation:
         although an SM then had room for three blocks instead of four.
         """
         try:
-            return self.grafter.graft(cubin, request.name)
+            return self.grafter().graft(cubin, request.name)
         except UnsupportedKernelError as error:
             if error.reason.code not in _MORE_REGISTERS_REASONS or not self.gate.allows_slots(request.arch_number):
                 raise
-            return self.grafter.graft(cubin, request.name, in_slots=True)
+            return self.grafter().graft(cubin, request.name, in_slots=True)

@@ -21,7 +21,7 @@ for. The launcher runs the server in a process of its own, ``launcher.engine_pro
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from tui_probe.engine.ahead import EVERY_KERNEL, Ahead, KernelChoice
 from tui_probe.engine.kernel_cache import PrepareOptions
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from tui_probe.engine.assembler import Assembler
     from tui_probe.engine.cache import Cache
     from tui_probe.probe_model.probe import Probe
-
-_UNKNOWN_REQUEST: Final = Answer.refusal("failed", because("request-unknown"))
 
 
 class EngineServer:
@@ -150,10 +148,14 @@ class EngineServer:
                 hits, misses = self._counts.total()
                 yield f"ok\t{request}\t{hits} {misses}\n"
             case [_, request, *_]:
-                yield _answer_line(_UNKNOWN_REQUEST, request)
+                yield _unknown_line(request)
             case _:
-                yield _answer_line(_UNKNOWN_REQUEST, "-")
+                yield _unknown_line("-")
 
 
 def _answer_line(answer: Answer, request: str) -> str:
     return f"{answer.outcome}\t{request}\t{answer.written}\n"
+
+
+def _unknown_line(request: str) -> str:
+    return _answer_line(Answer.refusal("failed", because("request-unknown")), request)

@@ -34,7 +34,7 @@ from tui_probe.engine.grafting.snippet_ptx import (
 )
 from tui_probe.engine.grafting.snippet_store import SnippetStore
 from tui_probe.engine.grafting.wait_grafts import ProbedWaits, graft_waits
-from tui_probe.engine.kernel_texts import kernel_info
+from tui_probe.engine.kernel_texts import SASS_MODE_LINE, kernel_info
 from tui_probe.engine.refusals import is_for_instructions, no_match_reason, refuse_architecture
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.probe import Level
@@ -76,8 +76,6 @@ _SECOND_ASSEMBLY_OFFSET: Final = 0x5A0
 """Bytes between the two parameter offsets for which the code is assembled: many bits are set, so that a field read
 wrongly shows.
 """
-SASS_MODE_LINE: Final = "way graft"
-"""Line of kernel.info by which a grafted kernel is known."""
 
 
 @dataclass(frozen=True, slots=True)

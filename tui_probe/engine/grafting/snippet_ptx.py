@@ -21,7 +21,6 @@ from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.probe import Level, Locate, Save, SnippetCode
 from tui_probe.probe_model.storage import MARK_BYTES, Layout, probe_parameters, storage_of
 from tui_probe.reasons import because
-from tui_probe.sass.snippets import MARK_STEP
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -188,7 +187,7 @@ class _KernelText:
             stores = [f"st.global.u32 [{place}], {value};" for place, value in zip(places, halves, strict=True)]
             return [*lines, *self._found(self._room), *stores]
         for index, value in enumerate(halves):
-            lines += [f"mov.b32 {mark}, {value};", f"st.volatile.shared.u32 [{mark}+{MARK_STEP * (index + 1)}], 0;"]
+            lines += [f"mov.b32 {mark}, {value};", f"st.volatile.shared.u32 [{_mark_address(mark, index + 1)}], 0;"]
         return lines
 
     def at_exit(self, snippets: Sequence[Snippet], carried: Sequence[str]) -> list[str]:
@@ -207,7 +206,10 @@ class _KernelText:
                 if places:
                     lines.append(f"ld.global.u32 {halves[-1]}, [{places[index - 1]}];")
                     continue
-                lines += [f"mov.u32 {mark}, 0;", f"ld.volatile.shared.u32 {halves[-1]}, [{mark}+{MARK_STEP * index}];"]
+                lines += [
+                    f"mov.u32 {mark}, 0;",
+                    f"ld.volatile.shared.u32 {halves[-1]}, [{_mark_address(mark, index)}];",
+                ]
             lines.append(f"mov.b{len(halves) * _HALF_BITS} {own}, {_vector_text(halves)};")
         body = [line for snippet in snippets for line in self._expander.lines(snippet, {})] + self._expander.end()
         return [*lines, *self._sample(), *(self._sampling.skip_outside_sample(body) if self._sampling else body)]
@@ -249,6 +251,13 @@ class _KernelText:
             lines.append(f"mov.b64 {_vector_text(pair)}, {own};")
             halves += pair
         return halves
+
+
+def _mark_address(register: str, number: int) -> str:
+    """Return the address of a mark that the graft replaces; ``register`` is 0."""
+    from tui_probe.sass.snippets import MARK_STEP  # with code that only grafts need
+
+    return f"{register}+{MARK_STEP * number}"
 
 
 def _vector_text(names: Sequence[str]) -> str:
