@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import TraceError
@@ -120,10 +121,15 @@ class ProcessLog:
 def read_kernel_info(path: Path) -> KernelInfo:
     """Read ``kernel.info``; TraceError names the line that is not as it should be."""
     try:
-        lines = [text_of(line) for line in read_within(path, KERNEL_INFO).splitlines()]
+        return _parse_info_bytes(read_within(path, KERNEL_INFO), str(path))
     except OSError as error:
         raise TraceError(f"{path}: {error.strerror or error}") from error
-    return parse_kernel_info(lines, str(path))
+
+
+@lru_cache(maxsize=1024)
+def _parse_info_bytes(data: bytes, source: str) -> KernelInfo:
+    """Parse the same contents once: a report asks for them dozens of times per kernel."""
+    return parse_kernel_info([text_of(line) for line in data.splitlines()], source)
 
 
 def parse_kernel_info(lines: list[str], source: str = "kernel.info") -> KernelInfo:
