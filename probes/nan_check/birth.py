@@ -76,6 +76,11 @@ class Birth:
         """``NaN``, ``inf`` or ``-inf``, and which type."""
         return number_text(self.value, self.kind)
 
+    @property
+    def is_of_product(self) -> bool:
+        """True for an accumulator of ``wgmma``, whose factors in shared memory are not checked."""
+        return self.opcode.startswith("wgmma")
+
 
 @dataclass(frozen=True, slots=True)
 class Births:
@@ -139,7 +144,8 @@ def findings(of: ProbeResult, found: Births) -> Iterator[Finding]:
         yield Finding("births", "births", text, "lines", values={"total": counted(found.total, ideal=0)})
         return
     where = f"block ({index_text(first.block)}) thread ({index_text(first.thread)}) warp {first.warp}"
-    text = f"{first.text} from finite inputs at {place(first.line, first.source, first.opcode or None)} in {where}"
+    origin = "in an accumulator, by a product before" if first.is_of_product else "from finite inputs at"
+    text = f"{first.text} {origin} {place(first.line, first.source, first.opcode or None)} in {where}"
     if first.iterations:
         text += f", loop iteration {first.iterations}"
     values = {"total": counted(found.total, ideal=0), "iterations": counted(first.iterations)}

@@ -14,12 +14,17 @@ from tests.engine.kernels import DATA, entry, inserted, probed
 from tests.probes.metric_values import figures_in
 from tests.probes.running import example, result_of, simulated
 from tests.probes.specimens import Specimen
+from tests.simgpu.warpgroup_products import PRODUCTS
 from tui_probe.engine.kernel import Kernel
-from tui_probe.errors import TraceError
+from tui_probe.engine.refusals import no_match_reason
+from tui_probe.errors import ProbeFileError, TraceError
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.probes.nan_check import NanCheck, UncheckedStore, analyse, findings
 from tui_probe.probes.nan_check.birth import analyse as analyse_births
+from tui_probe.probes.nan_check.birth import findings as birth_findings
+from tui_probe.ptx.control_flow import basic_blocks
 from tui_probe.ptx.parser import parse
+from tui_probe.ptx.value_types import ValueTypes
 from tui_probe.trace.sites import SiteInstruction
 
 if TYPE_CHECKING:
@@ -343,3 +348,98 @@ def test_birth_in_product_that_ptxas_fuses_is_at_its_sum(tmp_path: Path) -> None
     own = [number for number, line in enumerate(lines) if line.startswith("add.f32 %f4")]
     assert lines[own[0] - 1].startswith("mul.f32 %f2, %f1, %f1;")
     assert not any("%f2" in line and not line.startswith(("mul.f32", "add.f32")) for line in lines)
+
+
+def test_birth_in_an_accumulator_of_a_warpgroup(tmp_path: Path) -> None:
+    """An infinite factor in shared memory makes row 17 of the product infinite, and 0 * inf in it a NaN."""
+    product = next(own for own in PRODUCTS.values() if own.a and own.types == ("f32", "f16", "f16"))
+    assert product.a is not None
+    image = product.image(np.random.default_rng(1))
+    place = product.a.place(17, 0, product.size)
+    image[place : place + 2] = np.array([np.inf], np.float16).view(np.uint8)
+    operands = np.uint64(product.a.descriptor), np.uint64(product.b.descriptor)
+    arguments = np.zeros((128, 8), np.float32), image, np.zeros((128, 4), np.uint32), *operands
+    (tmp_path / "pruned.ptx").write_text(Kernel.of(parse(product.source), "multiplies").pruned)
+    with np.errstate(all="ignore"):
+        result = result_of(tmp_path, "nan_check_birth", product.source, *arguments, block=(128,))
+    births = analyse_births(result, tmp_path)
+    (birth,) = births.births
+    assert (birth.warp, birth.thread[0] % 32 // 4, birth.is_of_product) == (1, 1, True)
+    assert not math.isfinite(birth.value)
+    first, _ = birth_findings(cast("Any", None), births)
+    assert "in an accumulator, by a product before wgmma.wait_group" in first.words
+
+
+WAITS = """.reg .b64 %rd<3>; .reg .pred %p; .reg .f32 %f<12>;
+setp.ne.u32 %p, 0, 1;
+wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4}, %rd1, %rd2, p, 1, 1, 0, 0;
+wgmma.wait_group.sync.aligned 1;
+wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4}, %rd1, %rd2, p, 1, 1, 0, 0;
+wgmma.wait_group.sync.aligned 0;
+$loop:
+wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f5, %f6, %f7, %f8}, %rd1, %rd2, p, 1, 1, 0, 0;
+@%p bra $loop;
+wgmma.wait_group.sync.aligned 0;
+ret;"""
+
+
+def test_full_waits_have_accumulators_since_the_one_before() -> None:
+    (function,) = parse(entry(WAITS, "")).entries()
+    values = ValueTypes(function)
+    waits = [own for own in basic_blocks(function) for own in own if own.opcode == "wgmma" and len(own.operands) == 1]
+    registers = [[name for name, _ in values.of_results(wait)] for wait in waits]
+    assert registers == [[], ["%f1", "%f2", "%f3", "%f4"], ["%f5", "%f6", "%f7", "%f8"]]
+
+
+FRAGMENTS = """.reg .b32 %r<30>; .reg .f32 %f<10>; .reg .b64 %rd<2>;
+ld.param.u64 %rd1, [out];
+mov.b32 %r1, 0x7bff7bff;
+mov.b32 %r2, 0;
+wmma.mma.sync.aligned.row.col.m16n16k16.f16.f16 {%r3, %r4, %r5, %r6}, {%r1, %r1, %r1, %r1, %r1, %r1, %r1, %r1},
+ {%r1, %r1, %r1, %r1, %r1, %r1, %r1, %r1}, {%r2, %r2, %r2, %r2};
+st.global.b32 [%rd1], %r3;
+ret;"""
+
+
+def test_birth_in_a_fragment(tmp_path: Path) -> None:
+    text = entry(FRAGMENTS, ".param .u64 out")
+    with np.errstate(all="ignore"):
+        result = result_of(tmp_path, "nan_check_birth", text, np.zeros(1, np.uint32), block=(32,))
+    births = analyse_births(result)
+    assert (births.total, births.births[0].text) == (1, "inf (f16)")
+
+
+LINES = """.reg .b32 %r<3>; .reg .f32 %f<4>; .reg .b64 %rd<3>;
+.loc 1 5 1
+ld.param.u64 %rd1, [out];
+ld.global.f32 %f1, [%rd1];
+.loc 1 6 1
+sqrt.rn.f32 %f2, %f1;
+.loc 1 7 1
+rcp.rn.f32 %f3, %f1;
+.loc 1 8 1
+st.global.f32 [%rd1], %f2;
+st.global.f32 [%rd1+4], %f3;
+ret;"""
+
+
+def test_probe_is_limited_to_chosen_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The root in line 6 makes a NaN, the reciprocal in line 7 an infinity; only the second line is chosen."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    probe = load_probe("nan_check_birth@numbers.cu:7")
+    text = entry(LINES, ".param .u64 out").replace(".visible", '.file 1 "/home/a/numbers.cu"\n.visible')
+    for value, lines in ((-1, []), (0, ["rcp.rn.f32"])):
+        (tmp_path / "pruned.ptx").write_text(Kernel.of(parse(text), "kernel").pruned)
+        with np.errstate(all="ignore"):
+            result = result_of(tmp_path, probe, text, np.array([value, 0], np.float32), block=(1,))
+        births = analyse_births(result, tmp_path)
+        assert [birth.opcode for birth in births.births] == lines
+    bare = Kernel.of(parse(entry(LINES.replace(".loc", "//"), ".param .u64 out")), "kernel")
+    reason = no_match_reason(probe, bare).text
+    assert reason.endswith("in numbers.cu:7: it has no source lines (compile with -lineinfo)")
+
+
+def test_limited_probe_in_python_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("")
+    with pytest.raises(ProbeFileError, match="is written in Python: give its functions lines as a position"):
+        load_probe(f"{tmp_path / 'mine.py'}@a.cu:3")

@@ -13,7 +13,7 @@ from tui_probe.errors import UsageError
 from tui_probe.launcher.options import RunOptions, why_not_itself
 from tui_probe.probe_files.choices import split_choice
 from tui_probe.probe_files.loading import built_in_files
-from tui_probe.probe_files.option_probes import PHASES_PREFIX, phases_probe, records_phases
+from tui_probe.probe_files.option_probes import PHASES_PREFIX, limited_probe, phases_probe, records_phases
 from tui_probe.probe_files.templates import line_range_of, line_range_probe
 from tui_probe.trace.locate import parse_address
 from tui_probe.trace.run_info import recorded_run, rerun_command
@@ -97,7 +97,7 @@ def _make_paths_absolute(arguments: argparse.Namespace) -> None:
         setattr(arguments, name, path.absolute() if isinstance(path, Path) else path)
 
     def is_written(name: str) -> bool:
-        return bool(line_range_of(name) or name.startswith(PHASES_PREFIX))
+        return bool(line_range_of(name) or name.startswith(PHASES_PREFIX) or limited_probe(name))
 
     chosen = [split_choice(text) for text in arguments.probe or ()]
     files = [

@@ -282,7 +282,7 @@ class FunctionInsertion:
             instruction = self._shared.rewritten.get(id(original), original)
             for point in self._by_opcode.get(original.opcode, ()):
                 if any(matches(position, original, self._also(original)) for position in point.positions):
-                    if self._retries.is_later_try(original, point):
+                    if self._retries.is_later_try(original, point) or not self._is_within(original, point):
                         continue
                     space = self._kernel.named_space(original)
                     helpers = Helpers(instruction, self._types, self.names, self._kernel, self.function, space)
@@ -291,6 +291,16 @@ class FunctionInsertion:
                         yield instruction, point, helpers
                     elif self._kernel.value_types(self.function).untold(original):
                         notes.leave_out(original)
+
+    def _is_within(self, instruction: Instruction, point: ProbePoint) -> bool:
+        """Return whether an instruction comes from the lines of source that a point is limited to."""
+        if point.within is None:
+            return True
+        return _is_from(self._sources, self._kernel.line_of(instruction), point.within)
+
+    @cached_property
+    def _sources(self) -> SiteSources:
+        return SiteSources(self._kernel, self._kernel.image)
 
     @cached_property
     def _merged(self) -> frozenset[int]:

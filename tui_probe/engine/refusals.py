@@ -115,12 +115,11 @@ def no_match_reason(probe: Probe, kernel: Kernel | None = None) -> Reason:
     names = list(dict.fromkeys(map(position_text, positions)))
     if len(names) > _MAX_NAMED + 1:
         names = [*names[:_MAX_NAMED], f"{len(names) - _MAX_NAMED} others"]
+    within = list(dict.fromkeys(point.within for point in probe.points if point.within))
     named = " or ".join(filter(None, (", ".join(names[:-1]), names[-1]))) + _values_text(probe)
-    instead = (
-        ""
-        if kernel is None
-        else _missing_lines_reason(kernel, [position.source for position in positions if position.source])
-    )
+    named += f" in {', '.join(map(str, within))}" if within else ""
+    ranges = [*within, *(position.source for position in positions if position.source)]
+    instead = "" if kernel is None else _missing_lines_reason(kernel, ranges)
     return because("matched-nothing", probe=probe.name, positions=named + instead)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from dataclasses import replace
 from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,11 +15,11 @@ from tui_probe.engine.verify import verify_probe
 from tui_probe.errors import ProbeFileError, did_you_mean
 from tui_probe.input_limits import PROBE_FILE, parse_toml
 from tui_probe.probe_files.dialects import OTHER_TABLES, ProbeContents, read_dialect_a, read_dialect_b
-from tui_probe.probe_files.option_probes import PHASES_PREFIX, write_phases_probe
+from tui_probe.probe_files.option_probes import PHASES_PREFIX, limited_probe, write_limited_probe, write_phases_probe
 from tui_probe.probe_files.tables import TomlTable
 from tui_probe.probe_files.templates import LINE_RANGE_PREFIX, write_line_range_probe
 from tui_probe.probe_model.positions import parse_positions
-from tui_probe.probe_model.probe import WEIGHTS, Probe, ProbeAbout, SourceRange, Weight
+from tui_probe.probe_model.probe import WEIGHTS, Probe, ProbeAbout, ProbePoint, SourceRange, Weight
 from tui_probe.trace.plain_file import read_within
 
 # Directories of probes: ``probe.toml`` or ``probe.py``, and variants next to it.
@@ -136,13 +137,16 @@ def built_in_names() -> list[str]:
 def find_probe(name_or_path: str) -> Path:
     """The file of a built-in or installed probe, or of one's own: a file, or a folder that holds one.
 
-    The file of a probe that is named by lines of source or phases is written. Raises ProbeFileError, with the names
+    The file of a probe that is named by lines or phases, or limited to lines, is written. Raises ProbeFileError, with the names
     that there are, if there is none, and UsageError for lines that cannot be.
     """
     if name_or_path.startswith(LINE_RANGE_PREFIX):
         return write_line_range_probe(name_or_path)
     if name_or_path.startswith(PHASES_PREFIX):
         return write_phases_probe(name_or_path, built_in_files().values())
+    if limited := limited_probe(name_or_path):
+        file = find_probe(limited[0])
+        return write_limited_probe(file, probe_name_of(file), limited[1])
     for known in (built_in_files, installed_files):
         if name_or_path in known():
             return known()[name_or_path]
@@ -203,12 +207,38 @@ def probe_of_tables(values: dict[str, object], path: Path, source: str = "") -> 
         callback=_callback_name(top) or (probe_name_of(path) if is_in_probe_folder(path) else ""),
         registers=contents.registers,
         maps=tuple(contents.maps),
-        points=tuple(contents.points),
+        points=_limited(top, contents.points),
         about=_read_about(top),
         phases=_read_phases(top),
     )
     verify_probe(probe)
     return probe
+
+
+def _limited(top: TomlTable, points: list[ProbePoint]) -> tuple[ProbePoint, ...]:
+    """The points, those at instructions limited to the ``lines`` of the file."""
+    if "lines" not in top:
+        return tuple(points)
+    within = _source_range(top, "lines")
+    return tuple(replace(point, within=within) if _is_at_instructions(point) else point for point in points)
+
+
+def _is_at_instructions(point: ProbePoint) -> bool:
+    return not any(
+        position.is_kernel or position.is_block or position.is_source or position.is_wait
+        for position in point.positions
+    )
+
+
+def _source_range(table: TomlTable, name: str) -> SourceRange:
+    """Read lines of source, such as ``attn.py:22-26``. Raises ProbeFileError."""
+    try:
+        positions = parse_positions(table.text(name))
+    except ValueError as error:
+        raise table.error(name, str(error)) from error
+    if len(positions) != 1 or positions[0].source is None:
+        raise table.error(name, "must be lines of source, such as 'attn.py:22-26'")
+    return positions[0].source
 
 
 def _read_contents(top: TomlTable) -> ProbeContents:
@@ -251,16 +281,7 @@ def _read_about(top: TomlTable) -> ProbeAbout:
 def _read_phases(top: TomlTable) -> tuple[tuple[str, SourceRange], ...]:
     """The ``[phases]`` table: names with lines of source."""
     table = top.table("phases")
-    phases = []
-    for name in table.values:
-        try:
-            positions = parse_positions(table.text(name))
-        except ValueError as error:
-            raise table.error(name, str(error)) from error
-        if len(positions) != 1 or positions[0].source is None:
-            raise table.error(name, "must be lines of source, such as 'attn.py:22-26'")
-        phases.append((name, positions[0].source))
-    return tuple(phases)
+    return tuple((name, _source_range(table, name)) for name in table.values)
 
 
 def _read_weight(about: TomlTable) -> Weight | None:

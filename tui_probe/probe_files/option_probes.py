@@ -1,4 +1,4 @@
-"""Probes that options of ``run`` make: ``--phase load=attn.py:88-96``, and ``--shake N``.
+"""Probes that options of ``run`` make: ``--phase load=attn.py:88-96``, ``-p NAME@FILE:A-B``, and ``--shake N``.
 
 The probe of phases is the built-in one with a table of these phases. Its name has the phases,
 ``phases=load=attn.py:88-96+softmax=attn.py:101-110``, wherever a probe is named. Its file is kept in the user's state
@@ -6,7 +6,9 @@ directory, and written again where it is missing.
 
 The probe of delays holds warps up at barriers and memory accesses, by numbers that a seed decides. A delay depends on
 the seed, the block, the warp, the instruction and how often the warp came to such instructions, so the same seed delays
-the same places in each run. One of eight visits is delayed, for 64 to 32768 cycles.
+the same places in each run. With an odd seed, one of eight visits of any instruction is delayed, for 64 to 32768 cycles.
+With an even seed, one of four instructions is slow, and half of its visits are delayed, for 512 to 32768 cycles: a loop
+that polls would otherwise be late itself, and cover that what it waits for comes too early.
 """
 
 from __future__ import annotations
@@ -80,6 +82,44 @@ def write_phases_probe(name: str, files: Iterable[Path]) -> Path:
         raise ProbeFileError(f"--phase: its probe cannot be kept: {error}") from error
 
 
+# ``-p NAME@FILE:A-B``: a probe file with the same text, and lines of source that its instructions must come from.
+
+_LIMITED: Final = re.compile(r"(?P<probe>[^@]+)@(?P<lines>[^@]+:\d{1,9}(?:-\d{1,9})?)")
+
+
+def limited_probe(name: str) -> tuple[str, str] | None:
+    """Return probe and lines of ``nan_check_birth@attn.py:22-26``; None for another name.
+
+    Raises UsageError for lines that cannot be.
+    """
+    match = _LIMITED.fullmatch(name)
+    if match is None:
+        return None
+    try:
+        return match["probe"], line_range_of(line_range_probe(match["lines"]))
+    except UsageError as error:
+        raise UsageError(str(error).replace("--between", f"-p {match['probe']}@", 1)) from error
+
+
+def write_limited_probe(file: Path, name: str, lines: str) -> Path:
+    """Write the file of probe ``name``, which is in ``file``, limited to instructions of ``lines``.
+
+    Raises ProbeFileError if it is written in Python, or cannot be kept.
+    """
+    if file.suffix != ".toml":
+        raise ProbeFileError(f"{name}@{lines}: {file} is written in Python: give its functions lines as a position")
+    try:
+        text = file.read_text(encoding="utf-8")
+        mark = hashlib.sha1(f"{file.resolve()}@{lines}".encode(), usedforsecurity=False).hexdigest()[:6]
+        analysis = "" if re.search(_ANALYSIS, text) else f"callback = {json.dumps(name)}\n"
+        limited, kept = f"lines = {json.dumps(lines)}\n{analysis}{text}", f"probes/{name}_{mark}.toml"
+        return state_file(kept) if read_state(kept) == limited else replace_state(kept, limited)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ProbeFileError(f"{name}@{lines}: its probe cannot be kept: {error}") from error
+
+
+_ANALYSIS: Final = re.compile(r"^(?:callback|CALLBACK|analyze_hook)\s*=", re.MULTILINE)
+
 DELAYS: Final = "delays"
 _DELAYS_TEXT: Final = '''\
 [about]
@@ -113,7 +153,7 @@ setp.ge.u32 %is_due, %part, {first};
 setp.le.and.u32 %is_due, %part, {last}, %is_due;
 @!%is_due bra $inside;
 mad.lo.u32 %hash, %part, 0xC2B2AE35, {seed};
-mov.u32 %part, %tid.x;
+{slow}mov.u32 %part, %tid.x;
 shr.u32 %part, %part, 5;
 mad.lo.u32 %hash, %part, 0x85EBCA6B, %hash;
 mov.u32 %part, %tid.y;
@@ -128,12 +168,12 @@ xor.b32 %hash, %hash, %part;
 mul.lo.u32 %hash, %hash, 0x2C1B3C6D;
 shr.u32 %part, %hash, 12;
 xor.b32 %hash, %hash, %part;
-and.b32 %part, %hash, 7;
+and.b32 %part, %hash, {visits};
 setp.ne.u32 %is_due, %part, 0;
 @%is_due bra $inside;
 shr.u32 %part, %hash, 3;
-rem.u32 %part, %part, 10;
-mov.u32 %hash, 64;
+rem.u32 %part, %part, {lengths};
+mov.u32 %hash, {shortest};
 shl.b32 %hash, %hash, %part;
 mov.u32 %until, %clock;
 add.u32 %until, %until, %hash;
@@ -151,7 +191,19 @@ $inside:
 '''
 
 
+_SLOW_INSTRUCTIONS: Final = """\
+shr.u32 %part, %hash, 15;
+xor.b32 %part, %part, %hash;
+mul.lo.u32 %part, %part, 0x2C1B3C6D;
+shr.u32 %part, %part, 30;
+setp.ne.u32 %is_due, %part, 0;
+@%is_due bra $inside;
+"""
+_ANY_VISIT: Final = {"slow": "", "visits": 7, "lengths": 10, "shortest": 64}
+_SLOW_VISIT: Final = {"slow": _SLOW_INSTRUCTIONS, "visits": 1, "lengths": 7, "shortest": 512}
+
+
 def delay_probe(seed: int, first: int = 0, last: int = 0x7FFFFFFF) -> str:
     """Return the text of a probe file. Instructions on lines ``first`` to ``last`` of pruned.ptx are delayed."""
     scattered = (seed * 0x9E3779B1 + 0x7F4A7C15) & 0xFFFFFFFF
-    return _DELAYS_TEXT.format(seed=scattered, first=first, last=last)
+    return _DELAYS_TEXT.format(seed=scattered, first=first, last=last, **(_ANY_VISIT if seed % 2 else _SLOW_VISIT))

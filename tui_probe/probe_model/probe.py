@@ -296,6 +296,8 @@ class ProbePoint:
     """True if each ``bra.uni`` only skips instructions that would compute the same again."""
     ptx_only: bool = False
     """True if the point is left out of SASS whose instructions it is for cannot be read."""
+    within: SourceRange | None = None
+    """The lines of source that instructions must come from; None: any."""
 
     def straight(self) -> ProbePoint:
         """Return the point without the branches that only skip."""

@@ -12,8 +12,10 @@ unknown: None.
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.ptx.accumulators import Accumulators, is_full_wait
 from tui_probe.ptx.fused_products import FusedProducts
 from tui_probe.ptx.instruction_facts import VECTORS, element_bytes
 from tui_probe.ptx.tree import (
@@ -68,6 +70,7 @@ class ValueTypes:
     """The types of the registers of one function."""
 
     def __init__(self, function: Function) -> None:
+        self._function = function
         self._writers: dict[str, list[tuple[Instruction, int | None]]] = defaultdict(list)
         for instruction in _nodes(function.body or ()):
             if isinstance(instruction, Instruction):
@@ -90,8 +93,12 @@ class ValueTypes:
     def of_results(self, instruction: Instruction) -> list[tuple[str, Elements | None]]:
         """The registers that an instruction writes, each with the numbers that it puts there.
 
-        Products that ptxas may fuse with a sum are left out: reading one changes the sum.
+        Products that ptxas may fuse with a sum are left out: reading one changes the sum. A wait for ``wgmma`` writes
+        the accumulators that may be read from there on.
         """
+        if is_full_wait(instruction):
+            products = self._accumulators.products(instruction)
+            return list(dict.fromkeys(result for product in products for result in self.of_results(product)))
         return [
             (name, self._result(instruction, place))
             for name, place in _written_registers(instruction)
@@ -114,9 +121,15 @@ class ValueTypes:
             inputs += [(factor, elements) for factor in factors]
         return list(dict.fromkeys(inputs))
 
+    @cached_property
+    def _accumulators(self) -> Accumulators:
+        return Accumulators(self._function)
+
     def _read(self, instruction: Instruction) -> list[tuple[str, Elements]]:
         kinds = [modifier for modifier in instruction.modifiers if modifier in _TYPES]
-        is_matrix = instruction.opcode in _MATRICES
+        is_matrix = instruction.opcode in _MATRICES or "mma" in instruction.modifiers
+        if is_matrix and len(kinds) == 2:  # of wmma, whose factors are halves where it names the type of sums only
+            kinds = [kinds[0], "f16", "f16", kinds[1]]
         operands = instruction.operands[1:4] if is_matrix else instruction.operands[1:]
         named = kinds[1:4] if is_matrix else kinds[-1:] * len(operands)
         return [

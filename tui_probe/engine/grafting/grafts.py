@@ -162,6 +162,8 @@ class Grafter:
         refuse_architecture(cubin.arch)
         if self._probe.reads_allocations:
             raise UnsupportedKernelError(because("graft-snippet", what="a search of the allocations"))
+        if any(point.within for point in self._probe.points):
+            raise UnsupportedKernelError(because("graft-snippet", what="a choice of source lines"))
         target = GraftTarget.of(cubin, name)
         lines: dict[str, list[int]] = {}
         sites: list[SassSite] = []
