@@ -34,6 +34,8 @@ RECORD: Final = np.dtype(
 FREED: Final = 1 << 31
 PADDING: Final = 512
 """The driver begins each allocation at a multiple of these bytes: none has those behind another one's last byte."""
+ILLEGAL_ADDRESS: Final = 700
+"""The driver's number for an access that no memory is mapped for."""
 NULL_PAGES: Final = 1 << 16
 """Addresses below are those of a null pointer with an index."""
 
@@ -145,24 +147,39 @@ METRICS: Final = (
 )  # fmt: skip
 
 
+def _illegal_access(of: ProbeResult, bounds: Bounds) -> OutsideAccess | None:
+    """Return the access at which the GPU ended the context: the last one of the last launch to unknown memory."""
+    failed = of.kernel.trace.state.context_failed
+    unknown = [access for access in bounds.accesses if not access.fault]
+    is_last = of.launch is not None and of.launch.number == of.kernel.trace.launches[-1].number
+    return unknown[-1] if failed and failed.error == ILLEGAL_ADDRESS and is_last and unknown else None
+
+
 def findings(of: ProbeResult, bounds: Bounds) -> Iterator[Finding]:
-    """The first fault of each line, then the first access to unknown memory."""
-    del of
+    """The access that ended the context, the first fault of each line, then the first access to unknown memory."""
+    illegal = _illegal_access(of, bounds)
+    if illegal is not None:
+        text = f"{_access_text(illegal)}; then the GPU ended the kernel for an illegal address"
+        yield Finding("illegal", "illegal address", text, "lines", illegal.line, True, brief="illegal address",
+                      values={"address": counted(illegal.address)}, wrong_result=True)  # fmt: skip
     by_line = {access.line: access for access in reversed(bounds.faults)}
     for access in sorted(by_line.values(), key=bounds.faults.index):
-        text = (
-            f"{access.opcode or 'access'} at {place(access.line, access.source)} by block ({index_text(access.block)})"
-            f" thread ({index_text(access.thread)}): {access.bytes} bytes at {access.where}"
-        )
         values = {"address": counted(access.address), "accesses": counted(bounds.total, ideal=0)}
-        yield Finding("fault", access.fault, text, "lines", access.line, True, values=values, brief=access.fault,
-                      wrong_result=True)  # fmt: skip
+        yield Finding("fault", access.fault, _access_text(access), "lines", access.line, True, values=values,
+                      brief=access.fault, wrong_result=True)  # fmt: skip
     unknown = next((access for access in bounds.accesses if not access.fault), None)
-    if unknown is not None:
+    if unknown is not None and illegal is None:
         text = f"memory that the hook has not seen is accessed, first at {place(unknown.line, unknown.source)}"
         yield Finding("unknown", "unknown memory", f"{text}: {unknown.where}", "lines", unknown.line)
     if not bounds.total:
         yield Finding("none", "bounds", "each access is within an allocation", "lines")
+
+
+def _access_text(access: OutsideAccess) -> str:
+    return (
+        f"{access.opcode or 'access'} at {place(access.line, access.source)} by block ({index_text(access.block)})"
+        f" thread ({index_text(access.thread)}): {access.bytes} bytes at {access.where}"
+    )
 
 
 def _rows(of: ProbeResult, bounds: Bounds) -> LineRows:

@@ -6,9 +6,11 @@ import sys
 from pathlib import Path
 
 from tests.e2e.conftest import Tool
+from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probes.bounds_check import Bounds, analyse
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.results import read_result
+from tui_probe.verdicts.findings import findings_by_probe
 
 PROGRAM = Path(__file__).parents[1] / "gpu" / "programs" / "outside.py"
 Fault = tuple[str, str, int, int, int]
@@ -52,3 +54,22 @@ def test_planted_accesses_are_found_with_thread_and_allocation(tool: Tool) -> No
     access = launches_of(trace)[0][1].accesses[0]
     assert (access.limit - access.below, access.address - access.limit, access.opcode) == (1000, 8, "ld.global.v4.u32")
     assert access.where.endswith(f"8 bytes past 1.00 kB at {access.below:#x}")
+
+
+def test_record_outlives_the_illegal_address_that_ends_the_context(tool: Tool) -> None:
+    options = ("-p", "bounds_check", "--launches=all", "--wait", "--no-check")
+    result, trace = tool.run([sys.executable, str(PROGRAM), "st.global.v2.u64", "fatal"], *options)
+    *planted, (name, _, block, thread, size, address, status) = (
+        line.split("\t") for line in result.stdout.splitlines()
+    )
+    assert (len(planted), status) == (2, "700")
+    found = found_in(trace)
+    assert len(found) == 3
+    assert found[-1] == (name, "", int(block), int(thread), int(size))
+    kernel = open_trace(trace).kernels[0]
+    (of_probe,) = [
+        own for own in findings_by_probe(ViewSource(open_trace(trace), kernel)) if own.probe == "bounds_check"
+    ]
+    (finding,) = [finding for finding in of_probe.findings if finding.key == "illegal"]
+    assert (finding.label, finding.wrong_result) == ("illegal address", True)
+    assert f"thread ({thread},0,0): {size} bytes at {address}" in finding.words

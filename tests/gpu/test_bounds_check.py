@@ -35,3 +35,15 @@ def test_planted_accesses_are_those_of_memcheck(runner: Runner) -> None:
     of_memcheck = [(int(block), int(thread), int(size)) for size, thread, block in INVALID.findall(checked.stdout)]
     assert sorted(of_memcheck) == sorted((block, thread, size) for _, _, block, thread, size in planted)
     print(f"GPU-BOUNDS\t{len(planted)} faults\tbounds_check {middle - begin:.1f} s\tmemcheck {end - middle:.1f} s")
+
+
+@pytest.mark.parametrize("access", ["ld.global.u32", "st.global.v2.u64", "atom.global.add.u32"])
+def test_record_outlives_the_illegal_address_that_ends_the_context(access: str, runner: Runner) -> None:
+    command = [sys.executable, str(PROGRAM), access, "fatal"]
+    profiled = runner.profiled(command, "-p", "bounds_check", "--wait")
+    *_, last = profiled.outcome.stdout.splitlines()
+    name, _, block, thread, size, _, status = last.split("\t")
+    assert status == "700", profiled.outcome.stdout + profiled.outcome.stderr
+    found = found_in(profiled.trace)
+    assert len(found) == 3, found
+    assert found[-1] == (name, "", int(block), int(thread), int(size))

@@ -211,6 +211,7 @@ class Expander:
                     if located is not None:
                         target = replace(target, where="")
                     lines += self._store(own_map, values, helpers, target, even=even)
+                    lines += self._recording.complete(own_map) if own_map.host else []
                     lines += [f"{skip}:"] if any(f" {skip};" in line for line in lines) else []
                     located = None
         return lines

@@ -232,6 +232,17 @@ class Recording:
         ]
         return lines, RecordAddress(address, QUEUE_HEADER, 0)
 
+    def complete(self, own_map: Map) -> list[str]:
+        """Lines after which the host can read the record just stored, and that there is one, whatever the warp does."""
+        address, count, stray = self._addressing.address, self._b32("index"), self._pred("stray")
+        return [
+            *self._slot_of_queue(own_map, storage_of(self._probe, own_map)),
+            f"add.u32 {count}, {self._attempts(own_map)}, 1;",
+            f"@!{stray} st.global.u32 [{address}], {count};",
+            f"@{stray} red.global.max.u32 [{address}], 1;",
+            "membar.sys;",
+        ]
+
     def _of_leader(self, own_map: Map, storage: Storage, turn: RecordTurn) -> tuple[list[str], RecordAddress]:
         """Lane 0 is known beforehand, so there is no branch. All records of a block use the address of its first one,
         which ptxas computes once, and are counted with its last one. So an event takes three instructions: clock, line

@@ -264,6 +264,7 @@ def probe_choices(probes: Sequence[ChosenProbe], folder: Path, options: RunOptio
         "TUI_PROBE_SAMPLE": ":".join(probe.sample for probe in probes),
         "TUI_PROBE_FUSED": ":".join(map(str, places_to_fuse(probes, options))),
         "TUI_PROBE_ALLOCATIONS": "1" if any(probe.probe.reads_allocations for probe in probes) else "",
+        "TUI_PROBE_HOST_RECORDS": "1" if any(probe.probe.is_kept_by_host for probe in probes) else "",
         "TUI_PROBE_NEEDS_SASS": "1" if any(probe.probe.needs_machine_code for probe in probes) else "",
     }
 

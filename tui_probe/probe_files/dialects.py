@@ -243,6 +243,9 @@ def _declared_map(table: TomlTable, name: str) -> Map:
     leader = table.flag("leader")
     if leader and (level is not Level.WARP or made.cap in (1, None) or QUEUE_HEADER % made.record_bytes):
         raise table.error("leader", "needs a map of warps with several records of 4, 8 or 16 bytes")
+    host = table.flag("host")
+    if host and (level is not Level.WARP or made.cap == 1 or leader):
+        raise table.error("host", "needs a map of warps with several records, without leader")
     reduction = read_reduction(table, level, made.fields, made.cap)
     return replace(
         made,
@@ -251,6 +254,7 @@ def _declared_map(table: TomlTable, name: str) -> Map:
         sparse=sparse,
         resident=resident,
         leader=leader,
+        host=host,
         least=_read_least(table, level),
     )
 

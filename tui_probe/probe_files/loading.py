@@ -137,8 +137,8 @@ def built_in_names() -> list[str]:
 def find_probe(name_or_path: str) -> Path:
     """The file of a built-in or installed probe, or of one's own: a file, or a folder that holds one.
 
-    The file of a probe that is named by lines or phases, or limited to lines, is written. Raises ProbeFileError, with the names
-    that there are, if there is none, and UsageError for lines that cannot be.
+    The file of a probe that is named by lines or phases, or limited to lines, is written. Raises ProbeFileError, with
+    the names that there are, if there is none, and UsageError for lines that cannot be.
     """
     if name_or_path.startswith(LINE_RANGE_PREFIX):
         return write_line_range_probe(name_or_path)

@@ -6,9 +6,9 @@ directory, and written again where it is missing.
 
 The probe of delays holds warps up at barriers and memory accesses, by numbers that a seed decides. A delay depends on
 the seed, the block, the warp, the instruction and how often the warp came to such instructions, so the same seed delays
-the same places in each run. With an odd seed, one of eight visits of any instruction is delayed, for 64 to 32768 cycles.
-With an even seed, one of four instructions is slow, and half of its visits are delayed, for 512 to 32768 cycles: a loop
-that polls would otherwise be late itself, and cover that what it waits for comes too early.
+the same places in each run. With an odd seed, one of eight visits of any instruction is delayed, for 64 to 32768
+cycles. With an even seed, one of four instructions is slow, and half of its visits are delayed, for 512 to 32768
+cycles: a loop that polls would otherwise be late itself, and cover that what it waits for comes too early.
 """
 
 from __future__ import annotations

@@ -134,7 +134,8 @@ class Map:
     saved of its records, None: all of them. ``even``: where the first field of a whole warp's records rises evenly from
     lane to lane, the first two lanes save for all; the other fields are then those of lane 0. ``sparse``: most lanes
     have nothing to add. ``folded``: warps of a launch share its slots. ``resident``: a slot belongs to a place for a
-    warp on the GPU, and the host reads it while the kernel runs. ``leader``: only lane 0 of each warp saves.
+    warp on the GPU, and the host reads it while the kernel runs. ``leader``: only lane 0 of each warp saves. ``host``:
+    records are in host memory, and complete before the warp goes on: they outlive an error that ends the context.
     """
 
     name: str
@@ -148,6 +149,7 @@ class Map:
     folded: bool = False
     resident: bool = False
     leader: bool = False
+    host: bool = False
     least: LeastShare | None = None
     """Of a map of sites: the share from which on a launch is worth another one."""
 
@@ -395,6 +397,11 @@ class Probe:
     def is_resident(self) -> bool:
         """True if the host reads records of it while the kernel runs."""
         return any(own_map.resident for own_map in self.maps)
+
+    @property
+    def is_kept_by_host(self) -> bool:
+        """True if records of it are to outlive an error that ends the context."""
+        return any(own_map.host for own_map in self.maps)
 
     @property
     def counts(self) -> bool:

@@ -73,6 +73,7 @@ struct settings {
     const char *empty_kernels; /* a folder with a kernel that does nothing, for each kind of device; NULL: none */
     bool keep_secrets; /* the command line is logged as it is */
     bool times; /* some launches are timed */
+    bool host_records; /* a probe's records are to outlive an error of the context */
     bool under_ncu; /* Nsight Compute started this process: it would count our kernels, and replay probed ones */
     bool capture_range;     /* only launches between cuProfilerStart and cuProfilerStop */
     const char *nvtx;       /* only launches in ranges of this text; NULL: all */

@@ -44,6 +44,7 @@ struct chunk {
     struct chunk *next;
     struct pool *pool;
     CUdeviceptr memory;
+    uint8_t *host; /* the same memory, where it is host memory that outlives an error of the context; else NULL */
     size_t capacity, used;
     struct piece *pieces;
     size_t n_pieces, pieces_capacity;

@@ -34,6 +34,11 @@ static const void *read_window(void *argument, size_t offset, size_t size)
 {
     struct window *window = argument;
     struct pool *pool = window->chunk->pool;
+    if (window->chunk->host) {
+        window->from = offset;
+        window->to = window->chunk->used;
+        return window->chunk->host + offset;
+    }
     if (offset < window->from || offset + size > window->to) {
         size_t length = window->chunk->used - offset;
         if (length > pool->staging_size)
@@ -78,7 +83,7 @@ static CUresult write_through(struct chunk *chunk)
 static CUresult copy_chunk(struct chunk *chunk, uint8_t *bytes)
 {
     struct window window = {.chunk = chunk};
-    for (size_t at = 0; at < chunk->used; at += chunk->pool->staging_size) {
+    for (size_t at = 0; at < chunk->used; at = window.to) {
         const void *part = read_window(&window, at, 1);
         if (!part)
             return window.result;
@@ -135,6 +140,10 @@ static void fault(struct chunk *chunk, CUresult result)
 static CUresult clear(struct chunk *chunk)
 {
     struct pool *pool = chunk->pool;
+    if (chunk->host) {
+        memset(chunk->host, 0, chunk->used);
+        return CUDA_SUCCESS;
+    }
     outside_begin();
     CUresult result = REAL_OR_NOT_FOUND(cuMemsetD8Async, chunk->memory, 0, chunk->used, pool->stream);
     if (result == CUDA_SUCCESS)
@@ -161,6 +170,36 @@ static CUresult wait_for_launches(struct chunk *chunk)
     return result;
 }
 
+static bool is_written(const struct chunk *chunk, size_t piece)
+{
+    const size_t end = piece + 1 < chunk->n_pieces ? chunk->pieces[piece + 1].offset : chunk->used;
+    for (size_t at = chunk->pieces[piece].offset; at < end; at++)
+        if (chunk->host[at])
+            return true;
+    return false;
+}
+
+/* The context has failed with RESULT. Of chunks in host memory, launches that wrote something are saved. */
+static void save_rest(struct chunk *chunk, CUresult result)
+{
+    if (!chunk->host) {
+        chunk_lose(chunk, reason_of_driver(result));
+        return;
+    }
+    struct window window = {.chunk = chunk};
+    const struct result_source source = {.read = read_window, .argument = &window, .window = SIZE_MAX};
+    for (size_t i = 0; i < chunk->n_pieces; i++) {
+        const struct piece *piece = &chunk->pieces[i];
+        if (piece->void_launch)
+            continue;
+        if (!is_written(chunk, i)) {
+            result_drop(piece);
+            drain_dropped(!piece->continues, reason_of_driver(result));
+        } else if (!result_write(piece, &source))
+            drain_dropped(!piece->continues, result_stopped());
+    }
+}
+
 static CUresult copy_and_clear(struct chunk *chunk)
 {
     CUresult result = chunk_results(chunk) ? save_results(chunk) : CUDA_SUCCESS;
@@ -180,7 +219,7 @@ void drain_chunk(struct chunk *chunk, bool given_up)
     if (!may_copy)
         chunk_lose(chunk, reason(CONTEXT_DESTROYED));
     else if (result != CUDA_SUCCESS)
-        chunk_lose(chunk, reason_of_driver(result));
+        save_rest(chunk, result);
     else
         result = copy_and_clear(chunk);
     pthread_mutex_unlock(&copying);

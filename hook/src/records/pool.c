@@ -1,6 +1,7 @@
 #include "pool.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "chunk.h"
 #include "drain_dropped.h"
@@ -55,7 +56,7 @@ static size_t memory_limit(void)
     size_t unused = 0, total = 0;
     if (settings.max_probe_memory)
         return settings.max_probe_memory;
-    if (REAL_OR_NOT_FOUND(cuMemGetInfo_v2, &unused, &total) != CUDA_SUCCESS)
+    if (settings.host_records || REAL_OR_NOT_FOUND(cuMemGetInfo_v2, &unused, &total) != CUDA_SUCCESS)
         return (size_t)64 * CHUNK_BYTES;
     size_t left = left_to_program(total);
     return least(unused / FREE_PARTS, unused > left ? unused - left : 0);
@@ -65,7 +66,8 @@ static size_t memory_limit(void)
 static size_t launch_limit(size_t limit)
 {
     size_t unused = 0, total = 0;
-    if (settings.max_probe_memory || REAL_OR_NOT_FOUND(cuMemGetInfo_v2, &unused, &total) != CUDA_SUCCESS)
+    if (settings.max_probe_memory || settings.host_records ||
+        REAL_OR_NOT_FOUND(cuMemGetInfo_v2, &unused, &total) != CUDA_SUCCESS)
         return limit;
     return least(limit, total / LAUNCH_PARTS);
 }
@@ -79,6 +81,37 @@ static bool leaves_enough(size_t capacity)
     return unused >= capacity + left_to_program(total);
 }
 
+static CUresult allocate_device(struct chunk *chunk, CUstream stream)
+{
+    if (!leaves_enough(chunk->capacity))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = REAL_OR_NOT_FOUND(cuMemAlloc_v2, &chunk->memory, chunk->capacity);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = REAL_OR_NOT_FOUND(cuMemsetD8Async, chunk->memory, 0, chunk->capacity, stream);
+    if (result == CUDA_SUCCESS)
+        result = REAL_OR_NOT_FOUND(cuStreamSynchronize, stream);
+    if (result != CUDA_SUCCESS)
+        REAL_OR_NOT_FOUND(cuMemFree_v2, chunk->memory);
+    return result;
+}
+
+static CUresult allocate_host(struct chunk *chunk)
+{
+    void *memory = NULL;
+    const unsigned int flags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
+    CUresult result = REAL_OR_NOT_FOUND(cuMemHostAlloc, &memory, chunk->capacity, flags);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = REAL_OR_NOT_FOUND(cuMemHostGetDevicePointer_v2, &chunk->memory, memory, 0);
+    if (result != CUDA_SUCCESS) {
+        REAL_OR_NOT_FOUND(cuMemFreeHost, memory);
+        return result;
+    }
+    chunk->host = memset(memory, 0, chunk->capacity);
+    return result;
+}
+
 static struct chunk *allocate(struct pool *pool, size_t capacity)
 {
     struct chunk *chunk = calloc(1, sizeof *chunk);
@@ -87,15 +120,7 @@ static struct chunk *allocate(struct pool *pool, size_t capacity)
     chunk->pool = pool;
     chunk->capacity = capacity;
     int mode = capture_mode_relax();
-    CUresult result =
-        leaves_enough(capacity) ? REAL_OR_NOT_FOUND(cuMemAlloc_v2, &chunk->memory, capacity) : CUDA_ERROR_OUT_OF_MEMORY;
-    if (result == CUDA_SUCCESS) {
-        result = REAL_OR_NOT_FOUND(cuMemsetD8Async, chunk->memory, 0, capacity, pool->stream);
-        if (result == CUDA_SUCCESS)
-            result = REAL_OR_NOT_FOUND(cuStreamSynchronize, pool->stream);
-        if (result != CUDA_SUCCESS)
-            REAL_OR_NOT_FOUND(cuMemFree_v2, chunk->memory);
-    }
+    CUresult result = settings.host_records ? allocate_host(chunk) : allocate_device(chunk, pool->stream);
     capture_mode_restore(mode);
     if (result != CUDA_SUCCESS) {
         free(chunk);
@@ -166,7 +191,10 @@ static void release(struct chunk *chunk)
     int mode = chunk ? capture_mode_relax() : -1;
     while (chunk) {
         struct chunk *next = chunk->next;
-        REAL_OR_NOT_FOUND(cuMemFree_v2, chunk->memory);
+        if (chunk->host)
+            REAL_OR_NOT_FOUND(cuMemFreeHost, chunk->host);
+        else
+            REAL_OR_NOT_FOUND(cuMemFree_v2, chunk->memory);
         if (chunk->staging)
             REAL_OR_NOT_FOUND(cuMemFreeHost, chunk->staging);
         chunk_destroy_events(chunk);

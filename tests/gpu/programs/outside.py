@@ -2,7 +2,8 @@
 
 ``outside.py [KIND...]``: KIND is a key of ``ACCESSES``. Of each kind one launch is past the end of an array, and one is
 to an array that was freed. Arrays are small and next to others, so that the memory is mapped. All loaded
-values are used: ptxas narrows a vector load of which one element is used.
+values are used: ptxas narrows a vector load of which one element is used. After ``fatal``, the last launch accesses
+memory that is not mapped: the driver ends the kernel, and the context is of no use any more.
 """
 
 import ctypes
@@ -53,6 +54,8 @@ ld.param.u64 %b, [spare];
 ret;
 }}
 """
+FAR = 1 << 40
+"""Bytes from an array to memory that nothing maps."""
 BYTES = 1000  # not a multiple of 512: the driver leaves the rest unused
 cuda = ctypes.CDLL("libcuda.so.1")
 
@@ -83,7 +86,9 @@ def main() -> None:
     arrays = [allocate() for _ in range(4)]
     array, freed, spare = arrays[0], arrays[1], arrays[3]
     call("cuMemFree_v2", ctypes.c_uint64(freed))
-    for number, access in enumerate(sys.argv[1:] or ACCESSES):
+    is_fatal = "fatal" in sys.argv
+    accesses = [access for access in sys.argv[1:] if access != "fatal"] or list(ACCESSES)
+    for number, access in enumerate(accesses):
         name = access.replace(".", "_")
         text = TEXT.format(name=name, access=ACCESSES[access])
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
@@ -97,6 +102,10 @@ def main() -> None:
             launch(function, array, guilty, there, spare)
             cuda.cuCtxSynchronize()
             print(f"{name}\t{kind}\t{guilty // 64}\t{guilty % 64}\t{size}\t{there:#x}", flush=True)
+    if is_fatal:
+        launch(function, array, 77, array + FAR, spare)
+        status = cuda.cuCtxSynchronize()
+        print(f"{name}\tillegal address\t1\t13\t{size}\t{array + FAR:#x}\t{status}", flush=True)
 
 
 main()
