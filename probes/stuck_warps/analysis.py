@@ -43,6 +43,12 @@ _KINDS: Final[Mapping[str, PlaceKind]] = {
 }
 """Kinds of places by the points of the probe."""
 _PHASED: Final = "wait_for_phase"
+_SASS_POINTS: Final = frozenset({"stay_at_access", "stay"})
+_SASS_KINDS: Final[Mapping[str, PlaceKind]] = {
+    "BAR": "barrier", "UCGABAR": "barrier", "SYNCS": "mbarrier", "LD": "flag", "LDG": "flag",
+    "ATOM": "lock", "ATOMG": "lock", "ATOMS": "lock",
+}  # fmt: skip
+"""Kinds of places by operations of SASS; others are heads of loops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +166,10 @@ class _Places:
         probes = read_sites(folder) if folder is not None else None
         sites = [site for probe in probes or () for site in probe.sites]
         self._kinds = {
-            site.instruction.line: (point, site) for site in sites for point in site.points if point in _KINDS
+            site.instruction.line: (point, site)
+            for site in sites
+            for point in site.points
+            if point in _KINDS or point in _SASS_POINTS
         }
 
     def at(self, line: int, address: int) -> WarpPlace:
@@ -170,7 +179,9 @@ class _Places:
         point, site = self._kinds[line]
         source = site.instruction.source or site.following
         phase = address >> _PHASE_BIT if point == _PHASED else None
-        return WarpPlace(line, _KINDS[point], address & _ADDRESS, phase, site.instruction.opcode, source)
+        opcode = site.instruction.opcode
+        kind = _KINDS[point] if point in _KINDS else _SASS_KINDS.get(opcode.partition(".")[0], "loop")
+        return WarpPlace(site.instruction.line, kind, address & _ADDRESS, phase, opcode, source)
 
 
 def _warps(result: Result, places: _Places) -> Iterator[StuckWarp]:

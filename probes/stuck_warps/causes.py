@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tui_probe.draw import units
+from tui_probe.trace.kernel_files import Offset
 
 from .who import lane_words, warp_words, whole_place
 
@@ -95,10 +96,14 @@ def _wrong_count(found: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     arrived = found.arrived(place, warp.block)
     line = next(iter(found.code.inits), None)
     expects = f"expects {count} arrivals (mbarrier.init PTX:{line})" if count is not None else "expects more arrivals"
+    known = (
+        f"mbarrier {place.address:#x} at {whole_place(place)}, phase {_phase(place.phase)}: it {expects};"
+        f" block {warp.block} made {units.counted(arrived, 'arrival')}"
+    )
+    unknown = f"an mbarrier at {whole_place(place)} expects more arrivals than came"
     yield Cause(
         "mbarrier-count",
-        f"mbarrier {place.address:#x} at {whole_place(place)}, phase {_phase(place.phase)}: it {expects};"
-        f" block {warp.block} made {units.counted(arrived, 'arrival')}{_absent(group, warp.block)}",
+        (unknown if isinstance(place.line, Offset) else known) + _absent(group, warp.block),
         "count the threads that arrive in each phase, and initialize the mbarrier with that number",
         warp,
     )

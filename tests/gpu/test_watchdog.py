@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import subprocess
 import sys
@@ -37,6 +38,37 @@ def test_planted_deadlock_has_its_cause_line_and_missing_warps(kind: str, runner
     assert data["places"][0]["line"] == LINES[kind]
     if kind == "mbarrier":
         assert data["places"][0]["missing"].startswith("3 at bar.sync")
+
+
+SASS_PLACES = {
+    "mbarrier": ("mbarrier-count", "SYNCS"),
+    "grid": ("grid-does-not-fit", "LD"),
+    "lock": ("flag-not-set", "ATOM"),
+}
+"""Causes and operations in kernels without PTX, of which the lock that a warp took is not known."""
+
+
+@pytest.mark.exclusive
+@pytest.mark.parametrize("kind", KINDS)
+def test_planted_deadlock_without_ptx_has_its_instruction(kind: str, runner: Runner) -> None:
+    major, minor = (device_attribute(number) for number in (75, 76))
+    command = [sys.executable, str(PROGRAMS / "deadlocks.py"), kind, f"sm_{major}{minor}"]
+    profiled = runner.profiled(command, "--no-ui", "--watchdog", "4s", "-p", "gmem_bytes")
+    kernels = open_trace(profiled.trace).kernels
+    print(f"GPU-STUCK-SASS {kind} {[(kernel.name, kernel.status, str(kernel.reason)) for kernel in kernels]}")
+    data = shown(profiled.trace)
+    print(
+        f"GPU-STUCK-SASS {kind} {data['cause']['words']} {[(p['warps'], p['opcode'], p['offset']) for p in data['places']]}"
+    )
+    cause, operation = SASS_PLACES[kind]
+    assert data["cause"]["key"] == cause
+    assert any(place["opcode"].startswith(operation) and place["offset"] for place in data["places"])
+
+
+def device_attribute(number: int) -> int:
+    driver, value = ctypes.CDLL("libcuda.so.1"), ctypes.c_int()
+    assert driver.cuDeviceGetAttribute(ctypes.byref(value), number, 0) == 0
+    return value.value
 
 
 @pytest.mark.exclusive

@@ -8,6 +8,9 @@ no count ends, as :mod:`tui_probe.ptx.counted_loops` finds them, and whose first
 ``phase`` is the start of each phase, as :mod:`tui_probe.ptx.phases` finds them.
 ``attn.py:22-26`` are lines of source, as :mod:`tui_probe.engine.function_insertion` finds them. ``wait.1`` is the first
 group of the instructions of machine code at which warps wait, as :mod:`tui_probe.sass.wait_choice` forms them.
+``stay.access`` and ``stay.other`` are those at which a warp may stay for ever, as
+:mod:`tui_probe.engine.grafting.stay_positions` finds them; in SASS mode such points replace those at other
+instructions of the same probe.
 
 ``+`` behind an instruction, ``mbarrier.try_wait+``, takes a loop in which a thread does nothing but try it again as
 one: ``before`` runs once ahead of the first try, ``after`` once behind the last, no matter what it says. Which loops
@@ -23,7 +26,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import did_you_mean
-from tui_probe.probe_model.probe import BLOCK, LOOP, PHASE, SOURCE, WAIT, Position, SourceRange
+from tui_probe.probe_model.probe import BLOCK, LOOP, PHASE, SOURCE, STAY, WAIT, Position, SourceRange
 from tui_probe.ptx.instruction_facts import CLASSES, OPCODES, STATE_SPACES
 
 if TYPE_CHECKING:
@@ -80,6 +83,8 @@ def _opcode_position(opcode: str, *modifiers: str) -> Position:
     if opcode == WAIT and (unwanted or len(wanted) != 1 or not wanted[0].isdecimal() or not int(wanted[0])):
         named = ".".join((opcode, *modifiers))
         raise ValueError(f"{named!r} is not a position: the groups of waits are wait.1, wait.2, ...")
+    if opcode == STAY and modifiers not in (("access",), ("other",)):
+        raise ValueError(f"{'.'.join((opcode, *modifiers))!r} is not a position: write 'stay.access' or 'stay.other'")
     if opcode == PHASE and modifiers:
         raise ValueError(f"{'.'.join((opcode, *modifiers))!r} is not a position: write '{PHASE}'")
     if opcode == LOOP and modifiers not in ((), (UNBOUNDED,)):
@@ -113,7 +118,7 @@ def suspicious_positions(probe: Probe) -> list[str]:
 
 
 def _position_suspicions(position: Position) -> Iterator[str]:
-    if position.is_kernel or position.is_block or position.is_source or position.is_wait:
+    if position.is_kernel or position.is_block or position.is_source or position.is_wait or position.is_stay:
         return
     if position.opcode not in OPCODES:
         near = did_you_mean(position.opcode, OPCODES) or did_you_mean(position.opcode.lower(), OPCODES)

@@ -23,6 +23,8 @@ LOOP: Final = "loop"
 """Stands for an opcode in the position of the first blocks of loops."""
 PHASE: Final = "phase"
 """Stands for an opcode in the position of the starts of phases."""
+STAY: Final = "stay"
+"""Opcode of the SASS instructions at which a warp may stay for ever."""
 WAIT: Final = "wait"
 """Stands for an opcode in the position of instructions of machine code at which warps wait."""
 WAIT_HELPER: Final = "WAITED"
@@ -271,6 +273,11 @@ class Position:
     def is_block(self) -> bool:
         """True for the start of basic blocks, loops or phases."""
         return self.opcode in (BLOCK, LOOP, PHASE)
+
+    @property
+    def is_stay(self) -> bool:
+        """True for SASS instructions at which a warp may stay for ever; of kernels with PTX there are none."""
+        return self.opcode == STAY
 
     @property
     def is_wait(self) -> bool:

@@ -141,6 +141,7 @@ _REGISTER_FIELDS: Final[dict[int, tuple[int, ...]]] = {
     0x011: (_RD, _RA, _RB, _RC),  # LEA
     0x012: (_RD, _RA, _RB, _RC),  # LOP3
     0x019: (_RD, _RA, _RB, _RC),  # SHF
+    0x01A: (_RD, _RA, _RB),  # SGXT
     0x01C: (),  # PLOP3
     0x024: (_RD, _RA, _RB, _RC),  # IMAD
     0x025: (_RD, _RA, _RB, _RC),  # IMAD.WIDE

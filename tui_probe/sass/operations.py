@@ -158,10 +158,10 @@ def matrix_product(word: Word, arch: int) -> MatrixProduct:
 
 
 def mnemonic(word: Word, arch: int) -> str:
-    """``LDG.64``, ``HMMA``; ``0x98f`` for what has no name here."""
+    """``LDG.64``, ``HMMA``, ``BAR``; ``0x98f`` for what has no name here."""
     name = _ACCESS_NAMES.get(word.operation)
     if name is None:
-        return f"{word.opcode:#05x}"
+        return operation_name(word, arch) or f"{word.opcode:#05x}"
     if word.operation in RED and arch < _GLOBAL_FROM:
         name = "RED"
     access = accesses.access_of(word, arch) or atomic_of(word, arch)
@@ -190,8 +190,13 @@ def blocks_may_wait(words: Iterable[Word], arch: int) -> bool:
     return any(_may_signal(word, arch) for word in words if not word.never_runs)
 
 
+def is_strong_load(word: Word, arch: int) -> bool:
+    """Return whether a load sees what others store: one that is volatile, relaxed or acquires."""
+    return operation_name(word, arch) in _LOAD_OPERATIONS and word.field(*_ORDER_FIELD) not in _WEAK_ORDER
+
+
 def _may_signal(word: Word, arch: int) -> bool:
     name = operation_name(word, arch)
     if name in _LOAD_OPERATIONS:
-        return word.field(*_ORDER_FIELD) not in _WEAK_ORDER
+        return is_strong_load(word, arch)
     return not name or name in _ORDERING_OPERATIONS or word.operation in _LEADS_AWAY

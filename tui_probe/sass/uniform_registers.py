@@ -55,9 +55,9 @@ _LDCU: Final = 0x1AC
 _ULDC: Final = 0x0B9
 _WIDTH, _WIDTH_OF_PAIR = (73, 3), 5
 _OF_32_BITS: Final = frozenset(
-    {0x002, 0x007, 0x008, 0x00B, 0x00C, 0x010, 0x011, 0x012, 0x016, 0x019, 0x020, 0x021, 0x023, 0x024}
+    {0x002, 0x007, 0x008, 0x00B, 0x00C, 0x010, 0x011, 0x012, 0x016, 0x019, 0x01A, 0x020, 0x021, 0x023, 0x024}
 )
-"""MOV, SEL, FSEL, FSETP, ISETP, IADD3, LEA, LOP3, PRMT, SHF, FMUL, FADD, FFMA, IMAD: they read one register."""
+"""MOV, SEL, FSEL, FSETP, ISETP, IADD3, LEA, LOP3, PRMT, SHF, SGXT, FMUL, FADD, FFMA, IMAD: they read one register."""
 _MATRIX: Final = range(0x1D0, 0x200)
 """HGMMA and the like: before sm_100 they add to ordinary registers and have descriptors in four uniform ones."""
 _DESCRIPTORS_FORM, _REGISTERS_FORM = 4, 6

@@ -1,12 +1,16 @@
-"""Kernels that do not end: ``python deadlocks.py mbarrier|grid|lock``, for compute capability 8.0 or later.
+"""Kernels that do not end: ``python deadlocks.py mbarrier|grid|lock [ARCH]``, for compute capability 8.0 or later.
 
-A kernel that ends is launched before. Only the driver is needed: the PTX has line information, as nvcc makes it.
+A kernel that ends is launched before. Only the driver is needed: the PTX has line information, as nvcc makes it. With
+ARCH, such as ``sm_90``, ptxas makes machine code of it, and the image has no PTX.
 """
 
 from __future__ import annotations
 
 import ctypes
+import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 HEAD = """
 .version 7.8
@@ -105,7 +109,18 @@ FILE = '.file 1 "deadlocks.cu"\n'
 SHAPES = {"mbarrier": (MBARRIER, 2, 128), "grid": (GRID, 0, 64), "lock": (LOCK, 1, 64)}
 
 
-def main(kind: str) -> None:
+def image_of(text: str, arch: str) -> bytes:
+    """The PTX, or what ptxas makes of it for an architecture."""
+    if not arch:
+        return text.encode() + b"\0"
+    with tempfile.TemporaryDirectory() as name:
+        source, image = Path(name) / "kernel.ptx", Path(name) / "kernel.cubin"
+        source.write_text(text)
+        subprocess.run(["ptxas", f"-arch={arch}", "-o", str(image), str(source)], check=True)
+        return image.read_bytes()
+
+
+def main(kind: str, arch: str = "") -> None:
     text, blocks, threads = SHAPES[kind]
     cuda = ctypes.CDLL("libcuda.so.1")
     context, module, kernel, memory = (ctypes.c_void_p() for _ in range(4))
@@ -117,7 +132,7 @@ def main(kind: str) -> None:
 
     check(cuda.cuInit(0))
     check(cuda.cuCtxCreate_v2(ctypes.byref(context), 0, 0))
-    check(cuda.cuModuleLoadData(ctypes.byref(module), (HEAD + text + FILE).encode()))
+    check(cuda.cuModuleLoadData(ctypes.byref(module), image_of(HEAD + text + FILE, arch)))
     check(cuda.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(4096)))
     check(cuda.cuMemsetD8_v2(memory, 0, ctypes.c_size_t(4096)))
     arguments = (ctypes.c_void_p * 1)(ctypes.addressof(memory))
@@ -137,4 +152,4 @@ def main(kind: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -33,6 +33,7 @@ from tui_probe.engine.grafting.snippet_ptx import (
     snippet_ptx,
 )
 from tui_probe.engine.grafting.snippet_store import SnippetStore
+from tui_probe.engine.grafting.stay_positions import sass_form
 from tui_probe.engine.grafting.wait_grafts import ProbedWaits, graft_waits
 from tui_probe.engine.kernel_texts import SASS_MODE_LINE, kernel_info
 from tui_probe.engine.refusals import is_for_instructions, no_match_reason, refuse_architecture
@@ -134,7 +135,7 @@ class Grafter:
     """Grafts one probe. The probe's code is assembled once for each architecture. Safe to use from several threads."""
 
     def __init__(self, probe: Probe, assembler: Assembler, cache: Cache | None = None, *, sampled: bool) -> None:
-        self._probe = _with_lanes_summed(probe)
+        self._probe = _with_lanes_summed(sass_form(probe))
         self._assembler = assembler
         self._snippets = SnippetStore(assembler, cache)
         self._sampled = sampled
@@ -179,6 +180,8 @@ class Grafter:
             sites, blocks = parts.sites, parts.blocks
             lines, rewritten = site_offsets(self._probe, sites), 0
         has_sites = bool(sites or blocks or waits.sites)
+        if not has_sites and self._probe.is_resident:
+            raise UnsupportedKernelError(because("nothing-to-watch"))
         info = kernel_info(
             name,
             target.parameters,

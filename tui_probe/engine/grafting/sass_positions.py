@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.engine.grafting.sass_blocks import SassBlock, additions, block_points, is_padding, probed_blocks
 from tui_probe.engine.grafting.sass_phases import SassPhase, sass_phases
 from tui_probe.engine.grafting.site_kernel_text import InstructionFacts, Mark, SnippetSite
+from tui_probe.engine.grafting.stay_positions import stay_instructions
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.positions import MERGED, matches
-from tui_probe.probe_model.probe import BLOCK, PHASE, Level, Save
+from tui_probe.probe_model.probe import BLOCK, PHASE, STAY, Level, Save
 from tui_probe.ptx.printer import MADE_UP
 from tui_probe.ptx.tree import Instruction
 from tui_probe.reasons import because
@@ -282,7 +283,7 @@ def _is_identifiable(point: ProbePoint, position: Position, opcodes: set[str]) -
     """Return whether machine code tells all instructions that a position is for. Those that are others there must be
     among ``opcodes`` as such: a ``wmma.load`` is counted by a probe of ``ld`` only.
     """
-    if position.is_kernel or position.opcode in (BLOCK, PHASE):
+    if position.is_kernel or position.is_stay or position.opcode in (BLOCK, PHASE):
         return True
     if position.opcode in _BRANCH_OPCODES and point.guarded:  # in the lanes that branch: which these are, a guard says
         return False
@@ -324,8 +325,12 @@ def _matching_sites(probe: Probe, target: GraftTarget, added: dict[int, dict[str
     opcodes = _probe_opcodes(probe)
     points_by_form: dict[tuple[str, tuple[str, ...]], list[ProbePoint]] = {}
     bulk = any(_is_for(point, _BULK_COPY) and not point.ptx_only for point in probe.points)
+    stays = stay_instructions(target) if STAY in opcodes else {}
     for index, word in enumerate(target.words):
         if word.never_runs or is_padding(target, index):
+            continue
+        if index in stays:
+            yield _stay_site(probe, target, index, stays[index])
             continue
         if bulk and word.operation in accesses.BULK_COPIES:
             raise UnsupportedKernelError(because("graft-bulk", probe=probe.name))
@@ -352,6 +357,25 @@ def _phase_sites(probe: Probe, target: GraftTarget) -> Iterator[SassSite]:
     for phase in sass_phases(probe, target)[0]:
         places = tuple(SnippetSite(point, InstructionFacts(), replace(phase.start.first)) for point in points)
         yield SassSite(phase.at, places, None, phase)
+
+
+def _stay_site(probe: Probe, target: GraftTarget, index: int, stay: Instruction) -> SassSite:
+    """Return the site of an instruction at which a warp may stay: without a known address, among the others."""
+    access, facts = None, InstructionFacts()
+    if "access" in stay.modifiers:
+        access = _known_access(target.words[index], target.arch)
+        facts = facts if access is None else _access_facts(access)
+        stay = replace(stay, modifiers=stay.modifiers if access else ("other",))
+    points = [point for point in probe.points if _is_for(point, stay)]
+    own = replace(stay)
+    return SassSite(index * WORD_BYTES, tuple(SnippetSite(point, facts, own) for point in points), access)
+
+
+def _known_access(word: Word, arch: int) -> MemoryAccess | None:
+    try:
+        return access_of(word, arch) or atomic_of(word, arch)
+    except UnsupportedKernelError:
+        return None
 
 
 def _only_adds(point: ProbePoint, facts: InstructionFacts, sums: dict[str, int]) -> bool:
