@@ -57,9 +57,9 @@ def test_planted_deadlock_without_ptx_has_its_instruction(kind: str, runner: Run
     kernels = open_trace(profiled.trace).kernels
     print(f"GPU-STUCK-SASS {kind} {[(kernel.name, kernel.status, str(kernel.reason)) for kernel in kernels]}")
     data = shown(profiled.trace)
-    print(
-        f"GPU-STUCK-SASS {kind} {data['cause']['words']} {[(p['warps'], p['opcode'], p['offset']) for p in data['places']]}"
-    )
+    print(f"GPU-STUCK-SASS {kind} {data['cause']['words']}")
+    for place in data["places"]:
+        print(f"GPU-STUCK-SASS {kind} {place['warps']} at {place['opcode']} {place['offset']}")
     cause, operation = SASS_PLACES[kind]
     assert data["cause"]["key"] == cause
     assert any(place["opcode"].startswith(operation) and place["offset"] for place in data["places"])

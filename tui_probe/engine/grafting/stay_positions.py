@@ -106,10 +106,8 @@ def _is_counted(words: Sequence[Word], arch: int) -> bool:
 def _adds(name: str, word: Word) -> bool:
     """Return whether an instruction adds to the register that it writes."""
     sources = _sources(word)
-    return (
-        name in _ADDITIONS
-        and word.rd in sources
-        or (name in _PRODUCTS and word.form in _SUM_LAST and word.rd == sources[-1])
+    return (name in _ADDITIONS and word.rd in sources) or (
+        name in _PRODUCTS and word.form in _SUM_LAST and word.rd == sources[-1]
     )
 
 
