@@ -63,9 +63,9 @@ def test_record_outlives_the_illegal_address_that_ends_the_context(tool: Tool) -
         line.split("\t") for line in result.stdout.splitlines()
     )
     assert (len(planted), status) == (2, "700")
-    found = found_in(trace)
-    assert len(found) == 3
-    assert found[-1] == (name, "", int(block), int(thread), int(size))
+    accesses = found_in(trace)
+    assert len(accesses) == 3
+    assert accesses[-1] == (name, "", int(block), int(thread), int(size))
     kernel = open_trace(trace).kernels[0]
     (of_probe,) = [
         own for own in findings_by_probe(ViewSource(open_trace(trace), kernel)) if own.probe == "bounds_check"

@@ -81,10 +81,10 @@ def operations(cubin: Cubin, name: str) -> list[str]:
 )
 def test_deadlocks_have_their_operations(arch: int, kind: str, expected: set[str], tmp_path: Path) -> None:
     cubin = assembled(deadlocks.HEAD + deadlocks.SHAPES[kind][0] + deadlocks.FILE, arch, tmp_path)
-    found = operations(cubin, kind)
-    assert found
+    places = operations(cubin, kind)
+    assert places
     if not (arch == 80 and kind == "mbarrier"):  # a shared atomic there
-        assert set(found) <= expected
+        assert set(places) <= expected
     assert operations(cubin, "finished") == []
 
 

@@ -44,6 +44,6 @@ def test_record_outlives_the_illegal_address_that_ends_the_context(access: str, 
     *_, last = profiled.outcome.stdout.splitlines()
     name, _, block, thread, size, _, status = last.split("\t")
     assert status == "700", profiled.outcome.stdout + profiled.outcome.stderr
-    found = found_in(profiled.trace)
-    assert len(found) == 3, found
-    assert found[-1] == (name, "", int(block), int(thread), int(size))
+    accesses = found_in(profiled.trace)
+    assert len(accesses) == 3, accesses
+    assert accesses[-1] == (name, "", int(block), int(thread), int(size))

@@ -112,8 +112,8 @@ def write_limited_probe(file: Path, name: str, lines: str) -> Path:
         text = file.read_text(encoding="utf-8")
         mark = hashlib.sha1(f"{file.resolve()}@{lines}".encode(), usedforsecurity=False).hexdigest()[:6]
         analysis = "" if re.search(_ANALYSIS, text) else f"callback = {json.dumps(name)}\n"
-        limited, kept = f"lines = {json.dumps(lines)}\n{analysis}{text}", f"probes/{name}_{mark}.toml"
-        return state_file(kept) if read_state(kept) == limited else replace_state(kept, limited)
+        limited, place = f"lines = {json.dumps(lines)}\n{analysis}{text}", f"probes/{name}_{mark}.toml"
+        return state_file(place) if read_state(place) == limited else replace_state(place, limited)
     except (OSError, UnicodeDecodeError) as error:
         raise ProbeFileError(f"{name}@{lines}: its probe cannot be kept: {error}") from error
 

@@ -47,10 +47,10 @@ def sass_form(probe: Probe) -> Probe:
     """Return the form of a probe for SASS: of one with such positions, the points there and those of the kernel."""
     if not any(position.is_stay for point in probe.points for position in point.positions):
         return probe
-    kept = (
+    points = (
         point for point in probe.points if all(position.is_stay or position.is_kernel for position in point.positions)
     )
-    return replace(probe, points=tuple(kept))
+    return replace(probe, points=tuple(points))
 
 
 def stay_instructions(target: GraftTarget) -> dict[int, Instruction]:
@@ -84,8 +84,8 @@ def _loop_heads(target: GraftTarget, stays: Iterable[int]) -> list[int]:
     staying = {flow.block_at(index) for index in stays}
     heads = []
     for loop in loops:
-        words = [target.words[index] for block in loop.blocks for index in flow.blocks[block]]
-        if not staying & loop.blocks and not _is_counted(words, target.arch):
+        body = [target.words[index] for block in loop.blocks for index in flow.blocks[block]]
+        if not staying & loop.blocks and not _is_counted(body, target.arch):
             head = flow.blocks[loop.header]
             heads += [index for index in head if index and target.words[index].operation not in CONTROL_FLOW][:1]
     return heads
