@@ -12,6 +12,7 @@ from tui_probe.probekit.probe import Probe
 
 from .analysis import analyse
 from .causes import likely_cause
+from .ranks import RANKS
 from .view import STUCK_VIEW
 
 if TYPE_CHECKING:
@@ -81,5 +82,6 @@ PROBES: Final = (
         findings=findings,
         lines=LINES,
         views=(STUCK_VIEW,),
+        pages=(RANKS,),
     ),
 )

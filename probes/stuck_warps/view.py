@@ -35,7 +35,7 @@ def _line(place: WarpPlace) -> int | None:
     return int(place.line) if place.line else None
 
 
-def _waits_for(place: WarpPlace) -> str:
+def waits_for(place: WarpPlace) -> str:
     """Object that the warps at a place wait for: ``barrier 0``, ``mbarrier 0x10 phase 1``, ``lock 0x7f…``."""
     match place.kind:
         case "barrier":
@@ -74,7 +74,7 @@ _COLUMNS: Final[tuple[Column[PlaceGroup], ...]] = (
     Column("place", None, "place", lambda g: whole_place(g.place), False, narrow=16),
     Column("address", lambda g: g.place.address or None),
     Column("phase", lambda g: g.place.phase),
-    Column("waits_for", lambda g: _waits_for(g.place), "waits for", lambda g: _waits_for(g.place), False, narrow=12),
+    Column("waits_for", lambda g: waits_for(g.place), "waits for", lambda g: waits_for(g.place), False, narrow=12),
     Column("warp_numbers", lambda g: _warp_text(g), "warps of a block", _warp_text, False, narrow=8),
     Column(
         "missing", lambda g: _missing_text(g) or None, "not arrived",

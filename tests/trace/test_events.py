@@ -22,6 +22,7 @@ KNOWN = [
     ("[init] dl 0x26aa350", p.DriverOpened(0x26AA350)),
     ("[info] dl 0x26aa350", p.DriverOpened(0x26AA350)),
     ("[init] epoch 1785000000000000000", p.Epoch(1785000000000000000)),
+    ("[init] rank 1 of 8", p.RankGiven(1, 8)),
     (
         "[init] device 0 sms 132 clock 1980000 cc 9.0 name NVIDIA H100 80GB",
         p.Device(0, 132, 1980000, "9.0", "NVIDIA H100 80GB"),

@@ -214,7 +214,8 @@ def write_page(page: PageEntry, address: Address, arguments: argparse.Namespace)
     if viewed and page.of_kernel is None:
         raise UsageError(f"{page.name} is a page of a whole trace; pictures and --do need a page of a kernel")
     trace = open_address(address)
-    if of_kernel:
+    applies = page.of_trace.applies if page.of_trace else None
+    if of_kernel or (applies is not None and page.of_kernel is not None and not applies(trace)):
         return write_kernel_page(page, trace, address, arguments)
     return _write_trace_page(page, trace, arguments)
 

@@ -141,6 +141,8 @@ class TracePage:
     about: str = ""
     headed: bool = True
     """True if its text begins with the head of the trace."""
+    applies: Callable[[Trace], bool] | None = None
+    """Returns whether it is for a trace; where it is not, the page of a kernel of that name is shown. None: for all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,14 @@ class DriverOpened:
 
 
 @dataclass(frozen=True, slots=True)
+class RankGiven:
+    """The process's place among those of a parallel program, as its launcher (torchrun, mpirun, srun) says."""
+
+    rank: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class Epoch:
     """Zero of the result file names, in nanoseconds since 1970."""
 

@@ -26,6 +26,7 @@ from tui_probe.trace.event_types import (
     MemoryCall,
     NvtxRange,
     ProcessStarted,
+    RankGiven,
     ReasonNamed,
     TensorMapLayout,
     TensorMapMade,
@@ -139,6 +140,7 @@ _INIT: Final[Readers] = {
     b"pid": ((Pattern("pid {INDEX}"), lambda m: ProcessStarted(int(m[1]))),),
     b"cmd": ((Pattern("cmd {COUNT} (.*)"), _command),),
     b"dl": ((Pattern("dl {POINTER}"), lambda m: DriverOpened(maybe_hex(m[1]) or 0)),),
+    b"rank": ((Pattern("rank {COUNT} of {COUNT}"), lambda m: RankGiven(int(m[1]), int(m[2]))),),
     b"epoch": ((Pattern("epoch {NS}"), lambda m: Epoch(int(m[1]))),),
     b"device": (
         (

@@ -238,9 +238,15 @@ def run_of_name(name: str, folders: Iterable[Path]) -> tuple[Path, ...]:
     if not runs:
         return ()
     _, newest, info = max(runs, key=lambda run: run[0])
-    siblings = [newest.parent / process for process in info.processes if "/" not in process]
-    traces = [trace for trace in siblings if is_trace(trace)] or [newest]
-    return tuple(sorted(traces, key=lambda trace: not _is_of_command(trace)))
+    return tuple(sorted(traces_of_run(newest, info), key=lambda trace: not _is_of_command(trace)))
+
+
+def traces_of_run(trace: Path, info: RunInfo | None) -> list[Path]:
+    """Return the traces of all processes of a trace's run; only itself where run.json does not name it."""
+    processes = info.processes if info is not None else ()
+    siblings = [trace.parent / process for process in processes if "/" not in process]
+    traces = [sibling for sibling in siblings if is_trace(sibling)]
+    return traces if any(sibling.name == trace.name for sibling in traces) else [trace]
 
 
 def _is_of_command(trace: Path) -> bool:

@@ -19,6 +19,7 @@ from tui_probe.trace.event_types import (
     LaunchStuck,
     NvtxRange,
     ProcessStarted,
+    RankGiven,
     ReasonNamed,
     Trouble,
     Unknown,
@@ -152,6 +153,7 @@ class Reducer:
             ProcessStarted: self._process,
             Command: self._command,
             Epoch: self._epoch,
+            RankGiven: self._rank,
             Device: self._device,
             Initialised: self._initialised,
             BenchmarkEnabled: self._benchmark_enabled,
@@ -211,6 +213,9 @@ class Reducer:
 
     def _command(self, event: Command) -> None:
         self.trace.state.command = event.text
+
+    def _rank(self, event: RankGiven) -> None:
+        self.trace.state.rank = event
 
     def _epoch(self, event: Epoch) -> None:
         self.trace.state.epoch_ns = event.ns

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tui_probe.trace.event_types import BudgetEvent, ContextFailed, Device, LaunchStuck, NvtxRange
+    from tui_probe.trace.event_types import BudgetEvent, ContextFailed, Device, LaunchStuck, NvtxRange, RankGiven
     from tui_probe.trace.gpu_time import GpuTime
     from tui_probe.trace.run_info import RunInfo
 
@@ -126,6 +126,8 @@ class State:
     """The first GPU context that failed while results were waited for."""
     faults: list[str] = field(default_factory=list)
     """Faults of kernels that checks of the simulated GPU found, each once, as JSON; the first hundred."""
+    rank: RankGiven | None = None
+    """Place among the processes of a parallel program; None where its launcher does not say."""
     stuck: list[LaunchStuck] = field(default_factory=list)
     """Launches that did not end; the first hundred."""
     troubles: list[str] = field(default_factory=list)

@@ -22,7 +22,7 @@
 #include "settings.h"
 #include "sha1.h"
 
-enum { HEADER_LIMIT = 1 << 17, HEADER_REST = 1024 };
+enum { HEADER_LIMIT = 1 << 17, HEADER_REST = 1024, RANK_LINE_SIZE = 80 };
 
 static char directory[PATH_MAX];
 static struct own_file folder = {.number = -1};
@@ -131,6 +131,23 @@ static size_t command_line(char *text, char *spare, size_t size)
     return length;
 }
 
+/* The process's place among those of a parallel program, by the variables of its launcher; "" without any. */
+static void rank_line(char *line, size_t size)
+{
+    static const char *const NAMES[][2] = {{"RANK", "WORLD_SIZE"},
+                                           {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                           {"PMI_RANK", "PMI_SIZE"},
+                                           {"SLURM_PROCID", "SLURM_NTASKS"}};
+    line[0] = '\0';
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES && !line[0]; i++) {
+        const char *rank = getenv(NAMES[i][0]), *size_text = getenv(NAMES[i][1]);
+        char *ends[2] = {NULL, NULL};
+        const long number = rank ? strtol(rank, &ends[0], 10) : -1, n = size_text ? strtol(size_text, &ends[1], 10) : -1;
+        if (number >= 0 && n > number && !*ends[0] && !*ends[1])
+            snprintf(line, size, "[init] rank %ld of %ld\n", number, n);
+    }
+}
+
 static bool open_log(void)
 {
     char path[PATH_MAX + 16];
@@ -146,6 +163,9 @@ static bool open_log(void)
         char device[DEVICE_LINE_SIZE];
         if (device_describe(device, sizeof device))
             strcat(header, device);
+        char rank[RANK_LINE_SIZE];
+        rank_line(rank, sizeof rank);
+        strcat(header, rank);
         strcat(header, "[init] success\n");
         opened = log_file_open(path, header);
     }

@@ -1,0 +1,210 @@
+"""Processes of a run, of which some have a launch that does not end: where each is, and which has not arrived."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.draw import units
+from tui_probe.draw.shorten import shorten
+from tui_probe.draw.table import Column
+from tui_probe.draw.table_content import PageTexts, TableContent
+from tui_probe.errors import TraceError
+from tui_probe.probekit.page_kinds import TracePage
+from tui_probe.probekit.probe_results import read_result_row
+from tui_probe.trace.follow import open_trace
+from tui_probe.trace.recent import traces_of_run
+
+from .analysis import analyse
+from .causes import likely_cause
+from .view import waits_for
+from .who import range_words, whole_place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tui_probe.draw.view import Progress
+    from tui_probe.trace.event_types import LaunchStuck
+    from tui_probe.trace.model import Kernel, Trace
+
+    from .analysis import PlaceGroup
+
+
+@dataclass(frozen=True)
+class RankState:
+    """One process. ``stuck`` is its last launch that does not end, of ``kernel``; ``group`` the place of most of its
+    warps; ``launches`` counts its launches by kernel.
+    """
+
+    trace: Trace
+    rank: int
+    stuck: LaunchStuck | None
+    kernel: Kernel | None
+    group: PlaceGroup | None
+    cause: str
+    launches: Counter[str]
+
+    @property
+    def last(self) -> str:
+        """What a process did last that is in no such launch."""
+        state = self.trace.state
+        end = "running" if state.running else "ended"
+        if state.signal:
+            end = f"ended by signal {state.signal}"
+        elif state.exit_status:
+            end = f"ended with status {state.exit_status}"
+        newest = self.trace.launches[-1] if len(self.trace.launches) else None
+        name = "" if newest is None else f", last launch {newest.number} of {self.trace.kernels[newest.kernel].name}"
+        return f"{end}{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class RankCause:
+    """Reason why ranks wait for each other, as far as their launches show it."""
+
+    key: str
+    text: str
+    advice: str
+    missing: tuple[int, ...] = ()
+
+
+def rank_states(traces: Sequence[Trace]) -> list[RankState]:
+    """The processes of a run, by rank; those without a rank in the order of their traces, behind the others."""
+    known = [trace.state.rank.rank for trace in traces if trace.state.rank is not None]
+    unknown = iter(range(max(known, default=-1) + 1, len(traces) + max(known, default=-1) + 1))
+    states = [_state(trace, trace.state.rank.rank if trace.state.rank else next(unknown)) for trace in traces]
+    return sorted(states, key=lambda state: state.rank)
+
+
+def _state(trace: Trace, rank: int) -> RankState:
+    stuck = trace.state.stuck[-1] if trace.state.stuck else None
+    kernel = trace.kernels[stuck.kernel] if stuck is not None else None
+    group, cause = _place(trace, kernel, stuck) if kernel is not None and stuck is not None else (None, "")
+    counts = Counter({own.name: own.launches for own in trace.kernels if own.launches})
+    return RankState(trace, rank, stuck, kernel, group, cause, counts)
+
+
+def _place(trace: Trace, kernel: Kernel, stuck: LaunchStuck) -> tuple[PlaceGroup | None, str]:
+    """Return the place of most warps of a launch, and its likely cause."""
+    row = next((row for row in reversed(kernel.result_rows) if trace.results.launch(row) == stuck.launch), None)
+    if row is None:
+        return None, ""
+    try:
+        warps = analyse(read_result_row(trace, kernel, row).result, kernel.folder)
+    except TraceError:
+        return None, ""
+    cause = likely_cause(warps)
+    return (warps.groups[0] if warps.groups else None), (cause.words if cause else "")
+
+
+def rank_cause(states: Sequence[RankState], size: int) -> RankCause | None:
+    """Return who has not arrived; None if no process is stuck."""
+    stuck = [state for state in states if state.kernel is not None]
+    if not stuck:
+        return None
+    kernels = Counter(state.kernel.name for state in stuck if state.kernel is not None)
+    (name, _), *others = kernels.most_common()
+    there = [state for state in stuck if state.kernel is not None and state.kernel.name == name]
+    most = max(state.launches[name] for state in there)
+    behind = [state.rank for state in states if state not in there and state.launches[name] < most]
+    absent = sorted(set(range(size)) - {state.rank for state in states})
+    if missing := sorted({*behind, *absent}):
+        without = f"; {_ranks(absent)} launched no kernel" if absent else ""
+        text = (
+            f"{_ranks(missing)} {_has(missing)} not arrived: {_ranks(state.rank for state in there)} wait in"
+            f" {shorten(name, _NAME)} (launch {most} of it in each process){without}"
+        )
+        advice = "see what these ranks do instead: another branch, an exception, or a slow or waiting host"
+        return RankCause("rank-missing", text, advice, tuple(missing))
+    if others:
+        parts = (f"{_ranks(s.rank for s in stuck if s.kernel and s.kernel.name == own)} in {own}" for own in kernels)
+        advice = "launch collectives in the same order in all ranks, and in one stream or with an order between streams"
+        return RankCause("different-kernels", f"ranks wait in different kernels: {'; '.join(parts)}", advice)
+    counts = {state.rank: state.launches[name] for state in there}
+    if len(set(counts.values())) > 1:
+        late = [rank for rank, count in counts.items() if count < most]
+        text = f"{_ranks(late)} {_is(late)} behind: launch {min(counts.values())} of {name}, others {most}"
+        return RankCause("rank-behind", text, "call each collective as often in all ranks", tuple(late))
+    text = f"all {len(states)} ranks are in launch {most} of {shorten(name, _NAME)}"
+    advice = "compare sizes, types and order of what they exchange, and the connection between the GPUs"
+    return RankCause("all-arrived", text, advice)
+
+
+def _ranks(ranks: Iterable[int]) -> str:
+    numbers = list(ranks)
+    return f"{'rank' if len(numbers) == 1 else 'ranks'} {range_words(numbers)}"
+
+
+def _has(ranks: Sequence[int]) -> str:
+    return "has" if len(ranks) == 1 else "have"
+
+
+def _is(ranks: Sequence[int]) -> str:
+    return "is" if len(ranks) == 1 else "are"
+
+
+def _where(state: RankState) -> str:
+    if state.stuck is None:
+        return f"not stuck: {state.last}"
+    return whole_place(state.group.place) if state.group else f"unknown: {state.stuck.reason or 'no result'}"
+
+
+def _kernel_name(state: RankState) -> str | None:
+    return state.kernel.demangled if state.kernel is not None else None
+
+
+_NAME: Final = 40
+_COLUMNS: Final[tuple[Column[RankState], ...]] = (
+    Column("rank", lambda s: s.rank, "rank", lambda s: str(s.rank)),
+    Column("pid", lambda s: s.trace.state.pid, "process", lambda s: str(s.trace.state.pid or units.NOT_MEASURED)),
+    Column("trace", lambda s: s.trace.directory.name),
+    Column("stuck", lambda s: s.stuck is not None),
+    Column("kernel", _kernel_name, "kernel", lambda s: _kernel_name(s) or units.NOT_MEASURED, False, 0, 16, shorten),
+    Column("launch", lambda s: s.stuck.launch if s.stuck else None, "launch",
+           lambda s: str(s.stuck.launch) if s.stuck else units.NOT_MEASURED),
+    Column("seconds", lambda s: s.stuck.seconds if s.stuck else None, "seconds",
+           lambda s: f"{s.stuck.seconds:.1f}" if s.stuck else units.NOT_MEASURED, rank=3),
+    Column("warps", lambda s: s.stuck.warps if s.stuck else None, "warps",
+           lambda s: units.count(s.stuck.warps) if s.stuck else units.NOT_MEASURED, rank=2),
+    Column("place", _where, "where", _where, False, narrow=20),
+    Column("waits_for", lambda s: waits_for(s.group.place) if s.group else None, "waits for",
+           lambda s: waits_for(s.group.place) if s.group else units.NOT_MEASURED, False, narrow=10),
+    Column("cause", lambda s: s.cause or None),
+    Column("launches", lambda s: dict(sorted(s.launches.items())), nested=True),
+)  # fmt: skip
+
+
+def _traces(trace: Trace) -> list[Trace]:
+    paths = traces_of_run(trace.directory, trace.run_info)
+    return [trace if path.name == trace.directory.name else open_trace(path) for path in paths]
+
+
+def _is_of_ranks(trace: Trace) -> bool:
+    """Return whether a run has several processes, one of which has a launch that does not end."""
+    if len(traces_of_run(trace.directory, trace.run_info)) < 2 and not _size(trace) > 1:
+        return False
+    return any(own.state.stuck for own in _traces(trace))
+
+
+def _size(trace: Trace) -> int:
+    return trace.state.rank.size if trace.state.rank is not None else 0
+
+
+def _open(trace: Trace, progress: Progress) -> TableContent[RankState]:
+    states = rank_states(_traces(trace))
+    progress(1.0)
+    cause = rank_cause(states, max((_size(state.trace) for state in states), default=0))
+    lines = () if cause is None else (f"most likely: {cause.text}", f"to fix it: {cause.advice}")
+    record = cause and {"key": cause.key, "words": cause.text, "advice": cause.advice, "missing": list(cause.missing)}
+    return TableContent(
+        "ranks",
+        "Stuck ranks",
+        _COLUMNS,
+        states,
+        PageTexts(found=lines, notes=("The warps of a rank: tui-probe show stuck TRACE:KERNEL, with its trace.",)),
+        {"cause": record, "processes": len(states)},
+    )
+
+
+RANKS: Final = TracePage("stuck", _open, applies=_is_of_ranks)
