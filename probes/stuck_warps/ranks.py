@@ -61,7 +61,7 @@ class RankState:
 
 @dataclass(frozen=True, slots=True)
 class RankCause:
-    """Reason why ranks wait for each other, as far as their launches show it."""
+    """Reason why ranks wait for each other, by what their launches show."""
 
     key: str
     text: str

@@ -48,7 +48,7 @@ def test_a_name_is_one_page_with_a_title_and_a_line_about_it() -> None:
         assert page.about
         assert page.scope in ("trace", "kernel", "trace, kernel")
     assert {page.name for page in all_pages() if page.scope == "trace, kernel"} == {
-        "summary", "launches", "results", "blocks", "lines",
+        "summary", "launches", "results", "blocks", "lines", "stuck",
     }  # fmt: skip
 
 

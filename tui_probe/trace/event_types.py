@@ -259,6 +259,7 @@ Event: TypeAlias = (
     | Command
     | DriverOpened
     | Epoch
+    | RankGiven
     | Device
     | Initialised
     | BenchmarkEnabled
