@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from tui_probe.trace.sites import Site
+
     from .analysis import Phases
     from .kinds import Phase
+
+_UNKNOWN: Final = -1
+_LANES: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +34,22 @@ class PhaseRow:
     iterations: int
     median: float
     p95: float
+    multiply_adds: int | None
+    """Of matrix products that its warps issue in the phase; None if they are unknown."""
+    blocks: int
+
+    def per_clock(self) -> float | None:
+        """Multiply-adds of a block per cycle of the phase, which its warps are taken to be in at the same time."""
+        if not self.multiply_adds or not self.cycles:
+            return None
+        return self.multiply_adds * self.warps / self.blocks / self.cycles
 
 
 @lru_cache(maxsize=2)
 def rows_of(launch: Phases) -> list[PhaseRow]:
     """The phases of each role, those with most time first."""
     rows = []
+    products = np.array([_UNKNOWN if own is None else own for own in map(_products, launch.sites)], np.int64)
     block_cycles = np.array([launch.block_cycles[block] for block in launch.warps.block.tolist()], np.int64)
     for role, name in enumerate(launch.roles):
         own = launch.warps.role == role
@@ -45,9 +60,26 @@ def rows_of(launch: Phases) -> list[PhaseRow]:
                 times = _iteration_cycles(launch, chosen)
                 cycles, warps = int(times.sum()), len(np.unique(launch.spans.warp[chosen]))
                 median, p95 = (float(value) for value in np.percentile(times, (50, 95)))
-                rows.append(PhaseRow(name, phase, warps, cycles, cycles / total, len(times), median, p95))
+                own_products = products[launch.spans.site[chosen]]
+                issued = None if (own_products == _UNKNOWN).any() else _LANES * int(own_products.sum())
+                blocks = len(np.unique(launch.warps.block[own]))
+                rows.append(
+                    PhaseRow(name, phase, warps, cycles, cycles / total, len(times), median, p95, issued, blocks)
+                )
     order = {name: place for place, name in enumerate(launch.roles)}
     return sorted(rows, key=lambda row: (order[row.role], -row.cycles))
+
+
+def _products(site: Site) -> int | None:
+    return site.phase.products if site.phase else None
+
+
+def multiply_adds(launch: Phases) -> int | None:
+    """Multiply-adds of matrix products that the launch issued; None if some are unknown or not recorded."""
+    counts = [row.multiply_adds for row in rows_of(launch)]
+    if None in counts or launch.starts_kept < launch.starts_seen:
+        return None
+    return sum(count for count in counts if count is not None)
 
 
 def _iteration_cycles(launch: Phases, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:

@@ -15,12 +15,13 @@ from tui_probe.probekit import probe_results
 from tui_probe.probekit.finding import percent
 from tui_probe.probekit.probe_view import probe_view
 from tui_probe.probekit.record_counts import sampled_blocks_text
+from tui_probe.records.tensor_peak import products_per_clock
 
 from .analysis import analyse
 from .events import trace_events
 from .lanes import lanes, main_iterations, shown_warps
 from .roles import ALL
-from .shares import PhaseRow, overlap_of, rows_of
+from .shares import PhaseRow, multiply_adds, overlap_of, rows_of
 from .waits import Wait, waits_of
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ _COLUMNS: Final[tuple[Column[PhaseRow], ...]] = (
     Column("p95", lambda r: r.p95, "p95", lambda r: _cycles(r.p95), rank=2),
     Column("iterations", lambda r: r.iterations, "times", lambda r: units.count(r.iterations), rank=3),
     Column("place", lambda r: r.phase.place or None, "source", lambda r: r.phase.place or units.NOT_MEASURED, False),
+    Column("multiply_adds", lambda r: r.multiply_adds),
+    Column("multiply_adds_per_cycle", lambda r: r.per_clock()),
     Column("activity", lambda r: r.phase.activity),
     Column("stage", lambda r: r.phase.stage),
     Column("loop", lambda r: r.phase.loop),
@@ -88,6 +91,7 @@ class PhasesView(Document):
                 f"block time: {compute} computing, {load} issuing loads, {both} both together, {idle} neither of these"
                 " nor storing"
             )
+        yield from self._tensor_notes()
         yield from (
             wait_text(wait) for wait in self.waits if wait.share >= _NOTABLE_WAIT and wait.late_share is not None
         )
@@ -107,6 +111,34 @@ class PhasesView(Document):
             yield f"cost of the probe: {slowdown:.2f} times as long with the probe"
         if self.of.simulated:
             yield "simulated: cycles of a model"
+
+    @property
+    def _peak(self) -> int | None:
+        """Multiply-adds of an SM in a clock."""
+        device = self.of.kernel.trace.state.device
+        return None if device is None or self.of.simulated else products_per_clock(device.capability)
+
+    def _tensor_notes(self) -> Iterator[str]:
+        """Sentences on the tensor cores: a role's rate over the whole block, and in each phase that issues products."""
+        for role in self.launch.roles:
+            rows = [row for row in self.rows if row.role == role]
+            issuing = [row for row in rows if row.multiply_adds]
+            if not issuing:
+                continue
+            cycles = sum(row.cycles for row in rows)
+            issued = sum(row.multiply_adds or 0 for row in issuing)
+            others = [row for row in rows if not row.multiply_adds]
+            longest = max(others, key=lambda row: row.cycles, default=None)
+            text = f"{role}: {self._rate(issued * issuing[0].warps / issuing[0].blocks / cycles)} over the whole block"
+            text += "".join(f", {self._rate(row.per_clock() or 0)} in {row.phase.name}" for row in issuing)
+            if longest is not None:
+                text += f"; without products most time is in {longest.phase.name} ({percent(longest.share, 1)})"
+            yield text
+
+    def _rate(self, per_clock: float) -> str:
+        if self._peak is None:
+            return f"{units.count(round(per_clock))} tensor-core multiply-adds per cycle"
+        return f"{percent(per_clock, self._peak)} of an SM's tensor-core peak"
 
     def lines(self, width: int) -> Sequence[Line]:
         table = titled_table(self._head, _COLUMNS, self.rows, (), width)
@@ -166,6 +198,8 @@ class PhasesView(Document):
             "named_share": launch.named(),
             "starts": launch.starts_seen,
             "starts_kept": launch.starts_kept,
+            "multiply_adds": multiply_adds(launch),
+            "tensor_peak": self._peak,
             "overlap": None
             if overlap is None
             else dict(zip(("compute", "load", "both", "idle"), overlap.parts, strict=True)),

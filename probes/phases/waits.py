@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from tui_probe.ptx.phases import BARRIER, NAMED_BARRIER
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     from .kinds import Phase
 
 MBARRIER: Final = "mbarrier wait"
-BARRIER: Final = "barrier wait"
 _MAX_AHEAD: Final = 32
 """Stages of a pipeline at most."""
 
@@ -76,7 +77,7 @@ def waits_of(launch: Phases) -> list[Wait]:
             spans = of_role.where(of_role.phase == number)
             if phase.activity == "wait" and len(spans):
                 wait = Wait(name, phase, len(spans), int(spans.cycles.sum()), life)
-                wait = _with_last_warp(launch, wait, number) if phase.work == BARRIER else wait
+                wait = _with_last_warp(launch, wait, number) if phase.work in (BARRIER, NAMED_BARRIER) else wait
                 waits.append(_matched(launch, wait, spans, role) if phase.work == MBARRIER else wait)
     return sorted(waits, key=lambda wait: -wait.cycles)
 

@@ -49,7 +49,10 @@ def test_phases_of_attention_are_found_in_machine_code() -> None:
 def test_waits_and_copies_of_a_pipeline_are_phases(waits: Path) -> None:
     phases, _ = sass_phases(PROBE, GraftTarget.of(Cubin.read(waits.read_bytes()), "producer_consumer"))
     found_works = {phase.start.work for phase in phases}
-    assert {"mbarrier wait", "wgmma wait", "bulk copy", "mma", "barrier wait", "global store"} <= found_works
+    barriers = {"cluster barrier wait", "named barrier wait"}
+    assert {"mbarrier wait", "wgmma wait", "bulk copy", "mma", "global store", *barriers} <= found_works
+    (products,) = {phase.start.products for phase in phases if phase.start.products and phase.start.stage == "loop"}
+    assert products == 4 * 64 * 16 * 16 // 128, "four HGMMA.64x16x16 of four warps"
     assert any(phase.start.signals for phase in phases if phase.start.work == "bulk copy")
     assert len({phase.at for phase in phases}) == len(phases)
 

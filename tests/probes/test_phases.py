@@ -28,8 +28,10 @@ from tui_probe.probe_files.loading import load_probe
 from tui_probe.probe_files.option_probes import phases_in, phases_probe
 from tui_probe.probe_model.probe import SourceRange
 from tui_probe.probes.phases.analysis import NOT_RECORDED, Phases, analyse
+from tui_probe.probes.phases.kinds import Phase
 from tui_probe.probes.phases.lanes import MIN_CELLS, dominant_phases, lanes
-from tui_probe.probes.phases.shares import PhaseRow, overlap_of, rows_of
+from tui_probe.probes.phases.roles import roles_of
+from tui_probe.probes.phases.shares import PhaseRow, multiply_adds, overlap_of, rows_of
 from tui_probe.probes.phases.view import wait_text
 from tui_probe.probes.phases.waits import Wait, waits_of
 from tui_probe.ptx.parser import parse
@@ -41,16 +43,27 @@ from tui_probe.ui.screens.kernel import KernelScreen
 if TYPE_CHECKING:
     from tui_probe.probe_model.probe import Probe
 
+PHASE = Phase("A", "mma", "loop", 0, 1, 0, (1,), (), signals=False, instructions=1, moved=0, is_named=False)
 WAITS = (DATA / "waits.sm_90a.ptx").read_text()
 PROBE = load_probe("phases")
 CONSUMERS, THREADS, ROUND = 4, 160, 3 * COSTS["integer"]
 
 
-def recorded(folder: Path, text: str, name: str, *arguments: object, block: int, probe: Probe = PROBE) -> Phases:
+def recorded(
+    folder: Path,
+    text: str,
+    name: str,
+    *arguments: object,
+    block: int,
+    grid: tuple[int, ...] = (1,),
+    shared: int = 0,
+    probe: Probe = PROBE,
+) -> Phases:
     """Run a kernel with the probe, and analyse the result with the sites as the engine writes them."""
     kernel = Kernel.of(parse(text), name)
     (folder / "sites.json").write_text(site_file(probe.name, kernel, build_probed_ptx(kernel, probe).notes, b""))
-    return analyse(result_of(folder, probe, text, *arguments, block=(block,), name=name), folder)
+    result = result_of(folder, probe, text, *arguments, grid=grid, block=(block,), shared=shared, name=name)
+    return analyse(result, folder)
 
 
 def staged(folder: Path, tiles: int, delay: int) -> Phases:
@@ -84,6 +97,25 @@ def test_late_producer_is_named_with_its_delay(tmp_path: Path) -> None:
     assert longest_wait(slow, "producer").partner == "consumer"
 
 
+@pytest.mark.parametrize(
+    ("works", "names"),
+    [
+        (({"bulk copy", "compute"}, {"mbarrier wait", "mma"}), ("producer", "consumer")),
+        (({"bulk copy", "mbarrier wait"}, {"mbarrier wait", "mma"}, {"mbarrier wait", "global store"}),
+         ("producer", "consumer", "epilogue")),
+        (({"tile request", "mbarrier wait"}, {"async copy"}, {"mma", "global store"}),
+         ("scheduler", "producer", "consumer")),
+        (({"mma", "bulk copy"}, {"shared store"}), ("consumer", "store")),
+        (({"global load", "compute"}, {"barrier wait"}), ("consumer", "other")),
+    ],
+)  # fmt: skip
+def test_roles_are_named_by_the_work_of_all(works: tuple[set[str], ...], names: tuple[str, ...]) -> None:
+    phases = [replace(PHASE, work=work, loop=loop) for loop, own in enumerate(works) for work in sorted(own)]
+    warps = np.array([phase.loop for phase in phases], np.int64)
+    _, named, _ = roles_of(warps, np.arange(len(phases)), phases, len(works))
+    assert named == names
+
+
 def test_spans_cover_the_life_of_each_warp(tmp_path: Path) -> None:
     """Lanes 1 to 31 of the producer leave first, and record nothing."""
     analysis = staged(tmp_path / "t", 9, 20)
@@ -96,6 +128,23 @@ def test_spans_cover_the_life_of_each_warp(tmp_path: Path) -> None:
     assert producer.max() == 9
     assert np.bincount(producer)[1:].tolist() == [3] * 9, "wait, delay, copy"
     assert analysis.starts_kept == analysis.starts_seen
+
+
+def test_products_are_those_of_the_matrices(tmp_path: Path) -> None:
+    """M·N·K multiply-adds, all in the loop's phase of products."""
+    m, n, k, tile = 64, 32, 96, 32
+    left, right = (np.ones(shape, np.float16) for shape in ((m, k), (k, n)))
+    out, scratch = np.zeros((m, n), np.float16), np.zeros(1, np.int32)
+    sizes = [np.int32(size) for size in (k, k, n, n)]
+    text = (DATA / "triton_matmul.sm_80.ptx").read_text()
+    grid = (m // tile, n // tile)
+    found = recorded(
+        tmp_path, text, "matmul", left, right, out, *sizes, scratch, scratch, block=128, grid=grid, shared=32768
+    )
+    assert multiply_adds(found) == m * n * k
+    rows = [row for row in rows_of(found) if row.multiply_adds]
+    assert [row.phase.work for row in rows] == ["mma"]
+    assert rows[0].per_clock() == pytest.approx(m * n * k * 4 / rows[0].cycles)
 
 
 UNEVEN = entry(

@@ -41,6 +41,21 @@ def test_labels_without_branches_do_not_cut_phases() -> None:
     assert len({start.block for start in starts if start.stage == "loop"}) == 1
 
 
+def test_loop_that_reads_until_memory_changes_is_a_wait() -> None:
+    """As at a barrier of the whole grid."""
+    loop = "$again:\nld.acquire.gpu.global.u32 %r1, [%rd1];\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 bra $again;"
+    body = f".reg .b32 %r<2>;\n.reg .b64 %rd<2>;\n.reg .pred %p<2>;\n{loop}\nst.global.u32 [%rd1], %r1;\nret;"
+    for text, work in ((body, "polling wait"), (body.replace("acquire.gpu.", ""), "global load")):
+        assert works(phase_starts(Kernel.of(parse(entry(text)), "kernel").entry), "prologue")[0] == work
+
+
+def test_products_of_a_phase_are_those_of_its_instructions() -> None:
+    """An attention of tiles of 128 by 64: two products of 64 columns and depth for each row, in 128 threads."""
+    products = [start.products for start in starts_of("attn_fwd", "attn_fwd") if start.work == "mma"]
+    assert products == [64 * 64 * 64 // 128] * 2
+    assert {start.products for start in starts_of("attn_fwd", "attn_fwd") if start.work != "mma"} == {0}
+
+
 def test_wait_loop_is_entered_once() -> None:
     """A record inside of a loop of tries would count tries: it is on the ways into the loop."""
     tries = [start for start in starts_of("transactions", "producer_consumer") if "try_wait" in start.first.modifiers]
@@ -70,7 +85,11 @@ def test_nothing_is_cut_between_fence_and_commit_of_wgmma() -> None:
         ("cp.async.commit_group;", None),
         ("cp.async.mbarrier.arrive.noinc.shared.b64 [%r1];", None),
         ("barrier.cluster.arrive.release.aligned;", None),
-        ("barrier.cluster.wait.acquire.aligned;", "barrier wait"),
+        ("barrier.cluster.wait.acquire.aligned;", "cluster barrier wait"),
+        ("bar.sync 0;", "barrier wait"),
+        ("bar.sync 1, 128;", "named barrier wait"),
+        ("barrier.cta.sync %r1;", "named barrier wait"),
+        ("clusterlaunchcontrol.try_cancel.async.b128 [%r1], [%r2];", "tile request"),
         ("bar.warp.sync 0xffffffff;", None),
         ("ld.global.u32 %r1, [%rd1];", "global load"),
         ("st.shared.u32 [%r1], %r2;", "shared store"),

@@ -296,6 +296,7 @@ def phase_fields(start: PhaseStart, loop: int | None) -> dict[str, object]:
         "signals": start.signals,
         "instructions": start.instructions,
         "moved": start.moved,
+        "products": start.products,
     }
 
 

@@ -13,7 +13,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from tui_probe.ptx.control_flow import Flow, natural_loops
-from tui_probe.ptx.instruction_facts import class_of
+from tui_probe.ptx.instruction_facts import class_of, multiply_adds
+from tui_probe.ptx.operands import parse_integer
+from tui_probe.ptx.tree import Immediate
 from tui_probe.ptx.waiting import Edge
 
 if TYPE_CHECKING:
@@ -25,7 +27,11 @@ if TYPE_CHECKING:
 Stage = Literal["prologue", "loop", "between", "epilogue"]
 OTHER: Final = "other"
 """Work of a stretch without an instruction that names it."""
-WAITS: Final = ("mbarrier wait", "copy wait", "wgmma wait", "barrier wait", "grid wait")
+BARRIER, NAMED_BARRIER, POLLING = "barrier wait", "named barrier wait", "polling wait"
+WAITS: Final = (
+    "mbarrier wait", "copy wait", "wgmma wait", BARRIER, NAMED_BARRIER, "cluster barrier wait", POLLING, "grid wait",
+)  # fmt: skip
+"""A polling wait is a loop that reads global memory until it changes: a barrier of the grid, or a lock."""
 COPIES: Final = ("bulk copy", "async copy")
 LOADS: Final = (*COPIES, "global load")
 PRODUCTS: Final = "mma"
@@ -65,7 +71,8 @@ class PhaseStart:
     ``iterates``: each execution begins an iteration of that loop. ``signals``: code of the phase arrives at an mbarrier
     or issues a copy that does. Of ``instructions``, ``moved`` ones belong to another named phase. Starts of one
     ``block`` whose way is ``before`` their first instructions are always reached one after the other. ``named``: the
-    user gave it the name in ``work``.
+    user gave it the name in ``work``. ``products``: a thread's multiply-adds of ``mma`` and ``wgmma`` from here to
+    the end of the phase; None for what nothing tells, such as those in a loop.
     """
 
     first: Instruction
@@ -80,12 +87,13 @@ class PhaseStart:
     moved: int = 0
     block: int = 0
     named: bool = False
+    products: int | None = 0
 
 
 def work_of(instruction: Instruction) -> str | None:
     """Return the kind of work of an instruction; None for one that is part of any work."""
     opcode, modifiers = instruction.opcode, instruction.modifiers
-    if (wait := _wait_of(opcode, modifiers)) is not None:
+    if (wait := _wait_of(instruction)) is not None:
         return wait
     match opcode:
         case "cp":
@@ -107,7 +115,8 @@ def work_of(instruction: Instruction) -> str | None:
     return "compute" if class_of(instruction) in _ARITHMETIC else None
 
 
-def _wait_of(opcode: str, modifiers: Sequence[str]) -> str | None:
+def _wait_of(instruction: Instruction) -> str | None:
+    opcode, modifiers = instruction.opcode, instruction.modifiers
     waits = any(name.startswith(("wait", "try_wait", "test_wait")) for name in modifiers)
     match opcode:
         case "mbarrier" if waits:
@@ -119,8 +128,16 @@ def _wait_of(opcode: str, modifiers: Sequence[str]) -> str | None:
         case "griddepcontrol" if waits:
             return "grid wait"
         case "bar" | "barrier" if "warp" not in modifiers and (waits or {"sync", "red"} & set(modifiers)):
-            return "barrier wait"
+            if "cluster" in modifiers:
+                return "cluster barrier wait"
+            return NAMED_BARRIER if _is_named(instruction) else BARRIER
     return None
+
+
+def _is_named(barrier: Instruction) -> bool:
+    """Return whether a barrier is not number 0, which all warps of a block meet at."""
+    first = next(iter(barrier.operands), None)
+    return first is not None and not (isinstance(first, Immediate) and parse_integer(first.text) == 0)
 
 
 def _copy_work(modifiers: Sequence[str]) -> str | None:
@@ -152,17 +169,34 @@ def phase_starts(function: Function, names: Callable[[Instruction], str | None] 
     """The starts of the phases of a function in source order. ``names`` returns the phase of an instruction, "" if it
     is of none, None if that of the code around it; without ``names`` phases are found by kinds of work.
     """
-    return flow_phases(Flow.of(function), names)
+    return flow_phases(Flow.of(function), names, _products_of)
 
 
-def flow_phases(flow: Flow, names: Callable[[Instruction], str | None] | None = None) -> list[PhaseStart]:
-    """The starts of the phases of code with this flow, as ``phase_starts``."""
-    return _Phases(flow.joined(), names).starts()
+def flow_phases(
+    flow: Flow,
+    names: Callable[[Instruction], str | None] | None,
+    products: Callable[[Instruction], int | None],
+) -> list[PhaseStart]:
+    """The starts of the phases of code with this flow, as ``phase_starts``. ``products`` returns the multiply-adds of a
+    thread of an instruction that works on a product; None if they are unknown.
+    """
+    return _Phases(flow.joined(), names, products).starts()
+
+
+def _products_of(instruction: Instruction) -> int | None:
+    is_product = {"mma", "mma_async"} & {instruction.opcode, *instruction.modifiers}
+    return multiply_adds(instruction) if is_product else 0
 
 
 class _Phases:
-    def __init__(self, flow: Flow, names: Callable[[Instruction], str | None] | None) -> None:
+    def __init__(
+        self,
+        flow: Flow,
+        names: Callable[[Instruction], str | None] | None,
+        products: Callable[[Instruction], int | None],
+    ) -> None:
         self._names = names
+        self._multiply_adds = products
         self._flow = flow
         self._leads_to = [self._flow.successors(index) for index in range(len(self._flow.blocks))]
         self._loops = natural_loops(self._leads_to)
@@ -235,7 +269,9 @@ class _Phases:
         """The work of a loop that is a phase as a whole, for one of its blocks, and its weight."""
         if head not in self._loop_works:
             works = [work for place in self._loops[head] for work in self._works[place] if work]
-            self._loop_works[head] = _dominant(works), _ITERATIONS * sum(_WEIGHTS[work] for work in works)
+            weight = _ITERATIONS * sum(_WEIGHTS[work] for work in works)
+            polls = any(map(_polls, (own for place in self._loops[head] for own in self._flow.blocks[place])))
+            self._loop_works[head] = POLLING if polls and set(works) == {"global load"} else _dominant(works), weight
         work, weight = self._loop_works[head]
         return work, block, weight
 
@@ -309,8 +345,16 @@ class _Phases:
         work, named = run.work or OTHER, self._names is not None and bool(run.work)
         stage, depth = self._stages[index], len(heads)
         return PhaseStart(
-            run.code[0], ways, work, stage, loop, depth, iterates, signals, instructions, moved, index, named
-        )
+            run.code[0], ways, work, stage, loop, depth, iterates, signals, instructions, moved, index, named,
+            self._products_from(index, run),
+        )  # fmt: skip
+
+    def _products_from(self, index: int, run: _Run) -> int | None:
+        code = self._code_from(index, run)
+        products = [self._multiply_adds(instruction) for instruction in code if work_of(instruction) == PRODUCTS]
+        if index in self._unrecorded and any(products):
+            return None
+        return None if None in products else sum(filter(None, products))
 
     def _code_from(self, index: int, run: _Run) -> Block:
         """The code of a phase from one of its starts on, with that of blocks that continue it."""
@@ -352,6 +396,11 @@ def _signals(instruction: Instruction) -> bool:
     return any(name in instruction.modifiers for name in _SIGNALS) and instruction.opcode in ("mbarrier", "cp")
 
 
+def _polls(instruction: Instruction) -> bool:
+    """Return whether a load sees what other blocks store."""
+    return instruction.opcode == "ld" and bool({"acquire", "relaxed", "volatile"} & set(instruction.modifiers))
+
+
 def _dominant(works: Iterable[str | None]) -> str | None:
     weights: dict[str, int] = {}
     for work in works:
@@ -372,7 +421,7 @@ def _runs_of(block: Block, works: Sequence[str | None], weight: Callable[[str], 
             joined[-1].code += run.code
         elif joined and joined[-1].work is None and len(joined[-1].code) < _SHORT:
             joined[-1] = _Run(run.work, [*joined[-1].code, *run.code], run.weight, run.moved)
-        elif joined and joined[-1].waits and run.work == "barrier wait":
+        elif joined and joined[-1].waits and run.work == BARRIER:
             joined[-1].code += run.code
         else:
             joined.append(run)

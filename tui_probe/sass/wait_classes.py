@@ -76,6 +76,7 @@ _IN_ORDER: Final = {
 """Queues whose results arrive in order, so that ptxas gives only the last of several a scoreboard."""
 _WARPGROUP: Final = 0x1C5
 _BAR, _BAR_MODE, _ARRIVES_ONLY = 0x11D, (77, 3), 1
+_BAR_NUMBER_FORM, _BAR_NUMBER = 5, (54, 4)
 _WARPGROUP_WAITS: Final = 80, 1
 _UCGABAR, _UCGABAR_WAIT_FORM = 0x1C7, 6
 _SYNCS, _PHASE_CHECK = 0x1A7, (72, 1)
@@ -123,6 +124,11 @@ def own_wait(word: Word) -> str | None:
     if word.operation == _UCGABAR:
         return "cluster" if word.form == _UCGABAR_WAIT_FORM else None
     return _ALWAYS_WAIT.get(word.operation)
+
+
+def is_named_barrier(word: Word) -> bool:
+    """Return whether a ``BAR`` is not known to be of barrier 0, which all warps of a block meet at."""
+    return word.form != _BAR_NUMBER_FORM or bool(word.field(*_BAR_NUMBER))
 
 
 def is_mbarrier_wait(word: Word) -> bool:

@@ -91,6 +91,8 @@ class SitePhase:
     instructions: int
     moved: int
     named: bool = False
+    products: int | None = None
+    """A thread's multiply-adds of matrix products from the start to the end of the phase; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +285,7 @@ def _phase(entry: Mapping[str, Any]) -> SitePhase:
         _number(entry.get("instructions")),
         _number(entry.get("moved")),
         entry.get("named") is True,
+        None if entry.get("products") is None else _number(entry["products"]),
     )
 
 

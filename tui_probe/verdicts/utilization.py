@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
+from tui_probe.records.tensor_peak import TENSOR_HALF
+
 if TYPE_CHECKING:
     from tui_probe.bandwidth.rates import Bandwidth
     from tui_probe.trace.event_types import Device
@@ -19,8 +21,6 @@ ISSUED_A_CLOCK: Final = 4.0
 """Warp instructions that the four schedulers of an SM issue."""
 REQUESTS_A_CLOCK: Final = 1.0
 """Requests that the load and store units of an SM take, and passes of its shared memory."""
-_TENSOR_HALF: Final = {"7.0": 1024, "7.5": 1024, "8.0": 2048, "8.6": 1024, "8.9": 1024, "9.0": 4096}
-"""Dense operations in half precision of the tensor cores of an SM in a clock."""
 _SHARE_OF_MMA: Final = {"9.0": 0.63}
 """Share of the peak that instructions of one warp reach (mma.sync), where only those of four warps (wgmma) reach
 all: Luo et al., Benchmarking and Dissecting the Nvidia Hopper GPU Architecture (2024), table of tensor core
@@ -80,7 +80,7 @@ def peak_rates(device: Device, bandwidth: Bandwidth | None = None, *, simulated:
         return None if clocks is None or a_clock is None else a_clock * clocks
 
     memory, l2_size = (_SIMULATED * device.sms, None) if simulated else _memory_of(device.name)
-    tensor = rate(_TENSOR_HALF.get(kind))
+    tensor = rate(TENSOR_HALF.get(kind))
     mma = None if tensor is None else tensor * _SHARE_OF_MMA.get(kind, 1.0)
     machine = PeakRates(
         device.name, device.sms, rate(ISSUED_A_CLOCK), rate(_FP32.get(kind)), rate(_FP64.get(kind)),

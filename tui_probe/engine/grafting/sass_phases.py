@@ -13,12 +13,18 @@ from tui_probe.errors import UnsupportedKernelError
 from tui_probe.ptx.control_flow import Flow
 from tui_probe.ptx.phases import WAITS, flow_phases, work_of
 from tui_probe.ptx.printer import MADE_UP
-from tui_probe.ptx.tree import Instruction
+from tui_probe.ptx.tree import Immediate, Instruction
 from tui_probe.reasons import because
 from tui_probe.sass.flow import FlowGraph
-from tui_probe.sass.operations import operation_class, operation_name
+from tui_probe.sass.operations import (
+    PRODUCT_OPERATIONS,
+    is_strong_load,
+    matrix_product,
+    operation_class,
+    operation_name,
+)
 from tui_probe.sass.wait_choice import fixed_offsets
-from tui_probe.sass.wait_classes import is_mbarrier_wait, own_wait
+from tui_probe.sass.wait_classes import is_mbarrier_wait, is_named_barrier, own_wait
 from tui_probe.sass.words import CONTROL_FLOW, WORD_BYTES
 
 if TYPE_CHECKING:
@@ -79,7 +85,10 @@ def sass_phases(probe: Probe, target: GraftTarget) -> tuple[list[SassPhase], int
     named = None if names is None else lambda instruction: names(number_of[id(instruction)] * WORD_BYTES)
     fixed, taken = fixed_offsets(target), set[int]()
     phases, missing = [], 0
-    for start in flow_phases(_flow(graph, code), named):
+    products = {
+        id(instruction): _products(word, target.arch) for instruction, word in zip(code, target.words, strict=True)
+    }
+    for start in flow_phases(_flow(graph, code), named, lambda instruction: products[id(instruction)]):
         first = number_of[id(start.first)]
         block = graph.blocks[graph.block_at(first)]
         if graph.block_at(first) not in graph.dominators:
@@ -143,9 +152,20 @@ def _may_move(word: Word) -> bool:
 
 
 def _same_work(word: Word, arch: int) -> Instruction:
-    """A PTX instruction of the same work. Nothing of its operands is known."""
+    """A PTX instruction of the same work. Of its operands only the number of a barrier is known."""
     opcode, modifiers = _kind(word, arch)
-    return Instruction(opcode, modifiers, (), MADE_UP)
+    operands = (Immediate(str(int(is_named_barrier(word)))),) if opcode == "bar" else ()
+    return Instruction(opcode, modifiers, operands, MADE_UP)
+
+
+def _products(word: Word, arch: int) -> int | None:
+    """The multiply-adds of a lane, 0 of what is no product of matrices; None if they are unknown."""
+    if word.operation not in PRODUCT_OPERATIONS:
+        return None if operation_class(word, arch) == "tensor" else 0
+    try:
+        return matrix_product(word, arch).share
+    except UnsupportedKernelError:
+        return None
 
 
 def _kind(word: Word, arch: int) -> tuple[str, tuple[str, ...]]:
@@ -163,6 +183,8 @@ def _kind(word: Word, arch: int) -> tuple[str, tuple[str, ...]]:
             return "mbarrier", ("try_wait",) if is_mbarrier_wait(word) else ("arrive",)
         case "WARPGROUP":
             return "wgmma", ("fence",)
+        case "LDG" | "LD" if is_strong_load(word, arch):
+            return "ld", ("acquire", "global")
         case "MUFU":
             return ("ex2", ()) if word.field(*_FUNCTION_FIELD) in _EXPONENTIALS else ("add", ("f32",))
     return _SAME_WORK.get(name, _ARITHMETIC.get(operation_class(word, arch), _OTHER))
