@@ -56,6 +56,16 @@ def test_products_of_a_phase_are_those_of_its_instructions() -> None:
     assert {start.products for start in starts_of("attn_fwd", "attn_fwd") if start.work != "mma"} == {0}
 
 
+def test_marks_in_the_code_name_phases() -> None:
+    """From each ``pmevent`` on, also around a loop; code behind several marks is of no phase."""
+    work = "\n".join(["add.f32 %f1, %f1, %f1;"] * 5)
+    loop = f"$loop:\n{work}\npmevent 2;\n{work}\nbar.sync 0;\npmevent 3;\n{work}\n@%p1 bra $loop;"
+    body = f".reg .f32 %f<2>;\n.reg .pred %p<2>;\npmevent 1;\n{work}\n{loop}\npmevent.mask 0x9;\n{work}\nret;"
+    starts = phase_starts(Kernel.of(parse(entry(body)), "kernel").entry)
+    assert [start.work for start in starts] == ["pmevent 1", "other", "pmevent 2", "pmevent 3", "pmevent.mask 0x9"]
+    assert [start.named for start in starts] == [True, False, True, True, True]
+
+
 def test_wait_loop_is_entered_once() -> None:
     """A record inside of a loop of tries would count tries: it is on the ways into the loop."""
     tries = [start for start in starts_of("transactions", "producer_consumer") if "try_wait" in start.first.modifiers]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from tui_probe.ptx.control_flow import Flow, natural_loops
 from tui_probe.ptx.instruction_facts import class_of, multiply_adds
+from tui_probe.ptx.marks import marked_phases
 from tui_probe.ptx.operands import parse_integer
 from tui_probe.ptx.tree import Immediate
 from tui_probe.ptx.waiting import Edge
@@ -167,7 +168,7 @@ class _Run:
 
 def phase_starts(function: Function, names: Callable[[Instruction], str | None] | None = None) -> list[PhaseStart]:
     """The starts of the phases of a function in source order. ``names`` returns the phase of an instruction, "" if it
-    is of none, None if that of the code around it; without ``names`` phases are found by kinds of work.
+    is of none, None if that of the code around it; without ``names`` the code tells: its marks, else kinds of work.
     """
     return flow_phases(Flow.of(function), names, _products_of)
 
@@ -178,9 +179,11 @@ def flow_phases(
     products: Callable[[Instruction], int | None],
 ) -> list[PhaseStart]:
     """The starts of the phases of code with this flow, as ``phase_starts``. ``products`` returns the multiply-adds of a
-    thread of an instruction that works on a product; None if they are unknown.
+    thread of an instruction that works on a product; None if they are unknown. Without ``names`` marks in the code name
+    the phases.
     """
-    return _Phases(flow.joined(), names, products).starts()
+    flow = flow.joined()
+    return _Phases(flow, names or marked_phases(flow), products).starts()
 
 
 def _products_of(instruction: Instruction) -> int | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.ptx.control_flow import Flow
+from tui_probe.ptx.marks import MARK
 from tui_probe.ptx.phases import WAITS, flow_phases, work_of
 from tui_probe.ptx.printer import MADE_UP
 from tui_probe.ptx.tree import Immediate, Instruction
@@ -25,7 +26,7 @@ from tui_probe.sass.operations import (
 )
 from tui_probe.sass.wait_choice import fixed_offsets
 from tui_probe.sass.wait_classes import is_mbarrier_wait, is_named_barrier, own_wait
-from tui_probe.sass.words import CONTROL_FLOW, WORD_BYTES
+from tui_probe.sass.words import CONTROL_FLOW, IMMEDIATE, WORD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -44,7 +45,8 @@ _SAME_WORK: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "LDGDEPBAR": ("cp", ("async", "commit_group")), "DEPBAR": ("cp", ("async", "wait_group")),
     "UTMALDG": _BULK_LOAD, "UBLKCP": _BULK_LOAD,
     "UTMASTG": _BULK_STORE, "UTMAREDG": _BULK_STORE, "UBLKRED": _BULK_STORE,
-    "ACQBULK": ("griddepcontrol", ("wait",)), "UGETNEXTWORKID": ("clusterlaunchcontrol", ("try_cancel",)),
+    "PMTRIG": (MARK, ()), "ACQBULK": ("griddepcontrol", ("wait",)),
+    "UGETNEXTWORKID": ("clusterlaunchcontrol", ("try_cancel",)),
     **dict.fromkeys(("LDG", "LD"), ("ld", ("global",))),
     **dict.fromkeys(("STG", "ST", "RED", "REDG", "ATOM", "ATOMG"), ("st", ("global",))),
     **dict.fromkeys(("STS", "STSM"), ("st", ("shared",))),
@@ -154,7 +156,12 @@ def _may_move(word: Word) -> bool:
 def _same_work(word: Word, arch: int) -> Instruction:
     """A PTX instruction of the same work. Of its operands only the number of a barrier is known."""
     opcode, modifiers = _kind(word, arch)
-    operands = (Immediate(str(int(is_named_barrier(word)))),) if opcode == "bar" else ()
+    operands = ()
+    if opcode == "bar":
+        operands = (Immediate(str(int(is_named_barrier(word)))),)
+    elif opcode == MARK:
+        mask = word.field(*IMMEDIATE)
+        operands = (Immediate(str(mask.bit_length() - 1) if mask.bit_count() == 1 else f"{mask:#x}"),)
     return Instruction(opcode, modifiers, operands, MADE_UP)
 
 
