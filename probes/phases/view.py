@@ -20,6 +20,7 @@ from tui_probe.records.tensor_peak import products_per_clock
 from .analysis import analyse
 from .events import trace_events
 from .lanes import lanes, main_iterations, shown_warps
+from .moved import moved_in_trace
 from .roles import ALL
 from .shares import PhaseRow, multiply_adds, overlap_of, rows_of
 from .waits import Wait, waits_of
@@ -76,6 +77,8 @@ class PhasesView(Document):
         self.waits = waits_of(launch)
         self.overlap = overlap_of(launch)
         self.block = launch.median_block
+        self.moved = moved_in_trace(of, launch.sites)
+        """By name of a phase: instructions of machine code that are of other named phases; None if unknown."""
 
     @cached_property
     def _head(self) -> str:
@@ -104,6 +107,9 @@ class PhasesView(Document):
                     f"{phase.name}: includes {units.counted(phase.moved, 'instruction')} of other named phases,"
                     " which the compiler moved here"
                 )
+        for name, count in (self.moved or {}).items():
+            if count:
+                yield f"{name}: in SASS at least {units.counted(count, 'instruction')} of other named phases"
         if launch.sample is not None:
             yield sampled_blocks_text(launch.sample)
         slowdown = self.of.kernel.slowdown
@@ -198,6 +204,7 @@ class PhasesView(Document):
             "named_share": launch.named(),
             "starts": launch.starts_seen,
             "starts_kept": launch.starts_kept,
+            "moved_in_sass": self.moved,
             "multiply_adds": multiply_adds(launch),
             "tensor_peak": self._peak,
             "overlap": None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -13,13 +14,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.engine.kernels import DATA, entry
+from tests.bench.assembling import assembler
+from tests.engine.kernels import DATA, entry, probed
 from tests.golden import golden
 from tests.probes.running import result_of
 from tests.trace.make import TraceWriter
 from tests.ui.conftest import on_stage
 from tui_probe.cli.main import main
 from tui_probe.draw.spans import plain, width
+from tui_probe.engine.function_insertion import source_names
 from tui_probe.engine.insertion import build_probed_ptx
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.site_file import site_file
@@ -30,11 +33,13 @@ from tui_probe.probe_model.probe import SourceRange
 from tui_probe.probes.phases.analysis import NOT_RECORDED, Phases, analyse
 from tui_probe.probes.phases.kinds import Phase
 from tui_probe.probes.phases.lanes import MIN_CELLS, dominant_phases, lanes
+from tui_probe.probes.phases.moved import moved_instructions
 from tui_probe.probes.phases.roles import roles_of
 from tui_probe.probes.phases.shares import PhaseRow, multiply_adds, overlap_of, rows_of
 from tui_probe.probes.phases.view import wait_text
 from tui_probe.probes.phases.waits import Wait, waits_of
 from tui_probe.ptx.parser import parse
+from tui_probe.ptx.phases import phase_starts
 from tui_probe.simgpu.executor.model import COSTS
 from tui_probe.ui import Appearance
 from tui_probe.ui.live.feed import Session
@@ -414,3 +419,26 @@ async def test_screen_shows_page_at_all_sizes(trace: Path, monkeypatch: pytest.M
         await stage.press("enter")
         await stage.settle()
         assert "mbarrier.try_wait" in stage.text
+
+
+def test_instructions_moved_by_ptxas_are_counted(tmp_path: Path) -> None:
+    """An attention kernel, with the phases of lines of its source: the table of lines tells whose an instruction is."""
+    kernel = Kernel.of(parse((DATA / "triton_attention.sm_90a.ptx").read_text()), "flash_attention")
+    named = (("scores", 31, 32), ("softmax", 33, 35), ("values", 36, 38))
+    phases = tuple((name, SourceRange("attention.py", first, last)) for name, first, last in named)
+    probe = replace(PROBE, phases=phases)
+    starts = phase_starts(kernel.entry, source_names(kernel, phases))
+    works = {kernel.line_of(start.first): start.work for start in starts}
+    source, binary = tmp_path / "probed.ptx", tmp_path / "probed.bin"
+    moved = []
+    text = probed(kernel.module.source, kernel.entry.name, probe)
+    for own in (text, re.sub(r"\t\.loc[^\n]*", "", text)):
+        source.write_text(own)
+        assembler().assemble(source, binary, "sm_90a", kernel.entry.name, lines=True)
+        moved.append(moved_instructions(binary.read_bytes(), kernel.entry.name, probe, works))
+    counts, without_lines = moved
+    assert without_lines is None
+    assert counts is not None
+    assert {"scores", "softmax", "values"} <= counts.keys()
+    assert 0 < counts["scores"] < 40
+    assert counts["softmax"] < 10

@@ -73,10 +73,18 @@ class Assembler:
         return self._tools
 
     def assemble(
-        self, ptx: Path, binary: Path, arch: str, entry: str, started: Callable[[], object] | None = None
+        self,
+        ptx: Path,
+        binary: Path,
+        arch: str,
+        entry: str,
+        started: Callable[[], object] | None = None,
+        *,
+        lines: bool = False,
     ) -> AssemblyReport:
         """Assemble ``ptx`` for a device of ``arch`` (sm_90). The report is about the kernel ``entry``.
 
+        With ``lines`` the binary has a table of source lines.
         ``started`` is called each time that a ptxas begins to work, which is when other work can be done next to it.
         Raises ToolchainError with ptxas's own words, or if there is no ptxas.
         """
@@ -86,7 +94,8 @@ class Assembler:
                 error = error or ToolchainError(_slow_reason(tool, self._seconds), str(tool.path))
                 continue
             try:
-                return _run_ptxas(tool, ptx, binary, _with_suffix(ptx, arch), entry, started, self._seconds)
+                target = _with_suffix(ptx, arch)
+                return _run_ptxas(tool, ptx, binary, target, entry, started, self._seconds, lines=lines)
             except subprocess.TimeoutExpired as expired:
                 error = error or ToolchainError(_slow_reason(tool, self._seconds), shlex.join(expired.cmd))
                 if _is_responsive(tool):
@@ -120,10 +129,19 @@ def _is_responsive(tool: Tool) -> bool:
 
 
 def _run_ptxas(
-    tool: Tool, ptx: Path, binary: Path, arch: str, entry: str, started: Callable[[], object] | None, seconds: float
+    tool: Tool,
+    ptx: Path,
+    binary: Path,
+    arch: str,
+    entry: str,
+    started: Callable[[], object] | None,
+    seconds: float,
+    *,
+    lines: bool,
 ) -> AssemblyReport:
     """Assemble PTX and return the report. Raises ToolchainError and TimeoutExpired."""
-    command = [str(tool.path), "-v", f"-arch={arch}", str(ptx), "-o", str(binary)]
+    options = ["-v", f"-arch={arch}", *(["-lineinfo"] if lines else [])]
+    command = [str(tool.path), *options, str(ptx), "-o", str(binary)]
     begun = time.perf_counter()
     try:
         status, output = _run_command(command, started, seconds)

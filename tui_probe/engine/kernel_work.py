@@ -53,6 +53,8 @@ class VariantAssembler:
     log: ProcessLog
     shared: PrunedAssemblies | None
     """Assemblies without the probe, shared with the other probes of the run; None where there is no other."""
+    has_lines: bool = False
+    """The probed variant gets a table of source lines, by which phases are checked."""
 
     def start_and_wait(self, variant: str, arch: str, name: str) -> Assembling:
         """The assembly of one variant, whose ptxas runs when this returns: other work would take the interpreter from
@@ -92,7 +94,8 @@ class VariantAssembler:
         binary = self.directory / f"{variant}.bin"
         unfinished = self.directory / f".{variant}.bin.unfinished"
         try:
-            report = self.assembler.assemble(self.directory / f"{variant}.ptx", unfinished, arch, name, started.set)
+            source, lines = self.directory / f"{variant}.ptx", self.has_lines and variant == "probed"
+            report = self.assembler.assemble(source, unfinished, arch, name, started.set, lines=lines)
             unfinished.replace(binary)
         except ToolchainError as error:
             unfinished.unlink(missing_ok=True)
@@ -150,7 +153,9 @@ class KernelWork:
     @property
     def variants(self) -> VariantAssembler:
         """Assembler of the kernel with the probe and without."""
-        return VariantAssembler(self.assembler, self.pool, self.kernel_directory, self.directory, self.log, self.pruned)
+        folders = self.kernel_directory, self.directory
+        has_lines = bool(self.probe.phases)
+        return VariantAssembler(self.assembler, self.pool, *folders, self.log, self.pruned, has_lines)
 
     def write(self, file: str, text: str) -> None:
         """Write a file of the probe's directory."""

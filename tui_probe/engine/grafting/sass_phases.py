@@ -83,14 +83,14 @@ def sass_phases(probe: Probe, target: GraftTarget) -> tuple[list[SassPhase], int
     graph = FlowGraph.of(target)
     code = [_same_work(word, target.arch) for word in target.words]
     number_of = {id(instruction): number for number, instruction in enumerate(code)}
-    names = _names_by_line(probe, target) if probe.phases else None
+    names = names_by_line(probe, target) if probe.phases else None
     named = None if names is None else lambda instruction: names(number_of[id(instruction)] * WORD_BYTES)
     fixed, taken = fixed_offsets(target), set[int]()
     phases, missing = [], 0
     products = {
         id(instruction): _products(word, target.arch) for instruction, word in zip(code, target.words, strict=True)
     }
-    for start in flow_phases(_flow(graph, code), named, lambda instruction: products[id(instruction)]):
+    for start in flow_phases(flow_of(graph, code), named, lambda instruction: products[id(instruction)]):
         first = number_of[id(start.first)]
         block = graph.blocks[graph.block_at(first)]
         if graph.block_at(first) not in graph.dominators:
@@ -105,7 +105,7 @@ def sass_phases(probe: Probe, target: GraftTarget) -> tuple[list[SassPhase], int
     return phases, missing
 
 
-def _names_by_line(probe: Probe, target: GraftTarget) -> Callable[[int], str | None]:
+def names_by_line(probe: Probe, target: GraftTarget) -> Callable[[int], str | None]:
     """Return a function that names the phase at a byte offset by its source lines, as ``source_names`` does in PTX.
 
     Raises UnsupportedKernelError for a kernel without lines.
@@ -125,7 +125,7 @@ def _names_by_line(probe: Probe, target: GraftTarget) -> Callable[[int], str | N
     return named
 
 
-def _flow(graph: FlowGraph, code: Sequence[Instruction]) -> Flow:
+def flow_of(graph: FlowGraph, code: Sequence[Instruction]) -> Flow:
     falls = [number + 1 in following for number, following in enumerate(graph.successors)]
     jumps = [
         tuple(other for other in following if other != number + 1) for number, following in enumerate(graph.successors)
@@ -156,7 +156,7 @@ def _may_move(word: Word) -> bool:
 def _same_work(word: Word, arch: int) -> Instruction:
     """A PTX instruction of the same work. Of its operands only the number of a barrier is known."""
     opcode, modifiers = _kind(word, arch)
-    operands = ()
+    operands: tuple[Immediate, ...] = ()
     if opcode == "bar":
         operands = (Immediate(str(int(is_named_barrier(word)))),)
     elif opcode == MARK:
