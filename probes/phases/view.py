@@ -15,7 +15,6 @@ from tui_probe.probekit import probe_results
 from tui_probe.probekit.finding import percent
 from tui_probe.probekit.probe_view import probe_view
 from tui_probe.probekit.record_counts import sampled_blocks_text
-from tui_probe.records.tensor_peak import products_per_clock
 
 from .analysis import analyse
 from .events import trace_events
@@ -118,12 +117,6 @@ class PhasesView(Document):
         if self.of.simulated:
             yield "simulated: cycles of a model"
 
-    @property
-    def _peak(self) -> int | None:
-        """Multiply-adds of an SM in a clock."""
-        device = self.of.kernel.trace.state.device
-        return None if device is None or self.of.simulated else products_per_clock(device.capability)
-
     def _tensor_notes(self) -> Iterator[str]:
         """Sentences on the tensor cores: a role's rate over the whole block, and in each phase that issues products."""
         for role in self.launch.roles:
@@ -142,9 +135,10 @@ class PhasesView(Document):
             yield text
 
     def _rate(self, per_clock: float) -> str:
-        if self._peak is None:
+        peak = self.of.products_per_clock
+        if peak is None:
             return f"{units.count(round(per_clock))} tensor-core multiply-adds per cycle"
-        return f"{percent(per_clock, self._peak)} of an SM's tensor-core peak"
+        return f"{percent(per_clock, peak)} of an SM's tensor-core peak"
 
     def lines(self, width: int) -> Sequence[Line]:
         table = titled_table(self._head, _COLUMNS, self.rows, (), width)
@@ -206,7 +200,7 @@ class PhasesView(Document):
             "starts_kept": launch.starts_kept,
             "moved_in_sass": self.moved,
             "multiply_adds": multiply_adds(launch),
-            "tensor_peak": self._peak,
+            "tensor_peak": self.of.products_per_clock,
             "overlap": None
             if overlap is None
             else dict(zip(("compute", "load", "both", "idle"), overlap.parts, strict=True)),

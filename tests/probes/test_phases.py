@@ -143,11 +143,11 @@ def test_products_are_those_of_the_matrices(tmp_path: Path) -> None:
     sizes = [np.int32(size) for size in (k, k, n, n)]
     text = (DATA / "triton_matmul.sm_80.ptx").read_text()
     grid = (m // tile, n // tile)
-    found = recorded(
+    launch = recorded(
         tmp_path, text, "matmul", left, right, out, *sizes, scratch, scratch, block=128, grid=grid, shared=32768
     )
-    assert multiply_adds(found) == m * n * k
-    rows = [row for row in rows_of(found) if row.multiply_adds]
+    assert multiply_adds(launch) == m * n * k
+    rows = [row for row in rows_of(launch) if row.multiply_adds]
     assert [row.phase.work for row in rows] == ["mma"]
     assert rows[0].per_clock() == pytest.approx(m * n * k * 4 / rows[0].cycles)
 

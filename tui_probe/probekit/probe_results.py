@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
 from tui_probe.draw.shell import shell_word
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from tui_probe.trace.launches import Launch
     from tui_probe.trace.model import Kernel, KernelFacts, ProbedKernel, Run, Trace
     from tui_probe.trace.results import Result
+
+
+TENSOR_HALF: Final = {"7.0": 1024, "7.5": 1024, "8.0": 2048, "8.6": 1024, "8.9": 1024, "9.0": 4096}
+"""Dense operations in half precision of the tensor cores of an SM in a clock, by compute capability."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,13 @@ class ProbeResult:
     def sites(self) -> tuple[int, ...]:
         """The lines of ``pruned.ptx`` that the first map has a record for."""
         return self.kernel.info.sites.get(0, ()) if self.kernel.info else ()
+
+    @property
+    def products_per_clock(self) -> int | None:
+        """Multiply-adds in half precision of an SM in a clock; None for an unknown or simulated GPU."""
+        device = self.kernel.trace.state.device
+        operations = None if device is None or self.simulated else TENSOR_HALF.get(device.capability)
+        return None if operations is None else operations // 2
 
     @property
     def clock_khz(self) -> int | None:

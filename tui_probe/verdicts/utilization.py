@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
-from tui_probe.records.tensor_peak import TENSOR_HALF
+from tui_probe.probekit.probe_results import TENSOR_HALF
 
 if TYPE_CHECKING:
     from tui_probe.bandwidth.rates import Bandwidth
