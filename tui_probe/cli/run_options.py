@@ -418,7 +418,8 @@ def known_probes(options: RunOptions) -> tuple[ChosenProbe, ...]:
     if options.watchdog and (other := next((own.name for own in chosen if not own.probe.counts), None)):
         raise ProbeFileError(f"--watchdog: {other} would alternate with the code that watches; choose counting probes")
     for own in chosen:
-        if is_in_probe_folder(own.path) and own.path not in {**installed_files(), **built_in_files()}.values():
+        is_known = own.path in built_in_files().values() or own.path in installed_files().values()
+        if not is_known and is_in_probe_folder(own.path):
             from tui_probe.probekit.registry import add_folder
 
             add_folder(own.path.parent)
