@@ -9,6 +9,7 @@ import hashlib
 import importlib
 import itertools
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -16,7 +17,7 @@ import sys
 import tempfile
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import WorkStealingScheduling
 
+from tests.assemblies import assemble_once
 from tests.warm_start import WarmStarts
 from tui_probe.engine.cache import EMPTY_KERNEL_DIRECTORY
 
@@ -49,6 +51,8 @@ CACHED = ("\nTUI_PROBE_WERROR:BOOL=ON\n", "\nCMAKE_C_FLAGS:STRING=-g -fno-optimi
 """The same in a CMakeCache.txt."""
 RARE_COLLECTIONS = (50_000, 10, 10)
 """In place of a collection for every 700 new objects: they took 10 to 20 % of a test process's time."""
+ASSEMBLIES = "TEST_ASSEMBLIES"
+"""Names the directory of what ptxas made in this run of the tests."""
 DAY = 24 * 60 * 60
 SHELF = Path(tempfile.gettempdir()) / f"tui-probe-builds-{os.getuid()}"
 
@@ -65,8 +69,13 @@ def cores() -> int:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Commands of tui-probe are forked from a process that has imported it."""
-    config.add_cleanup(WarmStarts(dict(os.environ)).close)
+    """Commands of tui-probe are forked from a process that has imported it; the same PTX is assembled once."""
+    if ASSEMBLIES not in os.environ:  # in the first process, of which others inherit it
+        folder = tempfile.TemporaryDirectory(prefix="assemblies-")
+        os.environ[ASSEMBLIES] = folder.name
+        config.add_cleanup(lambda: (os.environ.pop(ASSEMBLIES), folder.cleanup()))
+    assemble_once(Path(os.environ[ASSEMBLIES]))
+    config.add_cleanup(WarmStarts(dict(os.environ), os.environ[ASSEMBLIES]).close)
 
 
 def pytest_xdist_auto_num_workers() -> int:
@@ -128,21 +137,54 @@ def pytest_collection_finish() -> None:
 
 
 _NUMBERS = itertools.count()
+TMP_NAME = 25
+"""Characters of a test's name in that of its directory, with the number as many as in pytest's."""
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As pytest's, which takes 5 ms to find a number among the directories of thousands of other tests."""
+    name = re.sub(r"\W", "_", request.node.name)[:TMP_NAME]
+    path = tmp_path_factory.getbasetemp() / f"{name}-{next(_NUMBERS)}"
+    path.mkdir(mode=0o700)
+    return path
+
+
+@pytest.fixture(scope="session")
+def _own_caches(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
+    """Return the directory for the next test: a new one, or that of the test before if nothing was written there."""
+    folder, last = tmp_path_factory.mktemp("own"), Path("/")
+    empty = folder / EMPTY_KERNEL_DIRECTORY
+    empty.mkdir()
+
+    def names(directory: Path) -> list[str]:
+        return [path.name for path in directory.iterdir()]
+
+    def is_as_new() -> bool:
+        cache = last / "cache" / "tui-probe"
+        return cache.is_dir() and names(last) == ["cache"] and names(cache) == [EMPTY_KERNEL_DIRECTORY]
+
+    def next_directory() -> Path:
+        nonlocal last
+        if not is_as_new():
+            last = folder / str(next(_NUMBERS))
+            cache = last / "cache" / "tui-probe"
+            cache.mkdir(parents=True)
+            (cache / EMPTY_KERNEL_DIRECTORY).symlink_to(empty)
+        return last
+
+    return next_directory
 
 
 @pytest.fixture(autouse=True)
-def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+def own_cache(monkeypatch: pytest.MonkeyPatch, _own_caches: Callable[[], Path]) -> None:
     """No test finds kernels that another one prepared, or the user's settings, nor leaves anything with the user.
 
     They share the empty kernel, which is the same for all programs: each run would assemble it five times.
     """
-    number, base = next(_NUMBERS), tmp_path_factory.getbasetemp()
+    directory = _own_caches()
     for kind in ("CACHE", "CONFIG", "STATE"):
-        monkeypatch.setenv(f"XDG_{kind}_HOME", str(base / f"{kind.lower()}_{number}"))
-    cache, empty = base / f"cache_{number}" / "tui-probe", base / EMPTY_KERNEL_DIRECTORY
-    cache.mkdir(parents=True)
-    empty.mkdir(exist_ok=True)
-    (cache / EMPTY_KERNEL_DIRECTORY).symlink_to(empty)
+        monkeypatch.setenv(f"XDG_{kind}_HOME", str(directory / kind.lower()))
 
 
 @pytest.fixture(autouse=True)

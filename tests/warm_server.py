@@ -14,14 +14,12 @@ import os
 import pickle
 import pkgutil
 import runpy
-import shutil
 import signal
 import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
-from hashlib import sha256
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +137,8 @@ def serve_commands(root: str, connection: socket.socket, python: str, assemblies
     import_all(f"{root}/probes", "tui_probe.probes")
     use_simulator(python)
     read_once()
+    from tests.assemblies import assemble_once
+
     assemble_once(Path(assemblies))
     sys.path.remove(root)
     gc.collect()
@@ -165,41 +165,6 @@ def read_once() -> None:
         load_probe(name)
     for tool in ("ptxas", "nvdisasm"):
         find_tools(tool)
-
-
-def store(path: Path, content: bytes) -> None:
-    """Write a file that nobody finds half written."""
-    own = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}")
-    own.write_bytes(content)
-    own.replace(path)
-
-
-def assemble_once(folder: Path) -> None:
-    """Let a ptxas of this machine assemble the same PTX once; a test's own program in its place always runs."""
-    from tui_probe.engine import assembler
-    from tui_probe.toolchain import find_tools
-
-    run_command, known = assembler._run_command, {str(tool.path) for tool in find_tools("ptxas")}
-
-    def run_once(command: list[str], started: Callable[[], object] | None, seconds: float) -> tuple[int, str]:
-        if command[0] not in known or command[-2] != "-o":
-            return run_command(command, started, seconds)
-        *options, source, _, binary = command
-        digest = sha256(repr(options).encode() + Path(source).read_bytes()).hexdigest()
-        code, report = folder / f"{digest}.bin", folder / f"{digest}.txt"
-        if report.exists():
-            if started is not None:
-                started()
-            shutil.copyfile(code, binary)
-            return 0, report.read_text()
-        status, output = run_command(command, started, seconds)
-        if status == 0:
-            with contextlib.suppress(OSError):  # of a test with little room or few rights
-                store(code, Path(binary).read_bytes())
-                store(report, output.encode())
-        return status, output
-
-    assembler._run_command = run_once
 
 
 def use_simulator(python: str) -> None:

@@ -70,14 +70,13 @@ def start_server(
 class WarmCommands:
     """The process that forks commands."""
 
-    def __init__(self, environment: dict[str, str], simulator: str) -> None:
+    def __init__(self, environment: dict[str, str], simulator: str, assemblies: str) -> None:
         self._lock = threading.Lock()
         self._libc = ctypes.CDLL(None)
         self._read_at_start = read_at_start(environment)
         self._connection, theirs = socket.socketpair()
-        self._assemblies = tempfile.TemporaryDirectory(prefix="warm-")
         with theirs:
-            self._process = start_server(environment, theirs, "commands", simulator, self._assemblies.name)
+            self._process = start_server(environment, theirs, "commands", simulator, assemblies)
 
     def is_equal(self, call: dict[str, Any]) -> bool:
         """Return whether a fork is equal to this start."""
@@ -115,7 +114,6 @@ class WarmCommands:
         """End the process."""
         self._connection.close()
         self._process.wait()
-        self._assemblies.cleanup()
 
 
 def read_at_start(environment: Any) -> dict[str, str]:
@@ -130,15 +128,15 @@ def read_at_start(environment: Any) -> dict[str, str]:
 class WarmStarts:
     """Replaces the start of ``subprocess.Popen`` while it is open."""
 
-    def __init__(self, environment: dict[str, str]) -> None:
-        self._environment = environment
+    def __init__(self, environment: dict[str, str], assemblies: str) -> None:
+        self._environment, self._assemblies = environment, assemblies
         self._original: Any = subprocess.Popen._execute_child  # type: ignore[attr-defined]
         subprocess.Popen._execute_child = self._start_method()  # type: ignore[attr-defined]
         _open.append(self)
 
     @functools.cached_property
     def commands(self) -> WarmCommands:
-        return WarmCommands(self._environment, self.simulator_python)
+        return WarmCommands(self._environment, self.simulator_python, self._assemblies)
 
     @functools.cached_property
     def simulators(self) -> WarmSimulators:
