@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.engine.test_fusion import survey_parts
-from tests.sass.conftest import listing
+from tests.sass.conftest import code_texts, listing
 from tests.turns import due_pairs
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.engine.assembler import Assembler
@@ -87,13 +87,13 @@ def texts(image: bytes) -> dict[int, str]:
     return {int(at, 16): text for at, text in re.findall(r"/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;", listing(image))}
 
 
-@pytest.mark.parametrize(
-    ("probe", "arch", "sampled"),
-    [
-        (probe, *other)
-        for probe, other in due_pairs([*PROBES, *RECORDING], [*((arch, False) for arch in ARCHITECTURES), (90, True)])
-    ],
-)
+GRAFTS = [
+    (probe, *other)
+    for probe, other in due_pairs([*PROBES, *RECORDING], [*((arch, False) for arch in ARCHITECTURES), (90, True)])
+]
+
+
+@pytest.mark.parametrize(("probe", "arch", "sampled"), GRAFTS)
 def test_nothing_but_the_probed_instructions_changes(
     probe: str, arch: int, cubins: dict[int, Cubin], *, sampled: bool
 ) -> None:
@@ -111,8 +111,14 @@ def test_nothing_but_the_probed_instructions_changes(
     moved = {word.with_field(122, 4, 0) for word in after.words[len(before.words) :]}
     left = {before.words[at // WORD_BYTES] for at in branches} - {before.words[at // 16] for at in before.exits()}
     assert {word.with_field(122, 4, 0) for word in left} <= moved
-    written = texts(made.probed)
-    assert not [text for text in written.values() if "INVALID" in text or "???" in text]
+
+
+@pytest.mark.parametrize("arch", sorted({arch for _, arch, _ in GRAFTS}))
+def test_grafted_code_is_read_by_nvdisasm(arch: int, cubins: dict[int, Cubin]) -> None:
+    """The code of all grafts by one start of it, which takes longer than to read a kernel."""
+    images = [grafted(probe, cubins[arch], sampled=sampled).probed for probe, its, sampled in GRAFTS if its == arch]
+    pieces = code_texts(arch, *(GraftTarget.of(Cubin.read(image), "mixed").words for image in images))
+    assert not [text for piece in pieces for text in piece if "INVALID" in text or "???" in text]
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)

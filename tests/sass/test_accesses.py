@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
+from tui_probe.binaries.cubin import Cubin
 from tui_probe.sass.accesses import LDG, LDGSTS, STG, access_of
 from tui_probe.sass.operations import PRODUCT_OPERATIONS, matrix_product
 from tui_probe.sass.target import GraftTarget
+from tui_probe.sass.words import Word
 
-from .conftest import ARCHITECTURES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tui_probe.binaries.cubin import Cubin
-    from tui_probe.sass.words import Word
+from .conftest import ARCHITECTURES, code_texts
 
 _TYPES = ("u8", "s8", "u16", "s16", "b32", "b64", "v2.b32", "v4.b32", "v2.b64")
 _MEMORY = re.compile(
@@ -110,17 +107,29 @@ PRODUCTS = [
 ]
 
 
+Assemble = Callable[[str, int], Cubin]
+
+
+@functools.cache
+def accessing(arch: int, assembled: Assemble) -> dict[str, list[tuple[Word, str]]]:
+    """Words of kernels that access memory, by kind, each as nvdisasm writes it: all by one start of it."""
+    codes = {
+        kind: list(GraftTarget.of(assembled(text, arch), "accessing").words)
+        for kind, text in (("any", accesses(arch >= 80)), ("shared", sharing()))
+    }
+    codes["other form"] = [other for word in codes["any"] if (other := without_descriptor(word)) != word]
+    return {
+        kind: list(zip(code, texts, strict=True))
+        for (kind, code), texts in zip(codes.items(), code_texts(arch, *codes.values()), strict=True)
+    }
+
+
 @pytest.mark.parametrize("arch", [75, *ARCHITECTURES])
 @pytest.mark.parametrize("kind", ["any", "shared"])
-def test_accesses_are_as_nvdisasm_reads_them(
-    kind: str, arch: int, assembled: Callable[[str, int], Cubin], disassembled: Callable[[bytes], dict[int, str]]
-) -> None:
+def test_accesses_are_as_nvdisasm_reads_them(kind: str, arch: int, assembled: Assemble) -> None:
     copies = 5 if arch >= 80 else -1  # ptxas merges two loads of the same address
-    text, least = (accesses(arch >= 80), 4 * len(_TYPES) + 3 + copies) if kind == "any" else (sharing(), 24)
-    cubin = assembled(text, arch)
-    texts = disassembled(cubin.image)
-    code = GraftTarget.of(cubin, "accessing").words
-    assert sum(is_read_alike(word, arch, texts[index * 16]) for index, word in enumerate(code)) >= least
+    least = 4 * len(_TYPES) + 3 + copies if kind == "any" else 24
+    assert sum(is_read_alike(word, arch, text) for word, text in accessing(arch, assembled)[kind]) >= least
 
 
 def is_read_alike(word: Word, arch: int, text: str) -> bool:
@@ -154,36 +163,20 @@ def without_descriptor(word: Word) -> Word:
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_accesses_without_descriptors_are_as_nvdisasm_reads_them(
-    arch: int, assembled: Callable[[str, int], Cubin], disassembled: Callable[[bytes], dict[int, str]]
-) -> None:
-    cubin = assembled(accesses(), arch)
-    words = list(GraftTarget.of(cubin, "accessing").words)
-    changed = [without_descriptor(word) for word in words]
-    code, other = (b"".join(word.bits.to_bytes(16, "little") for word in some) for some in (words, changed))
-    texts = disassembled(cubin.image.replace(code, other))
-    assert all("desc[" not in texts[index * 16] for index, word in enumerate(changed) if word != words[index])
-    seen = sum(
-        is_read_alike(word, arch, texts[index * 16]) for index, word in enumerate(changed) if word != words[index]
-    )
-    assert seen >= 2 * len(_TYPES) + 5
+def test_accesses_without_descriptors_are_as_nvdisasm_reads_them(arch: int, assembled: Assemble) -> None:
+    changed = accessing(arch, assembled)["other form"]
+    assert all("desc[" not in text for _, text in changed)
+    assert sum(is_read_alike(word, arch, text) for word, text in changed) >= 2 * len(_TYPES) + 5
 
 
 @pytest.mark.parametrize("arch", [80, 86, 90])
-@pytest.mark.parametrize("text", PRODUCTS)
-def test_products_are_as_nvdisasm_reads_them(
-    text: str, arch: int, assembled: Callable[[str, int], Cubin], disassembled: Callable[[bytes], dict[int, str]]
-) -> None:
-    cubin = assembled(text, arch)
-    texts = disassembled(cubin.image)
-    accesses = [
-        (index * 16, word)
-        for index, word in enumerate(GraftTarget.of(cubin, "multiplying").words)
-        if word.operation in PRODUCT_OPERATIONS
-    ]
-    assert accesses
-    for at, word in accesses:
-        match = _SHAPE.search(texts[at])
-        assert match, texts[at]
-        m, n, k = _EXTENTS[match[1]]
-        assert matrix_product(word, arch) == (m * n * k // 32, False), texts[at]
+def test_products_are_as_nvdisasm_reads_them(arch: int, assembled: Assemble) -> None:
+    codes = [GraftTarget.of(assembled(text, arch), "multiplying").words for text in PRODUCTS]
+    for code, texts in zip(codes, code_texts(arch, *codes), strict=True):
+        products = [pair for pair in zip(code, texts, strict=True) if pair[0].operation in PRODUCT_OPERATIONS]
+        assert products
+        for word, text in products:
+            match = _SHAPE.search(text)
+            assert match, text
+            m, n, k = _EXTENTS[match[1]]
+            assert matrix_product(word, arch) == (m * n * k // 32, False), text
