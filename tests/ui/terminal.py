@@ -22,7 +22,7 @@ import pyte
 from tests.patience import HANG
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 ROOT = Path(__file__).resolve().parents[2]
 LOOK = 0.02
@@ -123,21 +123,33 @@ class Terminal:
                 )
 
     def quiet(self, seconds: float = 0.7, timeout: float = HANG, *, steady: bool = False) -> int:
-        """Wait until nothing came for ``seconds``; returns the bytes received so far.
+        """Wait until nothing came while the command slept for ``seconds``; returns the bytes received so far.
+
+        A command that has something to do on a busy machine is ready to run, so that this time does not count.
 
         With ``steady``, what a clock in seconds needs counts as nothing: a screen that shows the time never stops.
         """
         end = time.monotonic() + timeout
         allowed = 80 * (1 + seconds) if steady else 0
-        seen = deque([(time.monotonic(), self.count)])
-        while seen[-1][0] < end:
+        seen = deque([(0.0, self.count)])
+        while time.monotonic() < end:
             time.sleep(LOOK)
-            seen.append((time.monotonic(), self.count))
-            while len(seen) > 2 and seen[1][0] <= seen[-1][0] - seconds:
+            slept = seen[-1][0] + (LOOK if self.is_asleep() else 0)
+            seen.append((slept, self.count))
+            while len(seen) > 2 and seen[1][0] <= slept - seconds:
                 seen.popleft()
-            if seen[-1][0] - seen[0][0] >= seconds and seen[-1][1] - seen[0][1] <= allowed:
+            if slept - seen[0][0] >= seconds and seen[-1][1] - seen[0][1] <= allowed:
                 return seen[-1][1]
         raise AssertionError("the terminal never became quiet")
+
+    def is_asleep(self) -> bool:
+        """Return whether the command and its children wait for something, and what it wrote was read, or it ended."""
+        if self.status is not None:
+            return True
+        try:
+            return set(states(self.pid)) <= {"S", "Z"} and not select.select([self.fd], [], [], 0)[0]
+        except OSError:  # a thread ended meanwhile
+            return False
 
     def wait_for_end(self, timeout: float = HANG) -> int:
         """Wait until the command has ended; returns its exit status, or minus the signal."""
@@ -157,6 +169,14 @@ class Terminal:
         with self._lock:
             self.screen.resize(rows, columns)
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
+
+
+def states(process: int) -> Iterator[str]:
+    """Yield the states of the threads of a process and its descendants, as in proc(5). Raises OSError if one ended."""
+    for thread in Path(f"/proc/{process}/task").iterdir():
+        yield (thread / "stat").read_text().rpartition(") ")[2][0]
+        for child in (thread / "children").read_text().split():
+            yield from states(int(child))
 
 
 def on_screen(root: Path, *options: str) -> list[str]:
