@@ -105,3 +105,4 @@ def test_driver_reports_states_of_memory(tool: Tool, monkeypatch: pytest.MonkeyP
         ("of_empty", "uninitialized"), ("of_freed", "use_after_free"), ("of_nothing", "out_of_bounds"),
     ]  # fmt: skip
     assert [(fault["kernel"], fault["kind"]) for fault in faults] == expected
+    assert [fault["launch"] for fault in faults] == [3, 4, 6]

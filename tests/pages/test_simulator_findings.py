@@ -84,3 +84,9 @@ def test_failed_check_is_no_wrong_result(tmp_path: Path) -> None:
 def test_damaged_lines_have_no_finding(tmp_path: Path) -> None:
     damaged = (line()[:90], line(kind="unknown"), line(place=[]), line(kernel="other"), "[sanitizer] []")
     assert found(tmp_path, *damaged) == []
+
+
+def test_finding_has_the_launch_that_the_log_names(tmp_path: Path) -> None:
+    (finding,) = found(tmp_path, line(launch=7))
+    assert ", thread (3, 0, 0), launch 7; conflicts" in finding.words
+    assert finding.record()["launch"] == 7

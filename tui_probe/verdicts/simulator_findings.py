@@ -84,17 +84,26 @@ def _finding(kernel: KernelFacts, fault: dict[str, Any], instructions: int = 1) 
         "bytes": fault.get("size"),
         "value": fault.get("value"),
         "accesses": fault.get("count"),
+        "launch": _launch(fault),
         **_place_values("", kernel, here, line),
     }
     if isinstance(other, dict):
         values |= _place_values("other_", kernel, other, _pruned_line(kernel, other))
     what = _what(fault)
-    text = "; ".join(filter(None, (what, _where(kernel, here, line, instructions), _other(kernel, other))))
+    launch = _launch(fault)
+    here_text = _where(kernel, here, line, instructions) + (f", launch {launch}" if launch is not None else "")
+    text = "; ".join(filter(None, (what, here_text, _other(kernel, other))))
     page = "ptx" if line else ""
     return Finding(
         kind, _LABELS[kind], safe(text), page=page, line=line, stands_out=True, values=values, advice=_ADVICE[kind],
         brief=safe(what), wrong_result=kind != "unchecked",
     )  # fmt: skip
+
+
+def _launch(fault: dict[str, Any]) -> int | None:
+    """Return the launch of the process in which a fault was found first; None if the log does not name it."""
+    launch = fault.get("launch")
+    return launch if isinstance(launch, int) and not isinstance(launch, bool) else None
 
 
 def _place_values(prefix: str, kernel: KernelFacts, site: dict[str, Any], line: int | None) -> dict[str, Any]:

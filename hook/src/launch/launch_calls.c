@@ -23,6 +23,7 @@
 #include "schedule.h"
 #include "settings.h"
 #include "signals.h"
+#include "simulated_fault.h"
 #include "streams.h"
 #include "timing.h"
 
@@ -134,6 +135,8 @@ CUresult launch_intercept(struct launch *launch)
     CUresult result = follow(launch);
     if (streams_any_capture() && result == CUDA_SUCCESS && launch->group)
         graph_captured_note(launch_stream(launch), launch->group->kernel, launch->number);
+    if (settings.simulated_checks && launch->group)
+        simulated_findings_log(launch->group->kernel->name, launch->number);
     signals_release();
     return result;
 }

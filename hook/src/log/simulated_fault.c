@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "event_log.h"
-#include "given.h"
 #include "real.h"
+#include "settings.h"
 
 enum { FINDING_BYTES = 2048 };
 
@@ -28,17 +28,28 @@ struct findings_table {
     void (*take)(char *text, size_t size);
 };
 
-void simulated_findings_log(void)
+/* A finding is a JSON object that begins with the name of its kernel; other threads may have launched others. */
+static bool is_of(const char *finding, const char *kernel)
+{
+    static const char BEGIN[] = "{\"kernel\":\"";
+    const size_t begin = sizeof BEGIN - 1, length = strlen(kernel);
+    return strncmp(finding, BEGIN, begin) == 0 && strncmp(finding + begin, kernel, length) == 0 &&
+           finding[begin + length] == '"';
+}
+
+void simulated_findings_log(const char *kernel, uint64_t launch)
 {
     static const unsigned char NAME[16] = "tui-probe check"; /* hook/simgpu/server/findings.c has the table */
     const struct findings_table *table = NULL;
-    const char *checked = given("TUI_PROBE_SIM_CHECK");
-    if (!checked || strcmp(checked, "1") != 0)
+    if (!settings.simulated_checks)
         return;
     CUresult result = REAL_OR_NOT_FOUND(cuGetExportTable, (const void **)&table, NAME);
     if (result != CUDA_SUCCESS || !table || table->size < sizeof *table)
         return;
     char text[FINDING_BYTES];
     for (table->take(text, sizeof text); text[0]; table->take(text, sizeof text))
-        event_log_summary("[sanitizer] %s\n", text);
+        if (kernel && is_of(text, kernel))
+            event_log_summary("[sanitizer] {\"launch\":%llu,%s\n", (unsigned long long)launch, text + 1);
+        else
+            event_log_summary("[sanitizer] %s\n", text);
 }

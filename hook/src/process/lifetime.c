@@ -113,7 +113,7 @@ static void what_is_left(void)
     kernel_folder_count_last();
     benchmark_end();
     nvtx_flush();
-    simulated_findings_log();
+    simulated_findings_log(NULL, 0);
     event_log_dropped();
 }
 
