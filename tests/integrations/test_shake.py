@@ -67,3 +67,52 @@ def test_shake_is_refused_with_probes(tmp_path: Path) -> None:
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert (result.returncode, result.stdout) == (2, "")
     assert "--shake cannot be combined with -p" in result.stderr
+
+
+MEMORY = '''
+import ctypes, os, sys
+PTX = b"""
+.version 7.8
+.target sm_80
+.address_size 64
+.visible .entry store(.param .u32 value, .param .u64 to)
+{
+    .reg .b32 %r<2>;
+    .reg .b64 %rd<2>;
+    ld.param.u32 %r1, [value];
+    ld.param.u64 %rd1, [to];
+    st.global.u32 [%rd1], %r1;
+    ret;
+}
+"""
+cuda = ctypes.CDLL("libcuda.so.1")
+context, module, kernel, memory = (ctypes.c_void_p() for _ in range(4))
+cuda.cuInit(0)
+cuda.cuCtxCreate_v2(ctypes.byref(context), 0, 0)
+cuda.cuModuleLoadData(ctypes.byref(module), PTX)
+cuda.cuModuleGetFunction(ctypes.byref(kernel), module, b"store")
+cuda.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(64))
+cuda.cuMemsetD8_v2(memory, 0, ctypes.c_size_t(64))
+value = ctypes.c_uint32(os.getpid() if sys.argv[1] == "varies" else 7)
+arguments = (ctypes.c_void_p * 2)(ctypes.addressof(value), ctypes.addressof(memory))
+for _ in range(2):
+    assert not cuda.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, None, arguments, None)
+'''
+
+
+def shaken(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tui_probe", "run", "--sim", "--shake", "1", *words]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_shake_compares_memory_of_kernels(tmp_path: Path) -> None:
+    """Kernels without sites for delays leave the same memory; a process number in memory is not the same."""
+    (tmp_path / "stores.py").write_text(MEMORY)
+    program = ("--", sys.executable, "stores.py")
+    same = shaken(tmp_path, "--compare-memory", "store@1", *program, "same")
+    assert (same.returncode, same.stdout.splitlines()[0]) == (0, "no difference in 1 run with delays"), same.stderr
+    varies = shaken(tmp_path, "--compare-memory", "store", *program, "varies")
+    assert varies.returncode == 2
+    assert "memory: line 1 is 'store launch 0 parameter 1: " in varies.stderr
+    unnamed = shaken(tmp_path, "--compare-memory", "store@0", *program, "same")
+    assert "no launch of such a kernel has a parameter with the address" in unnamed.stderr

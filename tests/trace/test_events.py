@@ -24,6 +24,10 @@ KNOWN = [
     ("[init] epoch 1785000000000000000", p.Epoch(1785000000000000000)),
     ("[init] rank 1 of 8", p.RankGiven(1, 8)),
     (
+        "[hash] launch 3 kernel 1 parameter 0 offset 8 bytes 4096 hash 00ab34cd56ef7890",
+        p.MemoryHashed(3, 1, 0, 8, 4096, "00ab34cd56ef7890"),
+    ),
+    (
         "[init] device 0 sms 132 clock 1980000 cc 9.0 name NVIDIA H100 80GB",
         p.Device(0, 132, 1980000, "9.0", "NVIDIA H100 80GB"),
     ),

@@ -313,13 +313,20 @@ def add_shake_options(races: argparse._ArgumentGroup) -> None:
         help="with --shake: a file that the program writes, compared like its output; repeat it for more",
     )  # fmt: skip
 
+    races.add_argument(
+        "--compare-memory", action="append", metavar="KERNEL[@N]",
+        help="with --shake: after each launch of kernels with KERNEL in their names, compare the memory that their"
+             " parameters, or parameter N (from 0), point to; repeat it for more",
+    )  # fmt: skip
+
 
 def add_probe_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that ``run`` and ``demo`` share."""
     parser.add_argument(
         "-p", "--probe", "-t", action="append", metavar="PROBE",
-        help="use a probe, a set (see `tui-probe probes`) or a probe file; NAME:1/16 samples blocks. Repeat it for"
-             " more: counting probes share launches, the others alternate with them; default"
+        help="use a probe, a set (see `tui-probe probes`) or a probe file; NAME:1/16 samples blocks, NAME@FILE:A-B"
+             " probes instructions of these source lines only. Repeat it for more: counting probes share launches, the"
+             " others alternate with them; default"
              f" {user_settings().probe or DEFAULT_PROBE}",
     )  # fmt: skip
     parser.add_argument(

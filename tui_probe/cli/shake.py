@@ -21,7 +21,7 @@ def shake(arguments: argparse.Namespace, command: Sequence[str]) -> int:
     """Run the command with each seed, and print what was found."""
     if arguments.probe or arguments.benchmark or arguments.memusage or arguments.replay or arguments.watchdog:
         arguments.refuse("--shake cannot be combined with -p, --benchmark, --memusage, --replay or --watchdog")
-    shaker = Shaker(_options(arguments), command, arguments.compare_file or ())
+    shaker = Shaker(_options(arguments), command, arguments.compare_file or (), arguments.compare_memory or ())
     seeds = range(arguments.seed, arguments.seed + arguments.shake)
     race = shaker.find(seeds, inform)
     put(_race_lines(race) if race else [f"no difference in {units.counted(len(seeds), 'run')} with delays"])

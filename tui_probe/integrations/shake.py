@@ -12,6 +12,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,6 +39,7 @@ SLOWER: Final = 50.0
 MIN_LIMIT: Final = 120.0
 """A run with delays is ended after ``SLOWER`` times the time of one without, at least after these seconds."""
 ENDLESS: Final = "it does not end"
+HASH_VARIABLE: Final = "TUI_PROBE_HASH_MEMORY"
 UNPROBED: Final = "-k=//"
 """No name of a kernel has two slashes."""
 
@@ -86,11 +88,14 @@ class Race:
 
 @dataclass
 class Shaker:
-    """Runs one program. ``options`` are those of ``tui-probe run``, ``files`` what the program writes."""
+    """Runs one program. ``options`` are those of ``tui-probe run``, ``files`` what the program writes, ``memory`` the
+    kernels after whose launches memory is compared: ``KERNEL`` or ``KERNEL@PARAMETER``.
+    """
 
     options: Sequence[str]
     command: Sequence[str]
     files: Sequence[Path]
+    memory: Sequence[str] = ()
     runs: int = 0
     unprobed: dict[str, str] = field(default_factory=dict)
     _limit: float | None = None
@@ -111,10 +116,10 @@ class Shaker:
     def _run_undelayed(self) -> None:
         begin = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="tui-probe-shake-") as folder:
-            self._expected = self._run(Path(folder), [UNPROBED])
+            self._expected = self._run(Path(folder) / "0", [UNPROBED])
             self._limit = max(SLOWER * (time.monotonic() - begin), MIN_LIMIT)
-            for _ in range(UNDELAYED_RUNS - 1):
-                if difference := self._difference(self._run(Path(folder), [UNPROBED])):
+            for number in range(1, UNDELAYED_RUNS):
+                if difference := self._difference(self._run(Path(folder) / str(number), [UNPROBED])):
                     raise UsageError(
                         f"the results of the program differ between runs without delays ({difference}): fix its random"
                         " seed, print no times or addresses, or compare files with --compare-file"
@@ -177,7 +182,7 @@ class Shaker:
         arguments = [*OWN_COMMAND, "run", "--no-ui", "--no-report", f"--tracedir={folder / 'trace'}", *self.options]
         process = subprocess.Popen(
             [*arguments, *options, "--", *self.command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, start_new_session=True,
+            stderr=subprocess.PIPE, start_new_session=True, env=os.environ | {HASH_VARIABLE: ":".join(self.memory)},
         )  # fmt: skip
         try:
             output, messages = process.communicate(timeout=self._limit)
@@ -188,7 +193,27 @@ class Shaker:
             text = messages.decode("utf-8", "replace").strip()
             raise TraceError(text or f"tui-probe run ended with status {process.returncode}, without a trace")
         parts = {"exit status": str(process.returncode).encode(), "output": output}
+        if self.memory:
+            parts["memory"] = _memory_text(folder / "trace")
         return Left(parts | {str(file): file.read_bytes() if file.is_file() else b"" for file in self.files})
+
+
+def _memory_text(folder: Path) -> bytes:
+    """Return a line per hash of memory: kernel, launch of it, parameter. Raises UsageError if there is none."""
+    lines = []
+    for trace in (open_trace(path) for path in sorted(folder.glob("*")) if is_trace(path)):
+        counts: Counter[tuple[int, int, int]] = Counter()
+        for entry in trace.state.hashes:
+            place = entry.kernel, entry.parameter, entry.offset
+            at = f"parameter {entry.parameter}" + (f" byte {entry.offset}" if entry.offset else "")
+            lines.append(f"{trace.kernels[entry.kernel].name} launch {counts[place]} {at}: {entry.hash}")
+            counts[place] += 1
+    if not lines:
+        raise UsageError(
+            "--compare-memory: no launch of such a kernel has a parameter with the address of known memory; name a"
+            " kernel as KERNEL or KERNEL@PARAMETER, parameters counted from 0"
+        )
+    return "\n".join(lines).encode()
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:

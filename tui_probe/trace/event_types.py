@@ -217,6 +217,18 @@ class KernelFault:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryHashed:
+    """Hash of the memory, after a launch, from an address in a parameter on to the end of its allocation."""
+
+    launch: int
+    kernel: int
+    parameter: int
+    offset: int
+    bytes: int
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
 class LaunchStuck:
     """A launch that did not end for so many seconds. ``warps`` were on the device; ``reason`` is why there is no result
     with their places, None if there is one.
@@ -309,6 +321,7 @@ Event: TypeAlias = (
     | ContextFailed
     | KernelFault
     | LaunchStuck
+    | MemoryHashed
     | Trouble
     | Ending
     | Exited

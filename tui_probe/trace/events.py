@@ -24,6 +24,7 @@ from tui_probe.trace.event_types import (
     KernelFault,
     LaunchStuck,
     MemoryCall,
+    MemoryHashed,
     NvtxRange,
     ProcessStarted,
     RankGiven,
@@ -74,6 +75,7 @@ _NVTX: Final = (
     r"range {COUNT} in {COUNT} thread {COUNT} start {NS} end (\d{1,19}|-) "
     r"launches (\d{1,18}(?:-\d{1,18})?(?:,\d{1,18}(?:-\d{1,18})?)*) domain (\S+) text (.*)"
 )
+_HASH: Final = "launch {COUNT} kernel {INDEX} parameter {COUNT} offset {COUNT} bytes {COUNT} hash ([0-9a-f]{16})"
 _STUCK: Final = r"launch {INDEX} kernel {INDEX} seconds (\d{1,9}\.\d) warps {COUNT} left-out {COUNT} reason (.+)"
 _CALLBACK: Final[Readers] = {
     b"*": ((Pattern(r"(subproc|succeed|failed)(?: (.*))?"), lambda m: Callback(m[1].decode(), text_of(m[2] or b""))),)
@@ -132,6 +134,11 @@ def _stuck(m: Match) -> Event:
     return LaunchStuck(int(launch), int(kernel), float(seconds), int(warps), int(left_out), reason_of(reason))
 
 
+def _hash(m: Match) -> Event:
+    launch, kernel, parameter, offset, size, number = m.groups()
+    return MemoryHashed(int(launch), int(kernel), int(parameter), int(offset), int(size), number.decode())
+
+
 def _budget(m: Match) -> Event:
     return BudgetEvent(text_of(m[1]), m[2] == b"reached", int(m[3]), int(m[4]), text_of(m[5]))
 
@@ -182,6 +189,7 @@ READERS: Final[dict[bytes, Readers]] = {
     b"[reason]": {b"*": ((Pattern("{INDEX} (.+)"), lambda m: ReasonNamed(int(m[1]), read_reason(text_of(m[2])))),)},
     b"[passed]": PASSED,
     b"[sanitizer]": {b"*": ((Pattern("(.+)"), lambda m: KernelFault(text_of(m[1]))),)},
+    b"[hash]": {b"*": ((Pattern(_HASH), _hash),)},
     b"[stuck]": {b"*": ((Pattern(_STUCK), _stuck),)},
     b"[nvtx]": {b"range": ((Pattern(_NVTX), _nvtx_range),)},
     b"[budget]": {

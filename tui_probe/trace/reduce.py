@@ -17,6 +17,7 @@ from tui_probe.trace.event_types import (
     Initialised,
     KernelFault,
     LaunchStuck,
+    MemoryHashed,
     NvtxRange,
     ProcessStarted,
     RankGiven,
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.launch_shape import Shape
     from tui_probe.trace.recorder import Recorder
 
+_MAX_HASHES: Final = 1 << 16
 _MAX_TROUBLES: Final = 100
 
 
@@ -181,6 +183,7 @@ class Reducer:
             ContextFailed: self._context_failed,
             KernelFault: self._fault,
             LaunchStuck: self._stuck,
+            MemoryHashed: self._hashed,
             Trouble: self._trouble,
             NvtxRange: self._nvtx_range,
             GraphInstantiated: self.trace.graphs.made,
@@ -358,6 +361,10 @@ class Reducer:
         if self.trace.state.context_failed is None:
             self.trace.state.context_failed = event
             self.recorder.changed.update(range(len(self.trace.kernels)))
+
+    def _hashed(self, event: MemoryHashed) -> None:
+        if len(self.trace.state.hashes) < _MAX_HASHES:
+            self.trace.state.hashes.append(event)
 
     def _stuck(self, event: LaunchStuck) -> None:
         if len(self.trace.state.stuck) < _MAX_TROUBLES:

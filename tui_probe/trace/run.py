@@ -15,7 +15,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tui_probe.trace.event_types import BudgetEvent, ContextFailed, Device, LaunchStuck, NvtxRange, RankGiven
+    from tui_probe.trace.event_types import (
+        BudgetEvent,
+        ContextFailed,
+        Device,
+        LaunchStuck,
+        MemoryHashed,
+        NvtxRange,
+        RankGiven,
+    )
     from tui_probe.trace.gpu_time import GpuTime
     from tui_probe.trace.run_info import RunInfo
 
@@ -128,6 +136,8 @@ class State:
     """Faults of kernels that checks of the simulated GPU found, each once, as JSON; the first hundred."""
     rank: RankGiven | None = None
     """Place among the processes of a parallel program; None where its launcher does not say."""
+    hashes: list[MemoryHashed] = field(default_factory=list)
+    """Hashes of memory after launches, in the order of the log; the first 65536."""
     stuck: list[LaunchStuck] = field(default_factory=list)
     """Launches that did not end; the first hundred."""
     troubles: list[str] = field(default_factory=list)

@@ -13,6 +13,7 @@
 #include "launch_counts.h"
 #include "launch_intercept.h"
 #include "launch_log.h"
+#include "memory_hash.h"
 #include "memusage.h"
 #include "nvtx.h"
 #include "prepare.h"
@@ -135,6 +136,8 @@ CUresult launch_intercept(struct launch *launch)
     CUresult result = follow(launch);
     if (streams_any_capture() && result == CUDA_SUCCESS && launch->group)
         graph_captured_note(launch_stream(launch), launch->group->kernel, launch->number);
+    if (settings.hashed && result == CUDA_SUCCESS && launch->group)
+        memory_hash_log(launch, launch->group->kernel);
     if (settings.simulated_checks && launch->group)
         simulated_findings_log(launch->group->kernel->name, launch->number);
     signals_release();

@@ -142,7 +142,8 @@ static void rank_line(char *line, size_t size)
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES && !line[0]; i++) {
         const char *rank = getenv(NAMES[i][0]), *size_text = getenv(NAMES[i][1]);
         char *ends[2] = {NULL, NULL};
-        const long number = rank ? strtol(rank, &ends[0], 10) : -1, n = size_text ? strtol(size_text, &ends[1], 10) : -1;
+        const long number = rank ? strtol(rank, &ends[0], 10) : -1,
+                   n = size_text ? strtol(size_text, &ends[1], 10) : -1;
         if (number >= 0 && n > number && !*ends[0] && !*ends[1])
             snprintf(line, size, "[init] rank %ld of %ld\n", number, n);
     }

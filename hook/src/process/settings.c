@@ -199,6 +199,7 @@ void settings_read(void)
     settings.probe_folder = text("TUI_PROBE_PROBE_FOLDER");
     settings.only = substrings("TUI_PROBE_KERNELS");
     settings.never = substrings("TUI_PROBE_FILTER");
+    settings.hashed = substrings("TUI_PROBE_HASH_MEMORY");
     settings.capture_range = says("TUI_PROBE_CAPTURE_RANGE", "1");
     settings.nvtx = text("TUI_PROBE_NVTX");
     settings.benchmark = says("TUI_PROBE_BENCHMARK", "1");
@@ -212,8 +213,8 @@ void settings_read(void)
     settings.under_ncu = getenv("NV_NSIGHT_INJECTION_PORT_BASE") != NULL; /* ncu gives it to what it starts */
     settings.times = !settings.under_ncu && !says("TUI_PROBE_TIMES", "0");
     settings.machine_code = read_machine_code();
-    settings.lists_allocations =
-        settings.benchmark || settings.replays || settings.n_kept || says("TUI_PROBE_ALLOCATIONS", "1");
+    settings.lists_allocations = settings.benchmark || settings.replays || settings.n_kept || settings.hashed ||
+                                 says("TUI_PROBE_ALLOCATIONS", "1");
     settings.simulated_checks = says("TUI_PROBE_SIM_CHECK", "1");
     settings.host_records = says("TUI_PROBE_HOST_RECORDS", "1");
     settings.needs_machine_code = says("TUI_PROBE_NEEDS_SASS", "1");
