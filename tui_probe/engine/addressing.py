@@ -118,21 +118,28 @@ class Addressing:
             f"mad.lo.u32 {self._slot}, {self._slot}, {SLOTS_OF_SM}, {self._unit};",
         ]
 
+    @property
+    def resident(self) -> str:
+        """The register of the slot of resident maps, which lives as long as the kernel: a warp that is moved keeps it,
+        and special registers take long to read.
+        """
+        return self._names.temporary("resident", "b32")
+
     def resident_slot(self) -> list[str]:
-        """Lines that find the slot of a resident map: the place that this warp has on its SM."""
+        """Lines that find the slot of resident maps: the place that this warp has on its SM at its entry."""
         return [
-            f"mov.u32 {self._slot}, %smid;",
+            f"mov.u32 {self.resident}, %smid;",
             f"mov.u32 {self._unit}, %warpid;",
-            f"and.b32 {self._slot}, {self._slot}, {RESIDENT_SMS - 1};",
+            f"and.b32 {self.resident}, {self.resident}, {RESIDENT_SMS - 1};",
             f"and.b32 {self._unit}, {self._unit}, {SLOTS_OF_SM - 1};",
-            f"mad.lo.u32 {self._slot}, {self._slot}, {SLOTS_OF_SM}, {self._unit};",
+            f"mad.lo.u32 {self.resident}, {self.resident}, {SLOTS_OF_SM}, {self._unit};",
         ]
 
-    def pointer(self, parameter: str, slot_bytes: int) -> list[str]:
+    def pointer(self, parameter: str, slot_bytes: int, slot: str = "") -> list[str]:
         """Lines that turn the slot's number into its address in the map that ``parameter`` points to."""
         return [
             f"ld.param.u64 {self._wide}, [{parameter}];",
-            f"mad.wide.u32 {self.address}, {self._slot}, {slot_bytes}, {self._wide};",
+            f"mad.wide.u32 {self.address}, {slot or self._slot}, {slot_bytes}, {self._wide};",
         ]
 
     def marked_slot(self, parameter: str, slot_bytes: int) -> list[str]:

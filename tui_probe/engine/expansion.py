@@ -251,13 +251,17 @@ class Expander:
         return [
             *self._summation.before(own_map, values, self.zero),
             *self._slot_of(own_map),
-            *self._addressing.pointer(self._names.parameter("map", own_map.name), own_map.slot_bytes),
+            *self._addressing.pointer(
+                self._names.parameter("map", own_map.name),
+                own_map.slot_bytes,
+                self._addressing.resident if own_map.resident else "",
+            ),
             *self._summation.lines(own_map, values, self._addressing.address, self.zero),
         ]
 
     def _slot_of(self, own_map: Map) -> list[str]:
         if own_map.resident:
-            return self._addressing.resident_slot()
+            return []
         return self._addressing.folded_slot() if own_map.folded else self._addressing.slot(own_map.level)
 
     def _store(

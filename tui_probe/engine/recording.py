@@ -67,11 +67,12 @@ class Recording:
         self._counted = [own_map for own_map in probe.maps if own_map.cap != 1]
 
     def begin(self) -> list[str]:
-        """Lines for the kernel's entry: the registers of maps with several records per slot."""
+        """Lines for the kernel's entry: the registers of resident maps, and of maps with several records per slot."""
+        lines = self._addressing.resident_slot() if self._probe.is_resident else []
         if not self._counted:
-            return []
+            return lines
         warp, lane = self._b32("warp"), self._b32("lane")
-        lines = self._addressing.warp(warp, lane)
+        lines += self._addressing.warp(warp, lane)
         for own_map in self._counted:
             storage = storage_of(self._probe, own_map)
             lines.append(f"mov.u32 {self._attempts(own_map)}, 0;")
@@ -99,8 +100,10 @@ class Recording:
 
     def live_registers(self, own_map: Map | None = None) -> list[str]:
         """The registers that ``begin`` fills for a map, or for all, 32 bits each; none for most maps."""
+        is_resident = self._probe.is_resident if own_map is None else own_map.resident
         of = self._counted if own_map is None else [own for own in self._counted if own == own_map]
-        return [name for counted in of for name in (self._place(counted), self._attempts(counted))]
+        names = [name for counted in of for name in (self._place(counted), self._attempts(counted))]
+        return [*([self._addressing.resident] if is_resident else []), *names]
 
     def end(self) -> list[str]:
         """Lines for an exit: how many records there were to be."""
@@ -130,8 +133,9 @@ class Recording:
         if storage.layout is Layout.QUEUE:
             return self._in_queue(own_map, storage, skip)
         if storage.layout is Layout.RESIDENT:  # all lanes store one sector, which is no dearer than to elect one
-            pointer = self._addressing.pointer(self._parameter(own_map), storage.slot_bytes)
-            return [*self._addressing.resident_slot(), *pointer], RecordAddress(self._addressing.address, 0, 0)
+            slot = self._addressing.resident
+            pointer = self._addressing.pointer(self._parameter(own_map), storage.slot_bytes, slot)
+            return pointer, RecordAddress(self._addressing.address, 0, 0)
         by_warp = own_map.level is Level.WARP
         lines = self._lowest_lane(skip) if by_warp and not self._is_uniform else []
         if by_warp and storage.layout is Layout.MARKED:

@@ -115,7 +115,8 @@ def image_of(text: str, arch: str) -> bytes:
         return text.encode() + b"\0"
     with tempfile.TemporaryDirectory() as name:
         source, image = Path(name) / "kernel.ptx", Path(name) / "kernel.cubin"
-        source.write_text(text)
+        lines = (line for line in text.splitlines() if not line.strip().startswith((".loc", ".file")))
+        source.write_text("\n".join(lines) + "\n")  # with lines of source, ptxas puts the PTX into the image
         subprocess.run(["ptxas", f"-arch={arch}", "-o", str(image), str(source)], check=True)
         return image.read_bytes()
 

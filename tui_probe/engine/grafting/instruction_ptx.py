@@ -101,7 +101,7 @@ class InstructionPtx:
     def words(self) -> int:
         """Number of 32-bit values that live while the kernel runs."""
         own = sum(KEPT_TYPES[self._probe.registers[name]] // HALF for name in self.live_registers)
-        return own + _WORDS_OF_MAP * len(self.counted)
+        return own + _WORDS_OF_MAP * len(self.counted) + self._probe.is_resident
 
     @property
     def has_flag(self) -> bool:

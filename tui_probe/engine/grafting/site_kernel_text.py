@@ -374,8 +374,10 @@ class SiteKernelText:
             (registers is None or name in registers, self._names.register(name, self._probe.registers[name]), halves)
             for name, halves in widths
         ]
-        for own_map in self._frame.counted:
-            chosen = maps is None or own_map.name in maps
+        resident = [own_map for own_map in self._probe.maps if own_map.resident]
+        for own_map in [*resident[:1], *self._frame.counted]:  # resident maps have one register together
+            names = {own.name for own in resident} if own_map.resident else {own_map.name}
+            chosen = maps is None or bool(names & maps)
             own += [(chosen, register, 1) for register in self.expander.live_registers(own_map)]
         ends = list(accumulate((halves for *_, halves in own), initial=Mark.FIRST_KEPT))
         return [
