@@ -13,7 +13,9 @@ import pytest
 import tui_probe
 from tests.probes.running import SIMULATED_MAPS, result_of
 from tests.probes.tensor_copy import COLUMNS, ROWS
+from tests.simgpu.device import Device
 from tui_probe.probes import gmem_bytes, gmem_sectors, what_limits
+from tui_probe.simgpu.executor import Checker, Machine
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -172,3 +174,19 @@ def test_hook_finds_the_layout_and_counts_boxes_of_maps_of_the_host(tmp_path: Pa
     assert {name: np.unique(metrics[name][~np.isnan(metrics[name])]).tolist() for name in expected} == {
         name: [value] for name, value in expected.items()
     }
+
+
+def test_copies_of_bytes_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Elements smaller than all accesses in the code of the kernel made the checks of the simulated GPU fail."""
+    checkers: list[Checker] = []
+
+    def with_checks(device: Device, size: int = 1 << 22, machine: Machine | None = None) -> None:
+        plain(device, size, machine)
+        checkers.append(Checker(device.memory))
+        device.checker = checkers[-1]
+
+    plain = Device.__init__
+    monkeypatch.setattr(Device, "__init__", with_checks)
+    run(tmp_path, "gmem_bytes", TILINGS[4])
+    assert checkers
+    assert "unchecked" not in {fault.kind for checker in checkers for fault in checker.take_faults()}

@@ -45,8 +45,9 @@ extern "C" __global__ void products(float *values, int turns)
     __shared__ __half factors[8][256];
     __half *own = factors[threadIdx.x / 32];
     const int index = blockIdx.x * blockDim.x + threadIdx.x;
-    for (int i = threadIdx.x % 32; i < 256; i += 32)
-        own[i] = __float2half(0.0f);
+#pragma unroll
+    for (int i = 0; i < 256; i += 32)
+        own[i + threadIdx.x % 32] = __float2half(0.0f);
     __syncwarp();
     if (threadIdx.x % 32 < 16)
         own[threadIdx.x % 32 * 17] = __float2half(values[index]);
