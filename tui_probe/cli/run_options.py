@@ -339,8 +339,8 @@ def add_probe_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--wait", action="store_true",
-        help="let each launch wait for its prepared kernel; default: wait at most 1 s for the first, then 1 s and 5%%"
-             " of the run in total, then run unprobed",
+        help="let each launch wait for its prepared kernel; default: wait at most 1 s and 5%% of the run in total, then"
+             " run unprobed",
     )  # fmt: skip
     parser.add_argument("--save-results", action="store_true", help="with --benchmark: also save results")
     parser.add_argument(

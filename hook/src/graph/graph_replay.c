@@ -78,7 +78,7 @@ static bool is_prepared(struct graph_node *node)
     }
     const uint64_t began = clock_now();
     status = prepare_kernel(kernel, &node->launch);
-    background_waited(began);
+    background_waited(clock_now() - began);
     return status == KERNEL_PROBED;
 }
 

@@ -116,7 +116,7 @@ static CUresult follow(struct launch *launch)
             return launch_timed(launch, kernel, reason(BEING_PREPARED));
         }
         status = prepare_kernel(kernel, launch);
-        background_waited(launch->time);
+        background_waited(clock_now() - launch->time);
         launch->time = clock_now();
     }
     if (settings.memusage)

@@ -95,7 +95,7 @@ static bool has_sampled_form(struct kernel_probe *probe, const struct launch *la
     if (!atomic_load_explicit(&form->ready, memory_order_acquire) && !background_takes_form(probe, launch)) {
         const uint64_t began = clock_now();
         sampled_form_prepare(probe);
-        background_waited(began);
+        background_waited(clock_now() - began);
     }
     return atomic_load_explicit(&form->ready, memory_order_acquire) && !atomic_load(&form->reason);
 }

@@ -17,8 +17,7 @@
 #include "signals.h"
 #include "threads.h"
 
-/* The time that launches may wait in all: a second for the engine's first answer, which comes after its start, then a
- * second and a twentieth of the time since the start. */
+/* The time that launches may wait in all: a second, and a twentieth of the time since the start. */
 enum { WAIT_NANOSECONDS = 1000000000, WAIT_PART = 20 };
 
 struct job {
@@ -39,7 +38,7 @@ static struct job *under_way[MOST_THREADS]; /* of each thread; NULL: it waits fo
 static pthread_t threads[MOST_THREADS];
 static unsigned n_threads, n_begun, n_idle, n_queued;
 static pthread_cond_t done = PTHREAD_COND_INITIALIZER;
-static atomic_uint_fast64_t waited_for_engine, waited; /* nanoseconds, until its first answer and after it */
+static atomic_uint_fast64_t waited; /* nanoseconds */
 
 static atomic_bool *awaited(struct kernel *kernel, struct kernel_probe *form)
 {
@@ -118,13 +117,10 @@ static bool is_under_way(bool (*matches)(const struct job *job, const void *want
     return false;
 }
 
-/* Nanoseconds that a launch may still wait which has waited since BEGAN. */
-static uint64_t patience(uint64_t began)
+/* Nanoseconds that a launch may still wait. */
+static uint64_t patience(void)
 {
-    const uint64_t now = clock_now(), answered = engine_answered_at();
-    const uint64_t most = WAIT_NANOSECONDS + (answered ? (now - clock_zero()) / WAIT_PART : 0);
-    const uint64_t before = atomic_load(answered ? &waited : &waited_for_engine);
-    const uint64_t so_far = before + (now - (answered > began ? answered : began));
+    const uint64_t most = WAIT_NANOSECONDS + (clock_now() - clock_zero()) / WAIT_PART, so_far = atomic_load(&waited);
     return so_far < most ? most - so_far : 0;
 }
 
@@ -180,24 +176,16 @@ static bool submit(struct kernel *kernel, struct kernel_probe *form, const struc
     return true;
 }
 
-void background_waited(uint64_t began)
-{
-    const uint64_t now = clock_now(), answered = engine_answered_at();
-    const uint64_t ready = !answered ? now : answered > began ? answered : began;
-    atomic_fetch_add(&waited_for_engine, ready - began);
-    atomic_fetch_add(&waited, now - ready);
-}
-
 /* Waits, as long as launches still may, until IS_AWAITED is over. The lock is held. */
 static void wait_for(const atomic_bool *is_awaited)
 {
-    const uint64_t began = clock_now();
-    for (uint64_t left; atomic_load(is_awaited) && (left = patience(began));) {
-        const struct timespec deadline = clock_deadline((unsigned)(left / NANOSECONDS_PER_MILLISECOND) + 1);
-        pthread_cond_timedwait(&done, &mutex, &deadline);
-    }
+    const uint64_t began = clock_now(), most = patience();
+    const struct timespec deadline = clock_deadline(most / NANOSECONDS_PER_MILLISECOND);
+    while (atomic_load(is_awaited) && clock_now() - began < most &&
+           pthread_cond_timedwait(&done, &mutex, &deadline) != ETIMEDOUT)
+        ;
     if (atomic_load(is_awaited))
-        background_waited(began);
+        atomic_fetch_add(&waited, clock_now() - began);
 }
 
 static bool takes(struct kernel *kernel, struct kernel_probe *form, const struct launch *launch)
@@ -205,7 +193,7 @@ static bool takes(struct kernel *kernel, struct kernel_probe *form, const struct
     const atomic_bool *is_awaited = awaited(kernel, form);
     if (!settings.scheduled || settings.patient)
         return false;
-    if (atomic_load(is_awaited) && !patience(clock_now()))
+    if (atomic_load(is_awaited) && !patience())
         return true;
     signals_lock(&mutex);
     const bool submitted = atomic_load(is_awaited) || submit(kernel, form, launch);
@@ -224,6 +212,11 @@ bool background_takes(struct kernel *kernel, const struct launch *launch)
 bool background_takes_form(struct kernel_probe *probe, const struct launch *launch)
 {
     return takes(probe->kernel, probe, launch);
+}
+
+void background_waited(uint64_t nanoseconds)
+{
+    atomic_fetch_add(&waited, nanoseconds);
 }
 
 static bool is_of_code(const struct job *job, const void *code)
@@ -287,6 +280,5 @@ void background_reset(void)
     newest = &oldest;
     memset(under_way, 0, sizeof under_way);
     n_threads = n_begun = n_idle = n_queued = 0;
-    atomic_store(&waited_for_engine, 0);
     atomic_store(&waited, 0);
 }

@@ -1,7 +1,6 @@
 /* Kernels are prepared by hook threads, as many as the machine has processors for: the engine works on as many.
  *
- * A launch waits for its kernel, so that none is missed, until such waits add up to a second and a part of the run;
- * waits until the engine's first answer have a second of their own.
+ * A launch waits for its kernel, so that none is missed, until such waits add up to a second and a part of the run.
  * From then on launches pass while their kernels are prepared, those of the largest launches first. */
 #ifndef TUI_PROBE_BACKGROUND_H
 #define TUI_PROBE_BACKGROUND_H
@@ -19,8 +18,8 @@ bool background_takes(struct kernel *kernel, const struct launch *launch);
 /* The same for the sampled form of PROBE, which is not ready. */
 bool background_takes_form(struct kernel_probe *probe, const struct launch *launch);
 
-/* A launching thread has waited for a kernel to be prepared, since BEGAN. */
-void background_waited(uint64_t began);
+/* A launching thread has waited for a kernel to be prepared. */
+void background_waited(uint64_t nanoseconds);
 
 /* Before CODE or CONTEXT goes: what is to be prepared of it is let go. */
 void background_leave(const struct code *code);

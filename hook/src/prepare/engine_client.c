@@ -44,7 +44,6 @@ static struct connection *connections;
 static atomic_uint requests;
 static atomic_uint silences; /* requests in a row that were answered too late or not at all */
 static atomic_bool has_answered; /* a first message: then the engine is there, however busy */
-static atomic_uint_fast64_t answered_at; /* the time of the first answer about a kernel; 0: none */
 
 /* NULL without memory. */
 static struct connection *take_connection(void)
@@ -307,8 +306,6 @@ static const struct reason *read_answers(struct connection *c, const struct time
         }
     }
     atomic_store(&silences, 0);
-    uint_fast64_t none = 0;
-    atomic_compare_exchange_strong(&answered_at, &none, clock_now());
     return NULL;
 }
 
@@ -385,11 +382,6 @@ void engine_prepare_sampled(const char *directory, const char *architecture, con
     prepare("sample", directory, architecture, kernel, tail, answer, 1);
 }
 
-uint64_t engine_answered_at(void)
-{
-    return atomic_load(&answered_at);
-}
-
 void engine_reset(void)
 {
     pthread_mutex_init(&mutex, NULL);
@@ -400,5 +392,4 @@ void engine_reset(void)
     atomic_store(&requests, 0);
     atomic_store(&silences, 0);
     atomic_store(&has_answered, false);
-    atomic_store(&answered_at, 0);
 }

@@ -4,7 +4,6 @@
 
 #include <pthread.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "reasons.h"
 
@@ -32,9 +31,6 @@ void engine_interrupt(pthread_t thread);
 /* The same for probe PLACE of the run by itself, in a form that measures the blocks of a sample. */
 void engine_prepare_sampled(const char *directory, const char *architecture, const char *kernel, unsigned threads,
                             size_t place, struct engine_answer *answer);
-
-/* When the engine first answered about a kernel, by clock_now: until then it may still be starting. 0: it has not. */
-uint64_t engine_answered_at(void);
 
 void engine_reset(void);
 
