@@ -35,7 +35,7 @@ class PhaseRow:
     median: float
     p95: float
     multiply_adds: int | None
-    """Of matrix products that its warps issue in the phase; None if they are unknown."""
+    """Multiply-adds of matrix products that its warps issue in the phase; None if they are unknown."""
     blocks: int
 
     def per_clock(self) -> float | None:

@@ -77,7 +77,7 @@ class PhasesView(Document):
         self.overlap = overlap_of(launch)
         self.block = launch.median_block
         self.moved = moved_in_trace(of, launch.sites)
-        """By name of a phase: instructions of machine code that are of other named phases; None if unknown."""
+        """Instructions of SASS that are of other named phases, by phase; None if unknown."""
 
     @cached_property
     def _head(self) -> str:

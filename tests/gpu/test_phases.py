@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 SOURCE = PROGRAMS / "planted_phases.cu"
 CONSUMERS, TILES, DELAYS = 4, 64, (0, 40, 60, 80, 100)
 ROUND_CYCLES = 16 * 4
-"""Of 16 multiplications in a row, besides the loop around them."""
+"""16 multiplications in a row, besides the loop around them."""
 MAX_ERROR = 100
 PRODUCER, CONSUMER = ("empty", "late", "copy"), ("full", "compute", "release")
 
@@ -111,7 +111,7 @@ def test_boundaries_are_where_the_kernel_reads_clocks(planted: str, runner: Runn
 
 @pytest.mark.exclusive
 def test_late_producer_is_named_and_its_delay_measured(planted: str, runner: Runner, tmp_path: Path) -> None:
-    """Without options: the wait grows by the cycles of each round, and little time is in no named phase."""
+    """The wait grows by the cycles of each round, and little time is in no named phase."""
     profiled = runner.profiled([planted, str(tmp_path / "clocks")], "-p", "phases", "--wait")
     waits, late = [], []
     for _, analysis in launches_of(profiled.trace)[1:]:

@@ -42,7 +42,7 @@ def test_labels_without_branches_do_not_cut_phases() -> None:
 
 
 def test_loop_that_reads_until_memory_changes_is_a_wait() -> None:
-    """As at a barrier of the whole grid."""
+    """A barrier of the whole grid polls so."""
     loop = "$again:\nld.acquire.gpu.global.u32 %r1, [%rd1];\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 bra $again;"
     body = f".reg .b32 %r<2>;\n.reg .b64 %rd<2>;\n.reg .pred %p<2>;\n{loop}\nst.global.u32 [%rd1], %r1;\nret;"
     for text, work in ((body, "polling wait"), (body.replace("acquire.gpu.", ""), "global load")):
@@ -57,7 +57,7 @@ def test_products_of_a_phase_are_those_of_its_instructions() -> None:
 
 
 def test_marks_in_the_code_name_phases() -> None:
-    """From each ``pmevent`` on, also around a loop; code behind several marks is of no phase."""
+    """A mark holds until the next one, also around a loop; code behind several marks is of no phase."""
     work = "\n".join(["add.f32 %f1, %f1, %f1;"] * 5)
     loop = f"$loop:\n{work}\npmevent 2;\n{work}\nbar.sync 0;\npmevent 3;\n{work}\n@%p1 bra $loop;"
     body = f".reg .f32 %f<2>;\n.reg .pred %p<2>;\npmevent 1;\n{work}\n{loop}\npmevent.mask 0x9;\n{work}\nret;"
