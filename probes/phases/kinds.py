@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING, Final, Literal
 
-from tui_probe.ptx.phases import COMPUTES, KINDS, LOADS, OTHER, WAITS
+from tui_probe.ptx.work_kinds import COMPUTES, KINDS, LOADS, OTHER, WAITS
 from tui_probe.trace.source_lines import source_position
 
 if TYPE_CHECKING:

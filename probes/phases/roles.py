@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tui_probe.ptx.phases import COMPUTES, COPIES, LOADS, PRODUCTS, TILE_REQUEST
+from tui_probe.ptx.work_kinds import COMPUTES, COPIES, LOADS, PRODUCTS, TILE_REQUEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

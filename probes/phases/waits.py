@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tui_probe.ptx.phases import BARRIER, NAMED_BARRIER
+from tui_probe.ptx.work_kinds import BARRIER, NAMED_BARRIER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

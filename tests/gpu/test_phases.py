@@ -86,7 +86,7 @@ def test_boundaries_are_where_the_kernel_reads_clocks(planted: str, runner: Runn
     """The record at a boundary is less than 100 cycles before the clock that the kernel reads there."""
     unprofiled = runner.unprofiled([planted, str(tmp_path / "unprobed")])
     options = [part for name in (*PRODUCER, *CONSUMER) for part in ("--phase", f"{name}={lines_of(name)}")]
-    profiled = runner.profiled([planted, str(tmp_path / "clocks")], *options, "--wait")
+    profiled = runner.profiled([planted, str(tmp_path / "clocks")], "-p", "phases", *options, "--wait")
     assert (profiled.outcome.status, profiled.outcome.stdout) == (unprofiled.status, unprofiled.stdout)
     clocks = np.fromfile(tmp_path / "clocks", np.uint32).reshape(len(DELAYS), CONSUMERS + 1, TILES, 3)
     launches = launches_of(profiled.trace)

@@ -91,7 +91,7 @@ def test_late_producer_is_named_with_its_delay(tmp_path: Path) -> None:
     fast, slow = (staged(tmp_path / str(delay), 9, delay) for delay in (30, 50))
     assert slow.roles == ("consumer", "producer")
     assert slow.warps.role.tolist() == [0] * CONSUMERS + [1]
-    grown = row_of(slow, "producer", "loop").median - row_of(fast, "producer", "loop").median
+    grown = row_of(slow, "producer", "loop: integer").median - row_of(fast, "producer", "loop: integer").median
     assert grown == 20 * ROUND
     wait = longest_wait(slow, "consumer")
     assert (wait.partner, wait.by_order) == ("producer", True)

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from tui_probe.ptx.control_flow import Flow, natural_loops
 from tui_probe.ptx.instruction_facts import class_of, multiply_adds
 from tui_probe.ptx.marks import marked_phases
-from tui_probe.ptx.operands import parse_integer
-from tui_probe.ptx.tree import Immediate
 from tui_probe.ptx.waiting import Edge
+from tui_probe.ptx.work_kinds import BARRIER, INTEGER, OTHER, POLLING, PRODUCTS, WAITS, WEIGHTS, work_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,27 +25,6 @@ if TYPE_CHECKING:
     from tui_probe.ptx.tree import Function, Instruction
 
 Stage = Literal["prologue", "loop", "between", "epilogue"]
-OTHER: Final = "other"
-"""Work of a stretch without an instruction that names it."""
-BARRIER, NAMED_BARRIER, POLLING = "barrier wait", "named barrier wait", "polling wait"
-WAITS: Final = (
-    "mbarrier wait", "copy wait", "wgmma wait", BARRIER, NAMED_BARRIER, "cluster barrier wait", POLLING, "grid wait",
-)  # fmt: skip
-"""A polling wait is a loop that reads global memory until it changes: a barrier of the grid, or a lock."""
-COPIES: Final = ("bulk copy", "async copy")
-LOADS: Final = (*COPIES, "global load")
-PRODUCTS: Final = "mma"
-COMPUTES: Final = (PRODUCTS, "exponential", "reduction", "compute")
-TILE_REQUEST: Final = "tile request"
-"""Asks the hardware for the next block of a persistent kernel."""
-_WEIGHTS: Final = {
-    **dict.fromkeys(WAITS, 16),
-    "bulk copy": 16, "async copy": 4, "global load": 4, "shared store": 2, PRODUCTS: 16, "exponential": 4,
-    "reduction": 4, "global store": 4, TILE_REQUEST: 16, "compute": 1,
-}  # fmt: skip
-"""Issue slots of an instruction of each kind, roughly: they decide which kind dominates."""
-KINDS: Final = (*_WEIGHTS, OTHER)
-"""Kinds of work that name a phase where the user does not."""
 _MIN_WEIGHT: Final = 16
 """Weight from which on a run is a phase of its own: a record takes about 20 cycles."""
 _MIN_SHARE: Final = 0.1
@@ -60,7 +38,6 @@ _SHORT: Final = 8
 """Instructions without a kind of work that may join the phase before them."""
 _ITERATIONS: Final = 16
 """Assumed iterations of a loop that is a phase as a whole."""
-_ARITHMETIC: Final = frozenset({"fp32", "fp64", "fp16", "bf16"})
 _SIGNALS: Final = ("arrive", "arrive_drop", "complete_tx", "mbarrier::complete_tx::bytes")
 
 
@@ -89,63 +66,6 @@ class PhaseStart:
     block: int = 0
     named: bool = False
     products: int | None = 0
-
-
-def work_of(instruction: Instruction) -> str | None:
-    """Return the kind of work of an instruction; None for one that is part of any work."""
-    opcode, modifiers = instruction.opcode, instruction.modifiers
-    if (wait := _wait_of(instruction)) is not None:
-        return wait
-    match opcode:
-        case "cp":
-            return _copy_work(modifiers)
-        case "mma" | "wmma" | "wgmma" | "tcgen05":
-            return PRODUCTS if {"mma", "mma_async", "fence", "commit_group"} & {opcode, *modifiers} else None
-        case "clusterlaunchcontrol":
-            return TILE_REQUEST
-        case "ld" | "ldu" if "global" in modifiers:
-            return "global load"
-        case "st" | "red" | "atom" if "global" in modifiers:
-            return "global store"
-        case "st" | "stmatrix" if opcode == "stmatrix" or any(name.startswith("shared") for name in modifiers):
-            return "shared store"
-        case "ex2" | "lg2" | "tanh":
-            return "exponential"
-        case "shfl" | "redux":
-            return "reduction"
-    return "compute" if class_of(instruction) in _ARITHMETIC else None
-
-
-def _wait_of(instruction: Instruction) -> str | None:
-    opcode, modifiers = instruction.opcode, instruction.modifiers
-    waits = any(name.startswith(("wait", "try_wait", "test_wait")) for name in modifiers)
-    match opcode:
-        case "mbarrier" if waits:
-            return "mbarrier wait"
-        case "cp" if waits:
-            return "copy wait"
-        case "wgmma" | "tcgen05" if waits:
-            return "wgmma wait"
-        case "griddepcontrol" if waits:
-            return "grid wait"
-        case "bar" | "barrier" if "warp" not in modifiers and (waits or {"sync", "red"} & set(modifiers)):
-            if "cluster" in modifiers:
-                return "cluster barrier wait"
-            return NAMED_BARRIER if _is_named(instruction) else BARRIER
-    return None
-
-
-def _is_named(barrier: Instruction) -> bool:
-    """Return whether a barrier is not number 0, which all warps of a block meet at."""
-    first = next(iter(barrier.operands), None)
-    return first is not None and not (isinstance(first, Immediate) and parse_integer(first.text) == 0)
-
-
-def _copy_work(modifiers: Sequence[str]) -> str | None:
-    if "commit_group" in modifiers or "mbarrier" in modifiers or "prefetch" in modifiers:
-        return None
-    to_global = next((name for name in modifiers if name.startswith(("global", "shared"))), "") == "global"
-    return "global store" if to_global else "bulk copy" if "bulk" in modifiers else "async copy"
 
 
 _Key: TypeAlias = "tuple[str | None, Stage, tuple[int, ...]]"
@@ -211,7 +131,7 @@ class _Phases:
         return work_of(instruction) if self._names is None else self._names(instruction)
 
     def _weight(self, work: str) -> int:
-        return _WEIGHTS[work] if self._names is None else 1
+        return WEIGHTS[work] if self._names is None else 1
 
     @cached_property
     def _recorded(self) -> dict[int, set[int]]:
@@ -221,7 +141,7 @@ class _Phases:
     def _is_recorded(self, inside: set[int]) -> bool:
         code = [instruction for index in inside for instruction in self._flow.blocks[index]]
         works = [work_of(instruction) for instruction in code]
-        others = sum(_WEIGHTS[work] for work in works if work and work not in WAITS)
+        others = sum(WEIGHTS[work] for work in works if work and work not in WAITS)
         signals = any(_signals(instruction) for instruction in code)
         waits = any(work in WAITS for work in works)
         return (waits and (others > 0 or signals)) or others >= _MIN_LOOP
@@ -272,7 +192,7 @@ class _Phases:
         """The work of a loop that is a phase as a whole, for one of its blocks, and its weight."""
         if head not in self._loop_works:
             works = [work for place in self._loops[head] for work in self._works[place] if work]
-            weight = _ITERATIONS * sum(_WEIGHTS[work] for work in works)
+            weight = _ITERATIONS * (sum(WEIGHTS[work] for work in works) or 1)
             polls = any(map(_polls, (own for place in self._loops[head] for own in self._flow.blocks[place])))
             self._loop_works[head] = POLLING if polls and set(works) == {"global load"} else _dominant(works), weight
         work, weight = self._loop_works[head]
@@ -293,7 +213,21 @@ class _Phases:
                 works = self._neighbor_works(runs, index)
                 run.moved += len(run.code) if self._names and run.work and works and works[0] != run.work else 0
                 run.work = next(iter(works), run.work) or OTHER
+        if self._names is None:
+            self._name_others(runs)
         return runs
+
+    def _name_others(self, runs: list[list[_Run]]) -> None:
+        """Name what no kind names, stage by stage and loop by loop, so that no more phases begin."""
+        groups: dict[tuple[Stage, tuple[int, ...]], list[_Run]] = {}
+        for index, stretch in enumerate(runs):
+            for run in stretch:
+                if run.work in (None, OTHER):
+                    groups.setdefault((self._stages[index], tuple(self._around[index])), []).append(run)
+        for others in groups.values():
+            work = INTEGER if _is_integer([own for run in others for own in run.code]) else OTHER
+            for run in others:
+                run.work = work
 
     def _neighbor_works(self, runs: list[list[_Run]], index: int) -> list[str]:
         """The works that a light block may continue: of the block behind a short loop head, else of those before it."""
@@ -404,11 +338,16 @@ def _polls(instruction: Instruction) -> bool:
     return instruction.opcode == "ld" and bool({"acquire", "relaxed", "volatile"} & set(instruction.modifiers))
 
 
+def _is_integer(code: Block) -> bool:
+    """Return whether integer arithmetic is a third of the instructions at least; many others are moves."""
+    return 3 * sum(class_of(instruction) == "integer" for instruction in code) >= len(code)
+
+
 def _dominant(works: Iterable[str | None]) -> str | None:
     weights: dict[str, int] = {}
     for work in works:
         if work is not None:
-            weights[work] = weights.get(work, 0) + _WEIGHTS[work]
+            weights[work] = weights.get(work, 0) + WEIGHTS[work]
     return max(weights, key=lambda work: weights[work], default=None)
 
 

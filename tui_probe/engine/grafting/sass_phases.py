@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.ptx.control_flow import Flow
 from tui_probe.ptx.marks import MARK
-from tui_probe.ptx.phases import WAITS, flow_phases, work_of
+from tui_probe.ptx.phases import flow_phases
 from tui_probe.ptx.printer import MADE_UP
 from tui_probe.ptx.tree import Immediate, Instruction
+from tui_probe.ptx.work_kinds import WAITS, work_of
 from tui_probe.reasons import because
 from tui_probe.sass.flow import FlowGraph
 from tui_probe.sass.operations import (
@@ -55,7 +56,7 @@ _SAME_WORK: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     **dict.fromkeys(("HMMA", "IMMA", "BMMA", "DMMA", "QMMA", "UTCIMMA"), ("mma", ())),
 }  # fmt: skip
 _ARITHMETIC: Final = {work: ("add", (kind,)) for work, kind in (
-    ("fp32", "f32"), ("fp64", "f64"), ("fp16", "f16"), ("bf16", "bf16"),
+    ("fp32", "f32"), ("fp64", "f64"), ("fp16", "f16"), ("bf16", "bf16"), ("integer", "u32"),
 )}  # fmt: skip
 _OTHER: Final[tuple[str, tuple[str, ...]]] = ("mov", ())
 _FUNCTION_FIELD: Final = 74, 4
