@@ -54,6 +54,7 @@ def main() -> None:
             for variant in options.variants:
                 for loop, step in measured(folder, variant, options).items():
                     ratios[loop][variant].append(step / unprofiled[loop])
+                    print(f"{loop} {variant}: {step:.3f} of {unprofiled[loop]:.3f} ms", flush=True)
     show(native, ratios)
 
 

@@ -23,7 +23,7 @@ import torchvision
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-WARM_UP = 1.5
+WARM_UP = 1.0
 LEAST_STEPS = 20
 
 
