@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_probe.engine.summation import saves_uniform_values
+from tui_probe.engine.snippet import saves_uniform_values
 from tui_probe.probe_files.loading import load_probe
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tui_probe.engine.module_variables import SharedVariables
     from tui_probe.engine.site_file import SiteNotes
     from tui_probe.engine.snippet_functions import SnippetFunctions
-    from tui_probe.engine.summation import SiteRecords
+    from tui_probe.engine.sums.site_records import SiteRecords
     from tui_probe.probe_model.probe import Probe, ProbePoint, Snippet, SourceRange
     from tui_probe.ptx.phases import PhaseStart
     from tui_probe.ptx.tree import Function, Instruction, Span

@@ -15,7 +15,7 @@ from tui_probe.engine.ptx_target import fit_to_probe
 from tui_probe.engine.refusals import is_for_instructions, no_match_reason, refuse_unsupported
 from tui_probe.engine.site_file import SiteNotes
 from tui_probe.engine.snippet_functions import MAX_WRITTEN_OUT, SnippetFunctions
-from tui_probe.engine.summation import can_reduce, never_counted
+from tui_probe.engine.sums.lane_sums import can_reduce, never_counted
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.positions import matches
 from tui_probe.probe_model.probe import BLOCK, Save

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.summation import saves_uniform_values
+from tui_probe.engine.snippet import saves_uniform_values
 from tui_probe.probe_model.probe import Level
 from tui_probe.probe_model.storage import (
     COUNT_BYTES,

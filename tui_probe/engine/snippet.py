@@ -1,4 +1,4 @@
-"""Parse the snippets of a probe file into statements, and find those without effect."""
+"""Parse the snippets of a probe file into statements; find those without effect, and those equal in all lanes."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tui_probe.probe_model.probe import (
     WAIT_HELPER,
     FileLocation,
     Locate,
+    Probe,
     Save,
     Snippet,
     SnippetCode,
@@ -29,8 +30,15 @@ from tui_probe.ptx.tree import Instruction, Label, Statement, Variable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tui_probe.probe_model.probe import Probe, ProbePoint
+    from tui_probe.probe_model.probe import ProbePoint
 
+_WARP_REGISTERS: Final = frozenset(
+    {"%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi", "%smid", "%nsmid"}
+    | {f"%{name}.{axis}" for name in ("ctaid", "nctaid", "ntid") for axis in "xyz"}
+    | {"%gridid", "%warpid", "%nwarpid"}
+)
+"""Special registers that are equal in all lanes of a warp."""
+_REGISTER_NAME: Final = re.compile(r"%[A-Za-z_$][\w$.]*")
 BLOCK_HELPER: Final = "INSTRUCTIONS"
 """The number of instructions of the position's class in a basic block."""
 ISSUED_HELPER: Final = "ISSUED"
@@ -233,3 +241,31 @@ def written_registers(code: SnippetCode) -> set[str]:
     if instruction is None or instruction.opcode == "bra" or not instruction.operands:
         return set()
     return names_in(print_operand(instruction.operands[0]))
+
+
+def saves_uniform_values(probe: Probe) -> bool:
+    """Return whether all values that a probe saves are equal in all lanes of a warp, so that any lane may save them.
+
+    Its snippets read no registers of a lane and no memory, and are at entries and exits only, where all arriving lanes
+    of a warp took the same path through the code of the probe.
+    """
+    points = probe.points
+    if not all(position.is_kernel for point in points for position in point.positions):
+        return False
+    return all(
+        _is_snippet_uniform(probe, snippet) for point in points for snippet in (point.before, point.after) if snippet
+    )
+
+
+def _is_snippet_uniform(probe: Probe, snippet: Snippet) -> bool:
+    if snippet.helpers:
+        return False
+    names: list[str] = []
+    for statement in snippet.statements:
+        if isinstance(statement, SnippetCode):
+            if "[" in statement.text:
+                return False
+            names += _REGISTER_NAME.findall(statement.text)
+        elif isinstance(statement, Save):
+            names += [value for value in statement.values if value.startswith("%")]
+    return all(word in probe.registers or word in _WARP_REGISTERS for word in names)

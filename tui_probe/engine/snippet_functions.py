@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from tui_probe.engine.kernel import UnusedNames
-    from tui_probe.engine.summation import SiteRecords
+    from tui_probe.engine.sums.site_records import SiteRecords
     from tui_probe.probe_model.probe import Probe, Snippet
     from tui_probe.ptx.tree import Function, Instruction
 

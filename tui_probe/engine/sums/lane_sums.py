@@ -1,0 +1,226 @@
+"""Add the values of lanes to the record of a warp (``ADD``): as one sum, or each lane by itself.
+
+The lanes of a warp that arrive together add up all their values first (``redux``), then one of them adds to memory.
+They may arrive in several groups, by several exits: each adds its part, which is why nothing is replaced. Where
+``redux`` does not exist (before sm_80) each lane adds for itself, which gives the same sums.
+
+``redux`` has 32 bits. A value that goes into 64 is summed in parts of 16 bits, whose sums over 32 lanes fit::
+
+    sum = sum of (value & 0xffff) + 2**16 * sum of (value >> 16)          + 2**32 * sum of the upper half
+
+which is exact for every 32-bit value, and for 64-bit ones below 2**59.
+
+All this is behind a branch that no lane takes. It begins a basic block, so that the assembler keeps what it needs
+here apart from the kernel's own last instructions: mixed with them it would cost a small kernel half a dozen registers.
+Each sum goes to memory before the next is made, under a predicate that holds in one lane: sums that wait for a common
+branch cost a register each, six more where a kernel has few of its own. A graft has that branch all the same, since
+lanes that part there must not come back together.
+
+The lean form of a probe does without ``redux``, which keeps a mask and makes ptxas write each sum a second time, for
+lanes that are not together: each lane adds for itself what it holds in a register. Numbers that are the same in all
+lanes are added by one of them there, too, since memory takes an addition after the other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from tui_probe.engine.helpers import TYPE_BITS
+from tui_probe.engine.sums.sparse_sums import SparseSummation
+from tui_probe.probe_model.probe import (
+    FIELD_BYTES,
+    Field,
+    Level,
+    Map,
+    Probe,
+    Snippet,
+    SnippetCode,
+)
+from tui_probe.ptx.operands import parse_integer
+from tui_probe.ptx.tree import Immediate, Register, Symbol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tui_probe.engine.kernel import UnusedNames
+    from tui_probe.ptx.tree import Module
+
+_REDUX_VERSION = (7, 0)
+"""The first version of PTX that has ``redux``."""
+REDUX_FROM = 80
+"""The first architecture that has ``redux``."""
+
+
+def can_reduce(module: Module) -> bool:
+    """Return whether the PTX may use ``redux.sync``."""
+    arch = "".join(filter(str.isdecimal, module.target.partition(",")[0]))
+    return module.version >= _REDUX_VERSION and arch.isdecimal() and int(arch) >= REDUX_FROM
+
+
+def never_counted(snippets: Iterable[Snippet]) -> frozenset[str]:
+    """The registers that these snippets only ever set to 0, and which therefore add nothing."""
+    zero: dict[str, bool] = {}
+    for snippet in snippets:
+        for statement in snippet.statements:
+            if (
+                not isinstance(statement, SnippetCode)
+                or statement.instruction is None
+                or not statement.instruction.operands
+            ):
+                continue
+            match statement.instruction.operands:
+                case (Register(name=name) | Symbol(name=name), Immediate(text=text)):
+                    is_zero = statement.instruction.opcode == "mov" and parse_integer(text) == 0
+                    zero[name] = is_zero and zero.get(name, True)
+                case (written, *_):
+                    zero.update(dict.fromkeys(_written_registers(written), False))
+    return frozenset(name for name, is_zero in zero.items() if is_zero)
+
+
+def _written_registers(operand: object) -> Iterable[str]:
+    """The registers in an operand that is written: one, or several in a vector or a pair."""
+    if isinstance(operand, Register | Symbol):
+        return (operand.name,)
+    inner = getattr(operand, "elements", None) or (getattr(operand, "first", None), getattr(operand, "second", None))
+    return (name for part in inner if part is not None for name in _written_registers(part))
+
+
+class _FieldSum(NamedTuple):
+    """One field: what all lanes do for its sum, what makes that as wide as the field, the addition, and whether one
+    lane adds for all.
+    """
+
+    gathered: list[str]
+    widened: list[str]
+    added: str
+    by_one: bool
+
+    def all(self, guard: str) -> list[str]:
+        """Return the lines one after the other, with the addition under a predicate if one lane makes it."""
+        return [*self.gathered, *self.widened, f"{guard if self.by_one else ''}{self.added}"]
+
+
+class Summation:
+    """PTX text of ``ADD`` for one kernel. ``own`` maps the probe's registers to their names in the kernel."""
+
+    def __init__(self, probe: Probe, names: UnusedNames, own: dict[str, str], *, reduces: bool, gathers: bool) -> None:
+        """``gathers``: all sums are made before one lane continues to add them."""
+        self._gathers = gathers
+        self._probe = probe
+        self._names = names
+        self._own = own
+        self._reduces = reduces
+        self._end = ""
+        self._sparse = SparseSummation(names, own)
+
+    def before(self, own_map: Map, values: tuple[str, ...], zero: frozenset[str]) -> list[str]:
+        """Lines in front of those that compute the address: which lanes have come together, and a new basic block."""
+        if own_map.sparse:
+            return self._sparse.before(values, zero, tests=not self._probe.is_lean)
+        if not self._together(own_map, values):
+            return []
+        self._end = self._names.new_label()
+        no_lane = self._names.temporary("no_lane", "pred")
+        return [
+            f"activemask.b32 {self._lanes()};",
+            f"setp.eq.u32 {no_lane}, {self._lanes()}, 0;",
+            f"@{no_lane} bra {self._end};",
+        ]
+
+    def lines(self, own_map: Map, values: tuple[str, ...], address: str, zero: frozenset[str]) -> list[str]:
+        """Lines behind ``before`` that add to the record at ``address``, leaving out registers in ``zero``."""
+        if own_map.sparse:
+            return self._sparse.lines(own_map, values, address, zero)
+        together = self._together(own_map, values)
+        follows = self._names.temporary("follows", "pred") if together else ""
+        sums = self._sums(own_map, values, address, zero, together=together)
+        lowest = self._lowest_lane(follows) if together else []
+        end = [f"{self._end}:"] if together else []
+        if not (self._gathers and together):
+            return [*lowest, *(line for sum_ in sums for line in sum_.all(f"@!{follows} ")), *end]
+        gathered = [line for sum_ in sums for line in sum_.gathered]
+        added = [line for sum_ in sums for line in (*sum_.widened, sum_.added)]
+        return [*gathered, *lowest, f"@{follows} bra {self._end};", *added, *end]
+
+    def _sums(
+        self, own_map: Map, values: tuple[str, ...], address: str, zero: frozenset[str], *, together: bool
+    ) -> list[_FieldSum]:
+        sums = []
+        for index, (field, value) in enumerate(zip(own_map.fields, values, strict=True)):
+            if value in zero or parse_integer(value) == 0:
+                continue
+            number = str(index) if self._gathers else ""
+            by_one = together and not (self._probe.is_lean and value in self._own)
+            gathered, widened, operand = (
+                self._sum(field, value, number) if by_one else ([], *self._widened(field, value))
+            )
+            place = address + (f"+{field.offset}" if field.offset else "")
+            added = f"red.global.add.u{FIELD_BYTES[field.type] * 8} [{place}], {operand};"
+            sums.append(_FieldSum(gathered, widened, added, by_one))
+        return sums
+
+    def _together(self, own_map: Map, values: tuple[str, ...]) -> bool:
+        """Return whether one lane adds for all converged lanes: all values, in the lean form only numbers."""
+        if not self._reduces or own_map.level is not Level.WARP:
+            return False
+        return not self._probe.is_lean or any(parse_integer(value) for value in values if value not in self._own)
+
+    def _lanes(self) -> str:
+        return self._names.temporary("lanes", "b32")
+
+    def _lowest_lane(self, follows: str) -> list[str]:
+        """Lines after which ``follows`` holds in all lanes but the lowest."""
+        lower = self._names.temporary("lower", "b32")
+        return [
+            f"mov.u32 {lower}, %lanemask_lt;",
+            f"and.b32 {lower}, {lower}, {self._lanes()};",
+            f"setp.ne.u32 {follows}, {lower}, 0;",
+        ]
+
+    def _widened(self, field: Field, value: str) -> tuple[list[str], str]:
+        """Return the lines and the register of a lane's value as wide as the field."""
+        operand = self._own.get(value, value)
+        bits = FIELD_BYTES[field.type] * 8
+        if value not in self._own or TYPE_BITS[self._probe.registers[value]] == bits:
+            return [], operand
+        wide = self._names.temporary("sum", "b64")
+        return [f"cvt.u64.u32 {wide}, {operand};"], wide
+
+    def _sum(self, field: Field, value: str, number: str) -> tuple[list[str], list[str], str]:
+        """The sum over the lanes, as wide as the field: what all of them do for it, what the lowest does, and it."""
+        part, total = self._names.temporary(f"part{number}", "b32"), self._names.temporary("sum", "b64")
+        if value not in self._own:
+            lines = [f"popc.b32 {part}, {self._lanes()};", f"mul.lo.u32 {part}, {part}, {value};"]
+            lines = lines[: 1 if parse_integer(value) == 1 else 2]
+            return ([], lines, part) if field.type == "u32" else ([], [*lines, f"cvt.u64.u32 {total}, {part};"], total)
+        operand = self._own[value]
+        if field.type == "u32":
+            return [self._redux(part, operand)], [], part
+        if TYPE_BITS[self._probe.registers[value]] == 32:
+            return *self._in_halves(operand, part, number), total
+        half, upper = self._names.temporary("half", "b32"), self._names.temporary(f"upper{number}", "b32")
+        shifted = self._names.temporary("wide", "b64")
+        before, after = self._in_halves(half, part, number)
+        return (
+            [f"mov.b64 {{{half}, {upper}}}, {operand};", *before, self._redux(upper, upper)],
+            [
+                *after,
+                f"cvt.u64.u32 {shifted}, {upper};",
+                f"shl.b64 {shifted}, {shifted}, 32;",
+                f"add.u64 {total}, {total}, {shifted};",
+            ],
+            total,
+        )
+
+    def _in_halves(self, operand: str, low: str, number: str) -> tuple[list[str], list[str]]:
+        """The 64-bit sum of a 32-bit value: what all lanes do for it, and what the lowest does."""
+        high, total = self._names.temporary(f"high{number}", "b32"), self._names.temporary("sum", "b64")
+        return [
+            f"and.b32 {low}, {operand}, 65535;",
+            self._redux(low, low),
+            f"shr.u32 {high}, {operand}, 16;",
+            self._redux(high, high),
+        ], [f"cvt.u64.u32 {total}, {low};", f"mad.wide.u32 {total}, {high}, 65536, {total};"]
+
+    def _redux(self, target: str, source: str) -> str:
+        return f"redux.sync.add.u32 {target}, {source}, {self._lanes()};"
