@@ -19,7 +19,8 @@ from statistics import median
 from tests.ui.desk import TestDesk
 from tests.ui.terminal import Terminal, on_screen
 from tui_probe.draw.view import Document
-from tui_probe.pages.code.line_measures import LineMeasures, MeasureColumn
+from tui_probe.pages.code.line_measures import LineMeasures
+from tui_probe.pages.code.measure_column import MeasureColumn
 from tui_probe.pages.views.diff import DiffView
 from tui_probe.pages.views.ptx import PtxView
 from tui_probe.probekit.lines import LineMeasure

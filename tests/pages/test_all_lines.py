@@ -12,8 +12,8 @@ import pytest
 from tests.probes.specimens import add_specimen
 from tests.recorded import H200, SIMULATED, unpacked
 from tests.trace.make import TraceWriter
+from tui_probe.pages.all_lines import line_page, measured_lines, no_lines_text
 from tui_probe.pages.page_registry import report_lines
-from tui_probe.pages.views.lines import line_page, measured_lines, no_lines_text
 from tui_probe.trace.follow import open_trace
 
 if TYPE_CHECKING:

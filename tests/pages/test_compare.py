@@ -378,6 +378,14 @@ def test_instances_of_a_template_are_distinguished(width: int, capfd: pytest.Cap
     assert len(set(names)) == 18
 
 
+def test_values_of_one_side_have_the_name_of_its_run(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    sides = [unpacked(SIMULATED / probe, tmp_path) for probe in ("block_sched", "gmem_sectors")]
+    named = [write_ending(side, name=name) for side, name in zip(sides, ("before", "after"), strict=True)]
+    lines = told(capfd, *named, "--width", "120").splitlines()
+    assert any(line.startswith(" only in A (before)  running cycles") for line in lines)
+    assert any(line.startswith(" only in B (after)  ") for line in lines)
+
+
 def write_run(trace: Path, *, measured: bool = False) -> str:
     """A run of two kernels that probed nothing, or timed one of them."""
     writer = TraceWriter(trace)

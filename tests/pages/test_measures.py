@@ -17,7 +17,8 @@ from tests.pages.measured_example import COALESCED, NEVER, STORED, STRIDED, writ
 from tests.pages.timelines.drawing import golden_view
 from tui_probe.draw.spans import plain
 from tui_probe.draw.view import Document, no_progress
-from tui_probe.pages.code.line_measures import MeasureColumn, MeasureMargin, columns, measures_of, short_text
+from tui_probe.pages.code.line_measures import columns, measures_of
+from tui_probe.pages.code.measure_column import MeasureColumn, MeasureMargin, short_text
 from tui_probe.pages.view_output import csv_of_view, run_commands
 from tui_probe.pages.views import kind_of
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec

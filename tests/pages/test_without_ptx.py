@@ -18,7 +18,8 @@ from tui_probe.draw.view import Document, no_progress
 from tui_probe.engine.image_kernels import find_cubin
 from tui_probe.errors import ImageError, TraceError
 from tui_probe.pages.code.kernel_sass import read_code
-from tui_probe.pages.code.line_measures import LineMeasures, MeasureColumn
+from tui_probe.pages.code.line_measures import LineMeasures
+from tui_probe.pages.code.measure_column import MeasureColumn
 from tui_probe.pages.view_output import text_lines, view_lines
 from tui_probe.pages.views import kind_of
 from tui_probe.probekit.lines import LineMeasure

@@ -11,6 +11,7 @@ from tui_probe.draw.spans import to_ascii
 from tui_probe.draw.table import SCHEMA, SCHEMA_VERSION, as_json, as_markdown
 from tui_probe.draw.view import no_progress
 from tui_probe.errors import UsageError, did_you_mean
+from tui_probe.pages.all_lines import line_page
 from tui_probe.pages.event_log import log_content
 from tui_probe.pages.findings_page import summary_content
 from tui_probe.pages.graph_page import graph_page
@@ -18,7 +19,6 @@ from tui_probe.pages.range_page import range_page
 from tui_probe.pages.tree_page import tree_page
 from tui_probe.pages.views import kinds
 from tui_probe.pages.views.launches import launch_content
-from tui_probe.pages.views.lines import line_page
 from tui_probe.pages.views.results import results_content
 from tui_probe.probekit.page_kinds import TracePage
 from tui_probe.probekit.registry import all_probes

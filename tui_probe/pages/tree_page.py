@@ -11,9 +11,9 @@ from tui_probe.draw.table import Column
 from tui_probe.draw.table_content import PageTexts
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.draw.view import no_progress
+from tui_probe.pages.all_lines import measured_lines
 from tui_probe.pages.range_tree import range_tree
 from tui_probe.pages.table_page import TablePage
-from tui_probe.pages.views.lines import measured_lines
 from tui_probe.verdicts.run_outcome import program_command
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tui_probe.draw.view import Progress
+    from tui_probe.pages.all_lines import KernelLine
     from tui_probe.pages.range_tree import KernelLaunches, RangeNode
-    from tui_probe.pages.views.lines import KernelLine
     from tui_probe.trace.model import Trace
 
 TREE_ABOUT: Final = (

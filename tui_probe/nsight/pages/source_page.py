@@ -16,14 +16,14 @@ from tui_probe.nsight.analysis.launch_means import SourceCounts, by_instruction,
 from tui_probe.nsight.pages.cells import mean_count, shape_columns, shorten_names
 from tui_probe.nsight.pages.explanations import EXPLANATIONS
 from tui_probe.nsight.pages.ncu_pages import file_head, file_notes
+from tui_probe.pages.all_lines import measured_lines
 from tui_probe.pages.table_page import TablePage
-from tui_probe.pages.views.lines import measured_lines
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
     from tui_probe.nsight.pages.ncu_pages import NcuReport
-    from tui_probe.pages.views.lines import KernelLine
+    from tui_probe.pages.all_lines import KernelLine
     from tui_probe.trace.model import Trace
 
 _KINDS: Final = {

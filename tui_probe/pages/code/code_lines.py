@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.spans import Line, Span
     from tui_probe.pages.code.alignment import Alignment, LinePair
-    from tui_probe.pages.code.line_measures import MeasureMargin
+    from tui_probe.pages.code.measure_column import MeasureMargin
 
 TAB_CELLS: Final = 4
 _HEAD: Final = re.compile(

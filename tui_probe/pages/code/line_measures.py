@@ -1,23 +1,19 @@
-"""Measures next to code: a column of values per line of PTX, and their sums per source line."""
+"""Measures of the lines of a kernel by all probes, as columns next to its code."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
-from tui_probe.draw.charts import row_bar
-from tui_probe.draw.spans import pad
 from tui_probe.draw.table import safe
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
-from tui_probe.pages.code.alignment import PARAMETER
 from tui_probe.pages.code.line_sources import line_sources
+from tui_probe.pages.code.measure_column import WORST_MARK, MeasureColumn, cell_text
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.guard import ProbeCodeError
-from tui_probe.probekit.lines import LineMeasure, ShareValue, measure_named
+from tui_probe.probekit.lines import measure_named
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.probe_view import no_result_reason
 from tui_probe.probekit.recognised import analysis_name
@@ -25,123 +21,13 @@ from tui_probe.probekit.record_counts import sampled_blocks_text
 from tui_probe.probekit.registry import probe_named, probe_names_where
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping
 
-    from tui_probe.draw.spans import Line, Span
     from tui_probe.probekit.lines import LineRows, LineSpec, LineValue
     from tui_probe.probekit.probe_results import ProbeResult
 
 MAX_UNASKED_BYTES: Final = 64 << 20
 """Bytes of a result up to which one who only wants to read the code waits for it."""
-BAR_SIGNS: Final = " ▁▂▃▄▅▆▇█"
-WORST_MARK: Final = "!"
-_LEVELS: Final = len(BAR_SIGNS) - 1
-_LONGEST_TEXT: Final = 12
-_UNITS: Final = "kMGTPE"
-_NAME_CELLS: Final = (13, 18)
-_WIDE: Final = 120
-"""Cells of a window from which on names have more room."""
-_WIDE_BAR: Final = 4
-"""Cells of a heat bar that lies."""
-_BAR_FROM: Final = 100
-"""Cells of a window from which on there is room for it."""
-
-
-@dataclass(frozen=True)
-class MeasureColumn:
-    """One quantity: its value by line of ``pruned.ptx``, counted from 1.
-
-    None is of a line that was not executed, or that the probe saw and could not count. A line for which nothing is
-    known is not in it.
-    """
-
-    of: LineMeasure
-    values: Mapping[int, LineValue]
-    idle: frozenset[int] = frozenset()
-    """Lines that were not executed."""
-    result: ProbeResult | None = None
-    """The result that it is of; None where all columns are of one."""
-
-    @property
-    def name(self) -> str:
-        """The name of the quantity."""
-        return self.of.name
-
-    @property
-    def most(self) -> str:
-        """The value that stands out, in a word: most or fewest."""
-        return "fewest" if self.of.better == "higher" else "most"
-
-    @cached_property
-    def numbers(self) -> dict[int, float]:
-        """The values that are numbers."""
-        return {line: value for line, value in self.values.items() if isinstance(value, int | float)}
-
-    @cached_property
-    def top(self) -> float:
-        """The largest."""
-        return max(self.numbers.values(), default=0)
-
-    @cached_property
-    def worst(self) -> float | None:
-        """The value that stands out; None where all are alike."""
-        values = set(self.numbers.values())
-        if len(values) < 2:
-            return None
-        return min(values) if self.of.better == "higher" else max(values)
-
-    @cached_property
-    def marked(self) -> tuple[int, str] | None:
-        """The first line that is marked as the worst, and its value in words."""
-        lines = [line for line, value in self.numbers.items() if value == self.worst]
-        if not lines:
-            return None
-        others = f", equal in {units.count(len(lines))} lines" if len(lines) > 1 else ""
-        return min(lines), f"the {self.most}: {_cell_text(self, min(lines))}{others}"
-
-    @cached_property
-    def value_cells(self) -> int:
-        """Cells of a value."""
-        return max((len(short_text(value)) for value in self.values.values()), default=0)
-
-    def cells(self, *, wide: bool) -> int:
-        """Cells of a value, its heat bar and the mark of the worst."""
-        return self.value_cells + self._bar_cells(wide=wide) + len(WORST_MARK)
-
-    def spans(self, line: int | None, *, wide: bool) -> Line:
-        """The value of a line with its heat bar and mark, in exactly ``cells`` cells."""
-        if line is None or line not in self.values:
-            return ((" " * self.cells(wide=wide), ""),)
-        value = self.values[line]
-        text = pad(short_text(value), self.value_cells, right=True)
-        if value is None:
-            return ((text.ljust(self.cells(wide=wide)), "dim"),)
-        bar, heat = self._bar(line, wide=wide)
-        worst = value == self.worst
-        mark = WORST_MARK if worst else " " * len(WORST_MARK)
-        return (text, "warn" if worst else "accent"), (bar, heat), (mark, "warn" if worst else "")
-
-    def _bar_cells(self, *, wide: bool) -> int:
-        """Cells of a heat bar; none where there is nothing to compare."""
-        return 0 if not self._full_bar else _WIDE_BAR + 1 if wide else 1
-
-    @cached_property
-    def _full_bar(self) -> float:
-        """The value of a full bar: the largest. Where all are alike, a block of full bars would show nothing: there it
-        is the sum, if they can be added up, and else 0, for none.
-        """
-        if self.worst is not None:
-            return self.top
-        return sum(self.numbers.values()) if self.of.rule == "sum" else 0
-
-    def _bar(self, line: int, *, wide: bool) -> Span:
-        """A bar of eight lengths where there is room, else of eight heights; its colour has the level, too."""
-        cells, number = self._bar_cells(wide=wide), self.numbers.get(line, 0)
-        if number <= 0 or not cells:
-            return " " * cells, ""
-        level = max(1, round(_LEVELS * number / self._full_bar))
-        bar = " " + row_bar(level / _LEVELS, _WIDE_BAR) if wide else BAR_SIGNS[level]
-        return bar, f"ramp{level - 1}"
 
 
 @dataclass(frozen=True)
@@ -196,7 +82,7 @@ class LineMeasures:
         executed = [column for column in known if line not in column.idle]
         if known and not executed:
             return ["not executed"]
-        texts = (_cell_text(column, line) for column in reversed(executed) if line is not None)
+        texts = (cell_text(column, line) for column in reversed(executed) if line is not None)
         return list(dict.fromkeys(texts))
 
     def row(self, line: int | None) -> list[LineValue]:
@@ -302,12 +188,6 @@ def _rows_of_groups(source: ViewSource, first: ProbeResult) -> tuple[LineSpec, L
     return spec, replace(found, rows=rows)
 
 
-def _cell_text(column: MeasureColumn, line: int) -> str:
-    value = column.values[line]
-    heading = column.of.heading
-    return f"{heading} {value}" if isinstance(value, str) else f"{full_text(value)} {heading}"
-
-
 def line_rows(of: ProbeResult) -> tuple[LineSpec, LineRows]:
     """Return the measures of each line in one result. Raises TraceError if the result is not of that probe."""
     probe = probe_named(of.probe)
@@ -348,125 +228,3 @@ def _idle(row: Mapping[str, LineValue]) -> bool:
 
 def _is_number(value: LineValue) -> bool:
     return isinstance(value, int | float)
-
-
-def full_text(value: LineValue) -> str:
-    """A value as the table of lines has it."""
-    if isinstance(value, ShareValue):
-        return value.text
-    if isinstance(value, int):
-        return units.count(value)
-    return NOT_MEASURED if value is None else value if isinstance(value, str) else units.decimal(value)
-
-
-def short_text(value: LineValue) -> str:
-    """A value in five cells: ``5.24``, ``1 620``, ``48.6k``, ``1.94M``; words are cut."""
-    if value is None:
-        return NOT_MEASURED
-    if isinstance(value, ShareValue):
-        return value.text
-    if isinstance(value, str):
-        return value if len(value) <= _LONGEST_TEXT else value[: _LONGEST_TEXT - 1] + "…"
-    if isinstance(value, float) and abs(value) < 100:
-        return f"{value:.2f}"
-    if abs(value) < 9999.5:
-        return units.count(round(value))
-    scaled, unit = value / 1e3, 0
-    while abs(scaled) >= 999.5 and unit < len(_UNITS) - 1:
-        scaled, unit = scaled / 1e3, unit + 1
-    return f"{scaled:.{2 if scaled < 9.995 else 1 if scaled < 99.95 else 0}f}{_UNITS[unit]}"
-
-
-class MeasureMargin:
-    """The column next to code: what was measured of a line, or whose a run of inserted lines is, where it begins.
-
-    ``owners`` are probes that may own lines. The parameters that hold a probe's maps name themselves.
-    """
-
-    def __init__(self, measure: MeasureColumn | None, owners: set[str], width: int) -> None:
-        longest = max((len(name) for name in owners - {PARAMETER}), default=0)
-        named = min(longest + 3, _NAME_CELLS[width >= _WIDE]) if longest else 0
-        self.measure = measure
-        self._wide = width >= _BAR_FROM
-        own = measure.cells(wide=self._wide) if measure else 0
-        self.cells = max(own, named)
-        self._indent: Line = ((" " * (self.cells - own), ""),) if self.cells > own else ()
-
-    def of_line(self, line: int | None) -> Line:
-        """Return the measures of a line of ``pruned.ptx``."""
-        if self.measure is None:
-            return ((" " * self.cells, ""),)
-        return (*self._indent, *self.measure.spans(line, wide=self._wide))
-
-    def of_run(self, owner: str) -> Span:
-        """The probe whose lines begin here; "" further down."""
-        named = owner not in ("", PARAMETER) and self.cells > 3
-        return (" " + pad(owner, self.cells - 3, right=True) + " ▸" if named else " " * self.cells), "note"
-
-
-def measures_by_row(measures: LineMeasures, rows: Mapping[int, Sequence[int]]) -> LineMeasures:
-    """The measures of rows, each of which stands for some lines of ``pruned.ptx``; keyed by row, not by line.
-
-    Quantities that can neither be added up nor be had from sums, such as shares and degrees, are left out.
-    """
-    columns: list[MeasureColumn] = []
-    for _, group in groupby(measures.columns, lambda column: id(column.result)):
-        columns += _columns_by_row(list(group), rows)
-    return replace(measures, columns=tuple(columns))
-
-
-def _columns_by_row(of_probe: Sequence[MeasureColumn], rows: Mapping[int, Sequence[int]]) -> Iterable[MeasureColumn]:
-    """Yield the columns of one probe by row, those with a value only."""
-    by_name = {column.name: column for column in of_probe}
-    idle = frozenset(row for row, lines in rows.items() if _all_idle(of_probe, lines))
-    for column in of_probe:
-        if values := _values_by_row(column, by_name, rows):
-            yield replace(column, values=dict(sorted(values.items())), idle=idle)
-
-
-def _values_by_row(
-    column: MeasureColumn, by_name: Mapping[str, MeasureColumn], rows: Mapping[int, Sequence[int]]
-) -> dict[int, LineValue]:
-    """Combine the values of the lines of each row by the rule of the measure; none where no rule applies."""
-    if column.of.rule == "sum":
-        return _sums_by_row(column, rows)
-    if column.of.rule == "first":
-        return {row: column.values[line] for row, line in _first_measured_lines(column, rows)}
-    if column.of.rule not in ("ratio", "share") or not set(column.of.parts) <= by_name.keys():
-        return {}
-    over, under = (_sums_by_row(by_name[part], rows) for part in column.of.parts)
-    ratios = {row: _ratio_of(over[row], under[row]) for row in over.keys() & under.keys()}
-    if column.of.rule == "ratio":
-        return ratios
-    return {row: ShareValue(share) if isinstance(share, float) else None for row, share in ratios.items()}
-
-
-def _sums_by_row(column: MeasureColumn, rows: Mapping[int, Sequence[int]]) -> dict[int, LineValue]:
-    """The sum of each row with a known value; None where the only known value is that nothing was counted."""
-    sums: dict[int, LineValue] = {}
-    for row, lines in rows.items():
-        counted = [column.numbers[line] for line in lines if line in column.numbers]
-        if counted or any(line in column.values for line in lines):
-            total = sum(counted) if counted else None
-            is_share = total is not None and all(isinstance(value, ShareValue) for value in counted)
-            sums[row] = ShareValue(total or 0) if is_share else total
-    return sums
-
-
-def _ratio_of(over: LineValue, under: LineValue) -> LineValue:
-    if isinstance(over, int | float) and isinstance(under, int | float) and under:
-        return over / under
-    return None
-
-
-def _first_measured_lines(column: MeasureColumn, rows: Mapping[int, Sequence[int]]) -> Iterable[tuple[int, int]]:
-    """Yield each row with the first of its lines that has a value."""
-    for row, lines in rows.items():
-        line = next((line for line in sorted(lines) if column.values.get(line) is not None), None)
-        if line is not None:
-            yield row, line
-
-
-def _all_idle(columns: Sequence[MeasureColumn], lines: Sequence[int]) -> bool:
-    known = [line for line in lines if any(line in column.values for column in columns)]
-    return bool(known) and all(any(line in column.idle for column in columns) for line in known)

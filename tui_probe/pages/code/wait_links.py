@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WaitLinks:
-    """By offset: the site of a wait, and the first wait for the result of a producer."""
+    """The site of a wait by offset, and the first wait for the result of a producer."""
 
     waits: dict[int, Site] = field(default_factory=dict)
     waiting: dict[int, Site] = field(default_factory=dict)

@@ -13,7 +13,8 @@ from tui_probe.errors import TraceError
 from tui_probe.pages.code.alignment import PARAMETER, align_probed
 from tui_probe.pages.code.code_lines import SIDE_BY_SIDE_WIDTH, DiffLines, read_lines
 from tui_probe.pages.code.kernel_sass import no_ptx_reason
-from tui_probe.pages.code.line_measures import MeasureMargin, column_index, column_key, measures_of
+from tui_probe.pages.code.line_measures import column_index, column_key, measures_of
+from tui_probe.pages.code.measure_column import MeasureMargin
 from tui_probe.probekit.page_kinds import ViewKind
 from tui_probe.trace.source_lines import SourceLines, source_position
 from tui_probe.verdicts.kernel_columns import before_after_text

@@ -14,7 +14,8 @@ from tui_probe.draw.table_content import RemadeRows, TableContent
 from tui_probe.draw.view import Document, Spot
 from tui_probe.pages.code.code_lines import DiffLines, colored_code, printable_code
 from tui_probe.pages.code.kernel_sass import has_both_sides, missing_code_reason, read_code, read_original
-from tui_probe.pages.code.line_measures import MeasureColumn, MeasureMargin, column_index, column_key, measures_of
+from tui_probe.pages.code.line_measures import column_index, column_key, measures_of
+from tui_probe.pages.code.measure_column import MeasureColumn, MeasureMargin
 from tui_probe.pages.code.sass_alignment import align_graft, align_sass
 from tui_probe.pages.code.sass_text import (
     CLASSES,

@@ -47,9 +47,12 @@ class TimelineView(ShownRows):
         if rows is None:
             canvas.text(0, 0, "being prepared", "dim")
             return canvas.lines(ascii_only=ascii_only)
+        if height <= AROUND:
+            canvas.text(0, 0, f"this page needs {AROUND + 1} lines: enlarge the panel or the terminal", "warn")
+            return canvas.lines(ascii_only=ascii_only)
         self.follow(rows)
         left = min(self._gutter, width // 2)
-        self.resize(width - left, max(height - AROUND, 1))
+        self.resize(width - left, height - AROUND)
         self._draw_head(canvas)
         lengths = self.lengths(rows.choice.level)
         drawn = draw_rows(canvas, left, 1, rows, self.window, lengths)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from tui_probe.pages.all_lines import KernelLine
     from tui_probe.pages.range_page import RangeKey
-    from tui_probe.pages.views.lines import KernelLine
     from tui_probe.trace.model import Trace
     from tui_probe.ui.live.feed import ProcessView
     from tui_probe.ui.views.view import Desk
@@ -238,7 +238,7 @@ class AllLinesView(GrowingView):
             self.has_lines = has_lines
 
     def page(self, trace: Trace) -> TablePage[KernelLine]:
-        from tui_probe.pages.views.lines import line_page
+        from tui_probe.pages.all_lines import line_page
 
         return line_page(trace)
 
@@ -257,12 +257,12 @@ class AllLinesView(GrowingView):
 
     def explanation(self) -> Sequence[str]:
         """Return how to read the page."""
-        from tui_probe.pages.views.lines import LINES_ABOUT
+        from tui_probe.pages.all_lines import LINES_ABOUT
 
         return LINES_ABOUT
 
 
 def _has_lines(trace: Trace) -> bool:
-    from tui_probe.pages.views.lines import has_line_measures
+    from tui_probe.pages.all_lines import has_line_measures
 
     return has_line_measures(trace)

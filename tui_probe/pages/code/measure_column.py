@@ -1,0 +1,191 @@
+"""A column of values next to code: texts in few cells, heat bars, and the mark of the worst line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.draw import units
+from tui_probe.draw.charts import row_bar
+from tui_probe.draw.spans import pad
+from tui_probe.draw.units import NOT_MEASURED
+from tui_probe.pages.code.alignment import PARAMETER
+from tui_probe.probekit.lines import ShareValue
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tui_probe.draw.spans import Line, Span
+    from tui_probe.probekit.lines import LineMeasure, LineValue
+    from tui_probe.probekit.probe_results import ProbeResult
+
+BAR_SIGNS: Final = " ▁▂▃▄▅▆▇█"
+WORST_MARK: Final = "!"
+_LEVELS: Final = len(BAR_SIGNS) - 1
+_LONGEST_TEXT: Final = 12
+_UNITS: Final = "kMGTPE"
+_NAME_CELLS: Final = (13, 18)
+_WIDE: Final = 120
+"""Cells of a window from which on names have more room."""
+_WIDE_BAR: Final = 4
+"""Cells of a heat bar that lies."""
+_BAR_FROM: Final = 100
+"""Cells of a window from which on there is room for it."""
+
+
+@dataclass(frozen=True)
+class MeasureColumn:
+    """One quantity: its value by line of ``pruned.ptx``, counted from 1.
+
+    None is of a line that was not executed, or that the probe saw and could not count. A line for which nothing is
+    known is not in it.
+    """
+
+    of: LineMeasure
+    values: Mapping[int, LineValue]
+    idle: frozenset[int] = frozenset()
+    """Lines that were not executed."""
+    result: ProbeResult | None = None
+    """The result that it is of; None where all columns are of one."""
+
+    @property
+    def name(self) -> str:
+        """The name of the quantity."""
+        return self.of.name
+
+    @property
+    def most(self) -> str:
+        """The value that stands out, in a word: most or fewest."""
+        return "fewest" if self.of.better == "higher" else "most"
+
+    @cached_property
+    def numbers(self) -> dict[int, float]:
+        """The values that are numbers."""
+        return {line: value for line, value in self.values.items() if isinstance(value, int | float)}
+
+    @cached_property
+    def top(self) -> float:
+        """The largest."""
+        return max(self.numbers.values(), default=0)
+
+    @cached_property
+    def worst(self) -> float | None:
+        """The value that stands out; None where all are alike."""
+        values = set(self.numbers.values())
+        if len(values) < 2:
+            return None
+        return min(values) if self.of.better == "higher" else max(values)
+
+    @cached_property
+    def marked(self) -> tuple[int, str] | None:
+        """The first line that is marked as the worst, and its value in words."""
+        lines = [line for line, value in self.numbers.items() if value == self.worst]
+        if not lines:
+            return None
+        others = f", equal in {units.count(len(lines))} lines" if len(lines) > 1 else ""
+        return min(lines), f"the {self.most}: {cell_text(self, min(lines))}{others}"
+
+    @cached_property
+    def value_cells(self) -> int:
+        """Cells of a value."""
+        return max((len(short_text(value)) for value in self.values.values()), default=0)
+
+    def cells(self, *, wide: bool) -> int:
+        """Cells of a value, its heat bar and the mark of the worst."""
+        return self.value_cells + self._bar_cells(wide=wide) + len(WORST_MARK)
+
+    def spans(self, line: int | None, *, wide: bool) -> Line:
+        """The value of a line with its heat bar and mark, in exactly ``cells`` cells."""
+        if line is None or line not in self.values:
+            return ((" " * self.cells(wide=wide), ""),)
+        value = self.values[line]
+        text = pad(short_text(value), self.value_cells, right=True)
+        if value is None:
+            return ((text.ljust(self.cells(wide=wide)), "dim"),)
+        bar, heat = self._bar(line, wide=wide)
+        worst = value == self.worst
+        mark = WORST_MARK if worst else " " * len(WORST_MARK)
+        return (text, "warn" if worst else "accent"), (bar, heat), (mark, "warn" if worst else "")
+
+    def _bar_cells(self, *, wide: bool) -> int:
+        """Cells of a heat bar; none where there is nothing to compare."""
+        return 0 if not self._full_bar else _WIDE_BAR + 1 if wide else 1
+
+    @cached_property
+    def _full_bar(self) -> float:
+        """The value of a full bar: the largest. Where all are alike, a block of full bars would show nothing: there it
+        is the sum, if they can be added up, and else 0, for none.
+        """
+        if self.worst is not None:
+            return self.top
+        return sum(self.numbers.values()) if self.of.rule == "sum" else 0
+
+    def _bar(self, line: int, *, wide: bool) -> Span:
+        """A bar of eight lengths where there is room, else of eight heights; its colour has the level, too."""
+        cells, number = self._bar_cells(wide=wide), self.numbers.get(line, 0)
+        if number <= 0 or not cells:
+            return " " * cells, ""
+        level = max(1, round(_LEVELS * number / self._full_bar))
+        bar = " " + row_bar(level / _LEVELS, _WIDE_BAR) if wide else BAR_SIGNS[level]
+        return bar, f"ramp{level - 1}"
+
+
+class MeasureMargin:
+    """The column next to code: what was measured of a line, or whose a run of inserted lines is, where it begins.
+
+    ``owners`` are probes that may own lines. The parameters that hold a probe's maps name themselves.
+    """
+
+    def __init__(self, measure: MeasureColumn | None, owners: set[str], width: int) -> None:
+        longest = max((len(name) for name in owners - {PARAMETER}), default=0)
+        named = min(longest + 3, _NAME_CELLS[width >= _WIDE]) if longest else 0
+        self.measure = measure
+        self._wide = width >= _BAR_FROM
+        own = measure.cells(wide=self._wide) if measure else 0
+        self.cells = max(own, named)
+        self._indent: Line = ((" " * (self.cells - own), ""),) if self.cells > own else ()
+
+    def of_line(self, line: int | None) -> Line:
+        """Return the measures of a line of ``pruned.ptx``."""
+        if self.measure is None:
+            return ((" " * self.cells, ""),)
+        return (*self._indent, *self.measure.spans(line, wide=self._wide))
+
+    def of_run(self, owner: str) -> Span:
+        """The probe whose lines begin here; "" further down."""
+        named = owner not in ("", PARAMETER) and self.cells > 3
+        return (" " + pad(owner, self.cells - 3, right=True) + " ▸" if named else " " * self.cells), "note"
+
+
+def cell_text(column: MeasureColumn, line: int) -> str:
+    value = column.values[line]
+    heading = column.of.heading
+    return f"{heading} {value}" if isinstance(value, str) else f"{full_text(value)} {heading}"
+
+
+def full_text(value: LineValue) -> str:
+    """A value as the table of lines has it."""
+    if isinstance(value, ShareValue):
+        return value.text
+    if isinstance(value, int):
+        return units.count(value)
+    return NOT_MEASURED if value is None else value if isinstance(value, str) else units.decimal(value)
+
+
+def short_text(value: LineValue) -> str:
+    """A value in five cells: ``5.24``, ``1 620``, ``48.6k``, ``1.94M``; words are cut."""
+    if value is None:
+        return NOT_MEASURED
+    if isinstance(value, ShareValue):
+        return value.text
+    if isinstance(value, str):
+        return value if len(value) <= _LONGEST_TEXT else value[: _LONGEST_TEXT - 1] + "…"
+    if isinstance(value, float) and abs(value) < 100:
+        return f"{value:.2f}"
+    if abs(value) < 9999.5:
+        return units.count(round(value))
+    scaled, unit = value / 1e3, 0
+    while abs(scaled) >= 999.5 and unit < len(_UNITS) - 1:
+        scaled, unit = scaled / 1e3, unit + 1
+    return f"{scaled:.{2 if scaled < 9.995 else 1 if scaled < 99.95 else 0}f}{_UNITS[unit]}"
