@@ -106,6 +106,7 @@ _LAUNCH_METRICS: Final = (
             _TITLES[kind],
             "cycles",
             better="lower",
+            standalone_title=f"waited {_TITLES[kind]}",
             read=_waited_for(kind),
             shown=where_known,
             of_work=True,

@@ -127,7 +127,8 @@ def _first_iteration(found: Births) -> int | None:
 
 
 METRICS: Final = (
-    Metric("total", "births of NaN or infinity", better="lower", ideal=lambda _: 0),
+    Metric("total", "births of NaN or infinity", better="lower", ideal=lambda _: 0,
+           standalone_title="births of NaN or infinity"),
     Metric("first_line", "first at PTX line", place=True, over_launches="none", read=_first_line, shown=where_known),
     Metric(
         "iterations", "loop starts before", over_launches="none", read=_first_iteration, shown=where_known,

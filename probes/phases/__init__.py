@@ -60,7 +60,7 @@ METRICS: Final = (
     ),
     Metric(
         "computing", "block time with computation", better="higher", over_launches="mean", clocked=True,
-        read=_computing,
+        read=_computing, standalone_title="block time with computation",
     ),
     Metric("starts_kept", "phase starts kept", read=_kept, shown=where_known),
 )  # fmt: skip

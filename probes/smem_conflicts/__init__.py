@@ -49,12 +49,15 @@ METRICS: Final = (
     Metric(
         "passes_per_access",
         "wavefronts per access",
+        standalone_title="wavefronts per shared memory access",
         better="lower",
         over_launches="mean",
         of_work=True,
         ideal=lambda found: ratio(found.passes - found.conflicts, found.accesses),
     ),
-    Metric("conflicts", "bank conflicts", "wavefronts", better="lower", of_work=True),
+    Metric(
+        "conflicts", "bank conflicts", "wavefronts", better="lower", standalone_title="bank conflicts", of_work=True
+    ),
     Metric(
         "degree",
         "conflict degree",

@@ -116,6 +116,7 @@ def _sum_metric(
     """A sum over all warps, which grows with the work."""
     return Metric(
         name, title, better=better, quantity=quantity, read=_sum_reader(name), shown=where_any, ideal=ideal,
+        standalone_title=title,
         of_work=better != "neither",
     )  # fmt: skip
 
@@ -152,11 +153,21 @@ METRICS: Final = (
     _sum_metric("atomic_requests", "atomic requests", better="lower"),
     _sum_metric("atomic_sectors", "atomic sectors", better="lower"),
     Metric(
-        "shared_requests", "shared requests", better="lower", quantity="shared requests", shown=where_any, of_work=True
+        "shared_requests",
+        "shared requests",
+        better="lower",
+        quantity="shared requests",
+        shown=where_any,
+        of_work=True,
+        standalone_title="requests to shared memory",
     ),
     Metric("tensor_operations", "tensor operations", quantity="tensor operations", shown=where_any),
     Metric(
-        "tensor_as_half", "FP16-equivalent tensor operations", quantity="tensor operations as half", shown=where_any
+        "tensor_as_half",
+        "FP16-equivalent tensor operations",
+        quantity="tensor operations as half",
+        standalone_title="FP16-equivalent tensor operations",
+        shown=where_any,
     ),
     Metric("wgmma", "wgmma", quantity="wgmma instructions", shown=where_any),
     _sum_metric("fp32_operations", "fp32 operations", "fp32 operations"),
@@ -167,7 +178,13 @@ METRICS: Final = (
     _sum_metric("half_instructions", "fp16 instructions", "half instructions"),
     _sum_metric("memory_instructions", "memory instructions", "memory instructions"),
     _sum_metric("instructions", "issued instructions", "instructions", "lower"),
-    Metric("unsized", "copies by tensor map of unknown size", read=_sum_reader("unsized"), shown=where_any),
+    Metric(
+        "unsized",
+        "copies by tensor map of unknown size",
+        read=_sum_reader("unsized"),
+        shown=where_any,
+        standalone_title="copies by tensor map of unknown size",
+    ),
 )
 
 

@@ -41,3 +41,11 @@ def test_they_add_up(parts: list[float], decimals: int) -> None:
 )
 def test_budget_is_shown_as_it_was_typed(limit: int, text: str) -> None:
     assert units.budget(limit) == text
+
+
+def test_difference_has_its_sign() -> None:
+    assert [units.difference(number) for number in (1752, -4_103_936, 3)] == ["+1 752", "-4 103 936", "+3"]
+
+
+def test_position_has_groups_of_digits() -> None:
+    assert units.position(1001, 1020, 12_727) == "1 001–1 020 of 12 727"

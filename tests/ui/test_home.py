@@ -582,3 +582,12 @@ def test_form_begins_with_the_survey() -> None:
 def test_known_probes_are_what_the_form_expects() -> None:
     probe = known_probes()[0]
     assert all(isinstance(word, str) for word in (probe.name, probe.title, probe.measures, probe.cost))
+
+
+async def test_export_of_no_traces_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder := tmp_path / "empty").mkdir()
+    monkeypatch.chdir(folder)
+    async with at_home(home_of(())) as stage:
+        await stage.press("escape", "e")
+        assert "no trace to export; to record one: Enter runs the demo" in stage.text
+        assert not list(folder.iterdir())

@@ -304,7 +304,7 @@ async def _(stage: Stage, key: str) -> None:
     assert stage.target is not None
     trace = stage.target.traces[0]
     await stage.press(key)
-    assert "K after the end runs it with --watchdog 10s" in stage.text
+    assert "K repeats it with --watchdog 10s" in stage.text
     (trace / "run.json").write_text(json.dumps({"launcher": os.getpid(), "options": {"watchdog": 2.0}}))
     await stage.refresh()
     await stage.press(key)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 PROTOCOL: Final = "1"
 HELLO: Final = f"hello\t{PROTOCOL}\n"
 AHEAD_SUFFIX: Final = ".ahead"
-"""Of the socket for images, behind the path of the engine's own, as in ahead.c."""
+"""Suffix of the socket for images, behind the path of the engine's own, as in ahead.c."""
 _MAX_LINE: Final = 1 << 20
 _TRANSIENT_ERRORS: Final = frozenset(
     {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.ECONNABORTED, errno.EINTR}

@@ -229,34 +229,30 @@ def _declared_map(table: TomlTable, name: str) -> Map:
     cap = _parse_cap(table, "cap", table.values.get("cap", 1), dynamic="dynamic")
     dynamic = str(table.values.get("type", "array")).lower() == "dynamic"
     made = _make_map(table, key, name, level, fields, record, None if dynamic else cap)
-    even = table.flag("even")
-    if even and (level is not Level.THREAD or made.cap == 1 or [field.type for field in made.fields] != _EVEN_FIELDS):
+    reduction = read_reduction(table, level, made.fields, made.cap)
+    return replace(_with_flags(table, level, made), reduction=reduction, least=_read_least(table, level))
+
+
+def _with_flags(table: TomlTable, level: Level, made: Map) -> Map:
+    """The map with its flags ``even``, ``sparse``, ``resident``, ``leader`` and ``host``; each needs some form of it."""
+    even, sparse, resident, leader = (table.flag(name) for name in ("even", "sparse", "resident", "leader"))
+    types = [field.type for field in made.fields]
+    if even and (level is not Level.THREAD or made.cap == 1 or types != _EVEN_FIELDS):
         raise table.error("even", "needs a map of threads with several records of the fields u64, u32, u32")
-    sparse = table.flag("sparse")
-    if sparse and (level is not Level.WARP or made.cap != 1 or {field.type for field in made.fields} != {"u32"}):
+    if sparse and (level is not Level.WARP or made.cap != 1 or set(types) != {"u32"}):
         raise table.error("sparse", "needs a map of warps with one record, all of whose fields are u32")
     if sparse and made.record_bytes % _PAIR_BYTES:
         raise table.error("sparse", f"needs an even number of fields: a record takes {made.record_bytes} bytes")
-    resident = table.flag("resident")
-    if resident and (level is not Level.WARP or made.cap != 1 or sparse or "reduce" in table):
+    is_single = level is Level.WARP and made.cap == 1
+    if resident and (not is_single or sparse or "reduce" in table):
         raise table.error("resident", "needs a map of warps with one record, without sparse and reduce")
-    leader = table.flag("leader")
-    if leader and (level is not Level.WARP or made.cap in (1, None) or QUEUE_HEADER % made.record_bytes):
+    is_queue = level is Level.WARP and made.cap not in (1, None)
+    if leader and (not is_queue or QUEUE_HEADER % made.record_bytes):
         raise table.error("leader", "needs a map of warps with several records of 4, 8 or 16 bytes")
     host = table.flag("host")
     if host and (level is not Level.WARP or made.cap == 1 or leader):
         raise table.error("host", "needs a map of warps with several records, without leader")
-    reduction = read_reduction(table, level, made.fields, made.cap)
-    return replace(
-        made,
-        reduction=reduction,
-        even=even,
-        sparse=sparse,
-        resident=resident,
-        leader=leader,
-        host=host,
-        least=_read_least(table, level),
-    )
+    return replace(made, even=even, sparse=sparse, resident=resident, leader=leader, host=host)
 
 
 def _read_least(table: TomlTable, level: Level) -> LeastShare | None:

@@ -154,7 +154,7 @@ def metric_values(metrics: Iterable[Metric], analysis: Any) -> tuple[MetricValue
 
 
 def leading_metrics(results: Iterable[Sequence[MetricValue]]) -> list[MetricValue]:
-    """Of each result of a launch the value that says most of it; none of a result that adds nothing to the others.
+    """Select from each result of a launch the value that says most of it; none if it adds nothing to the others.
 
     That is the first for which less or more is better, however large the launch is; if no result has one, the first
     mean, else the first value.

@@ -214,7 +214,7 @@ class ProbeApp(OpenApp):
         self.ending.interrupt()
 
     def withdraw_question(self) -> None:
-        """Ask no more what to do with a target that has ended meanwhile."""
+        """Withdraw the question what to do with a target, since it has ended."""
         self.ending.withdraw()
 
     async def action_quit(self) -> None:
@@ -262,7 +262,7 @@ class ProbeApp(OpenApp):
             self.push_screen(import_module(_COMPARISON).CompareScreen(marked, source))
 
     def action_palette(self) -> None:
-        """All that can be done here."""
+        """Open the command palette."""
         if isinstance(self.screen, ViewScreen):
             self.push_screen(PickScreen("Commands", commands_of(self, self.screen)), self._run_command)
 

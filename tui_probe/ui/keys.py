@@ -274,6 +274,11 @@ def command_of(key: Key) -> str:
     return key.action.removeprefix("command('").removesuffix("')")
 
 
+def command_of_pressed(pressed: str) -> str:
+    """The command of ``draw.view`` that a pressed key gives to a drawing; "" for none."""
+    return next((command_of(key) for key in in_scope("drawing") if pressed in key.keys), "")
+
+
 def words_of(command: str) -> str:
     """Return the text of the key of a command."""
     return next((key.text for key in in_scope("drawing") if command_of(key) == command), command)

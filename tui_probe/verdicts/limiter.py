@@ -131,7 +131,7 @@ def limiter_summary(kernel: KernelFacts, limiter: KernelLimiter | None) -> tuple
     if limiter is not None:
         return limiter_texts(limiter)
     probe = probe_measuring_all(LIMITER_QUANTITIES)
-    return (f"{NOT_MEASURED} limiter not measured: run with -p {probe}",) if probe and kernel.status == "probed" else ()
+    return (f"{NOT_MEASURED} not measured: run with -p {probe}",) if probe and kernel.status == "probed" else ()
 
 
 def _newest_results(kernel: KernelFacts) -> Iterator[AnalysedResult]:

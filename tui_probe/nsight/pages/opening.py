@@ -139,13 +139,17 @@ def _is_bandwidth(paths: Sequence[Path]) -> bool:
     return bool(kinds)
 
 
+def _title(page: str) -> str:
+    return "SASS" if page == "sass" else page.title()
+
+
 def _ncu_pages(
     paths: Sequence[Path], plan: IterationPlan, tensor: ExpectedTensor | None, traces: Sequence[Trace]
 ) -> list[LazyPage]:
     from tui_probe.nsight.importers.ncu import read_ncu
 
     sources = NcuSources(read_ncu(paths), traces, plan, tensor)
-    return [LazyPage(name, name.title(), partial(_ncu_page, name, sources), EXPLANATIONS[name]) for name in NCU_PAGES]
+    return [LazyPage(name, _title(name), partial(_ncu_page, name, sources), EXPLANATIONS[name]) for name in NCU_PAGES]
 
 
 def _ncu_page(name: Any, sources: NcuSources) -> View:

@@ -171,6 +171,9 @@ class LiveBars:
 
     def _is_named(self, row: keys.Key) -> bool:
         """Return whether a key acts now; others are not named."""
+        if row.scope == "drawing":
+            free = row.keys[0] not in self._screen.active_bindings
+            return free and keys.command_of(row) in self._panes.view.commands()
         if row.id == "next_found":
             return any(kernel.stands_out for kernel in self._panes.table.shown)
         return row.id not in ("interrupt", "probe") or (row.id == "interrupt" and self._screen.probe_app.target_runs)

@@ -107,7 +107,7 @@ class LiveScreen(ViewScreen):
 
     @property
     def in_table(self) -> bool:
-        """Do keys go to the table?"""
+        """True if keys go to the table."""
         return self.panes.in_table
 
     @property
@@ -334,9 +334,7 @@ class LiveScreen(ViewScreen):
     # -- keys about kernels, launches and processes
 
     def action_open(self) -> None:
-        """Open the screen of the selected kernel, or of that in a row of ranges or graphs; for a range show its
-        kernels.
-        """
+        """Open the screen of the kernel that is selected or in the row at the cursor; for a range show its kernels."""
         if isinstance(self.view, RangesView | TreeView) and self.view.enter():
             return
         if isinstance(self.view, GrowingView):
@@ -432,7 +430,7 @@ class LiveScreen(ViewScreen):
             self.table.next_status()
 
     def _has_table(self) -> bool:
-        """Do keys go to the table? If not, it is said how they come there."""
+        """Return whether keys go to the table; otherwise tell the user how to get there."""
         if not self.in_table:
             self.notice("this key acts in the table: Tab goes there")
         return self.in_table

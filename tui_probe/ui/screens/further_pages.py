@@ -28,6 +28,8 @@ _KEYS: Line = (
     ("Esc", "key"),
     (" back", "dim"),
 )
+_NARROWEST = sum(width(text) for text, _ in _KEYS) + 3
+"""Cells of a frame around the keys."""
 _TITLES = {page.name: page.title for page in PAGES if page.key.isdigit()}
 
 
@@ -59,7 +61,7 @@ class LetterList(FittedList):
     def fit(self, columns: int, rows: int) -> None:
         """Take the room that the lines need and the terminal has."""
         widest = max((width(item.label) + width(item.note) for item in self.items), default=0) + 9
-        self.styles.width = min(max(widest, 44), WIDEST, columns - MARGIN)
+        self.styles.width = min(max(widest, _NARROWEST), WIDEST, columns - MARGIN)
         self.styles.height = min(len(self.items) + 4, rows - MARGIN)
 
     def move(self, step: int) -> None:

@@ -35,6 +35,8 @@ KEYS: Line = (
 NAMES_WIDEST, NAMES_MARGIN = 120, 4
 WIDEST, MARGIN = 110, 2
 DETAIL_LINES = 4
+_FEW_ROWS = 20
+"""Rows of a terminal in which the text about a line has a single one."""
 NO_MATCH = "no entry contains these words: Backspace deletes a letter"
 _MOST_DIGITS = 9
 """Lines of a numbered list that a digit takes."""
@@ -286,7 +288,8 @@ class ChoiceList(FittedList):
     def _show(self, choices: Sequence[PickerItem], place: int) -> None:
         self.choices = self.matches = choices
         self.place = place
-        self._detailed = any(choice.detail for choice in choices)
+        self._details = 0
+        """Lines for the text about the marked line, as many as the longest text needs."""
 
     def take(self, choices: Sequence[PickerItem]) -> None:
         """Set the choices that were not known at first."""
@@ -295,8 +298,10 @@ class ChoiceList(FittedList):
 
     def fit(self, columns: int, rows: int) -> None:
         """Take the room that the list needs and the terminal has; the same however many lines are found."""
-        needed = len(self.choices) + 4 + (DETAIL_LINES + 1 if self._detailed else 0)
-        self.styles.width = min(WIDEST, columns - MARGIN)
+        self.styles.width = columns = min(WIDEST, columns - MARGIN)
+        details = (len(self._detail_lines(choice, columns - 2)) for choice in self.choices)
+        self._details = min(max(details, default=0), DETAIL_LINES if rows >= _FEW_ROWS else 1)
+        needed = len(self.choices) + 4 + (self._details + 1 if self._details else 0)
         self.styles.height = max(6, min(needed, rows - MARGIN))
 
     @property
@@ -328,7 +333,11 @@ class ChoiceList(FittedList):
     @property
     def page(self) -> int:
         """Lines that are visible at the same time."""
-        return max(1, self.size.height - 4 - (DETAIL_LINES + 1 if self._detailed else 0))
+        return max(1, self.size.height - 4 - (self._details + 1 if self._details else 0))
+
+    @staticmethod
+    def _detail_lines(choice: PickerItem, inner: int) -> list[str]:
+        return wrap(choice.detail, inner - 3) if choice.detail else []
 
     def draw(self, width: int, height: int) -> list[Line]:
         """Title and typed text, the visible lines, what is reported about the marked one, keys."""
@@ -342,10 +351,10 @@ class ChoiceList(FittedList):
         if not window:
             shown = [((f" {self.nothing}", "dim"),)]
         lines += [*shown, *[()] * (page - len(shown))]
-        if self._detailed:
-            detail = wrap(self.chosen.detail, inner - 3) if self.chosen else []
-            lines += [(("─" * (inner - 2), "rule"),), *(((f" {text}", ""),) for text in detail[:DETAIL_LINES])]
-            lines += [()] * (DETAIL_LINES - len(detail))
+        if self._details:
+            detail = self._detail_lines(self.chosen, inner)[: self._details] if self.chosen else []
+            lines += [(("─" * (inner - 2), "rule"),), *(((f" {text}", ""),) for text in detail)]
+            lines += [()] * (self._details - len(detail))
         count = f"{units.count(len(self.matches))} of {units.count(len(self.choices))}  " if self.typed else ""
         keys = (
             *((("1-9", "key"), (" or ", "dim")) if self.numbered else ()),

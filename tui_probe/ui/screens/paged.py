@@ -19,7 +19,7 @@ from tui_probe.ui.rerun import BETWEEN_HINT
 from tui_probe.ui.screens.further_pages import LetterScreen, further_pages
 from tui_probe.ui.screens.jumps import HOTSPOT, HotspotJump, JumpHistory
 from tui_probe.ui.screens.page_opening import MessageView, OpeningView, PageOpener
-from tui_probe.ui.screens.view_screen import ViewScreen
+from tui_probe.ui.screens.view_screen import SORT_OR_ZOOM, ViewScreen
 from tui_probe.ui.views.document_view import MARK, DocumentView
 from tui_probe.ui.widgets.pane import Bar, FrameEdge, Pane, fitting
 from tui_probe.ui.widgets.tabs import Tab, TabBar, keys_of
@@ -38,8 +38,6 @@ INTERVAL = 0.25
 """Seconds between looks at what is being opened: short enough for its progress to seem steady."""
 FIRST = ("leave", "jump", "worst")
 """Keys that are before those of the current page, in the line of keys."""
-_CHOOSES_ORDER = "zoom_out"
-"""Command whose key chooses the column to sort by on a page of rows."""
 _ORDERS = ("order", "order_back", "reverse")
 """Commands that are not named next to that key, which does the same."""
 UNNAMED = (*FIRST, "interrupt")
@@ -258,7 +256,7 @@ class PagedScreen(ViewScreen):
     @property
     def _sorts(self) -> bool:
         """Return whether the sort key sorts here, and does not zoom."""
-        return bool(self._view.sortable()) and _CHOOSES_ORDER not in self._view.commands()
+        return bool(self._view.sortable()) and SORT_OR_ZOOM not in self._view.commands()
 
     def names(self, key: keys.Key) -> bool:
         """Return whether the line of keys names a key, if there is room."""
@@ -364,7 +362,7 @@ class PagedScreen(ViewScreen):
     def action_command(self, command: str) -> None:
         """Give a command to the page. Where nothing can be zoomed, ``s`` sorts, as in the kernel table."""
         commands = self._view.commands()
-        if command == _CHOOSES_ORDER and command not in commands:
+        if command == SORT_OR_ZOOM and command not in commands:
             self.action_choose_order()
         elif command in commands:
             self._view.command(command)

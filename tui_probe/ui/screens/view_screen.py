@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from tui_probe.ui.widgets.tabs import Tab
 
 NOTICE_SECONDS = 6.0
+SORT_OR_ZOOM = "zoom_out"
+"""Command of a drawing whose key sorts the rows of any other page."""
 
 
 class ViewScreen(OpenScreen[None]):
@@ -233,11 +235,19 @@ class ViewScreen(OpenScreen[None]):
             if prompt.press(event.key, event.character):
                 self.prompt = prompt
             self.show_bars()
+        elif event.key not in self.active_bindings and (command := self._command_of(event)):
+            self.view.command(command)
+            self.show_bars()
         elif event.key not in self.active_bindings:
             self.notice(f"{keys.shown(event.key, event.character)} does nothing here: ? shows the keys")
         elif self._notice:
             self._notice = ""
             self.show_hint()
+
+    def _command_of(self, event: events.Key) -> str:
+        """The command of a key that a screen of panes leaves to the drawing in one of them; "" for none."""
+        command = keys.command_of_pressed(event.key)
+        return command if command in self.view.commands() else ""
 
     def on_paste(self, event: events.Paste) -> None:
         """Insert pasted text into the prompt."""
@@ -292,7 +302,10 @@ class ViewScreen(OpenScreen[None]):
         """Choose the column to sort by, from those that are shown."""
         view, titles = self.view, self.view.sortable()
         if not titles:
-            self.notice("no columns to sort by in this panel")
+            if SORT_OR_ZOOM in view.commands():  # its key is that of sorting
+                view.command(SORT_OR_ZOOM)
+            else:
+                self.notice("no columns to sort by in this panel")
             return
         letters = letters_of(titles)
         items = [LetterItem(letters[key], title, value=key) for key, title in titles.items()]

@@ -199,12 +199,8 @@ class DocumentView(PaneView):
             rows = self.document.counted()
             count = self.count if rows is None or self.lookup.filtered else rows
             parts += self.document.about(self.cursor, self._cells)
-            word = "row" if self.lookup.filtered else self.document.counted_as
-            parts += (
-                [f"{word} {units.count(self.window.place.cursor + 1)} of {units.count(count)}"]
-                if self.window.place.cursor < count
-                else []
-            )
+            word, place = "row" if self.lookup.filtered else self.document.counted_as, self.window.place.cursor
+            parts += [f"{word} {units.count(place + 1)} of {units.count(count)}"] if place < count else []
         elif self.count > self.window.room:
             last = min(self.count, self.window.top + self.window.room)
             parts.append(units.position(self.window.top + 1, last, self.count))
@@ -385,9 +381,8 @@ class DocumentView(PaneView):
         self.moved = state.moved
         self._lay_out()
         if self.window.chosen is not None:
-            self.window.chosen = [
-                number for number in self.window.chosen if number < len(self.window.lines)
-            ]  # there may be fewer now
+            lines = len(self.window.lines)  # there may be fewer now
+            self.window.chosen = [number for number in self.window.chosen if number < lines]
         if self._cells == state.cells:
             self.window.place.top, self.window.place.cursor = state.top, state.cursor
             self.window.fit()
@@ -436,10 +431,8 @@ class DocumentView(PaneView):
 
     def land_on_marked(self) -> str:
         """Move the cursor to the line that is marked in the visible value. Return its text, "" without one."""
-        marked_line = self.document.marked()
-        return (
-            marked_line[1] if marked_line is not None and self.land(Spot.of_line(marked_line[0]), exactly=True) else ""
-        )
+        marked = self.document.marked()
+        return marked[1] if marked is not None and self.land(Spot.of_line(marked[0]), exactly=True) else ""
 
     # -- out of the screen
 
