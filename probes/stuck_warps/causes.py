@@ -146,8 +146,8 @@ def _other_flag(found: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     yield Cause(
         "flag-not-set",
         f"{group.place.address:#x} is polled by {units.counted(len(group.warps), 'warp')} at"
-        f" {whole_place(group.place)}, and no warp of this launch is known to set it, so another kernel, GPU or"
-        " the host must",
+        f" {whole_place(group.place)}, and no warp of this launch is known to set it: another kernel, another"
+        " GPU or the host must set it",
         "find the kernel or rank that must write it, and check in its trace that it was launched",
         warp,
     )

@@ -68,7 +68,7 @@ def test_a_library_that_does_not_stand_in_for_the_driver(tmp_path: Path, monkeyp
     (hook,) = gpu.hook_items()
     (simulator,) = gpu.simulator_items()
     assert (hook.state, simulator.state) == ("missing", "missing")
-    assert "does not stand in for" in hook.found
+    assert "does not replace" in hook.found
 
 
 def test_tool_items_list_versions_and_paths(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,7 +68,7 @@ def test_on_a_terminal_a_page_is_drawn_in_a_pager() -> None:
     with Terminal(command, (80, 24), {"PAGER": "cat", "LC_ALL": "C.UTF-8"}) as terminal:
         assert terminal.wait_for_end() == 0
         sent = terminal.received.decode()
-    assert "worst place" in sent
+    assert "wavefront" in sent
     assert "**" not in sent
     assert "\x1b[1" in sent
     assert max(len(line) for line in terminal.text.split("\n")) <= 80

@@ -84,7 +84,7 @@ MISSING = launch([warp(BARRIER), warp(WarpPlace(50, "loop"), number=1)])
         (GRID, "grid-does-not-fit", "4 blocks of 6 on the GPU do not end, and 2 blocks cannot start"),
         (COUNT, "mbarrier-count", "expects 65 arrivals (mbarrier.init PTX:38); block 0 made 32 arrivals"),
         (MISSING, "barrier-not-reached", "1 of 2 warps of block 0 are there; warp 1 is at PTX:50"),
-        (launch([warp(FLAG)]), "flag-not-set", "another kernel, GPU or the host must"),
+        (launch([warp(FLAG)]), "flag-not-set", "another GPU or the host must set it"),
         (launch([warp(WarpPlace(50, "loop"))]), "long-loop", "the last place of 1 warp is PTX:50"),
     ],
 )
@@ -110,7 +110,7 @@ LANES, OWNER = 'entered = "u32"\nleft = "u32"', 'launch = "u64"\nblock = "u32"\n
 @pytest.mark.parametrize(
     ("second", "problem"),
     [
-        (RESIDENT.format("b", "false", "b", OWNER), "a probe has resident maps or others, not both"),
+        (RESIDENT.format("b", "false", "b", OWNER), "resident maps or others, not both"),
         (RESIDENT.format("b", "true", "b", OWNER.replace("block", "place")), "the second launch"),
     ],
 )
