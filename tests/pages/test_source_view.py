@@ -9,9 +9,8 @@ import pytest
 from tests.pages.measured_example import COALESCED, STORED, STRIDED, write_measured
 from tests.pages.timelines.drawing import golden_view
 from tui_probe.draw.view import no_progress
-from tui_probe.pages.code.line_measures import LineMeasures, measures_of
+from tui_probe.pages.code.line_measures import LineMeasures, measures_by_row, measures_of
 from tui_probe.pages.code.measure_column import MeasureColumn
-from tui_probe.pages.code.row_measures import measures_by_row
 from tui_probe.pages.view_output import run_commands
 from tui_probe.pages.views import kind_of
 from tui_probe.pages.views.source import SourceView, distinct_path, lines_near

@@ -234,7 +234,7 @@ def _declared_map(table: TomlTable, name: str) -> Map:
 
 
 def _with_flags(table: TomlTable, level: Level, made: Map) -> Map:
-    """The map with its flags ``even``, ``sparse``, ``resident``, ``leader`` and ``host``; each needs some form of it."""
+    """The map with the flags ``even``, ``sparse``, ``resident``, ``leader``, ``host``; each needs some form of it."""
     even, sparse, resident, leader = (table.flag(name) for name in ("even", "sparse", "resident", "leader"))
     types = [field.type for field in made.fields]
     if even and (level is not Level.THREAD or made.cap == 1 or types != _EVEN_FIELDS):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 from tui_probe.draw import units
 from tui_probe.draw.spans import Line, clip_line, plain, wrap
 from tui_probe.draw.view import Spot
-from tui_probe.pages.explanations import explanation
 from tui_probe.ui.export import write_text
+from tui_probe.ui.help_text import explanation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
