@@ -29,11 +29,11 @@ def axis(stage: Stage) -> str:
 async def test_zoom_keys_act_on_the_focused_drawing(blocks: Session) -> None:
     async with on_stage(blocks, (100, 40)) as stage:
         await stage.press("7", "tab")
-        whole = axis(stage)
+        before = axis(stage)
         await stage.press("w")
-        assert axis(stage) != whole
+        assert axis(stage) != before
         await stage.press("s")
-        assert axis(stage) == whole
+        assert axis(stage) == before
 
 
 async def test_named_keys_of_a_drawing_are_those_that_act(blocks: Session) -> None:

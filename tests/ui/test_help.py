@@ -10,9 +10,9 @@ from tests.ui.conftest import Stage, golden_sizes, on_stage
 from tests.ui.test_keys import PAGES
 from tui_probe.draw.shorten import view_heading
 from tui_probe.draw.spans import plain
+from tui_probe.pages.page_registry import explanation
 from tui_probe.pages.views import kind_of, names
 from tui_probe.ui import Appearance
-from tui_probe.ui.help_text import explanation
 from tui_probe.ui.keys import SCOPES, TABLE
 from tui_probe.ui.live.feed import Session
 from tui_probe.ui.screens.help import HelpScreen, key_lines

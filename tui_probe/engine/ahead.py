@@ -92,7 +92,7 @@ class Ahead:
         self._kernels: queue.Queue[tuple[_AheadImage, str] | None] = queue.Queue()
         self._threads: list[threading.Thread] = []
         self._numbers = itertools.count()
-        """Of directories: a preparer remembers the kernel of each."""
+        """Numbers of directories, since a preparer remembers the kernel of each."""
         self._taken = 0
         self._spent = 0.0
         self._stopping = threading.Event()

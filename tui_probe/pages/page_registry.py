@@ -1,4 +1,4 @@
-"""Registry of pages by name, and the pages of a trace in each output format."""
+"""Registry of pages by name with how to read each, and the pages of a trace in each output format."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tui_probe.pages.findings_page import summary_content
 from tui_probe.pages.graph_page import graph_page
 from tui_probe.pages.range_page import range_page
 from tui_probe.pages.tree_page import tree_page
-from tui_probe.pages.views import kinds
+from tui_probe.pages.views import kind_of, kinds, names
 from tui_probe.pages.views.launches import launch_content
 from tui_probe.pages.views.results import results_content
 from tui_probe.probekit.page_kinds import TracePage
@@ -60,6 +60,61 @@ _GENERAL_PAGES: Final = (
         "event.log", "event.log: events of the hook, line by line", headed=False,
     ),
 )  # fmt: skip
+
+
+_LIVE_PAGES: Final[dict[str, tuple[str, ...]]] = {
+    "recent": (
+        "The newest traces. The column found shows the limiter of the kernel with the most GPU time and its"
+        " utilization, or else that kernel's first finding. ! marks findings that cost time. – means that nothing was"
+        " found or the run is still active. The text is computed once and kept in your state directory.",
+        "▶3 marks three runs of one command, of which the newest is shown; c shows the others. Below the list are the"
+        " findings of the selected run and its differences from the previous run of the same command.",
+    ),
+    "form": (
+        "The program to start, and its options. Paths in the command are completed: → accepts the suggestion after"
+        " the cursor. The last line shows the equivalent command line.",
+    ),
+    "machine": (
+        "The results of tui-probe doctor. ✘ is missing, ! needs attention and ○ is optional; each comes with advice.",
+    ),
+    "figures": (
+        "Each value of A and B, and its change. “better” and “worse” depend on the desired direction of the value. –"
+        " means not measured.",
+    ),
+    "kernels": (
+        "One row per kernel, sorted by GPU time if launches were timed, else by first launch. 12 of 6 060, or"
+        " 12/6.1k, means that 12 launches were probed. Registers and spills are shown as before→after probing; sorting"
+        " uses the difference. Slowdown is probed time divided by original time. + marks times of probed launches."
+        " Enter opens the findings and all other pages of a kernel.",
+        "The column finding shows the first finding of the newest result, or why there is none. ! marks findings that"
+        " cost time. On narrow screens, columns disappear in this order: probe memory, time, spills, block, grid,"
+        " trend, mode, p99, slowdown, registers, median, launches, limited by, share. Bars need 100 columns. The column"
+        " trend shows the times of the last 8 timed launches, newest at the right; a full bar is the longest.",
+        "Skipped: there is nothing to probe, e.g. no PTX. Failed: the original ran instead. Excluded: by --kernel or"
+        " --exclude. The page below shows the reason and advice.",
+    ),
+    "kernel": (
+        "The selected kernel: whether and why it was probed, with advice, the overhead of the probe, and its"
+        " launches. Enter opens the findings.",
+    ),
+    "process": ("process.log of the selected kernel: how it was pruned, probed and assembled.",),
+    "events": (
+        "event.log: one line per event of the hook driver, as it happens. [exec] marks launches, [probe] the"
+        " preparation of kernels, [mem] allocations, [mod] loaded modules.",
+    ),
+    "stdout": ("Standard output of the program.",),
+    "stderr": ("Standard error of the program.",),
+    "results": (
+        "The probe's values for each kernel, sorted by GPU time. A kernel with few results has one line per result."
+        " With more, each value has its minimum, median and maximum over evenly spaced results. A kernel's results are"
+        " read again when their number has doubled, and at the end. Enter on a kernel shows single launches.",
+    ),
+    "gpu": (
+        "The GPUs of the run. During the run, also the GPUs of this machine, with load, memory, clocks and power over"
+        " the last minutes.",
+    ),
+}
+"""Explanations of the home screen, of pages of the live screen, and of values of a comparison."""
 
 
 def trace_pages() -> tuple[TracePage, ...]:
@@ -120,9 +175,16 @@ def require_page(name: str) -> PageEntry:
     """Return the page of a name. Raises UsageError that lists the names, the nearest one first."""
     page = find_page(name)
     if page is None:
-        names = [known.name for known in all_pages()]
-        raise UsageError(f"there is no page {name!r}{did_you_mean(name, names) or '.'} Pages: {', '.join(names)}")
+        known_names = [known.name for known in all_pages()]
+        raise UsageError(
+            f"there is no page {name!r}{did_you_mean(name, known_names) or '.'} Pages: {', '.join(known_names)}"
+        )
     return page
+
+
+def explanation(name: str) -> tuple[str, ...]:
+    """Explain how to read a page, a paragraph each; nothing of one that is not known."""
+    return _LIVE_PAGES.get(name) or (kind_of(name).explanation if name in names() else ())
 
 
 def report_lines(

@@ -153,7 +153,7 @@ class Map:
     leader: bool = False
     host: bool = False
     least: LeastShare | None = None
-    """Of a map of sites: the share from which on a launch is worth another one."""
+    """Share, for a map of sites, from which on a launch is worth another one."""
 
     @property
     def slot_bytes(self) -> int:

@@ -40,7 +40,7 @@ _SUM_LAST: Final = frozenset({1, 4, 5, 6})
 """Forms whose third field is what a product is added to."""
 _THIRD: Final = 64, 8
 _ZEROS: Final = frozenset({RZ, 63})
-"""Of the uniform registers, the last one reads as 0 up to sm_90."""
+"""Registers that read as 0; up to sm_90 the last uniform one, too."""
 
 
 def sass_form(probe: Probe) -> Probe:

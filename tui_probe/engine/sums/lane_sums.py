@@ -23,7 +23,7 @@ lanes are added by one of them there, too, since memory takes an addition after 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.engine.helpers import TYPE_BITS
 from tui_probe.probe_model.probe import (

@@ -1,4 +1,4 @@
-"""Measures of the lines of a kernel by all probes, and of rows that stand for several lines, such as those of source."""
+"""Measures of the lines of a kernel by all probes, and of rows that stand for several lines, as lines of source do."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ _PERMUTE_MODES: Final = {
 }
 _ONES: Final = np.array([byte.bit_count() for byte in range(256)], U8)
 _ONES_OF_HALF: Final = (_ONES[:, None] + _ONES).reshape(-1)
-"""By 16 bits: half as many look-ups as by bytes."""
+"""A table of 16 bits: half as many look-ups as one of bytes."""
 _REVERSED: Final = np.array([int(f"{byte:08b}"[::-1], 2) for byte in range(256)], U8)
 
 

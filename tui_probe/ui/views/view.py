@@ -9,7 +9,6 @@ from tui_probe.draw import units
 from tui_probe.draw.spans import Line, clip_line, plain, wrap
 from tui_probe.draw.view import Spot
 from tui_probe.ui.export import write_text
-from tui_probe.ui.help_text import explanation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -155,6 +154,8 @@ class PaneView:
 
     def explanation(self) -> Sequence[str]:
         """Return how to read the view, as paragraphs."""
+        from tui_probe.pages.page_registry import explanation  # brings all pages
+
         return explanation(self.name)
 
     def commands(self) -> Mapping[str, str]:
