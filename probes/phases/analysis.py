@@ -89,6 +89,8 @@ class Phases:
     starts_kept: int
     sample: Sample | None = None
     threads_missing: int = 0
+    phases_missing: int = 0
+    """Starts of phases in the code that no instruction could record."""
 
     @cached_property
     def life(self) -> int:
@@ -139,7 +141,7 @@ class Phases:
 
 def analyse(result: Result, folder: Path | None) -> Phases:
     """The phases of one launch. TraceError if the records are not of this probe, or nothing names their phases."""
-    sites = phase_sites(folder, result)
+    sites, missing = phase_sites(folder, result)
     warps, starts, seen = result.one_record(0, WARP), result.records(1, START), result.attempts(1)
     written = result.written(0)
     if seen is None or written is None:
@@ -156,16 +158,18 @@ def analyse(result: Result, folder: Path | None) -> Phases:
     role, names, loops = roles_of(spans.warp, spans.phase, phases, len(block))
     known = Warps(first + step * block, warp.astype(np.int64), begin, end, role)
     counts = int(seen[ran].sum()), int(recorded.sum())
-    return Phases(numbered(phases, loops), sites, spans, known, names, *counts, sample=result.sample)
+    return Phases(
+        numbered(phases, loops), sites, spans, known, names, *counts, sample=result.sample, phases_missing=missing
+    )
 
 
-def phase_sites(folder: Path | None, result: Result) -> tuple[Site, ...]:
-    """The sites of phases. Raises TraceError if the kernel's folder does not name any."""
+def phase_sites(folder: Path | None, result: Result) -> tuple[tuple[Site, ...], int]:
+    """The sites of phases, and how many starts have none. TraceError if the kernel's folder does not name any."""
     probes = (read_sites(folder) if folder else None) or ()
     sites = tuple(site for probe in probes for site in probe.sites if site.phase is not None)
     if not sites:
         raise TraceError(f"{result.path}: sites.json of its kernel is missing or names no phases")
-    return sites
+    return sites, sum(probe.phases_missing for probe in probes)
 
 
 def _phase_numbers(spans: Spans, phase_of_site: Iterable[int]) -> NDArray[np.int64]:

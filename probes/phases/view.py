@@ -100,6 +100,9 @@ class PhasesView(Document):
         if launch.starts_kept < launch.starts_seen:
             saved, total = _cycles(launch.starts_kept), _cycles(launch.starts_seen)
             yield f"{saved} of {total} phase starts were kept: the first of each warp"
+        if launch.phases_missing:
+            starts = units.counted(launch.phases_missing, "start")
+            yield f"{starts} of phases in the SASS are not recorded: their time is part of the phase before"
         for phase in launch.phases:
             if phase.moved:
                 yield (
@@ -198,6 +201,7 @@ class PhasesView(Document):
             "named_share": launch.named(),
             "starts": launch.starts_seen,
             "starts_kept": launch.starts_kept,
+            "starts_not_recorded": launch.phases_missing,
             "moved_in_sass": self.moved,
             "multiply_adds": multiply_adds(launch),
             "tensor_peak": self.of.products_per_clock,

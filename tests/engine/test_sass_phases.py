@@ -14,12 +14,14 @@ from tests.sass.conftest import listing
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.engine.grafting.grafts import Grafter
 from tui_probe.engine.grafting.sass_phases import sass_phases
+from tui_probe.engine.grafting.sass_site_file import sass_site_file
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.sass.target import GraftTarget
 from tui_probe.sass.wait_classes import is_mbarrier_wait
 from tui_probe.sass.words import WORD_BYTES
 from tui_probe.toolchain import find_disassembler
+from tui_probe.trace.sites import parse_sites
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,6 +80,20 @@ def test_grafted_phases_have_sites(waits: Path) -> None:
     assert {"mbarrier wait", "global store"} <= set(works_there)
     assert {site["offset"] for site in sites} <= set(grafted.grafted.branches)
     assert "mbarrier wait" in works_there
+
+
+def test_starts_without_an_instruction_are_counted(waits: Path) -> None:
+    """Three waits of a pipeline consist of instructions that may not be moved."""
+    target = GraftTarget.of(Cubin.read(waits.read_bytes()), "producer_consumer")
+    _, missing = sass_phases(PROBE, target)
+    assert missing == 3
+    (probe,) = parse_sites(sass_site_file("phases", target, [], [], {}, missing=missing).encode())
+    assert probe.phases_missing == missing
+
+
+def test_warps_that_give_registers_away_are_refused(waits: Path) -> None:
+    with pytest.raises(UnsupportedKernelError, match="setmaxnreg leaves some warps 40 registers"):
+        Grafter(PROBE, assembler(), sampled=False).graft(Cubin.read(waits.read_bytes()), "producer_consumer")
 
 
 def test_phases_by_line_need_lines(waits: Path) -> None:

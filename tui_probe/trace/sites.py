@@ -127,6 +127,8 @@ class ProbeSites:
     wait_sites: int | None = None
     wait_offsets: tuple[int, ...] = ()
     """Offsets of these instructions; empty in traces of versions that did not keep them."""
+    phases_missing: int = 0
+    """Starts of phases that no instruction could record."""
 
     def instructions(self) -> Iterator[SiteInstruction]:
         """The instructions that the probe is at, each followed by the rest of its block."""
@@ -205,7 +207,8 @@ class _Reader:
         unchecked = _tables_in(self._instruction, entry.get("unchecked"))
         wait_sites = _number(entry["wait_sites"]) if "wait_sites" in entry else None
         offsets = tuple(Offset(_number(at)) for at in _list_of(entry.get("wait_offsets", [])))
-        return ProbeSites(_text(entry.get("probe")), sites, maps, unchecked, wait_sites, offsets)
+        missing = _number(entry.get("phases_missing", 0))
+        return ProbeSites(_text(entry.get("probe")), sites, maps, unchecked, wait_sites, offsets, missing)
 
     def _site(self, value: object) -> Site:
         entry = _table(value)

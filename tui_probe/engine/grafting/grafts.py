@@ -169,7 +169,7 @@ class Grafter:
         lines: dict[str, list[int]] = {}
         sites: list[SassSite] = []
         blocks: list[SassBlock] = []
-        waits = ProbedWaits([], ())
+        waits, missing = ProbedWaits([], ()), 0
         if self._probe.needs_machine_code:
             grafted, waits = graft_waits(target, self._probe, self._snippets, sampled=self._sampled)
             lines, rewritten = _wait_offsets(self._probe, waits.sites), 0
@@ -177,7 +177,7 @@ class Grafter:
             grafted, rewritten = graft_code(target, self.code(target, in_slots=in_slots))
         else:
             grafted, parts = graft_instructions(target, self._probe, self._snippets, sampled=self._sampled)
-            sites, blocks = parts.sites, parts.blocks
+            sites, blocks, missing = parts.sites, parts.blocks, parts.missing
             lines, rewritten = site_offsets(self._probe, sites), 0
         has_sites = bool(sites or blocks or waits.sites)
         if not has_sites and self._probe.is_resident:
@@ -194,7 +194,9 @@ class Grafter:
             way=_info_lines(grafted),
         )
         log_text = _log_text(target, grafted, rewritten) + ("\n[graft] values kept in slots" if in_slots else "")
-        sites_text = sass_site_file(self._probe.name, target, [*sites, *waits.sites], blocks, lines, waits.offsets)
+        sites_text = sass_site_file(
+            self._probe.name, target, [*sites, *waits.sites], blocks, lines, waits.offsets, missing
+        )
         return GraftedKernel(cubin.image, grafted, info, sites_text, log_text, in_slots)
 
     def _assembled(self, arch: int, leading: int, in_slots: bool) -> ProbeCode:

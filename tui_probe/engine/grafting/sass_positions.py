@@ -232,10 +232,11 @@ class SassSite:
 
 @dataclass(frozen=True, slots=True)
 class ProbedParts:
-    """Probed parts of a kernel: single instructions and basic blocks."""
+    """Probed parts of a kernel: single instructions and basic blocks. ``missing`` starts of phases have no record."""
 
     sites: list[SassSite]
     blocks: list[SassBlock]
+    missing: int = 0
 
 
 def find_probed_parts(probe: Probe, target: GraftTarget) -> ProbedParts:
@@ -251,8 +252,9 @@ def find_probed_parts(probe: Probe, target: GraftTarget) -> ProbedParts:
     if not identifiable or any(point.before is None for point in block_points(probe)) or not _counts_alike(probe):
         raise UnsupportedKernelError(because("needs-instructions", probe=probe.name))
     added: dict[int, dict[str, int]] = {}
-    sites = [*_matching_sites(probe, target, added), *_phase_sites(probe, target)]
-    return ProbedParts(sites, probed_blocks(probe, target, added, {site.at for site in sites}))
+    phases, missing = _phase_sites(probe, target)
+    sites = [*_matching_sites(probe, target, added), *phases]
+    return ProbedParts(sites, probed_blocks(probe, target, added, {site.at for site in sites}), missing)
 
 
 def excluded_copies(probe: Probe, target: GraftTarget) -> Reason | None:
@@ -349,14 +351,17 @@ def _matching_sites(probe: Probe, target: GraftTarget, added: dict[int, dict[str
             yield SassSite(index * WORD_BYTES, places, access)
 
 
-def _phase_sites(probe: Probe, target: GraftTarget) -> Iterator[SassSite]:
-    """The starts of the kernel's phases, for a point that is at these."""
+def _phase_sites(probe: Probe, target: GraftTarget) -> tuple[list[SassSite], int]:
+    """The starts of the kernel's phases, for a point that is at these, and the number of those without a record."""
     points = [point for point in probe.points if any(position.opcode == PHASE for position in point.positions)]
     if not points:
-        return
-    for phase in sass_phases(probe, target)[0]:
+        return [], 0
+    phases, missing = sass_phases(probe, target)
+    sites = []
+    for phase in phases:
         places = tuple(SnippetSite(point, InstructionFacts(), replace(phase.start.first)) for point in points)
-        yield SassSite(phase.at, places, None, phase)
+        sites.append(SassSite(phase.at, places, None, phase))
+    return sites, missing
 
 
 def _stay_site(probe: Probe, target: GraftTarget, index: int, stay: Instruction) -> SassSite:
