@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 _NOTABLE_WAIT: Final = 0.02
 """Part of a role's life from which on its waits are listed in text."""
 _MIN_NAME: Final = 12
+_MOSTLY: Final = 0.5
+"""Part of a wait that is for its partner from which on the text says what the partner does."""
 
 
 def _cycles(value: float) -> str:
@@ -256,10 +258,14 @@ def wait_text(wait: Wait) -> str:
         return f"{text}: {percent(wait.late_share, 1)} of this wait is for the last warp to arrive, {often}"
     if wait.late_share is None or wait.signal is None:
         return text
+    busy = ""
+    if wait.occupation is not None and wait.late_share >= _MOSTLY:
+        busy = f"; {wait.partner} spends {percent(wait.occupied, 1)} of its time in {wait.occupation.name}"
+        busy += f" ({wait.occupied_at})" if wait.occupied_at else ""
     order = f", {wait.ahead} stages ahead" if wait.ahead > 1 else "" if wait.by_order else ", matched by time"
     return (
         f"{text}: {percent(wait.late_share, 1)} of this wait is for {wait.partner} to finish {wait.signal.name}, the"
-        f" rest for copies or the barrier{order}"
+        f" rest for copies or the barrier{order}{busy}"
     )
 
 
@@ -275,6 +281,9 @@ def _wait_record(wait: Wait) -> dict[str, Any]:
         "partner": wait.partner,
         "signal": None if wait.signal is None else wait.signal.name,
         "late_share": wait.late_share,
+        "partner_busy_in": None if wait.occupation is None else wait.occupation.name,
+        "partner_busy_at": wait.occupied_at or None,
+        "partner_busy_share": None if wait.occupation is None else wait.occupied,
         "last_warp": wait.last_warp,
         "last_share": wait.last_share,
         "stages_ahead": wait.ahead if wait.by_order else None,

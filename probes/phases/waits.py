@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tui_probe.ptx.work_kinds import BARRIER, NAMED_BARRIER
+from tui_probe.trace.source_lines import source_position
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,6 +49,12 @@ class Wait:
     in_flight: int = 0
     by_order: bool = False
     ahead: int = 0
+    occupation: Phase | None = None
+    """The phase, no wait, in which the partner spends most time."""
+    occupied: float = 0.0
+    """Part of the partner's life in that phase."""
+    occupied_at: str = ""
+    """The source line at which most of that time begins; "" if unknown."""
     last_warp: int | None = None
     """The warp of a block that arrives last at a barrier most often."""
     last_share: float | None = None
@@ -122,7 +129,21 @@ def _matched(launch: Phases, wait: Wait, spans: Spans, role: int) -> Wait:
         if phase.signals
     ]
     known = [own for own in candidates if own is not None]
-    return max(known, key=lambda own: (own.by_order, own.late + own.in_flight), default=wait)
+    matched = max(known, key=lambda own: (own.by_order, own.late + own.in_flight), default=wait)
+    return matched if matched.partner is None else _with_occupation(launch, matched, matched.partner)
+
+
+def _with_occupation(launch: Phases, wait: Wait, partner: str) -> Wait:
+    """The wait with what keeps its partner busy."""
+    inside = (launch.warps.role == launch.roles.index(partner))[launch.spans.warp] & (launch.spans.phase >= 0)
+    cycles = np.bincount(launch.spans.phase[inside], launch.spans.cycles[inside], len(launch.phases))
+    works = [0.0 if phase.activity == "wait" else float(own) for phase, own in zip(launch.phases, cycles, strict=True)]
+    longest = int(np.argmax(works))
+    spans = launch.spans.where(inside & (launch.spans.phase == longest))
+    site = launch.sites[int(np.argmax(np.bincount(spans.site, spans.cycles)))]
+    place = source_position(site.instruction.source or site.following)
+    share = works[longest] / float(cycles.sum())
+    return replace(wait, occupation=launch.phases[longest], occupied=share, occupied_at=place)
 
 
 def _with_partner(launch: Phases, wait: Wait, spans: Spans, partner: int, signal: int) -> Wait | None:
