@@ -125,6 +125,11 @@ class Addressing:
         """
         return self._names.temporary("resident", "b32")
 
+    @property
+    def lane_bit(self) -> str:
+        """The register of the lane's bit in masks of its warp, which lives as long as the one of resident maps."""
+        return self._names.temporary("lane_bit", "b32")
+
     def resident_slot(self) -> list[str]:
         """Lines that find the slot of resident maps: the place that this warp has on its SM at its entry."""
         return [

@@ -166,7 +166,7 @@ class Expander:
         self._names = names
         self._addressing = addressing
         self._own = {name: names.register(name, kind) for name, kind in probe.registers.items()}
-        self._recording = Recording(probe, names, addressing, tail_in_use=tail_in_use)
+        self._recording = Recording(probe, names, addressing, tail_in_use=tail_in_use, elects=not gathers)
         self._summation = Summation(probe, names, self._own, reduces=reduces, gathers=gathers)
         self._exchanges = reduces and not gathers and not probe.is_lean
         self.sites = sites.of_function(names) if sites else SiteRecords(probe, names)

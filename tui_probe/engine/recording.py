@@ -57,9 +57,20 @@ class RecordTurn:
 class Recording:
     """PTX text that finds a record's place and counts it, for one probe in one kernel."""
 
-    def __init__(self, probe: Probe, names: UnusedNames, addressing: Addressing, *, tail_in_use: bool = False) -> None:
-        """``tail_in_use``: what is behind the mark of a slot is in use."""
+    def __init__(
+        self,
+        probe: Probe,
+        names: UnusedNames,
+        addressing: Addressing,
+        *,
+        tail_in_use: bool = False,
+        elects: bool = True,
+    ) -> None:
+        """``tail_in_use``: what is behind the mark of a slot is in use. ``elects``: one lane saves resident records;
+        else all do, so that the code has no branch.
+        """
         self._probe = probe
+        self._elects = elects
         self._tail_in_use = tail_in_use
         self._is_uniform = saves_uniform_values(probe)
         self._names = names
@@ -69,6 +80,9 @@ class Recording:
     def begin(self) -> list[str]:
         """Lines for the kernel's entry: the registers of resident maps, and of maps with several records per slot."""
         lines = self._addressing.resident_slot() if self._probe.is_resident else []
+        lines += (
+            [f"mov.u32 {self._addressing.lane_bit}, %lanemask_eq;"] if self._probe.is_resident and self._elects else []
+        )
         if not self._counted:
             return lines
         warp, lane = self._b32("warp"), self._b32("lane")
@@ -103,7 +117,8 @@ class Recording:
         is_resident = self._probe.is_resident if own_map is None else own_map.resident
         of = self._counted if own_map is None else [own for own in self._counted if own == own_map]
         names = [name for counted in of for name in (self._place(counted), self._attempts(counted))]
-        return [*([self._addressing.resident] if is_resident else []), *names]
+        held = [self._addressing.resident, *([self._addressing.lane_bit] if self._elects else [])]
+        return [*(held if is_resident else []), *names]
 
     def end(self) -> list[str]:
         """Lines for an exit: how many records there were to be."""
@@ -132,10 +147,8 @@ class Recording:
             return self._of_leader(own_map, storage, turn)
         if storage.layout is Layout.QUEUE:
             return self._in_queue(own_map, storage, skip)
-        if storage.layout is Layout.RESIDENT:  # all lanes store one sector, which is no dearer than to elect one
-            slot = self._addressing.resident
-            pointer = self._addressing.pointer(self._parameter(own_map), storage.slot_bytes, slot)
-            return pointer, RecordAddress(self._addressing.address, 0, 0)
+        if storage.layout is Layout.RESIDENT:
+            return self._in_resident(own_map, storage)
         by_warp = own_map.level is Level.WARP
         lines = self._lowest_lane(skip) if by_warp and not self._is_uniform else []
         if by_warp and storage.layout is Layout.MARKED:
@@ -246,6 +259,22 @@ class Recording:
             f"@{stray} red.global.max.u32 [{address}], 1;",
             "membar.sys;",
         ]
+
+    def _in_resident(self, own_map: Map, storage: Storage) -> tuple[list[str], RecordAddress]:
+        """The lowest active lane stores: 16 bytes of each lane are four passes, even if all are to one address."""
+        if not self._elects:
+            pointer = self._addressing.pointer(self._parameter(own_map), storage.slot_bytes, self._addressing.resident)
+            return pointer, RecordAddress(self._addressing.address, 0, 0)
+        lanes, lowest, first = self._b32("lanes"), self._b32("lower"), self._pred("first")
+        slot = self._addressing.resident
+        lines = [
+            *self._addressing.pointer(self._parameter(own_map), storage.slot_bytes, slot),
+            f"activemask.b32 {lanes};",
+            f"neg.s32 {lowest}, {lanes};",
+            f"and.b32 {lowest}, {lowest}, {lanes};",
+            f"setp.eq.u32 {first}, {lowest}, {self._addressing.lane_bit};",
+        ]
+        return lines, RecordAddress(self._addressing.address, 0, 0, first)
 
     def _of_leader(self, own_map: Map, storage: Storage, turn: RecordTurn) -> tuple[list[str], RecordAddress]:
         """Lane 0 is known beforehand, so there is no branch. All records of a block use the address of its first one,
