@@ -13,7 +13,7 @@ from tui_probe.engine.grafting.grafts import Grafter
 from tui_probe.engine.grafting.stay_positions import stay_instructions
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe
-from tui_probe.sass.operations import operation_name
+from tui_probe.sass.operations import known_access, mnemonic, operation_name
 from tui_probe.sass.target import GraftTarget
 from tui_probe.trace.sites import parse_sites
 
@@ -108,3 +108,14 @@ def test_watchdog_is_grafted_at_each_place(arch: int, kind: str, tmp_path: Path)
     assert Cubin.read(grafted.probed).image != cubin.image
     with pytest.raises(UnsupportedKernelError, match="it cannot hang"):
         grafter.graft(cubin, "finished")
+
+
+def test_atomic_of_unknown_form_is_a_place_without_address(tmp_path: Path) -> None:
+    """Bits of the type that are not known make its address unknown, not the kernel."""
+    cubin = assembled(deadlocks.HEAD + deadlocks.SHAPES["lock"][0] + deadlocks.FILE, 90, tmp_path)
+    target = GraftTarget.of(cubin, "lock")
+    index = next(i for i, stay in stay_instructions(target).items() if operation_name(target.words[i], 90) == "ATOMG")
+    unknown = target.words[index].with_field(73, 3, 7)
+    assert known_access(target.words[index], 90) is not None
+    assert known_access(unknown, 90) is None
+    assert mnemonic(unknown, 90) == "ATOMG"

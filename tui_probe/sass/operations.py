@@ -18,6 +18,7 @@ from tui_probe.sass.accesses import ATOM, ATOMG, RED, atomic_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from tui_probe.sass.accesses import MemoryAccess
     from tui_probe.sass.words import Word
 
 _OPERATION_NAMES: Final[dict[int, str]] = {
@@ -157,6 +158,14 @@ def matrix_product(word: Word, arch: int) -> MatrixProduct:
     return MatrixProduct(products // _WARP, of_group=False)
 
 
+def known_access(word: Word, arch: int) -> MemoryAccess | None:
+    """Return what an instruction accesses; None for one that accesses nothing, or of an unknown form."""
+    try:
+        return accesses.access_of(word, arch) or atomic_of(word, arch)
+    except UnsupportedKernelError:
+        return None
+
+
 def mnemonic(word: Word, arch: int) -> str:
     """``LDG.64``, ``HMMA``, ``BAR``; ``0x98f`` for what has no name here."""
     name = _ACCESS_NAMES.get(word.operation)
@@ -164,7 +173,7 @@ def mnemonic(word: Word, arch: int) -> str:
         return operation_name(word, arch) or f"{word.opcode:#05x}"
     if word.operation in RED and arch < _GLOBAL_FROM:
         name = "RED"
-    access = accesses.access_of(word, arch) or atomic_of(word, arch)
+    access = known_access(word, arch)
     return name + ("" if access is None else (_WIDE_SUFFIXES | _NARROW_SUFFIXES).get(access.bytes, ""))
 
 

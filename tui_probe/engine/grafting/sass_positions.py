@@ -368,19 +368,12 @@ def _stay_site(probe: Probe, target: GraftTarget, index: int, stay: Instruction)
     """Return the site of an instruction at which a warp may stay: without a known address, among the others."""
     access, facts = None, InstructionFacts()
     if "access" in stay.modifiers:
-        access = _known_access(target.words[index], target.arch)
+        access = operations.known_access(target.words[index], target.arch)
         facts = facts if access is None else _access_facts(access)
         stay = replace(stay, modifiers=stay.modifiers if access else ("other",))
     points = [point for point in probe.points if _is_for(point, stay)]
     own = replace(stay)
     return SassSite(index * WORD_BYTES, tuple(SnippetSite(point, facts, own) for point in points), access)
-
-
-def _known_access(word: Word, arch: int) -> MemoryAccess | None:
-    try:
-        return access_of(word, arch) or atomic_of(word, arch)
-    except UnsupportedKernelError:
-        return None
 
 
 def _only_adds(point: ProbePoint, facts: InstructionFacts, sums: dict[str, int]) -> bool:
