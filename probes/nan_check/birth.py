@@ -148,7 +148,7 @@ def findings(of: ProbeResult, found: Births) -> Iterator[Finding]:
     origin = "in an accumulator, by a product before" if first.is_of_product else "from finite inputs at"
     text = f"{first.text} {origin} {place(first.line, first.source, first.opcode or None)} in {where}"
     if first.iterations:
-        text += f", loop iteration {first.iterations}"
+        text += f", iteration {first.iterations} over all loops"
     values = {"total": counted(found.total, ideal=0), "iterations": counted(first.iterations)}
     yield Finding(
         "first_birth", f"first {first.text.split()[0]}", text, "lines", first.line, True, values=values,
