@@ -117,8 +117,9 @@ class Recording:
         is_resident = self._probe.is_resident if own_map is None else own_map.resident
         of = self._counted if own_map is None else [own for own in self._counted if own == own_map]
         names = [name for counted in of for name in (self._place(counted), self._attempts(counted))]
-        held = [self._addressing.resident, *([self._addressing.lane_bit] if self._elects else [])]
-        return [*(held if is_resident else []), *names]
+        if not is_resident:
+            return names
+        return [self._addressing.resident, *([self._addressing.lane_bit] if self._elects else []), *names]
 
     def end(self) -> list[str]:
         """Lines for an exit: how many records there were to be."""
