@@ -181,12 +181,12 @@ def test_a_file_that_does_not_tell(file: Path) -> None:
         ([(0, 8, b""), (2, 4, b""), (3, 16, b"")], "map 1: the counts of the map are missing"),
         ([(0, 8, b""), (0, 4, b""), (3, 16, b"")], "map 2: counts of 16 bytes"),
         ([(0, 8, b""), (0, 4, b""), (1, 8, MARKS)], "map 2: marks for slots of 2 records"),
-        ([(6, 8, b""), (3, 4, b""), (1, 16, MARKS)], "not what a map of its size can be"),
-        ([(4, 1 << 31, b""), (0, 4, b""), (0, 16, b"")], "not what a map of its size can be"),
+        ([(6, 8, b""), (3, 4, b""), (1, 16, MARKS)], "the description of the map is impossible"),
+        ([(4, 1 << 31, b""), (0, 4, b""), (0, 16, b"")], "the description of the map is impossible"),
         ([(5, 8, b""), (0, 4, b""), (1, 16, MARKS)], "map 0: 32 bytes per slot of a reduced map, which has none"),
         ([(4, 8, b""), (0, 4, b""), (1, 16, MARKS)], "map 0: 0 bytes of sites with 8 each"),
-        ([(2, 12, b""), (3, 4, b""), (1, 16, MARKS)], "not what a map of its size can be"),
-        ([(2, 0, b""), (3, 4, b""), (1, 16, MARKS)], "not what a map of its size can be"),
+        ([(2, 12, b""), (3, 4, b""), (1, 16, MARKS)], "the description of the map is impossible"),
+        ([(2, 0, b""), (3, 4, b""), (1, 16, MARKS)], "the description of the map is impossible"),
     ],
 )
 def test_impossible_maps(file: Path, about: list[tuple[int, int, bytes]], message: str) -> None:
