@@ -65,6 +65,9 @@ class ClosedGate:
             return None if part is TrialPart.ENTRIES else because("graft-instructions-fail", words="other sums")
         return because("graft-fails", words="everything is different")
 
+    def is_known(self, _arch: int) -> bool:
+        return True
+
     def allows_slots(self, _arch: int) -> bool:
         return False
 

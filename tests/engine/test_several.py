@@ -25,7 +25,9 @@ from tui_probe.trace.kernel_files import read_process_log
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tui_probe.engine.grafting.graft_gate import TrialPart
     from tui_probe.engine.kernel_cache import MachineCode
+    from tui_probe.reasons import Reason
 
 NAMES = ("one", "two", "three")
 PROBES = [(replace(BLOCK_SCHED, name=name), PrepareOptions(folder=name)) for name in NAMES]
@@ -188,3 +190,28 @@ def test_kernel_with_many_snippets_gets_them_in_its_machine_code(
     assert ways == [in_machine_code, in_machine_code, False, in_machine_code]
     assert (directory / "fused" / "pruned.ptx").exists()
     assert (directory / "fused" / "probed.ptx").exists() is not in_machine_code
+
+
+class UntestedGate(OpenGate):
+    """A GPU whose self-test still runs: who asks for its outcome waits."""
+
+    def is_known(self, _arch: int) -> bool:
+        return False
+
+    def closed(self, _arch: int, _part: TrialPart) -> Reason | None:
+        raise AssertionError("waited for the self-test")
+
+
+def test_kernel_with_many_snippets_does_not_wait_for_the_self_test(
+    tmp_path: Path, ptxas: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preparer, "MAX_ASSEMBLED", 100)
+    monkeypatch.setattr(Preparer, "_graft_gate", lambda _: UntestedGate())
+    directory = kernel_directory(tmp_path, LONG_KERNEL.encode(), "k")
+    names = ("gmem_sectors_by_line", "divergence_by_line", "block_sched")
+    probes = [(load_probe(name), PrepareOptions(folder=name)) for name in names]
+    preparers = MultiPreparer(probes, Assembler([ptxas]), fused=(0, 1), patience=60)
+    answers = list(preparers.prepare(directory, "sm_90", "long"))
+    preparers.close()
+    assert [answer.outcome for answer in answers] == ["ok"] * 4
+    assert "way graft" not in (directory / "fused" / "kernel.info").read_text()

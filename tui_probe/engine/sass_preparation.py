@@ -55,11 +55,14 @@ class SassPreparation:
 
     def prefer_for_many_snippets(self, original: Original, kernel: Kernel, request: KernelRequest) -> Answer | None:
         """Prepare a kernel with PTX in SASS, as ptxas assembles it without the probe, if its PTX would have too many
-        snippets. Return None for other kernels, and where its SASS cannot be probed.
+        snippets. Return None for other kernels, where its SASS cannot be probed, and while the self-test runs, which
+        takes longer than ptxas.
         """
         work = self.work
         limit = work.options.most_assembled
         if limit is None or work.is_sass_off or not work.assembler.tools():
+            return None
+        if not self.gate.is_known(request.arch_number):
             return None
         if (count := count_snippets(kernel, work.probe)) <= limit:
             return None

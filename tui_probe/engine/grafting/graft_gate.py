@@ -83,6 +83,9 @@ class Gate(Protocol):
     def closed(self, arch: int, part: TrialPart) -> Reason | None:
         """Return why there are no grafts on a device of ``arch`` (90), or none of that kind; None if they are on."""
 
+    def is_known(self, arch: int) -> bool:
+        """Return whether the other questions are answered without waiting for a self-test."""
+
     def allows_slots(self, arch: int) -> bool:
         """Return whether values may be kept in slots, for kernels that leave no register for them."""
 
@@ -96,6 +99,10 @@ class OpenGate:
     def closed(self, _arch: int, _part: TrialPart) -> Reason | None:
         """None."""
         return None
+
+    def is_known(self, _arch: int) -> bool:
+        """Always."""
+        return True
 
     def allows_slots(self, _arch: int) -> bool:
         """Always."""
@@ -129,6 +136,10 @@ class GraftGate:
             failed = next((result for result in tried if result != "passed"), None)
             return None if failed is None else because("graft-instructions-fail", words=failed or _NOT_TRIED)
         return because("graft-fails" if outcome.outcome == "failed" else "graft-untested", words=outcome.words)
+
+    def is_known(self, arch: int) -> bool:
+        """Return whether this process or an earlier one has an outcome."""
+        return arch in self._outcomes or self._kept(arch) is not None
 
     def allows_slots(self, arch: int) -> bool:
         """Return whether the trial went well with values kept in slots, too."""
