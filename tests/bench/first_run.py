@@ -3,12 +3,12 @@
     python -m tests.bench.first_run [--sim] [--tool PATH] [--probe survey] [--tested] [--real NAME... | -- COMMAND...]
 
 Each program runs once with an empty cache; with `--tested` as on a machine where the self-test of grafts ran before:
-the first program then runs three times more, ahead of all, for its outcome. `--sim` has the simulated GPU in the place of a
-real one: its launches wait for no kernel here, as on a GPU. `--tool` is another tui-probe to compare with. A row has
-the kernels that were launched, those without a result for this reason, the kernels from the cache that were prepared
-ahead of their launch, and the seconds of the run. Without a command these are programs of this repository, some of
-which work for a while between loading their kernels and launching them; with `--real` those of `tests/bench/programs`,
-which need a GPU.
+the first program then runs three times more, ahead of all, for its outcome. `--sim` has the simulated GPU in the
+place of a real one: its launches wait for no kernel here, as on a GPU. `--tool` is another tui-probe to compare with.
+A row has the kernels that were launched, those without a result for this reason, the kernels from the cache that were
+prepared ahead of their launch, and the seconds of the run. Without a command these are programs of this repository,
+some of which work for a while between loading their kernels and launching them; with `--real` those of
+`tests/bench/programs`, which need a GPU.
 """
 
 from __future__ import annotations

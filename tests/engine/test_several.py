@@ -42,10 +42,17 @@ class Counting(Assembler):
         self.assembled: list[str] = []
 
     def assemble(
-        self, ptx: Path, binary: Path, arch: str, entry: str, started: Callable[[], None] = lambda: None
+        self,
+        ptx: Path,
+        binary: Path,
+        arch: str,
+        entry: str,
+        started: Callable[[], object] | None = None,
+        *,
+        lines: bool = False,
     ) -> AssemblyReport:
         self.assembled.append(ptx.name)
-        return super().assemble(ptx, binary, arch, entry, started)
+        return super().assemble(ptx, binary, arch, entry, started, lines=lines)
 
 
 def test_the_kernel_without_a_probe_is_assembled_once(tmp_path: Path, ptxas: Tool) -> None:
