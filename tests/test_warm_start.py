@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.launcher.terminal import terminal
 from tests.patience import HANG
 from tests.warm_start import COLD, START, read_at_start
 from tui_probe.simgpu.examples import demo
@@ -46,6 +47,26 @@ def test_fork_equals_start(tmp_path: Path, words: list[str], natives: Path, monk
     monkeypatch.setenv("TUI_PROBE_NATIVE", str(natives))
     forked, started = (outcome(tmp_path, *words, MINE="x", **cold) for cold in ({}, {COLD: "1"}))
     assert forked == started
+
+
+ON_TERMINAL = """
+import os
+print(os.getsid(0) == os.getppid(), os.isatty(0), os.ttyname(1) == os.ttyname(2), *os.get_terminal_size())
+print(os.path.samefile(os.ctermid(), "/dev/tty"), os.getpgid(os.getppid()) == os.tcgetpgrp(0))
+"""
+
+
+def test_fork_on_terminal_equals_start(tmp_path: Path, natives: Path) -> None:
+    """It leads the session of the terminal, whose keys interrupt it."""
+    command = [*START, "run", "--sim", "--no-report", "--no-ui", "--", sys.executable, "-c", ON_TERMINAL]
+    shown = []
+    for cold in ({}, {COLD: "1"}):
+        environment = os.environ | {"TUI_PROBE_NATIVE": str(natives), "TERM": "dumb"} | cold
+        with terminal(command, tmp_path, environment, (33, 101)) as screen:
+            shown.append([line for line in screen.read_to_end().splitlines() if b"no trace" not in line])
+            assert os.waitstatus_to_exitcode(screen.wait()) == 0
+    assert shown[0] == shown[1]
+    assert b"101 33" in b"".join(shown[0])
 
 
 def test_fork_is_child_with_its_own_descriptors(tmp_path: Path) -> None:

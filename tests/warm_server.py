@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import gc
 import importlib
 import io
@@ -17,6 +18,8 @@ import runpy
 import signal
 import socket
 import sys
+import tempfile
+import termios
 import threading
 import time
 from collections.abc import Sequence
@@ -35,10 +38,10 @@ FREE = 500
 """Descriptors from this one on are not asked for by any test."""
 
 
-def import_all(directory: str, package: str) -> None:
+def import_all(directory: str, package: str, skipped: tuple[str, ...] = SKIPPED) -> None:
     """Import what commands import, so that a fork needs no time for it."""
     for module in pkgutil.walk_packages([directory], f"{package}."):
-        if not module.name.startswith(SKIPPED):
+        if not module.name.startswith(skipped):
             with contextlib.suppress(ImportError):  # of an extra that is not installed
                 importlib.import_module(module.name)
 
@@ -91,7 +94,10 @@ def become(request: dict[str, Any], descriptors: list[int]) -> None:
     os.environ.clear()
     os.environb.update(request["env"])
     time.tzset()
+    tempfile.tempdir = None  # is read from the environment once
     take_descriptors(descriptors, request["targets"])
+    if request["on_terminal"]:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def take_descriptors(descriptors: list[int], targets: Sequence[int]) -> None:
@@ -131,9 +137,10 @@ def leave(end: SystemExit) -> None:
     os._exit(int(end.code or 0) & 0xFF)
 
 
-def serve_commands(root: str, connection: socket.socket, python: str, assemblies: str) -> None:
+def serve_commands(root: str, connection: socket.socket, what: str, python: str, assemblies: str) -> None:
     """Become a command, in each process that is forked for one."""
-    import_all(f"{root}/tui_probe", "tui_probe")
+    skipped = tuple(name for name in SKIPPED if what != "screens" or name != "tui_probe.ui")
+    import_all(f"{root}/tui_probe", "tui_probe", skipped)
     import_all(f"{root}/probes", "tui_probe.probes")
     use_simulator(python)
     read_once()
@@ -147,7 +154,8 @@ def serve_commands(root: str, connection: socket.socket, python: str, assemblies
     connection.detach()
     become(request, descriptors)
     open_streams()
-    program = f"{root}/tui_probe/__main__.py"
+    program = f"{root}/{request['module'].replace('.', '/')}"
+    program = f"{program}/__main__.py" if Path(program).is_dir() else f"{program}.py"
     sys.argv = [program, *request["words"]]
     try:
         runpy.run_path(program, run_name="__main__")
@@ -210,10 +218,10 @@ def main() -> None:
     gc.set_threshold(*RARE_COLLECTIONS)
     sys.path.append(root)
     connection = socket.socket(fileno=int(descriptor))
-    if what == "commands":
-        serve_commands(root, connection, *python)
-    else:
+    if what == "simulators":
         serve_simulators(connection)
+    else:
+        serve_commands(root, connection, what, *python)
 
 
 if __name__ == "__main__":

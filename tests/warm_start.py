@@ -2,9 +2,10 @@
 
 Python's start and the imports take more than most commands do: 0.8 of 0.9 s of CPU of a report. The new process is a
 child of the test process with its own environment, directory and descriptors, and ends as any Python does. The same
-holds for the server of the simulated GPU, which its driver starts as an orphan. A start
-that a fork would not be equal to is a real one: with variables that Python or the loader read at the start, with a
-``preexec_fn``, or with ``COLD_START`` in the environment.
+holds for the server of the simulated GPU, which its driver starts as an orphan, and for programs on a terminal of a
+test, from a process that has imported the screen, too. A start that a fork would not be equal to is a real one: with
+variables that Python, the loader or Textual read at the start, with a ``preexec_fn``, or with ``COLD_START`` in the
+environment.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ import ctypes
 import functools
 import os
 import pickle
+import pty
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,7 +29,10 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 START: Final = (sys.executable, "-m", "tui_probe")
 COLD: Final = "COLD_START"
 PR_SET_CHILD_SUBREAPER: Final = 36
-READ_AT_START: Final = ("PYTHON", "LD_", "LC_", "LANG", "GLIBC_", "MALLOC_", "OPENBLAS_", "ASAN_", "UBSAN_", "TSAN_")
+SCREEN: Final = "tests.ui.screen"
+READ_AT_START: Final = (
+    "PYTHON", "LD_", "LC_", "LANG", "GLIBC_", "MALLOC_", "OPENBLAS_", "ASAN_", "UBSAN_", "TSAN_", "TEXTUAL_",
+)  # fmt: skip
 """Variables that Python, the loader or a library read once."""
 FOLLOWED: Final = frozenset({"PYTHONPATH"})
 """Of these, the one that ``own_python`` treats alike in a fork."""
@@ -68,15 +74,15 @@ def start_server(
 
 
 class WarmCommands:
-    """The process that forks commands."""
+    """The process that forks commands; of ``what`` "screens" those on a terminal."""
 
-    def __init__(self, environment: dict[str, str], simulator: str, assemblies: str) -> None:
+    def __init__(self, environment: dict[str, str], simulator: str, assemblies: str, what: str = "commands") -> None:
         self._lock = threading.Lock()
         self._libc = ctypes.CDLL(None)
         self._read_at_start = read_at_start(environment)
         self._connection, theirs = socket.socketpair()
         with theirs:
-            self._process = start_server(environment, theirs, "commands", simulator, assemblies)
+            self._process = start_server(environment, theirs, what, simulator, assemblies)
 
     def is_equal(self, call: dict[str, Any]) -> bool:
         """Return whether a fork is equal to this start."""
@@ -93,7 +99,9 @@ class WarmCommands:
         umask = os.umask(0)
         os.umask(umask)
         request = {
+            "module": call["args"][2],
             "words": list(call["args"])[len(START) :],
+            "on_terminal": call.get("on_terminal", False),
             "env": {os.fsencode(k): os.fsencode(v) for k, v in (call["env"] or os.environ).items()},
             "cwd": str(Path(call["cwd"] or ".").absolute()),
             "umask": umask if call["umask"] < 0 else call["umask"],
@@ -139,6 +147,10 @@ class WarmStarts:
         return WarmCommands(self._environment, self.simulator_python, self._assemblies)
 
     @functools.cached_property
+    def screens(self) -> WarmCommands:
+        return WarmCommands(self._environment, self.simulator_python, self._assemblies, "screens")
+
+    @functools.cached_property
     def simulators(self) -> WarmSimulators:
         return WarmSimulators(self._environment)
 
@@ -169,13 +181,38 @@ class WarmStarts:
         """Start programs as ever."""
         _open.remove(self)
         subprocess.Popen._execute_child = self._original  # type: ignore[attr-defined]
-        for server in ("commands", "simulators"):
+        for server in ("commands", "screens", "simulators"):
             if server in vars(self):
                 vars(self)[server].stop()
 
 
 PIPES: Final = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
 _open: list[WarmStarts] = []
+
+
+def start_on_terminal(
+    command: Sequence[str], folder: Path, environment: Mapping[str, str], attributes: Callable[[int], None]
+) -> tuple[int, int]:
+    """Start a command as the leader of a session on a new terminal, whose ``attributes`` are set on its descriptor.
+
+    Returns process ID and our end of the terminal.
+    """
+    is_screen = list(command[:2]) == [sys.executable, "-m"] and command[2] in (START[2], SCREEN)
+    call: dict[str, Any] = dict.fromkeys(("preexec_fn", "executable", "gid", "gids", "uid", "shell"))
+    call |= {"close_fds": True, "env": dict(environment), "cwd": folder, "umask": -1, "process_group": -1}
+    if not is_screen or not _open or COLD in environment or not _open[-1].screens.is_equal(call):
+        pid, ours = pty.fork()
+        if pid == 0:
+            attributes(0)
+            os.chdir(folder)
+            os.execve(command[0], list(command), dict(environment))
+        return pid, ours
+    ours, theirs = pty.openpty()
+    attributes(theirs)
+    call |= {"args": command, "start_new_session": True, "pass_fds": (), "on_terminal": True}
+    pid = _open[-1].screens.start(call | dict.fromkeys(("p2cread", "c2pwrite", "errwrite"), theirs))
+    os.close(theirs)
+    return pid, ours
 
 
 def simulator_python() -> str:

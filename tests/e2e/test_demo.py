@@ -13,6 +13,7 @@ from tui_probe.trace.follow import open_trace
 from tui_probe.trace.results import read_result
 
 from ..launcher.terminal import terminal
+from ..warm_start import COLD
 from .conftest import PYTHON_EXAMPLE as EXAMPLE
 from .conftest import RUN, Tool
 
@@ -123,7 +124,7 @@ def test_the_report_has_the_block_scheduling_line(tool: Tool) -> None:
 @pytest.mark.parametrize("size", [(24, 80), (50, 200)])
 def test_the_live_screen_from_start_to_end(tool: Tool, size: tuple[int, int]) -> None:
     argv = [*RUN, "--", *EXAMPLE, "--kernel", "zero_fill"]
-    environment = tool.environment | {"TERM": "xterm-256color"}
+    environment = tool.environment | {"TERM": "xterm-256color", COLD: "1"}
     with terminal(argv, tool.folder, environment, size) as screen:
         screen.read_until(b"exit 0")
         screen.type(b"\x11")

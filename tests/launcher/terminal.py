@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pty
 import select
 import termios
 import tty
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from tests.warm_start import start_on_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -60,16 +61,16 @@ def terminal(
     command: Sequence[str], folder: Path, environment: Mapping[str, str], size: tuple[int, int] = (24, 80)
 ) -> Iterator[Terminal]:
     """Start a command on a terminal of this size (rows, columns), which shows no echo and keeps line ends."""
-    pid, descriptor = pty.fork()
-    if pid == 0:
-        os.chdir(folder)
-        attributes = termios.tcgetattr(0)
+
+    def set_attributes(terminal: int) -> None:
+        attributes = termios.tcgetattr(terminal)
         attributes[tty.OFLAG] &= ~termios.OPOST
         attributes[tty.LFLAG] &= ~termios.ECHO
         attributes[tty.LFLAG] |= termios.NOFLSH  # else the kernel may drop what a program says immediately after ctrl+c
-        termios.tcsetattr(0, termios.TCSANOW, attributes)
-        termios.tcsetwinsize(0, size)
-        os.execve(command[0], list(command), environment)
+        termios.tcsetattr(terminal, termios.TCSANOW, attributes)
+        termios.tcsetwinsize(terminal, size)
+
+    pid, descriptor = start_on_terminal(command, folder, environment, set_attributes)
     try:
         yield Terminal(descriptor, pid)
     finally:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import pty
 import re
 import select
 import signal
-import struct
 import sys
 import termios
 import threading
@@ -20,6 +17,7 @@ from typing import TYPE_CHECKING, Self
 import pyte
 
 from tests.patience import HANG
+from tests.warm_start import start_on_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,7 +30,7 @@ UNKNOWN_TO_PYTE = re.compile(rb"\x1b\[[<>?][0-9;]*(?:u|\$p)|\x1b\]52;[^\x07]*\x0
 
 
 class Terminal:
-    """Runs a command on a terminal of ``size`` (columns, rows).
+    """Runs a command in a folder on a terminal of ``size`` (columns, rows).
 
     ``rate`` is how many bytes per second are read, as over a slow line; None reads all at the same time.
     """
@@ -43,6 +41,7 @@ class Terminal:
         size: tuple[int, int] = (200, 50),
         environment: Mapping[str, str] | None = None,
         rate: int | None = None,
+        folder: Path = ROOT,
     ) -> None:
         self.screen = pyte.Screen(*size)
         self.stream = pyte.ByteStream(self.screen)
@@ -55,12 +54,9 @@ class Terminal:
         variables["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), variables.get("PYTHONPATH"))))
         variables.pop("NO_COLOR", None)
         variables.update(environment or {})
-        self.pid, self.fd = pty.fork()
-        if self.pid == 0:
-            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("4H", size[1], size[0], 0, 0))
-            os.chdir(ROOT)
-            os.execvpe(command[0], list(command), variables)
-        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("4H", size[1], size[0], 0, 0))
+        self.pid, self.fd = start_on_terminal(
+            command, folder, variables, lambda terminal: termios.tcsetwinsize(terminal, size[::-1])
+        )
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
 
@@ -168,7 +164,7 @@ class Terminal:
         """Another size."""
         with self._lock:
             self.screen.resize(rows, columns)
-        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
+        termios.tcsetwinsize(self.fd, (rows, columns))
 
 
 def states(process: int) -> Iterator[str]:

@@ -16,12 +16,7 @@ from tests.ui.terminal import ROOT, Terminal
 from tests.ui.test_pty import CTRL_C, CTRL_Q, assert_restored
 
 CTRL_S = "\x13"
-# A terminal of tests starts its command in the checkout.
-HERE = [
-    sys.executable,
-    "-c",
-    "import os, sys; os.chdir(sys.argv[1]); from tui_probe.cli.main import main; sys.exit(main([]))",
-]
+HOME = [sys.executable, "-m", "tui_probe"]
 
 
 @pytest.fixture
@@ -31,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_home_opens_trace_and_returns(folder: Path) -> None:
-    with Terminal([*HERE, str(folder)], (80, 24)) as terminal:
+    with Terminal(HOME, (80, 24), folder=folder) as terminal:
         terminal.wait("./vector_add")
         terminal.wait("need attention")
         terminal.resize(120, 40)
@@ -55,7 +50,7 @@ def test_home_starts_program_and_returns(folder: Path, natives: Path) -> None:
     program = folder / "program.py"
     program.write_text("import time\nprint('hello from the target', flush=True)\ntime.sleep(600)\n")
     environment = {"TUI_PROBE_NATIVE": str(natives)}
-    with Terminal([*HERE, str(folder)], (120, 40), environment) as terminal:
+    with Terminal(HOME, (120, 40), environment, folder=folder) as terminal:
         terminal.wait("need attention")
         terminal.type("\t")
         terminal.wait("Enter next field")
@@ -76,7 +71,7 @@ def test_home_starts_program_and_returns(folder: Path, natives: Path) -> None:
 
 
 def test_start_before_machine_check_picks_available_gpu(folder: Path, natives: Path) -> None:
-    with Terminal([*HERE, str(folder)], (120, 40), {"TUI_PROBE_NATIVE": str(natives)}) as terminal:
+    with Terminal(HOME, (120, 40), {"TUI_PROBE_NATIVE": str(natives)}, folder=folder) as terminal:
         terminal.wait("Start a program")
         terminal.type(f"\t\x05{sys.executable} -m tui_probe.simgpu.examples.demo --kernel saxpy{CTRL_S}")
         terminal.wait("exit 0 after")
@@ -93,7 +88,7 @@ def test_a_run_that_is_left_goes_on(folder: Path, natives: Path) -> None:
         f"import time, pathlib\nroot = pathlib.Path({str(folder)!r})\n"
         "while not (root / 'go').exists(): time.sleep(0.05)\n(root / 'done').touch()\n"
     )
-    with Terminal([*HERE, str(folder)], (120, 40), {"TUI_PROBE_NATIVE": str(natives)}) as terminal:
+    with Terminal(HOME, (120, 40), {"TUI_PROBE_NATIVE": str(natives)}, folder=folder) as terminal:
         terminal.wait("need attention")
         terminal.type("\t")
         terminal.wait("Enter next field")
@@ -117,9 +112,9 @@ def test_a_run_that_is_left_goes_on(folder: Path, natives: Path) -> None:
 
 
 def test_a_crash_restores_the_terminal_and_ends_it(folder: Path) -> None:
-    plant = "import tui_probe.cli.home as home; home.RecentTraces = lambda *_: lambda: 1 / 0; "
-    argv = [*HERE[:2], HERE[2].replace("from tui_probe.cli.main", plant + "from tui_probe.cli.main")]
-    with Terminal([*argv, str(folder)], (80, 24), {"TMPDIR": str(folder)}) as terminal:
+    plant = "import tui_probe.cli.home as home; home.RecentTraces = lambda *_: lambda: 1 / 0"
+    argv = [sys.executable, "-c", f"{plant}; import sys; from tui_probe.cli.main import main; sys.exit(main([]))"]
+    with Terminal(argv, (80, 24), {"TMPDIR": str(folder)}, folder=folder) as terminal:
         assert terminal.wait_for_end() == 1
         assert_restored(terminal)
         text = bytes(terminal.received).rpartition(b"\x1b[?1049l")[2].decode()
@@ -129,7 +124,7 @@ def test_a_crash_restores_the_terminal_and_ends_it(folder: Path) -> None:
 
 
 def test_a_signal_ends_it(folder: Path) -> None:
-    with Terminal([*HERE, str(folder)], (80, 24)) as terminal:
+    with Terminal(HOME, (80, 24), folder=folder) as terminal:
         terminal.wait("need attention")
         os.kill(terminal.pid, 15)
         assert terminal.wait_for_end() == 128 + 15

@@ -17,6 +17,7 @@ from tests.patience import HANG
 from tests.turns import due
 from tests.ui.synthetic import TraceWriter, example
 from tests.ui.terminal import ROOT, Terminal, on_screen
+from tests.warm_start import COLD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -53,7 +54,7 @@ def assert_restored(terminal: Terminal) -> None:
 
 
 def test_screen_starts_resizes_and_restores_terminal(root: Path) -> None:
-    with Terminal(on_screen(root), (80, 24), {"COLUMNS": "70", "LINES": "20"}) as terminal:
+    with Terminal(on_screen(root), (80, 24), {"COLUMNS": "70", "LINES": "20", COLD: "1"}) as terminal:
         terminal.wait("6 kernels (3 probed)")
         terminal.wait("zero_fill(float*, int)")
         terminal.wait("● running")
