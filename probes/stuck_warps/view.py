@@ -37,6 +37,8 @@ def _line(place: WarpPlace) -> int | None:
 
 def waits_for(place: WarpPlace) -> str:
     """Object that the warps at a place wait for: ``barrier 0``, ``mbarrier 0x10 phase 1``, ``lock 0x7f…``."""
+    if isinstance(place.line, Offset) and not place.address:  # SASS does not tell which
+        return place.kind
     match place.kind:
         case "barrier":
             return f"barrier {place.address}"
@@ -114,6 +116,11 @@ class StuckView(Document):
         if self.stuck.blocks_not_started:
             yield f"{units.counted(self.stuck.blocks_not_started, 'block')} had not started"
         yield "A place is the last loop or wait that a warp reached; warps that had ended are not listed."
+        if any(isinstance(group.place.line, Offset) for group in self.stuck.groups):
+            yield (
+                "Without PTX, numbers of barriers, phases of mbarriers and warps that hold a lock are not known, and"
+                " __syncwarp is no place."
+            )
 
     def lines(self, width: int) -> Sequence[Line]:
         head = f"{self.result.which} {self.result.name}: {units.counted(len(self.stuck.warps), 'warp')} on the GPU"

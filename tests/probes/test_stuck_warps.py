@@ -11,11 +11,13 @@ import pytest
 from probes.stuck_warps.analysis import Mark, StuckWarp, StuckWarps, WarpPlace, analyse, group_warps
 from probes.stuck_warps.causes import likely_cause
 from probes.stuck_warps.synchronization import Synchronization
+from probes.stuck_warps.view import waits_for
 from probes.stuck_warps.who import lane_words, range_words
 from tests.engine.kernels import entry, toml_probe
 from tests.probes.running import result_of
 from tests.probes.specimens import Specimen
 from tui_probe.errors import ProbeFileError
+from tui_probe.trace.kernel_files import Offset
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -119,3 +121,11 @@ def test_resident_maps_have_the_fields_that_the_hook_reads(second: str, problem:
     toml_probe(first + RESIDENT.format("b", "true", "b", OWNER) + LIFE)
     with pytest.raises(ProbeFileError, match=problem):
         toml_probe(first + second + LIFE)
+
+
+def test_places_of_sass_name_only_what_is_known() -> None:
+    barrier, lock = WarpPlace(Offset(0x1F0), "barrier", opcode="BAR"), WarpPlace(Offset(0x20), "lock", 0x100)
+    assert (waits_for(barrier), waits_for(lock), waits_for(BARRIER)) == ("barrier", "lock 0x100", "barrier 1")
+    arrived = likely_cause(launch([warp(WarpPlace(Offset(0x40), "mbarrier", opcode="SYNCS"))]))
+    assert arrived is not None
+    assert arrived.words == "an mbarrier at SYNCS 0x0040 expects more arrivals than came"
