@@ -41,6 +41,8 @@ class Phase:
     instructions: int
     moved: int
     is_named: bool
+    waits: tuple[str, ...] = ()
+    """Kinds of waits inside, of a phase that the user named."""
 
     @property
     def is_other(self) -> bool:
@@ -113,5 +115,5 @@ def _phase(number: int, sites: Sequence[Site]) -> Phase:
         letter, first.work, first.stage, first.loop, first.depth, 0,
         tuple(site.instruction.line for site in sites), tuple(places), any(own.signals for own in known),
         sum(instructions for instructions, _ in parts.values()), sum(moved for _, moved in parts.values()),
-        _is_named(first),
+        _is_named(first), tuple(dict.fromkeys(wait for own in known for wait in own.waits)),
     )  # fmt: skip

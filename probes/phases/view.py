@@ -64,6 +64,7 @@ _COLUMNS: Final[tuple[Column[PhaseRow], ...]] = (
     Column("cycles", lambda r: r.cycles),
     Column("instructions", lambda r: r.phase.instructions),
     Column("moved", lambda r: r.phase.moved),
+    Column("waits", lambda r: list(r.phase.waits)),
 )
 
 
@@ -106,6 +107,8 @@ class PhasesView(Document):
             starts = units.counted(launch.phases_missing, "start")
             yield f"{starts} of phases in the SASS are not recorded: their time is part of the phase before"
         for phase in launch.phases:
+            if phase.waits:
+                yield f"{phase.name}: contains {', '.join(phase.waits)}"
             if phase.moved:
                 yield (
                     f"{phase.name}: includes {units.counted(phase.moved, 'instruction')} of other named phases,"
@@ -242,7 +245,7 @@ class PhasesView(Document):
         }
 
     def cells(self) -> Iterator[Sequence[object]]:
-        columns = [column for column in in_data(_COLUMNS) if column.key != "ptx_lines"]
+        columns = [column for column in in_data(_COLUMNS) if column.key not in ("ptx_lines", "waits")]
         yield [column.key for column in columns]
         for row in self.rows:
             yield [column.value(row) for column in columns if column.value is not None]

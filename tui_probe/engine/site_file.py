@@ -297,6 +297,7 @@ def phase_fields(start: PhaseStart, loop: int | None) -> dict[str, object]:
         "instructions": start.instructions,
         "moved": start.moved,
         "products": start.products,
+        "waits": [*start.waits],
     }
 
 

@@ -50,7 +50,8 @@ class PhaseStart:
     or issues a copy that does. Of ``instructions``, ``moved`` ones belong to another named phase. Starts of one
     ``block`` whose way is ``before`` their first instructions are always reached one after the other. ``named``: the
     user gave it the name in ``work``. ``products``: a thread's multiply-adds of ``mma`` and ``wgmma`` from here to
-    the end of the phase; None for what nothing tells, such as those in a loop.
+    the end of the phase; None for what nothing tells, such as those in a loop. ``waits``: the kinds of waits in a phase
+    that the user named.
     """
 
     first: Instruction
@@ -66,6 +67,7 @@ class PhaseStart:
     block: int = 0
     named: bool = False
     products: int | None = 0
+    waits: tuple[str, ...] = ()
 
 
 _Key: TypeAlias = "tuple[str | None, Stage, tuple[int, ...]]"
@@ -283,7 +285,7 @@ class _Phases:
         stage, depth = self._stages[index], len(heads)
         return PhaseStart(
             run.code[0], ways, work, stage, loop, depth, iterates, signals, instructions, moved, index, named,
-            self._products_from(index, run),
+            self._products_from(index, run), self._waits_in[self._key(index, run)] if named else (),
         )  # fmt: skip
 
     def _products_from(self, index: int, run: _Run) -> int | None:
@@ -315,6 +317,17 @@ class _Phases:
             for run in runs
             if any(map(_signals, run.code))
         }
+
+    @cached_property
+    def _waits_in(self) -> dict[_Key, tuple[str, ...]]:
+        """The kinds of waits in each phase."""
+        kinds: dict[_Key, dict[str, None]] = {}
+        for index, runs in enumerate(self._runs):
+            for run in runs:
+                works = (work_of(instruction) for instruction in run.code)
+                own_waits = dict.fromkeys(work for work in works if work in WAITS)
+                kinds.setdefault(self._key(index, run), {}).update(own_waits)
+        return {key: tuple(waits) for key, waits in kinds.items()}
 
     @cached_property
     def _sizes(self) -> dict[_Key, tuple[int, int]]:

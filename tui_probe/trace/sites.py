@@ -93,6 +93,8 @@ class SitePhase:
     named: bool = False
     products: int | None = None
     """A thread's multiply-adds of matrix products from the start to the end of the phase; None if unknown."""
+    waits: tuple[str, ...] = ()
+    """Kinds of waits in a phase that the user named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +291,7 @@ def _phase(entry: Mapping[str, Any]) -> SitePhase:
         _number(entry.get("moved")),
         entry.get("named") is True,
         None if entry.get("products") is None else _number(entry["products"]),
+        _tables_in(_text, entry.get("waits", [])),
     )
 
 
