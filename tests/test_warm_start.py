@@ -63,7 +63,7 @@ def test_fork_on_terminal_equals_start(tmp_path: Path, natives: Path) -> None:
     for cold in ({}, {COLD: "1"}):
         environment = os.environ | {"TUI_PROBE_NATIVE": str(natives), "TERM": "dumb"} | cold
         with terminal(command, tmp_path, environment, (33, 101)) as screen:
-            shown.append([line for line in screen.read_to_end().splitlines() if b"no trace" not in line])
+            shown.append([line for line in screen.read_to_end().splitlines() if b"trace/" not in line])
             assert os.waitstatus_to_exitcode(screen.wait()) == 0
     assert shown[0] == shown[1]
     assert b"101 33" in b"".join(shown[0])
