@@ -41,6 +41,19 @@ def test_shaker_reduces_delays_to_one_instruction() -> None:
     assert Delays((), (), ()).find(range(1, 4), [].append) is None
 
 
+def test_shaker_names_the_last_instruction_whose_delay_shows_a_race() -> None:
+    class AnyEarlier(Delays):
+        def _run_delayed(self, seed, kernels, lines):  # type: ignore[no-untyped-def]
+            _, sites = super()._run_delayed(seed, kernels, lines)
+            delayed = [site for site in sites if lines is None or lines[0] <= site.line <= lines[1]]
+            shows = any(site.kernel == "second" and site.line <= 9 for site in delayed)
+            return ("output" if shows else ""), sites
+
+    race = AnyEarlier((), ("program",), ()).find(range(1, 3), [].append)
+    assert race is not None
+    assert race.sites == (Site("second", 9, "ld.shared.u32"),)
+
+
 def test_shaker_refuses_output_that_varies_without_delays(monkeypatch: pytest.MonkeyPatch) -> None:
     outputs = iter(b"12")
     monkeypatch.setattr(Shaker, "_run", lambda *_: Left({"output": bytes([next(outputs)])}))

@@ -223,10 +223,13 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
 
 
 def _halved(items: list[Item], shows: Callable[[list[Item]], bool]) -> list[Item]:
-    """Return the smallest of the halves of halves that still shows something; all if no half does."""
+    """Return the smallest of the halves of halves that still shows something; all if no half does.
+
+    The second half is tried first: a delay far ahead of a race shows it as well, and names another instruction.
+    """
     while len(items) > 1:
         middle = len(items) // 2
-        half = next((half for half in (items[:middle], items[middle:]) if shows(half)), None)
+        half = next((half for half in (items[middle:], items[:middle]) if shows(half)), None)
         if half is None:
             break
         items = half
