@@ -14,6 +14,7 @@
  * over PCIe. The parts leave the memory to the program, whose own allocations must not fail because of us: 1/10 of what
  * is free, never the last GiB (of small devices the last 1/8), and to one launch at most 1/16 of the device. */
 enum { CHUNK_BYTES = 4 << 20, FREE_PARTS = 10, SMALL_PARTS = 8, LAUNCH_PARTS = 16, LEFT_BYTES = 1 << 30 };
+enum { HOST_BYTES = 1 << 30 }; /* of records in host memory, of which a launch may take all */
 
 /* Pools of contexts that are gone. They are never freed: a launching thread may have read the address of one. */
 static struct pool *retired;
@@ -56,7 +57,9 @@ static size_t memory_limit(void)
     size_t unused = 0, total = 0;
     if (settings.max_probe_memory)
         return settings.max_probe_memory;
-    if (settings.host_records || REAL_OR_NOT_FOUND(cuMemGetInfo_v2, &unused, &total) != CUDA_SUCCESS)
+    if (settings.host_records)
+        return HOST_BYTES;
+    if (REAL_OR_NOT_FOUND(cuMemGetInfo_v2, &unused, &total) != CUDA_SUCCESS)
         return (size_t)64 * CHUNK_BYTES;
     size_t left = left_to_program(total);
     return least(unused / FREE_PARTS, unused > left ? unused - left : 0);
