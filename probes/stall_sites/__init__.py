@@ -141,8 +141,8 @@ def _rows(of: ProbeResult, found: Stalls) -> LineRows:
         _joined_rows([*rows, *spills]),
         [
             *([_SPILL_NOTE] if spills else []),
-            f"cycles that warps wait at the instruction, summed over warps; the probe may hide up to {DELAY} cycles of"
-            " each wait",
+            f"cycles that warps wait at the instruction, summed over warps. Up to {DELAY} of each wait, which the probe"
+            " hides, are added, but at most as many as were measured",
             f"{percent(issuing, found.life)} of warp life: issue, fixed-latency dependencies and unmeasured waits",
         ],
     )

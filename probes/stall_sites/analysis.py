@@ -29,10 +29,12 @@ if TYPE_CHECKING:
 #     longest     longest wait of all, with its null wait
 #     null waits  cycles between the clocks without a wait · passes: 2 of most instructions, about 37 of BAR and MEMBAR
 #     life        sum over warps of (clock at the last exit - clock at the entry)
-#     share       (waited - null waits) / life
+#     measured    waited - null waits
+#     cycles      measured + min(measured, 48 · passes): the branch to the probe's code hides up to 48 cycles of each
+#                 wait. As many are added, but no more than were measured, since a wait may also be 0
+#     share       cycles / life
 #
-# A warp that is ready but not chosen waits, too. The probe delays each pass by up to ``DELAY`` cycles, so waits for
-# earlier instructions appear shorter by as much.
+# A warp that is ready but not chosen waits, too.
 
 GROUPS: Final = ("stall_sites", "stall_sites_2", "stall_sites_3", "stall_sites_4")
 """Probes of the groups of wait sites, those that usually wait longest first."""
@@ -50,7 +52,7 @@ _WARP_SIZE: Final = 32
 LEAST_PERCENT: Final = 1
 """Part of warp life, in per cent, that some wait of a group must have for further launches: as in the probes' files."""
 DELAY: Final = 48
-"""Cycles by which a measured wait may be too short: measured with a pointer chase on an H100."""
+"""Cycles of a wait that the branch to the probe's code hides: measured with a pointer chase on an H100."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +71,19 @@ class StallSite:
     """Lines of the calls through which headers of the CUDA Toolkit were inlined, by offset in the kernel."""
 
     @property
-    def cycles(self) -> int:
-        """Waited cycles without null waits."""
+    def measured_cycles(self) -> int:
+        """Waited cycles between the clocks, without null waits."""
         return max(0, self.waited - self._null * self.passes)
 
     @property
+    def cycles(self) -> int:
+        """Waited cycles with those that the branch hid."""
+        return _with_hidden(self.measured_cycles, self.passes)
+
+    @property
     def longest(self) -> int | None:
-        """Cycles of the longest wait; None where it was not kept."""
-        return max(0, self.raw_longest - self._null) if self.raw_longest else None
+        """Cycles of the longest wait, likewise; None where it was not kept."""
+        return _with_hidden(max(0, self.raw_longest - self._null), 1) if self.raw_longest else None
 
     @property
     def _null(self) -> int:
@@ -187,6 +194,10 @@ def analyse(result: Result, sites: Sequence[int], folder: Path | None = None) ->
     offsets = next((probe.wait_offsets for probe in probes if probe.wait_offsets), ())
     ranked = tuple(sorted(rows, key=lambda site: -site.cycles))
     return Stalls(ranked, life, longest, total, offsets, WarpSample.of(result))
+
+
+def _with_hidden(measured: int, passes: int) -> int:
+    return measured + min(measured, DELAY * passes)
 
 
 def _life(result: Result) -> tuple[int, int]:

@@ -65,7 +65,7 @@ class StallRow:
 
     @property
     def uncertainty(self) -> float:
-        """Part of warp life by which the share may be too low."""
+        """Part of warp life that the branches to the probe's code hide at most."""
         return DELAY * self.site.passes / self.life if self.life else 0.0
 
     @property
@@ -76,7 +76,7 @@ class StallRow:
     @property
     def null_share(self) -> float | None:
         """Part of warp life that clocks without a wait between them take."""
-        return (self.site.waited - self.site.cycles) / self.life if self.life else None
+        return (self.site.waited - self.site.measured_cycles) / self.life if self.life else None
 
 
 def _share_text(value: float | None) -> str:
@@ -129,6 +129,7 @@ _COLUMNS: Final[tuple[Column[StallRow], ...]] = (
     ),
     Column("executions", lambda r: r.site.passes, "executions", lambda r: units.count(r.site.passes), rank=1),
     Column("cycles", lambda r: r.site.cycles),
+    Column("measured_cycles", lambda r: r.site.measured_cycles),
     Column("mean", lambda r: r.site.per_pass, "mean (cycles)", lambda r: _wait_text(r.site.per_pass)),
     Column("longest", lambda r: r.site.longest, "max (cycles)", lambda r: _wait_text(r.site.longest), rank=2),
     Column("null_share", lambda r: r.null_share, "clock reads", lambda r: _share_text(r.null_share), rank=4),
@@ -187,8 +188,9 @@ class StallsView(Document):
         yield self._cost_note()
         share = max((row.uncertainty for row in self.rows), default=0.0)
         yield (
-            f"mean, max: the probe may hide up to {DELAY} cycles of each wait (≤ {DELAY}: the whole wait), and up to"
-            f" {percent(share, 1)} of warp life. Waits include cycles in which a warp is ready but not selected. The"
+            f"warp life, mean, max: the probe hides up to {DELAY} cycles of each wait, up to {percent(share, 1)} of"
+            f" warp life. They are added, but at most as many as were measured (≤ {DELAY}: none were). Waits include"
+            " cycles in which a warp is ready but not selected. The"
             " shares of a row are of the launch that measured it. clock reads: share of warp life taken by the"
             " probe's clock reads, in addition to the waits"
         )
@@ -210,7 +212,7 @@ class StallsView(Document):
         ended = [int(row.site.line) for row in self.sites if row.ended]
         if ended:
             yield (
-                f"{units.counted(len(ended), 'site')} not measured again, since no wait of their group reached"
+                f"{units.counted(len(ended), 'site')} not measured again, since no wait of their group was measured as"
                 f" {LEAST_PERCENT}% of warp life: {self._places(ended)}"
             )
 

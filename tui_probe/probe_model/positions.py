@@ -150,6 +150,8 @@ def position_text(position: Position) -> str:
     """``global load``, ``matrix instruction``; ``fma.f32`` where no word is more general, ``attn.py:22-26``."""
     if position.source is not None:
         return str(position)
+    if position.is_wait and position.modifiers != ("1",):
+        return f"further {_OPERATIONS[position.opcode]}"
     if position.opcode == BLOCK and position.modifiers:
         return f"{position.modifiers[0]} instruction"
     parts = (position.opcode, *position.modifiers)
