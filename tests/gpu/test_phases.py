@@ -14,7 +14,7 @@ import pytest
 
 from tui_probe.probekit.measured import analyse_result
 from tui_probe.probes.phases.analysis import START
-from tui_probe.probes.phases.shares import rows_of
+from tui_probe.probes.phases.shares import multiply_adds, rows_of
 from tui_probe.probes.phases.waits import waits_of
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.results import read_result
@@ -130,14 +130,17 @@ def test_late_producer_is_named_and_its_delay_measured(planted: str, runner: Run
 
 
 @pytest.mark.exclusive
-@pytest.mark.parametrize("program", ["attention", "grouped_matmul"])
-def test_triton_kernels_keep_their_results(program: str, runner: Runner) -> None:
+@pytest.mark.parametrize(
+    ("program", "kernel", "products"),
+    [("attention", "flash_attention", 2 * 16 * 2048 * 2048 * 64), ("grouped_matmul", "grouped_matmul", 2048**3)],
+)
+def test_triton_kernels_keep_their_results(program: str, kernel: str, products: int, runner: Runner) -> None:
+    """The multiply-adds of all warps are those of the matrices."""
     if importlib.util.find_spec("triton") is None:
         pytest.skip("no Triton on this machine")
     command = [sys.executable, str(PROGRAMS / f"{program}.py")]
     unprofiled = runner.unprofiled(command)
     assert unprofiled.status == 0, unprofiled.stderr
-    kernel = {"attention": "flash_attention", "grouped_matmul": "grouped_matmul"}[program]
     profiled = runner.profiled(command, "-p", "phases", "-k", kernel, "--launches", "2", "--wait")
     assert (profiled.outcome.status, profiled.outcome.stdout) == (unprofiled.status, unprofiled.stdout)
     ((_, analysis),) = launches_of(profiled.trace)
@@ -145,4 +148,5 @@ def test_triton_kernels_keep_their_results(program: str, runner: Runner) -> None
     print(f"GPU-PHASES\t{program}: {in_named} of warp life in named phases, {analysis.starts_seen} starts")
     assert in_named is not None
     assert in_named >= 0.95
-    assert {"mma", "wgmma wait"} & {phase.work for phase in analysis.phases}
+    assert {"mma", "wgmma wait"} <= {phase.work for phase in analysis.phases}
+    assert multiply_adds(analysis) == products
