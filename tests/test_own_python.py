@@ -79,3 +79,18 @@ def test_output_encoding_is_followed(tmp_path: Path) -> None:
     shown = tui_probe(tmp_path, "help", "limits", PYTHONIOENCODING="ascii:strict").stdout
     assert shown
     assert shown.isascii()
+
+
+def test_end_searches_for_no_garbage() -> None:
+    """The interpreter looks through all objects at its end, except through frozen ones."""
+    script = """
+import gc, sys
+from tui_probe.entry import main
+sys.argv = ["tui-probe", "--version"]
+try:
+    main()
+except SystemExit:
+    print(gc.isenabled(), len(gc.get_objects()) < gc.get_freeze_count())
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=HANG)
+    assert done.stdout.splitlines()[-1] == "True True"

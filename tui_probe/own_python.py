@@ -8,10 +8,14 @@ since it states what the terminal takes.
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import os
 import sys
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 MEANT_FOR_PROGRAMS: Final = frozenset(
     {
@@ -43,6 +47,18 @@ def leave_settings_to_program() -> None:
         os.execv(sys.executable, [sys.executable, "-E", "-P", *interpreter_options, _MAIN, *sys.argv[1:]])
     except (OSError, ValueError):  # no interpreter is known: this one is as good as any
         return
+
+
+@contextlib.contextmanager
+def without_collections() -> Iterator[None]:
+    """Import modules without searches for garbage: their objects stay, and the searches take an eighth of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def keep_bytecode() -> None:

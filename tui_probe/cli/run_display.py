@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.draw import units
 from tui_probe.errors import ProbeError
 from tui_probe.launcher.run_traces import add_message
+from tui_probe.own_python import without_collections
 from tui_probe.settings import PALETTES
 from tui_probe.trace.locate import LOG
 from tui_probe.trace.recent import brief, exit_counts, run_before
@@ -209,7 +210,7 @@ def write_report(
 
 def get_ready_to_report() -> None:
     """Read the code that a report needs, which takes longer than a report. Errors are for the report to tell."""
-    with contextlib.suppress(Exception):
+    with contextlib.suppress(Exception), without_collections():
         import tui_probe.draw.spans
         import tui_probe.pages.run_report
         import tui_probe.trace.follow  # noqa: F401
