@@ -92,7 +92,7 @@ def test_the_lean_form_is_taken_where_the_limit_spills() -> None:
     choice = chosen({KernelForm(): report(48), KernelForm(40): report(40, 8), KernelForm(40, is_lean=True): report(38)})
     assert choice.trial.form == KernelForm(40, is_lean=True)
     assert choice.note
-    assert choice.note.text == "gmem_sectors is in its form with few registers: the probed kernel has 38, not 48"
+    assert choice.note.text == "gmem_sectors uses its form with fewer registers: the probed kernel has 38 instead of 48"
 
 
 SMALLER = {KernelForm(): report(20, code=4096), KernelForm(is_lean=True): report(16, code=3200)}
@@ -107,7 +107,7 @@ def test_the_lean_form_is_taken_where_each_access_comes_once_and_it_is_less_of_e
         " the probe by default; 1 more tried"
     )
     assert choice.note
-    assert choice.note.text == "gmem_sectors is in its form with few registers: the probed kernel has 16, not 20"
+    assert choice.note.text == "gmem_sectors uses its form with fewer registers: the probed kernel has 16 instead of 20"
 
 
 @pytest.mark.parametrize(
@@ -290,7 +290,7 @@ def test_a_sum_of_vectors_is_counted_in_few_registers(tmp_path: Path) -> None:
     assert made.pruned
     assert made.probed.registers <= made.pruned.registers + 8
     note = note_in((folder / "kernel.info").read_text())
-    assert note.startswith("gmem_sectors is in its form with few registers")
+    assert note.startswith("gmem_sectors uses its form with fewer registers")
     assert re.search(rf"\[registers\] {made.probed.registers} of a thread, .*, in the lean form of the probe", log)
     assert "redux" not in (folder / "probed.ptx").read_text()
 
