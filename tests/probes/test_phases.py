@@ -442,3 +442,15 @@ def test_instructions_moved_by_ptxas_are_counted(tmp_path: Path) -> None:
     assert {"scores", "softmax", "values"} <= counts.keys()
     assert 0 < counts["scores"] < 40
     assert counts["softmax"] < 10
+
+
+def test_records_of_straight_code_are_counted_once() -> None:
+    """Labels of debug information divide the loop of an attention kernel; its records share an address all the same."""
+    kernel = Kernel.of(parse((DATA / "triton_attention.sm_90a.ptx").read_text()), "flash_attention")
+    text = probed(kernel.module.source, kernel.entry.name, PROBE)
+    loop = text.partition("$L__BB0_2:")[2].partition("bra \t$L__BB0_2;")[0]
+    counts = re.findall(
+        r"add\.u32 (%\w+), \1, (\d+);", "\n".join(line for line in loop.splitlines() if "phases" in line)
+    )
+    assert [int(count) for _, count in counts] == [loop.count("%clock;")] == [9]
+    assert re.findall(r"st\.global\.cs\.v2\.b32 \[%\w+\+?(\d*)\]", loop) == ["", *map(str, range(8, 72, 8))]
