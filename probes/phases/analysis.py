@@ -186,6 +186,7 @@ def _spans(
 ) -> tuple[Spans, NDArray[np.int64], NDArray[np.int64]]:
     """The spans of all warps, and their starts and ends; the site of a span is -1 if its phase was not kept."""
     room = starts.shape[1]
+    starts, wrapped = _in_order(starts, seen, warps["end"])
     begin32 = starts["clock"][:, 0]
     life = (warps["end"].astype(np.uint32) - begin32).astype(np.int64)
     begin = warps["end"] - life.astype(np.uint64)
@@ -200,6 +201,7 @@ def _spans(
     place = np.searchsorted(lines[by_line], line).clip(max=len(lines) - 1)
     site = np.where(lines[by_line][place] == line, by_line[place], -1)
     last_kept = (np.arange(room) == kept[:, np.newaxis] - 1) & (seen > kept)[:, np.newaxis]
+    last_kept &= ~wrapped[:, np.newaxis]
     site = np.where(last_kept, -1, site)
     base = _block_starts(block, begin)
     offset = (begin - base).astype(np.int64)
@@ -207,6 +209,18 @@ def _spans(
     start = (since + offset[:, np.newaxis])[valid]
     end = (ends + offset[:, np.newaxis])[valid]
     return Spans(number, start, end, np.zeros(len(number), np.int64), site[valid]), offset, offset + life
+
+
+def _in_order(
+    starts: NDArray[Any], seen: NDArray[np.int64], end: NDArray[np.uint64]
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """The records of each warp from the oldest one on, and the warps whose last records were kept, not the first."""
+    room = starts.shape[1]
+    age = end.astype(np.uint32)[:, np.newaxis] - starts["clock"]
+    wrapped = (seen > room) & (age[:, 0] < age.max(axis=1))
+    first = np.where(wrapped, seen % room, 0)
+    order = (first[:, np.newaxis] + np.arange(room)) % room
+    return np.take_along_axis(starts, order, axis=1), wrapped
 
 
 def _block_starts(block: NDArray[np.int64], begin: NDArray[np.uint64]) -> NDArray[np.uint64]:

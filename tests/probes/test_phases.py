@@ -260,6 +260,23 @@ def test_records_of_a_block_beyond_the_cap_are_dropped(tmp_path: Path) -> None:
     assert (analysis.spans.cycles > 0).all()
 
 
+def test_last_records_are_kept_where_the_probe_says_so(tmp_path: Path) -> None:
+    """The phases of the end are those of the same launch with all records; the time before them is of none."""
+    text = NAMED.replace("setp.lt.u32 %p1, %r1, 5;", "setp.lt.u32 %p1, %r1, 60;")
+    phases = (("body", SourceRange("attn.py", 3, 4)), ("inner", SourceRange("attn.py", 4, 4)))
+    launches = []
+    for cap, latest in ((32, True), (512, False)):
+        maps = (PROBE.maps[0], replace(PROBE.maps[1], cap=cap, latest=latest))
+        folder = tmp_path / str(cap)
+        folder.mkdir()
+        probe = replace(PROBE, maps=maps, phases=phases)
+        launches.append(recorded(folder, text, "kernel", block=32, probe=probe))
+    last, whole = launches
+    assert (last.starts_kept, last.starts_seen, whole.starts_kept) == (32, 122, 122)
+    assert last.spans.phase.tolist() == whole.spans.phase[-32:].tolist()
+    assert np.ptp(last.spans.cycles[1:-1] - whole.spans.cycles[-31:-1]) <= 2 * COSTS["integer"]
+
+
 def test_result_without_sites_is_refused(tmp_path: Path) -> None:
     result = result_of(tmp_path, PROBE, NAMED, block=(32,), name="kernel")
     with pytest.raises(TraceError, match=r"sites\.json"):
@@ -454,3 +471,14 @@ def test_records_of_straight_code_are_counted_once() -> None:
     )
     assert [int(count) for _, count in counts] == [loop.count("%clock;")] == [9]
     assert re.findall(r"st\.global\.cs\.v2\.b32 \[%\w+\+?(\d*)\]", loop) == ["", *map(str, range(8, 72, 8))]
+
+
+@pytest.mark.parametrize("words", ["cap = 8", "cap = 12\nleader = true"])
+def test_latest_needs_a_leader_and_a_power_of_two(tmp_path: Path, words: str) -> None:
+    path = tmp_path / "own.toml"
+    path.write_text(
+        f'[map.m]\nlevel = "warp"\n{words}\nlatest = true\n[map.m.regs]\nclock = "u32"\n'
+        '[probe.p]\nposition = "loop"\nbefore = "SAVE [ m ] {%clock};"\n'
+    )
+    with pytest.raises(ProbeFileError, match="needs leader = true, and a power of two"):
+        load_probe(str(path))

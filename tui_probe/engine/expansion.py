@@ -237,7 +237,7 @@ class Expander:
         """Return whether ``count`` executions of a snippet may share the address of their records, of lane 0."""
         saved = [statement for statement in snippet.statements if isinstance(statement, Save)]
         maps = [self._probe.map_named(statement.map) for statement in saved]
-        return len(maps) == 1 and maps[0].leader and count <= (maps[0].cap or 0)
+        return len(maps) == 1 and maps[0].leader and not maps[0].latest and count <= (maps[0].cap or 0)
 
     def _locate(self, own_map: Map, lines: list[str], turn: RecordTurn) -> tuple[str, RecordAddress]:
         """Add the lines that find the record's place; the label behind its stores, and the place."""

@@ -283,9 +283,11 @@ class Recording:
         and store. Records of a block that begins with room may exceed the cap: they are where strays would be.
         """
         room, index, attempts = self._pred("room"), self._b32("index"), self._attempts(own_map)
+        number = index if own_map.latest else attempts
         lines = [
-            f"setp.lt.u32 {room}, {attempts}, {storage.cap};",
-            f"add.u32 {index}, {self._place(own_map)}, {attempts};",
+            f"setp.lt.u32 {room}, {attempts}, {NO_ROOM if own_map.latest else storage.cap};",
+            *([f"and.b32 {index}, {attempts}, {storage.cap - 1};"] if own_map.latest else []),
+            f"add.u32 {index}, {self._place(own_map)}, {number};",
             *([f"add.u32 {attempts}, {attempts}, {turn.count};"] if turn.index == turn.count - 1 else []),
             *self._unit_address(own_map, index, storage.record_bytes),
         ]

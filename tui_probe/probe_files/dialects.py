@@ -234,7 +234,7 @@ def _declared_map(table: TomlTable, name: str) -> Map:
 
 
 def _with_flags(table: TomlTable, level: Level, made: Map) -> Map:
-    """The map with the flags ``even``, ``sparse``, ``resident``, ``leader``, ``host``; each needs some form of it."""
+    """The map with its flags, such as ``even`` and ``leader``; each needs some form of it."""
     even, sparse, resident, leader = (table.flag(name) for name in ("even", "sparse", "resident", "leader"))
     types = [field.type for field in made.fields]
     if even and (level is not Level.THREAD or made.cap == 1 or types != _EVEN_FIELDS):
@@ -249,10 +249,13 @@ def _with_flags(table: TomlTable, level: Level, made: Map) -> Map:
     is_queue = level is Level.WARP and made.cap not in (1, None)
     if leader and (not is_queue or QUEUE_HEADER % made.record_bytes):
         raise table.error("leader", "needs a map of warps with several records of 4, 8 or 16 bytes")
+    latest = table.flag("latest")
+    if latest and (not leader or made.cap is None or made.cap.bit_count() != 1):
+        raise table.error("latest", "needs leader = true, and a power of two as cap")
     host = table.flag("host")
     if host and (level is not Level.WARP or made.cap == 1 or leader):
         raise table.error("host", "needs a map of warps with several records, without leader")
-    return replace(made, even=even, sparse=sparse, resident=resident, leader=leader, host=host)
+    return replace(made, even=even, sparse=sparse, resident=resident, leader=leader, latest=latest, host=host)
 
 
 def _read_least(table: TomlTable, level: Level) -> LeastShare | None:

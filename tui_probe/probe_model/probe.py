@@ -136,7 +136,8 @@ class Map:
     saved of its records, None: all of them. ``even``: where the first field of a whole warp's records rises evenly from
     lane to lane, the first two lanes save for all; the other fields are then those of lane 0. ``sparse``: most lanes
     have nothing to add. ``folded``: warps of a launch share its slots. ``resident``: a slot belongs to a place for a
-    warp on the GPU, and the host reads it while the kernel runs. ``leader``: only lane 0 of each warp saves. ``host``:
+    warp on the GPU, and the host reads it while the kernel runs. ``leader``: only lane 0 of each warp saves, with
+    ``latest`` over its oldest records, so that the last ones are kept. ``host``:
     records are in host memory, and complete before the warp goes on: they outlive an error that ends the context.
     """
 
@@ -151,6 +152,7 @@ class Map:
     folded: bool = False
     resident: bool = False
     leader: bool = False
+    latest: bool = False
     host: bool = False
     least: LeastShare | None = None
     """Share, for a map of sites, from which on a launch is worth another one."""
