@@ -271,10 +271,10 @@ def test_last_records_are_kept_where_the_probe_says_so(tmp_path: Path) -> None:
         folder.mkdir()
         probe = replace(PROBE, maps=maps, phases=phases)
         launches.append(recorded(folder, text, "kernel", block=32, probe=probe))
-    last, whole = launches
-    assert (last.starts_kept, last.starts_seen, whole.starts_kept) == (32, 122, 122)
-    assert last.spans.phase.tolist() == whole.spans.phase[-32:].tolist()
-    assert np.ptp(last.spans.cycles[1:-1] - whole.spans.cycles[-31:-1]) <= 2 * COSTS["integer"]
+    last, complete = launches
+    assert (last.starts_kept, last.starts_seen, complete.starts_kept) == (32, 122, 122)
+    assert last.spans.phase.tolist() == complete.spans.phase[-32:].tolist()
+    assert np.ptp(last.spans.cycles[1:-1] - complete.spans.cycles[-31:-1]) <= 2 * COSTS["integer"]
 
 
 def test_result_without_sites_is_refused(tmp_path: Path) -> None:
