@@ -65,6 +65,20 @@ def test_planted_deadlock_without_ptx_has_its_instruction(kind: str, runner: Run
     assert any(place["opcode"].startswith(operation) and place["offset"] for place in data["places"])
 
 
+@pytest.mark.exclusive
+def test_rank_that_has_not_arrived_is_named(runner: Runner) -> None:
+    program = PROGRAMS / "ranks.py"
+    script = "".join(f"RANK={rank} WORLD_SIZE=3 {sys.executable} {program} & " for rank in range(3)) + "wait"
+    profiled = runner.profiled(["sh", "-c", script], "--no-ui", "--watchdog", "3s", "-p", "gmem_bytes")
+    command = [sys.executable, "-m", "tui_probe", "show", "stuck", str(profiled.trace), "--format", "json"]
+    document = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    print(f"GPU-RANKS {document['cause']['words']}")
+    assert (document["cause"]["key"], document["cause"]["missing"]) == ("rank-missing", [2])
+    assert [(row["rank"], row["kernel"]) for row in document["stuck"]] == [
+        (0, "all_reduce"), (1, "all_reduce"), (2, None),
+    ]  # fmt: skip
+
+
 def device_attribute(number: int) -> int:
     driver, value = ctypes.CDLL("libcuda.so.1"), ctypes.c_int()
     assert driver.cuDeviceGetAttribute(ctypes.byref(value), number, 0) == 0
