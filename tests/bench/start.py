@@ -93,7 +93,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         driver = build_stub(folder) if options.stub else options.driver
-        bench = Bench(folder, options.kernels, driver, environment(folder, driver, options.site))
+        has_site = bool(options.site or options.stamps)
+        bench = Bench(folder, options.kernels, driver, environment(folder, driver, options.site if has_site else None))
         bench.build()
         bench.profiled(warm=True, report=True)  # nothing is in the disk's cache before
         measure(bench, options)
@@ -108,13 +109,16 @@ def build_stub(folder: Path) -> Path:
     return stub
 
 
-def environment(folder: Path, driver: Path | None, site: float) -> dict[str, str]:
-    """Environment of all runs: nothing of the user's, and a Python that starts as slowly as requested."""
+def environment(folder: Path, driver: Path | None, site: float | None) -> dict[str, str]:
+    """Environment of all runs: nothing of the user's, and a Python that starts as slowly as requested.
+
+    None: as it does. With PYTHONPATH, by which it is made slow, tui-probe starts a Python without it, as in any run.
+    """
     own = {f"XDG_{kind}_HOME": str(folder / kind.lower()) for kind in ("CACHE", "CONFIG", "STATE")}
-    path = f"{folder}:{HERE.parents[1]}:{os.environ.get('PYTHONPATH', '')}".rstrip(":")
-    environment = (
-        os.environ | own | {"PYTHONPATH": path, "TUI_PROBE_BENCH_SITE": str(site), "TUI_PROBE_MIN_FREE_DISK": "0"}
-    )
+    environment = os.environ | own | {"TUI_PROBE_MIN_FREE_DISK": "0"}
+    if site is not None:
+        path = f"{folder}:{HERE.parents[1]}:{os.environ.get('PYTHONPATH', '')}".rstrip(":")
+        environment |= {"PYTHONPATH": path, "TUI_PROBE_BENCH_SITE": str(site)}
     environment["TUI_PROBE_BENCH_PYTHONS"] = str(folder / "pythons")
     if driver is not None:
         environment["LD_LIBRARY_PATH"] = f"{driver.parent}:{environment.get('LD_LIBRARY_PATH', '')}".rstrip(":")
