@@ -161,7 +161,7 @@ def test_a_survey_says_which_kernels_matter_and_what_bounds_each(tmp_path: Path,
     heads = [line.split() for line in section.splitlines() if "#" in line]
     assert [words[2] for words in heads] == ["matmul", "saxpy"]
     assert 99 <= sum(int(words[0].rstrip("%")) for words in heads) <= 101
-    assert section.count("limited by: – no times on a simulated GPU; on the A100 that it stands for, mem") == 2
+    assert section.count("limited by: – no times on a simulated GPU; from counts, mem") == 2
     assert section.count("sectors each") == 2
     assert "shares: of the cycles of all launches (modeled)" in section
     assert not [line for line in done.stdout.splitlines() if "sectors each" in line and line not in section]
