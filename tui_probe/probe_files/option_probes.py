@@ -88,7 +88,7 @@ _LIMITED: Final = re.compile(r"(?P<probe>[^@]+)@(?P<lines>[^@]+:\d{1,9}(?:-\d{1,
 
 
 def limited_probe(name: str) -> tuple[str, str] | None:
-    """Return probe and lines of ``nan_check_birth@attn.py:22-26``; None for another name.
+    """Return probe and lines of ``NAME@attn.py:22-26``; None for another name.
 
     Raises UsageError for lines that cannot be.
     """
