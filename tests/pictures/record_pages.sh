@@ -21,4 +21,4 @@ take live "until:exit sleep:20" tui-probe demo
 take source "until:flash_att Enter sleep:2 2 sleep:2 ! sleep:1" tui-probe open attention_sectors
 take diff "until:flash_att Enter sleep:2 4 sleep:2 . sleep:1" tui-probe open attention_sectors
 take timeline "until:flash_att Enter sleep:2 7 sleep:3" tui-probe open attention_blocks
-take dmat "until:matmul Enter sleep:2 0 sleep:1 d sleep:4" tui-probe open dmat
+take dmat "until:matmul sleep:2 0 sleep:1 d sleep:4" tui-probe open dmat:matmul
