@@ -29,8 +29,8 @@ FOR_THE_PROGRAM = {
     "profiler_calls.c", "real.c", "stream_calls.c", "tensor_map_calls.c",
 }  # fmt: skip
 """Files whose calls of the driver are the program's."""
-UNCALLED = ("legacy_launch",)
-"""Files that nothing calls here: neither driver of the walks launches in steps."""
+UNCALLED = ("legacy_launch", "simulated_fault.c")
+"""Files without a call here: no program of the walks launches in steps, and the stub driver has no tables of checks."""
 OF_GRAPHS = ("graph", "executable.c", "gate.c")
 """Functions that only programs with graphs call."""
 FUNCTIONS = frozenset(
