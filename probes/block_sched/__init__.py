@@ -91,9 +91,8 @@ def _slots(of: ProbeResult, schedule: BlockSchedule) -> Finding:
 
 
 def _slot_shares_text(parts: dict[str, float]) -> str:
-    both = parts["ramp"] + parts["tail"]
-    running, scheduling, idle = units.percents((parts["running"], parts["scheduling"], both))
-    return f"running {running}, gaps {scheduling}, ramp-up and ramp-down {idle}"
+    running, gaps, up, down = units.percents([parts[name] for name in SLOT_TIME_LABELS])
+    return f"running {running}, gaps {gaps}, ramp-up {up}, ramp-down {down}"
 
 
 def _one_wave_text(schedule: BlockSchedule) -> str:
@@ -116,7 +115,8 @@ def _slowest_block(of: ProbeResult, timeline: Timeline) -> Iterator[Finding]:
     cycles = timed(int(blocks.duration[worst]), ideal=lengths.median)
     values = {"block": derived(int(blocks.block[worst])), "cycles": cycles, "median": timed(lengths.median)}
     label = "slowest block" if lengths.most > lengths.least else "blocks"
-    late = lengths.most > max(lengths.fence, _FLAGGED_RATIO * lengths.median)
+    extra = (lengths.most - lengths.median) / timeline.span
+    late = lengths.most > max(lengths.fence, _FLAGGED_RATIO * lengths.median) and extra > _FLAGGED_SHARE
     asks = "stragglers" if late else ""
     block = int(blocks.block[worst]) if lengths.most > lengths.least else None
     yield Finding("slowest_block", label, text, "timeline", None, late, asks, values, block=block)
@@ -124,12 +124,14 @@ def _slowest_block(of: ProbeResult, timeline: Timeline) -> Iterator[Finding]:
 
 def _waves(of: ProbeResult, timeline: Timeline) -> Iterator[Finding]:
     """Yield the number of waves of the grid; the last wave is seldom full."""
-    at_once = of.kernel.blocks_per_sm_probed or of.kernel.blocks_per_sm
+    probed = of.kernel.blocks_per_sm_probed
+    at_once = of.kernel.blocks_per_sm or probed
     if not at_once or not of.sms:
         return
     waves = timeline.grid_blocks / (at_once * of.sms)
     blocks = units.counted(timeline.grid_blocks, "block")
     text = f"{waves:.2f}: {blocks} on {of.sms} SMs, {at_once} resident per SM"
+    text += f", {probed} with the probe" if probed and probed != at_once else ""
     yield Finding("waves", "waves", text, values={"waves": derived(waves, "waves")})
 
 

@@ -145,7 +145,7 @@ def _line_conflicts(line: LineSums, passes: int) -> Finding:
     text += f", {percent(counts.conflicts, passes)} of all wavefronts lost to conflicts"
     values = {"degree": derived(counts.degree, ideal=1), "conflicts": counted(counts.conflicts, "wavefronts", 0)}
     much = counts.conflicts > _FLAGGED_SHARE * passes
-    gain = Gain(counts.conflicts, passes, "cycles")
+    gain = Gain(counts.conflicts, passes, "wavefronts")
     return Finding("worst_access", "bank conflicts", text, "lines", line.line, much, values=values, gain=gain,
                    advice=_ADVICE, brief=brief_text(line.opcode, f"{counts.degree or 0:.1f}× wavefronts"))  # fmt: skip
 
@@ -164,7 +164,7 @@ def _conflicts(found: BankConflicts, asks: str) -> Finding:
         "conflicts": counted(found.conflicts, "wavefronts", 0),
     }
     asks = asks if found.conflicts else ""
-    gain = Gain(found.conflicts, found.passes, "cycles") if found.conflicts else None
+    gain = Gain(found.conflicts, found.passes, "wavefronts") if found.conflicts else None
     return Finding("shared_memory", "shared memory", text, stands_out=much, asks=asks, values=values, gain=gain)
 
 

@@ -147,7 +147,7 @@ def test_findings_and_figures_name_offsets(trace: Trace) -> None:
 def test_kernel_columns_name_worst_line(trace: Trace) -> None:
     kernel = trace.kernels[0]
     record = as_record(KERNEL_COLUMNS, kernel)
-    assert (record["limiter"], record["worst_line"]) == (None, "calls.cu:23 STG 32 sectors, ideal 4")
+    assert (record["limiter"], record["worst_line"]) == ("too small", "calls.cu:23 STG 32 sectors, ideal 4")
     assert record["worst_line"] == summarize_findings(trace, kernel).worst_line
     assert "calls.cu:23 STG 32 sectors, ideal 4" in "\n".join(kernel_table(trace, 100))
     snapshot = replace(kernel_snapshot(kernel, None), worst_line="a.cu:1 ld", limiter="latency")

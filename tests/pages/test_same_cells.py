@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,7 @@ from tui_probe.ui.live.kernel_columns import COLUMNS as SCREEN_COLUMNS
 from tui_probe.ui.views.log import LogFilter, LogReader
 from tui_probe.ui.views.recent import RecentView
 from tui_probe.verdicts.changes import CHANGE_COLUMNS
+from tui_probe.verdicts.finding_summary import limiter_text
 from tui_probe.verdicts.kernel_columns import FAILURE_MARK
 from tui_probe.verdicts.kernel_snapshot import kernel_snapshot
 from tui_probe.verdicts.roofline import Roof, RooflinePoint
@@ -132,7 +133,7 @@ def sources(trace: Trace, *, launches: bool) -> Iterator[ViewSource]:
 
 
 def kernel_line(kernel: Any) -> str:
-    row = kernel_snapshot(kernel, kernel.trace.state.device)
+    row = replace(kernel_snapshot(kernel, kernel.trace.state.device), limiter=limiter_text(kernel))
     return "  ".join(column.cell(row) for column in SCREEN_COLUMNS)
 
 

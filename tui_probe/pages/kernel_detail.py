@@ -17,7 +17,7 @@ from tui_probe.probekit import probe_results
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.probe_results import cycles_text
 from tui_probe.probekit.recognised import analysis_name
-from tui_probe.probekit.record_counts import sampled_blocks_text
+from tui_probe.probekit.record_counts import sampled_blocks_text, status_word
 from tui_probe.probekit.registry import probe_named
 from tui_probe.probekit.timelines.busy_rows import BusyRows
 from tui_probe.trace.gpu_time import weighted_times
@@ -111,9 +111,10 @@ def snapshot_failure_lines(row: KernelSnapshot, cells: int) -> list[Line]:
 
 def state_lines(row: KernelSnapshot, cells: int) -> list[Line]:
     """Status of the kernel, why it was not probed, and what to do."""
-    where = " in SASS (graft)" if row.mode == "graft" else ""
-    glyph, role = ("✘", "failed") if row.failures else (_GLYPHS.get(row.status, " "), row.status)
-    lines = list(_labelled_field("status", f"{glyph} {row.status}{where}", cells, role))
+    word = status_word(row.status, row.launches, row.launches_probed, row.results)
+    where = " in SASS (graft)" if row.mode == "graft" and word == row.status else ""
+    glyph, role = ("✘", "failed") if row.failures else (_GLYPHS.get(word, _GLYPHS["pending"]), word)
+    lines = list(_labelled_field("status", f"{glyph} {word}{where}", cells, role))
     if row.reason:
         label = "note" if row.status == "probed" else "why"
         lines += _labelled_field(label, row.reason, cells, "bad" if row.status == "failed" else "")
@@ -207,7 +208,8 @@ def _time_lines(row: KernelSnapshot, cells: int) -> Iterator[Line]:
         )
         for label, kind in (("original", time.original), ("probed", time.probed)):
             if kind is not None:
-                yield from _labelled_field(label, _launch_times_text(kind), cells)
+                is_mixed = label == "probed" and row.slowdown is None and time.original is not None
+                yield from _labelled_field(label, _launch_times_text(kind, is_mixed=is_mixed), cells)
     if row.slowdown is not None:
         standard_error = f" ± {row.slowdown_stderr:.2f}" if row.slowdown_stderr else ""
         yield from _labelled_field("slowdown", f"{row.slowdown:.2f}×{standard_error} ({_slowdown_basis(row)})", cells)
@@ -223,14 +225,16 @@ def _slowdown_basis(row: KernelSnapshot) -> str:
     return f"median ratio of {row.slowdown_pairs} pairs of launches; median times: {times}"
 
 
-def _launch_times_text(kind: VariantTime) -> str:
-    """Figures of launches with the probe, or without it."""
+def _launch_times_text(kind: VariantTime, *, is_mixed: bool) -> str:
+    """Times of launches with the probe, or without it; a mean over launches of several probes would mean nothing."""
     mean = _time_with_error(kind.mean_ns, kind.mean_stderr_ns)
     least, median, p99, most = (
         units.duration(ns / 1e9) for ns in (kind.least_ns, kind.median_ns, kind.p99_ns, kind.most_ns)
     )
     waited = f", {units.count(kind.host_bound)} of them host bound" if kind.host_bound else ""
     timed = f"{units.counted(kind.samples, 'launch')} timed{waited}"
+    if is_mixed:
+        return f"median {median}, {least} to {most} over all probes; {timed}"
     return f"mean {mean}, median {median}, p99 {p99}, {least} to {most}; {timed}"
 
 

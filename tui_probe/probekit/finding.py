@@ -94,19 +94,23 @@ FindingOrder = tuple[bool, bool, float, float]
 """Sort key of findings, the smallest first."""
 NO_FINDING: Final[FindingOrder] = (True, True, 0.0, 0.0)
 """Sort key of a kernel, or a result, without a finding: last."""
-_COUNTED: Final = {"cycles": "cycles", "lanes": "idle lane executions", "SMs": "idle SMs"}
+_AMOUNTS: Final = {"cycles": "cycles", "wavefronts": "wavefronts", "lanes": "idle lane executions", "SMs": "idle SMs"}
+_WHOLES: Final = {
+    "B": "the bytes moved", "cycles": "the kernel", "wavefronts": "all wavefronts", "lanes": "all lane executions",
+    "SMs": "all SMs",
+}  # fmt: skip
 UNCOALESCED_ADVICE: Final = "make neighboring threads access neighboring elements, or stage tiles in shared memory"
 
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """Upper bound of what a fix of the finding saves: bytes (``B``), ``cycles``, idle ``lanes`` or ``SMs``, out of
-    ``whole``.
+    """Upper bound of what a fix of the finding saves out of ``whole``, in the unit of both: bytes (``B``), ``cycles``,
+    ``wavefronts``, idle ``lanes`` or ``SMs``.
     """
 
     most: float
     whole: float | None
-    unit: Literal["B", "cycles", "lanes", "SMs"]
+    unit: Literal["B", "cycles", "wavefronts", "lanes", "SMs"]
 
     @property
     def share(self) -> float:
@@ -115,9 +119,9 @@ class Gain:
 
     @property
     def words(self) -> str:
-        """``up to 32.8 kB (50% of the kernel) avoidable``."""
-        most = units.size(self.most) if self.unit == "B" else f"{units.count(round(self.most))} {_COUNTED[self.unit]}"
-        part = f" ({percent(self.most, self.whole)} of the kernel)" if self.whole else ""
+        """``up to 32.8 kB (50% of the bytes moved) avoidable``."""
+        most = units.size(self.most) if self.unit == "B" else f"{units.count(round(self.most))} {_AMOUNTS[self.unit]}"
+        part = f" ({percent(self.most, self.whole)} of {_WHOLES[self.unit]})" if self.whole else ""
         return f"up to {most}{part} avoidable"
 
 

@@ -33,6 +33,11 @@ def launches_text(launches: int, probed: int) -> str:
     return probed_launches_text(launches, probed) if 0 < probed < launches else units.counted(launches, "launch")
 
 
+def status_word(status: str, launches: int, probed: int, results: int) -> str:
+    """Return the status of a kernel; ``unprobed`` if it was prepared, but none of its launches had the probe."""
+    return "unprobed" if status == "probed" and launches and not probed and not results else status
+
+
 def launch_count_text(launches: int, probed: int) -> str:
     """``12 of 6 060`` where only some were probed, else how many there are."""
     return f"{units.count(probed)} of {units.count(launches)}" if 0 < probed < launches else units.count(launches)

@@ -22,6 +22,7 @@ from tui_probe.verdicts.findings import (
     finding_text,
     findings_by_probe,
     result_bytes,
+    runs_on_few_sms,
 )
 from tui_probe.verdicts.kernel_findings import losses_of
 from tui_probe.verdicts.limiter import has_limiter_counts, kernel_limiter, limiter_summary
@@ -159,6 +160,8 @@ def hotspot_text(kernel: KernelFacts, finding: Finding) -> str:
 
 
 def limiter_text(kernel: KernelFacts) -> str:
-    """Return the limiter, where a probe was to measure it, and could."""
+    """Return the limiter, where a probe was to measure it, and could, or where the grid alone tells it."""
     limit = kernel_limiter(kernel) if has_limiter_counts(kernel) else None
-    return limit.short if limit is not None and limit.limit is not None else ""
+    if limit is None:
+        return "too small" if runs_on_few_sms(kernel) else ""
+    return limit.short if limit.limit is not None else ""

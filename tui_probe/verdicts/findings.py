@@ -114,6 +114,12 @@ def grid_fills(kernel: KernelFacts) -> Iterator[GridFill]:
         yield GridFill(blocks, *_REAL_GPUS[device.capability], None)
 
 
+def runs_on_few_sms(kernel: KernelFacts) -> bool:
+    """Return whether a grid reaches so few SMs of a real GPU that no unit of it can limit the kernel."""
+    own = next(grid_fills(kernel), None)
+    return own is not None and not kernel.trace.state.simulated and own.blocks <= _MAX_FILL * own.sms
+
+
 def _usual_blocks(kernel: KernelFacts) -> int | None:
     """The blocks of a launch; the median where launches differ."""
     if kernel.grid is None:

@@ -12,7 +12,7 @@ from tui_probe.draw.spans import wrap
 from tui_probe.draw.table import Column, table
 from tui_probe.draw.table_content import TableContent
 from tui_probe.draw.units import NOT_MEASURED
-from tui_probe.probekit.record_counts import launch_count_text
+from tui_probe.probekit.record_counts import launch_count_text, status_word
 from tui_probe.verdicts.code_places import located_failures
 from tui_probe.verdicts.kernel_snapshot import KernelSnapshot
 from tui_probe.verdicts.probe_coverage import probe_coverage
@@ -188,7 +188,8 @@ def worst_line_of(kernel: KernelFacts | KernelSnapshot) -> str | None:
 
 def status_text(kernel: KernelFacts) -> str:
     """The status, marked where something went wrong with launches of the kernel."""
-    return f"{kernel.status} {FAILURE_MARK}" if kernel.failures else kernel.status
+    word = status_word(kernel.status, kernel.launches, kernel.launches_probed, len(kernel.result_rows))
+    return f"{word} {FAILURE_MARK}" if kernel.failures else word
 
 
 KERNEL_COLUMNS: Final[tuple[Column[KernelFacts], ...]] = (

@@ -14,6 +14,7 @@ from tui_probe.probe_files.choices import set_within
 from tui_probe.probekit.measured import analyse_result, known_probe, probe_measuring_all
 from tui_probe.probekit.registry import probe_names_where
 from tui_probe.trace.device_memory import read_launch_memory
+from tui_probe.verdicts.findings import runs_on_few_sms
 from tui_probe.verdicts.limiter_text import SASS_DATA, KernelLimiter, first_known, limiter_texts, uncounted
 from tui_probe.verdicts.run_outcome import program_command
 from tui_probe.verdicts.utilization import (
@@ -130,6 +131,8 @@ def limiter_summary(kernel: KernelFacts, limiter: KernelLimiter | None) -> tuple
     """Return the first lines of the page of a kernel; none for one that was not probed."""
     if limiter is not None:
         return limiter_texts(limiter)
+    if runs_on_few_sms(kernel):
+        return ("too small: most SMs get no block",)
     probe = probe_measuring_all(LIMITER_QUANTITIES)
     return (f"{NOT_MEASURED} not measured: run with -p {probe}",) if probe and kernel.status == "probed" else ()
 

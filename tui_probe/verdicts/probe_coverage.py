@@ -146,12 +146,12 @@ def unprobed_reason(kernel: Kernel) -> str:
     if kernel.status == "pending":
         return "still being prepared"
     if kernel.status == "probed":
-        passed = _usual_launch_reason(kernel)
+        passed = usual_launch_reason(kernel)
         return f"no launch recorded: {safe(passed.text)}" if passed else "no launch recorded"
     return "no reason given" if reason is None else safe(reason.text)
 
 
-def _usual_launch_reason(kernel: Kernel) -> Reason | None:
+def usual_launch_reason(kernel: Kernel) -> Reason | None:
     """Return why most launches of a kernel ran unprobed, None where the log does not say it."""
     launches = kernel.trace.launches
     numbers = launches.column("reason")[kernel.rows.part(0)]

@@ -24,7 +24,7 @@ from tui_probe.verdicts.code_places import failure_lines
 from tui_probe.verdicts.findings import finding_text
 from tui_probe.verdicts.kernel_findings import LIMITER_KEY, UNPROBED_KEY, KernelFinding, losses_of
 from tui_probe.verdicts.limiter import LIMITER_QUANTITIES
-from tui_probe.verdicts.probe_coverage import probe_coverage
+from tui_probe.verdicts.probe_coverage import probe_coverage, unprobed_reason
 from tui_probe.verdicts.run_findings import many_ranked_kernels, notable_findings, ranked_kernels
 from tui_probe.verdicts.run_outcome import exit_text, measuring_command, probing_command
 
@@ -228,7 +228,7 @@ def _verdict(kernel: Kernel, findings: Sequence[KernelFinding]) -> str:
         return by_key[LIMITER_KEY]
     if UNPROBED_KEY in by_key:
         return f"not probed: {safe(by_key[UNPROBED_KEY])}"
-    return "limiter not measured" if kernel.result_rows else f"no result, {kernel.status}"
+    return "limiter not measured" if kernel.result_rows else f"no result: {unprobed_reason(kernel)}"
 
 
 def _next_commands(trace: Trace, findings: Sequence[KernelFinding]) -> Iterator[NextCommand]:

@@ -27,6 +27,7 @@ from tui_probe.verdicts.kernel_findings import (
 )
 from tui_probe.verdicts.limiter import has_limiter_counts, kernel_limiter
 from tui_probe.verdicts.limiter_text import limiter_texts
+from tui_probe.verdicts.probe_coverage import unprobed_reason
 from tui_probe.verdicts.unmeasured import unmeasured_probes, unmeasured_texts, unused_probes
 
 if TYPE_CHECKING:
@@ -265,7 +266,7 @@ def _bound_lines(bound: KernelBound, cells: int, unused: Collection[str]) -> Ite
         for place, words in enumerate(texts):
             yield from hang_line(("      limited by: " if not place else "        ") + words, cells)
     if not kernel.result_rows:
-        yield from hang_line(f"      no result: {safe(kernel.reason or kernel.status)}", cells)
+        yield from hang_line(f"      no result: {unprobed_reason(kernel)}", cells)
     for finding in (noted.finding for noted in sorted(bound.findings, key=lambda noted: noted.order)):
         if not finding.stands_out and finding.values and not any(finding.numbers.values()):
             continue  # nothing of the kind was executed

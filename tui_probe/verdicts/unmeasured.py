@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tui_probe.draw import units
 from tui_probe.draw.table import safe
+from tui_probe.verdicts.probe_coverage import usual_launch_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -103,6 +104,8 @@ def _stated_reason(probed: ProbedKernel) -> Reason | None:
 def _unserved_reason(probed: ProbedKernel) -> str:
     """Return the reason for which no launch had the probe: why it was not fused with others, or not replayed."""
     launches, stated = probed.launches, _stated_reason(probed)
+    if stated is None and not probed.kernel.launches_probed:
+        stated = usual_launch_reason(probed.kernel)
     why = f": {stated.text}" if stated else ""
     if launches < len(probed.kernel.named_probes):
         times = "once" if launches == 1 else f"{launches} times"

@@ -51,7 +51,7 @@ def test_the_straggler_the_idle_sm_and_the_tail_are_named(source: ViewSource) ->
     assert tail.numbers["tail_share"] == pytest.approx((planted.SPAN - planted.END) / planted.SPAN)
     assert tail.stands_out
     assert tail.page == "timeline"
-    assert by_key["waves"].numbers["waves"] == pytest.approx(50 / (12 * 6))
+    assert by_key["waves"].numbers["waves"] == pytest.approx(50 / (16 * 6))
 
 
 def test_a_tail_asks_which_warps_make_it(source: ViewSource) -> None:

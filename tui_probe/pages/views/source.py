@@ -63,7 +63,7 @@ class SourceView(Document):
         """Names of flagged findings, by line of PTX."""
         self._code = ptx_lines_by_source(lines)
         self._graft = any(isinstance(line, Offset) for line in lines.lines)
-        self._order = files_by_ptx_lines(self._code)
+        self._order = files_in_order(self._code)
         self._copies = {file: files.lines(file) for file in self._order}
         self._colored = {file: colored_source(file, text) for file, text in self._copies.items() if text}
         self._measured_ptx = measures
@@ -346,12 +346,13 @@ def ptx_lines_by_source(lines: SourceLines) -> dict[SourceLine, list[int]]:
     return code
 
 
-def files_by_ptx_lines(code: Mapping[SourceLine, Sequence[int]]) -> list[str]:
-    """The files, the one that most lines of PTX came from first."""
+def files_in_order(code: Mapping[SourceLine, Sequence[int]]) -> list[str]:
+    """The files: that of the kernel's first instruction, then the one that most lines of PTX came from."""
     totals: dict[str, int] = {}
+    first = min(code, key=lambda source: code[source][0]).file if code else ""
     for source, lines in code.items():
         totals[source.file] = totals.get(source.file, 0) + len(lines)
-    return sorted(totals, key=lambda file: (-totals[file], file))
+    return sorted(totals, key=lambda file: (file != first, -totals[file], file))
 
 
 def distinct_path(file: str, files: Sequence[str]) -> str:

@@ -21,6 +21,7 @@ from tui_probe.pages.findings_page import (
 )
 from tui_probe.pages.kernel_detail import LABEL, TWO_COLUMNS, detail_lines
 from tui_probe.probekit.page_kinds import ViewKind
+from tui_probe.probekit.record_counts import status_word
 from tui_probe.probekit.result_tables import OF_PAIRS
 from tui_probe.trace.plain_file import read_within
 from tui_probe.verdicts.finding_summary import ranked_results
@@ -86,22 +87,28 @@ class Summary(Document):
         return question_lines(self.questions, self.command, width, key)
 
     def _probes(self, width: int) -> list[Line]:
-        """Status of the kernel with each of several probes."""
-        lines: list[Line] = []
-        for number, probed in enumerate(self.probes):
-            parts = [f"{probed.probe} {probed.status}", units.counted(len(probed.result_rows), "result")]
-            if probed.status == "probed":
-                parts.append(f"registers {before_after_text(probed.registers_pruned, probed.registers_probed)}")
-            if probed.slowdown is not None:
-                parts.append(f"{probed.slowdown:.2f}× slowdown")
-            unmeasured = next(
-                (probe.reason for probe in unmeasured_probes(probed) if probe.probe == probed.probe), None
-            )
-            reason = probed.reason or unmeasured
-            text = ", ".join(parts) + (f": {reason}" if reason else "")
-            for place, part in enumerate(wrap(safe(text), max(20, width - LABEL - 2))):
-                label = "" if number or place else "probes"
-                lines.append(((" " + pad(label, LABEL), "dim"), (part if not place else f"  {part}", "")))
+        """Status of the kernel with each of several probes; those of one probed kernel share a line."""
+        groups: dict[str, list[str]] = {}
+        reasons = []
+        for probed in self.probes:
+            name = str(probed.probe)
+            groups.setdefault(_probe_facts(probed), []).append(name)
+            left = (probe.reason for probe in unmeasured_probes(probed) if probe.probe == probed.probe)
+            if reason := probed.reason or next(left, None):
+                reasons.append((name, reason))
+        texts = [f"{', '.join(names)}: {facts}" for facts, names in groups.items()]
+        if len(self.probes) > 1 and len(reasons) == len(self.probes) and len({reason for _, reason in reasons}) == 1:
+            texts.append(reasons[0][1])
+        else:
+            texts += [reason if reason.startswith(name) else f"{name}: {reason}" for name, reason in reasons]
+        parts = [
+            (part if not place else f"  {part}")
+            for text in texts
+            for place, part in enumerate(wrap(safe(text), max(20, width - LABEL - 2)))
+        ]
+        lines: list[Line] = [
+            ((" " + pad("" if row else "probes", LABEL), "dim"), (part, "")) for row, part in enumerate(parts)
+        ]
         return [*lines, ()] if lines else []
 
     def _more(self, width: int) -> list[Line]:
@@ -152,6 +159,19 @@ class Summary(Document):
         for label, values in self.measured.items():
             for share, value in zip(SHARES, percentiles(values) or [], strict=True):
                 yield f"{label.replace(' ', '_')}_p{share}", value
+
+
+def _probe_facts(probed: KernelFacts) -> str:
+    """Return ``probed, 6 results, registers 12→30, 2.20× slowdown``."""
+    results = len(probed.result_rows)
+    parts = [status_word(probed.status, probed.launches, probed.launches_probed, results)]
+    if results:
+        parts.append(units.counted(results, "result"))
+    if probed.status == "probed":
+        parts.append(f"registers {before_after_text(probed.registers_pruned, probed.registers_probed)}")
+    if probed.slowdown is not None:
+        parts.append(f"{probed.slowdown:.2f}× slowdown")
+    return ", ".join(parts)
 
 
 def benchmark_times(kernel: KernelFacts) -> dict[str, list[float]]:

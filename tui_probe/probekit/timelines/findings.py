@@ -31,7 +31,9 @@ def tail_finding(timeline: Timeline, asks: str) -> Iterator[Finding]:
     if found is None or not found.cycles or not span:
         return
     text = f"SMs go idle in the last {percent(found.cycles, span)} of the launch"
-    text += f" (SM {found.last_sm} ends last); {percent(found.lost, 1)} of SM time lost"
+    used = len(timeline.sms) - len(timeline.idle_sms)
+    time = f"the time of the {units.counted(used, 'SM')} with blocks" if timeline.idle_sms else "SM time"
+    text += f" (SM {found.last_sm} ends last); {percent(found.lost, 1)} of {time} lost"
     much = found.lost > _NOTABLE_SHARE
     values = {
         "lost_share": timed(found.lost, SHARE, 0),

@@ -17,7 +17,7 @@ from tui_probe.draw.charts import column_chart, row_bar
 from tui_probe.draw.spans import pad, width
 from tui_probe.draw.table import Column
 from tui_probe.draw.units import NOT_MEASURED
-from tui_probe.probekit.record_counts import short_launch_count_text
+from tui_probe.probekit.record_counts import short_launch_count_text, status_word
 from tui_probe.verdicts.kernel_columns import FAILURE_MARK, KERNEL_COLUMNS
 from tui_probe.verdicts.kernel_snapshot import TREND_LAUNCHES
 
@@ -159,7 +159,8 @@ def _status_glyph(row: KernelSnapshot) -> str:
 
 def status_text(row: KernelSnapshot) -> str:
     """The status as a glyph and a word."""
-    return f"{_status_glyph(row)} {row.status}"
+    word = status_word(row.status, row.launches, row.launches_probed, row.results)
+    return f"{GLYPHS['pending'] if word == 'unprobed' else _status_glyph(row)} {word}"
 
 
 def _of_folder(key: str) -> Column[KernelSnapshot]:
