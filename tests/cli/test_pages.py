@@ -98,7 +98,7 @@ def test_report_prints_what_run_printed_at_its_end(trace: str, capfd: pytest.Cap
     report_after_run(Outcome(traces=[Path(trace)]), ascii_only=False)
     of_run = capfd.readouterr().out
     assert f"\n{told(capfd, 'report', trace)}" == of_run
-    sections = [of_run.index(title) for title in ("Where to look first", "launches  grid", "Values of the probe")]
+    sections = [of_run.index(title) for title in ("Where to look first", "status    launches", "Values of the probe")]
     assert sections == sorted(sections)
 
 
