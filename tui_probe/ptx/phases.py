@@ -281,7 +281,7 @@ class _Phases:
         loop = self._flow.blocks[heads[-1]][0] if heads else None
         signals = self._key(index, run) in self._signaling and any(map(_signals, self._code_from(index, run)))
         instructions, moved = self._sizes[self._key(index, run)]
-        work, named = run.work or OTHER, self._names is not None and bool(run.work)
+        work, named = run.work or OTHER, self._names is not None and run.work not in (None, "", OTHER)
         stage, depth = self._stages[index], len(heads)
         return PhaseStart(
             run.code[0], ways, work, stage, loop, depth, iterates, signals, instructions, moved, index, named,

@@ -9,7 +9,7 @@
 #include <vector>
 
 constexpr int CONSUMERS = 4, WARPS = CONSUMERS + 1, TILE = 32 * CONSUMERS, BUFFERS = 2, TILES = 64, CLOCKS = 3;
-constexpr int DELAYS[] = {0, 40, 60, 80, 100};
+constexpr int DELAYS[] = {20, 40, 60, 80, 100};
 
 __device__ uint32_t address(const void *shared)
 {
