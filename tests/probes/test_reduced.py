@@ -93,7 +93,7 @@ def test_schedules_of_blocks(tmp_path: Path, launch: str) -> None:
         np.testing.assert_array_equal(getattr(lines.blocks, name), getattr(all_lines.blocks, name))
     assert (lines.tail(), lines.span, lines.warps_missing) == (all_lines.tail(), all_lines.span, 0)
     assert (lines.has_warps, all_lines.has_warps) == (False, True)
-    with pytest.raises(TraceError, match="for the warps run with --detail"):
+    with pytest.raises(TraceError, match="run with --detail to see warps"):
         _ = lines.warps
 
 

@@ -63,7 +63,7 @@ def _first_difference(before: bytes, now: bytes) -> str:
     for number, (line, other) in enumerate(zip(lines, others, strict=False), 1):
         if line != other:
             return f"line {number} is {other[:80]!r}, without delays {line[:80]!r}"
-    return f"{len(others)} lines, without delays {len(lines)}"
+    return f"{len(others)} lines instead of {len(lines)} without delays"
 
 
 @dataclass(frozen=True)

@@ -204,7 +204,7 @@ def timeline_of_blocks(
 
     def make_warps() -> Intervals:
         if warps is None:
-            raise TraceError("one record per block was kept: for the warps run with --detail")
+            raise TraceError("the trace keeps one record per block; run with --detail to see warps")
         return _number_distinct(_warps(*warps, blocks, zero[np.searchsorted(numbers, blocks.sm)]), sample)
 
     return Timeline(

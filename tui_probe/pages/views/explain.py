@@ -228,7 +228,7 @@ class TraceWalk(Document):
 
 
 def _missing(source: ViewSource) -> str | None:
-    return None if source.kernel.folder is not None else "no file of it is in the trace"
+    return None if source.kernel.folder is not None else "the trace has no files of this kernel"
 
 
 def _open(source: ViewSource, progress: Progress) -> TraceWalk:
