@@ -21,7 +21,6 @@ from tui_probe.engine.grafting.sass_positions import find_probed_parts, site_off
 from tui_probe.engine.grafting.snippet_ptx import ptx_version
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe, read_probe
-from tui_probe.probe_model.storage import fold_sums
 from tui_probe.sass.target import GraftTarget
 from tui_probe.sass.words import BRA, BRANCH_CONDITION, RESERVED, WORD_BYTES, branch_target
 from tui_probe.toolchain import find_disassembler
@@ -379,40 +378,6 @@ def test_each_thread_saves_its_accesses(arch: int, cubins: dict[int, Cubin], *, 
     assert len(ends) == len(GraftTarget.of(cubins[arch], "mixed").exits()) + sampled, (
         "what is not in the sample counts none"
     )
-
-
-LEAVING = """
-.visible .entry mixed(.param .u64 to)
-{
-	.reg .pred %again;
-	.reg .b32 %lane, %turn, %value;
-	.reg .b64 %to, %at;
-	ld.param.u64 %to, [to];
-	mov.u32 %lane, %tid.x;
-	mul.wide.u32 %at, %lane, 4;
-	add.u64 %at, %to, %at;
-	mov.u32 %turn, 0;
-$next:
-	ld.volatile.global.u32 %value, [%at];
-	add.u32 %turn, %turn, 1;
-	setp.le.u32 %again, %turn, %lane;
-	@%again bra $next;
-	st.global.u32 [%at], %turn;
-	ret;
-}
-"""
-
-
-@pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_each_lane_adds_its_own_counts_at_exits(arch: int, tmp_path: Path) -> None:
-    """The assembler would add one lane's counts times the lanes, if it took them for the same in all lanes."""
-    cubin = cubin_of(LEAVING, arch, tmp_path)
-    end = GraftTarget.of(cubin, "mixed").code.size
-    made = Grafter(fold_sums(load_probe("gmem_sectors")), Assembler(), sampled=False).graft(cubin, "mixed")
-    added = [text for at, text in texts(made.probed).items() if at >= end]
-    additions = [text for text in added if re.search(r"\bREDG?\.", text)]
-    assert additions
-    assert not [text for text in additions if text.startswith("@")]
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)

@@ -232,9 +232,7 @@ class SiteKernelText:
         body = self._wait_lines(waits) if waits else []
         body += [line for snippet in snippets for line in self.expander.lines(snippet, {})] + self.expander.end()
         inside = self._sampling.skip_outside_sample(body) if self._sampling else body
-        # Loads from one address would be uniform to the assembler, which adds one lane's value times the lanes then.
-        kept = [f"mov.u32 {self._mark}, %lanemask_lt;", *self._load_lines(self._live_marks())]
-        return self._kernel_text(EXIT, [*kept, *self._sample(), *inside])
+        return self._kernel_text(EXIT, [*self._load_lines(self._live_marks()), *self._sample(), *inside])
 
     def _wait_lines(self, waits: Sequence[WaitSums]) -> list[str]:
         """Lines that add sums, which are those of the warp, in one of the lanes that leave together."""
