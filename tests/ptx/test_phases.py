@@ -65,6 +65,7 @@ def test_marks_in_the_code_name_phases() -> None:
     starts = phase_starts(Kernel.of(parse(entry(body)), "kernel").entry)
     assert [start.work for start in starts] == ["pmevent 1", "other", "pmevent 2", "pmevent 3", "pmevent.mask 0x9"]
     assert [start.named for start in starts] == [True, False, True, True, True]
+    assert not any(start.named for start in starts if start.work == "other")
     assert [start.waits for start in starts] == [(), (), ("barrier wait",), (), ()]
 
 
