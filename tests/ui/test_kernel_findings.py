@@ -63,6 +63,16 @@ def test_a_kernel_is_read_again_as_its_results_double_and_at_the_end(
     assert due(results, seen, running=running) is again
 
 
+def test_notable_kernels_without_results_are_read_once_at_the_end(
+    trace: Trace, rows: tuple[KernelSnapshot, ...]
+) -> None:
+    silent = [replace(row, results=0, time_share=share) for row, share in zip(rows[:3], (0.001, 0.3, 0.6), strict=True)]
+    seen: dict[int, int] = {}
+    assert find_more(trace, silent, seen, running=True) == {}
+    assert sorted(find_more(trace, silent, seen, running=False)) == [1, 2]
+    assert find_more(trace, silent, seen, running=False) == {}
+
+
 def test_a_large_result_is_not_read_unasked(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(brief_module, "MAX_UNASKED_BYTES", 100)
     assert "open the kernel to read them" in summarize_findings(trace, trace.kernels[0]).words

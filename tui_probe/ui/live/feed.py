@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from tui_probe.errors import TraceError
+from tui_probe.probekit.record_counts import status_word
 from tui_probe.trace.follow import TraceFollower
 from tui_probe.trace.locate import LOG, is_trace, path_in_trace
 from tui_probe.trace.run_info import mask_words
@@ -218,7 +219,9 @@ class _Trace:
             kernels=rows,
             trace=trace,
             devices=tuple(state.devices.values()),
-            probed=sum(row.status == "probed" for row in rows),
+            probed=sum(
+                status_word(row.status, row.launches, row.launches_probed, row.results) == "probed" for row in rows
+            ),
             probe=(trace.run_info.probe if trace.run_info else None) or "",
             launches=state.launches,
             launches_probed=state.launches_probed,

@@ -153,14 +153,17 @@ def arranged_positions(
     return known + [i for i in shown if values[i] is None]
 
 
+def _status_word(row: KernelSnapshot) -> str:
+    return status_word(row.status, row.launches, row.launches_probed, row.results)
+
+
 def _status_glyph(row: KernelSnapshot) -> str:
-    return FAILURE_MARK if row.failures else GLYPHS.get(row.status, " ")
+    return FAILURE_MARK if row.failures else GLYPHS.get(_status_word(row), GLYPHS["pending"])
 
 
 def status_text(row: KernelSnapshot) -> str:
     """The status as a glyph and a word."""
-    word = status_word(row.status, row.launches, row.launches_probed, row.results)
-    return f"{GLYPHS['pending'] if word == 'unprobed' else _status_glyph(row)} {word}"
+    return f"{_status_glyph(row)} {_status_word(row)}"
 
 
 def _of_folder(key: str) -> Column[KernelSnapshot]:

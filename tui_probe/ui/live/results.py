@@ -24,6 +24,8 @@ FINDING_PORTION = 0.1
 """Seconds of reading in a tick, or one kernel that takes longer."""
 FEW_RESULTS = 8
 """Results up to which a kernel is read again with each that comes."""
+NOTABLE_SHARE = 0.01
+"""The part of the program's time from which on a kernel without results is read."""
 RESULT_PORTION = 0.1
 """Seconds of reading after which lines are shown."""
 
@@ -35,11 +37,21 @@ def due(results: int, seen: int, *, running: bool) -> bool:
     return results > seen and (results <= FEW_RESULTS or results >= 2 * seen or not running)
 
 
+def is_notable_without_results(row: KernelSnapshot) -> bool:
+    """Return whether to read a kernel without results at the end, since its launches may tell something.
+
+    A trace may have thousands of such kernels; those with little time are not read.
+    """
+    return not row.results and (row.share or 0.0) >= NOTABLE_SHARE
+
+
 def find_more(
     trace: Trace, rows: Iterable[KernelSnapshot], seen: dict[int, int], *, running: bool
 ) -> dict[int, FindingSummary]:
     """Return findings of the next kernels with new results, by index. ``seen``: number of results of each when read."""
     wanted = [row for row in rows if due(row.results, seen.get(row.index, 0), running=running)]
+    if not running:
+        wanted += [row for row in rows if row.index not in seen and is_notable_without_results(row)]
     if not wanted:
         return {}
     from tui_probe.verdicts.finding_summary import summarize_findings
