@@ -75,7 +75,7 @@ def test_packed_accesses_are_unpacked_up_to_limit(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(import_module("tui_probe.evals.dmat"), "ACCESSES", ACCESSES._replace(most=1 << 20))
     path = tmp_path / "x.json.gz"
     path.write_bytes(gzip.compress(bytes(16 << 20)))
-    with pytest.raises(TraceError, match="larger than 1 MiB, the limit for accesses") as error:
+    with pytest.raises(TraceError, match="the limit for a decompressed JSON file of accesses") as error:
         evaluate("dmat", path)
     assert str(path) in str(error.value)
 

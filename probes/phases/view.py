@@ -121,7 +121,7 @@ class PhasesView(Document):
             yield sampled_blocks_text(launch.sample)
         slowdown = self.of.kernel.slowdown
         if slowdown is not None:
-            yield f"cost of the probe: {slowdown:.2f} times as long with the probe"
+            yield f"slowdown with the probe: {slowdown:.2f}×"
         if self.of.simulated:
             yield "simulated: cycles of a model"
 

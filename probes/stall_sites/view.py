@@ -252,11 +252,11 @@ class StallsView(Document):
         """Return how much longer launches took with the probe."""
         if all(ratio is None for ratio in self.slowdowns):
             return (
-                f"cost of the probe: {units.NOT_MEASURED}, since no launches of one shape were timed with and without"
-                " it; run with --benchmark --save-results"
+                f"slowdown with the probe: {units.NOT_MEASURED}, since no launches of one shape were timed with and"
+                " without it; run with --benchmark --save-results"
             )
-        texts = [units.NOT_MEASURED if ratio is None else f"{ratio:.2f}" for ratio in self.slowdowns]
-        return f"cost: {', '.join(texts)} times as long with the probe, for each group of sites"
+        texts = [units.NOT_MEASURED if ratio is None else f"{ratio:.2f}×" for ratio in self.slowdowns]
+        return f"slowdown with the probe, one value per group of sites: {', '.join(texts)}"
 
     def lines(self, width: int) -> Sequence[Line]:
         return titled_table(self._head, _COLUMNS, self.rows, self.notes(), width)

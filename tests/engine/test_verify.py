@@ -55,8 +55,8 @@ def test_sound_snippets(snippet: str) -> None:
         ("atom.global.add.u32 %b, [%a], 1;", ["writes memory"]),
         ("red.global.add.u32 [%a], 1;", ["writes memory"]),
         ("cp.async.ca.shared.global [%b], [%a], 16;", ["writes memory"]),
-        ("ld.param.u64 %a, [kernel_param_0];", ["reads memory or parameters"]),
-        ("ld.shared.u32 %b, [tile];", ["reads memory"]),
+        ("ld.param.u64 %a, [kernel_param_0];", ["reads the kernel's memory or parameters"]),
+        ("ld.shared.u32 %b, [tile];", ["reads the kernel's memory"]),
         ("ret;", ["leaves the probe"]),
         ("@%yes exit;", ["leaves the probe"]),
         ("trap;", ["leaves the probe"]),
@@ -112,7 +112,7 @@ def test_helpers_belong_to_instructions() -> None:
 def test_special_registers_are_not_own_ones() -> None:
     with pytest.raises(ProbeFileError, match="%clock64 is a special register"):
         toml_probe(frame(".reg .b64 %clock64;"))
-    with pytest.raises(ProbeFileError, match="ADDR is an operand helper"):
+    with pytest.raises(ProbeFileError, match="ADDR is reserved: it stands for an operand"):
         toml_probe(frame(".reg .b64 ADDR;"))
 
 
@@ -164,11 +164,13 @@ CLAUSES = {
     "writes shared memory": ("st.shared.u32 [tile], %b;", "'st.shared.u32 [tile], %b;' writes memory: use SAVE"),
     "reads shared memory": (
         "ld.shared.u32 %b, [tile];",
-        "'ld.shared.u32 %b, [tile];' reads memory or parameters of the kernel: use ADDR, OUT, IN1, IN2 or IN3",
+        "'ld.shared.u32 %b, [tile];' reads the kernel's memory or parameters, which a probe cannot do: use ADDR, OUT,"
+        " IN1, IN2 or IN3 instead",
     ),
     "reads parameters": (
         "ld.param.u64 %a, [x];",
-        "'ld.param.u64 %a, [x];' reads memory or parameters of the kernel: use ADDR, OUT, IN1, IN2 or IN3",
+        "'ld.param.u64 %a, [x];' reads the kernel's memory or parameters, which a probe cannot do: use ADDR, OUT,"
+        " IN1, IN2 or IN3 instead",
     ),
     "takes the address of a variable": (
         "mov.u64 %a, tile;",

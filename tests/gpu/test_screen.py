@@ -73,7 +73,7 @@ def test_from_home_through_an_attention_kernel_and_back(tmp_path: Path) -> None:
         terminal.type("4")
         terminal.wait(lambda: "what_limits" in terminal.shown and "changes" in terminal.shown)
         terminal.type("7")
-        terminal.wait("share of slots busy", 30)
+        terminal.wait("busy block slots", 30)
         print(terminal.text)
         terminal.type(CTRL_Q)
         terminal.wait("Recent traces")
@@ -87,7 +87,7 @@ def test_a_result_is_drawn_while_the_program_runs_and_another_terminal_watches(t
     with Terminal(run, (120, 40)) as first:
         first.wait("tiled_matmul", 30)
         first.type("\r7")
-        first.wait("share of slots busy", 30)
+        first.wait("busy block slots", 30)
         with Terminal(tool(tmp_path, "watch"), (80, 24)) as second:
             second.wait("tiled_matmul", 30)
             second.wait("running")

@@ -202,7 +202,7 @@ def test_trace_without_the_accesses_is_noted(monkeypatch: pytest.MonkeyPatch, re
     monkeypatch.setattr(source_page, "measured_lines", measured([]))
     recorded(monkeypatch, Package([counted()]))
     notes = ncu_page(page, NcuSources(read_ncu([report]), [TRACE])).words.notes
-    assert "use tui-probe run" in notes[-1]
+    assert "run it with tui-probe run" in notes[-1]
 
 
 @pytest.mark.parametrize("page", ["lines", "sass"])

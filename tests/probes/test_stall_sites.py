@@ -127,7 +127,7 @@ def test_page_states_launches_and_sample(groups: Path, capsys: pytest.CaptureFix
     text = shown_text(groups, capsys)
     assert "attn_fwd, launches 0–1 of kernel #0" in text
     assert "sample: 4 blocks of 4 × 2 launches, 8 warps each" in text
-    assert "cost of the probe: –, since no launches of one shape were timed" in text
+    assert "slowdown with the probe: –, since no launches of one shape were timed" in text
 
 
 def test_page_names_sites_that_are_not_measured_again(
@@ -154,7 +154,7 @@ def test_page_has_the_cost_of_each_group(groups: Path, tmp_path: Path, capsys: p
         for name, probed in (("stall_sites", 1.25), ("stall_sites_2", 1.5)):
             times = f"prologue 0.01 kernel {probed} epilogue - original 1.0 impact {probed} 0"
             log.write(f"[benchmark] {times} kernel 0 launch 0 probe {name}\n")
-    assert "cost: 1.25, 1.50 times as long with the probe, for each group of sites" in shown_text(directory, capsys)
+    assert "slowdown with the probe, one value per group of sites: 1.25×, 1.50×" in shown_text(directory, capsys)
 
 
 def test_groups_end_at_the_share_that_the_page_names() -> None:

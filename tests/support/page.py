@@ -19,32 +19,34 @@ HEAD: Final = """# support: programs, GPUs and drivers with which tui-probe was 
 
 `python -m tests.support.matrix` makes this page from `tests/support/results.json`. It runs each program of
 `tests/support/programs` twice, without tui-probe and with `run --machine-code all --tensors` and the default probes.
-*Unharmed* means: the same output and exit status. What was not run is *not run*: it may work.
+*Unharmed* means that the output and the exit status are the same. *Not run* means that the program was not tried: it
+may work.
 
 """
 PROGRAM_NOTES: Final = """
-Kernels are those that the program launched; *PTX* and *SASS* count those with a probe in that mode. *Lines* counts
-source files that the trace names, *tensors* variables with names. On the simulated GPU the hook, the engine and the
-probes are those of a GPU; programs that need the CUDA runtime cannot run there.
+*Kernels* is the number of kernels that the program launched. *PTX* and *SASS* are the numbers of kernels with a probe
+in that mode. *Lines* is the number of source files that the trace names, *tensors* the number of tensors with names.
+The simulated GPU uses the same hook, engine and probes as a GPU; programs that need the CUDA runtime cannot run there.
 
 ## Earlier runs
 
-Measured before this table existed, with other programs (`tui-probe help measured`):
+These programs were run before the table above existed (`tui-probe help measured`):
 
 """
 GPU_NOTES: Final = """
 ## Architectures
 
-*Grafted* counts pairs of a kernel and a probe (`block_sched`, `gmem_sectors`, `dmat`, `inst_mix`): the probe was
-inserted into SASS for this architecture, without a GPU, and `nvdisasm` read the result. The other pairs are refused.
+*Run* lists the GPUs on which programs ran. *Grafted* is the number of pairs of a kernel and a probe (`block_sched`,
+`gmem_sectors`, `dmat`, `inst_mix`) for which the probe was inserted into SASS for this architecture, without a GPU, and
+`nvdisasm` could read the result. The other pairs are refused.
 `tui-probe help architectures` lists the kinds of probes. PTX mode does not depend on the architecture.
 
 """
 DRIVER_NOTES: Final = """
 ## CUDA and drivers
 
-Runs on GPUs used driver 580.159 with CUDA 13.0, on H100 and H200. Other drivers were not run. A wheel needs no CUDA
-version: the hook is built without CUDA headers. `ptxas` 13.0 and 13.5 were used.
+Runs on GPUs used driver 580.159 with CUDA 13.0, on H100 and H200. Other drivers were not run. A wheel works
+with any CUDA version, because the hook is built without CUDA headers. `ptxas` 13.0 and 13.5 were used.
 """
 
 

@@ -128,7 +128,7 @@ BROKEN = {
     ),
     "older, not divisible": (
         header_and_sections(3, 1, 1, 32, 1, 1, 0, 1, sections=struct.pack("<QQ", 16, 48)) + b"\0" * 64,
-        "offset 32: 16 bytes cannot be shared by 3 warp slots",
+        "offset 32: 16 bytes cannot be divided evenly among 3 warp slots",
     ),
 }
 

@@ -71,9 +71,9 @@ async def test_keys_wait_until_home_has_found_the_traces() -> None:
     home = home_of()
     async with while_looking(home) as (stage, found):
         await stage.pilot.press("down")
-        assert "↓ acts when the list of traces is read" in stage.text
+        assert "↓ works after the list of traces has loaded" in stage.text
         await stage.pilot.press("enter")
-        assert "Enter acts when the list of traces is read" in stage.text
+        assert "Enter works after the list of traces has loaded" in stage.text
         found.set()
         await stage.until(lambda: home.choice is not None, "Enter was lost")
         assert home.choice == OpenTrace(TRACES[1].directory)

@@ -46,8 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         type=Path,
         metavar="FILE",
-        help="PTX, cubin, fatbin, object, library or executable; its kernels are probed as in a run, in PTX or else"
-        " in SASS",
+        help="PTX, cubin, fatbin, object, library or executable; its kernels are probed as by run: in PTX if the file"
+        " has it, otherwise in SASS",
     )
     parser.add_argument(
         "-k",

@@ -98,7 +98,7 @@ def status_text(control: ControlPage) -> str:
     lines.append(rate_line(control["write_rate"]))
     if control["over_share"]:
         lines.append(
-            f"{counted(control['over_share'], 'launch')} ran unprobed: records exceeded a launch's share of the budget"
+            f"{counted(control['over_share'], 'launch')} ran unprobed: records exceeded a launch's share of trace-bytes"
         )
     if control["over_rate"]:
         lines.append(

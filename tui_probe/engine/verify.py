@@ -89,7 +89,10 @@ _REFUSAL_REASONS: Final = {
             "bar barrier mbarrier membar fence griddepcontrol nanosleep",
             "makes the kernel wait: remove this instruction from the snippet",
         ),
-        ("ld ldu ldmatrix tex suld alloca", "reads memory or parameters of the kernel: use ADDR, OUT, IN1, IN2 or IN3"),
+        (
+            "ld ldu ldmatrix tex suld alloca",
+            "reads the kernel's memory or parameters, which a probe cannot do: use ADDR, OUT, IN1, IN2 or IN3 instead",
+        ),
         ("stacksave stackrestore", "changes the kernel's stack: remove this instruction from the snippet"),
         ("setmaxnreg wgmma tcgen05 discard prefetch", "changes kernel state: remove this instruction from the snippet"),
     )
@@ -183,7 +186,7 @@ def _check_names(probe: Probe) -> None:
         if kind not in TYPE_BITS and kind != "pred":
             raise ProbeFileError(f"{probe.path}: {name} is declared as .{kind}: declare a type such as .b32 or .pred")
         if name in SNIPPET_HELPERS:
-            raise ProbeFileError(f"{probe.path}: {name} is an operand helper: declare another name")
+            raise ProbeFileError(f"{probe.path}: {name} is reserved: it stands for an operand; declare another name")
 
 
 class _SnippetCheck:

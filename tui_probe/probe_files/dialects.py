@@ -242,7 +242,11 @@ def _with_flags(table: TomlTable, level: Level, made: Map) -> Map:
     if sparse and (level is not Level.WARP or made.cap != 1 or set(types) != {"u32"}):
         raise table.error("sparse", "needs a map of warps with one record, all of whose fields are u32")
     if sparse and made.record_bytes % _PAIR_BYTES:
-        raise table.error("sparse", f"needs an even number of fields: a record takes {made.record_bytes} bytes")
+        raise table.error(
+            "sparse",
+            f"needs an even number of fields: the record size is {made.record_bytes} bytes, but must be a multiple of"
+            f" {_PAIR_BYTES}",
+        )
     is_single = level is Level.WARP and made.cap == 1
     if resident and (not is_single or sparse or "reduce" in table):
         raise table.error("resident", "needs a map of warps with one record, without sparse and reduce")

@@ -115,7 +115,9 @@ def line_range_probe(text: str) -> str:
     if match is None:
         raise UsageError(f"--between {text}: write FILE:FIRST-LAST, such as attn.py:22-26, or FILE:LINE")
     if _UNSAFE_CHARACTERS.search(match["file"]):
-        raise UsageError(f"--between {text}: a file with such characters in its name cannot be named")
+        raise UsageError(
+            f"--between {text}: the file name contains a quote, backslash or control character; rename the file"
+        )
     first, last = sorted((int(match["first"]), int(match["last"] or match["first"])))
     if not first:
         raise UsageError(f"--between {text}: lines count from 1")

@@ -52,8 +52,8 @@ class LineMeasure:
 
     def __post_init__(self) -> None:
         """Raise ValueError for what is none of the words that there are."""
-        require_one_of(Better, self.better, f"better of line measure {self.name}")
-        require_one_of(CombineRule, self.rule, f"rule of line measure {self.name}")
+        require_one_of(Better, self.better, f"`better` of the line measure {self.name}")
+        require_one_of(CombineRule, self.rule, f"`rule` of the line measure {self.name}")
 
     @property
     def heading(self) -> str:

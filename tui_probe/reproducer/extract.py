@@ -179,6 +179,6 @@ def differences(launch: KeptLaunch) -> Iterator[str]:
     if not launch.variables_known:
         yield "Not saved: variables of the module (__device__, __constant__), since the kernel could not be prepared."
     if launch.load_options:
-        yield "Not repeated: options that the program passed with the image."
+        yield "Not repeated: JIT options that the program passed when it loaded the module."
     if launch.left_out:
         yield f"Not repeated: launch attributes {', '.join(map(str, launch.left_out))} (CUlaunchAttributeID)."

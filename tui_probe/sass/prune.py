@@ -282,4 +282,4 @@ def kernel_cubin(cubin: Cubin, name: str, wrong: str) -> tuple[Cubin, str]:
     if pruned is cubin:
         return cubin, ""
     sizes = f"{len(pruned.image)} of {len(cubin.image)} bytes"
-    return pruned, f"[prune] pruned.bin is the kernel only, of {len(cubin.kernels)}: {sizes}"
+    return pruned, f"[prune] pruned.bin contains only this kernel, of {len(cubin.kernels)}: {sizes}"

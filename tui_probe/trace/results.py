@@ -314,7 +314,7 @@ def _older_sections(
         level = levels[index] if levels is not None else _likely_level(header, size)
         slots = header.blocks * header.slots(level)
         if size % slots:
-            raise TraceError(f"{path}, offset {at}: {size} bytes cannot be shared by {slots} {level} slots")
+            raise TraceError(f"{path}, offset {at}: {size} bytes cannot be divided evenly among {slots} {level} slots")
         sections.append(Section(level, size // slots, offset))
     return tuple(sections)
 

@@ -238,11 +238,12 @@ def bounds_section(trace: Trace, run: RunBounds, cells: int) -> list[str]:
         lines.append(f"no shares: {_no_shares_reason(trace)}")
     elif run.of == GPU_TIME:
         graphs = " and graph replays" if trace.graph_ns else ""
-        lines.append(f"shares: of the GPU time of all timed kernels{graphs}")
+        lines.append(f"shares: part of the GPU time of all timed kernels{graphs}")
     elif run.of:
         model = " (modeled)" if trace.state.simulated else ""
         lines.append(
-            f"shares: of the cycles of all launches{model}, estimated from probed launches; kernels with results only"
+            f"shares: part of the cycles of all launches{model}, estimated from the probed launches;"
+            " only kernels with results are listed"
         )
     return [*lines, *([f"and {units.counted(run.unread, 'kernel')} more"] if run.unread else [])]
 

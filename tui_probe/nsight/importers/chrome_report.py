@@ -369,7 +369,9 @@ def _notes(files: Sequence[str], parts: Sequence[Collector], kernels: Kernels, r
             yield f"{file}: events excluded because of impossible times: {part.odd}"
     unknown = int((kernels.thread == UNKNOWN).sum())
     if unknown and ranges:
-        yield f"kernels in no range, since their launch calls are missing: {unknown}"
+        yield (
+            f"kernels not assigned to an NVTX range, because the report does not contain their launch calls: {unknown}"
+        )
 
 
 def read_chrome(paths: Sequence[Path], progress: Callable[[float], object] = lambda _: None) -> NsysReport:

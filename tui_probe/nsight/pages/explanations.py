@@ -51,8 +51,8 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         "Expected sectors of a tensor = batch × heads × sequence length × head dimension × bytes / 32. A kernel that"
         " writes the tensor once, coalesced, stores exactly this number; the maximum is one sector per element. “with"
         " row sums” adds one fp32 value per row and head: attention for training stores the logarithm of each row's"
-        " sum of exponentials. Example: 33 280 sectors for 128 × 4096 bf16 in 32 heads are 32 768 for the result and"
-        " 512 for the row sums.",
+        " sum of exponentials. Example: batch 1, sequence length 128, 32 heads of 128 bf16 values: 32 768 sectors"
+        " for the result + 512 for the row sums = 33 280.",
         "The column after expected sectors shows “equal”, “with row sums”, or the ratio to the expected sectors."
         " Below 1, the kernel stores only a part of the tensor, or another tensor. Above 1, up to one sector per"
         " element, its lanes are not adjacent. Above that, it stores more than the tensor. “= probes” means that ncu"

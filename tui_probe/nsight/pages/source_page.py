@@ -247,8 +247,8 @@ def _notes(name: str, rows: Sequence[SourceRow], traces: Sequence[Trace]) -> Ite
     compared = [row for row in rows if row.probed is not None]
     if not compared:
         yield (
-            "nothing to compare: the traces have no access of the report. Build the same program with -lineinfo and use"
-            " tui-probe run; its default probes count accesses by line"
+            "nothing to compare: no memory access in the report was found in the traces. Build the same program with"
+            " -lineinfo and run it with tui-probe run; its default probes count accesses by line"
         )
     elif name == "sass" and (left := sum(row.counts.requests is not None and row.probed is None for row in rows)):
         yield (

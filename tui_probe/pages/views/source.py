@@ -272,7 +272,7 @@ class SourceView(Document):
         """All lines or those near code, and what else was measured."""
         commands = {
             "mark": "mark the first or last line; R measures the time in the marked lines",
-            "fold": "show all lines" if self.folded else "show only lines near code",
+            "fold": "show all lines" if self.folded else "show only lines near lines with instructions",
         }
         if self.measures and len(self.measures.columns) > 1:
             columns = self.measures.columns

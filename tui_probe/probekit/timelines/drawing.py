@@ -233,9 +233,11 @@ def legend(lengths: LengthGrades, cells: int, drawn: Strokes) -> Line:
     less, more, median = f"{1 - MEDIAN_TOLERANCE:g}×", f"{1 + MEDIAN_TOLERANCE:g}×", units.count(round(lengths.median))
     lines = [
         _legend(
-            drawn, "share of slots busy", (f"< {less}", f"about {median} cycles, the median", f"> {more}", "far more")
+            drawn,
+            "share of busy block slots",
+            (f"< {less}", f"about {median} cycles, the median", f"> {more}", "far more"),
         ),
-        _legend(drawn, "slots busy", (f"< {less}", f"median {median}", f"> {more}", "far more")),
+        _legend(drawn, "busy block slots", (f"< {less}", f"median {median}", f"> {more}", "far more")),
         _legend(drawn, "", (f"<{less}", f"~{median}", f">{more}", "far")),
     ]
     return next((line for line in lines if width(plain(line)) <= cells), lines[-1])

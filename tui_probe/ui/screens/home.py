@@ -241,7 +241,7 @@ class HomeScreen(ViewScreen):
         elif self.early_keys.hold(event, on_table=self.current == "recent" and self.prompt is None):
             event.stop()
             event.prevent_default()
-            self.notice(f"{keys.shown(event.key, event.character)} acts when the list of traces is read")
+            self.notice(f"{keys.shown(event.key, event.character)} works after the list of traces has loaded")
         else:
             super().on_key(event)
 
