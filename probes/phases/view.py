@@ -311,8 +311,9 @@ PHASES_VIEW: Final = probe_view(
         "One lane per warp, time to the right: each letter is the phase with most time in its cell, and the table names"
         " it. The second group of lanes shows some iterations of the main loop. Warps that run the same loops have one"
         " role.",
-        "Cycles each are those of one iteration in a loop, elsewhere of one warp. A wait is over when the partner's"
-        " signal and its copies are there: the notes tell how much of it was before the signal.",
+        "The column cycles each has the cycles of one iteration for a phase in a loop, and of one warp for other"
+        " phases. A wait ends when the other role has signaled and its copies are complete; the notes show which part"
+        " of the wait was before the signal.",
     ),
     order=18,
 )

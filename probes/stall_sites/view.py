@@ -389,8 +389,8 @@ STALLS_VIEW: Final = probe_view(
         " summed over all warps. The producer is the earlier instruction whose result, barrier or copies the"
         " warp needs.",
         "Each launch measures eight of the instructions, so the shares of different rows are from different launches."
-        f" After a launch in which none of the eight has {LEAST_PERCENT}% of warp life, other groups have its turns."
-        " Executions, waits and warp life are of the sampled blocks, which the page names.",
+        f" If none of the eight has {LEAST_PERCENT}% of warp life in a launch, later launches measure other groups"
+        " instead. Executions, waits and warp life are of the sampled blocks; the page lists these blocks.",
         "Instructions of CUDA Toolkit headers have the line of the call in the program, if the line table has it.",
     ),
     order=15,

@@ -134,7 +134,10 @@ def test_sparse_lanes_add_their_own_values(picked: list[int], *, is_lean: bool) 
 
 @pytest.mark.parametrize(
     ("fields", "message"),
-    [('low = "u64", high = "u64"', "all of whose fields are u32"), ('low = "u32"', "needs an even number of fields")],
+    [
+        ('low = "u64", high = "u64"', "with cap = 1 and only u32 fields"),
+        ('low = "u32"', "needs an even number of fields"),
+    ],
 )
 def test_sparse_maps_need_pairs_of_u32(fields: str, message: str) -> None:
     with pytest.raises(ProbeFileError, match=message):

@@ -64,7 +64,7 @@ def test_a_map_is_kept_as_it_is_unless_its_probe_says_so() -> None:
         ('reduce = "grid"', "", "warp", 1, "[map.m] reduce must be one of warp, block, launch, not 'grid'"),
         ('reduce = "warp"', "", "warp", 1, "[map.m] reduce is 'warp', as the records of level warp are already"),
         ('reduce = "block"', "", "warp", 4, "[map.m] reduce needs cap = 1"),
-        ("", TABLE, "warp", 1, "[map.m] reduced needs reduce, the group whose records become one"),
+        ("", TABLE, "warp", 1, "[map.m] reduced needs reduce, which selects the records to combine"),
         ('reduce = "block"', "[map.m.reduced]\n", "warp", 1, "[map.m] reduced is empty"),
         ('reduce = "block"', '[map.m.reduced]\nwide = "mean"\n', "warp", 1, "[map.m.reduced] wide is 'mean'"),
         ('reduce = "block"', '[map.m.reduced]\nwide = ""\n', "warp", 1, "[map.m.reduced] wide is ''"),
@@ -147,5 +147,5 @@ def test_other_shares_are_refused(least: str, reduce: str, field: str, problem: 
 
 
 def test_only_sites_have_a_least_share() -> None:
-    with pytest.raises(ProbeFileError, match="needs a map of sites"):
+    with pytest.raises(ProbeFileError, match="needs a map of level site"):
         reduction('least = "1% of m"')

@@ -277,8 +277,8 @@ def _unknown_probe(address: Address) -> str | None:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The page, the trace, what of it, and in which form."""
     parser.epilog = (
-        "Without PAGE, lists the pages; with only a TRACE, lists what each page has of it."
-        " A page that traces and kernels share shows the trace unless a kernel or launch is named;"
+        "Without PAGE, lists the pages; with only a TRACE, lists what each page shows of the trace."
+        " A page that exists for traces and for kernels shows the trace unless you name a kernel or launch;"
         " pictures and --do need a kernel."
     )
     parser.add_argument(

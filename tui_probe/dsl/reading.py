@@ -87,10 +87,10 @@ def _check_sites(
 ) -> None:
     """A map of sites has one record of sums for each."""
     if kind != "array" or cap != 1:
-        raise source.error(node, f"{node.name} is a map of sites, which have one record each: omit type and cap")
+        raise source.error(node, f"{node.name} has level site, with one record per site: omit type and cap")
     for name, width in fields:
         if width != "u64":
-            raise source.error(node, f"{node.name} is a map of sites, which keep sums of a launch: write '{name}: u64'")
+            raise source.error(node, f"{node.name} has level site, which keeps sums of a launch: write '{name}: u64'")
 
 
 def _map_fields(node: ast.ClassDef, source: ProbeSource) -> tuple[tuple[str, str], ...]:

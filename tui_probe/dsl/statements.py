@@ -147,10 +147,12 @@ class Saver:
             return
         name = declared.name
         if word != "add":
-            raise self._source.error(node, f"{name} is a map of sites, to which all warps add: write '{name}.add(…)'")
+            raise self._source.error(
+                node, f"{name} has level site, and all warps add to its records: write '{name}.add(…)'"
+            )
         if any(position.is_kernel for position in self._function.positions):
             raise self._source.error(
-                node, f'{name} is a map of sites: add to it at instructions or blocks, such as pos="ld.global"'
+                node, f'{name} has level site: add to it at instructions or blocks, such as pos="ld.global"'
             )
 
     def _save(self, node: ast.Call, declared: DeclaredMap) -> None:

@@ -257,17 +257,15 @@ class _SnippetCheck:
     def _at_site(self, save: Save, own_map: Map) -> None:
         """A record of sites belongs to an instruction or a block, and has the sums of a whole launch."""
         if not save.adds:
-            raise self._error(save.place, f"map {own_map.name} is a map of sites, which needs ADD: write ADD")
+            raise self._error(save.place, f"map {own_map.name} has level site, which needs ADD instead of SAVE")
         if self._at_kernel:
             raise self._error(
                 save.place,
-                f"map {own_map.name} is a map of sites: write ADD at instructions such as 'ld.global', or at 'block'",
+                f"map {own_map.name} has level site: write ADD at instructions such as 'ld.global', or at 'block'",
             )
         for field in own_map.fields:
             if field.type != "u64":
-                raise self._error(
-                    save.place, f"map {own_map.name} is a map of sites: make its field {field.name} a u64"
-                )
+                raise self._error(save.place, f"map {own_map.name} has level site: make its field {field.name} a u64")
 
     def _addition(self, save: Save, own_map: Map) -> None:
         """Check the values of ADD: whole numbers of the probe, no wider than the fields of the one record that it adds

@@ -90,10 +90,10 @@ def _position_text(point: ProbePoint) -> str:
 
 
 def _record_text(own_map: Map) -> str:
-    """``lifetime: 1 record per warp of 16 bytes (start u64, elapsed u32, smid u32)``."""
+    """``lifetime: 1 record of 16 bytes per warp (start u64, elapsed u32, smid u32)``."""
     fields = ", ".join(f"{field.name} {field.type}" for field in own_map.fields)
     number = "any number of records" if own_map.cap is None else f"{own_map.cap} record{'s' if own_map.cap > 1 else ''}"
-    return f"{own_map.name}: {number} per {own_map.level.name.lower()} of {own_map.record_bytes} bytes ({fields})"
+    return f"{own_map.name}: {number} of {own_map.record_bytes} bytes per {own_map.level.name.lower()} ({fields})"
 
 
 def _saved_text(own_map: Map) -> str:

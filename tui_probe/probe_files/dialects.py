@@ -240,7 +240,7 @@ def _with_flags(table: TomlTable, level: Level, made: Map) -> Map:
     if even and (level is not Level.THREAD or made.cap == 1 or types != _EVEN_FIELDS):
         raise table.error("even", "needs a map of threads with several records of the fields u64, u32, u32")
     if sparse and (level is not Level.WARP or made.cap != 1 or set(types) != {"u32"}):
-        raise table.error("sparse", "needs a map of warps with one record, all of whose fields are u32")
+        raise table.error("sparse", "needs a map of level warp with cap = 1 and only u32 fields")
     if sparse and made.record_bytes % _PAIR_BYTES:
         raise table.error(
             "sparse",
@@ -249,7 +249,7 @@ def _with_flags(table: TomlTable, level: Level, made: Map) -> Map:
         )
     is_single = level is Level.WARP and made.cap == 1
     if resident and (not is_single or sparse or "reduce" in table):
-        raise table.error("resident", "needs a map of warps with one record, without sparse and reduce")
+        raise table.error("resident", "needs a map of level warp with cap = 1, without sparse and reduce")
     is_queue = level is Level.WARP and made.cap not in (1, None)
     if leader and (not is_queue or QUEUE_HEADER % made.record_bytes):
         raise table.error("leader", "needs a map of warps with several records of 4, 8 or 16 bytes")
@@ -270,7 +270,7 @@ def _read_least(table: TomlTable, level: Level) -> LeastShare | None:
     if match is None or not 1 <= int(match[1]) <= _MAX_PERCENT:
         raise table.error("least", f"is {table.text('least')!r}: write per cent and a map, such as '1% of life'")
     if level is not Level.SITE:
-        raise table.error("least", "needs a map of sites")
+        raise table.error("least", "needs a map of level site")
     return LeastShare(int(match[1]), match[2])
 
 

@@ -106,7 +106,7 @@ def read_reduction(table: TomlTable, level: Level, fields: Sequence[Field], cap:
         if _REDUCED_TABLE in table:
             raise table.error(
                 _REDUCED_TABLE,
-                f"needs {_REDUCE_KEY}, the group whose records become one: {', '.join(REDUCTION_GROUPS)}",
+                f"needs {_REDUCE_KEY}, which selects the records to combine: {', '.join(REDUCTION_GROUPS)}",
             )
         return None
     group = next((group for group in REDUCTION_GROUPS if group == table.text(_REDUCE_KEY).strip().lower()), None)
@@ -131,7 +131,7 @@ def _reduced_parts(table: TomlTable, fields: Mapping[str, Field]) -> list[_Reduc
         return [(name, "sum", field, None) for name, field in fields.items()]
     reduced = table.table(_REDUCED_TABLE)
     if not reduced.values:
-        raise table.error(_REDUCED_TABLE, "is empty: name what is kept, such as waited = 'sum'")
+        raise table.error(_REDUCED_TABLE, "is empty: name the fields to keep, such as waited = 'sum'")
     return [_reduced_part(reduced, name, fields) for name in reduced.values]
 
 

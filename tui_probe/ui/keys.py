@@ -95,7 +95,7 @@ TABLE = (
     Key("processes", ("P",), "processes", "live", "list the processes of the program"),
     Key("pause", ("space",), "pause", "live", "pause the display; program and recording continue", "pause"),
     Key("record", ("ctrl+r",), "record", "live", "turn recording off (launches run unprobed) or on"),
-    Key("stuck", ("K",), "stuck", "live", "where a kernel is stuck; without --watchdog: run again with it"),
+    Key("stuck", ("K",), "stuck", "live", "show where a kernel is stuck; without --watchdog, rerun with it"),
     Key("next_found", ("exclamation_mark",), "next_found", "live",
         "next flagged kernel (!)", "finding"),
     Key("zoom", ("z",), "zoom", "live", "show the focused panel in full size, or not", "full size"),

@@ -242,7 +242,7 @@ def missing(source: ViewSource) -> str | None:
     kernel = source.kernel
     if kernel.file("pruned.ptx") is not None and kernel.file("probed.ptx") is not None:
         return None
-    return no_ptx_reason(kernel, f"the trace has no probed PTX of it (it is {kernel.status})")
+    return no_ptx_reason(kernel, f"the trace has no probed PTX of this kernel (status: {kernel.status})")
 
 
 def _open(source: ViewSource, progress: Progress) -> DiffView:

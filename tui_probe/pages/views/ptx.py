@@ -307,7 +307,7 @@ def missing(source: ViewSource) -> str | None:
     kernel = source.kernel
     if any(kernel.file(f"{name}.ptx") for name in VARIANTS):
         return None
-    return no_ptx_reason(kernel, f"the trace has no PTX of it (it is {kernel.status})")
+    return no_ptx_reason(kernel, f"the trace has no PTX of this kernel (status: {kernel.status})")
 
 
 def _open(source: ViewSource, progress: Progress) -> PtxView:

@@ -376,7 +376,7 @@ def missing(source: ViewSource) -> str | None:
     kernel = source.kernel
     graft = kernel.info is not None and kernel.info.graft is not None
     if kernel.folder is None or (kernel.file("pruned.ptx") is None and not graft):
-        return kernel.reason or f"the trace has no PTX of it (it is {kernel.status})"
+        return kernel.reason or f"the trace has no PTX of this kernel (status: {kernel.status})"
     if not SourceLines.of(kernel.folder).lines:
         return "source lines are unknown: compile with nvcc -lineinfo or equivalent"
     return None
