@@ -5,6 +5,7 @@
  * exit has begun. blocked, timed, reset: a signal that it sends itself does not end it. raise, kill: one does, and no other
  * thread writes after it. */
 #define _GNU_SOURCE
+#include <stdatomic.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -14,6 +15,7 @@ extern char **environ;
 
 static void *kernel;
 static int launches_at_end;
+static atomic_int written;
 
 static void launch_at_end(void)
 {
@@ -98,6 +100,7 @@ static void *write_without_end(void *unused)
     for (;;) {
         usleep(1000);
         must(write(1, "x", 1) == 1, "no output");
+        atomic_fetch_add(&written, 1);
     }
     return unused;
 }
@@ -109,7 +112,8 @@ static void die(const char *how)
     start();
     launch(kernel, 200);
     pthread_create(&thread, NULL, write_without_end, NULL);
-    usleep(20000);
+    while (atomic_load(&written) < 5)
+        usleep(1000);
     must(write(1, "!", 1) == 1, "no output");
     if (strcmp(how, "kill") == 0) {
         signal(SIGTERM, SIG_DFL);

@@ -357,7 +357,7 @@ SCENARIOS = (
     Scenario("kept", {"TUI_PROBE_KEEP_LAUNCH": "add@1"}, script=KEPT),
     Scenario("kept machine code", {"TUI_PROBE_KEEP_LAUNCH": "constant@0"}, _code, script=MACHINE_CODE),
     Scenario("hashed", {"TUI_PROBE_HASH_MEMORY": "add"}, script=KEPT),
-    Scenario("checked records in host memory", {"TUI_PROBE_HOST_RECORDS": "1", "TUI_PROBE_SIM_CHECK": "1"}, _grows),
-    Scenario("dear records in host memory", {"TUI_PROBE_HOST_RECORDS": "1"}, _page, script=DEAR),
+    Scenario("checks, host records", {"TUI_PROBE_HOST_RECORDS": "1", "TUI_PROBE_SIM_CHECK": "1"}, _grows),
+    Scenario("dear host records", {"TUI_PROBE_HOST_RECORDS": "1"}, _page, script=DEAR),
     Scenario("contexts", {"TUI_PROBE_NOTES": "/dev/null"}, script=CONTEXTS),
 )

@@ -88,7 +88,7 @@ def test_callback_of_reports_missing_file(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "listed.toml").write_text('callback = "listed.py"\n')
     (tmp_path / "listed.py").write_text("")
     (tmp_path / "set.toml").write_text('callback = "listed.py"\nprobes = ["listed.toml"]\n')
-    with pytest.raises(UsageError, match="no probe file passed to -p as a path has a Python callback"):
+    with pytest.raises(UsageError, match="no probe file of -p has a Python callback"):
         callback_of(True, [word])
 
 

@@ -87,5 +87,5 @@ def test_report_names_the_command_that_measures_all_probes(tool: Tool, fused: Pa
 
 def test_question_of_a_probe_without_results_stays_open(tool: Tool, fused: Path) -> None:
     summary = tool("show", "summary", f"{fused}:0").stdout
-    assert f"{TIMING} probed, 0 results" in summary
+    assert f"{TIMING}: unprobed" in summary
     assert f"-p {TIMING}" in summary.partition("further questions")[2]
