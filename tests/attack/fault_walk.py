@@ -120,9 +120,17 @@ def run(tools: Tools, engine: Engine, scenario: Scenario, folder: Path, **more: 
 
 def sites(tools: Tools, engine: Engine, scenario: Scenario, folder: Path) -> Iterator[tuple[str, int]]:
     """The kind and offset of each place that a run meets in which nothing fails."""
-    path = folder.parent / f"{folder.name}.sites"
-    plain = run(tools, engine, scenario, folder, FAULT_SITES=str(path))
+    plain = run(tools, engine, scenario, folder, FAULT_SITES=str(sites_of(folder)))
     assert (plain.status, plain.stdout, plain.stderr) == scenario.expected, plain
+    yield from read_sites(sites_of(folder))
+
+
+def sites_of(folder: Path) -> Path:
+    """Return the file for the places that the run in a folder meets."""
+    return folder.parent / f"{folder.name}.sites"
+
+
+def read_sites(path: Path) -> Iterator[tuple[str, int]]:
     for line in path.read_text().splitlines():
         kind, offset = line.split()
         yield kind, int(offset, 16)
@@ -151,7 +159,8 @@ def complaint(tools: Tools, engine: Engine, scenario: Scenario, fault: Fault, fo
     """Return the problem of a run with this fault; None if it has none."""
     where = f"{scenario.name}: {fault.kind} {fault.line}, call {fault.nth or 'each'}"
     try:
-        made = run(tools, engine, scenario, folder, FAULT_SITE=f"{fault.offset:x}", FAULT_NTH=str(fault.nth))
+        faulty = {"FAULT_SITE": f"{fault.offset:x}", "FAULT_NTH": str(fault.nth)}
+        made = run(tools, engine, scenario, folder, FAULT_SITES=str(sites_of(folder)), **faulty)
     except subprocess.TimeoutExpired:
         return f"{where}: it hangs"
     if (made.status, made.stdout, made.stderr) != scenario.expected:
@@ -183,6 +192,8 @@ class Walk:
 
     complaints: list[str] = field(default_factory=list)
     met: set[str] = field(default_factory=set)
+    behind: set[str] = field(default_factory=set)
+    """Lines that runs met in which something failed, among them those that undo what was begun."""
     runs: int = 0
     files: tuple[str, ...] = ("",)
     """Prefix of the files in which calls are to fail."""
@@ -199,9 +210,11 @@ class Walk:
             places = self._new(tools, engine, scenario, folder)
             faults = [fault for n, site in enumerate(places) if self.is_due(n) for fault in site.at(numbers)]
             with ThreadPoolExecutor(workers) as pool:
-                folders = (folder / str(n) for n in range(len(faults)))
+                folders = [folder / str(n) for n in range(len(faults))]
                 made = pool.map(partial(complaint, tools, engine, scenario), faults, folders)
                 self.complaints += [words for words in made if words]
+            offsets = {offset for path in folders for _, offset in read_sites(sites_of(path))}
+            self.behind |= by_line(tools.built.hook, sorted(offsets)).keys() if offsets else set()
             self.runs += len(faults)
         finally:
             engine.close()

@@ -18,8 +18,8 @@ from tests.turns import is_due
 if TYPE_CHECKING:
     from pathlib import Path
 
-UNREACHED = 0.05
-"""The share of places that no scenario may reach: `python -m tests.attack` names them."""
+UNREACHED = 0.045
+"""The share of places that no run may reach: `python -m tests.attack` names them."""
 pytestmark = [
     pytest.mark.skipif(platform.machine() != "x86_64", reason="calls are identified by machine code of x86-64"),
     pytest.mark.skipif(bool(fault_walk.missing()), reason=str(fault_walk.missing())),
@@ -33,7 +33,7 @@ def test_the_first_call_at_each_place_fails(tmp_path: Path) -> None:
         walk.go(tools, scenario, tmp_path / scenario.name, [1])
     assert not walk.complaints, "\n".join(walk.complaints)
     listed = fault_walk.listed(tools.built.hook, with_graphs=False)
-    unreached = sorted(listed - walk.met)
+    unreached = sorted(listed - walk.met - walk.behind)
     assert len(unreached) <= UNREACHED * len(listed), "\n".join(unreached)
 
 
