@@ -92,11 +92,7 @@ static CUresult allocate_device(struct chunk *chunk, CUstream stream)
     if (result != CUDA_SUCCESS)
         return result;
     result = REAL_OR_NOT_FOUND(cuMemsetD8Async, chunk->memory, 0, chunk->capacity, stream);
-    if (result == CUDA_SUCCESS)
-        result = REAL_OR_NOT_FOUND(cuStreamSynchronize, stream);
-    if (result != CUDA_SUCCESS)
-        REAL_OR_NOT_FOUND(cuMemFree_v2, chunk->memory);
-    return result;
+    return result == CUDA_SUCCESS ? REAL_OR_NOT_FOUND(cuStreamSynchronize, stream) : result;
 }
 
 static CUresult allocate_host(struct chunk *chunk)
@@ -106,13 +102,17 @@ static CUresult allocate_host(struct chunk *chunk)
     CUresult result = REAL_OR_NOT_FOUND(cuMemHostAlloc, &memory, chunk->capacity, flags);
     if (result != CUDA_SUCCESS)
         return result;
-    result = REAL_OR_NOT_FOUND(cuMemHostGetDevicePointer_v2, &chunk->memory, memory, 0);
-    if (result != CUDA_SUCCESS) {
-        REAL_OR_NOT_FOUND(cuMemFreeHost, memory);
-        return result;
-    }
     chunk->host = memset(memory, 0, chunk->capacity);
-    return result;
+    return REAL_OR_NOT_FOUND(cuMemHostGetDevicePointer_v2, &chunk->memory, memory, 0);
+}
+
+/* That of a chunk whose allocation failed may be missing. */
+static void free_memory(struct chunk *chunk)
+{
+    if (chunk->host)
+        REAL_OR_NOT_FOUND(cuMemFreeHost, chunk->host);
+    else if (chunk->memory)
+        REAL_OR_NOT_FOUND(cuMemFree_v2, chunk->memory);
 }
 
 static struct chunk *allocate(struct pool *pool, size_t capacity)
@@ -124,12 +124,13 @@ static struct chunk *allocate(struct pool *pool, size_t capacity)
     chunk->capacity = capacity;
     int mode = capture_mode_relax();
     CUresult result = settings.host_records ? allocate_host(chunk) : allocate_device(chunk, pool->stream);
+    if (result != CUDA_SUCCESS)
+        free_memory(chunk);
     capture_mode_restore(mode);
-    if (result != CUDA_SUCCESS) {
-        free(chunk);
-        return NULL;
-    }
-    return chunk;
+    if (result == CUDA_SUCCESS)
+        return chunk;
+    free(chunk);
+    return NULL;
 }
 
 struct pool *pool_create(CUcontext context)
@@ -194,10 +195,7 @@ static void release(struct chunk *chunk)
     int mode = chunk ? capture_mode_relax() : -1;
     while (chunk) {
         struct chunk *next = chunk->next;
-        if (chunk->host)
-            REAL_OR_NOT_FOUND(cuMemFreeHost, chunk->host);
-        else
-            REAL_OR_NOT_FOUND(cuMemFree_v2, chunk->memory);
+        free_memory(chunk);
         if (chunk->staging)
             REAL_OR_NOT_FOUND(cuMemFreeHost, chunk->staging);
         chunk_destroy_events(chunk);
