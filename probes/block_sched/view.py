@@ -56,8 +56,8 @@ _MAX_CHART_CELLS: Final = 120
 def schedule_line(schedule: BlockSchedule) -> str:
     """``64 blocks, running 120 cycles per slot, scheduling 0``, and what it leaves out."""
     counts = (
-        (schedule.warps_missing, "warp", "without a record left out"),
-        (schedule.blocks_missing, "block", "without a record left out"),
+        (schedule.warps_missing, "warp", "without a record, not counted"),
+        (schedule.blocks_missing, "block", "without a record, not counted"),
         (schedule.blocks_astray, "block", "that changed SM left out"),
     )
     left_out = [f"{units.counted(count, noun)} {why}" for count, noun, why in counts if count]

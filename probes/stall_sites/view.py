@@ -388,9 +388,9 @@ STALLS_VIEW: Final = probe_view(
         "One row per SASS instruction at which warps wait, by its share of warp life: the cycles from entry to exit"
         " summed over all warps. The producer is the earlier instruction whose result, barrier or copies the"
         " warp needs.",
-        "Each launch measures eight of the instructions, so the shares of different rows are from different launches."
-        f" If none of the eight has {LEAST_PERCENT}% of warp life in a launch, later launches measure other groups"
-        " instead. Executions, waits and warp life are of the sampled blocks; the page lists these blocks.",
+        "The instructions are measured in groups of eight, one group per launch, so rows may be of different launches."
+        f" If no instruction of a group has {LEAST_PERCENT}% of warp life, the group is not measured again."
+        " Executions, waits and warp life are of the sampled blocks; the page lists these blocks.",
         "Instructions of CUDA Toolkit headers have the line of the call in the program, if the line table has it.",
     ),
     order=15,

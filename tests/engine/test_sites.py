@@ -100,7 +100,7 @@ def test_copies_of_many_sites_are_fewer(sites: int, copies: int) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (file_of("SAVE [ m ] {%a, %b};"), "which needs ADD: write ADD"),
+        (file_of("SAVE [ m ] {%a, %b};"), "which needs ADD instead of SAVE"),
         (file_of("ADD [ m ] {1, 1};", position="kernel"), "write ADD at instructions"),
         (file_of("ADD [ m ] {1, 1};", kind="u32"), "make its field more a u64"),
         (file_of("ADD [ m ] {1, 1};", cap=4), "needs a map with cap = 1"),

@@ -82,7 +82,8 @@ def test_event_cost_is_measured_around_an_empty_kernel(host: Host, tmp_path: Pat
     if file:
         (tmp_path / file).write_bytes(b"\x7fELF")
     script = "context()\nlaunch(function(module(), 'add'))"
-    run = host.python(script, TUI_PROBE_FILTER="add", TUI_PROBE_EMPTY_KERNELS=str(tmp_path), STUB_PAIR="2000")
+    run = host.python(script, TUI_PROBE_FILTER="add", TUI_PROBE_EMPTY_KERNELS=str(tmp_path), STUB_PAIR="2000",
+                      TUI_PROBE_PATIENT="1")  # fmt: skip
     (empty,) = run.lines(r"\[time\] empty \d+")
     is_there = file == "sm_90.cubin"
     assert empty.endswith(" without-kernel") == (not is_there)

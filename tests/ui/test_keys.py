@@ -647,7 +647,7 @@ async def test_keys_act_in_the_pane_that_has_them_and_say_where_they_would(busy:
             assert words in stage.text
         assert (stage.live.table.shown, stage.live.in_table) == (shown, False)
         await stage.press("enter")
-        assert "Enter opens a kernel in the table" in stage.text
+        assert "then Enter to open a kernel" in stage.text
         await stage.press("1", "f")
         assert "this key follows a log" in stage.text
         await stage.press("t")

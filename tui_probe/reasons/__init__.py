@@ -119,7 +119,7 @@ def _advice(node: ast.expr, others: Mapping[str, ListedReason]) -> tuple[str, st
             return "", _text(text)
         case ast.Call(ast.Name("ADVICE_OF"), [ast.Name(name)]) if name in others:
             return others[name].advice, ""
-    raise ValueError(f"reasons.def, line {node.lineno}: advice is ADVICE, NO_ADVICE or ADVICE_OF one above")
+    raise ValueError(f"reasons.def, line {node.lineno}: advice must be ADVICE, NO_ADVICE, or ADVICE_OF a reason above")
 
 
 def _text(node: ast.expr) -> str:

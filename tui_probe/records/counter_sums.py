@@ -62,7 +62,9 @@ def sum_records(result: Result, record: np.dtype[Any], probe: str, reduced: np.d
     totals = {name: int(records[name].sum(dtype=np.uint64)) for name in names}
     threads, launched = totals.pop("threads"), result.threads
     if threads > launched:
-        raise TraceError(f"{result.path}: {threads} threads left, of {launched}: the records are not of one launch")
+        raise TraceError(
+            f"{result.path}: {threads} threads exited, but {launched} were launched: the records are not of one launch"
+        )
     if not threads:
         raise TraceError(f"{result.path}: no thread left a count; the kernel was cut off, or the probe did not run")
     return CounterSums(totals, launched - threads)

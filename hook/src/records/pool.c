@@ -106,7 +106,7 @@ static CUresult allocate_host(struct chunk *chunk)
     return REAL_OR_NOT_FOUND(cuMemHostGetDevicePointer_v2, &chunk->memory, memory, 0);
 }
 
-/* That of a chunk whose allocation failed may be missing. */
+/* A chunk whose allocation failed may have none. */
 static void free_memory(struct chunk *chunk)
 {
     if (chunk->host)

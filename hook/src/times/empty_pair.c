@@ -18,7 +18,8 @@ enum { NOTHING_NS = 600 }; /* its time by CUPTI on an H200, where longer kernels
  * are recorded in four rounds, and in more while all show too much. If even those do, it is taken to be as usual. */
 enum { PLAUSIBLE_NS = 6000, USUAL_NS = 2100, LEAST_ROUNDS = 4, MOST_ROUNDS = 8 };
 
-enum { FIRST_LAUNCH_NS = 3000000, POLL_NS = 20000 }; /* longest wait of the first launch in a context */
+/* Longest wait of the first launch in a context, and where launches are to wait for whatever they need. */
+enum { FIRST_LAUNCH_NS = 3000000, PATIENT_NS = 1000000000, POLL_NS = 20000 };
 
 enum { WORK_BYTES = 1 << 20, WORK_TIMES = 4 }; /* of pinned host memory, which a device is slow to fill */
 
@@ -158,7 +159,7 @@ bool empty_pair_known(struct empty_pair *empty)
 
 void empty_pair_measure(struct empty_pair *empty)
 {
-    const uint64_t end = clock_now() + FIRST_LAUNCH_NS;
+    const uint64_t end = clock_now() + (settings.patient ? PATIENT_NS : FIRST_LAUNCH_NS);
     int mode = capture_mode_relax();
     while (!empty_pair_known(empty) && clock_now() < end)
         nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);

@@ -324,7 +324,7 @@ def check_access_records(content: bytes) -> None:
     for warp in range(-(-ACTIVE_THREADS // WARP_THREADS)):
         lanes = threads[warp * WARP_THREADS : (warp + 1) * WARP_THREADS]
         if not any(record.address in others for records in lanes for record in records):
-            raise TrialFailedError(f"warp {warp} of the probed kernel saved no addition")
+            raise TrialFailedError(f"warp {warp} of the probed kernel saved no record of an ADD")
 
 
 def _check_warp_records(content: bytes) -> None:

@@ -226,8 +226,8 @@ EVALUATION: Final = Evaluation(
         "The block slots of an SM run one block after another. Running is the time in which a slot has a block."
         " Scheduling is the time from the end of a block to the start of the next block in its slot. Both are means"
         " over the slots of an SM and over SMs, so they can be compared with the time of the launch.",
-        "The published line sums over the slots of an SM instead. Its numbers are larger by the number of blocks per"
-        " SM (the factor), so only their ratio can be compared with a time. Both kinds of lines are given.",
+        "The published line has sums over the slots of an SM instead. They are larger by a factor, the number of blocks"
+        " per SM, so they cannot be compared with the time of the launch. Both forms are given.",
         "While a slot waits, the other slots of its SM work, and writes to memory continue. Scheduling is therefore"
         " an upper bound of the time that a kernel with fewer, longer blocks can save; usually it saves less. The"
         " difference between the spans of two kernels shows the actual effect.",

@@ -346,7 +346,7 @@ class LiveScreen(ViewScreen):
             self.show_screen_of_kernel(*self.view.destination())
             return
         if not self.in_table and self.view is not self.pages.kernel_page and not self.pages.is_of_kernel:
-            self.notice("Enter opens a kernel in the table: Tab goes there")
+            self.notice("press Tab to go to the table, then Enter to open a kernel")
         elif self.table.kernel is None:
             self.notice("no kernel is selected")
         else:
