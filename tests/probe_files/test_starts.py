@@ -58,7 +58,7 @@ def test_nothing_is_overwritten(
         ("ld.globl", "no instruction of PTX is known to be .globl: did you mean global?"),
         ("", "'' is not a position"),
         ('"x"', "is not a position"),
-        ("block", "a block or loop has no end"),
+        ("block", "blocks and loops have no single end"),
     ],
 )
 @pytest.mark.parametrize("option", [(), ("--toml",)])
