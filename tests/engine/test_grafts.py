@@ -578,7 +578,7 @@ def test_records_of_single_accesses_of_the_trial() -> None:
         (changed(5, [odd[0]._replace(address=OUTPUT), odd[1]]), "thread 5 saved 1 accesses"),
         (changed(5, [odd[0]._replace(address=TOTAL + 4), *odd[1:]]), "2 addresses"),
         (changed(5, [odd[0]._replace(place=0), *odd[1:]]), "without an instruction"),
-        (changed(32, good[32][:1]), "warp 1 .* no addition"),
+        (changed(32, good[32][:1]), "warp 1 .* no record of an ADD"),
         (changed(THREADS_OF_GRID - 1, [good[0][0]._replace(address=OUTPUT)]), "thread 8191"),
         (recorded(good)[:-2560] + bytes(2560), "counted -1"),
     ):

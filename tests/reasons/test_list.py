@@ -59,8 +59,8 @@ def test_no_two_reasons_are_the_same() -> None:
         ("\nOTHER(A)", "line 2: not a REASON"),
         (ENTRY % ("LETTER(a)", "{a}", 'ADVICE("x")'), "a parameter is written"),
         ('OLDER(A, "a")', "line 1: not a REASON"),
-        (ENTRY % ("", "a", '"x"'), "advice is"),
-        (ENTRY % ("", "a", "ADVICE_OF(B)"), "advice is"),
+        (ENTRY % ("", "a", '"x"'), "advice must be"),
+        (ENTRY % ("", "a", "ADVICE_OF(B)"), "advice must be"),
         (ENTRY % ("", "a", "ADVICE(x)"), "a text in quotes"),
     ],
 )
