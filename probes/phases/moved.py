@@ -45,7 +45,7 @@ def moved_instructions(image: bytes, name: str, probe: Probe, works: Mapping[int
     """Return how many instructions of other named phases each phase has in machine code, by name of the phase.
 
     ``works`` are the names of phases by the line that their records have. None if the code has no lines, or its clock
-    reads cannot be told apart.
+    reads cannot be distinguished.
     """
     try:
         target = GraftTarget.of(Cubin.read(image), name)

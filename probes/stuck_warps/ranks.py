@@ -1,4 +1,4 @@
-"""Processes of a run, of which some have a launch that does not end: where each is, and which has not arrived."""
+"""Processes of a run in which some launches do not end: where each process is, and which has not arrived."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class RankState:
 
     @property
     def last(self) -> str:
-        """What a process did last that is in no such launch."""
+        """Text on the end and the last launch of a process that is not stuck."""
         state = self.trace.state
         end = "running" if state.running else "ended"
         if state.signal:

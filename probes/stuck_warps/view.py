@@ -119,7 +119,7 @@ class StuckView(Document):
         if any(isinstance(group.place.line, Offset) for group in self.stuck.groups):
             yield (
                 "Without PTX, numbers of barriers, phases of mbarriers and warps that hold a lock are not known, and"
-                " __syncwarp is no place."
+                " __syncwarp is not recorded."
             )
 
     def lines(self, width: int) -> Sequence[Line]:

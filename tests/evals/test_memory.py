@@ -134,7 +134,7 @@ def test_probed_launches_count_with_a_word_of_doubt(tmp_path: Path) -> None:
     assert np.isnan(answer.tables["memory"]["device_bytes"]).all()
     assert [note.partition(": ")[2] for note in answer.notes] == [
         "1 of 2 kernels have no probe and no size",
-        "only probed launches, of which budgets may drop records; run --memusage covers all launches",
+        "only probed launches; budgets may drop their records; run --memusage covers all launches",
     ]
 
 

@@ -251,7 +251,7 @@ class Recording:
         return lines, RecordAddress(address, QUEUE_HEADER, 0)
 
     def complete(self, own_map: Map) -> list[str]:
-        """Lines after which the host can read the record just stored, and that there is one, whatever the warp does."""
+        """Lines after which the host can read the record just stored and its count, even if the warp never ends."""
         address, count, stray = self._addressing.address, self._b32("index"), self._pred("stray")
         return [
             *self._slot_of_queue(own_map, storage_of(self._probe, own_map)),

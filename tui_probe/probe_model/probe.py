@@ -138,7 +138,7 @@ class Map:
     have nothing to add. ``folded``: warps of a launch share its slots. ``resident``: a slot belongs to a place for a
     warp on the GPU, and the host reads it while the kernel runs. ``leader``: only lane 0 of each warp saves, with
     ``latest`` over its oldest records, so that the last ones are kept. ``host``:
-    records are in host memory, and complete before the warp goes on: they outlive an error that ends the context.
+    records are in host memory, and complete before the warp continues: they outlive an error that ends the context.
     """
 
     name: str

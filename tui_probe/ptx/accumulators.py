@@ -1,6 +1,6 @@
 """Accumulators that a ``wgmma.wait_group 0`` makes readable: those of the products since the wait before it.
 
-A product of a warpgroup is issued and goes on while its warps do other things, which may not touch its registers until
+A product of a warpgroup is issued and runs while its warps do other things, which may not touch its registers until
 they have waited. A wait that leaves groups pending makes some registers readable that others still add to, so it counts
 as none.
 """

@@ -78,7 +78,7 @@ struct map {
  * of each site, and that of a map that is reduced to one record. */
 struct least_share {
     size_t sites, whole; /* maps */
-    unsigned percent; /* 0: the probe has turns whatever it measures */
+    unsigned percent; /* 0: the measured waits end no turns */
 };
 
 /* The form of a probe in a kernel: its PTX was assembled anew, or code was grafted into the machine code. */

@@ -51,7 +51,7 @@ struct settings {
     size_t n_probes; /* at least 1 */
     bool fuses; /* several of them are parts of a fused probe */
     char **only, **never;   /* NULL-terminated substrings of kernel names */
-    char **hashed;          /* NULL-terminated: after launches of which kernels memory is hashed, see memory_hash.h */
+    char **hashed;          /* NULL-terminated: kernels after whose launches memory is hashed, see memory_hash.h */
     struct launch_range *launches;
     size_t n_launches;
     bool scheduled; /* the schedule says which launches are probed */

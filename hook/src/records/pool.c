@@ -14,7 +14,7 @@
  * over PCIe. The parts leave the memory to the program, whose own allocations must not fail because of us: 1/10 of what
  * is free, never the last GiB (of small devices the last 1/8), and to one launch at most 1/16 of the device. */
 enum { CHUNK_BYTES = 4 << 20, FREE_PARTS = 10, SMALL_PARTS = 8, LAUNCH_PARTS = 16, LEFT_BYTES = 1 << 30 };
-enum { HOST_BYTES = 1 << 30 }; /* of records in host memory, of which a launch may take all */
+enum { HOST_BYTES = 1 << 30 }; /* of records in host memory; one launch may take all */
 
 /* Pools of contexts that are gone. They are never freed: a launching thread may have read the address of one. */
 static struct pool *retired;

@@ -18,7 +18,7 @@ enum { NOTHING_NS = 600 }; /* its time by CUPTI on an H200, where longer kernels
  * are recorded in four rounds, and in more while all show too much. If even those do, it is taken to be as usual. */
 enum { PLAUSIBLE_NS = 6000, USUAL_NS = 2100, LEAST_ROUNDS = 4, MOST_ROUNDS = 8 };
 
-/* Longest wait of the first launch in a context, and where launches are to wait for whatever they need. */
+/* Longest wait of the first launch in a context; the second one where launches are patient. */
 enum { FIRST_LAUNCH_NS = 3000000, PATIENT_NS = 1000000000, POLL_NS = 20000 };
 
 enum { WORK_BYTES = 1 << 20, WORK_TIMES = 4 }; /* of pinned host memory, which a device is slow to fill */

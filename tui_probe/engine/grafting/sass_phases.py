@@ -167,7 +167,7 @@ def _same_work(word: Word, arch: int) -> Instruction:
 
 
 def _products(word: Word, arch: int) -> int | None:
-    """The multiply-adds of a lane, 0 of what is no product of matrices; None if they are unknown."""
+    """Multiply-adds per lane; 0 for other instructions than matrix products, None if they are unknown."""
     if word.operation not in PRODUCT_OPERATIONS:
         return None if operation_class(word, arch) == "tensor" else 0
     try:

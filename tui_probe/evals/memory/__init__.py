@@ -236,7 +236,7 @@ def _caveats(rows: Sequence[MemoryRow]) -> Iterator[str]:
         if 0 < sized < every:
             yield f"{name}: {every - sized} of {units.counted(every, 'kernel')} have no probe and no size"
         if row.how is not None and PROBED in row.how:
-            yield f"{name}: only probed launches, of which budgets may drop records; run --memusage covers all launches"
+            yield f"{name}: only probed launches; budgets may drop their records; run --memusage covers all launches"
         if row.original is not None and not row.said:
             yield f"{name}: the program did not print its memory; original is the peak of its allocations"
 
