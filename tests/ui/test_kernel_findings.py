@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -71,6 +72,17 @@ def test_notable_kernels_without_results_are_read_once_at_the_end(
     assert find_more(trace, silent, seen, running=True) == {}
     assert sorted(find_more(trace, silent, seen, running=False)) == [1, 2]
     assert find_more(trace, silent, seen, running=False) == {}
+
+
+def test_kernels_whose_results_were_lost_are_read_at_the_end(trace: Trace, rows: tuple[KernelSnapshot, ...]) -> None:
+    """Its launch may have told of a fault, or reach few SMs."""
+    lost = [
+        replace(row, results=0, time_share=None, failures=("1 result dropped",) if row.index == 1 else ())
+        for row in rows[:3]
+    ]
+    assert sorted(find_more(trace, lost, {}, running=False)) == [1]
+    trace.state.faults.append(json.dumps({"kind": "race", "kernel": rows[2].name, "place": {}}))
+    assert sorted(find_more(trace, lost, {}, running=False)) == [1, 2]
 
 
 def test_a_large_result_is_not_read_unasked(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -294,6 +294,23 @@ def untimed(rows: Rows) -> Rows:
     )
 
 
+@pytest.mark.parametrize(
+    ("failure", "finding", "text"),
+    [
+        ("1 result dropped: CUDA_ERROR_LAUNCH_FAILED", "! idle", "! idle"),
+        ("1 result dropped: CUDA_ERROR_LAUNCH_FAILED", "", "✘ 1 result dropped: CUDA_ERROR_LAUNCH_FAILED"),
+        ("CUDA_ERROR_LAUNCH_FAILED ended the GPU context: trap", "! idle", "✘ CUDA_ERROR_LAUNCH_FAILED ended"),
+    ],
+)
+def test_fault_of_kernel_is_shown_before_results_that_another_lost(
+    table: KernelTable, untimed: Rows, failure: str, finding: str, text: str
+) -> None:
+    """The row stays red either way."""
+    table.show(tuple(replace(row, failures=(failure,), finding=finding) for row in untimed if row.index == 3))
+    (line,) = (line for line in shown(table) if "✘" in line.partition("probed")[0])
+    assert text in line
+
+
 def test_kernels_without_times_are_in_the_order_of_the_report(table: KernelTable, untimed: Rows) -> None:
     table.show(untimed)
     assert (names(table)[:3], table.selected) == ([3, 5, 1], 3)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tui_probe.probekit.finding import NO_FINDING
+from tui_probe.trace.kernel_status import ended_context
 from tui_probe.verdicts.code_places import located_failures
 
 if TYPE_CHECKING:
@@ -103,6 +104,14 @@ class KernelSnapshot:
     def stands_out(self) -> bool:
         """True if a finding is flagged."""
         return self.finding.startswith("!")
+
+    @property
+    def shown_failure(self) -> str:
+        """The failure that takes the place of the finding, or "".
+
+        Results of a good kernel are dropped when a later one ends the context: its own fault tells more.
+        """
+        return self.failures[0] if self.failures and (ended_context(self.failures) or not self.stands_out) else ""
 
     @property
     def share(self) -> float | None:

@@ -15,7 +15,7 @@ from tui_probe.trace.source_lines import SourceLines, source_position
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tui_probe.trace.model import KernelFacts
+    from tui_probe.trace.model import KernelFacts, Trace
 
 _LABELS: Final = {
     "out_of_bounds": "out of bounds",
@@ -53,6 +53,12 @@ def simulator_findings(kernel: KernelFacts) -> Iterator[Finding]:
         counts = [fault["count"] for fault in faults if isinstance(fault.get("count"), int)]
         instructions = {_pruned_line(kernel, fault["place"]) for fault in faults}
         yield _finding(kernel, {**faults[0], "count": sum(counts) or None}, len(instructions))
+
+
+def faulty_kernels(trace: Trace) -> frozenset[str]:
+    """Names of the kernels of which the log has faults."""
+    parsed = map(_parsed, trace.state.faults)
+    return frozenset(str(fault["kernel"]) for fault in parsed if fault is not None and "kernel" in fault)
 
 
 def _place_key(kernel: KernelFacts, fault: dict[str, Any]) -> tuple[object, ...]:

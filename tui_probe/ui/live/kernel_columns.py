@@ -211,8 +211,8 @@ def _difference(before: int | None, after: int | None) -> int | None:
 
 def _finding(row: KernelSnapshot) -> str:
     """Return the finding, else the reason why the kernel is not probed, or the engine's remark."""
-    if row.failures:
-        return f"{FAILURE_MARK} {row.failures[0]}"
+    if row.shown_failure:
+        return f"{FAILURE_MARK} {row.shown_failure}"
     return row.finding or row.reason or ""
 
 
@@ -224,7 +224,7 @@ def _short_limiter(row: KernelSnapshot) -> str:
 
 def _short_finding(row: KernelSnapshot) -> str:
     """Return the first finding in few words, if it is flagged."""
-    return f"! {row.brief}" if row.brief and not row.failures else _finding(row)
+    return f"! {row.brief}" if row.brief and not row.shown_failure else _finding(row)
 
 
 COLUMNS: tuple[ScreenColumn[KernelSnapshot], ...] = (

@@ -279,16 +279,16 @@ class KernelTable(PaneView):
 
     @staticmethod
     def _role(row: KernelSnapshot, column: ScreenColumn[KernelSnapshot]) -> str:
-        if row.failures and column.key in ("status", "demangled", "finding"):
+        if row.failures and column.key in ("status", "demangled"):
             return "bad"
         if column.key == "status":
             return row.status
         if column.key == "demangled":
             return "" if row.status == "probed" else "soft"
         if column.key == "finding":
-            if row.finding:
+            if row.finding and not row.shown_failure:
                 return "warn" if row.stands_out else ""
-            return "bad" if row.status == "failed" else "dim"
+            return "bad" if row.shown_failure or row.status == "failed" else "dim"
         if column.key == "spills" and row.spills_probed and row.spills_probed > (row.spills_pruned or 0):
             return "warn"
         return "dim" if column.cell(row) in ("–", UNREAD) or column.key == "index" else ""

@@ -10,7 +10,7 @@ from tui_probe.draw import units
 from tui_probe.ui.views.view import TextView
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from tui_probe.draw.spans import Line
     from tui_probe.trace.model import Trace
@@ -37,12 +37,17 @@ def due(results: int, seen: int, *, running: bool) -> bool:
     return results > seen and (results <= FEW_RESULTS or results >= 2 * seen or not running)
 
 
-def is_notable_without_results(row: KernelSnapshot) -> bool:
-    """Return whether to read a kernel without results at the end, since its launches may tell something.
+def notable_without_results(trace: Trace, rows: Iterable[KernelSnapshot]) -> Iterator[KernelSnapshot]:
+    """Yield kernels without results whose launches may tell something: one with a fault, or with time.
 
     A trace may have thousands of such kernels; those with little time are not read.
     """
-    return not row.results and (row.share or 0.0) >= NOTABLE_SHARE
+    from tui_probe.verdicts.simulator_findings import faulty_kernels
+
+    faulty = faulty_kernels(trace)
+    for row in rows:
+        if not row.results and (row.failures or row.name in faulty or (row.share or 0.0) >= NOTABLE_SHARE):
+            yield row
 
 
 def find_more(
@@ -51,7 +56,7 @@ def find_more(
     """Return findings of the next kernels with new results, by index. ``seen``: number of results of each when read."""
     wanted = [row for row in rows if due(row.results, seen.get(row.index, 0), running=running)]
     if not running:
-        wanted += [row for row in rows if row.index not in seen and is_notable_without_results(row)]
+        wanted += [row for row in notable_without_results(trace, rows) if row.index not in seen]
     if not wanted:
         return {}
     from tui_probe.verdicts.finding_summary import summarize_findings
