@@ -105,6 +105,23 @@ class Runner:
         return Profiled(Outcome(result.returncode, result.stdout, stderr), Path(ours[0].split()[-1]))
 
 
+def tool(name: str) -> str:
+    """Path of a program of the CUDA toolkit; the test is skipped where there is none."""
+    path = shutil.which(name) or shutil.which(name, path="/usr/local/cuda/bin")
+    if path is None:
+        pytest.skip(f"no {name} on this machine")
+    return path
+
+
+def nvcc_program(source: Path, program: Path, *options: str) -> str:
+    """Build a program as a user would: without options that this environment adds."""
+    command = [tool("nvcc"), *options, "-std=c++17", "-cudart=static", "-o", str(program), str(source)]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("NVCC_")}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    return str(program)
+
+
 @pytest.fixture
 def runner(tmp_path: Path) -> Runner:
     return Runner(tmp_path)
@@ -113,9 +130,7 @@ def runner(tmp_path: Path) -> Runner:
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The test programs, built by the machine's C compiler and nvcc into one folder."""
-    nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
-    if nvcc is None:
-        pytest.skip("no nvcc on this machine to build the test programs with")
+    nvcc = tool("nvcc")
     folder = tmp_path_factory.mktemp("programs")
     both = "-gencode=arch=compute_90,code=[sm_90,compute_90]"
     jobs = [

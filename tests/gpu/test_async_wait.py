@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import shutil
-import subprocess
 import sys
 from typing import TYPE_CHECKING
 
@@ -15,7 +13,7 @@ from tui_probe.probes.async_wait import AsyncWaits, analyse, kind_of, of_line
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.results import read_result
 
-from .conftest import PROGRAMS, Runner
+from .conftest import PROGRAMS, Runner, nvcc_program
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,15 +27,9 @@ TILES, CONSUMERS = 400, 4
 
 @pytest.fixture(scope="session")
 def slow_producer(tmp_path_factory: pytest.TempPathFactory) -> str:
-    nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
-    if nvcc is None:
-        pytest.skip("no nvcc on this machine to build the test program with")
     program = tmp_path_factory.mktemp("waits") / "slow_producer"
     both = "-gencode=arch=compute_90,code=[sm_90,compute_90]"
-    command = [nvcc, both, "-cudart=static", "-o", str(program), str(PROGRAMS / "slow_producer.cu")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return str(program)
+    return nvcc_program(PROGRAMS / "slow_producer.cu", program, both)
 
 
 def waits_of(kernel: Kernel, result: Path) -> CountsByLine[AsyncWaits]:

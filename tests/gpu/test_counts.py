@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import importlib.util
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -17,7 +16,7 @@ from tui_probe.probes.gmem_sectors import analysis as gmem_sectors
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.results import read_result
 
-from .conftest import PROGRAMS, Runner
+from .conftest import PROGRAMS, Runner, tool
 
 Counted = dict[str, int]
 
@@ -26,13 +25,6 @@ METRICS = {
     for what in ("requests", "sectors")
     for short, operation in (("ld", "load"), ("st", "store"))
 }
-
-
-def tool(name: str) -> str:
-    path = shutil.which(name) or shutil.which(name, path="/usr/local/cuda/bin")
-    if path is None:
-        pytest.skip(f"no {name} on this machine")
-    return path
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ from tui_probe.launcher.engine import Engine
 from tui_probe.launcher.options import RunOptions
 from tui_probe.probe_files.choices import choose_probes
 
-from .conftest import PROGRAMS
+from .conftest import PROGRAMS, tool
 
 ALLOCATING = ("bench_buffer", "empty_pair", "pool", "replay", "stopwatch", "variants")
 """What names of files of the hook begin with that ask the driver for memory."""
@@ -27,9 +26,9 @@ WORKERS = min(os.cpu_count() or 2, 6)
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One that unloads kernels that still run, and one with streams, textures and variables in machine code."""
-    nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
-    if nvcc is None or missing():
-        pytest.skip(missing() or "no nvcc on this machine to build the programs with")
+    nvcc = tool("nvcc")
+    if reason := missing():
+        pytest.skip(reason)
     folder = tmp_path_factory.mktemp("programs")
     subprocess.run(["cc", "-O2", "-o", folder / "unusual", PROGRAMS / "unusual.c", "-ldl"], check=True)
     code = ["-gencode=arch=compute_90,code=sm_90", "-std=c++17", "-cudart=static"]

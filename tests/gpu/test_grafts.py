@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 from statistics import median
@@ -16,7 +15,7 @@ from tui_probe.probes.block_sched.analysis import BlockSchedule, analyse
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.results import read_result
 
-from .conftest import PROGRAMS, Runner
+from .conftest import PROGRAMS, Runner, tool
 
 PROGRAM_NAMES = ("tiled_matmul", "memory_patterns", "runtime_api")
 LONG_CYCLES = 20_000
@@ -26,9 +25,7 @@ LONG_CYCLES = 20_000
 @pytest.fixture(scope="module")
 def both_ways(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Path]]:
     """Each program twice: with PTX inside, and with machine code only."""
-    nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
-    if nvcc is None:
-        pytest.skip("no nvcc on this machine to build the test programs with")
+    nvcc = tool("nvcc")
     folder = tmp_path_factory.mktemp("ways")
     jobs = []
     for name in PROGRAM_NAMES:
@@ -84,9 +81,7 @@ extern "C" __global__ void specific(unsigned long long *found) {
 @pytest.mark.parametrize("order", [("90", "90a"), ("90a", "90")], ids="-".join)
 def test_the_code_that_the_driver_takes_is_the_one_that_is_grafted(order: tuple[str, str], tmp_path: Path) -> None:
     """Of an image with code for 9.0 and for later devices next to code for 9.0 only."""
-    nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
-    if nvcc is None:
-        pytest.skip("no nvcc on this machine to build the program with")
+    nvcc = tool("nvcc")
     (tmp_path / "specific.cu").write_text(SPECIFIC)
     codes = [f"-gencode=arch=compute_{arch},code=sm_{arch}" for arch in order]
     subprocess.run([nvcc, "-fatbin", *codes, "-o", "specific.fatbin", "specific.cu"], check=True, cwd=tmp_path)

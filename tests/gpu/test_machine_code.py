@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +11,7 @@ import pytest
 
 from tui_probe.trace.follow import open_trace
 
-from .conftest import PROGRAMS, Runner
+from .conftest import PROGRAMS, Runner, tool
 
 if TYPE_CHECKING:
     from tui_probe.trace.model import Trace
@@ -31,9 +30,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The program with machine code only, with functions in sections of their own, and with PTX too, each with both
     kinds of default streams.
     """
-    nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
-    if nvcc is None:
-        pytest.skip("no nvcc on this machine to build the program with")
+    nvcc = tool("nvcc")
     folder = tmp_path_factory.mktemp("machine_code")
     for name, (code, *more) in CODES.items():
         for streams in STREAMS:

@@ -36,8 +36,8 @@ from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Kernel as TracedKernel
 from tui_probe.trace.results import read_result
 
-from .conftest import PROGRAMS, Runner
-from .test_counts import METRICS, Counted, counters_of, tool
+from .conftest import PROGRAMS, Runner, tool
+from .test_counts import METRICS, Counted, counters_of
 
 ARCH = 90
 BLOCKS, THREADS = 32, 256

@@ -13,7 +13,7 @@ from tests.bench.verdicts import SOURCE
 from tui_probe.trace.follow import open_trace
 from tui_probe.verdicts.probe_coverage import unprobed_reason
 
-from .conftest import PROGRAMS, Runner
+from .conftest import PROGRAMS, Runner, tool
 
 SOURCES = {
     "machine_code": PROGRAMS / "machine_code.cu",
@@ -35,9 +35,7 @@ SUMMARY = re.compile(r"ERROR SUMMARY: (\d+) error")
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Each with machine code only, and with PTX as well."""
-    nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
-    if nvcc is None:
-        pytest.skip("no nvcc on this machine to build the programs with")
+    nvcc = tool("nvcc")
     folder, jobs = tmp_path_factory.mktemp("memcheck"), []
     for name, source in SOURCES.items():
         for way, code in CODES.items():

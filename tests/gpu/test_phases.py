@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
-import shutil
-import subprocess
 import sys
 from typing import TYPE_CHECKING
 
@@ -19,7 +16,7 @@ from tui_probe.probes.phases.waits import waits_of
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.results import read_result
 
-from .conftest import PROGRAMS, Runner
+from .conftest import PROGRAMS, Runner, nvcc_program
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,25 +35,9 @@ PRODUCER, CONSUMER = ("empty", "late", "copy"), ("full", "compute", "release")
 @pytest.fixture(scope="session", params=["ptx", "sass"])
 def planted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The program with PTX, and one with machine code only: line information would have the PTX with it."""
-    nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
-    if nvcc is None:
-        pytest.skip("no nvcc on this machine to build the test program with")
-    program = tmp_path_factory.mktemp("phases") / "planted_phases"
     form = ["code=[sm_90,compute_90]", "-lineinfo"] if request.param == "ptx" else ["code=sm_90"]
-    command = [
-        nvcc,
-        f"-gencode=arch=compute_90,{form[0]}",
-        *form[1:],
-        "-std=c++17",
-        "-cudart=static",
-        "-o",
-        str(program),
-        str(SOURCE),
-    ]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("NVCC_")}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    assert done.returncode == 0, done.stderr
-    return str(program)
+    program = tmp_path_factory.mktemp("phases") / "planted_phases"
+    return nvcc_program(SOURCE, program, f"-gencode=arch=compute_90,{form[0]}", *form[1:])
 
 
 def lines_of(name: str) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from tui_probe.probe_files.loading import built_in_names, load_probe
 from tui_probe.ptx.parser import parse
 from tui_probe.simgpu.executor import module_variables
 
-from .conftest import PROGRAMS, Runner
+from .conftest import PROGRAMS, Runner, tool
 
 PROBES = list(built_in_names())
 MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
@@ -281,9 +280,7 @@ def test_memory_is_the_same(name: str, gpu: Gpu, originals: list[tuple[Case, lis
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     """Programs that print a checksum of all their output: built here, and those of ``TUI_PROBE_PROGRAMS``."""
-    nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
-    if nvcc is None:
-        pytest.skip("no nvcc on this machine to build the test programs with")
+    nvcc = tool("nvcc")
     folder = tmp_path_factory.mktemp("same")
     commands = {}
     for name in ("tiled_matmul", "memory_patterns"):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
-import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -24,8 +22,8 @@ from tui_probe.trace.follow import open_trace
 from tui_probe.ui import rerun
 from tui_probe.verdicts.limiter import kernel_limiter
 
-from .conftest import PROGRAMS, Runner
-from .test_counts import counters_of, tool
+from .conftest import PROGRAMS, Runner, nvcc_program, tool
+from .test_counts import counters_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,15 +55,8 @@ SPILL_ROUNDS, SPILL_WARPS, SPILL_REGISTERS = 100, 32, 32
 
 @pytest.fixture(scope="session")
 def planted(tmp_path_factory: pytest.TempPathFactory) -> str:
-    nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
-    if nvcc is None:
-        pytest.skip("no nvcc on this machine to build the test program with")
     program = tmp_path_factory.mktemp("planted") / "planted_waits"
-    command = [nvcc, "-arch=sm_90a", "-std=c++17", "-lineinfo", "-o", str(program), str(PROGRAMS / "planted_waits.cu")]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("NVCC_")}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    assert done.returncode == 0, done.stderr
-    return str(program)
+    return nvcc_program(PROGRAMS / "planted_waits.cu", program, "-arch=sm_90a", "-lineinfo")
 
 
 def longest(kernel: Kernel) -> list[tuple[str, float]]:

@@ -16,7 +16,7 @@ import pytest
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 
-from .conftest import PROGRAMS, Profiled, Runner
+from .conftest import PROGRAMS, Profiled, Runner, tool
 
 WAYS = ("reset", "unload", "stray")
 STATUS = {"stray": 3}
@@ -26,9 +26,7 @@ PROBES = ("block_sched", "dmat")
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The program, and its kernels as PTX and as machine code only."""
-    nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
-    if nvcc is None:
-        pytest.skip("no nvcc on this machine to build the kernels with")
+    nvcc = tool("nvcc")
     folder, source = tmp_path_factory.mktemp("unusual"), PROGRAMS / "unusual.ptx"
     subprocess.run(["cc", "-O2", "-o", folder / "unusual", PROGRAMS / "unusual.c", "-ldl"], check=True)
     shutil.copy(source, folder / "kernels.ptx")
