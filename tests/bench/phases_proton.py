@@ -1,0 +1,131 @@
+"""Compare the lengths of named regions as ``-p phases`` and Proton measure them, and what each costs, on a GPU.
+
+    python -m tests.bench.phases_proton [PROGRAM ...]
+
+The programs are ``gluon_regions`` and ``triton_regions`` of ``programs``. They name their regions for Proton, which
+instruments them when they are compiled; tui-probe is given the same source lines with ``--phase``. Each runs three
+times: plain, under Proton, under tui-probe. Printed are the mean cycles of a warp in each region and the launch times.
+Goal: regions of more than 200 cycles agree within 5 %, and the slowdown is below that of Proton.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tui_probe.probekit.measured import analyse_result
+from tui_probe.trace.follow import open_trace
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_PROGRAMS: Final = Path(__file__).parent / "programs"
+_DEFAULT: Final = ("gluon_regions", "triton_regions")
+_CYCLES_PER_MICROSECOND: Final = 1000
+"""Of Proton's traces, which state cycles as if the clock were 1 GHz."""
+_SCOPE: Final = re.compile(r'^( *)(with )?pl\.(?:enter_)?scope\("(\w+)"\)')
+
+
+def region_lines(source: str) -> dict[str, tuple[int, int]]:
+    """Return first and last source line of each region: the body of ``with``, or the lines from enter to exit."""
+    lines = source.splitlines()
+    regions = {}
+    for number, line in enumerate(lines, 1):
+        if scope := _SCOPE.match(line):
+            indent, block, name = scope.groups()
+            inside = f"{indent} " if block else indent
+            last = next(at for at in range(number, len(lines)) if ends_region(lines[at], inside))
+            regions[name] = number + 1, last
+    return regions
+
+
+def ends_region(line: str, inside: str) -> bool:
+    """Return whether a line is the first behind a region, whose lines begin with ``inside``."""
+    return not line.startswith(inside) or "exit_scope" in line
+
+
+def proton_cycles(trace: Path, launches: int) -> dict[str, float]:
+    """Return the mean cycles of a warp of a launch in each region of Proton's trace, which has all launches."""
+    cycles: dict[str, float] = defaultdict(float)
+    warps: dict[str, set[tuple[str, str]]] = defaultdict(set)
+    for event in json.loads(trace.read_text())["traceEvents"]:
+        if event.get("ph") == "X":
+            cycles[event["name"]] += event["dur"] * _CYCLES_PER_MICROSECOND
+            warps[event["name"]].add((event["pid"], event["tid"]))
+    return {name: cycles[name] / len(warps[name]) / launches for name in cycles}
+
+
+def probe_cycles(trace: Path) -> dict[str, float]:
+    """Return the mean cycles of a warp in each region of the probed launches."""
+    (kernel,) = (kernel for kernel in open_trace(trace).kernels if kernel.status == "probed")
+    lengths: dict[str, list[float]] = defaultdict(list)
+    for probed in kernel.by_probe():
+        for row in probed.result_rows:
+            launch = analyse_result(probed.trace, probed, row).analysis
+            inside = launch.spans.where(launch.spans.phase >= 0)
+            cycles = np.bincount(inside.phase, inside.cycles, len(launch.phases))
+            for phase, own in zip(launch.phases, cycles.tolist(), strict=True):
+                if not phase.is_other:
+                    lengths[phase.work].append(own / len(launch.warps.block))
+    return {name: statistics.mean(own) for name, own in lengths.items()}
+
+
+def ran(command: list[str], cwd: Path) -> list[float]:
+    """Run a program; return its launch times in microseconds, the first with its compilation."""
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    times = re.search(r"^us (.*)$", done.stdout, re.MULTILINE)
+    if times is None or "close True" not in done.stdout:
+        sys.exit(f"{' '.join(command)}: {done.stdout}{done.stderr}")
+    return [float(time) for time in times[1].split()]
+
+
+def compare(program: Path) -> None:
+    """Measure one program in the three ways, and print a table."""
+    regions = region_lines(program.read_text())
+    with tempfile.TemporaryDirectory(prefix="regions-") as name:
+        folder = Path(name)
+        plain = ran([sys.executable, str(program), "plain"], folder)
+        proton = ran([sys.executable, str(program), "proton", str(folder)], folder)
+        (trace,) = folder.glob("proton*")
+        options = [f"--phase={key}={program.name}:{first}-{last}" for key, (first, last) in regions.items()]
+        profiled = [sys.executable, "-m", "tui_probe", "run", "--no-report", "--wait", "--launches", "all"]
+        profiled += ["--tracedir", "traces", "-k", "region_", *options, "--", sys.executable, str(program), "plain"]
+        probed = ran(profiled, folder)
+        (own,) = (folder / "traces").iterdir()
+        print_table(program.stem, regions, proton_cycles(trace, len(proton)), probe_cycles(own))
+    print(f"  launch, least: plain {min(plain):.1f} us, Proton {min(proton) / min(plain):.2f}x, ", end="")
+    print(f"tui-probe {min(probed) / min(plain):.2f}x\n")
+
+
+def print_table(
+    name: str, regions: Mapping[str, object], proton: Mapping[str, float], own: Mapping[str, float]
+) -> None:
+    """Print the mean cycles of a warp in each region, and how far ours are from Proton's."""
+    print(f"{name}: mean cycles of a warp")
+    for region in regions:
+        both = proton.get(region), own.get(region)
+        shown = ["–" if cycles is None else f"{cycles:10.0f}" for cycles in both]
+        apart = "–" if both[0] is None or both[1] is None else f"{both[1] / both[0] - 1:+.1%}"
+        print(f"  {region:10} Proton {shown[0]:>10}  tui-probe {shown[1]:>10}  {apart}")
+
+
+def main() -> None:
+    """Compare the programs."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("programs", nargs="*", default=list(_DEFAULT), metavar="PROGRAM")
+    for name in parser.parse_args().programs:
+        compare(_PROGRAMS / f"{name}.py")
+
+
+if __name__ == "__main__":
+    main()
