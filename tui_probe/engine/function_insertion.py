@@ -19,12 +19,12 @@ from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.positions import MERGED, UNBOUNDED, matches
 from tui_probe.probe_model.probe import BLOCK, LOOP, PHASE, SOURCE, SnippetCode
 from tui_probe.ptx.control_flow import basic_blocks, loop_heads
-from tui_probe.ptx.counted_loops import unbounded_loop_heads
 from tui_probe.ptx.instruction_facts import class_of, sass_instruction_count
 from tui_probe.ptx.merged_loads import merged_loads
 from tui_probe.ptx.phases import phase_starts
 from tui_probe.ptx.references import names_in
 from tui_probe.ptx.tree import Register
+from tui_probe.ptx.waiting import unbounded_loop_heads
 from tui_probe.reasons import because
 
 if TYPE_CHECKING:

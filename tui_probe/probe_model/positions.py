@@ -4,7 +4,7 @@
 that :mod:`tui_probe.ptx.merged_loads` finds to be part of another load, for which nothing is left in machine code.
 ``block`` is the start of each basic block, ``block.fp32`` of each that holds instructions of that class. ``loop`` is
 the start of each block that begins a loop, which is passed once per iteration; ``loop.unbounded`` only of loops that
-no count ends, as :mod:`tui_probe.ptx.counted_loops` finds them, and whose first block has no other site of the probe.
+no count ends, as :mod:`tui_probe.ptx.waiting` finds them, and whose first block has no other site of the probe.
 ``phase`` is the start of each phase, as :mod:`tui_probe.ptx.phases` finds them.
 ``attn.py:22-26`` are lines of source, as :mod:`tui_probe.engine.function_insertion` finds them. ``wait.1`` is the first
 group of the instructions of machine code at which warps wait, as :mod:`tui_probe.sass.wait_choice` forms them.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.engine.kernels import entry
-from tui_probe.ptx.counted_loops import unbounded_loop_heads
 from tui_probe.ptx.parser import parse
+from tui_probe.ptx.waiting import unbounded_loop_heads
 
 COUNTED = "$again:\nadd.u32 %r1, %r1, 1;\nsetp.lt.u32 %p1, %r1, %r2;\n@%p1 bra $again;"
 COPIED = "$again:\nadd.u32 %r3, %r1, 4;\nmov.u32 %r1, %r3;\nsetp.ne.u32 %p1, %r3, 64;\n@%p1 bra $again;"
