@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, overload
 
 import numpy as np
 
-from tui_probe.api.findings import Findings
 from tui_probe.api.results import Launches, Results
-from tui_probe.api.tables import TableSequence
+from tui_probe.api.tables import Findings, TableSequence
 from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import as_record

@@ -1,4 +1,4 @@
-"""Small tables of sequences: text for ``repr``, HTML for notebooks."""
+"""Sequences that show themselves as tables: text for ``repr``, HTML for notebooks; findings are one."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw.table import Column, cell, in_tables, table
+from tui_probe.verdicts.kernel_findings import KernelFinding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,3 +53,33 @@ class TableSequence:
         body = "".join(f"<tr>{row}</tr>" for row in rows)
         more = f"<p>{self._more_text()}</p>" if self._more_text() else ""
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+
+def _place(finding: KernelFinding) -> str:
+    """``store.cu:7``; "" for a finding about no line."""
+    source = finding.source
+    return "" if source is None else f"{source.file}:{source.line}"
+
+
+def _kernel_name(finding: KernelFinding) -> str:
+    return finding.kernel.demangled
+
+
+COLUMNS: Final[Sequence[Column[KernelFinding]]] = (
+    Column("severity", lambda finding: finding.severity, "severity", lambda finding: finding.severity, False),
+    Column("kernel", _kernel_name, "kernel", _kernel_name, False, 0, 24),
+    Column("claim", lambda finding: finding.claim, "finding", lambda finding: finding.claim, False, 1),
+    Column("location", _place, "line", _place, False),
+)
+
+
+class Findings(list[KernelFinding], TableSequence):
+    """Findings, the most valuable first."""
+
+    def _columns(self) -> Sequence[Column[Any]]:
+        return COLUMNS
+
+    def _shown_rows(self) -> Iterator[KernelFinding]:
+        return iter(self)
+
+    __repr__ = TableSequence.__repr__

@@ -7,8 +7,8 @@ from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tui_probe.api.findings import Findings
 from tui_probe.api.kernels import Kernel, Kernels
+from tui_probe.api.tables import Findings
 from tui_probe.draw import units
 from tui_probe.draw.table import SCHEMA, SCHEMA_VERSION
 from tui_probe.errors import ChoiceError, UsageError
