@@ -14,8 +14,15 @@ from tests.e2e.conftest import Tool
 from tests.patience import HANG
 from tui_probe.errors import ChoiceError, TraceError, UsageError
 from tui_probe.reproducer.extract import c_text, extract, readme
-from tui_probe.reproducer.kept_launch import KeptLaunch, choose_kept, kept_launches, read_kept_launch
-from tui_probe.reproducer.outcomes import keep_problems, outcome_text, saved_launches
+from tui_probe.reproducer.kept_launch import (
+    KeptLaunch,
+    choose_kept,
+    keep_problems,
+    kept_launches,
+    outcome_text,
+    read_kept_launch,
+    saved_launches,
+)
 
 PROGRAM = Path(__file__).with_name("pointers.py")
 

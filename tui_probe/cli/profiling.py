@@ -83,7 +83,7 @@ def report_kept_launches(options: RunOptions, outcome: Outcome) -> None:
     """Report why launches of ``--keep-launch`` were not saved."""
     if not options.kept_launches:
         return
-    from tui_probe.reproducer.outcomes import keep_problems
+    from tui_probe.reproducer.kept_launch import keep_problems
 
     for trace, text in keep_problems(traces_to_report(outcome.traces), options.kept_launches):
         report_message(trace, text)
@@ -93,7 +93,7 @@ def list_kept_launches(options: RunOptions, outcome: Outcome) -> None:
     """Write, behind the report, the commands that extract the saved launches."""
     if not options.kept_launches:
         return
-    from tui_probe.reproducer.outcomes import outcome_text, saved_launches
+    from tui_probe.reproducer.kept_launch import outcome_text, saved_launches
 
     for trace, event in saved_launches(traces_to_report(outcome.traces)):
         address = shlex.quote(f"{trace}:{event.index}@{event.number}")

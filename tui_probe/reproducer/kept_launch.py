@@ -1,4 +1,7 @@
-"""A saved launch in a trace: ``kept/KERNEL@LAUNCH`` with launch.info, the image, and memory before and after it."""
+"""Launches saved by ``--keep-launch``: what the log reports of each, and the directory of one in the trace.
+
+``kept/KERNEL@LAUNCH`` has launch.info, the image, and memory before and after the launch.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote_to_bytes
 
+from tui_probe.draw import units
 from tui_probe.errors import ChoiceError, TraceError
 from tui_probe.input_limits import LAUNCH_INFO
+from tui_probe.reasons import advice_on
+from tui_probe.trace.events import parse_line
 from tui_probe.trace.kernel_identity import demangle
-from tui_probe.trace.locate import path_in_trace
+from tui_probe.trace.launch_events import LaunchKept, LaunchNotKept
+from tui_probe.trace.locate import LOG, path_in_trace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
 FOLDER: Final = "kept"
@@ -24,6 +31,7 @@ IMAGES: Final = ("code.bin", "ptx.bin")
 """Machine code of the GPU that launched it, and PTX; one of them at least."""
 _NAME: Final = re.compile(r"(\d{1,10})@(\d{1,18})")
 _ADDRESS_BITS: Final = 64
+_MARKS: Final = (b"[probe] kept ", b"[probe] not-kept ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,3 +178,48 @@ _READERS: Final[dict[str, Callable[[KeptLaunch, list[str]], None]]] = {
     "memory": _add("memory", lambda words: SavedAllocation(_number(words[0], 16), _number(words[1]))),
     "unknown": _add("unknown", lambda words: _number(words[0], 16)),
 }
+
+
+def keep_outcomes(trace: Path) -> Iterator[LaunchKept | LaunchNotKept]:
+    """Yield the launches that event.log reports as saved or not saved."""
+    with (trace / LOG).open("rb") as log:
+        for line in log:
+            event = parse_line(line) if line.startswith(_MARKS) else None
+            if isinstance(event, (LaunchKept, LaunchNotKept)):
+                yield event
+
+
+def outcome_text(event: LaunchKept | LaunchNotKept) -> str:
+    """Return a sentence about a launch, with advice if it was not saved."""
+    launch = f"{event.index}@{event.number}"
+    if isinstance(event, LaunchKept):
+        unknown = f"; {units.counted(event.unknown, 'pointer')} to memory that is not saved" if event.unknown else ""
+        return f"launch {launch} is saved ({units.size(event.size)}{unknown})"
+    if event.reason is None:
+        return f"launch {launch} is not saved"
+    advice = advice_on(event.reason.code, event.reason.parameters)
+    return f"launch {launch} is not saved: {event.reason.text}. {advice}".rstrip(" .")
+
+
+def why_not_kept(trace: Path) -> str:
+    """Return what happened to launches that were not saved, for the end of a message; "" if there are none."""
+    return "".join(f"; {outcome_text(event)}" for event in keep_outcomes(trace) if isinstance(event, LaunchNotKept))
+
+
+def saved_launches(traces: Sequence[Path]) -> Iterator[tuple[Path, LaunchKept]]:
+    """Yield the saved launches of a run, each with its trace."""
+    for trace in traces:
+        yield from ((trace, event) for event in keep_outcomes(trace) if isinstance(event, LaunchKept))
+
+
+def keep_problems(traces: Sequence[Path], wanted: Sequence[str]) -> Iterator[tuple[Path, str]]:
+    """Yield messages about ``wanted`` launches that were not saved, each with the trace that it is about."""
+    outcomes = [(trace, event) for trace in traces for event in keep_outcomes(trace)]
+    for trace, event in outcomes:
+        if isinstance(event, LaunchNotKept):
+            yield trace, outcome_text(event)
+    if traces and wanted and not outcomes:
+        yield (
+            traces[0],
+            f"--keep-launch {', '.join(wanted)}: no such launch; --keep-launch KERNEL@0 saves the first one",
+        )
