@@ -1,4 +1,4 @@
-"""Places of the warps of a launch that did not end, grouped, and the warps that others wait for."""
+"""Places of the warps of a launch that did not end, grouped, with the warps that others wait for, and their texts."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
+from tui_probe.draw import units
 from tui_probe.errors import TraceError
+from tui_probe.probekit.finding import place as place_text
 from tui_probe.trace.sites import read_sites, source_lines
 
 from .synchronization import Synchronization
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from tui_probe.trace.launch_shape import Dim3
@@ -49,6 +51,8 @@ _SASS_KINDS: Final[Mapping[str, PlaceKind]] = {
     "ATOM": "lock", "ATOMG": "lock", "ATOMS": "lock",
 }  # fmt: skip
 """Kinds of places by operations of SASS; others are heads of loops."""
+_ALL_LANES: Final = 0xFFFFFFFF
+_MOST_RANGES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,11 @@ class WarpPlace:
     phase: int | None = None
     opcode: str = ""
     source: SourceLine | None = None
+
+    @property
+    def text(self) -> str:
+        """``bar.sync PTX:19 tile.cu:12``; before the first place that is known, ``the entry``."""
+        return place_text(self.line, self.source, self.opcode or None) if self.line else "the entry"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +148,13 @@ class StuckWarps:
     def holder(self, address: int) -> StuckWarp | None:
         """The warp that took a lock last."""
         return next((warp for warp in self.warps if warp.took is not None and warp.took.address == address), None)
+
+    def warp_text(self, warp: StuckWarp) -> str:
+        """``block 3 warp 1``, with the block's coordinates in a grid of more than one dimension."""
+        x, y, z = self.grid
+        index = warp.block
+        block = str(index) if y * z == 1 else f"({index % x},{index // x % y},{index // (x * y)})"
+        return f"block {block} warp {warp.warp}"
 
     def arrived(self, place: WarpPlace, block: int) -> int:
         """The lanes of a block whose last arrival was at an mbarrier, times the count of each arrival."""
@@ -221,3 +237,30 @@ def _missing(
         return ()
     blocks = dict.fromkeys(warp.block for warp in there)
     return tuple(other for block in blocks for other in by_block[block] if other.place != place)
+
+
+def lane_words(mask: int) -> str:
+    """``lane 0``, ``lanes 1-31``, ``all lanes``."""
+    if mask == _ALL_LANES:
+        return "all lanes"
+    lanes = [lane for lane in range(32) if mask >> lane & 1]
+    return f"{'lane' if len(lanes) == 1 else 'lanes'} {range_words(lanes)}"
+
+
+def range_words(numbers: Iterable[int]) -> str:
+    """``0-2, 5``; of many ranges the first ones, and how many numbers there are."""
+    ordered = sorted(set(numbers))
+    ranges = _ranges(ordered)
+    texts = [str(first) if first == last else f"{first}-{last}" for first, last in ranges[:_MOST_RANGES]]
+    more = f", … ({units.count(len(ordered))})" if len(ranges) > _MOST_RANGES else ""
+    return ", ".join(texts) + more
+
+
+def _ranges(ordered: Sequence[int]) -> list[tuple[int, int]]:
+    ranges: list[tuple[int, int]] = []
+    for number in ordered:
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1] = ranges[-1][0], number
+        else:
+            ranges.append((number, number))
+    return ranges

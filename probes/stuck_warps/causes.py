@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tui_probe.draw import units
 from tui_probe.trace.kernel_files import Offset
 
-from .who import lane_words, warp_words, whole_place
+from .analysis import lane_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -44,7 +44,7 @@ def _own_lock(found: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
             holders = lane_words(warp.took.lanes)
             yield Cause(
                 "lock-held-by-own-warp",
-                f"{warp_words(found, warp)} tries to take lock {group.place.address:#x} at {whole_place(group.place)},"
+                f"{found.warp_text(warp)} tries to take lock {group.place.address:#x} at {group.place.text},"
                 f" which {holders} of the same warp took at PTX:{warp.took.line} and did not release",
                 "release the lock in the branch that took it, before lanes of the warp wait for each other, or let one"
                 " lane of a warp take it",
@@ -60,8 +60,8 @@ def _held_lock(found: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     yield Cause(
         "lock-not-released",
         f"lock {group.place.address:#x} is wanted by {units.counted(len(group.warps), 'warp')} at"
-        f" {whole_place(group.place)}; {warp_words(found, holder)} took it at PTX:{holder.took.line} and is at"
-        f" {whole_place(holder.place)}",
+        f" {group.place.text}; {found.warp_text(holder)} took it at PTX:{holder.took.line} and is at"
+        f" {holder.place.text}",
         "release the lock on every path, and take several locks in one order",
         holder,
     )
@@ -75,7 +75,7 @@ def _grid_barrier(found: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
         "grid-does-not-fit",
         f"{units.counted(found.blocks, 'block')} of {units.count(_blocks(found))} on the GPU do not end, and"
         f" {units.counted(found.blocks_not_started, 'block')} cannot start before;"
-        f" {units.count(len(group.blocks))} wait at {whole_place(group.place)}",
+        f" {units.count(len(group.blocks))} wait at {group.place.text}",
         "launch at most as many blocks as fit (cuOccupancyMaxActiveBlocksPerMultiprocessor times SMs), or launch"
         " cooperatively, which refuses larger grids",
         group.warps[0],
@@ -97,10 +97,10 @@ def _wrong_count(found: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     line = next(iter(found.code.inits), None)
     expects = f"expects {count} arrivals (mbarrier.init PTX:{line})" if count is not None else "expects more arrivals"
     known = (
-        f"mbarrier {place.address:#x} at {whole_place(place)}, phase {_phase(place.phase)}: it {expects};"
+        f"mbarrier {place.address:#x} at {place.text}, phase {_phase(place.phase)}: it {expects};"
         f" block {warp.block} made {units.counted(arrived, 'arrival')}"
     )
-    unknown = f"an mbarrier at {whole_place(place)} expects more arrivals than came"
+    unknown = f"an mbarrier at {place.text} expects more arrivals than came"
     yield Cause(
         "mbarrier-count",
         (unknown if isinstance(place.line, Offset) else known) + _absent(group, warp.block),
@@ -117,7 +117,7 @@ def _absent(group: PlaceGroup, block: int) -> str:
     absent = [warp for warp in group.missing if warp.block == block]
     if not absent:
         return ""
-    return "; " + ", ".join(f"warp {warp.warp} is at {whole_place(warp.place)}" for warp in absent[:2])
+    return "; " + ", ".join(f"warp {warp.warp} is at {warp.place.text}" for warp in absent[:2])
 
 
 def _missing_warps(found: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
@@ -130,7 +130,7 @@ def _missing_warps(found: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     ended = f"; {units.counted(gone, 'warp')} ended" if gone > 0 else ""
     yield Cause(
         "barrier-not-reached",
-        f"{whole_place(group.place)} waits for all threads, and {there} of"
+        f"{group.place.text} waits for all threads, and {there} of"
         f" {units.counted(found.warps_per_block, 'warp')} of block {warp.block} are there"
         f"{_absent(group, warp.block)}{ended}",
         "let all threads that a barrier counts reach it: no barrier in a branch that only some take",
@@ -146,7 +146,7 @@ def _other_flag(found: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     yield Cause(
         "flag-not-set",
         f"{group.place.address:#x} is polled by {units.counted(len(group.warps), 'warp')} at"
-        f" {whole_place(group.place)}, and no warp of this launch is known to set it: another kernel, another"
+        f" {group.place.text}, and no warp of this launch is known to set it: another kernel, another"
         " GPU or the host must set it",
         "find the kernel or rank that must write it, and check in its trace that it was launched",
         warp,
@@ -158,7 +158,7 @@ def _loop(found: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     """Warps are in a loop whose end depends on data."""
     del found
     warp = group.warps[0]
-    where = whole_place(group.place)
+    where = group.place.text
     yield Cause(
         "long-loop",
         f"the last place of {units.counted(len(group.warps), 'warp')} is {where}",

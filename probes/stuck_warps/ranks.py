@@ -16,10 +16,9 @@ from tui_probe.probekit.probe_results import read_result_row
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.recent import traces_of_run
 
-from .analysis import analyse
+from .analysis import analyse, range_words
 from .causes import likely_cause
 from .view import waits_for
-from .who import range_words, whole_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -147,7 +146,7 @@ def _is(ranks: Sequence[int]) -> str:
 def _where(state: RankState) -> str:
     if state.stuck is None:
         return f"not stuck: {state.last}"
-    return whole_place(state.group.place) if state.group else f"unknown: {state.stuck.reason or 'no result'}"
+    return state.group.place.text if state.group else f"unknown: {state.stuck.reason or 'no result'}"
 
 
 def _kernel_name(state: RankState) -> str | None:

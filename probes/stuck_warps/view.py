@@ -14,9 +14,8 @@ from tui_probe.probekit.probe_view import probe_view
 from tui_probe.trace.kernel_files import Offset
 from tui_probe.trace.source_lines import source_position
 
-from .analysis import PlaceGroup, StuckWarp, analyse
+from .analysis import PlaceGroup, StuckWarp, analyse, range_words
 from .causes import likely_cause
-from .who import range_words, whole_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -59,7 +58,7 @@ def _missing_text(group: PlaceGroup) -> str:
     """``3 at bar.sync PTX:31``: warps that do not wait there, by their place."""
     places: dict[str, list[StuckWarp]] = {}
     for warp in group.missing:
-        places.setdefault(whole_place(warp.place), []).append(warp)
+        places.setdefault(warp.place.text, []).append(warp)
     texts = [f"{range_words(warp.warp for warp in warps)} at {place}" for place, warps in places.items()]
     return "; ".join(texts[:_MOST_MISSING]) + ("; …" if len(texts) > _MOST_MISSING else "")
 
@@ -73,7 +72,7 @@ _COLUMNS: Final[tuple[Column[PlaceGroup], ...]] = (
     Column("opcode", lambda g: g.place.opcode or None),
     Column("file", lambda g: g.place.source.file if g.place.source else None),
     Column("line", lambda g: g.place.source.line if g.place.source else None),
-    Column("place", None, "place", lambda g: whole_place(g.place), False, narrow=16),
+    Column("place", None, "place", lambda g: g.place.text, False, narrow=16),
     Column("address", lambda g: g.place.address or None),
     Column("phase", lambda g: g.place.phase),
     Column("waits_for", lambda g: waits_for(g.place), "waits for", lambda g: waits_for(g.place), False, narrow=12),

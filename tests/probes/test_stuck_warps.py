@@ -8,11 +8,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from probes.stuck_warps.analysis import Mark, StuckWarp, StuckWarps, WarpPlace, analyse, group_warps
+from probes.stuck_warps.analysis import (
+    Mark,
+    StuckWarp,
+    StuckWarps,
+    WarpPlace,
+    analyse,
+    group_warps,
+    lane_words,
+    range_words,
+)
 from probes.stuck_warps.causes import likely_cause
 from probes.stuck_warps.synchronization import Synchronization
 from probes.stuck_warps.view import waits_for
-from probes.stuck_warps.who import lane_words, range_words
 from tests.engine.kernels import entry, toml_probe
 from tests.probes.running import result_of
 from tests.probes.specimens import Specimen
