@@ -1,9 +1,14 @@
-"""Products that ptxas fuses with a sum: ``mul`` and ``add`` or ``sub``, both without a rounding modifier.
+"""Results of products that a snippet cannot read at the product: of ``wgmma``, and of ``mul`` fused with a sum.
 
-A fused multiply-add rounds once, so the sum has other bits than that of a rounded product. ptxas fuses within a basic
-block, and only if all readers of the product are such sums. A snippet that reads the product, or whose branches divide
-the block, would keep it from fusing, and change what the kernel computes: snippets read the factors of such a product,
-and the product is computed again in front of a sum that a snippet parts from it.
+A product of a warpgroup is issued and runs while its warps do other things, which may not touch its registers until
+they have waited. A wait that leaves groups pending makes some registers readable that others still add to, so it counts
+as none.
+
+ptxas fuses ``mul`` with ``add`` or ``sub`` if both are without a rounding modifier. A fused multiply-add rounds once,
+so the sum has other bits than that of a rounded product. ptxas fuses within a basic block, and only if all readers of
+the product are such sums. A snippet that reads the product, or whose branches divide the block, would keep it from
+fusing, and change what the kernel computes: snippets read the factors of such a product, and the product is computed
+again in front of a sum that a snippet parts from it.
 """
 
 from __future__ import annotations
@@ -11,16 +16,67 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.ptx.control_flow import basic_blocks
+from tui_probe.ptx.control_flow import Flow, basic_blocks
+from tui_probe.ptx.tree import Immediate, Instruction
 from tui_probe.ptx.waiting import operand_registers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from tui_probe.ptx.tree import Function, Instruction
+    from tui_probe.ptx.tree import Function
 
 _ROUNDINGS: Final = frozenset({"rn", "rz", "rm", "rp"})
 _FLOATS: Final = frozenset({"f16", "f16x2", "bf16", "bf16x2", "f32", "f32x2", "f64"})
+
+
+def is_full_wait(instruction: Instruction) -> bool:
+    """Return whether an instruction waits for all products of its warpgroup."""
+    if instruction.opcode != "wgmma" or "wait_group" not in instruction.modifiers:
+        return False
+    return any(isinstance(operand, Immediate) and operand.text == "0" for operand in instruction.operands)
+
+
+class Accumulators:
+    """Products of warpgroups in one function, by the waits that make their accumulators readable."""
+
+    def __init__(self, function: Function) -> None:
+        self._flow = Flow.of(function)
+        self._predecessors: dict[int, list[int]] = {}
+        for index in range(len(self._flow.blocks)):
+            for successor in self._flow.successors(index):
+                self._predecessors.setdefault(successor, []).append(index)
+
+    def products(self, wait: Instruction) -> list[Instruction]:
+        """Return the products that may be under way at a full wait, each once."""
+        block, place = next(
+            (index, place)
+            for index, block in enumerate(self._flow.blocks)
+            for place, instruction in enumerate(block)
+            if instruction is wait
+        )
+        products, ahead = [], [(block, place)]
+        seen: set[int] = set()
+        while ahead:
+            index, end = ahead.pop()
+            own, is_ended = _products_before(self._flow.blocks[index][:end])
+            products += own
+            if not is_ended:
+                new = set(self._predecessors.get(index, ())) - seen
+                seen |= new
+                ahead += [(before, len(self._flow.blocks[before])) for before in sorted(new)]
+        return list({id(product): product for product in products}.values())
+
+
+def _products_before(block: Iterable[Instruction]) -> tuple[list[Instruction], bool]:
+    """Return the products behind the last full wait of a block, and whether there is one."""
+    products: list[Instruction] = []
+    is_ended = False
+    for instruction in block:
+        if is_full_wait(instruction):
+            products, is_ended = [], True
+        elif instruction.opcode == "wgmma" and "mma_async" in instruction.modifiers:
+            products.append(instruction)
+    return products, is_ended
 
 
 class FusedProducts:
