@@ -30,7 +30,7 @@ EXCEPTIONS = {
     "evals/critical/__init__.py": "read",  # of a Program, not of a file
     "trace/run_info.py": "read_bytes",  # of /proc
     "trace/user_state.py": "read_text",  # our own file
-    "trace/plain_file.py": "read",  # what this run wrote
+    "trace/trace_directory.py": "read",  # what this run wrote
     "ui/app.py": "read",  # of a mark on the screen
 }
 FIVE_GB = 5 << 30

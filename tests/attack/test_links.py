@@ -17,8 +17,8 @@ from tui_probe.engine.cache import APPENDED_FILE, NEW_FILE, open_file
 from tui_probe.engine.source_copies import SourceCopies
 from tui_probe.launcher.run_traces import add_message, write_record
 from tui_probe.launcher.spool import root_problem
-from tui_probe.trace.plain_file import TraceFolder
 from tui_probe.trace.source_lines import SOURCE_FOLDER, copy_name
+from tui_probe.trace.trace_directory import TraceDirectory
 
 PLANT = """
 import os, pathlib
@@ -105,7 +105,7 @@ def test_a_pipe_in_the_place_of_a_file_holds_nothing_up(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "run.json")
     with pytest.raises(OSError, match="not a regular file"):
         add_message(tmp_path, "words")
-    with TraceFolder(tmp_path) as folder, pytest.raises(OSError):  # noqa: PT011
+    with TraceDirectory(tmp_path) as folder, pytest.raises(OSError):  # noqa: PT011
         folder.append("run.json", b"more")
 
 

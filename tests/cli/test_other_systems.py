@@ -11,7 +11,7 @@ import pytest
 
 from tests.patience import HANG
 from tests.recorded import DATA, H200
-from tui_probe.trace.plain_file import open_flags, read_at, read_into
+from tui_probe.trace.portable_files import open_flags, read_at, read_into
 
 from .conftest import ROOT
 
@@ -36,7 +36,7 @@ def test_reading_commands_need_nothing_that_windows_lacks(tmp_path: Path) -> Non
     assert result.stdout.splitlines() == [f"0 {command.split()[0]}" for command in COMMANDS], result.stderr
 
 
-def test_portable_filess_leave_the_position(tmp_path: Path) -> None:
+def test_read_at_leaves_the_position(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"0123456789")
     with (tmp_path / "file").open("rb", buffering=0) as file:
         buffer = bytearray(4)

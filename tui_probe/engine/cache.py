@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.own_python import cache_home
-from tui_probe.trace.plain_file import open_flags
+from tui_probe.trace.portable_files import open_flags
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

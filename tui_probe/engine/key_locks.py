@@ -13,7 +13,7 @@ import struct
 import time
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.trace.plain_file import open_flags
+from tui_probe.trace.portable_files import open_flags
 
 if TYPE_CHECKING:
     from pathlib import Path

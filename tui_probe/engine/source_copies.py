@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.input_limits import SOURCE_FILE
-from tui_probe.trace.plain_file import TraceFolder, read_within
+from tui_probe.trace.plain_file import read_within
 from tui_probe.trace.source_lines import SOURCE_FOLDER, copy_name, files_of
+from tui_probe.trace.trace_directory import TraceDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -163,9 +164,9 @@ class SourceCopies:
         if text is None or not self._takes(trace, len(text)):
             return
         mode = stat.S_IMODE(Path(path).stat().st_mode) & _READABLE_MODE
-        with TraceFolder(trace) as folder:
+        with TraceDirectory(trace) as folder:
             folder.make(SOURCE_FOLDER)
-        with TraceFolder(trace, SOURCE_FOLDER) as folder:
+        with TraceDirectory(trace, SOURCE_FOLDER) as folder:
             folder.put(copy_name(path), text, mode | stat.S_IWUSR)
 
     def _takes(self, trace: Path, size: int) -> bool:

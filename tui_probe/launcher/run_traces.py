@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.input_limits import parse_json
-from tui_probe.trace.plain_file import TraceFolder, open_plain
+from tui_probe.trace.plain_file import open_plain
+from tui_probe.trace.trace_directory import TraceDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -185,7 +186,7 @@ class Outcome:
 
 def add_message(trace: Path, text: str) -> None:
     """Add a line to the ``messages`` of a trace's ``run.json``. OSError if it cannot be written."""
-    with TraceFolder(trace) as folder:
+    with TraceDirectory(trace) as folder:
         try:
             record = parse_json(folder.read(_FILE))
         except ValueError as error:
@@ -194,10 +195,10 @@ def add_message(trace: Path, text: str) -> None:
 
 
 def write_record(trace: Path, record: dict[str, Any]) -> None:
-    """Write ``run.json`` in one step: a reader sees the old one or the new one, whole. OSError as ``TraceFolder``."""
-    with TraceFolder(trace) as folder:
+    """Write ``run.json`` in one step: a reader sees the old one or the new one, whole. Raises OSError."""
+    with TraceDirectory(trace) as folder:
         _put(folder, record)
 
 
-def _put(folder: TraceFolder, record: dict[str, Any]) -> None:
+def _put(folder: TraceDirectory, record: dict[str, Any]) -> None:
     folder.put(_FILE, (json.dumps(record, indent=1) + "\n").encode())

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Self
 from tui_probe.engine.cache import default_cache_directory
 from tui_probe.probe_model.read_script import BEGIN_MARKER, read_script, with_markers
 from tui_probe.toolchain import find_tools
-from tui_probe.trace.plain_file import TraceFolder
 from tui_probe.trace.run_info import mask_words
+from tui_probe.trace.trace_directory import TraceDirectory
 from tui_probe.trace.user_state import remember_command
 from tui_probe.version import __version__
 
@@ -265,7 +265,7 @@ class Session:
                 self.spool.link_into(trace)
             else:
                 self.spool.copy_into(trace)
-            with TraceFolder(trace) as folder:
+            with TraceDirectory(trace) as folder:
                 if not folder.has("read.py"):
                     folder.put("read.py", self._reader.encode())
             if returncode is not None:
@@ -290,7 +290,7 @@ class Session:
         for info in sorted(trace.glob("kernel/*/kernel.info")):
             log = info.with_name("process.log")
             before = disk_bytes([log])
-            with contextlib.suppress(OSError), TraceFolder(trace, "kernel", info.parent.name) as folder:
+            with contextlib.suppress(OSError), TraceDirectory(trace, "kernel", info.parent.name) as folder:
                 if BEGIN_MARKER.encode() in folder.read(log.name):
                     continue
                 if not self.control.budget("trace_bytes").has_room_for(len(text)):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from tui_probe.errors import LaunchError
-from tui_probe.trace.plain_file import TraceFolder
+from tui_probe.trace.trace_directory import TraceDirectory
 
 _ELSEWHERE = "choose your own directory with --tracedir"
 _OWNER: Final = "owner"
@@ -173,14 +173,14 @@ class Spool:
 
     def link_into(self, trace: Path) -> None:
         """Let a trace directory have the target's output as it grows, where links can be made."""
-        with TraceFolder(trace) as folder:
+        with TraceDirectory(trace) as folder:
             for log in (self.stdout, self.stderr):
                 with contextlib.suppress(OSError):
                     folder.link(log, log.name)
 
     def copy_into(self, trace: Path) -> None:
         """Copy the logs into the trace at the end of the run, where ``link_into`` could make no link."""
-        with TraceFolder(trace) as folder:
+        with TraceDirectory(trace) as folder:
             for log in (self.stdout, self.stderr):
                 if not folder.has(log.name):
                     folder.copy(log, log.name)
