@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tui_probe.probes.phases.analysis import Phases
+    from tui_probe.probes.phases.waits import Wait
     from tui_probe.trace.results import Result
 
 SOURCE = PROGRAMS / "planted_phases.cu"
@@ -140,3 +141,41 @@ def test_triton_kernels_keep_their_results(program: str, kernel: str, products: 
     assert in_named >= 0.95
     assert {"mma", "wgmma wait"} <= {phase.work for phase in analysis.phases}
     assert multiply_adds(analysis) == products
+
+
+def pipeline_waits(name: str, runner: Runner) -> list[Wait]:
+    """The waits of a launch of a program that waits for itself, longest first."""
+    program = nvcc_program(
+        PROGRAMS / f"{name}.cu", runner.folder / name, "-gencode=arch=compute_90,code=[sm_90,compute_90]", "-lineinfo"
+    )
+    unprofiled = runner.unprofiled([program])
+    assert unprofiled.status == 0, unprofiled.stderr
+    profiled = runner.profiled([program], "-p", "phases", "--launches", "1", "--wait")
+    assert profiled.outcome.stdout == unprofiled.stdout
+    ((_, analysis),) = launches_of(profiled.trace)
+    waits: list[Wait] = waits_of(analysis)
+    return waits
+
+
+@pytest.mark.exclusive
+def test_producer_that_computes_too_long_is_named_with_its_line(runner: Runner) -> None:
+    source = (PROGRAMS / "late_lookup.cu").read_text().splitlines()
+    line = next(number for number, text in enumerate(source, 1) if text.endswith("// looks up"))
+    wait = next(wait for wait in pipeline_waits("late_lookup", runner) if wait.role == "consumer")
+    print(f"GPU-PHASES\tlate_lookup: {wait}")
+    assert wait.partner == "producer"
+    assert wait.share >= 0.5
+    assert (wait.late_share or 0) >= 0.5
+    assert wait.occupied >= 0.5
+    file, _, number = wait.occupied_at.rpartition(":")
+    assert file.endswith("late_lookup.cu")
+    assert abs(int(number) - line) <= 2
+
+
+@pytest.mark.exclusive
+def test_warp_with_more_work_is_named_at_the_barrier(runner: Runner) -> None:
+    wait = next(wait for wait in pipeline_waits("uneven_warps", runner) if wait.last_warp is not None)
+    print(f"GPU-PHASES\tuneven_warps: {wait}")
+    assert wait.last_warp == 5
+    assert (wait.last_share or 0) >= 0.4, "every other barrier is behind no work"
+    assert (wait.late_share or 0) >= 0.5
