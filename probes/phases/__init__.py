@@ -104,7 +104,7 @@ def _wait_finding(wait: Wait) -> Finding:
 def _advice(wait: Wait) -> str:
     if wait.late_share is None:
         return ""
-    if wait.last_share is not None:
+    if wait.partner is None:
         return "balance the work of the block's warps" if wait.late_share >= 0.5 else "use fewer barriers"
     if wait.late_share < 0.5:
         return "start the copies more iterations ahead (more stages), or copy larger boxes"

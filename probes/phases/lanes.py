@@ -25,7 +25,9 @@ _HUES: Final = 8
 _NOTHING: Final = " "
 _UNKNOWN: Final = "?"
 _WARPS_OF_ROLE: Final = 2
-"""Lanes of a role at most: its first warps."""
+"""Lanes of a role at most."""
+_DIFFERENT: Final = 0.1
+"""Part of a warp's life from which on another warp of its role differs."""
 MAX_LANES: Final = 8
 _SHOWN_ITERATIONS: Final = 3
 MIN_CELLS: Final = 8
@@ -51,12 +53,30 @@ def lanes(launch: Phases, block: int, width: int) -> Iterator[Line]:
 
 
 def shown_warps(launch: Phases, block: int) -> list[int]:
-    """The first warps of each role in a block, role by role."""
+    """The first warp of each role in a block and the one that differs most from it, role by role."""
     inside = np.flatnonzero(launch.warps.block == block)
     chosen: list[int] = []
     for role in range(len(launch.roles)):
-        chosen += inside[launch.warps.role[inside] == role][:_WARPS_OF_ROLE].tolist()
+        of_role = inside[launch.warps.role[inside] == role].tolist()
+        chosen += sorted({of_role[0], _most_different(launch, of_role)}) if of_role else []
     return chosen[:MAX_LANES]
+
+
+def _most_different(launch: Phases, warps: Sequence[int]) -> int:
+    """The warp whose times in the phases differ most from those of the first; the second where none differs much."""
+    times = np.stack([_phase_cycles(launch, warp) for warp in warps])
+    apart = np.abs(times - times[0]).sum(axis=1)
+    most = int(apart.argmax())
+    return warps[most] if apart[most] > _DIFFERENT * times[0].sum() else warps[:_WARPS_OF_ROLE][-1]
+
+
+def _phase_cycles(launch: Phases, warp: int) -> NDArray[np.float64]:
+    """Cycles of a warp in each phase, and at last those that were not recorded."""
+    first, last = np.searchsorted(launch.spans.warp, (warp, warp + 1))
+    own = slice(int(first), int(last))
+    return np.bincount(
+        launch.spans.phase[own] % (len(launch.phases) + 1), launch.spans.cycles[own], len(launch.phases) + 1
+    )
 
 
 def main_iterations(launch: Phases, warps: Sequence[int]) -> tuple[int, int, int, int] | None:

@@ -39,6 +39,8 @@ _NOTABLE_WAIT: Final = 0.02
 _MIN_NAME: Final = 12
 _MOSTLY: Final = 0.5
 """Part of a wait that is for its partner from which on the text says what the partner does."""
+_TELLING: Final = 0.25
+"""Part of the time of those who are late from which on a phase explains it."""
 
 
 def _cycles(value: float) -> str:
@@ -256,20 +258,30 @@ def wait_text(wait: Wait) -> str:
     place = f" ({wait.phase.place})" if wait.phase.place else ""
     waits, its = ("wait", "their") if wait.role == ALL else ("waits", "its")
     text = f"{wait.role} {waits} {percent(wait.share, 1)} of {its} time in {wait.phase.name}{place}"
-    if wait.late_share is not None and wait.last_share is not None:
-        often = f"most often warp {wait.last_warp} ({percent(wait.last_share, 1)} of the barriers)"
-        return f"{text}: {percent(wait.late_share, 1)} of this wait is for the last warp to arrive, {often}"
-    if wait.late_share is None or wait.signal is None:
+    if wait.late_share is None:
         return text
-    busy = ""
-    if wait.occupation is not None and wait.late_share >= _MOSTLY:
-        busy = f"; {wait.partner} spends {percent(wait.occupied, 1)} of its time in {wait.occupation.name}"
-        busy += f" ({wait.occupied_at})" if wait.occupied_at else ""
+    if wait.signal is None:
+        return f"{text}: {percent(wait.late_share, 1)} of this wait is for the last warp{_late_warp_text(wait)}"
     order = f", {wait.ahead} stages ahead" if wait.ahead > 1 else "" if wait.by_order else ", matched by time"
     return (
         f"{text}: {percent(wait.late_share, 1)} of this wait is for {wait.partner} to finish {wait.signal.name}, the"
-        f" rest for copies or the barrier{order}{busy}"
+        f" rest for copies or the barrier{order}{_busy_text(wait)}"
     )
+
+
+def _late_warp_text(wait: Wait) -> str:
+    if wait.last_share is None or (wait.late_share or 0.0) < _MOSTLY:
+        return ""
+    return f", which is warp {wait.last_warp} in {percent(wait.last_share, 1)} of that time{_busy_text(wait)}"
+
+
+def _busy_text(wait: Wait) -> str:
+    """What keeps those busy for whom a role mostly waits; "" where it waits for something else."""
+    if wait.occupation is None or wait.occupied < _TELLING or (wait.late_share or 0.0) < _MOSTLY:
+        return ""
+    late = f"warp {wait.last_warp}" if wait.partner is None else wait.partner
+    place = f" ({wait.occupied_at})" if wait.occupied_at else ""
+    return f"; {late} spends {percent(wait.occupied, 1)} of its time in {wait.occupation.name}{place}"
 
 
 def _wait_record(wait: Wait) -> dict[str, Any]:

@@ -7,6 +7,7 @@ the wait's start to the end of that phase the partner is late; from there on cop
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
@@ -50,15 +51,15 @@ class Wait:
     by_order: bool = False
     ahead: int = 0
     occupation: Phase | None = None
-    """The phase, no wait, in which the partner spends most time."""
+    """The phase, no wait, in which the partner or the last warp spends most time."""
     occupied: float = 0.0
-    """Part of the partner's life in that phase."""
+    """Part of its life in that phase."""
     occupied_at: str = ""
     """The source line at which most of that time begins; "" if unknown."""
     last_warp: int | None = None
-    """The warp of a block that arrives last at a barrier most often."""
+    """The warp of a block for which the others wait longest at a barrier; None where none is late."""
     last_share: float | None = None
-    """Part of the barriers at which it does."""
+    """Part of the time before the last warp arrives in which it is this one that is missing."""
 
     @property
     def share(self) -> float:
@@ -92,10 +93,11 @@ def waits_of(launch: Phases) -> list[Wait]:
 def _with_last_warp(launch: Phases, wait: Wait, phase: int) -> Wait:
     """The wait at a barrier with the warp that comes last: until then the others are early.
 
-    Blocks whose warps come to it unequally often are left out.
+    Of several barriers in the phase, one at which the others wait longer counts more. Blocks whose warps come to it
+    unequally often are left out.
     """
-    late = total = 0
-    last: list[int] = []
+    total = 0
+    late: Counter[int] = Counter()
     for block in launch.some_blocks:
         inside = (launch.warps.block == block)[launch.spans.warp] & (launch.spans.phase == phase)
         spans = launch.spans.where(inside)
@@ -103,19 +105,19 @@ def _with_last_warp(launch: Phases, wait: Wait, phase: int) -> Wait:
         if len(warps) > 1 and len(set(counts.tolist())) == 1:
             starts, ends = (times.reshape(len(warps), -1) for times in (spans.start, spans.end))
             of_role = [launch.roles[role] == wait.role for role in launch.warps.role[warps].tolist()]
-            late += int((np.minimum(starts.max(axis=0), ends) - starts)[of_role].sum())
+            early = (np.minimum(starts.max(axis=0), ends) - starts)[of_role].sum(axis=0)
             total += int((ends - starts)[of_role].sum())
-            last += launch.warps.warp[warps[starts.argmax(axis=0)]].tolist()
-    if not last:
+            for warp, cycles in zip(
+                launch.warps.warp[warps[starts.argmax(axis=0)]].tolist(), early.tolist(), strict=True
+            ):
+                late[warp] += cycles
+    of_all = late.total()
+    wait = replace(wait, late=of_all, in_flight=total - of_all)
+    if not of_all:
         return wait
-    numbers, counts = np.unique(last, return_counts=True)
-    most = int(counts.argmax())
-    return replace(
-        wait,
-        late=late,
-        in_flight=total - late,
-        last_warp=int(numbers[most]),
-        last_share=float(counts[most] / len(last)),
+    ((last, cycles),) = late.most_common(1)
+    return _with_occupation(
+        launch, replace(wait, last_warp=last, last_share=cycles / of_all), launch.warps.warp == last
     )
 
 
@@ -130,12 +132,14 @@ def _matched(launch: Phases, wait: Wait, spans: Spans, role: int) -> Wait:
     ]
     known = [own for own in candidates if own is not None]
     matched = max(known, key=lambda own: (own.by_order, own.late + own.in_flight), default=wait)
-    return matched if matched.partner is None else _with_occupation(launch, matched, matched.partner)
+    if matched.partner is None:
+        return matched
+    return _with_occupation(launch, matched, launch.warps.role == launch.roles.index(matched.partner))
 
 
-def _with_occupation(launch: Phases, wait: Wait, partner: str) -> Wait:
-    """The wait with what keeps its partner busy."""
-    inside = (launch.warps.role == launch.roles.index(partner))[launch.spans.warp] & (launch.spans.phase >= 0)
+def _with_occupation(launch: Phases, wait: Wait, late: NDArray[np.bool_]) -> Wait:
+    """The wait with what keeps the warps busy that it waits for."""
+    inside = late[launch.spans.warp] & (launch.spans.phase >= 0)
     cycles = np.bincount(launch.spans.phase[inside], launch.spans.cycles[inside], len(launch.phases))
     works = [0.0 if phase.activity == "wait" else float(own) for phase, own in zip(launch.phases, cycles, strict=True)]
     longest = int(np.argmax(works))

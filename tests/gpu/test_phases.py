@@ -177,5 +177,6 @@ def test_warp_with_more_work_is_named_at_the_barrier(runner: Runner) -> None:
     wait = next(wait for wait in pipeline_waits("uneven_warps", runner) if wait.last_warp is not None)
     print(f"GPU-PHASES\tuneven_warps: {wait}")
     assert wait.last_warp == 5
-    assert (wait.last_share or 0) >= 0.4, "every other barrier is behind no work"
+    assert (wait.last_share or 0) >= 0.9
     assert (wait.late_share or 0) >= 0.5
+    assert wait.occupied >= 0.5

@@ -32,7 +32,7 @@ from tui_probe.probe_files.option_probes import phases_in, phases_probe
 from tui_probe.probe_model.probe import SourceRange
 from tui_probe.probes.phases.analysis import NOT_RECORDED, Phases, analyse
 from tui_probe.probes.phases.kinds import Phase
-from tui_probe.probes.phases.lanes import MIN_CELLS, dominant_phases, lanes
+from tui_probe.probes.phases.lanes import MIN_CELLS, dominant_phases, lanes, shown_warps
 from tui_probe.probes.phases.moved import moved_instructions
 from tui_probe.probes.phases.roles import roles_of
 from tui_probe.probes.phases.shares import PhaseRow, multiply_adds, overlap_of, rows_of
@@ -184,7 +184,22 @@ def test_last_warp_at_a_barrier_is_named(tmp_path: Path) -> None:
     assert (waits[0].last_warp, waits[0].last_share) == (2, 1)
     assert waits[0].late >= 3 * 6 * 45 * ROUND
     assert "all warps wait " in wait_text(waits[0])
-    assert "most often warp 2 (100% of the barriers)" in wait_text(waits[0])
+    assert "is for the last warp, which is warp 2 in 100% of that time; warp 2 spends " in wait_text(waits[0])
+
+
+def test_barrier_without_a_late_warp_does_not_hide_the_late_one(tmp_path: Path) -> None:
+    """A second barrier right behind the first, at which all arrive together."""
+    work = "".join(f"fma.rn.f32 %f{number}, %f{number}, %f{number}, 0f3F800000;" for number in range(8))
+    twice = UNEVEN.replace("add.u32 %r4, %r4, 1;", f"{work} bar.sync 0; add.u32 %r4, %r4, 1;")
+    analysis = recorded(tmp_path, twice.replace(".reg .pred", ".reg .f32 %f<8>; .reg .pred", 1), "kernel", block=128)
+    (wait,) = (wait for wait in waits_of(analysis) if wait.last_warp is not None)
+    assert wait.count == 4 * 12
+    assert (wait.last_warp, wait.last_share) == (2, pytest.approx(1, abs=0.05))
+
+
+def test_lanes_show_the_warp_that_differs(tmp_path: Path) -> None:
+    analysis = recorded(tmp_path, UNEVEN, "kernel", block=128)
+    assert [int(analysis.warps.warp[warp]) for warp in shown_warps(analysis, analysis.median_block)] == [0, 2]
 
 
 def test_overlap_adds_up(tmp_path: Path) -> None:
