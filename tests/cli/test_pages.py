@@ -10,7 +10,7 @@ import pytest
 from tests.pages.example import write_example
 from tui_probe.cli import arguments
 from tui_probe.cli.main import main
-from tui_probe.cli.run_display import report_after_run
+from tui_probe.cli.text_report import report_after_run
 from tui_probe.launcher.run_traces import Outcome
 from tui_probe.pages.page_registry import all_pages
 from tui_probe.pages.views import kind_of, names

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tests.ui.synthetic import TraceWriter
 from tui_probe.cli.profiling import report_outcome
-from tui_probe.cli.run_display import (
+from tui_probe.cli.text_report import (
     HURRIED_BYTES,
     TraceAnnouncer,
     group_lines,
@@ -92,7 +92,7 @@ def test_children_of_a_command_without_kernels_are_counted(
     traces = [tmp_path / f"t{place}" for place in range(149)]
     report_outcome(Outcome(first_trace=tmp_path / "own", traces=traces))
     assert capfd.readouterr().err == ""  # a script takes each line for a trace
-    monkeypatch.setattr("tui_probe.cli.run_display.stderr_is_terminal", lambda: True)
+    monkeypatch.setattr("tui_probe.cli.text_report.stderr_is_terminal", lambda: True)
     report_outcome(Outcome(first_trace=tmp_path / "own", traces=traces))
     (said,) = capfd.readouterr().err.splitlines()
     assert said.endswith(f"child processes did: 149 traces, e.g. {traces[-1]}")

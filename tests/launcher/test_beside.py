@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 TOUCH = """
 import pathlib, sys, tui_probe.cli.main
 import tui_probe.cli.profiling as profiling
-profiling.get_ready_to_report = lambda: pathlib.Path('ready').touch()
+profiling.preload_report_code = lambda: pathlib.Path('ready').touch()
 sys.exit(tui_probe.cli.main.main(sys.argv[1:]))
 """
 UNTIL_READY = ["sh", "-c", "until [ -e ready ]; do sleep 0.01; done; exit 3"]
 
 REPORT = """
 import contextlib, io, pathlib, sys
-from tui_probe.cli.run_display import get_ready_to_report, report_after_run
+from tui_probe.cli.text_report import preload_report_code, report_after_run
 from tui_probe.launcher.run_traces import Outcome
-get_ready_to_report()
+preload_report_code()
 before = set(sys.modules)
 with contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO(), 'utf-8')) as shown:
     report_after_run(Outcome(traces=[pathlib.Path(sys.argv[1])]), False)

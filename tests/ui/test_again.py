@@ -19,8 +19,8 @@ from tests.recorded import H200
 from tests.ui.conftest import on_stage
 from tests.ui.synthetic import FakeTarget, TraceWriter
 from tui_probe.cli import main as command_line
-from tui_probe.cli import run_display
-from tui_probe.cli.run_display import rerun_command
+from tui_probe.cli import screen
+from tui_probe.cli.screen import requested_command
 from tui_probe.ui import rerun
 from tui_probe.ui.live.feed import Session
 from tui_probe.ui.requests import OpenTrace, RerunRequest, SameKernel
@@ -324,9 +324,9 @@ def test_the_command_line_of_what_was_asked_for() -> None:
     looks = argparse.Namespace(ascii=True, palette="light", low_bandwidth=None, mouse=False)
     looks.again_asked = RerunRequest(Path("/traces/one"), ("-p", "dmat"))
     argv = ["--ascii", "--palette", "light", "--no-mouse", "--again", "/traces/one", "-p", "dmat"]
-    assert rerun_command(looks) == ["run", *argv]
+    assert requested_command(looks) == ["run", *argv]
     looks.again_asked = OpenTrace(Path("/traces/zero"))
-    assert rerun_command(looks) == ["open", "--ascii", "--palette", "light", "--no-mouse", "/traces/zero"]
+    assert requested_command(looks) == ["open", "--ascii", "--palette", "light", "--no-mouse", "/traces/zero"]
 
 
 @pytest.mark.parametrize(("name", "behind"), [("open", []), ("home", [["home"]])])
@@ -347,9 +347,9 @@ def test_rerun_starts_after_the_screen(name: str, behind: list[list[str]], monke
 
 def test_screen_of_rerun_gets_initial_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[SameKernel | None] = []
-    monkeypatch.setattr(run_display, "show_session", lambda session, _: begun.append(session.begin) or 0)
+    monkeypatch.setattr(screen, "show_session", lambda session, _: begun.append(session.begin) or 0)
     arguments = argparse.Namespace(ascii=False, palette=None, low_bandwidth=None, mouse=None)
     for begin in (None, SameKernel("mul", "mul", 0)):
         arguments.begin = begin
-        run_display.show(arguments)
+        screen.show(arguments)
     assert begun == [None, SameKernel("mul", "mul", 0)]

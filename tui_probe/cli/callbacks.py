@@ -19,7 +19,7 @@ from tui_probe.probe_files.loading import built_in_files, installed_files, probe
 from tui_probe.trace.locate import is_trace
 from tui_probe.trace.plain_file import read_within
 
-from .run_display import report_message
+from .text_report import report_message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

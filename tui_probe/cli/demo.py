@@ -14,8 +14,8 @@ from .arguments import default_launches
 from .checks.gpu import driver_items
 from .output import inform, shell_word
 from .profiling import profile
-from .run_display import add_screen_options, wants_screen
 from .run_options import add_probe_options, probes_of, wants_detail
+from .screen import add_screen_options, wants_screen
 
 if TYPE_CHECKING:
     import argparse

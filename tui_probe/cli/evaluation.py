@@ -24,7 +24,7 @@ from .output import (
     warn,
     width_option,
 )
-from .run_display import add_screen_options, show, wants_screen
+from .screen import add_screen_options, show, wants_screen
 
 if TYPE_CHECKING:
     import argparse

@@ -21,7 +21,7 @@ from . import open as open_command
 from .arguments import default_launches, launches, trace_dir, user_settings
 from .demo import TIMED_LAUNCHES, example
 from .profiling import BackgroundRuns
-from .run_display import add_screen_options, appearance_of, show, show_session, wants_screen
+from .screen import add_screen_options, appearance_of, show, show_session, wants_screen
 
 if TYPE_CHECKING:
     from collections.abc import Callable

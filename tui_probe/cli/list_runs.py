@@ -12,7 +12,7 @@ from tui_probe.trace.recent import recent_traces
 from .arguments import count, trace_dir, traces_of_name
 from .char_budget import add_budget_option, fitted, fitted_document, max_chars
 from .output import ExitStatus, Progress, put, terminal_size
-from .run_display import MIN_WIDTH, USUAL_WIDTH
+from .text_report import MIN_WIDTH, USUAL_WIDTH
 
 if TYPE_CHECKING:
     import argparse

@@ -120,9 +120,9 @@ def dispatch(argv: list[str], begin: SameKernel | None = None) -> int:
 
 def run_again(options: argparse.Namespace, argv: list[str]) -> int:
     """Run what was asked for on the screen of a command; behind that the home screen, if it was on that."""
-    from .run_display import rerun_command
+    from .screen import requested_command
 
-    status = dispatch(rerun_command(options), options.again_asked.begin)
+    status = dispatch(requested_command(options), options.again_asked.begin)
     return dispatch(argv) if options.command_name == "home" else status
 
 

@@ -14,7 +14,7 @@ from tui_probe.trace.recent import remember
 from .arguments import address_of, trace_folder_of, traces_of_name
 from .import_command import add_plan_options, add_tensor_options, open_traces, plan_of, tensor_of, text_width
 from .output import ExitStatus, inform, put, shell_word, speaks_utf8
-from .run_display import add_screen_options, show, wants_screen
+from .screen import add_screen_options, show, wants_screen
 from .show import write_summary
 
 if TYPE_CHECKING:

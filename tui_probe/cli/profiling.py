@@ -20,20 +20,19 @@ from tui_probe.trace.recent import remember
 from .arguments import warn_about_settings
 from .callbacks import callback_of, named_callback, run_callback
 from .output import ExitStatus, inform, let_go_of_lost_terminal, put, shell_word, warn, write_behind_output
-from .run_display import (
+from .run_options import known_probes
+from .screen import show, wants_screen
+from .show import write_pictures
+from .text_report import (
     MAX_LISTED,
     TraceAnnouncer,
-    get_ready_to_report,
+    preload_report_code,
     report_after_run,
     report_failures,
     report_message,
-    show,
     stderr_is_terminal,
     traces_to_report,
-    wants_screen,
 )
-from .run_options import known_probes
-from .show import write_pictures
 
 if TYPE_CHECKING:
     import argparse
@@ -114,7 +113,7 @@ def run_plainly(options: RunOptions, probes: Sequence[ChosenProbe], *, report: b
         early = os.isatty(stderr) or not is_pumped(stderr)
         with Session(options, probes, announce=TraceAnnouncer(stderr), early=early, ends_stuck=True) as session:
             warn_no_trace(session.spool.problem)
-            returncode = run_with_passthrough(session, get_ready_to_report) if report else run_with_passthrough(session)
+            returncode = run_with_passthrough(session, preload_report_code) if report else run_with_passthrough(session)
             outcome = session.outcome()
     except OSError as error:
         if error.errno not in SCARCE or (session is not None and session.target is not None):

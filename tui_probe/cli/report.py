@@ -13,8 +13,8 @@ from tui_probe.probekit.page_kinds import FORMATS
 from .arguments import ADDRESS, address_of, trace_folder_of, traces_of_name
 from .char_budget import add_budget_option, fitted, max_chars
 from .output import ExitStatus, put, speaks_utf8, width_option
-from .run_display import MAX_REPORTS, traces_to_report, write_report
 from .show import page_by_name, write_page
+from .text_report import MAX_REPORTS, traces_to_report, write_report
 
 if TYPE_CHECKING:
     import argparse

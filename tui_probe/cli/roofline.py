@@ -15,7 +15,7 @@ from tui_probe.trace.locate import parse_address
 from .arguments import open_addressed_kernels, resolve_name, user_settings
 from .import_command import text_width
 from .output import ExitStatus, put, speaks_utf8
-from .run_display import add_screen_options, show, wants_screen
+from .screen import add_screen_options, show, wants_screen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -36,7 +36,7 @@ from .arguments import (
 )
 from .output import inform, put, shell_word, warn
 from .parser import show_options_first
-from .run_display import add_screen_options
+from .screen import add_screen_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -30,7 +30,7 @@ from .output import (
     warn,
     width_option,
 )
-from .run_display import report_message, stderr_is_terminal, write_report
+from .text_report import report_message, stderr_is_terminal, write_report
 
 if TYPE_CHECKING:
     import argparse

@@ -13,7 +13,7 @@ from tui_probe.trace.recent import brief, remember, running_traces
 
 from .arguments import resolve_name, trace_dir
 from .output import inform, shell_word
-from .run_display import add_screen_options, show, wants_screen
+from .screen import add_screen_options, show, wants_screen
 from .show import write_summary
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Display of a run or a trace: the screen on a terminal, otherwise messages and a text report.
+"""Output of a run without a screen: messages while it runs, and text reports of its traces.
 
 On a terminal a user reads it on stderr. Elsewhere stderr is read by scripts, which take the last word of its first
 line, of its last or of each for a trace: there it has one line for each trace that is there, and nothing else of
@@ -7,7 +7,6 @@ tui-probe; the rest is in ``run.json`` and in the report.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import sys
@@ -18,17 +17,13 @@ from tui_probe.draw import units
 from tui_probe.errors import ProbeError
 from tui_probe.launcher.run_traces import add_message
 from tui_probe.own_python import without_collections
-from tui_probe.settings import PALETTES
 from tui_probe.trace.locate import LOG
 from tui_probe.trace.recent import brief, exit_counts, run_before
 
-from .arguments import user_settings, warn_about_settings
 from .output import (
     Progress,
     discard_output,
     inform,
-    let_go_of_lost_terminal,
-    on_terminal,
     put,
     shell_word,
     terminal_size,
@@ -40,12 +35,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tui_probe.launcher.run_traces import Outcome
-    from tui_probe.launcher.supervised_target import SupervisedTarget
-    from tui_probe.probekit.page_kinds import PageSet
-    from tui_probe.trace.locate import Address
-    from tui_probe.ui import Appearance
-    from tui_probe.ui.live.feed import Session
-    from tui_probe.ui.requests import RerunRequest
 
 MAX_REPORTS: Final = 4
 """Traces that each have a report of their own; of more, one of each command has, and that many commands."""
@@ -111,14 +100,14 @@ class TraceAnnouncer:
 
     def __init__(self, descriptor: int = 2) -> None:
         self._descriptor = descriptor
-        self._told = 0
+        self._announced = 0
 
     def __call__(self, trace: Path) -> None:
-        if self._told < MAX_LISTED or not os.isatty(self._descriptor):
+        if self._announced < MAX_LISTED or not os.isatty(self._descriptor):
             inform(f"trace in {trace}", self._descriptor)
-        elif self._told == MAX_LISTED:
+        elif self._announced == MAX_LISTED:
             inform(f"traces of more processes are in {trace.parent}", self._descriptor)
-        self._told += 1
+        self._announced += 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +120,13 @@ class CommandTraces:
 
 def traces_by_command(traces: Sequence[Path]) -> list[CommandTraces]:
     """The traces by command: the command with the most of them first."""
-    found: dict[str, list[Path]] = {}
+    by_command: dict[str, list[Path]] = {}
     for trace in traces:
-        known = brief(trace)
-        found.setdefault(known.command if known else "", []).append(trace)
-    groups = [CommandTraces(command, tuple(sorted(own, key=log_size, reverse=True))) for command, own in found.items()]
+        in_brief = brief(trace)
+        by_command.setdefault(in_brief.command if in_brief else "", []).append(trace)
+    groups = [
+        CommandTraces(command, tuple(sorted(own, key=log_size, reverse=True))) for command, own in by_command.items()
+    ]
     return sorted(groups, key=lambda group: len(group.traces), reverse=True)
 
 
@@ -156,7 +147,6 @@ def traces_to_report(traces: Sequence[Path]) -> Sequence[Path]:
 
 def group_lines(traces: Sequence[Path], cells: int) -> Iterator[str]:
     """Yield a line per command with its number of processes, if they are many."""
-    from tui_probe.draw import units
     from tui_probe.draw.shorten import shorten
     from tui_probe.draw.table import safe
 
@@ -208,7 +198,7 @@ def write_report(
     sys.stdout.flush()
 
 
-def get_ready_to_report() -> None:
+def preload_report_code() -> None:
     """Read the code that a report needs, which takes longer than a report. Errors are for the report to tell."""
     with contextlib.suppress(Exception), without_collections():
         import tui_probe.draw.spans
@@ -282,90 +272,3 @@ def _write_message(text: str) -> None:
     with contextlib.suppress(OSError):
         put(text)
         sys.stdout.flush()
-
-
-def add_screen_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of showing a run or a trace, for every command that shows one."""
-    shown = parser.add_argument_group("display")
-    shown.add_argument("--no-ui", action="store_true", help="print the report without opening a screen")
-    shown.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
-    shown.add_argument(
-        "--low-bandwidth",
-        action=argparse.BooleanOptionalAction,
-        default=None,
-        help="redraw less often and ignore the mouse; default: on while the link is slow",
-    )
-    shown.add_argument(
-        "--mouse",
-        action=argparse.BooleanOptionalAction,
-        default=None,
-        help="use the mouse; default: on, except over SSH",
-    )
-    shown.add_argument("--palette", choices=PALETTES, default=None, help="colors; default dark")
-
-
-def wants_screen(arguments: argparse.Namespace) -> bool:
-    """Return whether there is a terminal, and the user wants the screen on it."""
-    return on_terminal() and not arguments.no_ui
-
-
-def show(
-    arguments: argparse.Namespace,
-    target: SupervisedTarget | None = None,
-    traces: tuple[Path, ...] = (),
-    imported: PageSet | None = None,
-    *,
-    watching: bool = False,
-    at: Address | None = None,
-    notice: str = "",
-) -> int:
-    """Show a running target, traces, or imported files, until the user quits. Returns what ``ui.run`` returns.
-
-    The screen begins at the kernel and the launch that ``at`` names, and says ``notice`` there; of a run that was asked
-    for on a screen at ``arguments.begin``. What the user wants to be run behind it is in ``arguments.again_asked``.
-    """
-    from tui_probe.ui.live.feed import Session
-
-    session = Session(target=target, traces=traces, imported=imported, watching=watching, at=at, notice=notice)
-    session.from_home = arguments.from_home if "from_home" in arguments else False
-    session.begin = arguments.begin if "begin" in arguments else None
-    status = show_session(session, appearance_of(arguments))
-    arguments.again_asked = session.again
-    return status
-
-
-def show_session(session: Session, appearance: Appearance) -> int:
-    """Show the screen of a session and return its status; later messages skip a terminal that is gone."""
-    from tui_probe import ui
-
-    status = ui.run(session, appearance)
-    let_go_of_lost_terminal()
-    return status
-
-
-def rerun_command(arguments: argparse.Namespace) -> list[str]:
-    """The command line of the run or trace that was asked for on the screen, with how that looked."""
-    from tui_probe.ui.requests import OpenTrace
-
-    again: RerunRequest | OpenTrace = arguments.again_asked
-    looks = ["--ascii"] if arguments.ascii else []
-    looks += ["--palette", arguments.palette] if arguments.palette else []
-    for option, said in (("low-bandwidth", arguments.low_bandwidth), ("mouse", arguments.mouse)):
-        looks += [] if said is None else [f"--{option}" if said else f"--no-{option}"]
-    if isinstance(again, OpenTrace):
-        return ["open", *looks, str(again.trace)]
-    return ["run", *looks, "--again", str(again.trace), *again.options]
-
-
-def appearance_of(arguments: argparse.Namespace) -> Appearance:
-    """Return the looks: options, else environment, else settings, whose faults are reported."""
-    from tui_probe.ui import Appearance
-
-    warn_about_settings()
-    return Appearance.from_environment(
-        user_settings(),
-        ascii_only=arguments.ascii or None,
-        low_bandwidth=arguments.low_bandwidth,
-        mouse=arguments.mouse,
-        palette=arguments.palette,
-    )

@@ -1,0 +1,108 @@
+"""Screen of a run or a trace: its options, whether there can be one, how it looks, and what the user wants after it."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from tui_probe.settings import PALETTES
+
+from .arguments import user_settings, warn_about_settings
+from .output import let_go_of_lost_terminal, on_terminal
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tui_probe.launcher.supervised_target import SupervisedTarget
+    from tui_probe.probekit.page_kinds import PageSet
+    from tui_probe.trace.locate import Address
+    from tui_probe.ui import Appearance
+    from tui_probe.ui.live.feed import Session
+    from tui_probe.ui.requests import RerunRequest
+
+
+def add_screen_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of showing a run or a trace, for every command that shows one."""
+    shown = parser.add_argument_group("display")
+    shown.add_argument("--no-ui", action="store_true", help="print the report without opening a screen")
+    shown.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
+    shown.add_argument(
+        "--low-bandwidth",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="redraw less often and ignore the mouse; default: on while the link is slow",
+    )
+    shown.add_argument(
+        "--mouse",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="use the mouse; default: on, except over SSH",
+    )
+    shown.add_argument("--palette", choices=PALETTES, default=None, help="colors; default dark")
+
+
+def wants_screen(arguments: argparse.Namespace) -> bool:
+    """Return whether there is a terminal, and the user wants the screen on it."""
+    return on_terminal() and not arguments.no_ui
+
+
+def show(
+    arguments: argparse.Namespace,
+    target: SupervisedTarget | None = None,
+    traces: tuple[Path, ...] = (),
+    imported: PageSet | None = None,
+    *,
+    watching: bool = False,
+    at: Address | None = None,
+    notice: str = "",
+) -> int:
+    """Show a running target, traces, or imported files, until the user quits. Returns what ``ui.run`` returns.
+
+    The screen begins at the kernel and the launch that ``at`` names, and says ``notice`` there; of a run that was asked
+    for on a screen at ``arguments.begin``. What the user wants to be run behind it is in ``arguments.again_asked``.
+    """
+    from tui_probe.ui.live.feed import Session
+
+    session = Session(target=target, traces=traces, imported=imported, watching=watching, at=at, notice=notice)
+    session.from_home = arguments.from_home if "from_home" in arguments else False
+    session.begin = arguments.begin if "begin" in arguments else None
+    status = show_session(session, appearance_of(arguments))
+    arguments.again_asked = session.again
+    return status
+
+
+def show_session(session: Session, appearance: Appearance) -> int:
+    """Show the screen of a session and return its status; later messages skip a terminal that is gone."""
+    from tui_probe import ui
+
+    status = ui.run(session, appearance)
+    let_go_of_lost_terminal()
+    return status
+
+
+def requested_command(arguments: argparse.Namespace) -> list[str]:
+    """Return the command line of the run or trace that was requested on the screen, with the same looks."""
+    from tui_probe.ui.requests import OpenTrace
+
+    again: RerunRequest | OpenTrace = arguments.again_asked
+    looks = ["--ascii"] if arguments.ascii else []
+    looks += ["--palette", arguments.palette] if arguments.palette else []
+    for option, is_on in (("low-bandwidth", arguments.low_bandwidth), ("mouse", arguments.mouse)):
+        looks += [] if is_on is None else [f"--{option}" if is_on else f"--no-{option}"]
+    if isinstance(again, OpenTrace):
+        return ["open", *looks, str(again.trace)]
+    return ["run", *looks, "--again", str(again.trace), *again.options]
+
+
+def appearance_of(arguments: argparse.Namespace) -> Appearance:
+    """Return the looks: options, else environment, else settings, whose faults are reported."""
+    from tui_probe.ui import Appearance
+
+    warn_about_settings()
+    return Appearance.from_environment(
+        user_settings(),
+        ascii_only=arguments.ascii or None,
+        low_bandwidth=arguments.low_bandwidth,
+        mouse=arguments.mouse,
+        palette=arguments.palette,
+    )
