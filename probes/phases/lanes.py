@@ -70,13 +70,11 @@ def _most_different(launch: Phases, warps: Sequence[int]) -> int:
     return warps[most] if apart[most] > _DIFFERENT * times[0].sum() else warps[:_WARPS_OF_ROLE][-1]
 
 
-def _phase_cycles(launch: Phases, warp: int) -> NDArray[np.float64]:
+def _phase_cycles(launch: Phases, warp: int) -> NDArray[np.int64]:
     """Cycles of a warp in each phase, and at last those that were not recorded."""
     first, last = np.searchsorted(launch.spans.warp, (warp, warp + 1))
-    own = slice(int(first), int(last))
-    return np.bincount(
-        launch.spans.phase[own] % (len(launch.phases) + 1), launch.spans.cycles[own], len(launch.phases) + 1
-    )
+    own, count = slice(int(first), int(last)), len(launch.phases) + 1
+    return np.bincount(launch.spans.phase[own] % count, launch.spans.cycles[own], count).astype(np.int64)
 
 
 def main_iterations(launch: Phases, warps: Sequence[int]) -> tuple[int, int, int, int] | None:
