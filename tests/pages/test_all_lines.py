@@ -67,3 +67,14 @@ def test_json_has_all_figures_of_a_line(tmp_path: Path) -> None:
 def test_without_lines_it_says_which_probe_tells_them(tmp_path: Path) -> None:
     trace = open_trace(unpacked(H200 / "attention_blocks", tmp_path))
     assert f"note: {no_lines_text()}" in " ".join(" ".join(line_page(trace).text(80)).split())
+
+
+def test_damaged_result_is_named_and_the_others_are_listed(tmp_path: Path) -> None:
+    trace = two_kernels(tmp_path)
+    path = trace.results.path(trace.kernels[1].result_rows[-1])
+    assert path is not None
+    path.write_bytes(path.read_bytes()[:40])
+    text = line_page(trace).text(120)
+    assert any("strided_store.cu:4" in line for line in text)
+    (note,) = (line for line in text if path.name in line)
+    assert "note: #1: " in note

@@ -77,10 +77,15 @@ class KernelLine:
         return measure_named(self.measures, name).heading
 
 
-def measured_lines(trace: Trace, progress: Progress = no_progress) -> Iterator[KernelLine]:
+def measured_lines(
+    trace: Trace, progress: Progress = no_progress, damaged: list[str] | None = None
+) -> Iterator[KernelLine]:
     """All lines with a measurement: what probes rank by, such as waste, before the rest, the largest
-    share of all kernels first."""
-    lines = [line for kernel in with_progress(trace.kernels, progress) for line in _lines_of_kernel(trace, kernel)]
+    share of all kernels first. Adds to ``damaged`` what cannot be read, in words.
+    """
+    unread = [] if damaged is None else damaged
+    kernels = with_progress(trace.kernels, progress)
+    lines = [line for kernel in kernels for line in _lines_of_kernel(trace, kernel, unread)]
     wholes: dict[tuple[str, str], float] = {}
     for line in lines:
         wholes[line.probe, line.name] = wholes.get((line.probe, line.name), 0.0) + line.value
@@ -94,7 +99,7 @@ def _with_share(line: KernelLine, wholes: Mapping[tuple[str, str], float]) -> Ke
     return replace(line, share=share)
 
 
-def _lines_of_kernel(trace: Trace, kernel: Kernel) -> Iterator[KernelLine]:
+def _lines_of_kernel(trace: Trace, kernel: Kernel, damaged: list[str]) -> Iterator[KernelLine]:
     telling = probe_names_where(lambda probe: probe.lines)
     for source in ViewSource(trace, kernel).by_probe():
         probe = analysis_name(source.kernel) or ""
@@ -103,7 +108,8 @@ def _lines_of_kernel(trace: Trace, kernel: Kernel) -> Iterator[KernelLine]:
         try:
             lines, rows = line_rows(probe_results.read_result(source))
             opcodes = _opcodes_by_line(kernel.folder)
-        except (TraceError, OSError):
+        except (TraceError, OSError) as error:
+            damaged.append(f"#{kernel.index}: {safe(str(error))}")
             continue
         name = _ranking_measure(lines, rows)
         for row in rows.rows:
@@ -162,7 +168,8 @@ def no_lines_text() -> str:
 
 def line_page(trace: Trace, progress: Progress = no_progress) -> TablePage[KernelLine]:
     """All lines, the largest share first."""
-    rows = list(measured_lines(trace, progress))
+    damaged: list[str] = []
+    rows = list(measured_lines(trace, progress, damaged))
 
     def opens(line: KernelLine) -> tuple[Path, int] | None:
         return trace.directory, line.kernel.index
@@ -172,7 +179,7 @@ def line_page(trace: Trace, progress: Progress = no_progress) -> TablePage[Kerne
         "Lines of all kernels",
         ALL_LINES_COLUMNS,
         rows,
-        PageTexts((), [_lines_note(rows)] if rows else [], [*_lines_notes(trace, rows)], LINES_ABOUT),
+        PageTexts((), [_lines_note(rows)] if rows else [], [*_lines_notes(trace, rows), *damaged], LINES_ABOUT),
         text_rows=MAX_LINES_SHOWN,
         opens=opens if rows else None,
         names=lambda line: (line.kernel.demangled, line.place, line.opcode or ""),
