@@ -110,6 +110,18 @@ def test_demo_says_where_it_runs_and_keeps_its_trace(tool: Tool) -> None:
     assert (trace / "event.log").is_file()
 
 
+def test_demo_is_small_but_fills_the_gpu_and_loads_kernels_before_it_launches_them(tool: Tool) -> None:
+    """Kernels are prepared while others run, and a smaller grid would add findings that the kernels do not have."""
+    result = tool("demo", "--sim", "--tracedir", "kept")
+    assert "idle lanes" in result.stdout
+    assert "uncoalesced" in result.stdout
+    assert not re.search("idle SMs|small grid", result.stdout)
+    (trace,) = (tool.folder / "kept").iterdir()
+    tags = re.findall(r"^\[(bin|exec)\]", (trace / "event.log").read_text(), re.MULTILINE)
+    assert tags[: len(KERNELS)] == ["bin"] * len(KERNELS)
+    assert "exec" in tags
+
+
 def test_the_report_has_the_block_scheduling_line(tool: Tool) -> None:
     result = tool("run", "-p", "block_sched", "--sim", "--", *EXAMPLE, "--kernel", "zero_fill")
     line = re.search(r"128 blocks, cycles per slot: \d+ running, \d+ in gaps", result.stdout)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 EXAMPLES = "tui_probe.simgpu.examples"
 TIMED_LAUNCHES = 6
 """Launches per kernel on a GPU: some run unprobed and are timed; a screen has something to show."""
+SIMULATED_SIZE = 96 * 96
+"""Elements of the arrays: as few as give the same findings, since a report waits for the simulated launches."""
 SIMULATED_LAUNCHES = 2
 """Launches per kernel: one for the fused counting probes of the default set, and one that is timed."""
 MIN_FREE_DISK = "32M"
@@ -47,8 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     simulated = arguments.sim or not has_gpu()
     inform(f"demo on {'the simulated GPU' if simulated else 'the GPU'}")
     slow = wants_screen(arguments)
-    launches = SIMULATED_LAUNCHES if simulated and not slow else TIMED_LAUNCHES
-    command = example(arguments.kernel, launches, slow=slow)
+    command = example(arguments.kernel, brief=simulated and not slow, slow=slow)
     root = arguments.tracedir or Path(tempfile.mkdtemp(prefix="tui-probe-demo-"))
     options = RunOptions(
         command=tuple(command),
@@ -67,11 +68,12 @@ def run(arguments: argparse.Namespace) -> int:
     return status
 
 
-def example(kernels: Sequence[str], launches: int, *, slow: bool) -> list[str]:
+def example(kernels: Sequence[str], *, brief: bool, slow: bool) -> list[str]:
     """Return the command line of the example, with these of its kernels or with all; ``slow`` enough to watch it."""
     command = [sys.executable, str(files(EXAMPLES) / "demo.py")]
     command += [word for name in kernels for word in ("--kernel", name)]
-    return [*command, "--repeat", str(launches), *([SLOWLY] if slow else ())]
+    command += ["--repeat", str(SIMULATED_LAUNCHES if brief else TIMED_LAUNCHES)]
+    return [*command, *(("--size", str(SIMULATED_SIZE)) if brief else ()), *((SLOWLY,) if slow else ())]
 
 
 def has_gpu() -> bool:

@@ -19,7 +19,7 @@ from tui_probe.trace.recent import RecentTraces, remember
 
 from . import open as open_command
 from .arguments import default_launches, launches, trace_dir, user_settings
-from .demo import TIMED_LAUNCHES, example
+from .demo import example
 from .profiling import BackgroundRuns
 from .screen import add_screen_options, appearance_of, show, show_session, wants_screen
 
@@ -109,7 +109,7 @@ def form_of_demo(form: StartForm) -> StartForm:
     """A form that stands for the bundled example, with the probe and the GPU of this one."""
     from tui_probe.ui.requests import StartForm
 
-    return StartForm(shlex.join(example((), TIMED_LAUNCHES, slow=True)), probe=form.probe, simulated=form.simulated)
+    return StartForm(shlex.join(example((), brief=False, slow=True)), probe=form.probe, simulated=form.simulated)
 
 
 def start(arguments: argparse.Namespace, home: HomeSources, form: StartForm, runs: BackgroundRuns) -> int:

@@ -161,9 +161,8 @@ def run_case(gpu: Gpu, function: ctypes.c_void_p, case: Case) -> bool:
     return bool(np.array_equal(result, case.expected))
 
 
-def run_example(gpu: Gpu, name: str, options: argparse.Namespace) -> bool:
+def run_example(gpu: Gpu, name: str, function: ctypes.c_void_p, options: argparse.Namespace) -> bool:
     """Launch an example as often as asked for, and say how it went."""
-    function = gpu.function(KERNELS / f"{name}.ptx", name)
     case = EXAMPLES[name](options.size)
     right = True
     for _ in range(options.repeat):
@@ -191,7 +190,9 @@ def main() -> int:
     options = parser.parse_args()
     try:
         gpu = Gpu()
-        results = [run_example(gpu, name, options) for name in options.kernel or EXAMPLES]
+        # All are loaded before the first launch, so that the next ones can be prepared while one runs.
+        functions = {name: gpu.function(KERNELS / f"{name}.ptx", name) for name in options.kernel or EXAMPLES}
+        results = [run_example(gpu, name, function, options) for name, function in functions.items()]
     except DriverError as error:
         sys.stderr.write(f"{error}\n")
         return 1
