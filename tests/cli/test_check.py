@@ -527,12 +527,15 @@ def test_an_interrupt_waits_for_no_kernel(tmp_path: Path) -> None:
 
 
 def test_waits_have_line_class_and_producers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of the machine code in the file, whose line table is the source's, though the probe is put into its PTX."""
+    """Of the machine code in the file, whose line table is the source's, though the probe is put into its PTX.
+
+    The summary behind them is left out: an older ptxas refuses PTX of version 9.4.
+    """
     path = tmp_path / "softmax.cubin"
     path.write_bytes(corpus.cubin("softmax.sm_90"))
     argv = ("block_sched", str(path), "--waits")
     text = Outcome(argv, capsys, tmp_path).out
-    golden("check_waits.txt", text[text.index("  waits ") :])
+    golden("check_waits.txt", text[text.index("  waits ") : text.rindex("\n\n")])
     waits = Outcome((*argv, "--format", "json"), capsys, tmp_path).record()["kernels"][0]["waits"]
     (load,) = (site for site in waits["sites"] if site["class"] == "global")
     assert (load["sass"], load["offset"], load["loop_depth"], load["waits_itself"]) == ("FMNMX", 0x150, 0, False)
