@@ -64,7 +64,7 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
 
 
 def cores() -> int:
-    """Those that this process may use."""
+    """Return the CPUs that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
@@ -127,7 +127,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What is there before the first test stays, so that no collection of garbage has to look at it.
+    """Freeze the objects that exist before the first test, so that no collection of garbage has to look at it.
 
     Collections are rare besides: tests make millions of objects and few cycles.
     """
@@ -189,7 +189,7 @@ def own_cache(monkeypatch: pytest.MonkeyPatch, _own_caches: Callable[[], Path]) 
 
 @pytest.fixture(autouse=True)
 def signals_as_at_a_terminal() -> Iterator[None]:
-    """What ``nohup`` or a shell's background ignored ends programs again, as it does those that people start."""
+    """Restore the signals that ``nohup`` or a shell's background ignores, so that programs end as they do for users."""
     defaults = {signal.SIGHUP: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
     ignored = [number for number in defaults if signal.getsignal(number) is signal.SIG_IGN]
     for number in ignored:

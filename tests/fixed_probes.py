@@ -40,6 +40,6 @@ def fixed_probes() -> Iterator[None]:
 
 
 def _forget() -> None:
-    """What was read of the probes that are known."""
+    """Forget the contents of the known probes that were read."""
     kinds.cache_clear()
     all_questions.cache_clear()

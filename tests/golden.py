@@ -90,7 +90,7 @@ def write(path: Path, parts: Parts) -> None:
 
 
 class Run:
-    """What the tests of one process showed."""
+    """Goldens that the tests of one process used."""
 
     def __init__(self, *, update: bool = False) -> None:
         self.update = update
@@ -103,7 +103,7 @@ class Run:
         self._shown: dict[Path, Parts] = {}
 
     def problem(self, path: Path, text: str, part: str, *, ascii_only: bool) -> str:
-        """How the text differs from the golden, or why it cannot be one; empty if it is as it should be."""
+        """Return the difference between text and golden, or why it cannot be one; empty if it is as expected."""
         if part and not text.endswith("\n"):
             return f"{path.name}, {part}: a part of a file ends with a line end"
         if HEADING.search(text):
@@ -140,7 +140,7 @@ class Run:
 
 
 def difference(path: Path, name: str, before: str, after: str) -> str:
-    """What changed, as lines; empty if nothing did."""
+    """Return the changed lines; empty without a change."""
     if before == after:
         return ""
     lines = difflib.unified_diff(before.split("\n"), after.split("\n"), "golden", "shown", n=2, lineterm="")
@@ -200,6 +200,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def unused(config: pytest.Config) -> list[tuple[Path, str]]:
-    """What ``--unused-goldens`` finds in the folders that pytest was given; a run of chosen tests judges nothing."""
+    """Report unused goldens in the directories that pytest was given; a run of selected tests reports none."""
     chosen = config.getoption("keyword") or config.getoption("markexpr") or not config.getoption("--unused-goldens")
     return [] if chosen else run.unused([Path(argument).resolve() for argument in config.args])

@@ -19,7 +19,7 @@ from tui_probe.pages.view_output import text_lines, view_lines
 
 WIDTHS = (80, 120, 200)
 RULE = re.compile(r"─[─ ]*|▌.*")
-"""What is below the headings of a table: a rule, or the row at the cursor."""
+"""Line below the headings of a table: a rule, or the row at the cursor."""
 MARKS = re.compile(r"[─━│┃┤┣┫▁-▟⠀-⣿•▲|]")
 SHORTENED = re.compile(r"…|(?<=\S)~")
 

@@ -38,7 +38,7 @@ TEXTS: Final = (".py", ".md", ".c", ".h", ".def")
 
 NAMES: Final = {
     "docstrings that begin with a question word": (
-        r'"""(What|That|Whether|Which|Why|Where|How|Who|Those|When)\b', 100, 100
+        r'"""(What|That|Whether|Which|Why|Where|How|Who|Those|When)\b', 10, 0
     ),
     "C comments that begin with a question word": (
         r"/\* (What|That|Whether|Which|Why|Where|How|Who|When)\b", 20, 20
@@ -140,7 +140,7 @@ def docstring_heads(paths: list[str]) -> Measurement:
     }
     most = max(counts, key=counts.__getitem__)
     total = sum(counts.values())
-    return Measurement("docstrings that begin with a preposition", total, 10, 0, most if total else "")
+    return Measurement("docstrings that begin with a preposition", total, 3, 0, most if total else "")
 
 
 def main() -> int:

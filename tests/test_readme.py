@@ -1,4 +1,4 @@
-"""What the README and the pages for contributors say is what there is."""
+"""The README and the pages for contributors state what exists."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ ARRAYS_IN_FRONT_ENDS = {"tui_probe.ui.views.log"}  # the numbers of the lines th
 
 
 def imports(root: Path) -> dict[str, set[str]]:
-    """What each module of the packages under ``root`` imports, by dotted names; also names that are not modules."""
+    """Return the imports of each module of the packages under ``root``, by dotted names; also names of no module."""
     found = {}
     for path in (path for package in PACKAGES for path in (root / package).rglob("*.py")):
         parts = path.relative_to(root).with_suffix("").parts
@@ -106,7 +106,7 @@ def test_architecture_shows_the_layers() -> None:
 
 
 def test_front_ends_hold_no_analysis(found: dict[str, set[str]]) -> None:
-    """What computes with arrays is below them: they show lines, and rows of tables."""
+    """Computations with arrays are below them: they show lines, and rows of tables."""
     front = {name: targets for name, targets in found.items() if name.startswith(FRONT_ENDS)}
     with_arrays = {
         name for name, targets in front.items() if any(target.split(".")[0] == "numpy" for target in targets)

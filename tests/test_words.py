@@ -108,7 +108,7 @@ def python_texts(path: Path, source: str) -> Iterator[Text]:
 
 
 def blanked(path: Path, source: str, kept: re.Pattern[str]) -> Iterator[Text]:
-    """What ``kept`` finds; pieces on neighbouring lines are one text."""
+    """Return the texts that ``kept`` finds; pieces on neighbouring lines are one text."""
     begin, end = 0, -1
     for found in kept.finditer(source):
         if end >= 0 and source[end : found.start()].strip() == "" and source.count("\n", end, found.end()) <= 2:

@@ -68,7 +68,7 @@ def moved_instructions(image: bytes, name: str, probe: Probe, works: Mapping[int
 
 
 def moved_in_trace(of: ProbeResult, sites: Sequence[Site]) -> Counter[str] | None:
-    """The same of a kernel of a trace; None if a file is missing or damaged, or without phases that the user named."""
+    """Return the moves of a kernel of a trace; None if a file is missing or damaged, or the user named no phases."""
     if not any(site.phase is not None and site.phase.named for site in sites):
         return None
     parts = ("probe.toml",) if of.kernel.probe is None else ("probes", f"{of.kernel.probe}.toml")

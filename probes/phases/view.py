@@ -276,7 +276,7 @@ def _late_warp_text(wait: Wait) -> str:
 
 
 def _busy_text(wait: Wait) -> str:
-    """What keeps those busy for whom a role mostly waits; "" where it waits for something else."""
+    """Return the work of those for whom a role mostly waits; "" where it waits for something else."""
     if wait.occupation is None or wait.occupied < _TELLING or (wait.late_share or 0.0) < _MOSTLY:
         return ""
     late = f"warp {wait.last_warp}" if wait.partner is None else wait.partner

@@ -19,8 +19,7 @@ DEVICE = "[init] device 0 sms 132 clock 1980000 cc 9.0 name NVIDIA H200\n[init] 
 
 @dataclass(frozen=True)
 class LongTrace:
-    """That many lines in ``directory/event.log``, which names that many kernels, each of them when it is first
-    launched.
+    """A made log: ``lines`` lines in ``directory/event.log``, which name each of ``kernels`` at its first launch.
 
     Kernels come up through the first nine tenths of the log. Which of those known is launched next is skewed, as in
     a program that does most of its work in a few. Nineteen of twenty have been prepared and have a folder. Launches of

@@ -38,7 +38,7 @@ def probed_saxpy(probe: Probe) -> str:
 
 @dataclass(frozen=True)
 class Run:
-    """What one run of saxpy left: ``records`` and ``attempts`` by map, and the addresses of its arrays.
+    """Results of one run of saxpy: ``records`` and ``attempts`` by map, and the addresses of its arrays.
 
     Records of a map with one per slot are in the order of slots. Those of other maps are the ones that are not all
     zeros, sorted, wherever they are kept; ``attempts`` is how many there were to be. Of sites there is a record each.

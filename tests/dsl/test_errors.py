@@ -1,4 +1,4 @@
-"""What is refused, and in which words: file, line, what is wrong, what to write instead."""
+"""Errors of the compiler: file, line, what is wrong, what to write instead."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory, natives: Path) -> tuple[P
 def started(
     tool: Tool, recorded: tuple[Path, subprocess.CompletedProcess[str]]
 ) -> tuple[Tool, subprocess.CompletedProcess[str]]:
-    """What that program left, for a test only."""
+    """Return a copy of the program's trace, for one test only."""
     folder, done = recorded
     shutil.copytree(folder, tool.folder, dirs_exist_ok=True)
     return tool, done

@@ -40,7 +40,7 @@ def of_saxpy(trace: Path) -> Any:
 
 @pytest.fixture(scope="module")
 def unprofiled(tmp_path_factory: pytest.TempPathFactory, natives: Path) -> str:
-    """What the example writes without tui-probe."""
+    """Output of the example without tui-probe."""
     return Tool(tmp_path_factory.mktemp("alone"), natives).unprofiled(*EXAMPLE).stdout
 
 

@@ -177,7 +177,7 @@ def test_the_real_one(ptxas: Tool, tmp_path: Path, ptx: Path) -> None:
 
 @pytest.mark.parametrize("all_hang", [True, False])
 def test_a_ptxas_that_hangs_is_not_started_again(tmp_path: Path, ptx: Path, all_hang: bool) -> None:
-    """Where even ``--version`` hangs it is not the PTX. An older ptxas takes its place; no process is left."""
+    """An older ptxas takes the place of one that hangs even for ``--version``: not for the PTX. No process is left."""
     starts = tmp_path / "starts"
     path = fake(tmp_path, "13.0.88")
     waits = "" if all_hang else "if '--version' not in sys.argv: "

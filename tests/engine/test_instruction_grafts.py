@@ -331,7 +331,7 @@ def test_sites_have_offsets_and_names_of_nvdisasm(arch: int, cubins: dict[int, C
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_lanes_exchange_the_addresses_of_accesses(arch: int, cubins: dict[int, Cubin]) -> None:
-    """What is loaded from one address is the same in all lanes, and ptxas would drop an exchange of that."""
+    """A value loaded from one address is the same in all lanes, and ptxas would drop an exchange of it."""
     made = grafted("gmem_sectors_by_line", cubins[arch])
     added = [text for at, text in sorted(texts(made.probed).items()) if at >= made.grafted.start]
     searched = sum("MATCH.ANY" in text for text in added)

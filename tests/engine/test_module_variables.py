@@ -31,7 +31,7 @@ REGISTERS = """
 
 
 def rewritten(instruction: str) -> tuple[list[str], list[str]]:
-    """What replaces an instruction with what comes before it, and the variables shared."""
+    """Return the text that replaces an instruction, with that in front of it, and the shared variables."""
     text, shared = probed_and_shared(entry(f"{REGISTERS}{instruction}\nret;", module=MODULE))
     lines = [line.strip() for line in text.splitlines()]
     (index,) = (i for i, line in enumerate(lines) if f"{REPLACED_MARK}{instruction}" in line)

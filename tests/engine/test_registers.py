@@ -1,4 +1,4 @@
-"""Where a probe needs more registers than a kernel can spare, a form that fits is taken, and it is said which."""
+"""A form that fits is taken if a probe needs more registers than a kernel can spare, and the log names it."""
 
 from __future__ import annotations
 

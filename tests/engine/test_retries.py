@@ -103,7 +103,7 @@ def test_elsewhere_each_try_counts(body: str) -> None:
 
 
 def test_two_loops_in_a_row_do_not_mix() -> None:
-    """What is behind the first is before what is ahead of the second."""
+    """Code behind the first loop is before code ahead of the second."""
     body = TRITON.removesuffix("ret;") + TRITON.removeprefix("add.u32 %r2, %r1, 1;\n")
     text, _, sites = probed_with_sites(entry(REGISTERS + body), probe=toml_probe(PROBE))
     places = [re.search(r"address(?:\+(\d+))?\]", line) for line in inserted(text) if line.startswith("red.")]

@@ -1,4 +1,4 @@
-"""What must hold on a real GPU. Everything here is skipped, and counted as skipped, where there is none.
+"""Tests on a real GPU, skipped, and counted as skipped, where there is none.
 
 Run on a GPU machine with ``pytest -m gpu tests/gpu``.
 """
@@ -34,7 +34,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def missing_gpu() -> str:
-    """Why no GPU test can run here, or "" where they can."""
+    """Return why no GPU test can run here, or "" where they can."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
@@ -66,7 +66,7 @@ def gpu_memory_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a finished program left: its exit status and its two streams."""
+    """Exit status and the two streams of a finished program."""
 
     status: int
     stdout: str

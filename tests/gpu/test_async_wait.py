@@ -66,7 +66,7 @@ def test_waits_are_what_the_program_measures_itself(
 
 
 def test_products_on_tensor_cores_run_unharmed(runner: Runner) -> None:
-    """Where ptxas would serialise wgmma for the probe, its sites are left out, with the reason."""
+    """Sites are left out, with the reason, where ptxas would serialise wgmma for the probe."""
     for package in ("torch", "triton"):
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"{package} is not installed")

@@ -1,4 +1,4 @@
-"""What the counting probes find on a GPU equals the hardware's counters, and the numbers on paper."""
+"""Counts of the counting probes on a GPU equal the hardware's counters, and the numbers on paper."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def counters_of(command: list[str], *options: str, metrics: Mapping[str, str] = 
 
 @pytest.fixture(scope="session")
 def counters(patterns: str) -> dict[str, Counted]:
-    """Those of each access pattern."""
+    """Return the counters of each access pattern."""
     return dict(counters_of([patterns]))
 
 
@@ -102,7 +102,7 @@ def test_requests_and_sectors_equal_the_counters(patterns: str, counters: dict[s
 
 @pytest.mark.parametrize("probe", ["gmem_sectors", "smem_conflicts", "divergence"])
 def test_lines_add_up_to_the_launch(probe: str, patterns: str, runner: Runner) -> None:
-    """What each instruction counted makes the sums that the probe without lines has."""
+    """Counts of the instructions add up to the sums of the probe without lines."""
     whole, by_line = figures_of(patterns, runner, probe), figures_of(patterns, runner, f"{probe}_by_line")
     assert len(whole) >= 20
     assert whole.keys() == by_line.keys()

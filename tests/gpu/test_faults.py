@@ -18,7 +18,7 @@ from tui_probe.probe_files.choices import choose_probes
 from .conftest import PROGRAMS, tool
 
 ALLOCATING = ("bench_buffer", "empty_pair", "pool", "replay", "stopwatch", "variants")
-"""What names of files of the hook begin with that ask the driver for memory."""
+"""Prefixes of the hook's files that ask the driver for memory."""
 CUDA_ERROR_OUT_OF_MEMORY = 2
 WORKERS = min(os.cpu_count() or 2, 6)
 

@@ -1,4 +1,4 @@
-"""What the screen shows of a GPU, from the management library of a real driver."""
+"""The screen's page of GPUs, from the management library of a real driver."""
 
 from __future__ import annotations
 

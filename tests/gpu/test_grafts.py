@@ -19,7 +19,7 @@ from .conftest import PROGRAMS, Runner, tool
 
 PROGRAM_NAMES = ("tiled_matmul", "memory_patterns", "runtime_api")
 LONG_CYCLES = 20_000
-"""Where a kernel takes less, its launches differ more from each other than the two ways do."""
+"""Shortest kernel whose launches differ less from each other than the two modes do."""
 
 
 @pytest.fixture(scope="module")

@@ -106,7 +106,7 @@ def test_random_walks(options: list[str], runner: Runner) -> None:
 @pytest.mark.parametrize("ways", ["auto", "all"])
 @pytest.mark.parametrize("name", FRAMEWORKS)
 def test_frameworks(name: str, ways: str, runner: Runner) -> None:
-    """Where machine code is probed, too, nodes of closed libraries are among those recorded."""
+    """Nodes of closed libraries are among those recorded where SASS is probed, too."""
     if importlib.util.find_spec(FRAMEWORKS[name]) is None:
         pytest.skip(f"{FRAMEWORKS[name]} is not installed")
     command = [sys.executable, str(PROGRAMS / f"{name}.py")]

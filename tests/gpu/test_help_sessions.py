@@ -22,7 +22,7 @@ attention = torch.nn.functional.scaled_dot_product_attention
 """,
     "result-file": "import os\nos.chdir('trace')\nimport sys\nsys.path.insert(0, '')\n",
 }
-"""What an example uses and the page does not show."""
+"""Files that an example uses and the page does not show."""
 
 
 @pytest.fixture

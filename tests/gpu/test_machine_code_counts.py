@@ -1,4 +1,4 @@
-"""What counting probes find in machine code equals what they find by PTX, the hardware's counters, and paper; and the
+"""Counts of counting probes in SASS equal those by PTX, the hardware's counters, and the numbers on paper; and the
 kernels leave the same memory behind.
 """
 
@@ -65,13 +65,13 @@ EXECUTED = {
        for name in ("ffma", "fadd", "fmul", "dfma", "dadd", "dmul")},
 }  # fmt: skip
 NEARLY = 0.01
-"""Where lanes wait for each other at a call, they may be issued it in more groups than come out of it."""
+"""Lanes that wait for each other at a call may be issued it in more groups than come out of it."""
 LIBRARIES = {
     "PyTorch": ("elementwise",),
     "cuBLAS": ("gemm", "nvjet"),
     "cuDNN": ("cudnn", "conv", "fprop"),
 }
-"""What the names of kernels have in them."""
+"""Parts of the names of kernels."""
 
 
 @dataclass
@@ -255,7 +255,7 @@ def test_fused_probes_count_in_machine_code_as_single_ones(name: str, tmp_path: 
 
 
 def counts_of(kernel: TracedKernel) -> list[Counted]:
-    """What ``gmem_sectors`` counted in each launch, as the hardware's counters are named here."""
+    """Return the counts of ``gmem_sectors`` in each launch, under the names of the hardware's counters here."""
     launches = [gmem_sectors.analyse(read_result(path)) for path in kernel.results]
     assert all(counts.threads_missing == 0 for counts in launches)
     return [{name: getattr(counts, name) for name in METRICS.values()} for counts in launches]
@@ -393,7 +393,7 @@ def libraries(kernel: str) -> set[str]:
 
 
 def profiled_library(runner: Runner, what: str, probe: str) -> tuple[str, list[TracedKernel]]:
-    """What the program printed, and the kernels of it that were probed; why others were not is printed."""
+    """Return the program's output and its probed kernels; print why others were not probed."""
     if importlib.util.find_spec("torch") is None:
         pytest.skip("torch is not installed")
     command = [sys.executable, str(PROGRAMS / "library_kernels.py"), what]
@@ -425,7 +425,7 @@ def test_kernels_of_libraries_equal_the_counters(runner: Runner) -> None:
 
 
 def test_products_of_a_library_are_2_m_n_k(runner: Runner) -> None:
-    """Where all of its kernels could be probed: those that give registers away leave none to a probe."""
+    """Needs a library all of whose kernels can be probed: those that give registers away leave none to a probe."""
     printed, kernels = profiled_library(runner, "products", "tensorop_count")
     per_product = int(printed.split()[-1]) // 2
     counts = [tensorop_count.analyse(read_result(path)) for kernel in kernels for path in kernel.results]

@@ -96,7 +96,7 @@ class Gpu:
         self.check("cuCtxSetCurrent", context)
         self._around = self.allocate(32 * ROOM)
         self.arena = self._around + 16 * ROOM
-        """Where the arguments are in each run, with room around: what a kernel makes of an address is the same, too."""
+        """Address of the arguments in each run, with room around: what kernels make of it is the same, too."""
 
     def call(self, name: str, *arguments: Any) -> int:
         """A driver function's status."""
@@ -223,7 +223,7 @@ def left_by(gpu: Gpu, case: Case, probe: str = "") -> list[bytes] | None:
 
 
 def with_waits(gpu: Gpu, case: Case) -> list[list[bytes] | None]:
-    """What several runs with random waits leave; none for a kernel that takes no waits, since it calls functions."""
+    """Return the results of runs with random waits; none for a kernel that takes no waits, since it calls functions."""
     try:
         return [left_by(gpu, case, DELAYS) for _ in range(6)]
     except UnsupportedKernelError:

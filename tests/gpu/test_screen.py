@@ -29,7 +29,7 @@ def tool(folder: Path, *words: str) -> list[str]:
 
 
 def resident_megabytes(pid: int) -> float:
-    """What a process holds in memory now."""
+    """Return the memory of a process now."""
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 

@@ -194,7 +194,7 @@ class Gpu:
         return event
 
     def order(self, before: c_void_p, after: c_void_p) -> None:
-        """What comes next on stream ``after`` waits for what is on stream ``before``."""
+        """Make what comes next on stream ``after`` wait for what is on stream ``before``."""
         event = self.event()
         self("cuEventRecord", event, before)
         self("cuStreamWaitEvent", after, event, 0)
@@ -254,7 +254,7 @@ class Gpu:
 
 
 class Model:
-    """What the words must hold."""
+    """Values that the words must have."""
 
     def __init__(self, count: int) -> None:
         self.words = [0] * count

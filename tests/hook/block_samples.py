@@ -39,7 +39,7 @@ def share(left: int, held: int, *, first: bool) -> int:
 
 
 def spread(blocks: int, most: int) -> Sample:
-    """That many blocks of a grid, from the first on; a long step is odd, or columns of the grid would be met again."""
+    """Return up to ``most`` blocks of a grid, from the first on; a long step is odd, so that it meets all columns."""
     step = blocks // most if blocks > most else 1
     if step >= LONG_STEP and step % 2 == 0:
         step -= 1

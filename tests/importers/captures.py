@@ -68,7 +68,7 @@ class Span:
 
 @dataclass
 class Capture:
-    """What a program did, as nsys saw it. ``shift`` is the number of the GPU that each process calls device 0."""
+    """Events of a program, as nsys has them. ``shift`` is the number of the GPU that each process calls device 0."""
 
     operations: list[Operation] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)

@@ -72,7 +72,7 @@ class Action:
 
 @dataclass
 class Package:
-    """What ``import ncu_report`` gives: reports by path."""
+    """Stand-in for the module ``ncu_report``: reports by path."""
 
     actions: Sequence[Action]
 

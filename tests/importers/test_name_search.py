@@ -1,4 +1,4 @@
-"""Which ranges and kernels a search of a profile means."""
+"""Ranges and kernels that a search of a profile selects."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ PIECES = st.sampled_from(
 
 
 def reads(content: bytes) -> bool:
-    """Whether a file of these bytes gives a table or an error that names it; any other error is raised."""
+    """Return whether a file of these bytes gives a table, not an error that names it; any other error is raised."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "x.csv"
         path.write_bytes(content)

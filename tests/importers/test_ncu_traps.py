@@ -1,4 +1,4 @@
-"""What files of Nsight Compute hold besides a plain table, one trap per test."""
+"""Contents of Nsight Compute files besides a plain table, one trap per test."""
 
 from __future__ import annotations
 

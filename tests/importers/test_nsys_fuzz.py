@@ -57,7 +57,7 @@ def tables(draw: st.DrawFn) -> dict[str, tuple[list[str], list[tuple[object, ...
 
 
 def shows(path: Path) -> bool:
-    """Whether a file gives pages, or an error that names it; any other error is raised."""
+    """Return whether a file gives pages, not an error that names it; any other error is raised."""
     try:
         sources = NsysSources(read_nsys([path]))
     except ImportFileError as error:

@@ -1,4 +1,4 @@
-"""What nsys reports of its own recording: messages, graphs as wholes, ranges that were cut off, GPUs by process."""
+"""Reports of nsys about its own recording: messages, graphs as wholes, ranges that were cut off, GPUs by process."""
 
 from __future__ import annotations
 

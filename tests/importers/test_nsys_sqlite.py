@@ -281,7 +281,7 @@ def test_any_cells(
 
 
 def reads(path: Path) -> bool:
-    """Whether a file gives a report, or an error that names it; any other error is raised."""
+    """Return whether a file gives a report, not an error that names it; any other error is raised."""
     try:
         report = read_nsys([path])
     except ImportFileError as error:

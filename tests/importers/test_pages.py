@@ -41,7 +41,7 @@ Shown = Callable[..., str]
 
 @pytest.fixture
 def shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shown:
-    """What ``tui-probe import`` writes about recorded files, in the folder of which it runs."""
+    """Return the output of ``tui-probe import`` for recorded files, run in their directory."""
     monkeypatch.chdir(tmp_path)
 
     def run(options: list[str], files: list[str]) -> str:

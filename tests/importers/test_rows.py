@@ -1,4 +1,4 @@
-"""What the rows of imported pages say: their order, which launches count, names and times that can be distinguished."""
+"""Rows of imported pages: their order, the launches that count, names and times that can be distinguished."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_timed_rows_need_no_note(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_without_iterations_all_launches_count(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], plan: tuple[str, ...]
 ) -> None:
-    """What is kept and what its time is are of the same launches."""
+    """Counts and times are of the same launches."""
     file = profile(tmp_path, DURATION, ["one", "two", "three", "two"])
     rows = page_of(capsys, "ncu", str(file), "--page", "kernels", *plan)["kernels"]
     assert [(row["kernel"], row["kept"], row["kept_time_ns"]) for row in rows] == [

@@ -1,4 +1,4 @@
-"""Which launches count, and the traffic of an iteration; numbers of recorded files were added up by hand."""
+"""Launches that count, and the traffic of an iteration; numbers of recorded files were added up by hand."""
 
 from __future__ import annotations
 

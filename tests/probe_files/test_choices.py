@@ -1,4 +1,4 @@
-"""What is behind ``-p``: names, samples of their own, and sets."""
+"""Arguments of ``-p``: names, samples of their own, and sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far maps are reduced, as probe files say it."""
+"""Reductions of maps, as probe files declare them."""
 
 from __future__ import annotations
 

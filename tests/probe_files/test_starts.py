@@ -1,4 +1,4 @@
-"""What new-probe writes is a probe that works as it is."""
+"""Files of new-probe are probes that work as they are."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ CHECKED_ALONE = ".visible .entry assembled_instead()\n{\n\tret;\n}\n"
 Job = tuple[str, str, str]
 """A probe, a kernel, and the PTX of the kernel with the probe."""
 CANNOT_SHARE = re.compile(r"^\s*\.file\b|\.func\b|^(\.\w+\s+)*\.(global|const|shared)\b", re.MULTILINE)
-"""What may be in one of the files that a ptxas assembles together only."""
+"""Directives that only one of the files that a ptxas assembles together may have."""
 
 
 def batches(file: str, jobs: list[Job]) -> list[tuple[list[str], list[Job]]]:

@@ -55,7 +55,7 @@ def test_spans_and_lines(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_comments_between_all_tokens_change_nothing(name: str) -> None:
-    """What the fast patterns read and what the lexer reads is the same tree."""
+    """The fast patterns and the lexer read the same tree."""
     source = corpus(name)
     spaced = "/* ; } */".join([" ", *tokens(source), " "])
     assert shape(parse(spaced)) == shape(parse(source))

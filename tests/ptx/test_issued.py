@@ -1,4 +1,4 @@
-"""How many machine instructions come of one of PTX: what the table says is what ptxas makes for sm_90."""
+"""SASS instructions per PTX instruction: the table says what ptxas makes for sm_90."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is printed from the fields of a tree."""
+"""Text printed from the fields of a tree."""
 
 from __future__ import annotations
 

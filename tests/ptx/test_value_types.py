@@ -1,4 +1,4 @@
-"""What registers hold, by the instructions that write them."""
+"""Types of the values in registers, by the instructions that write them."""
 
 from __future__ import annotations
 

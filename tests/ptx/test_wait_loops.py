@@ -74,7 +74,7 @@ def found(body: str) -> list[WaitLoop]:
 
 
 def ways(loop: WaitLoop) -> list[str]:
-    """How it is entered and left: the opcode at each place, and the side."""
+    """Return its entries and exits: the opcode at each place, and the side."""
     return [
         " ".join(f"{edge.side} {edge.instruction.opcode}" for edge in edges) for edges in (loop.entries, loop.exits)
     ]

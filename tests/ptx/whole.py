@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def print_module(module: Module) -> str:
-    """What was not changed has the tokens of the source; comments between statements are gone."""
+    """Print a module: unchanged code has the tokens of the source, comments between statements are gone."""
     return _lines(module.items, module.source)
 
 

@@ -33,7 +33,7 @@ NEVER = ["--after", "9999h"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """How the cases of a suite went, by their lines.
+    """Results of the cases of a suite, by their lines.
 
     ``probed`` of its ``kernels`` had the probe; None where there was none.
     """

@@ -32,7 +32,7 @@ class Suite:
 
     @property
     def requirements(self) -> list[str]:
-        """What pip installs, a line each, with versions."""
+        """Requirements that pip installs, a line each, with versions."""
         return (FOLDER / "requirements" / f"{self.name}.txt").read_text().split()
 
     def cases(self) -> list[str]:

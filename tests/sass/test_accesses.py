@@ -1,4 +1,4 @@
-"""What instructions access, and how many they multiply, equals what nvdisasm writes of them."""
+"""Accesses and multiplications of instructions equal what nvdisasm writes of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where atomics and reductions go and how much they change equals what nvdisasm writes of them."""
+"""Addresses and sizes of atomics and reductions equal what nvdisasm writes of them."""
 
 from __future__ import annotations
 

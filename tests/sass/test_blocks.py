@@ -48,7 +48,7 @@ _TEXT = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;")
 
 
 def led_to(image: bytes, folder: Path) -> set[int]:
-    """Where the labels of jumps are in the only kernel of a cubin."""
+    """Return the offsets of the labels of jumps in the only kernel of a cubin."""
     tool = find_disassembler()
     if tool is None:
         pytest.skip("no nvdisasm on this machine: install nvidia-cuda-nvdisasm")

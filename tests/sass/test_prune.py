@@ -35,7 +35,7 @@ ARCHITECTURES = (80, 86, 90, 100)
 SYMBOLS_FIRST = {nv_info.PARAMETER_BANK, nv_info.FRAME_SIZE, nv_info.STACK_SIZE, nv_info.REGISTERS}
 CODE_PREFIX = ".text."
 _NUMBERED = re.compile(r"\.sectioninfo.*|\.sectionflags.*|\.section\s+\.text.*|//.*")
-"""What nvdisasm writes of numbers of sections and symbols."""
+"""Numbers of sections and symbols in the output of nvdisasm."""
 
 
 @pytest.fixture(scope="module")
@@ -174,7 +174,7 @@ def test_functions_that_are_called_come_along(linked: Link, arch: int) -> None:
 @pytest.mark.parametrize("arch", [80, 90, 100])
 @pytest.mark.parametrize("kernel", ["indirect", "by_table"])
 def test_functions_that_are_called_by_the_originals_addresses_stay_there(linked: Link, kernel: str, arch: int) -> None:
-    """Those of a parameter or of a variable that is shared: what is left of the variable here is never read."""
+    """Relocations of a parameter or of a shared variable: what is left of the variable here is never read."""
     pruned = prune_cubin(linked(arch), kernel, cut_table)
     assert [section.name for section in pruned.sections if section.name.startswith(CODE_PREFIX)] == [f".text.{kernel}"]
     named = {

@@ -44,7 +44,7 @@ def grafted(target: GraftTarget, probe: str = "stall_sites") -> tuple[Grafted, P
 
 
 def code_at(image: bytes, name: str, at: int) -> int:
-    """Where the branch at a site leads."""
+    """Return the target of the branch at a site."""
     target = GraftTarget.of(Cubin.read(image), name)
     return branch_target(target.arch, at, target.words[at // WORD_BYTES])
 

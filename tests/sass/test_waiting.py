@@ -1,4 +1,4 @@
-"""Whether blocks may wait for one another: the same answer of PTX and of the machine code that is made of it."""
+"""Kernels whose blocks may wait for one another: PTX and the SASS that is made of it give the same answer."""
 
 from __future__ import annotations
 

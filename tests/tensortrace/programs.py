@@ -42,7 +42,7 @@ def interpreters() -> list[str]:
 
 @dataclass(frozen=True)
 class Ran:
-    """What a program left: its output, and the lines of each ``tensor.trace``, fields apart."""
+    """Output of a program, and the lines of each ``tensor.trace``, fields apart."""
 
     stdout: str
     stderr: str

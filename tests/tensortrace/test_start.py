@@ -1,4 +1,4 @@
-"""What a Python does as it starts under a run: where that fails, the program runs, and its trace says why."""
+"""Start of a Python under a run: if a step fails, the program runs, and its trace says why."""
 
 from __future__ import annotations
 

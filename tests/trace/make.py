@@ -135,7 +135,7 @@ class TraceWriter:
         self.lines(f"[key] {key} kernel {kernel} {shape_words(grid, block, 0)}")
 
     def packed(self, items: str, count: int) -> int:
-        """That many launches in one line; the number of the first."""
+        """Log several launches in one line; return the number of the first."""
         number = self.launches
         self.launches += count
         self.lines(f"[passed] {number} {EPOCH_NS + 1000 * number} {1000 * (count - 1)} {items}")

@@ -54,7 +54,7 @@ def test_remember_command_without_state_folder(tmp_path: Path) -> None:
 
 @given(st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=12), max_size=4))
 def test_command_of_is_visible_and_exact(words: list[str]) -> None:
-    """What a shell makes of it, too: every escape is one of bash."""
+    """A shell reads it the same way: every escape is one of bash."""
     shown = rerun_command(RunInfo(command=("x", *words), probe=""), ["-p", "a"])
     assert shown.isprintable()
     assert shown.startswith("tui-probe run -p a -- x")

@@ -1,4 +1,4 @@
-"""What looks like a secret in a command line is masked, by the launcher and in the same way by the hook."""
+"""Words of a command line that look like secrets are masked, by the launcher and in the same way by the hook."""
 
 from __future__ import annotations
 

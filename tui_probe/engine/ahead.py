@@ -162,7 +162,7 @@ class Ahead:
             process.close()
 
     def _prepare(self, process: _Process, image: _AheadImage, name: str) -> None:
-        """Have one kernel prepared in a directory of its own, which is removed. Raises OSError."""
+        """Prepare one kernel in a directory of its own, which is removed. Raises OSError."""
         directory = self._folder / f"ahead.{next(self._numbers)}"
         directory.mkdir()
         try:

@@ -125,7 +125,7 @@ class KernelCallGraph:
 
 _MAX_KNOWN: Final = 1000
 _live_at_starts: dict[int, tuple[Snippet, set[str]]] = {}
-"""Of snippets, by identity: a run has the same ones in each kernel, and hashing their statements takes as long."""
+"""Registers live at the start of each snippet, by identity: hashing its statements would take as long as a search."""
 
 
 def live_registers(probe: Probe) -> list[str]:

@@ -33,7 +33,7 @@ _COUNTS: Final = struct.Struct("=QQ")
 _LAUNCHES: Final = b"\0"
 """Byte sent with the descriptor of a connection: for a worker of launches."""
 _AHEAD: Final = b"\1"
-"""The same for a worker that prepares ahead of them."""
+"""Byte for a worker that prepares ahead of launches."""
 
 
 def usual_workers() -> int:

@@ -117,7 +117,7 @@ class Reduction:
 
 @dataclass(frozen=True, slots=True)
 class LeastShare:
-    """Per cent of the first field of map ``whole``, reduced to one record, that the first field of some site needs.
+    """Percentage of the first field of map ``whole``, reduced to one record, that the first field of some site needs.
 
     After a launch in which no site has it, launches of that shape have other probes of the run instead.
     """

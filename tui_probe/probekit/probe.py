@@ -80,7 +80,7 @@ class Stamps:
 
 @dataclass(frozen=True, slots=True)
 class LatencyCause:
-    """Why warps of a launch wait: the ``share`` of their lifetime, and the wait with its cause in words."""
+    """Reason why warps of a launch wait: the ``share`` of their lifetime, and the wait with its cause in words."""
 
     share: float
     words: str
@@ -131,7 +131,7 @@ class Probe:
     notes: Callable[[Any], Sequence[str]] | None = None
     """Notes on a launch's values in tables."""
     latency_cause: Callable[[Any], LatencyCause | None] | None = None
-    """Why a kernel that no unit limits waits; None where the launch does not show it."""
+    """Reason why a kernel that no unit limits waits; None where the launch does not show it."""
     measured_waits: Callable[[Any], Sequence[MeasuredWait]] | None = None
     """The waits of a launch by line, which comparison sets against those of another build."""
     metric_values: Callable[[Any], tuple[MetricValue, ...]] | None = None

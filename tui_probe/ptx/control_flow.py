@@ -52,7 +52,7 @@ class Flow:
         )
 
     def joined(self) -> Flow:
-        """The same code with blocks joined that always run one after the other, such as those at labels of debug
+        """Return the code with blocks joined that always run one after the other, such as those at labels of debug
         information. Blocks that nothing leads to begin one, too.
         """
         targets = {target for jumps in self.jumps for target in jumps}

@@ -52,7 +52,7 @@ class SavedVariable:
 
 @dataclass(slots=True)
 class KeptLaunch:
-    """What launch.info says, and where the files are."""
+    """Contents of launch.info, and the directory of the files."""
 
     folder: Path
     index: int

@@ -54,7 +54,7 @@ _NEGATED_B: Final = 63
 _CLOCK_STALL: Final = 4
 """Cycles until a clock that was read can be used."""
 _OLDER_CLOCK_STALL: Final = 8
-"""The same before sm_90, where it was not measured: ptxas waits no longer for any result of fixed latency."""
+"""Value before sm_90, where it was not measured: ptxas waits no longer for any result of fixed latency."""
 _ADD_STALL: Final = 5
 _CLOCK_GAP: Final = 2
 _HOLD_LATER: Final = frozenset({"barrier", "cluster", "fence"})

@@ -293,7 +293,7 @@ class Kernel(KernelFacts):
     extra_results: int = 0
     """Results of launches that also have one of another probe."""
     fused: ProbesFused | None = None
-    """How the counting probes are combined: fused, or one at a time for a reason; None: the log does not say."""
+    """Combination of the counting probes: fused, or one at a time for a reason; None: the log does not say."""
     replay_obstacle: Reason | None = None
     """Reason why a launch was not repeated for its other probes (``run --replay``)."""
     rows: LongColumn = field(init=False, repr=False)

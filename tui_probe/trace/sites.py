@@ -60,7 +60,7 @@ class SiteInstruction:
 
 @dataclass(frozen=True, slots=True)
 class SiteWait:
-    """What warps wait for at an instruction: its class, a key of ``sass.wait_classes``, and the instructions that
+    """Wait of warps at an instruction: its class, a key of ``sass.wait_classes``, and the instructions that
     produce it, the one to name first at the start. ``depth`` is the number of loops around the instruction, ``null``
     the cycles that are measured where there is nothing to wait for. ``spills`` are loads and stores of the stack in the
     basic block of the instruction, which are executed as often.

@@ -62,7 +62,7 @@ def faulty_kernels(trace: Trace) -> frozenset[str]:
 
 
 def _place_key(kernel: KernelFacts, fault: dict[str, Any]) -> tuple[object, ...]:
-    """What faults have in common that are one finding: the kind, and the source lines of the accesses."""
+    """Key of faults that are one finding: the kind, and the source lines of the accesses."""
     sites = (fault["place"], fault.get("other"))
     lines = [_pruned_line(kernel, site) if isinstance(site, dict) else None for site in sites]
     named = (source_position(_source(kernel, line)) or line for line in lines)

@@ -1,5 +1,5 @@
 # ruff: noqa: N801, PIE790, SIM108
-"""What is decided when the probe is compiled."""
+"""Constants that are decided when the probe is compiled."""
 
 from tui_probe.dsl import Map, lane, probe, u32
 

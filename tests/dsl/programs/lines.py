@@ -1,5 +1,5 @@
 # ruff: noqa: N801
-"""Which instructions the threads executed, by their lines in pruned.ptx."""
+"""Instructions that the threads executed, by their lines in pruned.ptx."""
 
 from tui_probe.dsl import Map, line, probe, u32
 

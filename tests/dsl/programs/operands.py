@@ -1,5 +1,5 @@
 # ruff: noqa: N801
-"""What the probed instruction reads and writes, saved as it is."""
+"""Operands that the probed instruction reads and writes, saved as they are."""
 
 from tui_probe.dsl import Map, in1, in2, in3, out, probe, u32, u64
 

@@ -18,7 +18,7 @@ def bits(tensor: torch.Tensor) -> int:
 
 
 def all_ways(rank: int, x: torch.Tensor) -> list[torch.Tensor]:
-    """What each collective gives this rank; ``x`` is what it gives away."""
+    """Return the result of each collective on this rank; ``x`` is its input."""
     both, half, other = x.new_empty(2 * len(x)), x.new_empty(len(x) // 2), x.new_empty(len(x))
     total, received = x.clone(), x.clone()
     dist.all_reduce(total)

@@ -28,7 +28,7 @@ WORDS, BUFFERS = 40, 3
 
 @dataclass
 class Step:
-    """What a node does: ``kind`` scale, shift, fill, copy, child or empty, on buffer ``at``."""
+    """Work of a node: ``kind`` scale, shift, fill, copy, child or empty, on buffer ``at``."""
 
     kind: str
     at: int = 0
@@ -60,7 +60,7 @@ class MadeExecutable:
     handle: c_void_p
     steps: list[Step]
     graph: MadeGraph | None
-    """That its nodes can be named by; None once it is destroyed, or after an update."""
+    """Graph whose nodes name those of the executable; None once it is destroyed, or after an update."""
 
 
 class Walk:
@@ -153,7 +153,7 @@ class Walk:
             gpu.launch(step.kind, self.memory[step.at], step.value, WORDS, stream)
 
     def use(self, stream: c_void_p) -> None:
-        """What follows is on this stream, behind all that was before."""
+        """Make ``stream`` the stream of the next work, behind all that was before."""
         if stream is not self.last:
             self.gpu.order(self.last, stream)
         self.last = stream
@@ -299,7 +299,7 @@ class Walk:
         self.apply([step])
 
     def run(self, steps: int) -> bool:
-        """Whether the memory is what it must be."""
+        """Return whether the memory is as expected."""
         moves = [self.make, self.make, self.capture, self.clone, *[self.instantiate] * 3, *[self.replay] * 8,
                  *[self.change] * 4, self.enable, *[self.update] * 2, self.destroy, self.launch]  # fmt: skip
         for _ in range(steps):

@@ -61,7 +61,7 @@ class PagedScreen(ViewScreen):
         self.known = known
         self.opener = PageOpener(self)
         self._opening: object = None
-        """What was being opened at the last tick: what is opened in less than a tick replaces the page by nothing."""
+        """Page that was being opened at the last tick: one that opens in less than a tick leaves no gap."""
         self._view: PaneView = MessageView(self, "nothing", reading)
         self.jump_history = JumpHistory()
         self.hotspot_jump = HotspotJump(self)
