@@ -23,7 +23,7 @@ Line = tuple[Span, ...]
 # What each of our own glyphs becomes where only ASCII can be shown: as wide as the glyph, but for ±.
 _ASCII = str.maketrans(
     {
-        **dict.fromkeys("╭╮╰╯┏┓┗┛", "+"),
+        **dict.fromkeys("╭╮╰╯┏┓┗┛", "+"), **dict.fromkeys("╔╗╚╝║", "#"),
         "✔": "+", "✘": "x", "–": "-", "—": "-", "·": ".", "•": "*", "●": "*", "○": "o", "◌": "o",
         "▌": ">", "▐": "<", "▶": ">", "▸": ">", "→": ">", "←": "<", "↑": "^", "↓": "v", "▲": "^", "▼": "v", "×": "x",
         "…": "~", "µ": "u", "│": "|", "─": "-", "━": "=", "┃": "|", "┌": "+", "┐": "+", "└": "+", "┘": "+",

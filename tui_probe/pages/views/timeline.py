@@ -20,7 +20,7 @@ from tui_probe.probekit.page_kinds import ViewKind
 from tui_probe.probekit.probe_results import cycles_text
 from tui_probe.probekit.probe_view import no_result_reason
 from tui_probe.probekit.registry import probe_names_where
-from tui_probe.probekit.timelines.drawing import draw_marks, draw_rows, legend
+from tui_probe.probekit.timelines.drawing import draw_marks, draw_rows, legend, row_height
 from tui_probe.probekit.timelines.rows import ORDER_WORDS, timeline_rows
 from tui_probe.records.distribution import distribution
 
@@ -52,11 +52,12 @@ class TimelineView(ShownRows):
             return canvas.lines(ascii_only=ascii_only)
         self.follow(rows)
         left = min(self._gutter, width // 2)
-        self.resize(width - left, height - AROUND)
+        self.row_height = row_height(rows, height - AROUND)
+        self.resize(width - left, (height - AROUND) // self.row_height)
         self._draw_head(canvas)
         lengths = self.lengths(rows.choice.level)
-        drawn = draw_rows(canvas, left, 1, rows, self.window, lengths)
-        bottom = height - AROUND + 1
+        drawn = draw_rows(canvas, left, 1, rows, self.window, lengths, self.row_height)
+        bottom = 1 + min(rows.lines, self.window.height) * self.row_height
         self._draw_axis(canvas, left, bottom)
         x = 0
         for text, role in legend(lengths, width, drawn):
@@ -127,8 +128,8 @@ class TimelineView(ShownRows):
             return
         if column >= self._gutter:
             self.window.to(self.window.begin + (column - self._gutter + 0.5) * self.window.width / self.window.cells)
-        if 1 <= row <= self.window.height:
-            self.window.move_lines(self.window.top + row - 1 - self.window.line)
+        if 1 <= row <= self.window.height * self.row_height:
+            self.window.move_lines(self.window.top + (row - 1) // self.row_height - self.window.line)
 
     def status(self) -> list[str]:
         """Texts about the cursor: SM, block, time, duration, and the gap before it."""

@@ -34,6 +34,8 @@ class ShownRows(Drawing):
     """True if all rows have to fit, for any height."""
     marks: list[float]
     in_time: bool
+    row_height: int
+    """Lines of the screen that a row takes."""
 
     def __init__(self, launch: LaunchTimeline) -> None:
         self.launch, self.timeline = launch, launch.timeline
@@ -44,6 +46,7 @@ class ShownRows(Drawing):
         self.in_time = False
         self.marks = []
         self.window = Window(self.timeline.span, 1)
+        self.row_height = 1
         self.rows = None
         self._shown: TimelineRows | None = None
         self._at: tuple[int, int, int] | None = None

@@ -139,8 +139,15 @@ class Window:
 #     ┣12━━━━┫     one block (or warp) from start to end; ``12!`` is flagged by its length
 #     ─ ━ ═        less than 0.9 times the median, about as long, more than 1.1 times
 #     ! –          next to the name of a row: it has a flagged block; it ran nothing
+#
+# A launch on few SMs leaves lines: then each row is several cells high, with a blank line between rows.
 
 LEVELS: Final = " ▁▂▃▄▅▆▇█"
+_CORNERS: Final = {"─": "┌┐│└┘", "━": "┏┓┃┗┛", "═": "╔╗║╚╝"}
+"""Frame of a block by the stroke of its duration, where rows are several cells high."""
+_MAX_ROW_HEIGHT: Final = 5
+_HEIGHT_WITH_GAP: Final = 3
+"""Height from which on the last line of a row is blank."""
 _CELLS_A_BAR: Final = 3
 """Rows are drawn as bars where these have as many cells on average."""
 
@@ -166,41 +173,59 @@ def _sample(lines: int) -> list[int]:
     return list(range(min(lines, 400))) + list(range(max(lines - 400, 400), lines))
 
 
-def draw_rows(canvas: Canvas, x: int, y: int, rows: TimelineRows, window: Window, lengths: LengthGrades) -> Strokes:
-    """The lines that the window shows, the first at (``x``, ``y``), names to the left of it."""
+def row_height(rows: TimelineRows, room: int) -> int:
+    """Cells of height of each row in a room of as many lines: more than one if all rows fit."""
+    return min(max(room // rows.lines, 1), _MAX_ROW_HEIGHT)
+
+
+def draw_rows(
+    canvas: Canvas, x: int, y: int, rows: TimelineRows, window: Window, lengths: LengthGrades, height: int = 1
+) -> Strokes:
+    """The rows that the window shows, each ``height`` cells high, the first at (``x``, ``y``), names to the left."""
     count = min(window.height, rows.lines - window.top)
+    body = height - (height >= _HEIGHT_WITH_GAP)
     edges = window.edges()
     by_length = rows.busy.covered(window.top, count, edges)
     covered = by_length.sum(axis=0)
     capacity = rows.capacity[window.top : window.top + count, np.newaxis]
     share = covered / np.maximum(capacity * np.diff(edges), 1)
-    grade = np.where(covered > 0, np.clip(np.ceil(share * (len(LEVELS) - 1)), 1, len(LEVELS) - 1), 0).astype(np.uint8)
-    roles = np.array([canvas.role(role) for role in ROLES], dtype=np.uint16)
-    canvas.paint(x, y, shaded(grade, LEVELS), roles[by_length.argmax(axis=0)] * (covered > 0))
+    steps = len(LEVELS) - 1
+    grade = np.where(covered > 0, np.clip(np.ceil(share * steps * body), 1, steps * body), 0)
+    roles = np.array([canvas.role(role) for role in ROLES], dtype=np.uint16)[by_length.argmax(axis=0)] * (covered > 0)
+    filled = np.clip(grade[:, np.newaxis] - steps * np.arange(body - 1, -1, -1)[:, np.newaxis], 0, steps)
+    for i in range(count):
+        canvas.paint(x, y + i * height, shaded(filled[i].astype(np.uint8), LEVELS), np.tile(roles[i], (body, 1)))
     shown = rows.busy.touching(window.top, count, int(edges[0]), int(edges[-1]))
     drawn = Strokes()
     for i in range(count):
         line = window.top + i
-        _name(canvas, y + i, x, rows, line, cursor=line == window.line)
+        top = y + i * height
+        _name(canvas, top, x, rows, line, body if line == window.line else 0, (body - 1) // 2)
         as_bars = bool(rows.capacity[line] == 1 and 0 < shown[i] * _CELLS_A_BAR <= window.cells)
         drawn |= Strokes(as_bars, not as_bars and bool(shown[i]))
         if as_bars:
-            _bars(canvas, x, y + i, rows, line, window, lengths)
+            _bars(canvas, x, top, rows, line, window, lengths, body)
     return drawn
 
 
-def _name(canvas: Canvas, y: int, cells: int, rows: TimelineRows, line: int, *, cursor: bool) -> None:
+def _name(canvas: Canvas, y: int, cells: int, rows: TimelineRows, line: int, cursor: int, at: int) -> None:
+    """The name of a line ``at`` lines below its first; ``cursor``: lines of the cursor, which is 0 elsewhere."""
     of_line = rows.of_line(line)
     marked = bool(rows.marked[of_line.start : of_line.stop].any())
     idle = all(rows.empty(row) for row in of_line)
-    canvas.text(0, y, "▌" if cursor else " ", "accent")
+    for i in range(cursor):
+        canvas.text(0, y + i, "▌", "accent")
+    y += at
     canvas.text(1, y, pad(rows.label(line), cells - 4), "title" if cursor else "dim")
     canvas.text(cells - 2, y, "!" if marked else "–" if idle else " ", "bad" if marked else "dim")
 
 
-def _bars(canvas: Canvas, x: int, y: int, rows: TimelineRows, line: int, window: Window, lengths: LengthGrades) -> None:
+def _bars(
+    canvas: Canvas, x: int, y: int, rows: TimelineRows, line: int, window: Window, lengths: LengthGrades, height: int
+) -> None:
     """The intervals of one line, one after another."""
-    signs, roles = [" "] * window.cells, np.zeros(window.cells, dtype=np.uint16)
+    signs = [[" "] * window.cells for _ in range(height)]
+    roles = np.zeros(window.cells, dtype=np.uint16)
     first, last = rows.bounds(line)
     start, end = rows.intervals.start[first:last], rows.intervals.end[first:last]
     grades = lengths.grades(end - start)
@@ -209,23 +234,37 @@ def _bars(canvas: Canvas, x: int, y: int, rows: TimelineRows, line: int, window:
         right = max(window.column(float(end[i]) - 1e-6), left)
         grade = int(grades[i])
         label = f"{rows.intervals.block[first + i]}{'!' if grade == OUTLIER_GRADE else ''}"
-        text, begin = _bar(label, left, right, window.cells, STROKES[grade])
-        signs[begin : begin + len(text)] = text
-        roles[begin : begin + len(text)] = canvas.role(ROLES[grade])
-    codes = np.frombuffer("".join(signs).encode("utf-32-le"), dtype="<u4")
-    canvas.paint(x, y, codes[np.newaxis], roles[np.newaxis])
+        begin = max(left, 0)
+        texts = _bar(label, left, right, window.cells, STROKES[grade], height)
+        for text, of_line in zip(texts, signs, strict=True):
+            of_line[begin : begin + len(text)] = text
+        roles[begin : begin + len(texts[0])] = canvas.role(ROLES[grade])
+    codes = np.frombuffer("".join(map("".join, signs)).encode("utf-32-le"), dtype="<u4").reshape(height, window.cells)
+    canvas.paint(x, y, codes, np.tile(roles, (height, 1)))
 
 
-def _bar(label: str, left: int, right: int, cells: int, stroke: str) -> tuple[str, int]:
-    """A bar from cell ``left`` to ``right`` as it is seen in a window of ``cells``, and where it begins there."""
-    begin, end = max(left, 0), min(right, cells - 1)
-    length = end - begin + 1
+def _bar(label: str, left: int, right: int, cells: int, stroke: str, height: int) -> list[str]:
+    """The lines of a bar from cell ``left`` to ``right`` as it is seen in a window of ``cells``; with some height, a
+    frame.
+    """
+    length = min(right, cells - 1) - max(left, 0) + 1
     if length == 1:
-        return "┃", begin
-    head, tail = "┣" if left >= 0 else stroke, "┫" if right < cells else stroke
-    inside = length - 2
-    body = label + stroke * (inside - len(label)) if len(label) <= inside else stroke * inside
-    return head + body + tail, begin
+        return ["┃"] * height
+    inside, begins, ends = length - 2, left >= 0, right < cells
+    label = label if len(label) <= inside else ""
+
+    def line(head: str, text: str, fill: str, tail: str) -> str:
+        return (head if begins else fill) + text + fill * (inside - len(text)) + (tail if ends else fill)
+
+    if height == 1:
+        return [line("┣", label, stroke, "┫")]
+    top_left, top_right, side, low_left, low_right = _CORNERS[stroke]
+    has_inner_line = height > 2
+    return [
+        line(top_left, "" if has_inner_line else label, stroke, top_right),
+        *(line(side, "" if i else label, " ", side) for i in range(height - 2)),
+        line(low_left, "", stroke, low_right),
+    ]
 
 
 def legend(lengths: LengthGrades, cells: int, drawn: Strokes) -> Line:
