@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_probe.cli import run_options
-from tui_probe.probe_files.loading import DEFAULT_PROBE
+from tui_probe.probe_files import DEFAULT_PROBE
 from tui_probe.settings import SETTINGS, Settings, read_settings, readme_section, settings_path
 from tui_probe.ui import keys
 

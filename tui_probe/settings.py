@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui_probe.input_limits import PROBE_FILE, parse_toml
-from tui_probe.probe_files.loading import DEFAULT_PROBE
+from tui_probe.probe_files import DEFAULT_PROBE
 from tui_probe.trace.plain_file import read_within
 
 if TYPE_CHECKING:

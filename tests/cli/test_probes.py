@@ -8,8 +8,9 @@ import pytest
 
 from tests.golden import golden
 from tui_probe.cli import main as front
+from tui_probe.probe_files import DEFAULT_PROBE
 from tui_probe.probe_files.choices import built_in_sets
-from tui_probe.probe_files.loading import DEFAULT_PROBE, built_in_names, load_probe
+from tui_probe.probe_files.loading import built_in_names, load_probe
 
 OWN = '''# Counts what is stored.
 callback = "stored"

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from tui_probe.errors import TraceError, UsageError, did_you_mean
 from tui_probe.launcher.control import NO_LIMIT
 from tui_probe.launcher.options import ALL, AUTO
-from tui_probe.probe_files.choices import compact_sample
 from tui_probe.settings import read_settings
 from tui_probe.trace.locate import (
     Address,
@@ -152,6 +151,8 @@ def kept_launch(text: str) -> str:
 
 def sample(text: str) -> str:
     """``1/16`` one block in 16, ``0-131`` those of a range, ``64`` as many spread over the grid."""
+    from tui_probe.probe_files.choices import compact_sample  # reads code of the engine, which few commands need
+
     try:
         return compact_sample(text)
     except ValueError as error:

@@ -13,8 +13,8 @@ from tui_probe.launcher.driver import find_driver
 from tui_probe.launcher.options import RunOptions, why_not_itself
 from tui_probe.launcher.signals import tidy_end
 from tui_probe.pages.trace_list import VerdictCache
+from tui_probe.probe_files import DEFAULT_PROBE
 from tui_probe.probe_files.choices import choose_probes, default_choice, known_choices
-from tui_probe.probe_files.loading import DEFAULT_PROBE
 from tui_probe.trace.recent import RecentTraces, remember
 
 from . import open as open_command

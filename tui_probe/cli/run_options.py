@@ -16,8 +16,9 @@ from tui_probe.launcher.ncu import BYTE_METRICS, find_ncu, needs_root, run_ncu
 from tui_probe.launcher.options import ARCHITECTURES, AUTO, MACHINE_CODE, RunOptions
 from tui_probe.launcher.signals import tidy_end
 from tui_probe.launcher.target import exit_status
+from tui_probe.probe_files import DEFAULT_PROBE
 from tui_probe.probe_files.choices import ChosenProbe, choose_probes, default_choice, watchdog_probe
-from tui_probe.probe_files.loading import DEFAULT_PROBE, built_in_files, installed_files, is_in_probe_folder
+from tui_probe.probe_files.loading import built_in_files, installed_files, is_in_probe_folder
 
 from .arguments import (
     count,

@@ -1,4 +1,7 @@
-"""Charts as lines of text: small columns, stacked bars, and distributions with percentiles and cumulative shares."""
+"""Charts as lines of text: small columns, stacked bars, and distributions with percentiles and cumulative shares.
+
+Functions that need NumPy import it themselves: the first frame of a screen draws bars only.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,6 @@ import threading
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
-
-import numpy as np
 
 from tui_probe.draw.shorten import cut_middle
 from tui_probe.draw.spans import Line, clip, clip_line, pad, to_ascii, width
@@ -208,6 +209,8 @@ _ONE_AT_A_TIME: Final = threading.Lock()
 
 def percentiles(values: Sequence[float]) -> list[float] | None:
     """The values below which ``SHARES`` per cent of all lie, between neighbours linearly; None if there are none."""
+    import numpy as np
+
     return np.percentile(np.asarray(values, dtype=np.float64), SHARES).tolist() if len(values) else None
 
 
@@ -225,6 +228,8 @@ def distribution_line(label: str, values: Sequence[float], show: Callable[[float
 
 
 def _histogram(values: Sequence[float]) -> str:
+    import numpy as np
+
     data = np.asarray(values, dtype=np.float64)
     if data.min() == data.max():
         return "all alike"
@@ -237,6 +242,8 @@ def cdf_chart(values: NDArray[Any], cells: int, rows: int, label: str) -> list[s
 
     ``values`` has shape (n,), any real dtype; ``label`` says what they are, and in which unit.
     """
+    import numpy as np
+
     shares = np.linspace(0, 100, _POINTS)
     points = np.percentile(values, shares, method="inverted_cdf")
     return list(_cdf_lines(tuple(points.tolist()), tuple(shares.tolist()), cells, rows, label))
@@ -245,6 +252,7 @@ def cdf_chart(values: NDArray[Any], cells: int, rows: int, label: str) -> list[s
 @lru_cache(maxsize=16)
 def _cdf_lines(x: tuple[float, ...], y: tuple[float, ...], cells: int, rows: int, label: str) -> tuple[str, ...]:
     """Remembered, since a page is drawn again whenever it is scrolled."""
+    import numpy as np
     import plotext
 
     with _ONE_AT_A_TIME:

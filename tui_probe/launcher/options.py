@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.probe_files.loading import DEFAULT_PROBE
+from tui_probe.probe_files import DEFAULT_PROBE
 
 from .control import NO_LIMIT
 

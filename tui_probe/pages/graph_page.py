@@ -221,8 +221,3 @@ GRAPH_COLUMNS: Final[tuple[Column[GraphLine], ...]] = (
 )  # fmt: skip
 """``seconds`` of a graph is a replay as a whole, of a node the mean of its kernel; ``begin`` and ``end`` are parts of
 the longest way through the graph."""
-
-
-def no_graphs() -> TablePage[GraphLine]:
-    """The page before there are any."""
-    return TablePage("graphs", "CUDA graphs", (), (), PageTexts(notes=[NO_GRAPHS_TEXT]))

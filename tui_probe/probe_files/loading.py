@@ -11,9 +11,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from tui_probe.engine.verify import verify_probe
 from tui_probe.errors import ProbeFileError, did_you_mean
 from tui_probe.input_limits import PROBE_FILE, parse_toml
+from tui_probe.probe_files import DEFAULT_PROBE
 from tui_probe.probe_files.dialects import OTHER_TABLES, ProbeContents, read_dialect_a, read_dialect_b
 from tui_probe.probe_files.option_probes import PHASES_PREFIX, limited_probe, write_limited_probe, write_phases_probe
 from tui_probe.probe_files.tables import TomlTable
@@ -28,8 +28,6 @@ from tui_probe.trace.plain_file import read_within
 # ``tui_probe.probes`` whose value is the folder's module; or a user names them by path.
 
 ENTRY_POINT_GROUP: Final = "tui_probe.probes"
-DEFAULT_PROBE: Final = "survey"
-"""The set of probes of a run that names none: it answers what is slow, in which line, and why."""
 PROBE_SUFFIXES: Final = (".toml", ".py")
 _METADATA_SUFFIXES: Final = (".dist-info", ".egg-info")
 MAIN_STEM: Final = "probe"
@@ -211,6 +209,8 @@ def probe_of_tables(values: dict[str, object], path: Path, source: str = "") -> 
         about=_read_about(top),
         phases=_read_phases(top),
     )
+    from tui_probe.engine.verify import verify_probe  # brings the parser of PTX, which names of probes do not need
+
     verify_probe(probe)
     return probe
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from tui_probe.probekit.recognised import analysis_name
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
@@ -41,6 +39,8 @@ class ViewSource:
         """The kernel under the first probe with one of these analyses that left a result, and the launch, or the
         nearest that had this probe. Itself where the run had one probe, or none of these.
         """
+        from tui_probe.probekit.recognised import analysis_name  # reads probe files, which no list of pages needs
+
         return self._under([probed for probed in self._named_probes() if analysis_name(probed) in analyses])
 
     def under_named(self, *probes: str) -> ViewSource:

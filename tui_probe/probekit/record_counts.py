@@ -5,10 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from tui_probe.draw import units
-from tui_probe.trace.launches import CAPTURED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,6 +57,8 @@ def unlisted_launches_text(kernel: Kernel) -> str:
 
 def unrecorded_launch_reason(trace: Trace, number: int) -> str | None:
     """Return the reason why launch ``number`` has no result, with its neighbours that have; None if it has."""
+    from tui_probe.trace.launches import CAPTURED  # brings NumPy, which counts do not need
+
     passed = trace.passed.find(number)
     if passed is None:
         return None
@@ -99,13 +98,13 @@ def _maps(result: Result) -> Iterator[str]:
     for index, about in enumerate(result.about):
         attempts, totals = result.attempts(index), result.totals(index)
         if attempts is not None and totals is not None:
-            unknown = int(np.count_nonzero(attempts < 0))
+            unknown = int((attempts < 0).sum())
             more = f" (unknown for {units.counted(unknown, 'slot')})" if unknown else ""
             yield f"kept {units.count(totals[0])} of {units.counted(totals[1], 'record')}{more}"
         elif about.kind == "marked":
             written = result.written(index)
             if written is not None:
-                yield f"{units.count(int(np.count_nonzero(written)))} of {units.counted(written.size, 'slot')} written"
+                yield f"{units.count(int(written.sum()))} of {units.counted(written.size, 'slot')} written"
         elif about.kind == "reduced":
             yield _reduced(result, index)
 
@@ -115,6 +114,6 @@ def _reduced(result: Result, index: int) -> str:
     left = result.reduced(index, f"V{result.about[index].record_bytes}")
     if left is None or left.group == "launch":
         return "one record kept of the launch"
-    lacking = int(np.count_nonzero(~left.saved))
+    lacking = int((~left.saved).sum())
     text = f"one record per {left.group} kept"
     return f"{text}, {units.count(lacking)} of {units.count(left.saved.size)} have none" if lacking else text

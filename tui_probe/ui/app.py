@@ -23,7 +23,6 @@ from tui_probe.trace.user_state import save_last_view
 from tui_probe.ui import keys
 from tui_probe.ui.appearance import Appearance
 from tui_probe.ui.background import Background, event_loop_delivery
-from tui_probe.ui.commands import commands_of
 from tui_probe.ui.driver import FrugalDriver
 from tui_probe.ui.ending import RunEnding
 from tui_probe.ui.export import LARGEST_CLIPBOARD
@@ -34,9 +33,7 @@ from tui_probe.ui.live.gpus import GpuSampler
 from tui_probe.ui.live.live_screen import LiveScreen
 from tui_probe.ui.requests import CommandToPaste, ComparisonRequest, OpenTrace, SameKernel
 from tui_probe.ui.screens.help import HelpScreen
-from tui_probe.ui.screens.home import HomeScreen
 from tui_probe.ui.screens.lists import PickScreen
-from tui_probe.ui.screens.ready_pages import ImportedScreen
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.textual_private import OpenApp, was_stopped
 from tui_probe.ui.widgets.lines import LinesWidget
@@ -114,8 +111,7 @@ class ProbeApp(OpenApp):
         self.analyses = Background("analyses", deliver)
         if self.target is not None or self.session.traces:
             self.feed.loaded = partial(deliver, self._show_first)
-            self.feed.start()
-            self.gpu.start()
+            self.call_after_refresh(self._start_reading)
         self._loop_to_end = asyncio.get_running_loop()
         if self._ended_by:
             self.end_by_signal(self._ended_by)
@@ -124,6 +120,11 @@ class ProbeApp(OpenApp):
             self.push_screen(self.live)  # pages lead to kernels of it
         self.push_screen(self._first_screen())
 
+    def _start_reading(self) -> None:
+        """Start the threads that read, which import much: the first frame is not to wait for them."""
+        self.feed.start()
+        self.gpu.start()
+
     def _show_first(self) -> None:
         """Draw now that there is something to show, instead of with the next frame."""
         if self.live.is_mounted:
@@ -131,8 +132,14 @@ class ProbeApp(OpenApp):
 
     def _first_screen(self) -> ViewScreen:
         if self.session.home is not None:
+            from tui_probe.ui.screens.home import HomeScreen
+
             return HomeScreen(self.session.home)
-        return self.live if self.session.imported is None else ImportedScreen(self.session.imported)
+        if self.session.imported is not None:
+            from tui_probe.ui.screens.ready_pages import ImportedScreen
+
+            return ImportedScreen(self.session.imported)
+        return self.live
 
     def on_unmount(self) -> None:
         """Let the threads end."""
@@ -263,6 +270,8 @@ class ProbeApp(OpenApp):
 
     def action_palette(self) -> None:
         """Open the command palette."""
+        from tui_probe.ui.commands import commands_of  # asks all probes for their questions
+
         if isinstance(self.screen, ViewScreen):
             self.push_screen(PickScreen("Commands", commands_of(self, self.screen)), self._run_command)
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from tui_probe.draw.palette import PALETTES
 from tui_probe.pages.findings_page import all_questions
-from tui_probe.probe_files.loading import DEFAULT_PROBE
+from tui_probe.probe_files import DEFAULT_PROBE
 from tui_probe.ui import keys
-from tui_probe.ui.rerun import BETWEEN_HINT, between_choice, survey_choice
+from tui_probe.ui.requests import BETWEEN_HINT
+from tui_probe.ui.rerun import between_choice, survey_choice
 from tui_probe.ui.screens.help import show_topic, topic_choices
 from tui_probe.ui.screens.lists import PickerItem
 from tui_probe.ui.widgets.tabs import keys_of

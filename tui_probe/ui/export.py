@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from tui_probe.draw.picture import write_png, write_svg
 from tui_probe.draw.printable import printable_text
 from tui_probe.errors import ProbeError
-from tui_probe.pages.view_output import csv_of_view, json_lines, view_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -57,7 +56,7 @@ def drawing_forms(
 def _forms(name: str, view: View, source: ViewSource | None, cells: int, rows: int | None) -> Mapping[str, Writer]:
     # Both bring the analyses, which no screen needs before its first frame.
     from tui_probe.pages.comparison import Comparison
-    from tui_probe.pages.view_output import writer_of
+    from tui_probe.pages.view_output import csv_of_view, json_lines, view_lines, writer_of
 
     def svg(path: Path) -> None:
         write_svg(path, list(view_lines(view, cells, rows)), cells, view.title)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from tui_probe import help as pages
 from tui_probe import input_limits, settings
 from tui_probe.draw.shorten import view_heading
-from tui_probe.engine import refusals
 from tui_probe.pages.views import kind_of, names
 from tui_probe.ui import keys
 
@@ -45,11 +44,18 @@ def help_page(topic: str) -> str:
         "keys": keys.readme_section,
         "page_keys": keys.page_table,
         "settings": settings.readme_section,
-        "architectures": refusals.architecture_table,
+        "architectures": _architectures,
         "formats": _formats,
         "input_limits": input_limits.markdown_table,
     }
     return pages.read_page(topic, tables)
+
+
+def _architectures() -> str:
+    """GPUs by what works on them; their module brings the parser of PTX."""
+    from tui_probe.engine.refusals import architecture_table
+
+    return architecture_table()
 
 
 def _formats() -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from tui_probe.probe_files.loading import DEFAULT_PROBE
+from tui_probe.probe_files import DEFAULT_PROBE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     from tui_probe.pages.trace_list import RunVerdict
     from tui_probe.trace.recent import Brief
+
+BETWEEN_HINT: Final = "on page Source press m on the first line, m on the last line, then R"
+"""Message that fits a line of 80 cells."""
 
 
 class MachineFinding(Protocol):

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final, cast
 from tui_probe.errors import UsageError
 from tui_probe.pages.findings_page import all_questions, open_questions
 from tui_probe.pages.views import kind_of
+from tui_probe.probe_files import DEFAULT_PROBE
 from tui_probe.probe_files.choices import built_in_sets, set_within
-from tui_probe.probe_files.loading import DEFAULT_PROBE
 from tui_probe.probekit.registry import probe_names_where
 from tui_probe.trace.recent import brief, run_before
 from tui_probe.trace.run_info import MissingDirectoryError, recorded_run
-from tui_probe.ui.requests import CommandToPaste, ComparisonRequest, OpenTrace, RerunRequest
+from tui_probe.ui.requests import BETWEEN_HINT, CommandToPaste, ComparisonRequest, OpenTrace, RerunRequest
 from tui_probe.ui.screens.lists import PickerItem
 from tui_probe.ui.views.recent import age_text
 from tui_probe.verdicts.limiter import kernel_limiter
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
     from tui_probe.trace.model import Kernel, Trace
     from tui_probe.trace.run_info import RunInfo
-
-BETWEEN_HINT: Final = "on page Source press m on the first line, m on the last line, then R"
-"""Message that fits a line of 80 cells."""
 
 OPTION_QUESTIONS: Final = {
     "--between": "how much time does each warp spend there?",

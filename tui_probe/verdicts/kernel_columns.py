@@ -1,4 +1,7 @@
-"""Columns of kernels: status, launches, GPU time, resources, and the cost of probing."""
+"""Columns of kernels: status, launches, GPU time, resources, and the cost of probing.
+
+The screen's table has them, too: what reads results is imported where it is called, after the first frame.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,7 @@ from tui_probe.draw.table import Column, table
 from tui_probe.draw.table_content import TableContent
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.probekit.record_counts import launch_count_text, status_word
-from tui_probe.verdicts.code_places import located_failures
 from tui_probe.verdicts.kernel_snapshot import KernelSnapshot
-from tui_probe.verdicts.probe_coverage import probe_coverage
-from tui_probe.verdicts.run_findings import MAX_KERNELS, ranked_kernels, run_findings
-from tui_probe.verdicts.unmeasured import unmeasured_probes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -153,6 +152,8 @@ def mode_text(way: ProbeMode | None) -> str:
 
 def probed_record(kernel: KernelFacts) -> dict[str, Any]:
     """A kernel as one of several probes had it, as data."""
+    from tui_probe.verdicts.unmeasured import unmeasured_probes
+
     return {
         "probe": kernel.probe,
         "status": kernel.status,
@@ -166,6 +167,13 @@ def probed_record(kernel: KernelFacts) -> dict[str, Any]:
             (probe.reason for probe in unmeasured_probes(kernel) if probe.probe == kernel.probe), None
         ),
     }
+
+
+def _failures(kernel: KernelFacts) -> str | None:
+    """Failures with their places in the code; None without any."""
+    from tui_probe.verdicts.code_places import located_failures
+
+    return "; ".join(located_failures(kernel)) or None
 
 
 def limiter_of(kernel: KernelFacts | KernelSnapshot) -> str | None:
@@ -225,7 +233,7 @@ KERNEL_COLUMNS: Final[tuple[Column[KernelFacts], ...]] = (
     Column("reason", lambda k: k.reason, "reason", lambda k: k.reason or "", False, 10, 24),
     Column("reason_code", lambda k: k.reason_code),
     *TIME_COLUMNS,
-    Column("failure", lambda k: "; ".join(located_failures(k)) or None),
+    Column("failure", _failures),
     Column("probes", lambda k: [probed_record(probed) for probed in k.by_probe() if probed.probe] or None, nested=True),
     Column("limiter", limiter_of, "limited by", lambda k: limiter_of(k) or "", False, 1),
     Column("worst_line", worst_line_of, "worst line", lambda k: worst_line_of(k) or "", False, 0, 32, readable=0.48),
@@ -238,17 +246,23 @@ KERNEL_COLUMNS: Final[tuple[Column[KernelFacts], ...]] = (
 
 def coverage_record(trace: Trace) -> dict[str, Any]:
     """Return the probed share of the run as data; None where no kernel was launched."""
+    from tui_probe.verdicts.probe_coverage import probe_coverage
+
     part = probe_coverage(trace)
     return {"covered": None if part is None else part.record()}
 
 
 def whole_run_record(trace: Trace) -> dict[str, Any]:
     """Return the fields of the document of all kernels that are about the run: its probed share, its findings."""
+    from tui_probe.verdicts.run_findings import run_findings
+
     return {**coverage_record(trace), **run_findings(trace).record()}
 
 
 def cycle_shares(trace: Trace) -> dict[int, float]:
     """Return shares of the cycles of all launches by kernel index, where no launch was timed. Reads results."""
+    from tui_probe.verdicts.run_findings import MAX_KERNELS, ranked_kernels
+
     if trace.gpu_ns > 0 or len(trace.kernels) > MAX_KERNELS:
         return {}
     return {kernel.index: share for kernel, share in ranked_kernels(trace).kernels if share is not None}
@@ -275,6 +289,8 @@ def kernel_content(trace: Trace) -> TableContent[KernelFacts]:
 
 def kernel_table(trace: Trace, width: int) -> Iterator[str]:
     """Probed share of the run, and the kernels as a table, those with the largest share first."""
+    from tui_probe.verdicts.probe_coverage import probe_coverage
+
     if (part := probe_coverage(trace)) is not None:
         yield from [*wrap(f"Probed kernels: {part.sentence}", width), ""]
     content = kernel_content(trace)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tui_probe.probekit.finding import NO_FINDING
 from tui_probe.trace.kernel_status import ended_context
-from tui_probe.verdicts.code_places import located_failures
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,6 +30,14 @@ _FOLDER_FIELDS = (
     "static_shared_probed", "probe_reason",
 )  # fmt: skip
 _NO_FOLDER_FIELDS = dict.fromkeys(_FOLDER_FIELDS)
+GPU_TIME: Final = "GPU time"
+LAUNCH_CYCLES: Final = "launch cycles"
+
+
+def sorting_title(share_of: str, *, simulated: bool) -> str:
+    """``by share of GPU time``; without shares ``flagged first``."""
+    model = " (modeled)" if simulated and share_of == LAUNCH_CYCLES else ""
+    return f"by share of {share_of}{model}" if share_of else "flagged first"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +150,8 @@ _LOG_FIELDS = [name for name in _COPIED_FIELDS if name not in _FOLDER_FIELDS]
 def kernel_snapshot(kernel: KernelFacts, device: Device | None) -> KernelSnapshot:
     """A copy of ``kernel`` as it is now. Reads its ``process.log`` the first time, and the PTX of a bad access."""
     values = {name: getattr(kernel, name) for name in _COPIED_FIELDS}
+    from tui_probe.verdicts.code_places import located_failures  # reads code, by which the first frame would wait
+
     values["failures"] = located_failures(kernel)
     return KernelSnapshot(
         **values,

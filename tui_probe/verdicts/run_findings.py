@@ -25,6 +25,7 @@ from tui_probe.verdicts.kernel_findings import (
     key_findings,
     losses_of,
 )
+from tui_probe.verdicts.kernel_snapshot import GPU_TIME, LAUNCH_CYCLES, sorting_title
 from tui_probe.verdicts.limiter import has_limiter_counts, kernel_limiter
 from tui_probe.verdicts.limiter_text import limiter_texts
 from tui_probe.verdicts.probe_coverage import unprobed_reason
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
     from tui_probe.verdicts.kernel_findings import KernelFinding
     from tui_probe.verdicts.limiter_text import KernelLimiter
 
-GPU_TIME: Final = "GPU time"
-LAUNCH_CYCLES: Final = "launch cycles"
 MAX_KERNELS: Final = 50
 """Kernels whose results are read for a document that is about all kernels."""
 _RESULTS_AVERAGED: Final = 5
@@ -58,12 +57,6 @@ class RankedKernels:
     def title(self, *, simulated: bool) -> str:
         """Return the words by which every table of them is headed."""
         return sorting_title(self.of, simulated=simulated)
-
-
-def sorting_title(share_of: str, *, simulated: bool) -> str:
-    """``by share of GPU time``; without shares ``flagged first``."""
-    model = " (modeled)" if simulated and share_of == LAUNCH_CYCLES else ""
-    return f"by share of {share_of}{model}" if share_of else "flagged first"
 
 
 @dataclass(frozen=True, slots=True)

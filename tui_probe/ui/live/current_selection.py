@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from tui_probe.draw import units
 from tui_probe.errors import ChoiceError
 from tui_probe.probekit.page_kinds import ViewSource
-from tui_probe.trace.follow import open_trace
 from tui_probe.ui.live.feed import Snapshot
 
 if TYPE_CHECKING:
@@ -196,6 +195,8 @@ class Mark:
 
     def read(self) -> ViewSource:
         """Return the marked kernel of a trace that is not open. Raises TraceError, OSError and ChoiceError."""
+        from tui_probe.trace.follow import open_trace  # read in the background, after the first frame
+
         return self.of(open_trace(self.directory))
 
 

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from tui_probe.errors import TraceError
 from tui_probe.probekit.record_counts import status_word
-from tui_probe.trace.follow import TraceFollower
 from tui_probe.trace.locate import LOG, is_trace, path_in_trace
 from tui_probe.trace.run_info import mask_words
 from tui_probe.ui.live import feed_sources
@@ -166,6 +165,8 @@ class _Trace:
     """One trace as it is followed."""
 
     def __init__(self, directory: Path) -> None:
+        from tui_probe.trace.follow import TraceFollower  # the first frame needs no reader of logs
+
         self.follower = TraceFollower(directory)
         self.rows = KernelRows()
         self.view = ProcessView(directory)

@@ -24,7 +24,7 @@ from tui_probe.ui.live.kernel_columns import (
 )
 from tui_probe.ui.live.kernel_rows import RowOrder, Rows, arranged, data_forms, row_text, table_text
 from tui_probe.ui.views.view import Desk, PaneView, contains, cursor_role, cursor_sign, mark
-from tui_probe.verdicts.run_findings import GPU_TIME, LAUNCH_CYCLES, sorting_title
+from tui_probe.verdicts.kernel_snapshot import GPU_TIME, LAUNCH_CYCLES, sorting_title
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

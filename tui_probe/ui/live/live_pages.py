@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from tui_probe.draw.spans import wrap
 from tui_probe.draw.table import safe
-from tui_probe.pages.kernel_detail import detail_lines
 from tui_probe.pages.views import FIXED_PAGES, keys_of_pages, kind_of
 from tui_probe.probekit.page_kinds import PAGES
 from tui_probe.ui.live.current_selection import with_newest
@@ -110,6 +109,8 @@ class KernelPage(TextView):
         if self.kernel is None:
             self.lines = []
         else:
+            from tui_probe.pages.kernel_detail import detail_lines  # reads results, which the first frame does not have
+
             results = self.findings_of(self.kernel.index)
             findings, limit = _finding_lines(results, self.limits_of(self.kernel.index), cells)
             self.lines = (

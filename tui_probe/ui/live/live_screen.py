@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from textual.containers import Container
 
 from tui_probe.pages.views import FIXED_PAGES
-from tui_probe.probekit.registry import watchdog_page
 from tui_probe.trace.user_state import LastView
 from tui_probe.ui import keys
 from tui_probe.ui.early_keys import EarlyKeys
@@ -316,6 +315,8 @@ class LiveScreen(ViewScreen):
         elif not trace.state.stuck:
             self.notice(f"no launch has run longer than {watchdog:g} s")
         else:
+            from tui_probe.probekit.registry import watchdog_page
+
             self.table.select(trace.state.stuck[-1].kernel)
             self.show_screen_of_kernel(watchdog_page())
 

@@ -6,7 +6,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tui_probe.draw.spans import side_by_side, wrap
-from tui_probe.probekit.registry import probe_names_where
 from tui_probe.ui import keys
 from tui_probe.ui.views.view import TextView
 
@@ -108,6 +107,8 @@ class Preview(TextView):
 
     def _empty(self, width: int) -> list[Line]:
         """Say why there is no chart, so that the panel does not look unfinished."""
+        from tui_probe.probekit.registry import probe_names_where
+
         assert self._of is not None
         option = next(iter(probe_names_where(lambda probe: probe.timeline is not None)), "")
         text = f"#{self._of[1]}: no times of blocks or launches to draw: {keys.key_of('again')} runs -p {option}"

@@ -16,9 +16,6 @@ from tui_probe.probekit.record_counts import launches_text
 from tui_probe.trace.kernel_status import ended_context
 from tui_probe.trace.recent import run_before
 from tui_probe.ui import keys
-from tui_probe.verdicts.probe_coverage import kernel_filter_warning, unmatched_kernel_filter
-from tui_probe.verdicts.run_outcome import largest_loss_text
-from tui_probe.verdicts.unmeasured import unused_probes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,14 +79,23 @@ def state_line(
         parts.append((f"{units.counted(process.dropped, 'result')} dropped", "warn"))
     if remark:
         parts.append((remark, "warn"))
-    if process is not None and process.trace is not None and (unused := unused_probes(process.trace)):
-        parts.append((unused_text(unused), "warn"))
     if process is not None:
+        parts += _unused_probes(process)
         kernels = units.counted(len(process.kernels), "kernel")
         parts.append((f"{kernels} ({units.count(process.probed)} probed)", ""))
         parts.append((launches_text(process.launches, process.launches_probed), ""))
         parts.append((f"{units.size(process.bytes_written)} written", ""))
     return tuple(span for part in parts for span in ((" · ", "dim"), part))
+
+
+def _unused_probes(process: ProcessView) -> list[Span]:
+    """The probes of the run without any result, if there are any."""
+    if process.trace is None:
+        return []
+    from tui_probe.verdicts.unmeasured import unused_probes  # needs NumPy, as traces do; the first frame has none
+
+    unused = unused_probes(process.trace)
+    return [(unused_text(unused), "warn")] if unused else []
 
 
 def unused_text(unused: Sequence[UnmeasuredProbe]) -> str:
@@ -109,6 +115,8 @@ def _failed_kernels(process: ProcessView) -> str:
 
 def _reached_budgets(recording: Recording, process: ProcessView | None) -> str:
     """``budget reached: trace; raise with --max-trace-bytes; kept 64 of 20 000 launches of saxpy``."""
+    from tui_probe.verdicts.run_outcome import largest_loss_text
+
     loss = "" if process is None or recording.reached == ("log",) else largest_loss_text(process.kernels)
     parts = (f"budget reached: {', '.join(recording.reached)}", f"raise with {', '.join(recording.options)}", loss)
     return "; ".join(filter(None, parts))
@@ -180,6 +188,8 @@ class KernelFilterWarning:
 
     @staticmethod
     def _words(asked: str, snapshot: Snapshot) -> str:
+        from tui_probe.verdicts.probe_coverage import kernel_filter_warning
+
         warning = kernel_filter_warning(asked, chain.from_iterable(process.kernels for process in snapshot.processes))
         return warning.replace("no kernel", "no kernel so far", 1) if snapshot.running else warning
 
@@ -187,6 +197,10 @@ class KernelFilterWarning:
     def _asked(snapshot: Snapshot) -> str | None:
         """Return the kernel filter if no process has launched a kernel that matches."""
         launched = [process for process in snapshot.processes if process.kernels]
+        if not launched:
+            return None
+        from tui_probe.verdicts.probe_coverage import unmatched_kernel_filter
+
         asked = {
             unmatched_kernel_filter(process.trace, process.kernels) for process in launched if process.trace is not None
         }

@@ -15,7 +15,7 @@ from textual.css.query import NoMatches
 from tui_probe.draw.spans import width
 from tui_probe.draw.view import Spot
 from tui_probe.ui import keys
-from tui_probe.ui.rerun import BETWEEN_HINT
+from tui_probe.ui.requests import BETWEEN_HINT
 from tui_probe.ui.screens.further_pages import LetterScreen, further_pages
 from tui_probe.ui.screens.jumps import HOTSPOT, HotspotJump, JumpHistory
 from tui_probe.ui.screens.page_opening import MessageView, OpeningView, PageOpener

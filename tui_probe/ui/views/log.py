@@ -8,13 +8,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from tui_probe.draw import units
 from tui_probe.draw.printable import printable
 from tui_probe.draw.spans import Line, clip_line, wrap
 from tui_probe.errors import TraceError
-from tui_probe.trace.log_index import LineFilter, LogIndex, Needle
 from tui_probe.ui.views.view import SIDE_STEP, Desk, PaneView, mark
 
 if TYPE_CHECKING:
@@ -22,7 +19,10 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Literal
 
+    import numpy as np
     from numpy.typing import NDArray
+
+    from tui_probe.trace.log_index import LineFilter, Needle
 
 _TAG = re.compile(rb"^\[[a-z][a-z_-]{0,30}\]", re.MULTILINE)
 _TAGGED = re.compile(r"\[[a-z][a-z_-]{0,30}\]")
@@ -57,6 +57,8 @@ class LogReader:
     """One log. All methods read the file, and belong to one thread."""
 
     def __init__(self, path: Path) -> None:
+        from tui_probe.trace.log_index import LogIndex  # brings NumPy, which the first frame of a screen does not need
+
         self.index = LogIndex(path)
         self._wanted = LogFilter()
         self._filter: LineFilter | None = None
@@ -122,6 +124,8 @@ class LogReader:
         if wanted != self._wanted:
             self._wanted, tags = wanted, tuple(tag.encode() for tag in sorted(wanted.tags))
             needle = needle_of(wanted.text) if wanted.text else None
+            from tui_probe.trace.log_index import LineFilter
+
             self._filter = LineFilter(self.index, tags, needle) if tags or needle else None
         if self._filter is None:
             return None
@@ -138,7 +142,7 @@ class LogReader:
                 return None
             if chosen is None:
                 return number, number
-            at = int(np.searchsorted(chosen, number))
+            at = int(chosen.searchsorted(number))
             if at < len(chosen) and chosen[at] == number:
                 return at, number
             line = number + step
@@ -148,6 +152,8 @@ class LogReader:
 
 def needle_of(text: str) -> Needle:
     """``text`` literally; lower case matches both cases."""
+    from tui_probe.trace.log_index import Needle
+
     return Needle.of(text, ignore_case=text == text.lower())
 
 

@@ -1,4 +1,7 @@
-"""Tables whose rows lead to kernels; those of ranges, graphs and lines are remade as the trace grows."""
+"""Tables whose rows lead to kernels; those of ranges, graphs and lines are remade as the trace grows.
+
+The pages are imported where they are made, in the background: the first frame of a screen has none of them.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tui_probe.draw.table_content import PageTexts
-from tui_probe.pages import range_page as range_page_module
-from tui_probe.pages.graph_page import GRAPHS_ABOUT, GraphLine, graph_page, no_graphs
-from tui_probe.pages.range_page import NO_RANGES_TEXT, RANGES_ABOUT, RangeLine, range_key, range_page, range_totals_page
 from tui_probe.pages.table_page import TablePage
 from tui_probe.trace.kernel_files import Offset
 from tui_probe.ui.views.document_view import DocumentView
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tui_probe.pages.all_lines import KernelLine
+    from tui_probe.pages.graph_page import GraphLine
     from tui_probe.pages.range_page import RangeKey
     from tui_probe.trace.model import Trace
     from tui_probe.ui.live.feed import ProcessView
@@ -118,7 +119,7 @@ class RangesView(GrowingView):
     kind = "ranges"
 
     def __init__(self, desk: Desk, name: str) -> None:
-        super().__init__(desk, name, _page_without_ranges())
+        super().__init__(desk, name, TablePage("ranges", "NVTX ranges", (), (), PageTexts()))
         self.together = False
         self._only: RangeKey | None = None
         self._left: object = None
@@ -133,6 +134,8 @@ class RangesView(GrowingView):
         super().look(process)
 
     def page(self, trace: Trace) -> TablePage[Any]:
+        from tui_probe.pages.range_page import range_page, range_totals_page
+
         if self._only is not None:
             return range_totals_page(trace, self._only, together=self.together)
         return range_page(trace, together=self.together)
@@ -153,6 +156,8 @@ class RangesView(GrowingView):
 
     def enter(self) -> bool:
         """Show the kernels of the range at the cursor; False where there is none."""
+        from tui_probe.pages.range_page import RangeLine, range_key
+
         row = self.document.row(self.cursor) if isinstance(self.document, TablePage) and self.count else None
         if not isinstance(row, RangeLine) or row.launched is not None:
             return False
@@ -182,11 +187,9 @@ class RangesView(GrowingView):
 
     def explanation(self) -> Sequence[str]:
         """Return how to read the page."""
-        return RANGES_ABOUT if self._only is None else range_page_module.TOTALS_ABOUT
+        from tui_probe.pages.range_page import RANGES_ABOUT, TOTALS_ABOUT
 
-
-def _page_without_ranges() -> TablePage[RangeLine]:
-    return TablePage("ranges", "NVTX ranges", (), (), PageTexts(notes=[NO_RANGES_TEXT]))
+        return RANGES_ABOUT if self._only is None else TOTALS_ABOUT
 
 
 class GraphsView(GrowingView):
@@ -195,9 +198,11 @@ class GraphsView(GrowingView):
     kind = "graphs"
 
     def __init__(self, desk: Desk, name: str) -> None:
-        super().__init__(desk, name, no_graphs())
+        super().__init__(desk, name, TablePage("graphs", "CUDA graphs", (), (), PageTexts()))
 
     def page(self, trace: Trace) -> TablePage[GraphLine]:
+        from tui_probe.pages.graph_page import graph_page
+
         return graph_page(trace)
 
     def basis(self, trace: Trace, process: ProcessView) -> tuple[object, ...]:
@@ -205,6 +210,8 @@ class GraphsView(GrowingView):
 
     def explanation(self) -> Sequence[str]:
         """Return how to read the page."""
+        from tui_probe.pages.graph_page import GRAPHS_ABOUT
+
         return GRAPHS_ABOUT
 
 
