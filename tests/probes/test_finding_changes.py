@@ -114,7 +114,7 @@ def test_launching_more_blocks_fixes_idle_sms(tmp_path: Path, compared: Compare)
     before, after = write_schedule(tmp_path / "a", 78_712, 1), write_schedule(tmp_path / "b", 1_248, 64)
     document = compared(before, after)
     assert outcomes(document, "grid") == [("grid", "fixed")]
-    assert document["verdict"].startswith("fixed: sum: idle SMs, idle sms")
+    assert document["verdict"].startswith("fixed: sum: idle SMs")
     assert "by the model span cycles 78 712 →" in document["verdict"]
     assert [kernel["verdict"] for kernel in document["kernels"]] == ["better"]
 

@@ -72,7 +72,7 @@ _UNCHANGED: Final[tuple[Outcome, ...]] = ("remaining", "unknown")
 
 
 def outcome_texts(changes: Sequence[FindingChange], outcomes: Sequence[Outcome]) -> list[str]:
-    """``fixed: idle SMs, idle sms 87 → none and 2 more``: each outcome with its largest finding; none without any."""
+    """``fixed: idle SMs 87 → none and 2 more``: each outcome with its largest finding; none without any."""
     texts = []
     for outcome in outcomes:
         same = [change for change in changes if change.outcome == outcome]

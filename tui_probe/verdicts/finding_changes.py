@@ -90,7 +90,7 @@ class FindingChange:
     @property
     def words(self) -> str:
         """``sectors per request 32.0 → 4.0, ideal 4.0``; "" if the finding has no number."""
-        metric = next((name for side in (self.before, self.after) if side and (name := _main_metric(side))), "")
+        metric = self._metric
         one, other = (None if side is None else side.finding.evidence.get(metric) for side in (self.before, self.after))
         known = one or other
         if known is None:
@@ -102,14 +102,26 @@ class FindingChange:
         unit = "" if known.unit in ("", SHARE, "B") or known.unit.lower() in metric.split("_") else f" {known.unit}"
         last = 0 if other is None else 1
         values[last] += unit
-        return f"{metric.replace('_', ' ')} {values[0]} → {values[1]}{ideal}"
+        return f"{self._metric_name}{values[0]} → {values[1]}{ideal}"
+
+    @property
+    def _metric(self) -> str:
+        """The key of the metric that the finding is about; "" for none."""
+        return next((name for side in (self.before, self.after) if side and (name := _main_metric(side))), "")
+
+    @property
+    def _metric_name(self) -> str:
+        """Its name and a space; "" where the label says it: ``idle SMs 87 → none``."""
+        name = self._metric.replace("_", " ")
+        return "" if name == self.label.lower() else f"{name} "
 
     @property
     def text(self) -> str:
         """``matmul: uncoalesced at a.cu:4, sectors per request 32.0 → 4.0, ideal 4.0``."""
         kernel = f"{shorten(safe(self.kernel), _NAME_WIDTH)}: " if self.kernel else ""
         place = f" at {self.position}" if self.position else ""
-        suffix = f", {self.words}" if self.words else ""
+        joint = ", " if self._metric_name or place else " "
+        suffix = f"{joint}{self.words}" if self.words else ""
         return f"{kernel}{self.label}{place}{suffix}"
 
     @property
