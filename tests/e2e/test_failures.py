@@ -11,6 +11,7 @@ import pytest
 from tests.ui.conftest import on_stage
 from tui_probe.ui.live.feed import Session
 from tui_probe.ui.live.kernel_columns import COLUMNS
+from tui_probe.ui.live.kernel_table_drawing import cell_role
 
 from .conftest import Tool
 
@@ -77,6 +78,6 @@ async def test_failed_kernel_is_red_in_table(tool: Tool, word: str, mark: str, r
         assert row.name == word
         assert mark in stage.text
         assert ("✘ #1 stray failed" in stage.text) == (word == "stray")
-        roles = {column.key: table._role(row, column) for column in COLUMNS}
+        roles = {column.key: cell_role(row, column) for column in COLUMNS}
         assert roles["status"] == role
         assert (roles["finding"] == "bad") == (word == "stray")

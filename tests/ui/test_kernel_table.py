@@ -93,7 +93,7 @@ def test_the_selection_stays_on_its_kernel_while_rows_arrive_and_order_changes(t
     for _ in range(3):
         table.sort(1)
     assert table.kernel.index == 2
-    assert names(table)[table.place] == 2
+    assert names(table)[table.kernels.place] == 2
 
 
 def test_registers_sort_by_what_the_probe_adds(table: KernelTable, rows: Rows) -> None:
@@ -152,7 +152,7 @@ def test_views_of_one_status(table: KernelTable) -> None:
     seen = []
     for _ in range(5):
         table.next_status()
-        seen.append((table.order.status, names(table)))
+        seen.append((table.kernels.order.status, names(table)))
     assert seen == [
         ("probed", [0, 1, 2]),
         ("skipped", [3]),
@@ -167,7 +167,7 @@ def test_sorting_goes_through_the_columns_that_are_shown(table: KernelTable) -> 
     for _ in range(20):
         table.sort(1)
         titles.append(said(table).partition(" · ")[0])
-        if table.order.column is None:
+        if table.kernels.order.column is None:
             break
     assert titles[:3] == ["sorted by kernel", "sorted by status", "sorted by launches"]
     assert "sorted by p99" not in titles
@@ -234,7 +234,7 @@ def test_every_column_sorts_what_it_knows_and_puts_the_rest_last(table: KernelTa
     seen = set[str]()
     for _ in kernel_columns.COLUMNS:
         table.sort(1)
-        column = kernel_columns.COLUMNS[table._sorted_by]
+        column = kernel_columns.COLUMNS[table.kernels.sort_position]
         seen.add(column.key)
         values = [column.value(row) for row in table.shown]
         known = [value for value in values if value is not None]
@@ -260,7 +260,7 @@ def test_columns_leave_in_the_order_that_is_stated(table: KernelTable, timed: Ro
     for cells in range(300, 60, -1):
         table.resize(cells, 8)
         shown(table)
-        titles = [column.title for column, _ in table._layout(cells)]
+        titles = [column.title for column, _ in table.drawing.layout(cells)]
         left += [c.title for c in columns_of(timed=True, ranked=True, cells=cells) if c.title not in {*titles, *left}]
     stated = " ".join((kernel_columns.__doc__ or "").partition("in this order: ")[2].partition(". Kernel")[0].split())
     assert left
@@ -386,14 +386,14 @@ def test_only_the_rows_in_sight_are_drawn(desk: TestDesk, rows: Rows, monkeypatc
     table.resize(200, 20)
     table.show(many)
     drawn = 0
-    row = table._row
+    row = table.drawing._row
 
     def count(*arguments: object) -> object:
         nonlocal drawn
         drawn += 1
         return row(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(table, "_row", count)
+    monkeypatch.setattr(table.drawing, "_row", count)
     table.move_to(-1)
     shown(table)
     assert drawn == 19

@@ -314,16 +314,16 @@ async def _(stage: Stage, key: str) -> None:
 @checks("pause")
 async def _(stage: Stage, key: str) -> None:
     assert stage.target is not None
-    before = len(stage.live.table.rows)
+    before = len(stage.live.table.kernels.all)
     await stage.press(key)
     example(Path(stage.target.stdout_path.parent) / "later")
     with (stage.target.traces[0] / "event.log").open("a") as events:
         events.write("[kernel] 90 skipped registers 1 local 0 shared 0 blocks 1 name late reason late\n")
     await stage.refresh()
-    assert len(stage.live.table.rows) == before
+    assert len(stage.live.table.kernels.all) == before
     assert "display paused" in stage.text
     await stage.press(key)
-    assert len(stage.live.table.rows) == before + 1
+    assert len(stage.live.table.kernels.all) == before + 1
     assert "display paused" not in stage.text
 
 

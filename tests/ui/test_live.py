@@ -15,6 +15,7 @@ from tui_probe.ui import Appearance
 from tui_probe.ui.app import ProbeApp
 from tui_probe.ui.layout import SMALLEST, arrangement
 from tui_probe.ui.live.feed import Session, is_full
+from tui_probe.ui.live.kernel_rows import ArrangedRows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,11 +99,11 @@ async def test_end_of_run_is_reported(session: Session, target: FakeTarget, stat
 async def test_unsorted_kernels_are_not_reported_as_filtered(session: Session) -> None:
     async with on_stage(session) as stage:
         table = stage.live.table
-        rows, table.rows = table.rows, ()
-        table._take(((), {}, frozenset()))
-        table.rows = rows
+        rows, table.kernels.all = table.kernels.all, ()
+        table._take(ArrangedRows((), {}, frozenset()))
+        table.kernels.all = rows
         assert "reading the trace" in "".join(text for line in table.draw(100, 10) for text, _ in line)
-        table._rearrange()
+        table._arrange()
         await stage.settle()
         await stage.press("ampersand", "z", "z", "enter")
         assert "no kernel passes the filter" in stage.text
@@ -437,7 +438,7 @@ async def test_keys_of_the_settings_act_and_are_shown(session: Session) -> None:
         (problem,) = stage.app.key_problems
         assert problem.startswith("keys.search: q is already the key of ")
         await stage.press("s")
-        assert stage.live.table.order.column is None
+        assert stage.live.table.kernels.order.column is None
         await stage.press("ctrl+s", "k")
         assert stage.live.table.sorting[0] == "demangled"
         assert "Ctrl-S sort" in stage.text

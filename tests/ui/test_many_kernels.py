@@ -111,7 +111,7 @@ async def test_the_table_stands_before_folders_are_read_and_says_so(many: Path) 
         assert "kernel_3 " in stage.text
         assert "10→23" in stage.text
         table = stage.live.table
-        known = sum(row.read for row in table.rows)
+        known = sum(row.read for row in table.kernels.all)
         assert f"{known} of {KERNELS} kernels read" in stage.text
         await stage.press("G", "k")
         assert f"kernel_{FAR - 1} " in stage.text
@@ -132,7 +132,7 @@ async def test_sorting_by_registers_is_right_when_all_are_read(many: Path) -> No
     async with on_stage(Session(traces=(many,)), (160, 40)) as stage:
         table = stage.live.table
         registers = [column.key for column in COLUMNS].index("registers")
-        table.order = RowOrder(column=registers)
+        table.kernels.order = RowOrder(column=registers)
         await stage.press("r")
         assert "sorted by registers, reversed" in " ".join(table.status())
         while stage.app.feed.read_rows():
@@ -150,7 +150,7 @@ async def test_keys_that_come_before_the_table_are_pressed_on_it(many: Path) -> 
     app = ProbeApp(Session(traces=(many,)), gpu=no_gpu())
     app.feed.start = lambda: None  # type: ignore[method-assign]
     async with app.run_test(size=(120, 40)) as pilot:
-        assert "reading the trace" in app.live.table.empty
+        assert "reading the trace" in app.live.table._empty_text
         await pilot.press("j", "j", "j", "0", "v")
         assert (app.live.current, app.live.in_table, app.live.table.selected) == ("kernel", True, None)
         app.feed.poll()

@@ -45,7 +45,7 @@ async def test_typing_finds_and_enter_does(session: Session) -> None:
 async def test_a_key_does_what_it_does_on_its_screen(session: Session) -> None:
     async with on_stage(session) as stage:
         await stage.press("ctrl+p", *"reverse", "enter")
-        assert stage.live.table.order.reverse
+        assert stage.live.table.kernels.order.reverse
         await stage.press("colon", *"all keys", "enter")
         assert isinstance(stage.app.screen, HelpScreen)
 

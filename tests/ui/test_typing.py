@@ -103,7 +103,7 @@ async def test_filter_acts_while_it_is_typed_and_escape_restores_the_one_before(
         await stage.press("ampersand", *"tri")
         assert [row.index for row in table.shown] == [2], "before Enter"
         await stage.press("backspace", "backspace", "backspace")
-        assert len(table.shown) == len(table.rows)
+        assert len(table.shown) == len(table.kernels.all)
         await stage.press(*"row", "enter", "ampersand", "ctrl+u", *"zero")
         assert [row.index for row in table.shown] == [0]
         await stage.press("escape")

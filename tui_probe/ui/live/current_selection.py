@@ -28,7 +28,7 @@ def step_applies(row: Key, source: ViewSource | None, table: KernelTable) -> boo
     """Return whether a key that steps has a kernel or launch to step to; True for other keys."""
     step = -1 if row.id.startswith("previous") else 1
     if row.id in ("previous_kernel", "next_kernel"):
-        return bool(table.shown) and 0 <= table.place + step < len(table.shown)
+        return bool(table.shown) and 0 <= table.kernels.place + step < len(table.shown)
     if row.id in ("previous_launch", "next_launch"):
         return source is not None and next_launch(source, step) is not None
     return True

@@ -44,13 +44,22 @@ class RowOrder:
     status: str = ""
 
 
+@dataclass(frozen=True)
+class ArrangedRows:
+    """Rows to show, the place of each kernel's index among them, and the columns with a value in some row, if known."""
+
+    shown: Rows
+    places: Mapping[int, int]
+    filled: frozenset[str] | None
+
+
 def row_text(row: KernelSnapshot) -> str:
     """Return the text that search and filter match."""
     return f"{row.demangled} {row.name} {status_text(row)} {row.reason or ''}"
 
 
-def arranged(rows: Rows, order: RowOrder) -> tuple[Rows, dict[int, int], frozenset[str]]:
-    """The rows to show, the place of each kernel index among them, and the columns that have a value."""
+def arranged(rows: Rows, order: RowOrder) -> ArrangedRows:
+    """Filter and sort rows."""
 
     def keep(row: KernelSnapshot) -> bool:
         return (not order.status or row.status == order.status) and contains(row_text(row), order.text)
@@ -68,11 +77,11 @@ def arranged(rows: Rows, order: RowOrder) -> tuple[Rows, dict[int, int], frozens
         shown = tuple(rows[place] for place in places)
     if order.column is None and not order.reverse and any(row.failures for row in shown):
         shown = tuple(sorted(shown, key=lambda row: not ended_context(row.failures)))
-    return shown, {row.index: place for place, row in enumerate(shown)}, filled_columns(rows)
+    return ArrangedRows(shown, {row.index: place for place, row in enumerate(shown)}, filled_columns(rows))
 
 
 def table_text(rows: Rows) -> Iterator[str]:
-    """The table with columns as wide as they need."""
+    """Yield the lines of the table with columns as wide as they need."""
     cells = [[column.title for column in COLUMNS], *([column.cell(row) for column in COLUMNS] for row in rows)]
     widths = [max(map(width, texts)) for texts in zip(*cells, strict=True)]
     for texts in cells:

@@ -464,7 +464,7 @@ class LiveScreen(ViewScreen):
     def _why_none_flagged(self) -> str:
         if self.table.waits or not self.current_selection.snapshot.loaded:
             return "still reading the trace"
-        probed = [row for row in self.table.rows if row.status == "probed"]
+        probed = [row for row in self.table.kernels.all if row.status == "probed"]
         if any(row.results and not self.findings.has_read(row.index) for row in probed):
             return "still reading the results"
         if probed:
