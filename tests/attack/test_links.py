@@ -13,8 +13,8 @@ from tests.launcher.conftest import Runner
 from tests.launcher.conftest import fake_native as fake_native
 from tests.launcher.conftest import script as script
 from tests.launcher.conftest import tool as tool
-from tui_probe.engine.cache import APPENDED_FILE, NEW_FILE, open_file
 from tui_probe.engine.source_copies import SourceCopies
+from tui_probe.engine.whole_files import APPENDED_FILE, NEW_FILE, open_file
 from tui_probe.launcher.run_traces import add_message, write_record
 from tui_probe.launcher.spool import root_problem
 from tui_probe.trace.source_lines import SOURCE_FOLDER, copy_name

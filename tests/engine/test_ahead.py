@@ -15,8 +15,7 @@ from tests.engine.kernels import BLOCK_SCHED, HEADER, STORE
 from tests.engine.test_server import Client, connected, kernel_directory
 from tui_probe.engine.ahead import CLOSED_NAMES, EVERY_KERNEL, MAX_IMAGE_KERNELS, KernelChoice
 from tui_probe.engine.assembler import Assembler
-from tui_probe.engine.cache import Cache
-from tui_probe.engine.key_locks import KeyLocks
+from tui_probe.engine.cache import Cache, KeyLocks
 from tui_probe.engine.reception import AHEAD_SUFFIX, receive_at
 from tui_probe.engine.server import EngineServer
 from tui_probe.toolchain import Tool

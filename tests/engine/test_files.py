@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tui_probe.engine.cache import read_file, write_file
 from tui_probe.engine.kernel_texts import ProcessLog
+from tui_probe.engine.whole_files import read_file, write_file
 
 
 @pytest.mark.parametrize("data", [b"", b"x", bytes(range(256)) * 5000])

@@ -13,11 +13,12 @@ from tests.engine.kernels import BLOCK_SCHED, HEADER, STORE
 from tests.engine.test_server import connected, kernel_directory
 from tui_probe.engine import preparer
 from tui_probe.engine.assembler import Assembler, AssemblyReport
-from tui_probe.engine.cache import Cache, put_file, put_link
+from tui_probe.engine.cache import Cache
 from tui_probe.engine.grafting.graft_gate import OpenGate
 from tui_probe.engine.kernel_cache import PrepareOptions
 from tui_probe.engine.preparer import MultiPreparer, Preparer
 from tui_probe.engine.server import EngineServer
+from tui_probe.engine.whole_files import put_file, put_link
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.toolchain import Tool
 from tui_probe.trace.kernel_files import read_process_log

@@ -1,32 +1,35 @@
-"""A cache on disk that processes share, and files that are written whole with few system calls.
+"""A cache on disk that processes share: its entries, and locks of their keys.
 
 One file per entry: a magic line, the BLAKE2b digest of all that follows, a JSON line ``{name: bytes}``, the contents.
 Entries are replaced in one step and checked when they are read, so no one sees half of one; what is damaged is
 removed and counts as absent. The time of a file is that of its last use: when there is too much, the oldest go.
+
+Of all threads and processes that want one kernel, a single one prepares it: a launch may want a kernel that is being
+prepared ahead of it, and the processes of a parallel program want the same kernels at the same time. A lock is a byte
+of one file, which the system frees where its holder dies.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import itertools
 import json
 import os
-import threading
+import struct
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.engine.whole_files import read_file, write_file
 from tui_probe.own_python import cache_home
 from tui_probe.trace.portable_files import open_flags
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-NEW_FILE: Final = open_flags("O_WRONLY", "O_CREAT", "O_TRUNC", "O_NOFOLLOW", "O_CLOEXEC")
-APPENDED_FILE: Final = open_flags("O_WRONLY", "O_CREAT", "O_APPEND", "O_NOFOLLOW", "O_CLOEXEC")
-_MODE: Final = 0o666
 EMPTY_KERNEL_DIRECTORY: Final = "empty"
 """Directory of the empty kernel: the engine fills it, the hook reads it."""
 CACHE_LIMIT: Final = 1 << 30
@@ -37,93 +40,15 @@ _SUFFIX: Final = ".entry"
 _UNFINISHED: Final = ".unfinished"
 _ABANDONED_SECONDS: Final = 3600.0  # seconds after which an unfinished file has no writer any more
 _TRIMS_PER_LIMIT: Final = 16  # parts of the limit that may be written before the next look at the whole
-
-
-def open_file(path: Path, how: int) -> int:
-    """The descriptor of a file to be written, ``NEW_FILE`` or ``APPENDED_FILE``. OSError; ValueError for a 0 in its
-    name."""
-    return os.open(path, how, _MODE)
-
-
-def write_all(descriptor: int, data: bytes) -> None:
-    """Write all of the bytes. Raises OSError."""
-    left = memoryview(data)
-    while left:
-        left = left[os.write(descriptor, left) :]
-
-
-def write_file(path: Path, data: bytes) -> None:
-    """Make a file of these bytes, instead of one that is there. Raises OSError."""
-    descriptor = open_file(path, NEW_FILE)
-    try:
-        write_all(descriptor, data)
-    finally:
-        os.close(descriptor)
-
-
-def read_file(path: Path) -> bytes:
-    """All bytes of a file that no one writes to any more. Raises OSError."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        left = os.fstat(descriptor).st_size
-        pieces = []
-        while left > 0 and (piece := os.read(descriptor, left)):
-            pieces.append(piece)
-            left -= len(piece)
-    finally:
-        os.close(descriptor)
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-
-def put_file(path: Path, content: bytes) -> None:
-    """Write a file instead of what is there. Raises OSError."""
-    try:
-        descriptor = open_file(path, NEW_FILE | os.O_EXCL)
-    except FileExistsError:
-        _replace_file(path, content)
-        return
-    try:
-        write_all(descriptor, content)
-    finally:
-        os.close(descriptor)
-
-
-def _replace_file(path: Path, content: bytes) -> None:
-    """Another thread may be writing it: what that one has is replaced when this one is whole."""
-    unfinished = _unfinished_path(path)
-    try:
-        write_file(unfinished, content)
-        unfinished.replace(path)
-    except OSError:
-        unfinished.unlink(missing_ok=True)
-        raise
-
-
-def put_link(existing: Path, path: Path) -> bool:
-    """Put a link to a file instead of what is there; False where none can be made."""
-    try:
-        os.link(existing, path)
-    except FileExistsError:
-        return _replace_with_link(existing, path)
-    except OSError:
-        return False
-    return True
-
-
-def _replace_with_link(existing: Path, path: Path) -> bool:
-    unfinished = _unfinished_path(path)
-    try:
-        os.link(existing, unfinished)
-        unfinished.replace(path)
-    except OSError:
-        return False
-    finally:
-        unfinished.unlink(missing_ok=True)  # still there where both were links to one file already
-    return True
-
-
-def _unfinished_path(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{threading.get_native_id()}")
+_LOCK_FILE: Final = "locks"
+_LOCK_FLAGS: Final = open_flags("O_RDWR", "O_CREAT", "O_NOFOLLOW", "O_CLOEXEC")
+_LOCK_MODE: Final = 0o600
+_LOCK_REQUEST: Final = struct.Struct("hhqqi4x")
+"""``struct flock`` of Linux on 64 bits: type, whence, start, bytes, process."""
+_LOCK_DIGITS: Final = 15
+"""Hexadecimal digits of a key that choose its byte: other keys with the same one only wait for nothing."""
+_LOCK_PAUSE: Final = 0.005
+"""Seconds between two tries: with a time limit the system offers no other wait."""
 
 
 def default_cache_directory(what: str = "kernels") -> Path | None:
@@ -252,3 +177,63 @@ def _unpack(data: bytes) -> dict[str, bytes] | None:
         files[name] = data[at : at + size]
         at += size
     return files
+
+
+class KeyLock:
+    """A lock of one key, which one holder takes and releases once."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        """Let the next one have it."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+class KeyLocks:
+    """The locks of a cache's folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def take(self, key: str, seconds: float) -> tuple[KeyLock | None, bool]:
+        """Return the lock of ``key``, and whether another one held it meanwhile.
+
+        The lock is None if it is still held after so many seconds, and where the file system has none: then the caller
+        must do without.
+        """
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor = os.open(self._folder / _LOCK_FILE, _LOCK_FLAGS, _LOCK_MODE)
+        except OSError:
+            return None, False
+        lock, was_held, deadline = KeyLock(descriptor), False, time.monotonic() + seconds
+        try:
+            while not _try_lock(descriptor, int(key[:_LOCK_DIGITS], 16)):
+                was_held = True
+                if time.monotonic() >= deadline:
+                    lock.release()
+                    return None, True
+                time.sleep(_LOCK_PAUSE)
+        except OSError:
+            lock.release()
+            return None, was_held
+        return lock, was_held
+
+
+def _try_lock(descriptor: int, place: int) -> bool:
+    """Lock a byte for this open file. False if another one has it. Raises OSError."""
+    import fcntl  # doctor imports the engine on systems without it
+
+    request = _LOCK_REQUEST.pack(fcntl.F_WRLCK, os.SEEK_SET, place, 1, 0)
+    with contextlib.suppress(InterruptedError):
+        try:
+            fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, request)
+        except OSError as error:
+            if error.errno not in (errno.EAGAIN, errno.EACCES):
+                raise
+            return False
+        return True
+    return False

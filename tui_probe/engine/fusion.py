@@ -12,11 +12,11 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.engine.cache import put_file, put_link, read_file, write_file
 from tui_probe.engine.kernel_cache import PREPARED_FILES
 from tui_probe.engine.kernel_texts import with_note
 from tui_probe.engine.refusals import is_for_instructions, no_match_reason
 from tui_probe.engine.snippet import parse_snippet
+from tui_probe.engine.whole_files import put_file, put_link, read_file, write_file
 from tui_probe.probe_model.probe import FileLocation, Locate, Probe, ProbeAbout, Save, Snippet, SnippetCode
 from tui_probe.ptx.lexer import NAME
 from tui_probe.trace.sites import SITES_FILE

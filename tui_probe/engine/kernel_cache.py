@@ -12,9 +12,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
-from tui_probe.engine.cache import Cache, digest, put_file, put_link, read_file, write_file
-from tui_probe.engine.key_locks import KeyLocks
+from tui_probe.engine.cache import Cache, KeyLocks, digest
 from tui_probe.engine.probed_forms import LARGEST_BLOCK
+from tui_probe.engine.whole_files import put_file, put_link, read_file, write_file
 from tui_probe.ptx.images import HeldPtx, choose_ptx, held_ptx, image_kind
 from tui_probe.ptx.parser import parse
 from tui_probe.trace.sites import SITES_FILE

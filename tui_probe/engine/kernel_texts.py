@@ -6,7 +6,7 @@ import os
 import threading
 from typing import TYPE_CHECKING, Final, Self
 
-from tui_probe.engine.cache import APPENDED_FILE, NEW_FILE, open_file, write_all
+from tui_probe.engine.whole_files import APPENDED_FILE, NEW_FILE, open_file, write_all
 from tui_probe.probe_model.storage import Layout
 from tui_probe.reasons import read_reason
 

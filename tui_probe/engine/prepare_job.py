@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.cache import read_file
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.kernel_texts import SASS_MODE_LINE
 from tui_probe.engine.kernel_work import KernelRequest
@@ -16,6 +15,7 @@ from tui_probe.engine.map_layout import split_target
 from tui_probe.engine.ptx_preparation import NO_ASSEMBLER_TEXT, PtxPreparation
 from tui_probe.engine.reception import Answer
 from tui_probe.engine.sass_preparation import SassPreparation
+from tui_probe.engine.whole_files import read_file
 from tui_probe.errors import ImageError, ProbeError
 from tui_probe.reasons import because
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from concurrent.futures import Future
 
+    from tui_probe.engine.cache import KeyLock
     from tui_probe.engine.grafting.graft_gate import Gate
     from tui_probe.engine.grafting.grafts import Grafter
     from tui_probe.engine.kernel_cache import Original, Originals, RestoredKernel
     from tui_probe.engine.kernel_work import KernelWork
-    from tui_probe.engine.key_locks import KeyLock
 
 _ARCH: Final = re.compile(r"sm_(\d+)[af]?")
 _NO_PTX_REASONS: Final = frozenset({"no-ptx", "ptx-for-other-gpu", "no-ptx-for-kernel"})

@@ -14,9 +14,9 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.cache import write_file
 from tui_probe.engine.insertion import build_probed_ptx
 from tui_probe.engine.kernel import function_instructions
+from tui_probe.engine.whole_files import write_file
 from tui_probe.errors import ToolchainError
 from tui_probe.probe_model.positions import matches
 from tui_probe.ptx.control_flow import loop_heads

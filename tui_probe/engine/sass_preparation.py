@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.binaries.cubin import Cubin
-from tui_probe.engine.cache import read_file, write_file
 from tui_probe.engine.grafting.graft_gate import trial_part
 from tui_probe.engine.image_kernels import find_cubin
 from tui_probe.engine.insertion import count_snippets
 from tui_probe.engine.kernel_cache import DriverNeed
 from tui_probe.engine.reception import Answer
+from tui_probe.engine.whole_files import read_file, write_file
 from tui_probe.errors import ImageError, ToolchainError, UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.trace.sites import SITES_FILE

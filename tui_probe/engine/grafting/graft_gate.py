@@ -16,9 +16,10 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from tui_probe.engine.cache import digest, read_file, write_file
+from tui_probe.engine.cache import digest
 from tui_probe.engine.grafting.snippet_ptx import is_graftable
 from tui_probe.engine.kernel_cache import code_digest
+from tui_probe.engine.whole_files import read_file, write_file
 from tui_probe.input_limits import parse_json
 from tui_probe.own_python import own_environment
 from tui_probe.probe_model.probe import Save
