@@ -42,25 +42,37 @@ def example() -> str:
     return page.partition("```python\n")[2].partition("```")[0] + STRIDED
 
 
-def run_pytest(folder: Path, natives: Path, *options: str) -> subprocess.CompletedProcess[str]:
+WORKERS = ("-p", "xdist", "-n", "2", "--dist", "load")
+
+
+def run_pytest(
+    folder: Path, natives: Path, *options: str, workers: tuple[str, ...] = ("-p", "no:xdist")
+) -> subprocess.CompletedProcess[str]:
     (folder / "kernels.py").write_text(KERNELS)
     (folder / "test_kernels.py").write_text(example())
     (folder / "pytest.ini").write_text("[pytest]\n")
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *options]
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *workers, *options]
     environment = os.environ | {"TUI_PROBE_NATIVE": str(natives), "PYTHONPATH": str(PROGRAM.parents[2])}
     return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=HANG, check=False)
 
 
-def test_limits_are_checked_on_the_simulated_gpu(tmp_path: Path, natives: Path) -> None:
-    done = run_pytest(tmp_path, natives, "--gpu-probe-sim")
+@pytest.mark.parametrize("workers", [("-p", "no:xdist"), WORKERS])
+def test_limits_are_checked_on_the_simulated_gpu(tmp_path: Path, natives: Path, workers: tuple[str, ...]) -> None:
+    """With pytest-xdist, each of its processes has a trace of its own."""
+    done = run_pytest(tmp_path, natives, "--gpu-probe-sim", workers=workers)
     assert "1 failed, 2 passed" in done.stdout, done.stdout + done.stderr
     place = r"worst line: fill\.cu:4 st\.global 32 sectors, ideal 4"
     assert re.search(rf"^fill: wasted_of_stores 87\.5 is above the limit 10; {place}$", done.stdout, re.MULTILINE)
+    assert "were not checked" not in done.stdout
     assert done.returncode == 1
+    assert len(list((tmp_path / "trace").iterdir())) == (2 if workers == WORKERS else 1)
 
 
-def test_limits_without_the_option_are_named_as_unchecked(tmp_path: Path, natives: Path) -> None:
-    done = run_pytest(tmp_path, natives)
+@pytest.mark.parametrize("workers", [("-p", "no:xdist"), WORKERS])
+def test_limits_without_the_option_are_named_as_unchecked(
+    tmp_path: Path, natives: Path, workers: tuple[str, ...]
+) -> None:
+    done = run_pytest(tmp_path, natives, workers=workers)
     assert "limits of 2 tests marked gpu_probe were not checked: run pytest --gpu-probe" in done.stdout, done.stdout
 
 

@@ -25,7 +25,8 @@ MARKER: Final = "gpu_probe"
 UNDER_HOOK: Final = "TUI_PROBE_PYTEST"
 """Variable of the environment that the second pytest has, so that it does not replace itself again."""
 PROBES: Final = "counts"
-_unchecked = pytest.StashKey[list[str]]()
+UNCHECKED: Final = (MARKER, "not checked")
+"""Property of the report of a test whose limits were not checked: pytest-xdist sends it with the report."""
 _kernels = pytest.StashKey["LaunchedKernels"]()
 
 
@@ -47,7 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
         f"{MARKER}(max_METRIC=number, min_METRIC=number, no_spills=True): limits of the kernels that the test "
         "launches, checked under pytest --gpu-probe; METRIC as `tui-probe probes` lists them, or registers",
     )
-    config.stash[_unchecked] = []
+    config.pluginmanager.register(_UncheckedLimits())
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -95,7 +96,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     markers = list(item.iter_markers(MARKER))
     if not markers or not is_hooked():
         if markers:
-            item.config.stash[_unchecked].append(item.nodeid)
+            item.user_properties.append(UNCHECKED)
         return (yield)
     from tui_probe.integrations.launched_kernels import LaunchedKernels, exceeded
 
@@ -107,10 +108,19 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     return result
 
 
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Name the tests whose limits were not checked: a limit never passes in silence."""
-    tests = config.stash[_unchecked]
-    if tests:
-        terminalreporter.write_line(
-            f"limits of {len(tests)} tests marked {MARKER} were not checked: run pytest --gpu-probe", yellow=True
-        )
+class _UncheckedLimits:
+    """Names the number of tests whose limits were not checked: a limit never passes in silence."""
+
+    def __init__(self) -> None:
+        self._tests = 0
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count a test once, by the report of its body."""
+        self._tests += report.when == "call" and UNCHECKED in map(tuple, report.user_properties)
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Write a line below the results."""
+        if self._tests:
+            terminalreporter.write_line(
+                f"limits of {self._tests} tests marked {MARKER} were not checked: run pytest --gpu-probe", yellow=True
+            )
