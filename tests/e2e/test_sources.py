@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.patience import HANG
 from tui_probe.simgpu.examples.demo import KERNELS
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.source_lines import SOURCE_FOLDER, SourceFiles, SourceLines
 from tui_probe.verdicts.run_outcome import head_lines
 
-from .conftest import EXAMPLE
+from .conftest import EXAMPLE, RUN
 
 if TYPE_CHECKING:
     from .conftest import Tool
@@ -42,3 +44,13 @@ def test_or_not(tool: Tool) -> None:
     assert result.returncode == 0
     assert list((trace / "kernel").iterdir())
     assert not (trace / SOURCE_FOLDER).exists()
+
+
+def test_a_deleted_working_directory_leaves_kernels_probed(tool: Tool) -> None:
+    """No source is looked for there; the trace is elsewhere."""
+    run = [*RUN, "--no-report", "--tracedir", str(tool.folder / "kept"), "--", *COMMAND]
+    words = ["sh", "-c", 'mkdir gone; cd gone; rmdir ../gone; exec "$@"', "sh", *run]
+    done = subprocess.run(words, cwd=tool.folder, env=tool.environment, capture_output=True, text=True, timeout=HANG)
+    assert (done.returncode, done.stdout) == (0, "strided_store ok\n"), done.stderr
+    (trace,) = (tool.folder / "kept").iterdir()
+    assert "[exit] launches 1 probed 1 dropped 0" in (trace / "event.log").read_text()

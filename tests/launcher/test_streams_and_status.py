@@ -140,7 +140,8 @@ def test_a_stdout_that_was_closed_before_the_start(launching: Runner, script: Sc
     ("name", "content", "status", "words"),
     [
         ("not-there", None, 127, "command not found"),
-        ("./not-there", None, 127, "command not found"),
+        ("./not-there", None, 127, "command not found\n"),
+        ("plain", "no program", 127, "plain: command not found; a file of this directory is ./plain\n"),
         ("./plain", "no program", 126, "not executable"),
         ("./", None, 126, "directory"),
     ],

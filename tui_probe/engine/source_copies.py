@@ -64,7 +64,7 @@ class SourcePolicy:
     """Rules for the source files that may be copied by a run in ``folder`` with this ``environment``."""
 
     def __init__(self, folder: Path | None = None, environment: Mapping[str, str] | None = None) -> None:
-        self._folder = Path.cwd() if folder is None else folder
+        self._folder = working_directory() if folder is None else folder
         self._environment = os.environ if environment is None else environment
 
     def allows(self, path: Path) -> bool:
@@ -121,6 +121,14 @@ class SourcePolicy:
             return False
         first, *parts = real.relative_to(self._temporary).parts
         return bool(parts) and _GENERATED.match(first) is not None
+
+
+def working_directory() -> Path:
+    """Return the current directory; where it was deleted, the link to it, below which no file is found."""
+    try:
+        return Path.cwd()
+    except OSError:
+        return Path("/proc/self/cwd")
 
 
 def _link_targets(path: Path) -> Iterator[Path]:

@@ -131,7 +131,8 @@ def check_command(command: Sequence[str], path: str | None) -> None:
             "is a directory" if Path(name).is_dir() else "not executable; use chmod +x, or pass the interpreter first"
         )
         raise TargetError(f"{name}: {what}", NOT_EXECUTABLE)
-    raise TargetError(f"{name}: command not found", NOT_FOUND)
+    hint = f"; a file of this directory is ./{name}" if Path(name).is_file() else ""
+    raise TargetError(f"{name}: command not found{hint}", NOT_FOUND)
 
 
 def start_target(
