@@ -130,6 +130,29 @@ say(launch(), cuda.cuCtxSynchronize(), launch())
     assert errors.endswith(") has ended: no kernel runs in this process\n")
 
 
+def test_program_that_closes_the_connection_keeps_a_file_of_its_number(
+    environment: dict[str, str], kernels: Path
+) -> None:
+    """As a program does that becomes a daemon after its first launch."""
+    program = """
+import os, socket
+start(); load(sys.argv[1], 'forever')
+os.closerange(3, 1024)
+others = [socket.socketpair() for _ in range(100)]
+[end.setblocking(False) for pair in others for end in pair]
+say(launch(), launch(), [end.fileno() for pair in others for end in pair] == list(range(3, 203)))
+def received(end):
+    try:
+        return end.recv(1)
+    except BlockingIOError:
+        return None
+say({received(end) for pair in others for end in pair})
+"""
+    result = run(environment, program, kernels)
+    assert result.stdout == "719 719 True\n{None}\n", result.stderr
+    assert "is out of reach, since the program closed a file descriptor that is not its own" in result.stderr
+
+
 @pytest.mark.parametrize("python", ["/no/such/python", "false"])
 def test_no_python_to_run_the_server(environment: dict[str, str], python: str) -> None:
     result = run({**environment, "TUI_PROBE_SIM_PYTHON": python}, "say(start())")

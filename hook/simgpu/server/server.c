@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "driver.h"
@@ -16,6 +17,7 @@ static const size_t LARGEST_REPLY = UINT32_C(1) << 31;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int connection = -1;
+static struct stat connected; /* what `connection` is, as long as the program has not closed it */
 static bool started, greeted;
 static atomic_int failure; /* a CUresult: why the server answers no more */
 
@@ -31,8 +33,16 @@ CUresult server_start(void)
         .generation = driver.generation,
     };
     connection = server_spawn(&setup);
-    started = connection >= 0;
+    started = connection >= 0 && fstat(connection, &connected) == 0;
     return started ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+}
+
+/* A program may close all descriptors that it does not know, and get this number for a file of its own. */
+static bool is_connected(void)
+{
+    struct stat now;
+    return connection >= 0 && fstat(connection, &now) == 0 && now.st_dev == connected.st_dev &&
+           now.st_ino == connected.st_ino;
 }
 
 static bool send_all(const void *bytes, size_t count)
@@ -81,7 +91,7 @@ static bool greet(void)
 
 static bool exchange(enum request_kind kind, const struct message *request, uint32_t *status, struct reply *reply)
 {
-    if (connection < 0 || !greet())
+    if (!is_connected() || !greet())
         return false;
     uint32_t header[2] = {(uint32_t)kind, (uint32_t)request->length};
     if (!send_all(header, sizeof header) || !send_all(request->bytes, request->length))
@@ -126,10 +136,12 @@ static CUresult result_of(uint32_t status)
 static CUresult give_up(void)
 {
     if (connection >= 0) {
+        bool is_open = is_connected();
         report("its server (%s -m tui_probe.simgpu) %s: no kernel runs in this process", server_python(),
-               greeted ? "has ended" : "did not start");
-        close(connection);
-        connection = -1;
+               !is_open  ? "is out of reach, since the program closed a file descriptor that is not its own"
+               : greeted ? "has ended"
+                         : "did not start");
+        server_forget();
         failure = greeted ? CUDA_ERROR_LAUNCH_FAILED : CUDA_ERROR_NOT_INITIALIZED;
     }
     return server_failure();
@@ -163,7 +175,7 @@ void reply_free(struct reply *reply)
 
 void server_forget(void)
 {
-    if (connection >= 0)
+    if (is_connected())
         close(connection);
     connection = -1;
 }
