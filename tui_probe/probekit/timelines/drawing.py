@@ -143,7 +143,7 @@ class Window:
 # A launch on few SMs leaves lines: then each row is several cells high, with a blank line between rows.
 
 LEVELS: Final = " ▁▂▃▄▅▆▇█"
-_CORNERS: Final = {"─": "┌┐│└┘", "━": "┏┓┃┗┛", "═": "╔╗║╚╝"}
+_CORNERS: Final = {"─": tuple("┌┐│└┘"), "━": tuple("┏┓┃┗┛"), "═": tuple("╔╗║╚╝")}
 """Frame of a block by the stroke of its duration, where rows are several cells high."""
 _MAX_ROW_HEIGHT: Final = 5
 _HEIGHT_WITH_GAP: Final = 3
