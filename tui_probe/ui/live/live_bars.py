@@ -47,6 +47,13 @@ _RATE_FROM = 100
 """Columns of a terminal from which on there is room for launches per second."""
 
 
+def fitted_command(command: str, cells: int) -> str:
+    """The command; where it does not fit, ``python demo.py`` for ``/usr/bin/python /home/ada/demo.py``."""
+    if len(command) <= cells:
+        return command
+    return " ".join(word if word.startswith("-") else word.rpartition("/")[2] or word for word in command.split(" "))
+
+
 @dataclass
 class LivePanes:
     """The panes of a live screen. ``in_table``: the table has the keys, else the page; ``zoomed``: it is alone."""
@@ -138,8 +145,9 @@ class LiveBars:
         panes, process = self._panes, self._panes.process
         watching = [("watching  ", "accent")] if self._screen.probe_app.session.watching else []
         probe = [(f"{process.probe}  ", "note")] if process is not None and process.probe else []
-        command = panes.selection.snapshot.command
-        return ((" tui-probe  ", "title"), *watching, *panes.switch.line(), *probe, (command, "dim"))
+        line = ((" tui-probe  ", "title"), *watching, *panes.switch.line(), *probe)
+        room = self._screen.size.width - len(plain(line))
+        return (*line, (fitted_command(panes.selection.snapshot.command, room), "dim"))
 
     def _show_frames(self) -> None:
         """Draw the lines above and below the table and the preview."""

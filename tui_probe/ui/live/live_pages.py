@@ -72,7 +72,7 @@ class KernelPage(TextView):
         findings_of: Callable[[int], Sequence[ResultFindings]],
         limits_of: Callable[[int], Sequence[str]],
     ) -> None:
-        super().__init__(desk, name, "no kernel is selected")
+        super().__init__(desk, name, "reading the trace")
         self.findings_of, self.limits_of = findings_of, limits_of
         """Functions that return what each probe found in the kernel of an index, and its limiter in words, from the
         results read so far."""
@@ -273,6 +273,8 @@ class LivePages:
         for name, path in (("stdout", snapshot.stdout), ("stderr", snapshot.stderr)):
             self.outputs[name].open(path, f"no output on {name}")
         self.lines.look_for_lines(process)
+        if snapshot.loaded:
+            self.kernel_page.empty = "no kernel is selected"
         self.kernel_page.show_failure(snapshot)
         if self.is_of_kernel:
             self.of_kernel.look(self.current)
