@@ -35,7 +35,7 @@ _REMEDIES: Final = {
     "barrier": "balance the work of the block's warps, or use fewer barriers",
     "shared": "load from shared memory earlier and check for bank conflicts",
     "wgmma": "overlap wgmma with other work, e.g. ping-pong two tiles",
-    "math": "interleave independent chains, since special functions limit this one",
+    "math": "interleave independent chains of operations, since special functions limit this chain",
     "shuffle": "interleave independent reductions, or use fewer of them",
 }
 

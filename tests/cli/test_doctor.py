@@ -212,7 +212,7 @@ def test_doctor_lists_kernels_excluded_after_context_failure() -> None:
     path.write_text("".join(f"700 179535827{n} kernel_{n}\n" for n in (1, 2, 2, 3, 4)))
     _, item = prepared.machine_code_items()
     assert item.state == "warn"
-    assert item.found == "4 kernels not probed in SASS since a GPU context failed: kernel_1, kernel_2, kernel_3, ..."
+    assert item.found == "4 kernels not probed in SASS because a GPU context failed: kernel_1, kernel_2, kernel_3, ..."
     assert str(path) in item.advice
 
 

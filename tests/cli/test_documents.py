@@ -126,7 +126,7 @@ def test_max_chars_keeps_findings_before_kernels(written: Any) -> None:
 def test_max_chars_cuts_text_at_a_line(arguments: tuple[str, ...], written: Any) -> None:
     uncut, text = written(*arguments), written(*arguments, "--max-chars", "600")
     assert len(text) <= 600 < len(uncut)
-    assert "omitted; all: tui-probe " in text.splitlines()[-1] or "--brief" in arguments
+    assert "omitted; to show all: tui-probe " in text.splitlines()[-1] or "--brief" in arguments
     assert text.splitlines()[0] == uncut.splitlines()[0]
 
 
@@ -136,7 +136,7 @@ def test_max_chars_of_csv_cuts_at_a_row(written: Any, capfd: pytest.CaptureFixtu
     text, note = capfd.readouterr()
     assert len(text) <= 400
     assert written(*arguments).startswith(text)
-    assert f"rows omitted; all: {shlex.join(['tui-probe', *arguments])}" in note
+    assert f"rows omitted; to show all: {shlex.join(['tui-probe', *arguments])}" in note
 
 
 def test_max_chars_below_the_smallest_document_is_a_usage_error(capfd: pytest.CaptureFixture[str]) -> None:

@@ -62,7 +62,7 @@ def test_lines_fit_with_their_line_breaks(lines: list[str], chars: int) -> None:
 def test_lines_end_with_the_number_of_others() -> None:
     shown = list(fit_lines([f"line {number}" for number in range(100)], 120, COMMAND))
     assert shown[0] == "line 0"
-    assert shown[-1] == f"{100 - len(shown) + 1} lines omitted; all: {COMMAND}"
+    assert shown[-1] == f"{100 - len(shown) + 1} lines omitted; to show all: {COMMAND}"
 
 
 def test_rows_of_csv_are_cut_between_rows() -> None:

@@ -57,7 +57,7 @@ def test_shaker_names_the_last_instruction_whose_delay_shows_a_race() -> None:
 def test_shaker_refuses_output_that_varies_without_delays(monkeypatch: pytest.MonkeyPatch) -> None:
     outputs = iter(b"12")
     monkeypatch.setattr(Shaker, "_run", lambda *_: Left({"output": bytes([next(outputs)])}))
-    with pytest.raises(UsageError, match=r"line 1 is '2', without delays '1'"):
+    with pytest.raises(UsageError, match=r"line 1 is '2', in the first run '1'"):
         Shaker((), ("program",), ()).find(range(1, 3), [].append)
 
 
@@ -128,4 +128,4 @@ def test_shake_compares_memory_of_kernels(tmp_path: Path) -> None:
     assert varies.returncode == 2
     assert "memory: line 1 is 'store launch 0 parameter 1: " in varies.stderr
     unnamed = shaken(tmp_path, "--compare-memory", "store@0", *program, "same")
-    assert "no launch of such a kernel has a parameter with the address" in unnamed.stderr
+    assert "no parameter of a launched kernel with this name points to known memory" in unnamed.stderr

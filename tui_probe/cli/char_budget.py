@@ -60,7 +60,7 @@ def fitted(lines: Iterable[str], arguments: argparse.Namespace, *, csv: bool = F
         rows, left_out = fit_rows(lines, chars)
         yield from rows
         if left_out:
-            inform(f"{counted(left_out, 'row')} omitted; all: {whole_command(arguments)}")
+            inform(f"{counted(left_out, 'row')} omitted; to show all: {whole_command(arguments)}")
     else:
         yield from fit_lines(lines, chars, whole_command(arguments))
 

@@ -53,9 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--fail-if-worse",
         type=percent,
         metavar="X%",
-        help="exit with status 1 if B has a new finding, or a loss or a time of B is worse by more than X%%, and list"
-        " these on stderr; amounts of work, such as instructions, count only if --figures names them; the probe's cost"
-        " is ignored",
+        help="exit with status 1 and list the regressions on stderr if B has a new finding, or a loss or time that is"
+        " worse by more than X%%; amounts of work, such as instructions, count only if --figures names them; the"
+        " probe's cost is ignored",
     )
     parser.add_argument("--figures", metavar="KEY,…", help="compare only these metrics, e.g. span_cycles,registers")
     parser.add_argument("--view", metavar="VIEW", help="draw this page of A and B side by side, e.g. timeline")

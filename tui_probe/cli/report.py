@@ -28,14 +28,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--page",
         metavar="PAGE",
-        help="page to print, see `tui-probe show`; default: the report of `run` (as JSON or CSV: its kernels); for one"
-        " kernel: its summary",
+        help="page to print (`tui-probe show` lists pages); default: the report that `run` prints, as JSON or CSV the"
+        " table of kernels; for one kernel its summary",
     )
     parser.add_argument("--format", choices=FORMATS, default="table", help="default %(default)s")
     parser.add_argument(
         "--brief", action="store_true",
-        help="write the verdict on each kernel by share of time, its worst lines, and what to measure next, in at most"
-             " 4000 characters",
+        help="write at most 4000 characters: the kernels with the largest shares of time, the limiter and worst lines"
+             " of each, and what to measure next",
     )  # fmt: skip
     add_budget_option(parser)
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")

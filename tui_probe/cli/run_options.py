@@ -215,8 +215,8 @@ def add_choice_options(chosen: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     chosen.add_argument(
         "--keep-launch", type=kept_launch, action="append", metavar="KERNEL@N",
-        help="save the first launch from number N on, as pages count launches, of a kernel with KERNEL in its name: its"
-             " image, parameters and memory, for `tui-probe extract`; repeat it for more; see `help reproducer`",
+        help="save a launch for `tui-probe extract`: the first one with number N or higher of a kernel with KERNEL in"
+             " its name, with its image, parameters and memory; may be repeated; see `help reproducer`",
     )  # fmt: skip
     chosen.add_argument("--no-times", action="store_true", help="do not sample GPU times")
     chosen.add_argument(
@@ -234,8 +234,8 @@ def add_window_options(when: argparse._ArgumentGroup) -> None:
     )
     when.add_argument(
         "--watchdog", type=seconds, metavar="TIME",
-        help="report where a kernel is stuck that runs longer than TIME, e.g. 10s; without a screen, end its process"
-             " then; see `tui-probe help watchdog`",
+        help="if a kernel runs longer than TIME, e.g. 10s, report where it is stuck; without a screen, also end its"
+             " process; see `tui-probe help watchdog`",
     )  # fmt: skip
     when.add_argument("--nvtx", metavar="RANGE", help="record only launches in NVTX ranges with this text")
 
@@ -252,7 +252,7 @@ def add_limits(limits: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     limits.add_argument(
         "--max-log-bytes", type=limit, metavar="SIZE",
-        help="log launches up to SIZE of event.log, then count them; none: no limit; default 128M",
+        help="list launches in event.log up to SIZE, then only count them; none: no limit; default 128M",
     )  # fmt: skip
     limits.add_argument(
         "--max-write-rate", type=limit, metavar="SIZE",
@@ -311,13 +311,13 @@ def add_shake_options(races: argparse._ArgumentGroup) -> None:
     races.add_argument("--seed", type=int, default=1, metavar="N", help="first seed of --shake; default %(default)s")
     races.add_argument(
         "--compare-file", type=Path, action="append", metavar="FILE",
-        help="with --shake: a file that the program writes, compared like its output; repeat it for more",
+        help="with --shake: also compare this file, which the program writes; may be repeated",
     )  # fmt: skip
 
     races.add_argument(
         "--compare-memory", action="append", metavar="KERNEL[@N]",
-        help="with --shake: after each launch of kernels with KERNEL in their names, compare the memory that their"
-             " parameters, or parameter N (from 0), point to; repeat it for more",
+        help="with --shake: compare also memory after each launch of kernels with KERNEL in their names: the memory"
+             " that all parameters, or parameter N (from 0), point to; may be repeated",
     )  # fmt: skip
 
 
@@ -336,7 +336,7 @@ def add_probe_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--replay", action="store_true",
-        help="relaunch kernels for probes that got no launch; saves and restores memory, like --benchmark",
+        help="launch kernels again with probes that got no launch; memory is saved and restored, as by --benchmark",
     )  # fmt: skip
     parser.add_argument(
         "--wait", action="store_true",
@@ -424,7 +424,7 @@ def known_probes(options: RunOptions) -> tuple[ChosenProbe, ...]:
     """The probes to run; what they mean is known then, too, though no package brings them. Raises ProbeFileError."""
     chosen = choose_probes(options.probes, options.sample or "")
     if options.watchdog and (other := next((own.name for own in chosen if not own.probe.counts), None)):
-        raise ProbeFileError(f"--watchdog: {other} would alternate with the code that watches; choose counting probes")
+        raise ProbeFileError(f"--watchdog: launches with {other} would not be watched; choose counting probes")
     for own in chosen:
         is_known = own.path in built_in_files().values() or own.path in installed_files().values()
         if not is_known and is_in_probe_folder(own.path):

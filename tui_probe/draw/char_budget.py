@@ -43,7 +43,7 @@ def fit_lines(lines: Iterable[str], chars: int, command: str) -> Iterator[str]:
 
 
 def _rest_line(count: int, command: str) -> str:
-    return f"{units.counted(count, 'line')} omitted; all: {command}"
+    return f"{units.counted(count, 'line')} omitted; to show all: {command}"
 
 
 def fit_rows(rows: Iterable[str], chars: int) -> tuple[list[str], int]:

@@ -158,7 +158,9 @@ def constant_value(node: ast.expr, constants: Mapping[str, int], source: ProbeSo
 
     value = ExpressionBuilder(source, resolve).build(node)
     if not isinstance(value, Number):
-        raise source.error(node, f"'{source_of(node)}' is not a constant: numbers and named constants can be here")
+        raise source.error(
+            node, f"'{source_of(node)}' is not a constant: only numbers and named constants are allowed here"
+        )
     return value.value
 
 
@@ -248,7 +250,7 @@ def read_loop(node: ast.For, constants: Mapping[str, int], source: ProbeSource) 
         raise source.error(node, "the step of range is 0: it must be another number")
     values = range(*numbers)
     if not values:
-        raise source.error(node, f"{values} is empty: the loop never runs; remove it")
+        raise source.error(node, f"{values} is empty: the loop never runs; remove the loop")
     if values[0] < 0 or values[-1] < 0:
         raise source.error(node, f"{name} would be negative in {values}: numbers are unsigned, count from 0")
     if len(values) > MAX_ITERATIONS:

@@ -45,7 +45,7 @@ def read_map(node: ast.ClassDef, source: ProbeSource) -> DeclaredMap:
         node, "Map", _MAP_EXAMPLE, {"level": str, "type": str, "size": int, "cap": int, "reduce": str}, source
     )
     if node.bases or node.keywords or getattr(node, "type_params", None):
-        raise source.error(node, f"a map has no base: write 'class {node.name}:'")
+        raise source.error(node, f"a map class has no base class: write 'class {node.name}:'")
     level = _one_of(node, "level", given.get("level"), _LEVELS, source)
     kind = _one_of(node, "type", given.get("type", "array"), _TYPES, source)
     fields = _map_fields(node, source)
@@ -186,7 +186,7 @@ def _read_statement(statement: ast.stmt, program: Program, source: ProbeSource) 
         case ast.ImportFrom(module=module, level=0) if module in _IMPORTABLE:
             _refuse_renaming(statement, source)
         case ast.Import() | ast.ImportFrom():
-            raise source.error(statement, "a probe imports nothing but names 'from tui_probe.dsl import …'")
+            raise source.error(statement, "a probe may only import names with 'from tui_probe.dsl import …'")
         case ast.ClassDef():
             declared = read_map(statement, source)
             program.maps[_checked_name(declared.name, statement, program, source)] = declared

@@ -44,10 +44,12 @@ class FunctionScope:
         if not name.isascii():
             raise self._source.error(node, f"{name!a} has letters that PTX does not know: use A-Z, a-z, 0-9 and _")
         if name in self.loops:
-            raise self._source.error(node, f"{name} counts the loop: assign another variable")
+            raise self._source.error(node, f"{name} is the variable of the loop: assign another variable")
         program = self._program
         if name in RESERVED_NAMES or name in program.constants or name in program.maps or name in program.functions:
-            raise self._source.error(node, f"{name} has a meaning of its own: assign another variable")
+            raise self._source.error(
+                node, f"{name} is a name of the language, a constant, a map or a function: assign another variable"
+            )
         return name
 
     def width(self, name: str) -> Bits:
@@ -80,7 +82,7 @@ class FunctionScope:
         if name in self.bits:
             return self._local(node)
         if name in SPECIAL:
-            raise self._source.error(node, f"{name} is read by calling it: write '{name}()'")
+            raise self._source.error(node, f"{name} is a function: write '{name}()'")
         raise self._source.error(
             node, f"{name} has no value here: assign it before, or declare '{name}: u64 = 0' above"
         )

@@ -72,8 +72,8 @@ class Saver:
         name = self._located_map
         raise self._source.error(
             statement,
-            f"'{source_of(statement)}' is between {name}.locate() and {name}.save(…): only the lanes that "
-            "save run it; put it before or after, only assignments to locals may be there",
+            f"'{source_of(statement)}' is between {name}.locate() and {name}.save(…), where only assignments "
+            "to local variables are allowed, since only lanes that save run this code: move it before or after",
         )
 
     def end_of_block(self) -> None:
@@ -133,7 +133,7 @@ class Saver:
         names = ", ".join(name for name, _ in fields)
         if node.keywords or any(isinstance(argument, ast.Starred) for argument in node.args):
             raise self._source.error(
-                node, f"{word} takes values in the order of the class: {declared.name}.{word}({names})"
+                node, f"{word} takes values in the order of the fields: {declared.name}.{word}({names})"
             )
         if len(node.args) != len(fields):
             raise self._source.error(

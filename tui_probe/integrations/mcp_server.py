@@ -36,7 +36,7 @@ _OUTPUT_TAIL: Final = 1500
 """Characters of a failed program's stderr that the result shows."""
 
 Trace = Annotated[str, Field(description="trace directory, or the name given to profile; default: the newest trace")]
-Budget = Annotated[int, Field(description="most characters of the result", ge=600, le=40_000)]
+Budget = Annotated[int, Field(description="maximum number of characters of the result", ge=600, le=40_000)]
 Kernel = Annotated[str, Field(description="kernel number as in list_kernels, or a part of its name")]
 
 
@@ -155,7 +155,7 @@ class Tools:
         ],
         trace: Trace = "",
         kernel: Kernel = "",
-        as_json: Annotated[bool, Field(description="JSON in place of text")] = False,
+        as_json: Annotated[bool, Field(description="JSON instead of text")] = False,
         max_chars: Budget = MAX_CHARS,
     ) -> str:
         """Return one page of a kernel or of the trace within a budget."""

@@ -62,8 +62,8 @@ def _first_difference(before: bytes, now: bytes) -> str:
     lines, others = (part.decode("utf-8", "replace").split("\n") for part in (before, now))
     for number, (line, other) in enumerate(zip(lines, others, strict=False), 1):
         if line != other:
-            return f"line {number} is {other[:80]!r}, without delays {line[:80]!r}"
-    return f"{len(others)} lines instead of {len(lines)} without delays"
+            return f"line {number} is {other[:80]!r}, in the first run {line[:80]!r}"
+    return f"{len(others)} lines, in the first run {len(lines)}"
 
 
 @dataclass(frozen=True)
@@ -210,8 +210,8 @@ def _memory_text(folder: Path) -> bytes:
             counts[place] += 1
     if not lines:
         raise UsageError(
-            "--compare-memory: no launch of such a kernel has a parameter with the address of known memory; name a"
-            " kernel as KERNEL or KERNEL@PARAMETER, parameters counted from 0"
+            "--compare-memory: no parameter of a launched kernel with this name points to known memory; write KERNEL,"
+            " or KERNEL@N for parameter N, counted from 0"
         )
     return "\n".join(lines).encode()
 

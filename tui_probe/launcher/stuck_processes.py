@@ -40,7 +40,9 @@ class StuckProcesses:
             if process not in self._asked:
                 self._asked[process] = now
                 ended = _send(process, signal.SIGTERM)
-                outcome = "the process was ended" if ended else "end the process: it is not one that this run started"
+                outcome = (
+                    "the process was ended" if ended else "end this process yourself, since the run did not start it"
+                )
                 messages.append(
                     f"process {process}: launch {launch} ran longer than {self._limit:g} s; {outcome}; see"
                     " tui-probe show stuck"

@@ -62,13 +62,13 @@ class ClockAxis:
         """The alignment and its error in a few words."""
         if self.basis == "shared":
             return "SMs share one clock"
-        known = "by an unknown error" if self.error is None else f"±{self.error} cycles"
+        known = "with an unknown error" if self.error is None else f"±{self.error} cycles"
         if self.basis == "global timer":
             assumed = ", assuming that they run at the highest clock or down to half of it" if self.assumed_rate else ""
             return f"SM clocks aligned by the global timer {known}{assumed}"
         if self.domains == 1:
             return "SM clocks in step"
-        return f"{len(self.shift)} SMs on {self.domains} clocks, aligned by first starts {known}"
+        return f"{len(self.shift)} SMs on {self.domains} clocks, aligned at their first blocks {known}"
 
 
 def shared_clock(sms: NDArray[np.int32], first: NDArray[np.uint64]) -> ClockAxis:

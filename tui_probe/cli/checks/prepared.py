@@ -108,5 +108,5 @@ def _faulted_items() -> Iterator[Item]:
     names = [] if path is None else faulted_kernels(path)
     if names:
         named = ", ".join(names[:_MAX_NAMED]) + (", ..." if len(names) > _MAX_NAMED else "")
-        finding = f"{counted(len(names), 'kernel')} not probed in SASS since a GPU context failed: {named}"
+        finding = f"{counted(len(names), 'kernel')} not probed in SASS because a GPU context failed: {named}"
         yield Item(SASS_ITEM, "warn", finding, f"to probe a kernel again, remove its line from {path}")

@@ -295,11 +295,12 @@ EVALUATION: Final = Evaluation(
         " Nsight Compute.",
         "Records are kept in pooled buffers, which are cleared in bulk and copied back while the program continues."
         " The parts of a call are therefore defined by waits. The prologue is the host's wait until the launch call"
-        " returns. The kernel part is the time between two events around the launch while the GPU has earlier work:"
-        " the probed kernel and anything next to it in the stream. The epilogue is the remaining time until the result"
-        " is available, and never less than 0. Prologue and kernel part are medians; the epilogue is the rest of the"
-        " median of the whole call. The original call has these parts, too, so only the difference was added by the"
-        " probe. The wait at the program's end, until the last records are saved, is not included.",
+        " returns. The kernel part is the time between an event before and an event after the launch, measured while"
+        " earlier work keeps the GPU busy; it includes all work between these events. The epilogue is the remaining"
+        " time until the result is available, and never less than 0. Prologue and kernel part are medians; the"
+        " epilogue is the median of the whole call minus these two. The original call has these parts, too: the cost"
+        " of the probe is the difference. The wait at the program's end, until the last records are saved, is not"
+        " included.",
         "CSV files with the columns probe, original, ncu, neutrino, prologue, kernel, epilogue are also read, one"
         " file per operation. --csv --table OPERATION writes such a file. Their column neutrino is the probed call.",
     ),

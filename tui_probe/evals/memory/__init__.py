@@ -275,7 +275,7 @@ EVALUATION: Final = Evaluation(
     probes=PROBES,
     reading=(
         "Probe memory is that of the launch with the most records, as given by probe-mem in event.log. On the device,"
-        " marks of written slots and padding take a little more. Several launches can be in flight at the same time;"
+        " padding and a mark per written slot take a little more. Several launches can be in flight at the same time;"
         " --max-probe-memory limits their total.",
         "Each model is one block, run eagerly with random weights, since the largest launch is the same in every"
         " block. A Llama of 1B has 16 blocks, of 3B 28 and of 8B 32; the memory of a whole model is larger. Products,"

@@ -112,8 +112,8 @@ def _published_notes(alike: Schedule | None) -> list[str]:
     if alike is None:
         return []
     return [
-        f"the published fill is compared with {alike.label}, which has as many blocks"
-        f" ({units.count(PUBLISHED_BLOCKS)}). The cycles are of two GPUs and two kernels; compare the shares"
+        f"the published fill is compared with {alike.label}, since both have {units.count(PUBLISHED_BLOCKS)} blocks."
+        " GPUs and kernels differ, so compare the shares, not the cycles"
     ]
 
 

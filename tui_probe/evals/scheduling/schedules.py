@@ -305,8 +305,8 @@ def _scheduling_text(row: FillComparison) -> str:
         text += f", up to {row.explained:.0%} of the gain"
     if row.shorter is not None and row.saved > 0:
         text += (
-            f". Other slots work meanwhile, so the probed launch is {_time(row.shorter)} shorter:"
-            f" {row.shorter / row.saved:.0%} of the saved waiting time"
+            f". The probed launch is {_time(row.shorter)} shorter, {row.shorter / row.saved:.0%} of that time, since"
+            " other slots work while a slot waits"
         )
     return text
 

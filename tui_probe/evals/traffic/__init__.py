@@ -123,7 +123,7 @@ def _group_findings(groups: Sequence[ProgramGroup]) -> list[str]:
 def _kernels_table(groups: Sequence[ProgramGroup]) -> Table[Any]:
     pages = [kernels_page(group.report) for group in groups]
     rows = [row for page in pages for row in page.rows]
-    return Table("kernels, and whether they count", pages[0].columns, rows, in_text=False)
+    return Table("all kernels, and whether their traffic is included", pages[0].columns, rows, in_text=False)
 
 
 def plan_for(names: Sequence[str]) -> IterationPlan:

@@ -149,7 +149,8 @@ def _missing_notes(
     if progress is not None and paced is None:
         yield f"no figure c: the warps of {progress.label} recorded no loop iterations"
     if paced is not None and paced.cut:
-        yield f"{units.counted(paced.cut, 'warp')} had more iterations than were recorded; speeds exclude the others"
+        warps = units.counted(paced.cut, "warp")
+        yield f"{warps} had more iterations than were recorded; their speeds cover the recorded ones"
 
 
 def _sentences(
