@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.hook import test_fused
-from tests.hook.conftest import Engine
+from tests.hook.conftest import Engine, Prepare
 from tests.hook.test_images import PTX, elf, fatbin
 from tests.hook.test_machine_code import entry, grafted
 from tests.hook.test_several_probes import LAUNCHES, NAMES, answering
@@ -281,14 +282,17 @@ ALIKE = {"one": "1,16", "two": "1,16", "three": "1,16", "fused": "1,16 1,16"}
 
 
 def _fused(engine: Engine, _folder: Path) -> dict[str, str]:
-    """Each run asks anew: the kernel's folder tells them apart."""
-    answers: dict[Path, Callable[[Path, str], str]] = {}
+    """Each run asks anew: the kernel's folder tells them apart. An answer sets ``engine.maps`` and writes files of
+    them, and two runs ask at a time: without the lock, one had the maps of the other, and its results were damaged.
+    """
+    answers: dict[Path, Prepare] = {}
+    lock = threading.Lock()
 
-    def answer(directory: Path, name: str) -> str:
-        if directory not in answers:
-            test_fused.answering(engine, maps=ALIKE)
-            answers[directory], engine.answer = engine.answer, answer
-        return answers[directory](directory, name)
+    def answer(directory: Path, name: str) -> str | None:
+        with lock:
+            if directory not in answers:
+                answers[directory], _ = test_fused.answer_of_run(engine, maps=ALIKE)
+            return answers[directory](directory, name)
 
     engine.answer = answer
     return test_fused.FUSED

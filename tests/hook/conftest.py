@@ -176,30 +176,29 @@ class Engine:
             return f"skipped\t{number}\t{self.unsampled}"
         folder = Path(directory) / "sampled"
         folder.mkdir()
-        self.sampled = True
-        self.write_probed(folder, name)
-        self.sampled = False
+        self.write_probed(folder, name, is_sample=True)
         return f"ok\t{number}\tprobed.bin"
 
-    def write_probed(self, directory: Path, name: str) -> None:
+    def write_probed(self, directory: Path, name: str, *, is_sample: bool = False) -> None:
         """The kernel folder of a probed kernel, as the stub driver understands it."""
+        is_sample = is_sample or self.sampled
         sizes = re.search(r"__([0-9_]+)$", name)
         n_parameters = len(sizes.group(1).split("_")) if sizes else 0
         maps, variables = self.maps.split(), self.globals.split()
-        kind = "sample" if self.sampled else "probed"
-        added = self.added if self.added is not None else self._added(len(maps), len(variables))
+        kind = "sample" if is_sample else "probed"
+        added = self.added if self.added is not None else self._added(len(maps), len(variables), is_sample)
         probed = f"//{kind} {n_parameters} {len(variables)} +{added} {self.filled or self.maps}"
         (directory / "probed.bin").write_bytes(probed.encode() + self.tail)
         lines = [name, str(n_parameters), str(len(maps)), *maps, *self.storage, *[f"global {v}" for v in variables]]
-        lines += ["blocks sampled"] if self.sampled else []
+        lines += ["blocks sampled"] if is_sample else []
         lines += ["blocks independent"] if self.independent else []
         (directory / "kernel.info").write_text("\n".join(lines) + "\n")
 
-    def _added(self, maps: int, variables: int) -> int:
+    def _added(self, maps: int, variables: int, is_sample: bool) -> int:
         """Parameters of the probed kernel beyond the kernel's own: a dynamic map has one for its capacity."""
         counts = sum(line.endswith(" counts") for line in self.storage)
         dynamic = sum(line.endswith(" cap 0") for line in self.storage)
-        return maps - counts + dynamic + variables + 2 * self.sampled
+        return maps - counts + dynamic + variables + 2 * is_sample
 
     def close(self) -> None:
         self.hang.set()

@@ -111,9 +111,9 @@ def test_a_form_that_is_of_another_kernel_is_not_used(host: Host, page: ControlP
     script = "import os\n" + LAUNCHES.format(n=4, grid=40_000)
     write = serving.write_probed
 
-    def other(directory: Path, name: str) -> None:
-        serving.maps = "1,32" if directory.name == "sampled" else "1,16"
-        write(directory, name)
+    def other(directory: Path, name: str, *, is_sample: bool = False) -> None:
+        serving.maps = "1,32" if is_sample else "1,16"
+        write(directory, name, is_sample=is_sample)
 
     serving.write_probed = other  # type: ignore[method-assign]
     run = under(host, page, script)

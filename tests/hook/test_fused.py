@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hook.conftest import Engine, Host, ResultFile, Run
+from tests.hook.conftest import Engine, Host, Prepare, ResultFile, Run
 from tests.hook.test_several_probes import LAUNCHES, NAMES, probings
 from tui_probe.launcher.control import BUDGETS, NO_LIMIT, ControlPage
 
@@ -21,10 +21,16 @@ def serving(host: Host) -> Engine:
     return host.engine
 
 
-def answering(engine: Engine, *, refused: str = "", maps: dict[str, str] = MAPS) -> list[int]:
+def answering(engine: Engine, *, refused: str = "") -> list[int]:
     """The engine of a run with two counting probes and another one; a list of how many answers it gave to each
     question.
     """
+    engine.answer, given = answer_of_run(engine, refused=refused)
+    return given
+
+
+def answer_of_run(engine: Engine, *, refused: str = "", maps: dict[str, str] = MAPS) -> tuple[Prepare, list[int]]:
+    """Return the answers to a run with these probes, and a list of how many it was given for each question."""
     given: list[int] = []
 
     def write(directory: Path, name: str, probe: str) -> str:
@@ -40,8 +46,7 @@ def answering(engine: Engine, *, refused: str = "", maps: dict[str, str] = MAPS)
         given.append(len(probes))
         return "\n".join(write(directory, name, probe) for probe in probes)
 
-    engine.answer = answer
-    return given
+    return answer, given
 
 
 def saved(run: Run) -> list[tuple[int, str]]:
