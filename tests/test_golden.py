@@ -50,9 +50,9 @@ def test_parts_stand_in_their_order() -> None:
 def test_a_change_is_shown_line_by_line(path: Path) -> None:
     shown(path, ("first\nsecond\n", "80", False))
     assert problem(path, "first\nsecond\n", "80") == ""
-    said = problem(path, "first\nthird\n", "80")
-    assert "page.txt (80): the text changed; pytest --update-goldens" in said
-    assert "\n-second\n+third\n" in said
+    message = problem(path, "first\nthird\n", "80")
+    assert "page.txt (80): the text changed; pytest --update-goldens" in message
+    assert "\n-second\n+third\n" in message
     assert "no golden '120' yet" in problem(path, "first\n", "120")
 
 

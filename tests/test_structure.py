@@ -23,13 +23,13 @@ ARRAYS_IN_FRONT_ENDS = {"tui_probe.ui.views.log"}  # the numbers of the lines th
 
 def imports(root: Path) -> dict[str, set[str]]:
     """Return the imports of each module of the packages under ``root``, by dotted names; also names of no module."""
-    found = {}
+    targets = {}
     for path in (path for package in PACKAGES for path in (root / package).rglob("*.py")):
         parts = path.relative_to(root).with_suffix("").parts
         package = parts[:-1]
         name = ".".join(package if parts[-1] == "__init__" else parts)
-        found[name] = {target for node in ast.walk(ast.parse(path.read_text())) for target in _targets(node, package)}
-    return found
+        targets[name] = {target for node in ast.walk(ast.parse(path.read_text())) for target in _targets(node, package)}
+    return targets
 
 
 def _targets(node: ast.AST, package: tuple[str, ...]) -> Iterator[str]:

@@ -172,8 +172,8 @@ def test_names_of_tests_denote() -> None:
 
 
 def test_no_text_has_a_phrase_that_is_written_otherwise() -> None:
-    found = [fault for text in texts() for fault in faults(text)]
-    assert not found, "write these as the glossary does:\n" + "\n".join(found)
+    all_faults = [fault for text in texts() for fault in faults(text)]
+    assert not all_faults, "write these as the glossary does:\n" + "\n".join(all_faults)
 
 
 @pytest.mark.parametrize(
@@ -201,5 +201,5 @@ def test_other_words_are_free(words: str) -> None:
 
 def test_strings_are_read_as_they_are_joined() -> None:
     source = 'def f(n: int) -> str:\n    """Doc."""\n    return f"{n} bytes a"\\\n        " lane"  # a comment\n'
-    found = [(text.line, text.words.strip()) for text in python_texts(ROOT / "file", source)]
-    assert found == [(2, "Doc."), (3, "… bytes a lane"), (4, "# a comment")]
+    strings = [(text.line, text.words.strip()) for text in python_texts(ROOT / "file", source)]
+    assert strings == [(2, "Doc."), (3, "… bytes a lane"), (4, "# a comment")]

@@ -32,8 +32,8 @@ def _described(name: str, value: Any) -> list[str]:
 
 def _members(value: type) -> list[tuple[str, Any]]:
     """Return the public methods and properties that a class or its bases in this package define, in their order."""
-    classes = [each for each in reversed(value.__mro__) if each.__module__.startswith("tui_probe")]
-    members = {name: of for each in classes for name, of in vars(each).items() if not name.startswith("_")}
+    classes = [base for base in reversed(value.__mro__) if base.__module__.startswith("tui_probe")]
+    members = {name: of for base in classes for name, of in vars(base).items() if not name.startswith("_")}
     return [(name, of) for name, of in members.items() if inspect.getdoc(_function(of)) and callable(_function(of))]
 
 

@@ -90,8 +90,8 @@ def metrics_page() -> str:
     for probe in all_probes():
         if probe.metrics:
             rows = [
-                (f"`{each.key}`", _plain(each.title), _plain(each.unit) or "count", each.better, each.over_launches)
-                for each in probe.metrics
+                (f"`{m.key}`", _plain(m.title), _plain(m.unit) or "count", m.better, m.over_launches)
+                for m in probe.metrics
             ]
             parts += [f"## {probe.name}", table(("key", "metric", "unit", "better", "over launches"), rows)]
     return "\n\n".join(parts) + "\n"

@@ -74,8 +74,8 @@ def elf_image(sections: list[tuple[int, int, int, int]], tail: bytes, machine: i
 
 @pytest.mark.parametrize("flag", [LZ4, ZSTD])
 def test_a_small_fatbin_that_grows_is_refused_before_it_does(flag: int) -> None:
-    one = zeros(flag, 8 << 20)
-    image = fatbin(*[(PTX, flag, 8 << 20, one)] * (100_000 // len(one) + 40))
+    large = zeros(flag, 8 << 20)
+    image = fatbin(*[(PTX, flag, 8 << 20, large)] * (100_000 // len(large) + 40))
     with bounded(150, 2), pytest.raises(ImageError, match="corrupt fatbin"):
         ptx_texts(image)
     with bounded(150, 2), pytest.raises(ImageError, match="corrupt fatbin"):

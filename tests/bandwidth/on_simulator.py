@@ -25,11 +25,11 @@ def main() -> None:
     with gpu.memory(ROOM) as buffer:
         bench = GpuBench(gpu, 1, buffer, ROOM)
         rates = [*bench.measure_memory(), *(bench.measure_to_shared(2, stages) for stages in STAGES[:3])]
-        words = np.empty(ROOM // 4, np.uint32)
-        gpu.copy_to_host(words.ctypes.data, buffer, ROOM)
+        content = np.empty(ROOM // 4, np.uint32)
+        gpu.copy_to_host(content.ctypes.data, buffer, ROOM)
         gpu.synchronize()
         rates += bench.measure_host()
-        sys.stdout.write(json.dumps({"moved": {rate.key: rate.size for rate in rates}, "sum": int(words.sum())}))
+        sys.stdout.write(json.dumps({"moved": {rate.key: rate.size for rate in rates}, "sum": int(content.sum())}))
 
 
 main()

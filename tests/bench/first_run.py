@@ -97,11 +97,11 @@ def first_run(folder: Path, command: list[str], options: argparse.Namespace) -> 
     """Run a program with an empty cache."""
     tool = [str(options.tool)] if options.tool else [sys.executable, "-m", "tui_probe"]
     own = {f"XDG_{kind}_HOME": str(folder / kind.lower()) for kind in ("CACHE", "CONFIG", "STATE")}
-    words = ["--sim"] if options.sim else []
+    on_sim = ["--sim"] if options.sim else []
     as_on_gpu = ["env", "TUI_PROBE_PATIENT="] if options.sim else []
     begun = time.monotonic()
     subprocess.run(
-        [*tool, "run", "--no-ui", *words, "-p", options.probe, "--tracedir", str(folder), "--", *as_on_gpu, *command],
+        [*tool, "run", "--no-ui", *on_sim, "-p", options.probe, "--tracedir", str(folder), "--", *as_on_gpu, *command],
         env=os.environ | own, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True,
     )  # fmt: skip
     seconds = time.monotonic() - begun

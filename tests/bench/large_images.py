@@ -68,7 +68,7 @@ def main() -> None:
 
 def extract(library: Path, arch: int, image: Path) -> list[str]:
     """Write the largest cubin of a library for ``arch``; the names of its kernels."""
-    cubins = [entry for each in read_kernel_file(library).images for entry in fitting_cubins(each.cubins, arch)]
+    cubins = [entry for image in read_kernel_file(library).images for entry in fitting_cubins(image.cubins, arch)]
     by_size = sorted(cubins, key=lambda entry: entry.size or len(entry.payload), reverse=True)
     largest = next(filter(kernels_of, by_size))
     image.write_bytes(largest.content())

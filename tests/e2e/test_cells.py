@@ -37,16 +37,16 @@ print(original, largest)
 SCHEDULE = """
 import sys
 header, sections, records = parse(sys.argv[1])
-blocks = sorted((block[0][0] for block in records["block_sched"]), key=lambda one: one.start)
+blocks = sorted((saved[0][0] for saved in records["block_sched"]), key=lambda block: block.start)
 running, waiting, resident = {}, {}, {}
-for one in blocks:
-    slots = resident.setdefault(one.smid, [])
-    free = next((slot for slot in slots if slot.start + slot.elapsed <= one.start), None)
+for block in blocks:
+    slots = resident.setdefault(block.smid, [])
+    free = next((slot for slot in slots if slot.start + slot.elapsed <= block.start), None)
     if free is not None:
-        waiting[one.smid] = waiting.get(one.smid, 0) + one.start - (free.start + free.elapsed)
+        waiting[block.smid] = waiting.get(block.smid, 0) + block.start - (free.start + free.elapsed)
         slots.remove(free)
-    slots.append(one)
-    running[one.smid] = running.get(one.smid, 0) + one.elapsed
+    slots.append(block)
+    running[block.smid] = running.get(block.smid, 0) + block.elapsed
 mean = sum(running.values()) / len(running)
 print(header.gridDimX * header.gridDimY * header.gridDimZ, int(mean), sum(waiting.values()) // len(running))
 """

@@ -239,7 +239,7 @@ def test_fused_probes_count_in_machine_code_as_single_ones(name: str, tmp_path: 
     assert together.outcome.status == 0, together.outcome.stderr
     trace = open_trace(together.trace)
     assert {kernel.fused for kernel in trace.kernels} != {None}
-    found = {
+    fused_values = {
         (kernel.name, result.probe.name): {
             metric_value.key: metric_value.value for metric_value in result.metric_values
         }
@@ -251,7 +251,7 @@ def test_fused_probes_count_in_machine_code_as_single_ones(name: str, tmp_path: 
         for kernel in grafted.kernels:
             for result in analyse_results(grafted, kernel):
                 values = {metric_value.key: metric_value.value for metric_value in result.metric_values}
-                assert found[kernel.name, probe] == values, f"{kernel.name} under {probe}"
+                assert fused_values[kernel.name, probe] == values, f"{kernel.name} under {probe}"
 
 
 def counts_of(kernel: TracedKernel) -> list[Counted]:

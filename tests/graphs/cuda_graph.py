@@ -202,7 +202,7 @@ class Gpu:
 
     def arguments(self, address: int, value: int, count: int) -> ctypes.Array[c_void_p]:
         values = (c_uint64(address), c_uint(value), c_uint(count))
-        pointers = (c_void_p * 3)(*(ctypes.addressof(one) for one in values))
+        pointers = (c_void_p * 3)(*(ctypes.addressof(value) for value in values))
         self.kept = [*self.kept[-64:], values, pointers]
         return pointers
 

@@ -83,7 +83,7 @@ def test_records_of_every_layout(sanitized: Build, program: Path, tmp_path: Path
     assert {status for status, _, _ in run.outcomes()} >= {"probed"}
     sizes = {tuple(size for size, _, _ in result.maps) for result in run.results}
     assert sizes
-    assert all(each[1::2] == (4, 4, 12, 4) and each[4::2] == (24, 48, 0) for each in sizes)
+    assert all(numbers[1::2] == (4, 4, 12, 4) and numbers[4::2] == (24, 48, 0) for numbers in sizes)
 
 
 @pytest.mark.parametrize("mode", ["traced", "benchmark"])

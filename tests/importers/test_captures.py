@@ -162,8 +162,8 @@ def test_innermost_range_of_each_kernel(folder: Path, seed: int) -> None:
     page = kernels_page(opened(capture, folder))
     shortest: dict[Operation, int] = {}
     for span in capture.spans:
-        for each in members(capture, span):
-            shortest[each] = min(shortest.get(each, 1 << 60), span.last - span.start)
+        for operation in members(capture, span):
+            shortest[operation] = min(shortest.get(operation, 1 << 60), span.last - span.start)
     lengths = {
         (span.text, span.last - span.start, operation) for span in capture.spans for operation in members(capture, span)
     }

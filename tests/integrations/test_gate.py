@@ -66,15 +66,15 @@ def blocks(ratio: float, noise: float, count: int, seed: int) -> list[tuple[floa
 
 
 def test_interval_finds_a_slowdown_and_raises_no_false_alarm() -> None:
-    alarms = found = 0
+    alarms = slowdowns_seen = 0
     for seed in range(200):
         same, slower = (time_interval(blocks(ratio, 0.005, 8, seed)) for ratio in (1, 1.03))
         assert same is not None
         assert slower is not None
         alarms += time_verdict(same, 0.01) in ("worse", "better")
-        found += time_verdict(slower, 0.01) == "worse"
+        slowdowns_seen += time_verdict(slower, 0.01) == "worse"
     assert alarms <= 2
-    assert found >= 190
+    assert slowdowns_seen >= 190
 
 
 @pytest.mark.parametrize(

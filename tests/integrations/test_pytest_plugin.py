@@ -51,9 +51,11 @@ def run_pytest(
     (folder / "kernels.py").write_text(KERNELS)
     (folder / "test_kernels.py").write_text(example())
     (folder / "pytest.ini").write_text("[pytest]\n")
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *workers, *options]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *workers, *options]
     environment = os.environ | {"TUI_PROBE_NATIVE": str(natives), "PYTHONPATH": str(PROGRAM.parents[2])}
-    return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=HANG, check=False)
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=HANG, check=False
+    )
 
 
 @pytest.mark.parametrize("workers", [("-p", "no:xdist"), WORKERS])

@@ -106,9 +106,9 @@ def test_losses_name_each_loss_once(trace: Trace) -> None:
     kernel, located = trace.kernels[0], line_finding(0.5)
     total = Finding("all", "all", "in all", stands_out=True)
     asking = Finding("memory", "memory", "more than needed", stands_out=True, asks="coalescing")
-    found = (("gmem_sectors_by_line", located), ("gmem_sectors_by_line", total), ("what_limits", asking))
-    assert ranked_losses([bound(kernel, 1.0, *found)]) == [
+    findings = (("gmem_sectors_by_line", located), ("gmem_sectors_by_line", total), ("what_limits", asking))
+    assert ranked_losses([bound(kernel, 1.0, *findings)]) == [
         KernelFinding(kernel, located, "gmem_sectors_by_line", share=1.0)
     ]
-    lines = first_look(trace, [bound(kernel, 1.0, found[2])], 100)
+    lines = first_look(trace, [bound(kernel, 1.0, findings[2])], 100)
     assert lines[1].strip() == "which loads and stores are uncoalesced? run -p gmem_sectors_by_line"

@@ -21,9 +21,9 @@ def records_of(folder: Path, text: str, *arguments: Any, lean: bool = False, **o
     probe = load_probe("dmat")
     assert probe.map_named("dmat").even
     result = result_of(folder, probe.lean_form() if lean else probe, text, *arguments, **options)
-    records, kept = result.records(1, RECORD), result.kept(1)
-    assert kept is not None
-    return records.reshape(kept.size, -1), kept.ravel()
+    records, counts = result.records(1, RECORD), result.kept(1)
+    assert counts is not None
+    return records.reshape(counts.size, -1), counts.ravel()
 
 
 @pytest.mark.parametrize("kind", SIZES)
@@ -31,10 +31,10 @@ def test_lanes_record_their_own_addresses(kind: str, tmp_path: Path) -> None:
     """The first access is to the warp's offsets, which are side by side; the others are at these offsets."""
     offsets = patterns(SIZES[kind], np.random.default_rng(7))
     arguments = offsets.ravel(), np.zeros(2 * MIDDLE, np.uint8)
-    records, kept = records_of(tmp_path, kernel(kind), *arguments, grid=(len(offsets),))
+    records, counts = records_of(tmp_path, kernel(kind), *arguments, grid=(len(offsets),))
     active = offsets.ravel() != INACTIVE
     accesses = 4 if SIZES[kind] >= 4 else 3
-    np.testing.assert_array_equal(kept, np.where(active, accesses, 1))
+    np.testing.assert_array_equal(counts, np.where(active, accesses, 1))
     index = np.arange(offsets.size)
     np.testing.assert_array_equal(records["address"][:, 0] - records["address"][0, 0], 4 * index)
     table = records["address"][active, 1] - offsets.ravel()[active]
@@ -69,8 +69,8 @@ ret;
 @pytest.mark.parametrize("lean", [False, True], ids=["plain", "lean"])
 def test_lane_with_more_records_keeps_its_own(lean: bool, tmp_path: Path) -> None:
     """Lane 13 is one record ahead of its warp; 64 records fit, of 70 or 71. The second warp stays together."""
-    records, kept = records_of(tmp_path, APART, np.zeros(2048, np.uint32), block=(64,), lean=lean)
-    assert (kept == 64).all()
+    records, counts = records_of(tmp_path, APART, np.zeros(2048, np.uint32), block=(64,), lean=lean)
+    assert (counts == 64).all()
     first = records["address"][:, 0].copy()
     start = first[0]
     np.testing.assert_array_equal(np.delete(first, 13), np.delete(start + 4 * np.arange(64, dtype=np.uint64), 13))

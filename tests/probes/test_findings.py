@@ -78,19 +78,21 @@ def test_every_finding_is_an_object_of_the_schema(traces: dict[str, Trace]) -> N
     jsonschema = pytest.importorskip("jsonschema", reason="a test dependency: pip install -e '.[dev]'")
     schema = read_schema("finding")
     for probe in PROBES:
-        found = kernel_findings(traces[probe], traces[probe].kernels[0])
-        records = [json.loads(json.dumps(finding.record(), allow_nan=False)) for finding in found]
+        findings = kernel_findings(traces[probe], traces[probe].kernels[0])
+        records = [json.loads(json.dumps(finding.record(), allow_nan=False)) for finding in findings]
         for record in records:
             jsonschema.validate(record, schema)
         assert len({record["id"] for record in records}) == len(records), probe
-        assert found == sorted(found, key=lambda finding: finding.order)
+        assert findings == sorted(findings, key=lambda finding: finding.order)
         origins = {value["provenance"] for record in records for value in record["evidence"]}
         assert "timed" not in origins, "the clock of the simulated GPU is not time"
 
 
 def test_finding_has_location_gain_and_next_command(traces: dict[str, Trace]) -> None:
     trace = traces["gmem_sectors_by_line"]
-    record = next(each.record() for each in kernel_findings(trace, trace.kernels[0]) if each.finding.line is not None)
+    record = next(
+        found.record() for found in kernel_findings(trace, trace.kernels[0]) if found.finding.line is not None
+    )
     assert record["id"] == "0.gmem_sectors_by_line.worst_access.strided_store.cu:4"
     assert (record["location"]["file"].rpartition("/")[2], record["location"]["line"]) == ("strided_store.cu", 4)
     assert (record["location"]["ptx"], record["location"]["sass"]) == (32, None)
@@ -101,7 +103,7 @@ def test_finding_has_location_gain_and_next_command(traces: dict[str, Trace]) ->
     assert record["gain_at_most"]["value"] / record["gain_at_most"]["of"] == 0.5
     assert record["next"] == [f"tui-probe show lines {trace.directory}:0@0"]
     summed = traces["gmem_sectors"]
-    stores = next(each for each in kernel_findings(summed, summed.kernels[0]) if each.finding.key == "stores")
+    stores = next(found for found in kernel_findings(summed, summed.kernels[0]) if found.finding.key == "stores")
     assert stores.next[-1].startswith("tui-probe run --sim -p gmem_sectors_by_line -- ")
 
 

@@ -116,9 +116,9 @@ def test_figures_without_an_analysis(tmp_path: Path) -> None:
         whole, reduced = (
             {
                 metric_value.key: metric_value.value
-                for metric_value in custom_probe.analyse_custom(each, maps).metric_values()
+                for metric_value in custom_probe.analyse_custom(result, maps).metric_values()
             }
-            for each in both(folder, probe, "matmul")
+            for result in both(folder, probe, "matmul")
         )
         assert {key: reduced[key] for key in whole} == whole
     assert reduced["barrier_wait.longest.least"] == reduced["barrier_wait.longest.most"] > 0

@@ -19,8 +19,8 @@ GAPS = ["", " ", " ", "\n", "\t", " /* c */ ", "// c\n"]
 @st.composite
 def soup(draw: st.DrawFn) -> str:
     """Tokens in any order, with any gaps."""
-    words = draw(st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from(GAPS)), max_size=60))
-    text = "".join(word + gap for word, gap in words)
+    tokens = draw(st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from(GAPS)), max_size=60))
+    text = "".join(word + gap for word, gap in tokens)
     frame = draw(
         st.sampled_from(["{}", HEADER + "{}", HEADER + ".entry k()\n{{ {} }}", HEADER + ".func (.param .b32 r) f {}"])
     )

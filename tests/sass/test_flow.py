@@ -70,7 +70,7 @@ def test_dominators_cut_off_what_they_dominate(edges: list[list[int]]) -> None:
 def test_loops_lead_back_to_their_header_without_leaving(edges: list[list[int]]) -> None:
     graph = graph_of(edges)
     for loop in graph.loops:
-        inside = [[each for each in following if each in loop.blocks] for following in edges]
+        inside = [[block for block in following if block in loop.blocks] for following in edges]
         for block in loop.blocks:
             assert graph.dominates(loop.header, block)
             ways = {after for following in inside[block] for after in _reached_from(inside, following)}

@@ -89,17 +89,18 @@ def test_attention_waits_for_copies_products_and_barriers() -> None:
         ("BAR", "barrier"),
     ]
     products = [site for site in sites if site.kind == "wgmma"]
-    assert {names[each.index] for site in products for each in site.producers} == {"HGMMA"}
+    assert {names[producer.index] for site in products for producer in site.producers} == {"HGMMA"}
     copies = next(site for site in sites if site.kind == "async")
-    assert {names[each.index] for each in copies.producers} == {"LDGSTS", "LDGDEPBAR"}
-    assert {each.from_previous for each in copies.producers} == {False, True}  # those before the loop, and in it
+    assert {names[producer.index] for producer in copies.producers} == {"LDGSTS", "LDGDEPBAR"}
+    # Some are before the loop, and some in it.
+    assert {producer.from_previous for producer in copies.producers} == {False, True}
 
 
 def test_pointer_chase_waits_for_its_own_load(assembled: Callable[[str, int], Cubin]) -> None:
     target = GraftTarget.of(assembled(HEAD + CHASE, 90), "k")
     (site,) = (site for site in wait_sites(target) if site.depth and site.kind == "global")
-    of_previous = [each for each in site.producers if each.from_previous]
-    assert [(each.index, each.is_read) for each in of_previous] == [(site.index, True)]
+    of_previous = [producer for producer in site.producers if producer.from_previous]
+    assert [(producer.index, producer.is_read) for producer in of_previous] == [(site.index, True)]
     assert names_of(target)[site.index] == "LDG"
 
 
@@ -108,8 +109,8 @@ def test_copies_are_those_of_the_stage_that_is_awaited(assembled: Callable[[str,
     names = names_of(target)
     first, second = (site for site in wait_sites(target) if names[site.index] == "DEPBAR")
     copies = [index for index, name in enumerate(names) if name == "LDGSTS"]
-    assert [each.index for each in first.producers if names[each.index] == "LDGSTS"] == copies[:1]
-    assert [each.index for each in second.producers if names[each.index] == "LDGSTS"] == copies[1:]
+    assert [producer.index for producer in first.producers if names[producer.index] == "LDGSTS"] == copies[:1]
+    assert [producer.index for producer in second.producers if names[producer.index] == "LDGSTS"] == copies[1:]
 
 
 def test_products_are_those_of_the_group_that_is_awaited(assembled: Callable[[str, int | str], Cubin]) -> None:
@@ -117,8 +118,8 @@ def test_products_are_those_of_the_group_that_is_awaited(assembled: Callable[[st
     names = names_of(target)
     products = [index for index, name in enumerate(names) if name == "HGMMA"]
     first, second = (site for site in wait_sites(target) if site.own == "wgmma")
-    assert [each.index for each in first.producers if names[each.index] == "HGMMA"] == products[:1]
-    assert [each.index for each in second.producers if names[each.index] == "HGMMA"] == products[1:]
+    assert [producer.index for producer in first.producers if names[producer.index] == "HGMMA"] == products[:1]
+    assert [producer.index for producer in second.producers if names[producer.index] == "HGMMA"] == products[1:]
 
 
 def test_loads_of_an_ordered_queue_are_named_if_their_register_is_read(
@@ -128,13 +129,13 @@ def test_loads_of_an_ordered_queue_are_named_if_their_register_is_read(
     names = names_of(target)
     sites = [site for site in wait_sites(target) if site.kind == "shared"]
     without_scoreboard = [
-        each
+        producer
         for site in sites
-        for each in site.producers
-        if target.words[each.index].write_barrier == 7 and names[each.index] == "LDS"
+        for producer in site.producers
+        if target.words[producer.index].write_barrier == 7 and names[producer.index] == "LDS"
     ]
     assert without_scoreboard
-    assert all(each.is_read for each in without_scoreboard)
+    assert all(producer.is_read for producer in without_scoreboard)
 
 
 @pytest.mark.parametrize("arch", [90, 100])

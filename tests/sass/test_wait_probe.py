@@ -89,7 +89,7 @@ def test_branches_to_sites_wait_for_nothing_and_their_code_does() -> None:
         word, branch = target.words[wait.site.index], after.words[wait.site.index]
         assert branch.wait_mask == 0
         index = branch_target(after.arch, wait.at, branch) // WORD_BYTES
-        assert any(each.wait_mask == word.wait_mask for each in after.words[index : index + 2])
+        assert any(near.wait_mask == word.wait_mask for near in after.words[index : index + 2])
     assert result.registers == target.registers + 2
 
 
@@ -99,9 +99,11 @@ def test_check_refuses_code_that_lost_a_wait() -> None:
     after = GraftTarget.of(Cubin.read(result.image), target.name)
     site = next(wait.site for wait in waits.sites if wait.site.own is None)
     index = code_at(result.image, target.name, site.at) // WORD_BYTES
-    words = [word.with_wait_mask(0) if index <= place < index + 9 else word for place, word in enumerate(after.words)]
+    without_waits = [
+        word.with_wait_mask(0) if index <= place < index + 9 else word for place, word in enumerate(after.words)
+    ]
     code = after.code
-    broken = result.image[: code.offset] + code_of(words) + result.image[code.end :]
+    broken = result.image[: code.offset] + code_of(without_waits) + result.image[code.end :]
     with pytest.raises(UnsupportedKernelError, match=f"the waits at {site.at:#06x}"):
         refuse_changes(target, replace(result, image=broken), range(UNIFORM_REGISTERS))
 
@@ -114,12 +116,16 @@ def test_groups_have_no_site_in_the_shadow_of_another() -> None:
     assert len(chosen) == len(set(chosen)) >= 28
     for group in groups:
         for site in group:
-            own = [each.index for each in site.producers if each.kind == site.kind and not each.from_previous]
+            own = [
+                producer.index
+                for producer in site.producers
+                if producer.kind == site.kind and not producer.from_previous
+            ]
             assert not any(first < other.index < site.index for first in own for other in group)
             in_loop = [other.index for other in group if other is not site and site.loops[:1] == other.loops[:1] != ()]
-            for each in site.producers:
-                if each.from_previous and each.kind == site.kind:
-                    assert all(site.index < other < each.index for other in in_loop)
+            for producer in site.producers:
+                if producer.from_previous and producer.kind == site.kind:
+                    assert all(site.index < other < producer.index for other in in_loop)
     assert {site.kind for site in groups[0]} >= {"async", "wgmma"}
     assert {site.kind for site in groups[0]} >= {"barrier"}
 

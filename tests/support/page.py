@@ -55,11 +55,11 @@ def markdown(results: Mapping[str, Any]) -> str:
     rows = [program_row(program.title, results["programs"].get(program.name)) for program in PROGRAMS]
     head = ("program", "GPU", "outcome", "kernels", "PTX", "SASS", "lines", "tensors", "versions")
     earlier = [
-        (each["program"], each["hardware"], each["kernels"], each["ptx"], each["sass"], each["versions"])
-        for each in results["documented"]
+        (row["program"], row["hardware"], row["kernels"], row["ptx"], row["sass"], row["versions"])
+        for row in results["documented"]
     ]
-    grafts = {each["arch"]: each for each in results["architectures"]}
-    tools = sorted({each["tools"] for each in results["architectures"] if each["tools"]})
+    grafts = {row["arch"]: row for row in results["architectures"]}
+    tools = sorted({row["tools"] for row in results["architectures"] if row["tools"]})
     gpus = [
         architecture_row(support.arch, support.gpus, grafts.get(support.arch), results["run_architectures"])
         for support in ARCHITECTURE_SUPPORT

@@ -28,7 +28,7 @@ def launch():
 @functools.cache
 def interpreters() -> list[str]:
     """This Python, and others from 3.8 on that are installed: calls are watched in other ways there."""
-    found = [sys.executable]
+    paths = [sys.executable]
     for minor in range(8, 16):
         path = shutil.which(f"python3.{minor}")
         if (
@@ -36,8 +36,8 @@ def interpreters() -> list[str]:
             and minor != sys.version_info[1]
             and subprocess.run([path, "-c", ""], capture_output=True).returncode == 0
         ):
-            found.append(path)
-    return found
+            paths.append(path)
+    return paths
 
 
 @dataclass(frozen=True)

@@ -95,7 +95,7 @@ else:
     named = sorted(sorted({fields[5] for fields in trace}) for trace in ran.traces)
     assert ["a", "c", "j", "threads"] in named
     assert ["inner"] in named
-    assert any("forked" in each for each in named)
+    assert any("forked" in name for name in named)
     lines = {fields[5]: fields for trace in ran.traces for fields in trace}
     assert lines["c"][2:5] == ["torch.Size([3, 4])", "48", str(0x20100)]
     assert lines["c"][8:] == ["float32", "4", "(4, 1)", str(0x20000)]
@@ -137,8 +137,8 @@ import torch
 root = os.environ["TUI_PROBE_TRACE_ROOT"]
 folder = f"{root}/{os.environ['TUI_PROBE_STAMP']}_{os.getpid()}"
 os.mkdir(folder)
-for each in (folder, root):
-    os.utime(each, (1, 1))
+for path in (folder, root):
+    os.utime(path, (1, 1))
 before = torch.Tensor(0x1000, (4,))
 torch.use(before)
 launch()

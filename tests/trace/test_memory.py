@@ -53,11 +53,11 @@ def taken_by(follower: TraceFollower, log: Path, lines: Iterator[str], looks: in
     What the second one adds has the lists of the first one in it, which grew.
     """
     written, taken = list(lines), []
-    each = len(written) // looks
+    per_look = len(written) // looks
     gc.freeze()  # what other tests have left need not be looked at again
     for look in range(looks):
         with log.open("a") as file:
-            file.writelines(written[look * each : (look + 1) * each])
+            file.writelines(written[look * per_look : (look + 1) * per_look])
         follower.poll()
         gc.collect()
         if not taken:  # a reader takes four times as long while its memory is traced
@@ -87,11 +87,11 @@ def test_memory_does_not_grow_with_packed_lines(tmp_path: Path) -> None:
     """As much at twice as many lines, which a long run writes for as long as it launches."""
     log = tmp_path / "event.log"
     log.write_text(HEAD)
-    looks, each = 3, BLOCK_OF_LINES
-    lines = (f"[passed] {100 * number} {EPOCH_NS + number} 7 3x100\n" for number in range(looks * each))
+    looks, per_look = 3, BLOCK_OF_LINES
+    lines = (f"[passed] {100 * number} {EPOCH_NS + number} 7 3x100\n" for number in range(looks * per_look))
     follower = TraceFollower(tmp_path)
     taken = taken_by(follower, log, lines, looks)
     passed = follower.trace.passed
-    assert (passed.segments, len(passed)) == (looks * each, 100 * looks * each)
-    assert [line[0] for line in passed.lines()] == [100 * number for number in range(looks * each)]
-    assert taken[-1] - taken[1] < 8 * each, taken
+    assert (passed.segments, len(passed)) == (looks * per_look, 100 * looks * per_look)
+    assert [line[0] for line in passed.lines()] == [100 * number for number in range(looks * per_look)]
+    assert taken[-1] - taken[1] < 8 * per_look, taken

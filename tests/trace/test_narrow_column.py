@@ -23,7 +23,7 @@ def column_of(*parts: list[int]) -> NarrowColumn:
 
 @given(st.lists(NUMBERS, max_size=6))
 def test_a_column_is_a_list(parts: list[list[int]]) -> None:
-    column, expected = column_of(*parts), [number for part in parts for number in part]
+    column, expected = column_of(*parts), [value for part in parts for value in part]
     assert (len(column), column.numbers().tolist()) == (len(expected), expected)
     assert column.first(3).numbers().tolist() == expected[:3]
 
@@ -32,4 +32,4 @@ def test_a_column_is_a_list(parts: list[list[int]]) -> None:
 @pytest.mark.parametrize("number", [127, -128, 128, -32768, 32768, -(2**31), 2**31, -(2**63)])
 def test_a_wider_number_leaves_the_others_as_they_were(number: int, many: int) -> None:
     parts = [1] * many, [number] * many, [-1] * many
-    assert column_of(*parts).numbers().tolist() == [each for part in parts for each in part]
+    assert column_of(*parts).numbers().tolist() == [value for part in parts for value in part]

@@ -61,8 +61,8 @@ def test_command_of_is_visible_and_exact(words: list[str]) -> None:
 
 
 def test_command_of_is_read_by_bash() -> None:
-    words = ["a b", "it's\r\\x", "\x1b[201~", "\u202e", "caf\u00e9\n'", "\udcff", ""]
-    shown = rerun_command(RunInfo(command=("x", *words), probe=""), [])
+    arguments = ["a b", "it's\r\\x", "\x1b[201~", "\u202e", "caf\u00e9\n'", "\udcff", ""]
+    shown = rerun_command(RunInfo(command=("x", *arguments), probe=""), [])
     script = f"tui-probe() {{ printf '%s\\0' \"$@\"; }}; {shown}"
     done = subprocess.run(["bash", "-c", script], capture_output=True, check=True)
-    assert done.stdout.decode("utf-8", "surrogateescape").split("\0")[3:-1] == words
+    assert done.stdout.decode("utf-8", "surrogateescape").split("\0")[3:-1] == arguments

@@ -43,9 +43,9 @@ def written(several: list[Packed]) -> bytes:
 
 def expanded(lines: list[bytes]) -> list[Packed]:
     """Result of reading such lines."""
-    found = [(0, match) for match in map(match_line, lines) if match is not None]
-    assert len(found) == len(lines)
-    _, items = read_packed(found)
+    matches = [(0, match) for match in map(match_line, lines) if match is not None]
+    assert len(matches) == len(lines)
+    _, items = read_packed(matches)
     columns = (items.key, items.reason, items.number, items.count)
     return [
         (number + i, key, reason)
@@ -65,8 +65,8 @@ def test_written_counts_are_read(lines: list[list[Packed]]) -> None:
 def test_lines_know_their_least_and_greatest_launch(lines: list[list[Packed]]) -> None:
     segments, _ = read_packed([(9, match) for match in map(match_line, map(written, lines)) if match])
     numbers = [[number for number, *_ in line] for line in lines]
-    assert segments.first.tolist() == [min(each) for each in numbers]
-    assert segments.last.tolist() == [max(each) for each in numbers]
+    assert segments.first.tolist() == [min(part) for part in numbers]
+    assert segments.last.tolist() == [max(part) for part in numbers]
     assert segments.offset.tolist() == [9] * len(lines)
 
 
@@ -137,8 +137,8 @@ def test_counts_of_a_range(directory: Path, first: int, last: int) -> None:
     passed = open_trace(directory).passed
     numbers, kernels = passed.within(first, last)
     counted = dict(zip(numbers.tolist(), kernels.tolist(), strict=True))
-    found = {number: passed.find(number) for number in range(first, last + 1)}
-    ran = {number: each for number, each in found.items() if each is not None and each.reason.code != "capturing"}
+    looked_up = {number: passed.find(number) for number in range(first, last + 1)}
+    ran = {number: each for number, each in looked_up.items() if each is not None and each.reason.code != "capturing"}
     assert counted == {number: each.kernel for number, each in ran.items()}
     assert len(counted) == len(numbers)
 
@@ -160,9 +160,9 @@ def test_a_line_is_followed_when_it_is_whole(directory: Path) -> None:
     (directory / "event.log").write_bytes(content)
     follower.poll()
     assert follower.trace.state.launches == 17
-    found = follower.trace.passed.find(6)
-    assert found is not None
-    assert found.kernel == 1
+    launch = follower.trace.passed.find(6)
+    assert launch is not None
+    assert launch.kernel == 1
 
 
 def test_a_million_launches_take_little_memory(tmp_path: Path) -> None:
@@ -179,13 +179,13 @@ def test_a_million_launches_take_little_memory(tmp_path: Path) -> None:
     writer.lines(*lines)
     tracemalloc.start()
     trace = open_trace(writer.directory)
-    kept, _ = tracemalloc.get_traced_memory()
+    memory, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert trace.state.launches == len(lines) * in_line
     assert {kernel.launches for kernel in trace.kernels} == {len(lines) * in_line // kernels}
-    assert kept < 200 * len(lines)
-    found = trace.passed.find(777_777)
-    assert found is not None
-    assert found.kernel == 777_777 % in_line % kernels
+    assert memory < 200 * len(lines)
+    launch = trace.passed.find(777_777)
+    assert launch is not None
+    assert launch.kernel == 777_777 % in_line % kernels
     _, of = trace.passed.within(500_000, 500_099)
     assert np.bincount(of).sum() == 100

@@ -47,8 +47,8 @@ def test_reduced_content_of_a_map(tmp_path: Path, group: str, shape: tuple[int, 
     left = result.reduced(0, RECORD)
     assert left is not None
     assert (result.group(0), left.group, left.records.shape) == (group, group, shape)
-    kept = np.where(SAVED, VALUES[:, :, 0], 0)
-    assert int(left.records["total"].sum()) == int(kept.sum())
+    saved_values = np.where(SAVED, VALUES[:, :, 0], 0)
+    assert int(left.records["total"].sum()) == int(saved_values.sum())
     assert left.saved.tolist() == ([[True]] if group == "launch" else [[block != 4] * shape[1] for block in range(6)])
     assert left.mixed.tolist() == left.saved.tolist()
     several = SAVED if group == "launch" else SAVED[[0, 1, 2, 3, 5]]

@@ -66,8 +66,8 @@ def test_a_file_of_all_blocks(tmp_path: Path) -> None:
 )
 def test_impossible_samples(tmp_path: Path, numbers: tuple[int, int, int], measured: int) -> None:
     path = tmp_path / "1.bin"
-    whole = sampled_bytes((16, 1, 1), 0, 4, measured)
-    path.write_bytes(whole[:-12] + struct.pack("<3I", *numbers))
+    content = sampled_bytes((16, 1, 1), 0, 4, measured)
+    path.write_bytes(content[:-12] + struct.pack("<3I", *numbers))
     with pytest.raises(TraceError, match=r"1\.bin, offset \d+: .* not a result file"):
         read_result(path)
 

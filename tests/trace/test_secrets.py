@@ -105,8 +105,8 @@ def test_a_long_line_is_cut(hooks: ctypes.CDLL, words: list[str], size: int) -> 
 
 def test_a_process_is_known_by_what_stands_before_a_mask() -> None:
     program = "import sys; print(flush=True); sys.stdin.read()"
-    words = [sys.executable, "-c", program, "--password=x", "y"]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    command = [sys.executable, "-c", program, "--password=x", "y"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
         line = f"{sys.executable} -c {program} --password=*** y"

@@ -37,7 +37,7 @@ def test_kernel_by_probe_has_status_results_and_resources(tmp_path: Path) -> Non
     kernel = trace.kernels[0]
     one, two, three = kernel.by_probe()
     assert [probed.probe for probed in kernel.by_probe()] == ["one", "two", "three"]
-    assert [list(each.result_rows) for each in (one, two, three)] == [[0, 2, 4], [1, 3, 5], []]
+    assert [list(probed.result_rows) for probed in (one, two, three)] == [[0, 2, 4], [1, 3, 5], []]
     assert (one.status, two.status, three.status) == ("probed", "probed", "skipped")
     assert (one.blocks_per_sm_probed, two.blocks_per_sm_probed) == (8, 6)
     assert (three.reason, three.reason_code) == ("no PTX in image", "no-ptx")
@@ -74,7 +74,7 @@ def test_kernel_of_run_with_one_probe_has_one_probed_kernel(tmp_path: Path) -> N
 def test_a_trace_that_grows_is_read_as_one_that_is_whole(tmp_path: Path) -> None:
     writer = write(tmp_path / "t")
     text = writer.log.read_bytes()
-    whole = open_trace(writer.directory).kernels[0]
+    expected = open_trace(writer.directory).kernels[0]
     writer.log.write_bytes(b"")
     follower = TraceFollower(writer.directory)
     for start in range(0, len(text), 97):
@@ -83,19 +83,19 @@ def test_a_trace_that_grows_is_read_as_one_that_is_whole(tmp_path: Path) -> None
         follower.poll()
     kernel = follower.trace.kernels[0]
     assert {probed.probe: list(probed.result_rows) for probed in kernel.by_probe()} == {
-        probed.probe: list(probed.result_rows) for probed in whole.by_probe()
+        probed.probe: list(probed.result_rows) for probed in expected.by_probe()
     }
 
 
 def test_the_nearest_launch_of_the_same_shape_stands_in(tmp_path: Path) -> None:
     trace = open_trace(write(tmp_path / "t").directory)
     kernel = trace.kernels[0]
-    found = []
+    numbers = []
     for row in range(6):
         launch = ViewSource(trace, kernel, trace.launches[row]).under_named("two").launch
         assert launch is not None
-        found.append(launch.number)
-    assert found == [1, 1, 3, 3, 5, 5]
+        numbers.append(launch.number)
+    assert numbers == [1, 1, 3, 3, 5, 5]
     newest = ViewSource(trace, kernel).under_named("two")
     assert (newest.launch, newest.kernel.probe) == (None, "two")
 

@@ -53,22 +53,22 @@ def test_sites_in_machine_code_have_an_offset_in_place_of_a_line() -> None:
     load = {"offset": 0x70, "at": "instruction", "points": ["load"], "opcode": "LDG.E", "class": "load"}
     graft = {"probe": "g", "way": "graft", "sites": [load], "maps": {"m": {"sites": [0]}}, "unchecked": []}
     graft |= {"wait_sites": 2, "wait_offsets": [0x90, 0x70]}
-    ptx, found = parse_sites(json.dumps({**WHOLE, "probes": [PROBE, graft]}).encode())
+    ptx, sass = parse_sites(json.dumps({**WHOLE, "probes": [PROBE, graft]}).encode())
     assert ptx.sites[0].instruction.line == 12
-    assert found.sites[0].instruction == SiteInstruction(0x70, "LDG.E", "load")
-    assert (ptx.wait_offsets, found.wait_offsets) == ((), (0x90, 0x70))
+    assert sass.sites[0].instruction == SiteInstruction(0x70, "LDG.E", "load")
+    assert (ptx.wait_offsets, sass.wait_offsets) == ((), (0x90, 0x70))
     with pytest.raises(TraceError, match="expected a number of at least 0, not None"):
         parse_sites(json.dumps({**WHOLE, "probes": [{**PROBE, "way": "graft"}]}).encode())
 
 
 def changed(*path: str | int, to: object) -> bytes:
     """The file with one value changed."""
-    whole = json.loads(json.dumps(WHOLE))
-    at = whole
+    document = json.loads(json.dumps(WHOLE))
+    at = document
     for step in path[:-1]:
         at = at[step]
     at[path[-1]] = to
-    return json.dumps(whole).encode()
+    return json.dumps(document).encode()
 
 
 @pytest.mark.parametrize(
@@ -123,15 +123,15 @@ VALUES = st.recursive(
 
 @given(st.binary(max_size=80), st.integers(0, 700), st.integers(0, 40))
 def test_any_bytes_are_read_or_refused(noise: bytes, place: int, cut: int) -> None:
-    whole = json.dumps(WHOLE).encode()
-    for data in (noise, whole[:place] + noise + whole[place + cut :]):
+    content = json.dumps(WHOLE).encode()
+    for data in (noise, content[:place] + noise + content[place + cut :]):
         read_or_refused(data)
 
 
 @given(st.data())
 def test_any_value_anywhere_is_read_or_refused(data: st.DataObject) -> None:
     """One value of a whole file is another one."""
-    whole = json.loads(json.dumps(WHOLE))
+    document = json.loads(json.dumps(WHOLE))
     places: list[tuple[Any, Any]] = []
 
     def gather(value: Any) -> None:
@@ -140,10 +140,10 @@ def test_any_value_anywhere_is_read_or_refused(data: st.DataObject) -> None:
             places.append((value, step))
             gather(inner)
 
-    gather(whole)
+    gather(document)
     holder, step = data.draw(st.sampled_from(places))
     holder[step] = data.draw(VALUES)
-    read_or_refused(json.dumps(whole).encode())
+    read_or_refused(json.dumps(document).encode())
 
 
 def read_or_refused(data: bytes) -> None:

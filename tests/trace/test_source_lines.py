@@ -44,9 +44,9 @@ def test_a_cubin_without_directives_tells_the_same_as_the_directives(tmp_path: P
     pruned = (folder / "pruned.ptx").read_text()
     assert ".loc" not in pruned
     lines = SourceLines.of(folder)
-    found = [lines.ptx_line(number) for number in accesses(pruned)]
-    assert found == expected
-    assert len(found) >= 3
+    numbers = [lines.ptx_line(number) for number in accesses(pruned)]
+    assert numbers == expected
+    assert len(numbers) >= 3
 
 
 def test_directives(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ PROGRAM = (
 
 @pytest.mark.parametrize("version", [2, 4])
 def test_a_program_worked_out_by_hand(version: int) -> None:
-    found = list(line_sequences(unit(PROGRAM, version) * 2))
+    sequences = list(line_sequences(unit(PROGRAM, version) * 2))
     rows = [
         LineEntry(0x40, "/src/x.py", 7),
         LineEntry(0x50, "/y.py", 6),
@@ -112,8 +112,8 @@ def test_a_program_worked_out_by_hand(version: int) -> None:
         LineEntry(0x84, "/y.py", 8),
     ]
     place = 4 + len(header(version)) + 3
-    assert found[0] == (place, rows)
-    assert found[1] == (place + len(unit(PROGRAM, version)), rows)
+    assert sequences[0] == (place, rows)
+    assert sequences[1] == (place + len(unit(PROGRAM, version)), rows)
 
 
 def test_line_sequences_keep_the_row_of_an_inlined_call() -> None:

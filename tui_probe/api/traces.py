@@ -86,7 +86,7 @@ class Trace:
     def findings(self) -> Findings:
         """The losses of its kernels with the largest shares, their limiters, and what was not measured."""
         chosen = {kernel.index for kernel in self.kernels}
-        return Findings(each for each in run_findings(self._trace).findings if each.kernel.index in chosen)
+        return Findings(found for found in run_findings(self._trace).findings if found.kernel.index in chosen)
 
     def brief(self, max_chars: int = MAX_CHARS) -> str:
         """Return the verdict on each kernel, the worst lines and what to measure next in at most ``max_chars``

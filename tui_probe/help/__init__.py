@@ -32,8 +32,8 @@ class Topic:
 @cache
 def topics() -> tuple[Topic, ...]:
     """All topics: those to read first, then the others by name."""
-    found = sorted((_topic(path) for path in _FOLDER.glob("*.md")), key=lambda topic: topic.name)
-    return tuple(sorted(found, key=lambda topic: _FIRST.index(topic.name) if topic.name in _FIRST else len(_FIRST)))
+    topics = sorted((_topic(path) for path in _FOLDER.glob("*.md")), key=lambda topic: topic.name)
+    return tuple(sorted(topics, key=lambda topic: _FIRST.index(topic.name) if topic.name in _FIRST else len(_FIRST)))
 
 
 def _topic(path: Path) -> Topic:

@@ -252,7 +252,7 @@ def built_in_sets() -> dict[str, ProbeSet]:
 def set_within(probes: Collection[str]) -> str:
     """Return the name of the first built-in set of these probes only; "" for none."""
     sets = built_in_sets().items()
-    return next((name for name, own in sets if {each.partition(":")[0] for each in own.choices} <= set(probes)), "")
+    return next((name for name, own in sets if {choice.partition(":")[0] for choice in own.choices} <= set(probes)), "")
 
 
 def _read_set(path: Path) -> ProbeSet | None:

@@ -37,11 +37,11 @@ def records_by_time(
     result: Result, layout: np.dtype[np.void], known: ProbedSites
 ) -> tuple[InstructionRecord, ...] | None:
     """Return the kept records of map 0, those of equal times by clock, block and warp; None without such records."""
-    kept = result.kept(0)
-    if kept is None or result.attempts(0) is None or result.sections[0].level != "warp":
+    counts = result.kept(0)
+    if counts is None or result.attempts(0) is None or result.sections[0].level != "warp":
         return None
     records = result.records(0, layout)
-    block, warp, number = np.nonzero(np.arange(records.shape[2]) < kept[:, :, np.newaxis])
+    block, warp, number = np.nonzero(np.arange(records.shape[2]) < counts[:, :, np.newaxis])
     record = records[block, warp, number]
     opcodes = {instruction.line: instruction.opcode for instruction in known.instructions()}
     grid, size = result.header.grid, result.header.block

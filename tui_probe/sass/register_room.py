@@ -56,20 +56,20 @@ class _UnderWay:
 
     def behind(self, word: Word, own: Operands) -> _UnderWay:
         """Return those when an instruction has been issued."""
-        kept = [
+        scoreboards = [
             0 if word.wait_mask >> number & 1 else mask & ~own.kills for number, mask in enumerate(self.scoreboards)
         ]
         read, written = self.read & ~own.kills, self.written & ~(own.kills | own.reads)
         if word.operation not in _FIXED_LATENCY or word.operation in _VARIABLE_LATENCY:
             reads, writes = own.reads, own.writes
             if word.write_barrier != NO_BARRIER:  # a result comes when the operands were read
-                kept[word.write_barrier] |= reads | writes
+                scoreboards[word.write_barrier] |= reads | writes
             elif word.read_barrier != NO_BARRIER:
-                kept[word.read_barrier] |= reads
+                scoreboards[word.read_barrier] |= reads
                 written |= writes
             else:
                 read, written = read | reads, written | writes
-        return _UnderWay(tuple(kept), read, written)
+        return _UnderWay(tuple(scoreboards), read, written)
 
 
 class RegisterRoom:

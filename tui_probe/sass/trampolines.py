@@ -8,7 +8,7 @@ A branch replaces the instruction, and waits for what that waits for. Behind the
     BSSY B, end           only where a guard or a branch in the snippet parts lanes
     @!P BRA end           the lanes that the instruction is not for
     the snippet           its registers above those of the kernel, its marks replaced by moves; several run one after
-                          the other, with all from BSSY to R2P for each in which lanes part
+                          the other, with all from BSSY to R2P for those in which lanes part
   end: BSYNC B            lanes reconverge. Without this a warp would stay in parts to the end of the kernel, and
                           uniform registers would be advanced once for each part
     R2P  PR, saved        waits for all that the snippet began

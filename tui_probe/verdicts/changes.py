@@ -212,7 +212,7 @@ class KernelPair:
         lead = self.lead
         timed = lead is not None and _is_leading(lead)
         speed = lead.verdict if lead is not None and timed and lead.counts else ""
-        judging = (each for each in self.findings if not speed or each.outcome in ("fixed", "new"))
+        judging = (finding for finding in self.findings if not speed or finding.outcome in ("fixed", "new"))
         if verdicts := {speed, *(finding.trend for finding in judging)} - {""}:
             return "mixed" if len(verdicts) > 1 else next(iter(verdicts))
         if lead is None or not self._of_program:

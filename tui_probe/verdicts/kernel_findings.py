@@ -272,17 +272,17 @@ def losses_of(findings: Sequence[Loss]) -> list[Loss]:
     One about a line stands for those about the kernel as a whole.
     """
     notable = [noted for noted in findings if noted.finding.stands_out or noted.finding.line]
-    located = {each.probe for each in notable if each.finding.line}
+    located = {noted.probe for noted in notable if noted.finding.line}
     probes = filter(None, map(probe_named, located))
     answered = {probe.question.key for probe in probes if probe.question is not None}
-    by_grid = any(each.finding.key == GRID_KEY for each in notable)
+    by_grid = any(noted.finding.key == GRID_KEY for noted in notable)
     losses = [
-        each
-        for each in notable
-        if not (by_grid and each.finding.key == IDLE_SMS_KEY)
-        and (each.finding.line or (each.probe not in located and each.finding.asks not in answered))
+        noted
+        for noted in notable
+        if not (by_grid and noted.finding.key == IDLE_SMS_KEY)
+        and (noted.finding.line or (noted.probe not in located and noted.finding.asks not in answered))
     ]
-    return sorted(losses, key=lambda each: each.order)
+    return sorted(losses, key=lambda loss: loss.order)
 
 
 def _unread_finding(source: ViewSource, share: float | None) -> KernelFinding:

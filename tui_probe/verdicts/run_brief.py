@@ -223,7 +223,7 @@ def _coverage_text(trace: Trace, *, many: bool) -> str:
 
 def _verdict(kernel: Kernel, findings: Sequence[KernelFinding]) -> str:
     """Return the limiter in words, else why it is not known."""
-    by_key = {each.finding.key: each.finding.words for each in findings}
+    by_key = {found.finding.key: found.finding.words for found in findings}
     if LIMITER_KEY in by_key:
         return by_key[LIMITER_KEY]
     if UNPROBED_KEY in by_key:

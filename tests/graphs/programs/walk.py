@@ -105,7 +105,7 @@ class Walk:
     def vary(self, step: Step) -> Step:
         """The same kind of step with other parameters."""
         kind = self.random.choice(["scale", "shift"]) if step.kind in ("scale", "shift") else step.kind
-        inner = [self.vary(one) for one in step.inner]
+        inner = [self.vary(inner_step) for inner_step in step.inner]
         return Step(kind, step.at, self.random.randint(1, 1000), step.source, inner)
 
     def add(self, graph: c_void_p, steps: list[Step]) -> None:

@@ -396,10 +396,10 @@ def test_another_launch_is_shown_in_the_same_way(tmp_path: Path, view: TimelineV
     other = opened(planted.write_planted(tmp_path / "other"))
     other.take_over(view)
     assert text_of(other, (80, 24)) == text_of(view, (80, 24))
-    whole = opened(planted.write_planted(tmp_path / "whole"))
+    other = opened(planted.write_planted(tmp_path / "whole"))
     after(view, "fit")
-    whole.take_over(view)
-    assert whole.window.width == whole.window.longest
+    other.take_over(view)
+    assert other.window.width == other.window.longest
 
 
 def test_a_picture_for_matplotlib(view: TimelineView) -> None:

@@ -22,13 +22,13 @@ def run_all() -> None:
     """Run every case, or those that are named on the command line; the exit status tells whether all were right."""
     chosen = [case for case in CASES if len(sys.argv) == 1 or case.__name__ in sys.argv[1:]]
     failed = 0
-    for each in chosen:
+    for case in chosen:
         try:
-            each()
+            case()
         except Exception as error:  # noqa: BLE001 - a library may raise anything, and the other cases run
             failed += 1
             traceback.print_exc()
-            print(f"{each.__name__} WRONG {type(error).__name__}", flush=True)
+            print(f"{case.__name__} WRONG {type(error).__name__}", flush=True)
         else:
-            print(f"{each.__name__} ok", flush=True)
+            print(f"{case.__name__} ok", flush=True)
     sys.exit(1 if failed or not chosen else 0)

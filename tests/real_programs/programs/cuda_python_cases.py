@@ -93,7 +93,7 @@ def check_saxpy(kind, target, lineinfo):
     kernel = Program(SAXPY, code_type="c++", options=options).compile(target, name_expressions=(name,)).get_kernel(name)
     x, y = RNG.random(1000).astype(kind), RNG.random(1000).astype(kind)
     held = [uploaded(values) for values in (x, y, np.zeros_like(x))]
-    addresses = [int(each) for each in held]
+    addresses = [int(pointer) for pointer in held]
     launch(STREAM, LaunchConfig(grid=4, block=128), kernel, kind(3), *addresses, np.uint64(1000))
     STREAM.sync()
     np.testing.assert_allclose(downloaded(held[2], x), 3 * x + y, rtol=1e-6)

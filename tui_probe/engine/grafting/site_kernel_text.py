@@ -244,11 +244,13 @@ class SiteKernelText:
         lines += more
         for wait in waits:
             read = {value: self._read_mark(mark, f"sum_{value.lower()}") for value, mark in wait.marks.items()}
-            words = {value: register for value, (register, _) in read.items()}
+            registers_by_value = {value: register for value, (register, _) in read.items()}
             lines += [line for _, more in read.values() for line in more]
-            lines += self.expander.sites.add_words(wait.own_map, wait.instruction, wait.values, words, address)
+            lines += self.expander.sites.add_words(
+                wait.own_map, wait.instruction, wait.values, registers_by_value, address
+            )
             # No lane leaves here. Without this the assembler would read all marks first, each into its own register.
-            first = words[wait.values[0]]
+            first = registers_by_value[wait.values[0]]
             lines += [f"and.b32 {self._mark}, {lower}, {first};", f"setp.ne.u32 {follows}, {self._mark}, 0;"]
             lines.append(f"@{follows} exit;")
         return lines

@@ -276,14 +276,16 @@ def _graft(
     code, arch = uniform.code, target.arch
     resources.refuse_large(code)
     registers = uniform.registers(len(sites), with_longest)
-    kept = {Mark.FIRST_KEPT + index: MarkValue(uniform=number) for index, number in enumerate(uniform.kept)}
+    mark_values = {Mark.FIRST_KEPT + index: MarkValue(uniform=number) for index, number in enumerate(uniform.kept)}
     free = _free_registers(target, code, uniform.assigned.exits, resources)
-    opening = opening_words(code.entry, replace(free, uniform=uniform.assigned.entry), kept) if code.entry else []
+    opening = (
+        opening_words(code.entry, replace(free, uniform=uniform.assigned.entry), mark_values) if code.entry else []
+    )
     splices = [Splice(0, (*opening, *cleared_sums(registers, arch)))]
     for number, site in enumerate(sites):
         word, own = target.words[site.index], resources.at(site)
         splices.append(wait_splice(site.at, word, number, registers, own, arch, waits_itself=site.own is not None))
-    leaving = _leaving_words(code, free, kept, registers)
+    leaving = _leaving_words(code, free, mark_values, registers)
     splices += [Splice(at, leaving) for at in target.exits()]
     flags = [flag for inline in code.all for flag in inline.flags]
     rewritten = with_read_barriers(target.words)

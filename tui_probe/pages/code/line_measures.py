@@ -179,14 +179,14 @@ def no_line_text(result: ProbeResult) -> str:
 
 def _rows_of_groups(source: ViewSource, first: ProbeResult) -> tuple[LineSpec, LineRows]:
     """Return the rows of a result, and of the newest results of probes that measure other lines of the kernel."""
-    spec, found = line_rows(first)
-    rows = list(found.rows)
+    spec, first_rows = line_rows(first)
+    rows = list(first_rows.rows)
     for other in source.of_all_probes() if spec.groups else ():
         is_group = analysis_name(other.kernel) in spec.groups and other.kernel.folder != first.kernel.folder
         if is_group and other.kernel.result_rows:
             result = probe_results.read_result(ViewSource(source.trace, other.kernel))
             rows += line_rows(result)[1].rows
-    return spec, replace(found, rows=rows)
+    return spec, replace(first_rows, rows=rows)
 
 
 def line_rows(of: ProbeResult) -> tuple[LineSpec, LineRows]:

@@ -49,8 +49,8 @@ def _rank_of_losses(source: ViewSource) -> tuple[bool, FindingOrder]:
 
 def _findings_read(source: ViewSource) -> tuple[Finding, ...]:
     """The findings of one probe; none of a result that is too large to be read unasked."""
-    found = launch_findings(source) if result_bytes(source) <= MAX_UNASKED_BYTES else None
-    return () if found is None else found.findings
+    read = launch_findings(source) if result_bytes(source) <= MAX_UNASKED_BYTES else None
+    return () if read is None else read.findings
 
 
 def flagged_lines(source: ViewSource) -> Mapping[int, str]:

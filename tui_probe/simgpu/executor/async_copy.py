@@ -125,10 +125,10 @@ def _build_into_shared(
         sizes = copy(group)
         issued = group.batch.counters[group.lanes.warp].tolist()
         times = [now + COPY_LATENCY + copy_cycles(size) for now, size in zip(issued, sizes, strict=True)]
-        words = words_of(access, group, line)
+        mbarriers = words_of(access, group, line)
         if group.batch.checks is not None:
-            group.batch.checks.order.copies_counted(words)
-        apply_events(group, line, words, [MBarrierEvent(transfer=-size) for size in sizes], times)
+            group.batch.checks.order.copies_counted(mbarriers)
+        apply_events(group, line, mbarriers, [MBarrierEvent(transfer=-size) for size in sizes], times)
 
     return run
 

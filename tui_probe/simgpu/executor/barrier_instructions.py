@@ -153,9 +153,9 @@ def _build_initialisation(instruction: Instruction, bind: Binder) -> Operation:
 
     def run(group: ThreadGroup) -> None:
         counts = group.lanes.spread(count.read(group.registers)).tolist()
-        words = words_of(access, group, line)
-        access.check(group, LaneAccess(group.batch.shared, words))
-        for position, word in enumerate(words.tolist()):
+        mbarriers = words_of(access, group, line)
+        access.check(group, LaneAccess(group.batch.shared, mbarriers))
+        for position, word in enumerate(mbarriers.tolist()):
             if problem := group.batch.mbarriers.initialise(word, counts[position]):
                 where = group.batch.describe(group.lanes, position)
                 raise MBarrierError(f"mbarrier.init at line {line}, {where}: {problem}")

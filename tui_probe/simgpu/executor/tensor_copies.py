@@ -193,10 +193,10 @@ def _build_load(to: Operand, box: _TensorOperand, word: Operand, bind: Binder) -
         shared = own.batch.shared
         shared.view(kind)[_reach(shared, tile.shared_addresses(start), tile, own, (line, TRACKED_COPY))] = values
         time = int(own.batch.counters[own.lanes.warp[0]]) + COPY_LATENCY + copy_cycles(tile.bytes)
-        words = words_of(barrier, own, line)
+        mbarriers = words_of(barrier, own, line)
         if own.batch.checks is not None:
-            own.batch.checks.order.copies_counted(words)
-        apply_events(own, line, words, [MBarrierEvent(transfer=-tile.bytes)], [time])
+            own.batch.checks.order.copies_counted(mbarriers)
+        apply_events(own, line, mbarriers, [MBarrierEvent(transfer=-tile.bytes)], [time])
 
     return _by_lanes(copy, reads)
 

@@ -78,16 +78,16 @@ class KernelRows:
         self._share_cycles()
 
     def _put(self, row: KernelSnapshot) -> None:
-        found = self._findings.get(row.index)
-        if found is not None:
+        summary = self._findings.get(row.index)
+        if summary is not None:
             row = replace(
                 row,
-                finding=found.words,
-                limiter=found.limiter,
-                worst_line=found.worst_line,
-                brief=found.brief,
-                first=found.first,
-                cycles=found.cycles,
+                finding=summary.words,
+                limiter=summary.limiter,
+                worst_line=summary.worst_line,
+                brief=summary.brief,
+                first=summary.first,
+                cycles=summary.cycles,
             )
         if row != self._rows.get(row.index):
             self._rows[row.index] = row

@@ -365,8 +365,8 @@ class ChoiceList(FittedList):
             ("Esc", "key"),
             (" leave", "dim"),
         )
-        whole = self._cut_text(inner)
-        lines.append(((f" {clip(whole, inner - 2)}", ""),) if whole else ((f" {count}", "dim"), *keys))
+        label = self._cut_text(inner)
+        lines.append(((f" {clip(label, inner - 2)}", ""),) if label else ((f" {count}", "dim"), *keys))
         return list(framed(lines, inner))
 
     def _cut_text(self, inner: int) -> str:

@@ -53,7 +53,8 @@ def compiled(nvrtc: ctypes.CDLL, code: str, names: list[str], options: list[str]
     for name in names:
         nvrtc.nvrtcAddNameExpression(program, name.encode())
     given = [f"-arch={ARCH}", "-default-device", *options, *(f"-I{path}" for path in INCLUDES)]
-    if nvrtc.nvrtcCompileProgram(program, len(given), (ctypes.c_char_p * len(given))(*(one.encode() for one in given))):
+    encoded = (ctypes.c_char_p * len(given))(*(option.encode() for option in given))
+    if nvrtc.nvrtcCompileProgram(program, len(given), encoded):
         nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
         log = ctypes.create_string_buffer(size.value)
         nvrtc.nvrtcGetProgramLog(program, log)

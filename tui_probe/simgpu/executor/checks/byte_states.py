@@ -57,12 +57,12 @@ class ByteStates:
 
     def words(self, size: int) -> Value:
         """All states as accesses of ``size`` bytes see them: shape (accesses, words)."""
-        words = self._views.get(size)
-        if words is None:
+        states = self._views.get(size)
+        if states is None:
             usable = self.states[: len(self.states) // size * size]
-            words = usable.view(UNSIGNED[8 * min(size, U64.itemsize)]).reshape(-1, max(size // U64.itemsize, 1))
-            self._views[size] = words
-        return words
+            states = usable.view(UNSIGNED[8 * min(size, U64.itemsize)]).reshape(-1, max(size // U64.itemsize, 1))
+            self._views[size] = states
+        return states
 
     def fill(self, start: int, end: int, flag: int) -> None:
         """Add a flag to a range."""
@@ -98,8 +98,8 @@ class GlobalStates(ByteStates):
     def allocation(self, start: int, end: int) -> Allocation | None:
         """The allocation that has all bytes from ``start`` to ``end``."""
         position = bisect_right(self._allocations, start, key=lambda allocation: allocation.start) - 1
-        found = self._allocations[position] if position >= 0 else None
-        return found if found is not None and end <= found.end else None
+        candidate = self._allocations[position] if position >= 0 else None
+        return candidate if candidate is not None and end <= candidate.end else None
 
     def begin(self) -> None:
         """A launch begins: what was not readable may be."""

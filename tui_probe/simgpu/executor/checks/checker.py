@@ -256,12 +256,12 @@ class BatchChecks:
     @harmless
     def barriers_open(self, waits: Sequence[WaitingLanes], opened: NDArray[np.bool_]) -> None:
         """The barriers of ``opened`` open. ``waits`` are all lanes that wait at barriers of whole warps."""
-        found = None if self._has_diverged else next(self._split_barriers.found(waits, opened), None)
-        if found is not None:
+        split = None if self._has_diverged else next(self._split_barriers.found(waits, opened), None)
+        if split is not None:
             self._has_diverged = True  # later barriers of the same threads are a consequence
-            what = "waits" if found.other_waits else "ends"
-            place = self._place_of(found.line, "barrier", found.place)
-            other = self._place_of(found.other_line, what, found.other_place)
+            what = "waits" if split.other_waits else "ends"
+            place = self._place_of(split.line, "barrier", split.place)
+            other = self._place_of(split.other_line, what, split.other_place)
             self._launch.report(Fault("divergent_barrier", place, other=other))
 
     def _place_of(self, line: int, access: str, place: int) -> AccessPlace:
@@ -347,23 +347,23 @@ class BatchChecks:
         return known[1]
 
     def _check_states(self, access: CheckedAccess, chosen: slice | Value, states: ByteStates) -> None:
-        found = gathered(states.words(access.size), chosen)
-        if (found == whole_word(access.size, READABLE)).all():
+        present = gathered(states.words(access.size), chosen)
+        if (present == whole_word(access.size, READABLE)).all():
             return
         allocated = whole_word(access.size, ALLOCATED)
-        outside = ((found & allocated) != allocated).any(axis=1)
+        outside = ((present & allocated) != allocated).any(axis=1)
         if outside.any():
             self._report_outside(access, outside)
         if access.kind.reads:
             initialised = whole_word(access.size, INITIALISED)
-            missing = ((found & initialised) == 0).all(axis=1) & ~outside
+            missing = ((present & initialised) == 0).all(axis=1) & ~outside
             if missing.any():
                 self._report("uninitialized", access, int(np.argmax(missing)), _count(missing, access))
         if access.kind.writes:
-            words = states.words(access.size)
+            words_by_access = states.words(access.size)
             if outside.any():
                 chosen = np.atleast_1d(access.elements)[~outside]
-            words[chosen] |= whole_word(access.size, INITIALISED)
+            words_by_access[chosen] |= whole_word(access.size, INITIALISED)
 
     def _report_outside(self, access: CheckedAccess, outside: Value) -> None:
         number = int(np.argmax(outside))
