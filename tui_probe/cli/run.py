@@ -22,7 +22,7 @@ from tui_probe.trace.user_state import is_own_command
 from .arguments import resolve_name, trace_dir, trace_folder_of
 from .output import shell_word
 from .profiling import profile
-from .run_options import add_arguments, options_of, profile_with_ncu
+from .run_options import add_arguments, options_of
 
 if TYPE_CHECKING:
     import argparse
@@ -181,10 +181,8 @@ def start(arguments: argparse.Namespace) -> int:
         arguments.refuse("--watchdog cannot be combined with --benchmark, --memusage, --replay or --sample")
     if arguments.sim_arch and arguments.driver:
         arguments.refuse("--sim-arch and --driver cannot be combined; omit one of them")
-    if arguments.ncu:
-        return profile_with_ncu(arguments, command)
-    if arguments.shake:
-        from .shake import shake  # a run does not need it
+    if arguments.ncu or arguments.shake:
+        from . import run_modes  # a probed run does not need it
 
-        return shake(arguments, command)
+        return run_modes.profile_with_ncu(arguments, command) if arguments.ncu else run_modes.shake(arguments, command)
     return profile(options_of(arguments, command), arguments)

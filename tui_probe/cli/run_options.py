@@ -1,21 +1,17 @@
-"""Options of ``tui-probe run``: their definition, their values, and ``--ncu``, which runs Nsight Compute instead."""
+"""Options of ``tui-probe run``: their definition, and the values that a run gets from them."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import re
-import sys
-import time
 from argparse import ArgumentTypeError, BooleanOptionalAction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from tui_probe.errors import ImportFileError, LaunchError, ProbeFileError
-from tui_probe.launcher.ncu import BYTE_METRICS, find_ncu, needs_root, run_ncu
+from tui_probe.errors import ProbeFileError
+from tui_probe.launcher.ncu import BYTE_METRICS
 from tui_probe.launcher.options import ARCHITECTURES, AUTO, MACHINE_CODE, RunOptions
-from tui_probe.launcher.signals import tidy_end
-from tui_probe.launcher.target import exit_status
 from tui_probe.probe_files import DEFAULT_PROBE
 from tui_probe.probe_files.choices import ChosenProbe, choose_probes, default_choice, watchdog_probe
 from tui_probe.probe_files.loading import built_in_files, installed_files, is_in_probe_folder
@@ -35,7 +31,6 @@ from .arguments import (
     trace_dir,
     user_settings,
 )
-from .output import inform, put, shell_word, warn
 from .parser import show_options_first
 from .screen import add_screen_options
 
@@ -43,12 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 METRIC = re.compile(r"\w+__[\w.]+|(?:group|regex|breakdown|pmsampling):\S+")
-HOOK_OPTIONS = (
-    "benchmark", "replay", "wait", "memusage", "detail", "machine_code", "kernel", "exclude", "launches",
-    "max_trace_bytes", "max_result_files", "max_log_bytes", "max_write_rate", "min_free_disk", "max_probe_memory",
-    "max_host_memory", "keep_launch", "max_kept_bytes",
-    "after", "duration", "watchdog", "nvtx", "tensors", "driver", "sim", "sim_arch", "no_check", "name",
-)  # fmt: skip
 USAGE = "tui-probe run [options] [--] COMMAND..."
 MAIN_OPTIONS = (
     "-p", "-k", "--name", "--launches", "--machine-code", "--benchmark", "--between", "--phase", "--after", "--for",
@@ -74,64 +63,6 @@ def metric_names(text: str) -> tuple[str, ...]:
             f"{text!r} is not a list of metrics such as dram__bytes.sum; before a command write --ncu -- COMMAND"
         )
     return names
-
-
-def profile_with_ncu(arguments: argparse.Namespace, command: Sequence[str]) -> int:
-    """Run the command under ncu and report. Returns the exit status of ncu, which passes on the command's."""
-    refuse_hook_options(arguments)
-    wanted = arguments.ncu
-    ncu = find_ncu(os.environ)
-    if needs_root():
-        warn("only root may read performance counters on this machine, so ncu will run the command without measuring")
-    log = log_path(arguments.tracedir)
-    inform(f"ncu writes {log}")
-    with tidy_end():
-        status = exit_status(run_ncu(ncu, log, wanted, command, capture_range=arguments.capture_range))
-    if not arguments.no_report:
-        report_ncu_log(log, wanted, arguments)
-    return status
-
-
-def refuse_hook_options(arguments: argparse.Namespace) -> None:
-    """Refuse options of the hook with --ncu, under which there is no hook and they have no effect."""
-    values = {name: getattr(arguments, name) for name in HOOK_OPTIONS}
-    given = [name for name, value in values.items() if value is not None and value is not False]
-    if given:
-        arguments.refuse(f"--ncu runs the command without the hook; omit {', '.join(map(option_name, given))}")
-
-
-def option_name(name: str) -> str:
-    """Return the option of a setting, as a user writes it."""
-    return f"--{name.replace('_', '-')}"
-
-
-def log_path(folder: Path) -> Path:
-    """A new file for the table."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise LaunchError(f"{folder}: {error.strerror}; choose another directory with --tracedir") from error
-    return (folder / f"{time.strftime('%b%d_%H%M%S')}_{os.getpid()}.ncu.csv").absolute()
-
-
-def report_ncu_log(log: Path, wanted: Sequence[str], arguments: argparse.Namespace) -> None:
-    """Write the page of what ncu measured; its failures do not change the exit status."""
-    from tui_probe.nsight.importers.ncu import read_ncu
-    from tui_probe.nsight.pages.opening import NcuSources, ncu_page
-    from tui_probe.pages.table_page import page_lines
-
-    from .import_command import text_width
-    from .output import speaks_utf8
-
-    try:
-        table = read_ncu([log])
-    except ImportFileError as error:
-        warn(f"no report: {error}")
-        return
-    page = ncu_page("traffic" if wanted == BYTE_METRICS else "metrics", NcuSources(table))
-    plain = arguments.ascii or not speaks_utf8(sys.stdout)
-    put(("", *page_lines(page, "table", width=text_width(), ascii_only=plain)))
-    inform(f"other pages: tui-probe import ncu {shell_word(log)} --page kernels")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
