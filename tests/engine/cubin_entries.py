@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from tui_probe.binaries.cubin import is_cubin
 from tui_probe.binaries.fatbin import EntryKind
-from tui_probe.engine.image_kernels import fitting_cubins, image_entries, kernels_of
+from tui_probe.engine.image_kernels import fitting_cubins, kernels_of
+from tui_probe.ptx.images import image_entries
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.bench.assembling import assembler
 from tests.engine.kernels import CORPUS, DATA, entry, toml_probe
 from tests.ptx.corpus import CorpusFile
+from tests.ptx.images import fatbin_of
 from tui_probe.engine.insertion import build_probed_ptx
-from tui_probe.engine.kernel import Kernel
-from tui_probe.engine.site_file import site_file
+from tui_probe.engine.kernel import Kernel, function_instructions
+from tui_probe.engine.site_file import SiteSources, site_file
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.ptx.images import find_ptx
@@ -18,7 +20,7 @@ from tui_probe.ptx.parser import parse
 from tui_probe.ptx.tree import Module
 from tui_probe.records.probed_sites import SitesFromPtx
 from tui_probe.trace.sites import ProbeSites, Site, SiteInstruction, parse_sites
-from tui_probe.trace.source_lines import SourceLine
+from tui_probe.trace.source_lines import SourceLine, lines_of_directives
 
 PROBES = {
     name: load_probe(name)
@@ -90,6 +92,30 @@ def test_sources_from_the_line_tables_of_a_cubin(name: str, tmp_path: Path) -> N
     assert compared(tmp_path, module, image) == 1
     sites = written(Kernel.of(module, module.entries()[0].name), "dmat", image).sites
     assert all(site.instruction.source for site in sites)
+
+
+@pytest.mark.parametrize(
+    ("file", "depth"), [("numba_warp_sum.sm_80", 2), ("triton_attention.sm_90a", 1), ("torch_softmax.sm_90a", 1)]
+)
+def test_lines_of_a_line_table_are_those_of_directives(file: str, depth: int, tmp_path: Path) -> None:
+    """A fatbin whose cubin keeps its PTX without ``.loc``, as ``nvcc -lineinfo`` leaves it: its line table has the
+    lines, and those of the calls that were inlined.
+    """
+    source, arch = DATA / f"{file}.ptx", file.rpartition(".")[2]
+    named = parse(source.read_text())
+    name = named.entries()[0].name
+    assembler().assemble(source, tmp_path / "kernel.bin", arch, name, lines=True)
+    image = fatbin_of(cubin=(int(arch[3:5]), (tmp_path / "kernel.bin").read_bytes()))
+    plain = parse(find_ptx(image, name))
+    assert not lines_of_directives(plain.source)
+    expected, found = (
+        [SiteSources(kernel, image).places(kernel.line_of(own)) for own in function_instructions(kernel.entry)]
+        for kernel in (Kernel.of(named, name), Kernel.of(plain, name))
+    )
+    known = [(own, other) for own, other in zip(found, expected, strict=True) if own]
+    assert 3 * len(known) > len(found), "some instructions have no machine code of their own"
+    assert max(len(own) for own, _ in known) == depth, "calls that were inlined have their lines"
+    assert sum(own == other for own, other in known) > 0.97 * len(known), "ptxas moves some instructions"
 
 
 BODY = """.reg .b32 %r<3>;

@@ -33,12 +33,13 @@ MAX_ERROR = 100
 PRODUCER, CONSUMER = ("empty", "late", "copy"), ("full", "compute", "release")
 
 
-@pytest.fixture(scope="session", params=["ptx", "sass"])
+@pytest.fixture(scope="session", params=["ptx", "debug_ptx", "sass"])
 def planted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The program with PTX, and one with machine code only: line information would have the PTX with it."""
-    form = ["code=[sm_90,compute_90]", "-lineinfo"] if request.param == "ptx" else ["code=sm_90"]
+    """The program with PTX, with PTX in the debug section of its cubin only, and without any."""
+    code = "[sm_90,compute_90]" if request.param == "ptx" else "sm_90"
+    lines = () if request.param == "sass" else ("-lineinfo",)
     program = tmp_path_factory.mktemp("phases") / "planted_phases"
-    return nvcc_program(SOURCE, program, f"-gencode=arch=compute_90,{form[0]}", *form[1:])
+    return nvcc_program(SOURCE, program, f"-gencode=arch=compute_90,code={code}", *lines)
 
 
 def lines_of(name: str) -> str:

@@ -18,6 +18,7 @@ from tests.bench.assembling import assembler
 from tests.engine.kernels import DATA, entry, probed
 from tests.golden import golden
 from tests.probes.running import result_of
+from tests.ptx.images import fatbin_of
 from tests.trace.make import TraceWriter
 from tests.ui.conftest import on_stage
 from tui_probe.cli.main import main
@@ -41,6 +42,7 @@ from tui_probe.probes.phases.waits import Wait, waits_of
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.phases import phase_starts
 from tui_probe.simgpu.executor.model import COSTS
+from tui_probe.trace.sites import read_sites
 from tui_probe.ui import Appearance
 from tui_probe.ui.live.feed import Session
 from tui_probe.ui.screens.kernel import KernelScreen
@@ -474,6 +476,22 @@ def test_instructions_moved_by_ptxas_are_counted(tmp_path: Path) -> None:
     assert {"scores", "softmax", "values"} <= counts.keys()
     assert 0 < counts["scores"] < 40
     assert counts["softmax"] < 10
+
+
+def test_phases_by_line_of_a_program_without_ptx(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """``nvcc -lineinfo`` for one architecture leaves PTX without lines in the cubin, and its line table."""
+    assembler().assemble(
+        DATA / "triton_attention.sm_90a.ptx", tmp_path / "own.cubin", "sm_90a", "flash_attention", lines=True
+    )
+    program = tmp_path / "own.fatbin"
+    program.write_bytes(fatbin_of(cubin=(90, (tmp_path / "own.cubin").read_bytes())))
+    named = "phases=scores=attention.py:31-32+softmax=attention.py:33-35+values=attention.py:36-38"
+    assert main(["check", named, str(program), "--arch", "sm_90a", "--out", str(tmp_path / "out")]) == 0
+    assert "1 probed in PTX" in capsys.readouterr().out
+    (folder,) = (tmp_path / "out").iterdir()
+    (probe,) = read_sites(folder) or ()
+    assert {"scores", "softmax", "values"} <= {site.phase.work for site in probe.sites if site.phase}
+    assert {site.instruction.source.file for site in probe.sites if site.instruction.source} == {"attention.py"}
 
 
 def test_records_of_straight_code_are_counted_once() -> None:

@@ -11,12 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engine.kernels import DATA
+from tests.ptx.images import fatbin_of
 from tui_probe.binaries.line_tables import LineEntry, line_sequences, line_tables
+from tui_probe.engine.kernel import INSERTED_MARK, REPLACED_MARK
 from tui_probe.errors import ImageError
 from tui_probe.ptx.images import find_ptx
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.references import prune_to_kernel
-from tui_probe.trace.source_lines import SourceLine, SourceLines, lines_of_directives, named_files
+from tui_probe.trace.source_lines import SourceLine, SourceLines, files_of, lines_of_directives, named_files
+from tui_probe.verdicts.code_places import _source_location
 
 ACCESS = re.compile(r"\b(?:[lr]d|st|atom|cp\.async\.c[ag])\b.*\bglobal\b")
 
@@ -35,18 +38,36 @@ def accesses(ptx: str) -> list[int]:
     return [number for number, text in enumerate(ptx.splitlines(), 1) if ACCESS.search(text)]
 
 
+@pytest.mark.parametrize("in_fatbin", [False, True])
 @pytest.mark.parametrize("name", ["attn_fwd", "triton_add"])
-def test_a_cubin_without_directives_tells_the_same_as_the_directives(tmp_path: Path, name: str) -> None:
-    """The same kernel as PTX text with ``.loc``, and as a cubin whose PTX has blanks in their place."""
+def test_cubin_without_directives_has_the_lines_of_the_directives(tmp_path: Path, name: str, in_fatbin: bool) -> None:
+    """The same kernel as PTX text with ``.loc``, and as a cubin whose PTX has blanks in their place, as Triton loads
+    it, and in a fatbin, as of ``nvcc -lineinfo`` without PTX.
+    """
     text = (DATA / f"{name}.sm_90a.ptx").read_text()
     expected = [lines_of_directives(text)[number] for number in accesses(text)]
-    folder = folder_of(tmp_path, (DATA / f"{name}.sm_90a.cubin").read_bytes())
+    cubin = (DATA / f"{name}.sm_90a.cubin").read_bytes()
+    folder = folder_of(tmp_path, fatbin_of(cubin=(90, cubin)) if in_fatbin else cubin)
     pruned = (folder / "pruned.ptx").read_text()
     assert ".loc" not in pruned
     lines = SourceLines.of(folder)
     numbers = [lines.ptx_line(number) for number in accesses(pruned)]
     assert numbers == expected
     assert len(numbers) >= 3
+    assert {line.file for line in lines.lines.values()} == set(files_of(folder))
+
+
+def test_failure_in_probed_ptx_has_the_line_of_the_table(tmp_path: Path) -> None:
+    """A failure of the simulated GPU is at a line of probed.ptx; behind inserted and replaced lines, too."""
+    folder = folder_of(tmp_path, fatbin_of(cubin=(90, (DATA / "attn_fwd.sm_90a.cubin").read_bytes())))
+    pruned = (folder / "pruned.ptx").read_text().splitlines()
+    number = accesses("\n".join(pruned))[2]
+    lines = pruned[: number - 1] + [f"mov.u32 %r1, 0; {INSERTED_MARK}p"] * 3
+    lines += [f"{pruned[number - 1]} {REPLACED_MARK}p", *pruned[number:]]
+    (folder / "probed.ptx").write_text("\n".join(lines))
+    expected = SourceLines.of(folder).ptx_line(number)
+    assert expected is not None
+    assert _source_location(folder / "probed.ptx", number + 3, "[") == f" ({expected.file}:{expected.line})"
 
 
 def test_directives(tmp_path: Path) -> None:

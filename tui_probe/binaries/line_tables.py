@@ -52,9 +52,15 @@ class LineEntry(NamedTuple):
 
 
 class FunctionTables(NamedTuple):
-    """The rows of one function, by address: of its source and of the PTX."""
+    """The rows of one function, by address: of its source and of the PTX.
 
+    ``calls`` has, for each row of ``source``, the file and line of the calls that were inlined around it, the innermost
+    first.
+    """
+
+    name: str
     source: list[LineEntry]
+    calls: list[tuple[tuple[str, int], ...]]
     ptx: list[LineEntry]
 
 
@@ -63,17 +69,25 @@ def line_tables(image: bytes) -> list[FunctionTables]:
     sections = elf.Sections(image)
     if SOURCE_SECTION not in sections or PTX_SECTION not in sections:
         return []
-    by_function: dict[str, dict[int, list[LineEntry]]] = {}
-    for name in (SOURCE_SECTION, PTX_SECTION):
-        symbols = _sequence_symbols(sections, name)
-        by_function[name] = {}
-        for place, rows in line_sequences(sections[name]):
-            by_function[name].setdefault(symbols.get(place, -1), []).extend(rows)
-    shared = by_function[SOURCE_SECTION].keys() & by_function[PTX_SECTION].keys()
-    return [
-        FunctionTables(sorted(by_function[SOURCE_SECTION][function]), sorted(by_function[PTX_SECTION][function]))
-        for function in sorted(shared)
-    ]
+    by_function = {name: _rows_by_function(sections, name) for name in (SOURCE_SECTION, PTX_SECTION)}
+    tables = []
+    for name, source in sorted(by_function[SOURCE_SECTION].items()):
+        ptx = by_function[PTX_SECTION].get(name)
+        if ptx is not None:
+            rows, calls = map(list, zip(*source, strict=True))
+            tables.append(FunctionTables(name, rows, calls, [row for row, _ in ptx]))
+    return tables
+
+
+def _rows_by_function(
+    sections: elf.Sections, section: str
+) -> dict[str, list[tuple[LineEntry, tuple[tuple[str, int], ...]]]]:
+    """Return the rows of each function in a line section by address, each with the calls around it."""
+    owners = _sequence_functions(sections, section)
+    by_function: dict[str, list[tuple[LineEntry, tuple[tuple[str, int], ...]]]] = {}
+    for place, rows in line_sequences(sections[section]):
+        by_function.setdefault(owners.get(place, ""), []).extend((row, _calls_around(rows, row)) for row in rows)
+    return {name: sorted(rows, key=lambda own: own[0].address) for name, rows in by_function.items() if rows}
 
 
 def source_places(image: bytes, kernel: str, size: int) -> dict[int, tuple[str, int]]:
@@ -115,7 +129,7 @@ def _calls_around(rows: Sequence[LineEntry], row: LineEntry) -> tuple[tuple[str,
 def _sequences_of(image: bytes, kernel: str) -> Iterator[list[LineEntry]]:
     """Yield the rows of each sequence of a kernel's source table."""
     sections = elf.Sections(image)
-    owners = _sequence_functions(sections)
+    owners = _sequence_functions(sections, SOURCE_SECTION)
     for place, rows in line_sequences(sections[SOURCE_SECTION]) if SOURCE_SECTION in sections else ():
         if owners.get(place) == kernel:
             yield rows
@@ -161,11 +175,11 @@ def _begin_sequences(section: bytes, program: int, end: int, begins: list[int]) 
     )
 
 
-def _sequence_functions(sections: Mapping[str, bytes]) -> dict[int, str]:
-    """Return the function of each sequence, by the offset of its address in ``.debug_line``."""
+def _sequence_functions(sections: Mapping[str, bytes], section: str) -> dict[int, str]:
+    """Return the function of each sequence, by the offset of its address in a line section."""
     symbols, names = sections.get(".symtab", b""), elf.NameTable(sections.get(".strtab", b""))
     functions = {}
-    for offset, number in _sequence_symbols(sections, SOURCE_SECTION).items():
+    for offset, number in _sequence_symbols(sections, section).items():
         at = number * _SYMBOL.size
         if at + _SYMBOL.size <= len(symbols):
             name = _SYMBOL.unpack_from(symbols, at)[0]

@@ -7,16 +7,19 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from tui_probe.binaries import elf, fatbin
-from tui_probe.binaries.cubin import Cubin, arch_of, is_cubin
+from tui_probe.binaries.cubin import Cubin, is_cubin
 from tui_probe.errors import ImageError
 from tui_probe.input_limits import KERNEL_FILE
 from tui_probe.ptx.images import (
     FATBIN_SECTIONS,
     HeldPtx,
     PtxText,
+    cubin_with_ptx,
+    entry_of_cubin,
     fatbin_container,
     fitting_ptx,
     held_ptx,
+    image_entries,
     image_kind,
     ptx_of_entries,
     ptx_targets,
@@ -61,11 +64,6 @@ def kernels_of(entry: fatbin.FatbinEntry) -> tuple[str, ...]:
     return cubin.kernels if cubin else ()
 
 
-def entry_of_cubin(image: bytes) -> fatbin.FatbinEntry:
-    """A cubin as if it lay in a fatbin."""
-    return fatbin.FatbinEntry(_ELF, arch_of(image), 0, 0, image, 0, len(image))
-
-
 def _read_cubin(entry: fatbin.FatbinEntry) -> Cubin | None:
     return _read_elf_cubin(entry.detached())
 
@@ -75,19 +73,6 @@ def _read_elf_cubin(entry: fatbin.FatbinEntry) -> Cubin | None:
     """The cubin of an entry; the last few are remembered, since a program's kernels come from few that are large."""
     content = entry.content()
     return Cubin.read(content) if is_cubin(content) else None
-
-
-def image_entries(image: bytes) -> Iterator[fatbin.FatbinEntry]:
-    """The entries of an image, in order, not yet decompressed."""
-    kind = image_kind(image)
-    if kind == "elf" and is_cubin(image):
-        yield entry_of_cubin(image)
-    elif kind == "elf":
-        for name, place in elf.section_slices(image):
-            if name in FATBIN_SECTIONS:
-                yield from fatbin.fatbin_entries(image, place)
-    elif kind != "ptx":
-        yield from fatbin.fatbin_entries(fatbin_container(image))
 
 
 # Kernels of a file, and the mode in which a run would probe each.
@@ -119,8 +104,10 @@ class FoundKernel:
         return f"sm_{self.source.arch}"
 
     def content(self) -> bytes:
-        """The PTX module or the cubin that it is in. Raises ImageError."""
-        return self.source.text.encode() if isinstance(self.source, PtxText) else self.source.content()
+        """The PTX module that it is in, or the cubin that has its PTX or SASS. Raises ImageError."""
+        if isinstance(self.source, PtxText):
+            return cubin_with_ptx(self.cubins, self.source.text) or self.source.text.encode()
+        return self.source.content()
 
     def machine_code(self) -> Cubin | None:
         """Return the cubin that a device runs without a probe; None if it compiles the PTX. Raises ImageError."""

@@ -14,13 +14,13 @@ from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from tui_probe.binaries import elf
 from tui_probe.errors import ImageError
+from tui_probe.ptx.images import cubin_with_ptx, image_entries
 from tui_probe.ptx.instruction_facts import access_bytes, facts_of
 from tui_probe.ptx.printer import MADE_UP
 from tui_probe.ptx.tree import Directive, Instruction, Location, Scope
 from tui_probe.trace.sites import MAX_SITE_NUMBER, PTX, SITES_FORMAT
-from tui_probe.trace.source_lines import SourceLine, lines_of_tables, named_files
+from tui_probe.trace.source_lines import SourceLine, chains_of_tables, named_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -54,8 +54,8 @@ class SiteSources:
     def of(self, line: int) -> str:
         """The source of a line that has an instruction."""
         if not (starts := self._starts):
-            source = self._tables.get(line)
-            return self._text(*source) if source else ""
+            chain = self._tables.get(line)
+            return self._text(*chain[0]) if chain else ""
         place = bisect_right(starts, line)
         if not place:
             return ""
@@ -70,17 +70,13 @@ class SiteSources:
         named = [
             self._numbered.get(location.file) for location in self._locations if location is not None and location.line
         ]
-        files = named or [source.file for source in self._tables.values()]
+        files = named or [chain[0].file for chain in self._tables.values()]
         return sorted({file for file in files if file})
 
     def places(self, line: int) -> tuple[SourceLine, ...]:
-        """Return the source of a line's instruction: innermost location first, then that of each inlined call.
-
-        Line tables of the image tell the innermost only.
-        """
+        """Return the source of a line's instruction: innermost location first, then that of each inlined call."""
         if not self._starts:
-            source = self._tables.get(line)
-            return () if source is None else (source,)
+            return self._tables.get(line, ())
         number = bisect_right(self._starts, line) - 1
         if number not in self._chains:
             self._chains[number] = tuple(self._chain(number)) if number >= 0 else ()
@@ -126,7 +122,7 @@ class SiteSources:
         """The source of the first line from this one on whose source is known."""
         if not self._starts:
             place = bisect_right(self._known, line - 1)
-            return self._text(*self._tables[self._known[place]]) if place < len(self._known) else ""
+            return self._text(*self._tables[self._known[place]][0]) if place < len(self._known) else ""
         first = max(bisect_right(self._starts, line) - 1, 0)
         for place in range(first, len(self._starts)):
             location = self._locations[place]
@@ -181,11 +177,11 @@ class SiteSources:
         return named_files("\n".join(item.text for item in directives if item.name == "file"))
 
     @cached_property
-    def _tables(self) -> dict[int, SourceLine]:
-        if not self._image.startswith(elf.MAGIC):
-            return {}
+    def _tables(self) -> dict[int, tuple[SourceLine, ...]]:
+        kernel = self._kernel
         try:
-            return lines_of_tables(self._image, self._kernel.entry, self._kernel.shift_of(self._kernel.entry))
+            cubin = cubin_with_ptx(image_entries(self._image), kernel.module.source)
+            return chains_of_tables(cubin, [(own, kernel.shift_of(own)) for own in kernel.bodies])
         except ImageError:
             return {}
 

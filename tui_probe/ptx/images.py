@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from tui_probe.binaries import elf, fatbin
+from tui_probe.binaries.cubin import arch_of, is_cubin
 from tui_probe.errors import ImageError
 from tui_probe.ptx.lexer import is_ptx, kernel_names, ptx_target
 from tui_probe.reasons import because
@@ -124,6 +125,37 @@ def held_ptx(image: bytes) -> list[HeldPtx]:
 def ptx_texts(image: bytes) -> list[PtxText]:
     """All PTX modules in ``image``, in order; none if it holds only machine code. Raises ImageError."""
     return [text for held in held_ptx(image) for text in held.texts]
+
+
+def image_entries(image: bytes) -> Iterator[fatbin.FatbinEntry]:
+    """The entries of an image, in order, not yet decompressed. Raises ImageError."""
+    kind = image_kind(image)
+    if kind == "elf" and is_cubin(image):
+        yield entry_of_cubin(image)
+    elif kind == "elf":
+        for name, place in elf.section_slices(image):
+            if name in FATBIN_SECTIONS:
+                yield from fatbin.fatbin_entries(image, place)
+    elif kind != "ptx":
+        yield from fatbin.fatbin_entries(fatbin_container(image))
+
+
+def entry_of_cubin(image: bytes) -> fatbin.FatbinEntry:
+    """A cubin as if it lay in a fatbin."""
+    return fatbin.FatbinEntry(fatbin.EntryKind.ELF, arch_of(image), 0, 0, image, 0, len(image))
+
+
+def cubin_with_ptx(entries: Iterable[fatbin.FatbinEntry], ptx: str) -> bytes:
+    """The cubin whose debug section has this PTX: its line tables tell the source lines, which the PTX there does not.
+    Nothing if there is none. Raises ImageError.
+    """
+    arch = _arch(ptx)
+    for entry in entries:
+        if entry.kind == fatbin.EntryKind.ELF and entry.arch == arch:
+            cubin = entry.content()
+            if cubin.startswith(elf.MAGIC) and ptx in _cubin_ptx_texts(cubin):
+                return cubin
+    return b""
 
 
 def find_ptx(image: bytes, entry: str | None = None, arch: int | None = None) -> str:

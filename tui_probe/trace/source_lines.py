@@ -1,9 +1,9 @@
 """Source lines of instructions, and the copies of source files in a trace.
 
 Compilers say it in ``.loc`` directives, which name a file (``.file``), a line and a column, and hold for the
-instructions that follow. Inlined code has its innermost position. The PTX that a Triton cubin keeps has
-empty lines in their place; there the way leads over the machine code of ``original.bin``: its line tables tell for
-each address the line of the PTX and the line of the source.
+instructions that follow. Inlined code has its innermost position. The PTX that a cubin keeps for debuggers has empty
+lines in their place; there the way leads over the machine code in ``original.bin``: its line tables tell for each
+address the line of the PTX and the line of the source.
 """
 
 from __future__ import annotations
@@ -11,24 +11,27 @@ from __future__ import annotations
 import hashlib
 import re
 from bisect import bisect_right
+from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tui_probe.binaries import elf
 from tui_probe.binaries.line_tables import call_chains, line_tables, source_places
 from tui_probe.errors import ImageError, PtxError, TraceError
 from tui_probe.input_limits import CUBIN, PTX_TEXT, SOURCE_FILE
+from tui_probe.ptx.images import cubin_with_ptx, image_entries
 from tui_probe.ptx.parser import parse
-from tui_probe.ptx.references import find_entry
+from tui_probe.ptx.tree import Function
 from tui_probe.trace.kernel_files import Offset, read_kernel_info
 from tui_probe.trace.locate import path_in_trace
 from tui_probe.trace.plain_file import read_start, read_within
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
-    from tui_probe.ptx.tree import Function
+    from tui_probe.binaries.line_tables import FunctionTables
+    from tui_probe.ptx.tree import Module
 
 _FILE: Final = re.compile(r'^\s*\.file\s+(\d{1,9})\s+"([^"]*)"(?:\s+"([^"]*)")?', re.MULTILINE)
 _LOC: Final = re.compile(r"\s*\.loc\s+(\d{1,9})\s+(\d{1,9})\b")
@@ -132,8 +135,7 @@ def files_of(folder: Path) -> list[str]:
         used = {int(match[1]) for text in pruned.split("\n") if (match := _LOC.match(text)) is not None}
         if used:
             return [path for number, path in named_files(pruned).items() if number in used]
-        image = _read_cubin(folder)
-        tables = line_tables(image) if image else []
+        tables = line_tables(_read_cubin(folder))
     except (OSError, ImageError):
         return []
     return sorted({row.file for table in tables for row in table.source if row.file})
@@ -171,42 +173,53 @@ def _shared_file(folder: Path, name: str) -> Path:
 
 
 def _read_cubin(folder: Path) -> bytes:
-    """The image that a kernel came from, if it is a cubin; else nothing. Raises OSError."""
+    """The cubin that the PTX of a kernel came from; nothing if it came from elsewhere. Raises OSError, ImageError."""
     image = read_within(_shared_file(folder, "original.bin"), CUBIN)
-    return image if image.startswith(elf.MAGIC) else b""
+    return cubin_with_ptx(image_entries(image), _read_text(_shared_file(folder, "original.ptx")))
 
 
 def _lines_of_machine_code(pruned: str, folder: Path) -> dict[int, SourceLine]:
-    """The lines of a kernel whose image is a cubin with line tables."""
+    """The lines of a kernel whose PTX came from a cubin with line tables."""
     image = _read_cubin(folder)
     if not image:
         return {}
-    original = _read_text(_shared_file(folder, "original.ptx"))
-    entry = parse(pruned).entries()[0]
-    before = find_entry(parse(original), entry.name)
-    return lines_of_tables(image, before, entry.span.line - before.span.line)
+    original = parse(_read_text(_shared_file(folder, "original.ptx")))
+    own = {function.name: function for function in _functions(original)}
+    pairs = [(own[function.name], function) for function in _functions(parse(pruned)) if function.name in own]
+    chains = chains_of_tables(image, [(before, after.span.line - before.span.line) for before, after in pairs])
+    return {line: chain[0] for line, chain in chains.items()}
 
 
-def lines_of_tables(image: bytes, entry: Function, shift: int) -> dict[int, SourceLine]:
-    """Source lines by the line tables of a cubin, for ``entry``, a kernel of the text that the assembler saw.
+def _functions(module: Module) -> list[Function]:
+    return [item for item in module.items if isinstance(item, Function) and item.body_span is not None]
 
-    Lines are counted as in a text in which it begins ``shift`` lines later. Raises ImageError.
+
+def chains_of_tables(image: bytes, functions: Iterable[tuple[Function, int]]) -> dict[int, tuple[SourceLine, ...]]:
+    """Source lines by the line tables of a cubin, for functions of the PTX that the assembler saw: of each line the
+    innermost place, then those of the calls that were inlined around it.
+
+    Lines are counted as in a text in which each function begins some lines later, as given. Raises ImageError.
     """
-    tables = line_tables(image)
-    body = entry.body or []
-    last = max((node.span.line for node in body), default=entry.span.line)
-    votes: dict[int, dict[tuple[str, int], int]] = {}
-    for table in tables:
-        starts = [row.address for row in table.source]
-        for row in table.ptx:
-            place = bisect_right(starts, row.address) - 1
-            if place < 0 or not entry.span.line <= row.line <= last:
-                continue
-            file, line = table.source[place][1:3]
+    tables = {table.name: table for table in line_tables(image)}
+    chains: dict[int, tuple[SourceLine, ...]] = {}
+    for function, shift in functions:
+        if (table := tables.get(function.name)) is not None:
+            chains |= {line + shift: chain for line, chain in _chains_in(table, function).items()}
+    return chains
+
+
+def _chains_in(table: FunctionTables, function: Function) -> dict[int, tuple[SourceLine, ...]]:
+    """The chain of each line of a function: that of most of its instructions."""
+    last = max((node.span.line for node in function.body or ()), default=function.span.line)
+    starts = [row.address for row in table.source]
+    votes: dict[int, Counter[tuple[tuple[str, int], ...]]] = {}
+    for row in table.ptx:
+        place = bisect_right(starts, row.address) - 1
+        if place >= 0 and function.span.line <= row.line <= last:
+            _, file, line, _ = table.source[place]
             if file and line > 0:
-                counts = votes.setdefault(row.line, {})
-                counts[file, line] = counts.get((file, line), 0) + 1
-    return {line + shift: SourceLine(*max(counts, key=counts.__getitem__)) for line, counts in votes.items()}
+                votes.setdefault(row.line, Counter())[(file, line), *table.calls[place]] += 1
+    return {line: tuple(SourceLine(*at) for at in max(own, key=own.__getitem__)) for line, own in votes.items()}
 
 
 # The copies of source files in a trace: the text behind the lines that ``source_lines`` names.

@@ -12,12 +12,13 @@ from tui_probe.binaries.line_tables import source_places
 from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import safe
+from tui_probe.engine.kernel import INSERTED_MARK, REPLACED_MARK
 from tui_probe.errors import ImageError, UnsupportedKernelError
 from tui_probe.input_limits import CUBIN, PTX_TEXT
 from tui_probe.sass.spills import spills_by_line, stack_accesses
 from tui_probe.sass.target import GraftTarget
 from tui_probe.trace.plain_file import read_within, text_of
-from tui_probe.trace.source_lines import lines_of_directives
+from tui_probe.trace.source_lines import SourceLines, lines_of_directives
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from tui_probe.sass.spills import SpillLine
     from tui_probe.trace.model import Kernel, KernelFacts
+    from tui_probe.trace.source_lines import SourceLine
 
 _MAX_LINES: Final = 8
 _NAME_WIDTH: Final = 40
@@ -80,8 +82,16 @@ def _source_location(path: Path, number: int, sign: str) -> str | None:
     lines = ptx.split("\n")
     if number > len(lines) or sign not in lines[number - 1]:
         return None
-    place = lines_of_directives(ptx).get(number)
+    place = lines_of_directives(ptx).get(number) or _place_in_table(path, lines[:number])
     return f" ({place.file}:{place.line})" if place else ""
+
+
+def _place_in_table(path: Path, lines: list[str]) -> SourceLine | None:
+    """The source of the last of these lines of ``probed.ptx``, by the line table of the cubin with the kernel's PTX."""
+    if path.name != "probed.ptx":
+        return None
+    pruned = sum(INSERTED_MARK not in line or REPLACED_MARK in line for line in lines)
+    return SourceLines.of(path.parent).ptx_line(pruned)
 
 
 def worst_spill(kernel: KernelFacts) -> SpillLine | None:
