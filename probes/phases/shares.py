@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from .waits import main_site, place_of
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -37,6 +39,13 @@ class PhaseRow:
     multiply_adds: int | None
     """Multiply-adds of matrix products that its warps issue in the phase; None if they are unknown."""
     blocks: int
+    site: Site
+    """The start with most of its cycles."""
+
+    @property
+    def place(self) -> str:
+        """Source position at which most of its cycles begin; "" if unknown."""
+        return place_of(self.site)
 
     def per_clock(self) -> float | None:
         """Multiply-adds of a block per cycle of the phase, which its warps are taken to be in at the same time."""
@@ -63,8 +72,11 @@ def rows_of(launch: Phases) -> list[PhaseRow]:
                 own_products = products[launch.spans.site[chosen]]
                 issued = None if (own_products == _UNKNOWN).any() else _LANES * int(own_products.sum())
                 blocks = len(np.unique(launch.warps.block[own]))
+                longest = main_site(launch, launch.spans.where(chosen))
                 rows.append(
-                    PhaseRow(name, phase, warps, cycles, cycles / total, len(times), median, p95, issued, blocks)
+                    PhaseRow(
+                        name, phase, warps, cycles, cycles / total, len(times), median, p95, issued, blocks, longest
+                    )
                 )
     order = {name: place for place, name in enumerate(launch.roles)}
     return sorted(rows, key=lambda row: (order[row.role], -row.cycles))

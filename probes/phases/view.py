@@ -55,7 +55,7 @@ _COLUMNS: Final[tuple[Column[PhaseRow], ...]] = (
     Column("median", lambda r: r.median, "cycles each", lambda r: _cycles(r.median)),
     Column("p95", lambda r: r.p95, "p95", lambda r: _cycles(r.p95), rank=2),
     Column("iterations", lambda r: r.iterations, "times", lambda r: units.count(r.iterations), rank=3),
-    Column("place", lambda r: r.phase.place or None, "source", lambda r: r.phase.place or units.NOT_MEASURED, False),
+    Column("place", lambda r: r.place or None, "source", lambda r: r.place or units.NOT_MEASURED, False),
     Column("multiply_adds", lambda r: r.multiply_adds),
     Column("multiply_adds_per_cycle", lambda r: r.per_clock()),
     Column("activity", lambda r: r.phase.activity),
@@ -90,8 +90,11 @@ class PhasesView(Document):
         return f"{self.of.name}, {self.of.which}: block {self.block}, {cycles} cycles"
 
     def notes(self) -> Iterator[str]:
-        """Return overlap, waits, and what was left out."""
+        """Return waits, overlap, and what was left out."""
         launch, overlap = self.launch, self.overlap
+        yield from (
+            wait_text(wait) for wait in self.waits if wait.share >= _NOTABLE_WAIT and wait.late_share is not None
+        )
         if overlap is not None:
             compute, load, both, idle = (percent(part, 1) for part in overlap.parts)
             yield (
@@ -99,9 +102,6 @@ class PhasesView(Document):
                 " nor storing"
             )
         yield from self._tensor_notes()
-        yield from (
-            wait_text(wait) for wait in self.waits if wait.share >= _NOTABLE_WAIT and wait.late_share is not None
-        )
         if launch.starts_kept < launch.starts_seen:
             saved, total = _cycles(launch.starts_kept), _cycles(launch.starts_seen)
             yield f"{saved} of {total} phase starts were kept: the first of each warp"
@@ -180,7 +180,7 @@ class PhasesView(Document):
     def ptx_line(self, number: int, width: int) -> int | None:
         """The first line of the phase in a row of the table."""
         place = number - self.begins(width)
-        return self.rows[place].phase.lines[0] if 0 <= place < len(self.rows) else None
+        return self.rows[place].site.instruction.line if 0 <= place < len(self.rows) else None
 
     def place_of(self, ptx_line: int, width: int) -> int | None:
         """The row of the phase that begins at a line."""
@@ -255,7 +255,7 @@ class PhasesView(Document):
 
 def wait_text(wait: Wait) -> str:
     """``consumer waits 62% of its time in loop: mbarrier wait (attn.py:40), 86% of this wait is for …``."""
-    place = f" ({wait.phase.place})" if wait.phase.place else ""
+    place = f" ({wait.place})" if wait.place else ""
     waits, its = ("wait", "their") if wait.role == ALL else ("waits", "its")
     text = f"{wait.role} {waits} {percent(wait.share, 1)} of {its} time in {wait.phase.name}{place}"
     if wait.late_share is None:
@@ -289,7 +289,7 @@ def _wait_record(wait: Wait) -> dict[str, Any]:
         "role": wait.role,
         "phase": wait.phase.name,
         "letter": wait.phase.letter,
-        "place": wait.phase.place or None,
+        "place": wait.place or None,
         "waits": wait.count,
         "cycles": wait.cycles,
         "share": wait.share,

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from tui_probe.trace.sites import Site
+
     from .analysis import Phases, Spans
     from .kinds import Phase
 
@@ -56,6 +58,8 @@ class Wait:
     """Part of its life in that phase."""
     occupied_at: str = ""
     """The source line at which most of that time begins; "" if unknown."""
+    place: str = ""
+    """Source position at which most of the wait begins; "" if unknown."""
     last_warp: int | None = None
     """The warp of a block for which the others wait longest at a barrier; None where none is late."""
     last_share: float | None = None
@@ -84,7 +88,8 @@ def waits_of(launch: Phases) -> list[Wait]:
         for number, phase in enumerate(launch.phases):
             spans = of_role.where(of_role.phase == number)
             if phase.activity == "wait" and len(spans):
-                wait = Wait(name, phase, len(spans), int(spans.cycles.sum()), life)
+                place = place_of(main_site(launch, spans))
+                wait = Wait(name, phase, len(spans), int(spans.cycles.sum()), life, place=place)
                 wait = _with_last_warp(launch, wait, number) if phase.work in (BARRIER, NAMED_BARRIER) else wait
                 waits.append(_matched(launch, wait, spans, role) if phase.work == MBARRIER else wait)
     return sorted(waits, key=lambda wait: -wait.cycles)
@@ -144,10 +149,20 @@ def _with_occupation(launch: Phases, wait: Wait, late: NDArray[np.bool_]) -> Wai
     works = [0.0 if phase.activity == "wait" else float(own) for phase, own in zip(launch.phases, cycles, strict=True)]
     longest = int(np.argmax(works))
     spans = launch.spans.where(inside & (launch.spans.phase == longest))
-    site = launch.sites[int(np.argmax(np.bincount(spans.site, spans.cycles)))]
-    place = source_position(site.instruction.source or site.following)
-    share = works[longest] / float(cycles.sum())
+    if not len(spans):
+        return wait
+    share, place = works[longest] / float(cycles.sum()), place_of(main_site(launch, spans))
     return replace(wait, occupation=launch.phases[longest], occupied=share, occupied_at=place)
+
+
+def main_site(launch: Phases, spans: Spans) -> Site:
+    """The start of phases at which most cycles of these spans begin."""
+    return launch.sites[int(np.argmax(np.bincount(spans.site, spans.cycles)))]
+
+
+def place_of(site: Site) -> str:
+    """The source position of a start; "" if unknown."""
+    return source_position(site.instruction.source or site.following)
 
 
 def _with_partner(launch: Phases, wait: Wait, spans: Spans, partner: int, signal: int) -> Wait | None:

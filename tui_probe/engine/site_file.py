@@ -20,7 +20,7 @@ from tui_probe.ptx.instruction_facts import access_bytes, facts_of
 from tui_probe.ptx.printer import MADE_UP
 from tui_probe.ptx.tree import Directive, Instruction, Location, Scope
 from tui_probe.trace.sites import MAX_SITE_NUMBER, PTX, SITES_FORMAT
-from tui_probe.trace.source_lines import SourceLine, chains_of_tables, named_files
+from tui_probe.trace.source_lines import SourceLine, chains_of_tables, is_of_toolkit, named_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -81,6 +81,11 @@ class SiteSources:
         if number not in self._chains:
             self._chains[number] = tuple(self._chain(number)) if number >= 0 else ()
         return self._chains[number]
+
+    def of_program(self, line: int) -> str:
+        """The source of a line's instruction; of one inlined from a header of the CUDA Toolkit that of the call."""
+        outside = (place for place in self.places(line) if not is_of_toolkit(place.file))
+        return next((self._text(*place) for place in outside), self.of(line))
 
     def _chain(self, number: int) -> Iterator[SourceLine]:
         """Yield the source line of a directive, then the lines of the calls through which it was inlined.
@@ -326,9 +331,10 @@ class _SiteWriter:
     ) -> str:
         """``at`` and ``points`` are those of a site, ``suffix`` is the end of its JSON text."""
         line, opcode = self._line_of(instruction), instruction.opcode
+        source = self.sources.of_program(line) if at == "phase" else self._source_of(line)
         copied = access_bytes(instruction) if opcode == "cp" else None
         fields = _instruction_fields(at, points, opcode, instruction.modifiers, copied, self._named_space(instruction))
-        if source := self._source_of(line):
+        if source:
             return f'{{"line": {line}, {fields}, "source": {source}{suffix}}}'
         return f'{{"line": {line}, {fields}{suffix}}}'
 

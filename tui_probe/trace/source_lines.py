@@ -115,14 +115,15 @@ def call_lines(folder: Path) -> dict[int, SourceLine]:
         chains = call_chains(image, info.name, size)
     except (OSError, ImageError, TraceError):
         return {}
-    of_toolkit = {at: calls for at, calls in chains.items() if at in places and _is_of_toolkit(places[at][0])}
+    of_toolkit = {at: calls for at, calls in chains.items() if at in places and is_of_toolkit(places[at][0])}
     outside = {
-        at: next((call for call in calls if not _is_of_toolkit(call[0])), None) for at, calls in of_toolkit.items()
+        at: next((call for call in calls if not is_of_toolkit(call[0])), None) for at, calls in of_toolkit.items()
     }
     return {Offset(at): SourceLine(*call) for at, call in outside.items() if call and all(call)}
 
 
-def _is_of_toolkit(file: str) -> bool:
+def is_of_toolkit(file: str) -> bool:
+    """True for a header of the CUDA Toolkit."""
     return _TOOLKIT_HEADER.search(file) is not None
 
 

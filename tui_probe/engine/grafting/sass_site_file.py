@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.engine.grafting.sass_positions import SassSite
 from tui_probe.engine.grafting.wait_grafts import ProbedWait
 from tui_probe.engine.site_file import phase_fields
 from tui_probe.ptx.instruction_facts import facts_of
@@ -12,12 +13,12 @@ from tui_probe.sass.operations import mnemonic, operation_class, operation_name
 from tui_probe.sass.wait_probe import null_wait
 from tui_probe.sass.words import WORD_BYTES
 from tui_probe.trace.sites import GRAFT, MAX_SITE_NUMBER, SITES_FORMAT
+from tui_probe.trace.source_lines import is_of_toolkit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tui_probe.engine.grafting.sass_blocks import SassBlock
-    from tui_probe.engine.grafting.sass_positions import SassSite
     from tui_probe.sass.target import GraftTarget
 
 _MAX_PRODUCERS: Final = 16
@@ -44,10 +45,11 @@ def sass_site_file(
     """
     files: dict[str, int] = {}
     sources = target.source_lines()
+    calls = target.inlined_calls() if any(isinstance(site, SassSite) and site.phase for site in sites) else {}
     fields = [
         _wait_fields(target, site, sources, files)
         if isinstance(site, ProbedWait)
-        else _instruction_fields(target, site, sources.get(site.at), files)
+        else _instruction_fields(target, site, _source_of(site, sources, calls), files)
         for site in sites
     ]
     fields += [_block_fields(target, block, sources.get(block.first), files) for block in blocks]
@@ -62,6 +64,16 @@ def sass_site_file(
         **({"phases_missing": missing} if missing else {}),
     }
     return json.dumps({"version": SITES_FORMAT, "files": list(files), "probes": [own]}) + "\n"
+
+
+def _source_of(
+    site: SassSite, sources: Mapping[int, tuple[str, int]], calls: Mapping[int, Sequence[tuple[str, int]]]
+) -> tuple[str, int] | None:
+    """The source of a site; of a phase that begins in a header of the CUDA Toolkit that of the call."""
+    source = sources.get(site.at)
+    if source is None or site.phase is None or not is_of_toolkit(source[0]):
+        return source
+    return next((call for call in calls.get(site.at, ()) if not is_of_toolkit(call[0])), source)
 
 
 def _instruction_fields(
