@@ -28,10 +28,6 @@ _NOTABLE: Final = 0.1
 _MOST_PHASES: Final = 3
 
 
-def _analyse(of: ProbeResult) -> Phases:
-    return analysis.analyse(of.result, of.kernel.folder)
-
-
 def _warps(launch: Phases) -> int:
     return len(launch.warps.block)
 
@@ -116,7 +112,7 @@ def _advice(wait: Wait) -> str:
 PROBES: Final = (
     Probe(
         name="phases",
-        analyse=_analyse,
+        analyse=analysis.analyse_launch,
         metrics=METRICS,
         question=Question(
             "phases", "what do the warps of a block do over time, and which role waits for which?", 48,

@@ -7,13 +7,14 @@ phases than were kept, the time behind the last record belongs to no phase.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from tui_probe.errors import TraceError
+from tui_probe.trace.device_memory import parameter_names
 from tui_probe.trace.sites import read_sites
 
 from .kinds import Phase, numbered, phases_of
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from tui_probe.probekit.probe_results import ProbeResult
     from tui_probe.trace.result_file import Sample
     from tui_probe.trace.results import Result
     from tui_probe.trace.sites import Site
@@ -161,6 +163,19 @@ def analyse(result: Result, folder: Path | None) -> Phases:
     return Phases(
         numbered(phases, loops), sites, spans, known, names, *counts, sample=result.sample, phases_missing=missing
     )
+
+
+def analyse_launch(of: ProbeResult) -> Phases:
+    """The phases of a result, with the names of the memory that they access. Raises TraceError."""
+    launch = analyse(of.result, of.kernel.folder)
+    if not any(phase.parameters for phase in launch.phases):
+        return launch
+    names = parameter_names(of.kernel.trace, of.launch)
+    phases = (
+        replace(phase, tensors=tuple(dict.fromkeys(names[own] for own in phase.parameters if own in names)))
+        for phase in launch.phases
+    )
+    return replace(launch, phases=tuple(phases))
 
 
 def phase_sites(folder: Path | None, result: Result) -> tuple[tuple[Site, ...], int]:

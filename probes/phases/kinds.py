@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING, Final, Literal
 
-from tui_probe.ptx.work_kinds import COMPUTES, KINDS, LOADS, OTHER, WAITS
+from tui_probe.ptx.work_kinds import ACCESSES, COMPUTES, KINDS, LOADS, OTHER, WAITS
 from tui_probe.trace.source_lines import source_position
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ ACTIVITIES: Final[tuple[Activity, ...]] = ("load", "compute", "wait", "store", "
 _STORES: Final = ("global store", "shared store")
 _LETTERS: Final = ascii_uppercase + ascii_lowercase
 _MANY: Final = "*"
+_MAX_TENSORS: Final = 3
+"""Tensors in the name of a phase."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,10 @@ class Phase:
     is_named: bool
     waits: tuple[str, ...] = ()
     """Kinds of waits inside, of a phase that the user named."""
+    parameters: tuple[int, ...] = ()
+    """Numbers of the kernel's parameters whose memory it accesses."""
+    tensors: tuple[str, ...] = ()
+    """Names of that memory in the launch."""
 
     @property
     def is_other(self) -> bool:
@@ -66,7 +72,11 @@ class Phase:
         if self.is_named:
             return self.work
         where = f"{self.stage} {self.number}" if self.number else self.stage
-        return where if self.work == OTHER else f"{where}: {self.work}"
+        text = where if self.work == OTHER else f"{where}: {self.work}"
+        if not self.tensors or self.work not in ACCESSES:
+            return text
+        more = ", …" if len(self.tensors) > _MAX_TENSORS else ""
+        return f"{text} of {', '.join(self.tensors[:_MAX_TENSORS])}{more}"
 
     @property
     def place(self) -> str:
@@ -116,4 +126,5 @@ def _phase(number: int, sites: Sequence[Site]) -> Phase:
         tuple(site.instruction.line for site in sites), tuple(places), any(own.signals for own in known),
         sum(instructions for instructions, _ in parts.values()), sum(moved for _, moved in parts.values()),
         _is_named(first), tuple(dict.fromkeys(wait for own in known for wait in own.waits)),
+        tuple(sorted({number for own in known for number in own.parameters})),
     )  # fmt: skip

@@ -16,7 +16,7 @@ from tui_probe.probekit.finding import percent
 from tui_probe.probekit.probe_view import probe_view
 from tui_probe.probekit.record_counts import sampled_blocks_text
 
-from .analysis import analyse
+from .analysis import analyse_launch
 from .events import trace_events
 from .lanes import lanes, main_iterations, shown_warps
 from .moved import moved_in_trace
@@ -67,6 +67,7 @@ _COLUMNS: Final[tuple[Column[PhaseRow], ...]] = (
     Column("instructions", lambda r: r.phase.instructions),
     Column("moved", lambda r: r.phase.moved),
     Column("waits", lambda r: list(r.phase.waits)),
+    Column("tensors", lambda r: list(r.phase.tensors)),
 )
 
 
@@ -247,7 +248,7 @@ class PhasesView(Document):
         }
 
     def cells(self) -> Iterator[Sequence[object]]:
-        columns = [column for column in in_data(_COLUMNS) if column.key not in ("ptx_lines", "waits")]
+        columns = [column for column in in_data(_COLUMNS) if column.key not in ("ptx_lines", "waits", "tensors")]
         yield [column.key for column in columns]
         for row in self.rows:
             yield [column.value(row) for column in columns if column.value is not None]
@@ -309,7 +310,7 @@ def _wait_record(wait: Wait) -> dict[str, Any]:
 def _open(source: ViewSource, progress: Progress) -> PhasesView:
     progress(0.0)
     of = probe_results.read_result(source)
-    launch = analyse(of.result, of.kernel.folder)
+    launch = analyse_launch(of)
     progress(0.5)
     return PhasesView(of, launch)
 

@@ -12,6 +12,7 @@ from probes.stuck_warps.analysis import (
     Mark,
     StuckWarp,
     StuckWarps,
+    Synchronization,
     WarpPlace,
     analyse,
     group_warps,
@@ -19,7 +20,6 @@ from probes.stuck_warps.analysis import (
     range_words,
 )
 from probes.stuck_warps.causes import likely_cause
-from probes.stuck_warps.synchronization import Synchronization
 from probes.stuck_warps.view import waits_for
 from tests.engine.kernels import entry, toml_probe
 from tests.probes.running import result_of

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import tui_probe
 from tests.probes.running import SIMULATED_MAPS, result_of
 from tests.probes.tensor_copy import COLUMNS, ROWS
 from tests.simgpu.device import Device
+from tui_probe.cli.main import main
 from tui_probe.probes import gmem_bytes, gmem_sectors, what_limits
 from tui_probe.simgpu.executor import Checker, Machine
 
@@ -174,6 +176,24 @@ def test_hook_finds_the_layout_and_counts_boxes_of_maps_of_the_host(tmp_path: Pa
     assert {name: np.unique(metrics[name][~np.isnan(metrics[name])]).tolist() for name in expected} == {
         name: [value] for name, value in expected.items()
     }
+
+
+def test_phases_name_the_tensors_of_maps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The content of a map in a parameter leads to the call that made it, its address to the tensor's name."""
+    command = [sys.executable, "-m", "tui_probe", "run", "--sim", "--sim-arch", "sm_90", "--no-report", "-p", "phases"]
+    program = [sys.executable, "-m", "tests.probes.tensor_copy"]
+    subprocess.run([*command, "--tracedir", str(tmp_path), "--", *program], capture_output=True, text=True, check=True)
+    (folder,) = tmp_path.iterdir()
+    log = (folder / "event.log").read_text()
+    source, target = dict.fromkeys(re.findall(r"^\[tensor-map\] cuTensorMapEncodeTiled .* address (\w+) ", log, re.M))
+    (folder / "tensor.trace").write_text(
+        f"[call]  1  (20, 48)  {ROWS * 192}  {int(source, 16)}  K  attention  attention.py:7\n"
+    )
+    assert target != source
+    assert main(["show", "phases", str(folder), "--format", "json"]) == 0
+    phases = {phase["phase"]: phase["tensors"] for phase in json.loads(capsys.readouterr().out)["data"]["phases"]}
+    assert phases["prologue: bulk copy of K"] == ["K"]
+    assert phases["prologue: global store of param 1"] == ["param 1"]
 
 
 def test_copies_of_bytes_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -353,7 +353,9 @@ class FunctionInsertion:
             start = next(starts)
             loop = None if start.loop is None else line_of(start.loop)
             for point in self._by_opcode[PHASE]:
-                notes.add("phase", start.first, start.first, point.name, phase=phase_fields(start, loop))
+                notes.add(
+                    "phase", start.first, start.first, point.name, phase=phase_fields(start, loop), main=start.main
+                )
                 yield start, point
 
     def _loop_heads(self, point: ProbePoint) -> list[Instruction]:

@@ -84,7 +84,7 @@ class SiteSources:
 
     def of_program(self, line: int) -> str:
         """The source of a line's instruction; of one inlined from a header of the CUDA Toolkit that of the call."""
-        outside = (place for place in self.places(line) if not is_of_toolkit(place.file))
+        outside = (place for place in self.places(line) if place.line and not is_of_toolkit(place.file))
         return next((self._text(*place) for place in outside), self.of(line))
 
     def _chain(self, number: int) -> Iterator[SourceLine]:
@@ -221,6 +221,8 @@ class NotedSite:
     points: tuple[str, ...]
     block: Sequence[Instruction] = ()
     phase: Mapping[str, object] | None = None
+    main: Instruction | None = None
+    """The instruction whose source line is that of the site; None: its own."""
 
 
 class SiteNotes:
@@ -243,11 +245,12 @@ class SiteNotes:
         point: str,
         block: Sequence[Instruction] = (),
         phase: Mapping[str, object] | None = None,
+        main: Instruction | None = None,
     ) -> None:
         """A point of that name is there. All points of one place come one after another."""
         last = self.sites[-1] if self.sites else None
         if last is None or last.instruction is not instruction or last.at != at:
-            self.sites.append(NotedSite(at, instruction, written, (point,), block, phase))
+            self.sites.append(NotedSite(at, instruction, written, (point,), block, phase, main))
         elif point not in last.points:
             last.points += (point,)
 
@@ -299,6 +302,7 @@ def phase_fields(start: PhaseStart, loop: int | None) -> dict[str, object]:
         "moved": start.moved,
         "products": start.products,
         "waits": [*start.waits],
+        **({"parameters": [*start.parameters]} if start.parameters else {}),
     }
 
 
@@ -324,14 +328,26 @@ class _SiteWriter:
             suffix += f', "block": [{", ".join(map(self.instruction, site.block))}]'
         if site.phase is not None:
             suffix += f', "phase": {json.dumps(site.phase)}'
-        return self.instruction(site.instruction, site.at, site.points, suffix)
+        source = self._phase_source(site) if site.at == "phase" else None
+        return self.instruction(site.instruction, site.at, site.points, suffix, source)
+
+    def _phase_source(self, site: NotedSite) -> str:
+        main = "" if site.main is None else self.sources.of_program(self._line_of(site.main))
+        return main or self.sources.of_program(self._line_of(site.instruction))
 
     def instruction(
-        self, instruction: Instruction, at: str = "", points: tuple[str, ...] = (), suffix: str = ""
+        self,
+        instruction: Instruction,
+        at: str = "",
+        points: tuple[str, ...] = (),
+        suffix: str = "",
+        source: str | None = None,
     ) -> str:
-        """``at`` and ``points`` are those of a site, ``suffix`` is the end of its JSON text."""
+        """``at`` and ``points`` are those of a site, ``suffix`` is the end of its JSON text. ``source`` None: that of
+        the instruction.
+        """
         line, opcode = self._line_of(instruction), instruction.opcode
-        source = self.sources.of_program(line) if at == "phase" else self._source_of(line)
+        source = self._source_of(line) if source is None else source
         copied = access_bytes(instruction) if opcode == "cp" else None
         fields = _instruction_fields(at, points, opcode, instruction.modifiers, copied, self._named_space(instruction))
         if source:

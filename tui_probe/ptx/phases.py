@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from tui_probe.ptx.control_flow import Flow, natural_loops
 from tui_probe.ptx.instruction_facts import class_of, multiply_adds
 from tui_probe.ptx.marks import marked_phases
+from tui_probe.ptx.parameters import address_parameters
 from tui_probe.ptx.waiting import Edge
-from tui_probe.ptx.work_kinds import BARRIER, INTEGER, OTHER, POLLING, PRODUCTS, WAITS, WEIGHTS, work_of
+from tui_probe.ptx.work_kinds import ACCESSES, BARRIER, INTEGER, OTHER, POLLING, PRODUCTS, WAITS, WEIGHTS, work_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -68,6 +69,10 @@ class PhaseStart:
     named: bool = False
     products: int | None = 0
     waits: tuple[str, ...] = ()
+    parameters: tuple[int, ...] = ()
+    """Numbers of the kernel's parameters whose memory the phase loads, copies or stores."""
+    main: Instruction | None = None
+    """The first instruction from here on that does the phase's work, for its source line; None if none is known."""
 
 
 _Key: TypeAlias = "tuple[str | None, Stage, tuple[int, ...]]"
@@ -92,20 +97,21 @@ def phase_starts(function: Function, names: Callable[[Instruction], str | None] 
     """The starts of the phases of a function in source order. ``names`` returns the phase of an instruction, "" if it
     is of none, None if that of the code around it; without ``names`` the code tells: its marks, else kinds of work.
     """
-    return flow_phases(Flow.of(function), names, _products_of)
+    return flow_phases(Flow.of(function), names, _products_of, address_parameters(function))
 
 
 def flow_phases(
     flow: Flow,
     names: Callable[[Instruction], str | None] | None,
     products: Callable[[Instruction], int | None],
+    parameters: Callable[[Instruction], tuple[int, ...]] = lambda _: (),
 ) -> list[PhaseStart]:
     """The starts of the phases of code with this flow, as ``phase_starts``. ``products`` returns the multiply-adds of a
-    thread of an instruction that works on a product; None if they are unknown. Without ``names`` marks in the code name
-    the phases.
+    thread of an instruction that works on a product; None if they are unknown. ``parameters`` returns the numbers of
+    those that an access gets its address from. Without ``names`` marks in the code name the phases.
     """
     flow = flow.joined()
-    return _Phases(flow, names or marked_phases(flow), products).starts()
+    return _Phases(flow, names or marked_phases(flow), products, parameters).starts()
 
 
 def _products_of(instruction: Instruction) -> int | None:
@@ -119,8 +125,10 @@ class _Phases:
         flow: Flow,
         names: Callable[[Instruction], str | None] | None,
         products: Callable[[Instruction], int | None],
+        parameters: Callable[[Instruction], tuple[int, ...]],
     ) -> None:
         self._names = names
+        self._parameters = parameters
         self._multiply_adds = products
         self._flow = flow
         self._leads_to = [self._flow.successors(index) for index in range(len(self._flow.blocks))]
@@ -286,6 +294,8 @@ class _Phases:
         return PhaseStart(
             run.code[0], ways, work, stage, loop, depth, iterates, signals, instructions, moved, index, named,
             self._products_from(index, run), self._waits_in[self._key(index, run)] if named else (),
+            self._parameters_of[self._key(index, run)],
+            None if named else next((own for own in run.code if work_of(own) == work), None),
         )  # fmt: skip
 
     def _products_from(self, index: int, run: _Run) -> int | None:
@@ -328,6 +338,17 @@ class _Phases:
                 own_waits = dict.fromkeys(work for work in works if work in WAITS)
                 kinds.setdefault(self._key(index, run), {}).update(own_waits)
         return {key: tuple(waits) for key, waits in kinds.items()}
+
+    @cached_property
+    def _parameters_of(self) -> dict[_Key, tuple[int, ...]]:
+        """The parameters whose memory each phase accesses."""
+        numbers: dict[_Key, set[int]] = {}
+        for index, runs in enumerate(self._runs):
+            for run in runs:
+                accesses = (own for own in run.code if work_of(own) in ACCESSES)
+                own_numbers = {number for own in accesses for number in self._parameters(own)}
+                numbers.setdefault(self._key(index, run), set()).update(own_numbers)
+        return {key: tuple(sorted(own)) for key, own in numbers.items()}
 
     @cached_property
     def _sizes(self) -> dict[_Key, tuple[int, int]]:

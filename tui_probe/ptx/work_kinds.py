@@ -24,6 +24,8 @@ WAITS: Final = (
 """A polling wait is a loop that reads global memory until it changes: a barrier of the grid, or a lock."""
 COPIES: Final = ("bulk copy", "async copy")
 LOADS: Final = (*COPIES, "global load")
+ACCESSES: Final = (*LOADS, "global store")
+"""Works that access global memory."""
 PRODUCTS: Final = "mma"
 COMPUTES: Final = (PRODUCTS, "exponential", "reduction", "compute")
 TILE_REQUEST: Final = "tile request"

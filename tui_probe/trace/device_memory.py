@@ -5,6 +5,7 @@ Both are in ``event.log`` before the launch, and are read from there when someon
 
 from __future__ import annotations
 
+import hashlib
 import re
 import struct
 from bisect import bisect_left, bisect_right, insort
@@ -31,6 +32,9 @@ _MEMORY: Final = re.compile(
     rb"\[mem\] (cu\w+) 0 dptr (?:0x)?([0-9a-fA-F]{1,16})(?: bytesize (\d{1,18}))?[ \r]*$", re.MULTILINE
 )
 """Pattern of a [mem] line. It does not match the beginning of a line, which would make the search ten times slower."""
+_TENSOR_MAP: Final = re.compile(
+    rb"^\[tensor-map\] cu\w+ 0 hash ([0-9a-f]{40})(?: of [0-9a-f]{40})? address (?:0x)?([0-9a-f]{1,16})\b", re.MULTILINE
+)
 _NEWLINE: Final = ord("\n")
 _MAX_PARAMETERS_LINE: Final = 1 << 14
 """Bytes of a line of parameters that are looked at."""
@@ -76,6 +80,33 @@ class LaunchMemory:
         place = bisect_right(self.allocations, address, key=lambda allocation: allocation.start) - 1
         nearest = self.allocations[place] if place >= 0 else None
         return nearest if nearest is not None and address < nearest.end else None
+
+
+def parameter_names(trace: Run, launch: Launch | None) -> dict[int, str]:
+    """Names of the memory that pointers and tensor maps among a launch's parameters lead to, by their numbers: that of
+    a tensor of ``tensor.trace``, else ``param 0``. Other parameters have none. TraceError if the log is unreadable.
+    """
+    memory = read_launch_memory(trace, launch)
+    tensors = read_tensors(trace, None if launch is None else launch.time_ns)
+    maps = _tensor_maps(trace) if any(isinstance(value, bytes) for value in memory.parameters or ()) else {}
+    names = {}
+    for number, value in enumerate(memory.parameters or ()):
+        address = value if isinstance(value, int) else maps.get(hashlib.sha1(value).hexdigest())
+        if address is None:
+            continue
+        tensor = next((own for own in tensors if own.start <= address < own.end), None)
+        if tensor is not None:
+            names[number] = tensor.name
+        elif not isinstance(value, int) or memory.allocation_at(address) is not None:
+            names[number] = f"param {number}"
+    return names
+
+
+def _tensor_maps(trace: Run) -> dict[str, int]:
+    """The addresses of the tensors of all tensor maps that the program made, by the SHA-1 of the map."""
+    slices = LogTail(trace.directory / LOG).slices()
+    matches = (match for text in slices for match in _TENSOR_MAP.finditer(text))
+    return {match[1].decode(): int(match[2], 16) for match in matches}
 
 
 def read_launch_memory(trace: Run, launch: Launch | None) -> LaunchMemory:
@@ -261,7 +292,7 @@ class Tensor:
         return tuple(position) if inside and place == 0 else None
 
 
-def read_tensors(trace: Trace, time_ns: int | None = None) -> list[Tensor]:
+def read_tensors(trace: Run, time_ns: int | None = None) -> list[Tensor]:
     """The tensors by ascending address, none in another; none if there is no such file.
 
     Of those that were at one place those named last before ``time_ns`` (a launch's), then the first named after it;

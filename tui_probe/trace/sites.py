@@ -95,6 +95,8 @@ class SitePhase:
     """A thread's multiply-adds of matrix products from the start to the end of the phase; None if unknown."""
     waits: tuple[str, ...] = ()
     """Kinds of waits in a phase that the user named."""
+    parameters: tuple[int, ...] = ()
+    """Numbers of the kernel's parameters whose memory the phase accesses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,6 +294,7 @@ def _phase(entry: Mapping[str, Any]) -> SitePhase:
         entry.get("named") is True,
         None if entry.get("products") is None else _number(entry["products"]),
         _tables_in(_text, entry.get("waits", [])),
+        _tables_in(_number, entry.get("parameters", [])),
     )
 
 

@@ -68,11 +68,14 @@ _NEAR: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class SassPhase:
-    """A phase with its record at byte offset ``at``; ``loop`` is the offset of the recorded loop around it."""
+    """A phase with its record at byte offset ``at``; ``loop`` is the offset of the recorded loop around it, ``main``
+    that of the instruction that does its work.
+    """
 
     at: int
     start: PhaseStart
     loop: int | None
+    main: int
 
 
 def sass_phases(probe: Probe, target: GraftTarget) -> tuple[list[SassPhase], int]:
@@ -102,7 +105,8 @@ def sass_phases(probe: Probe, target: GraftTarget) -> tuple[list[SassPhase], int
         else:
             taken.add(at)
             loop = None if start.loop is None else number_of[id(start.loop)] * WORD_BYTES
-            phases.append(SassPhase(at * WORD_BYTES, start, loop))
+            main = number_of[id(start.main or start.first)] * WORD_BYTES
+            phases.append(SassPhase(at * WORD_BYTES, start, loop, main))
     return phases, missing
 
 

@@ -69,11 +69,12 @@ def sass_site_file(
 def _source_of(
     site: SassSite, sources: Mapping[int, tuple[str, int]], calls: Mapping[int, Sequence[tuple[str, int]]]
 ) -> tuple[str, int] | None:
-    """The source of a site; of a phase that begins in a header of the CUDA Toolkit that of the call."""
-    source = sources.get(site.at)
+    """The source of a site; of a phase that of its work, and of the call if this is in a header of the CUDA Toolkit."""
+    at = site.at if site.phase is None else site.phase.main
+    source = sources.get(at)
     if source is None or site.phase is None or not is_of_toolkit(source[0]):
         return source
-    return next((call for call in calls.get(site.at, ()) if not is_of_toolkit(call[0])), source)
+    return next((call for call in calls.get(at, ()) if not is_of_toolkit(call[0])), source)
 
 
 def _instruction_fields(
