@@ -108,12 +108,12 @@ def test_lines_of_a_line_table_are_those_of_directives(file: str, depth: int, tm
     image = fatbin_of(cubin=(int(arch[3:5]), (tmp_path / "kernel.bin").read_bytes()))
     plain = parse(find_ptx(image, name))
     assert not lines_of_directives(plain.source)
-    expected, found = (
+    expected, from_table = (
         [SiteSources(kernel, image).places(kernel.line_of(own)) for own in function_instructions(kernel.entry)]
         for kernel in (Kernel.of(named, name), Kernel.of(plain, name))
     )
-    known = [(own, other) for own, other in zip(found, expected, strict=True) if own]
-    assert 3 * len(known) > len(found), "some instructions have no machine code of their own"
+    known = [(own, other) for own, other in zip(from_table, expected, strict=True) if own]
+    assert 3 * len(known) > len(from_table), "some instructions have no machine code of their own"
     assert max(len(own) for own, _ in known) == depth, "calls that were inlined have their lines"
     assert sum(own == other for own, other in known) > 0.97 * len(known), "ptxas moves some instructions"
 
