@@ -19,7 +19,8 @@ from tui_probe.cli.gate import ClockWatch
 from tui_probe.errors import UsageError
 from tui_probe.integrations.baselines import find_baseline, read_baseline
 from tui_probe.pages.gate_report import clock_lines, gate_lines, gate_markdown
-from tui_probe.verdicts.gate import Clocks, Judgement, judge_times, time_interval, time_verdict
+from tui_probe.trace.follow import open_trace
+from tui_probe.verdicts.gate import Clocks, Judgement, judge_counts, judge_times, time_interval, time_verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,6 +58,68 @@ def test_gate_fails_for_a_line_that_became_strided(tmp_path: Path, natives: Path
     assert result["locations"][0]["physicalLocation"] == {
         "artifactLocation": {"uri": "fill.cu"}, "region": {"startLine": 4},
     }  # fmt: skip
+
+
+NO_KERNEL = [
+    (["sh", "-c", "echo why >&2; exit 3"], 2, "why\ntui-probe: error: sh -c 'echo why >&2; exit 3' ended with"),
+    (["true"], 4, "tui-probe: error: true launched no kernel (exit status 0)"),
+    (
+        ["sh", "-c", f"{sys.executable} {PROGRAM} 1; {sys.executable} {PROGRAM} 1"], 4,
+        "tui-probe: error: 2 processes of ",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("command", "status", "message"), NO_KERNEL)
+def test_program_that_cannot_be_judged_is_named_with_the_reason(
+    tmp_path: Path, natives: Path, command: list[str], status: int, message: str
+) -> None:
+    environment = os.environ | {"TUI_PROBE_NATIVE": str(natives), "PYTHONPATH": str(Path(PROGRAM).parents[2])}
+    gate = [sys.executable, "-m", "tui_probe", "gate", "fill", "--record", "--sim", "--", *command]
+    done = subprocess.run(gate, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (status, ""), done.stderr
+    assert message in done.stderr
+    assert "[info]" not in done.stderr
+
+
+def test_program_that_a_shell_starts_is_judged(tmp_path: Path, natives: Path) -> None:
+    """The shell itself has no trace."""
+    environment = os.environ | {"TUI_PROBE_NATIVE": str(natives), "PYTHONPATH": str(Path(PROGRAM).parents[2])}
+    script = f"{sys.executable} {PROGRAM} 1; exit $?"
+    gate = [sys.executable, "-m", "tui_probe", "gate", "fill", "--record", "--sim", "--", "sh", "-c", script]
+    done = subprocess.run(gate, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, ".tui-probe/fill/none.json\n"), done.stderr
+
+
+LOG = """[init] pid 1
+[kernel] 0 {status} registers 8 local 0 shared 0 blocks 16 name fill reason {reason}
+[exec] backup 8 1 1 block 128 1 1 shared 0 kernel 0 launch 0 time 1 reason {reason}
+[exit] launches 1 probed 0 dropped 0 reason -
+"""
+
+
+def judged_log(folder: Path, status: str, reason: str, *metrics: str) -> list[Judgement]:
+    """Verdicts on a kernel of which the baseline has two counts of a probe, and the run none."""
+    (folder / "event.log").write_text(LOG.format(status=status, reason=reason))
+    return list(
+        judge_counts([{"fill": {"launches": 1, "sectors": 4, "store_sectors": 4}}], open_trace(folder), metrics)
+    )
+
+
+def test_kernel_that_lost_its_counts_is_not_the_same(tmp_path: Path) -> None:
+    *launched, counts = judged_log(tmp_path, "skipped", "no PTX in image code no-ptx")
+    assert (counts.metric, counts.before, counts.verdict) == ("counts", "measured", "cannot tell")
+    assert counts.why == "no PTX in image"
+    assert {judged.metric for judged in launched if judged.verdict == "same"} == {"launches"}
+
+
+def test_kernel_that_the_user_excludes_is_not_judged(tmp_path: Path) -> None:
+    assert judged_log(tmp_path, "filtered", "not selected by --kernel code not-chosen") == []
+
+
+def test_unknown_metric_is_refused_with_the_likely_one(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"no kernel has a metric sector: did you mean sectors\?"):
+        judged_log(tmp_path, "skipped", "no PTX in image code no-ptx", "sector")
 
 
 def blocks(ratio: float, noise: float, count: int, seed: int) -> list[tuple[float, float]]:

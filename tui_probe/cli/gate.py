@@ -138,7 +138,7 @@ def run(arguments: argparse.Namespace) -> int:
         if baseline is None and not arguments.against:
             raise UsageError(
                 f"{arguments.directory} has no baseline {arguments.name} for a commit in this history; record one with"
-                f" tui-probe gate {shlex.quote(arguments.name)} --record -- COMMAND"
+                f" tui-probe gate {shlex.quote(arguments.name)} --record {'--sim ' if arguments.sim else ''}-- COMMAND"
             )
         judgements: list[Judgement] = []
         head: dict[str, Any] = {}
@@ -168,9 +168,9 @@ def _traced(arguments: argparse.Namespace, command: list[str], folder: Path, opt
     more = [*(["--sim"] if arguments.sim else []), f"--machine-code={arguments.machine_code}", f"--tracedir={folder}"]
     done = profiled_run([*options, *more], command, sys.stderr)
     if done.status:
-        sys.stderr.write(done.messages)
+        sys.stderr.write(done.messages and f"{done.messages}\n")
         raise UsageError(f"{shlex.join(command)} ended with status {done.status}: nothing is judged")
-    return open_trace(done.trace)
+    return open_trace(done.trace(command))
 
 
 def _judged_times(arguments: argparse.Namespace, folder: Path) -> tuple[list[Judgement], dict[str, Clocks | str]]:

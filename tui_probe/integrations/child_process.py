@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shlex
 import signal
 import subprocess
 import tempfile
@@ -114,20 +115,29 @@ async def _read(stream: asyncio.StreamReader | None) -> str:
     return "\n".join(printable(line) for line in output.decode("utf-8", "replace").split("\n"))
 
 
+_ANNOUNCED: Final = "[info] trace in "
+
+
 @dataclass(frozen=True)
 class ProfiledRun:
-    """A run that has ended: its trace, the program's exit status, and what it wrote to stderr."""
+    """A run that has ended: the program's exit status, its stderr, and traces of processes with kernels."""
 
-    trace: Path
     status: int
     messages: str
+    traces: tuple[Path, ...]
+
+    def trace(self, command: Sequence[str]) -> Path:
+        """Return the trace of the only process that launched kernels. Raises TraceError if there is no such process."""
+        if len(self.traces) == 1:
+            return self.traces[0]
+        if self.traces:
+            processes = f"{len(self.traces)} processes of {shlex.join(command)}"
+            raise TraceError(f"{processes} launched kernels: pass the command of one of them")
+        raise TraceError(self.messages or f"{shlex.join(command)} launched no kernel (exit status {self.status})")
 
 
 def profiled_run(options: Sequence[str], command: Sequence[str], output: TextIO) -> ProfiledRun:
-    """Run a command with options of ``tui-probe run``; what it prints is written to ``output`` as it comes.
-
-    Raises TraceError, with the messages of the run, if there is no trace.
-    """
+    """Run a command with options of ``tui-probe run``; what it prints is written to ``output`` as it comes."""
     arguments = [*OWN_COMMAND, "run", "--no-ui", "--no-report", *options, "--", *command]
     environment = os.environ | {"PYTHONUNBUFFERED": "1"}
     with tempfile.TemporaryFile("w+", errors="replace") as messages_file:
@@ -138,8 +148,8 @@ def profiled_run(options: Sequence[str], command: Sequence[str], output: TextIO)
             for text in process.stdout:
                 output.write(text)
         messages_file.seek(0)
-        messages = messages_file.read()
-    trace = Path(messages.partition("\n")[0].rpartition(" ")[2])
-    if not is_trace(trace):
-        raise TraceError(messages.strip() or f"tui-probe run ended with status {process.returncode}, without a trace")
-    return ProfiledRun(trace, process.returncode, messages)
+        lines = messages_file.read().splitlines()
+    announced = [Path(line.removeprefix(_ANNOUNCED)) for line in lines if line.startswith(_ANNOUNCED)]
+    messages = "\n".join(line for line in lines if not line.startswith(_ANNOUNCED))
+    traces = tuple(trace for trace in dict.fromkeys(announced) if is_trace(trace))
+    return ProfiledRun(process.returncode, messages.strip(), traces)

@@ -80,8 +80,8 @@ def _run(options: Sequence[str], command: Sequence[str]) -> Trace:
     """Run a command and return its trace; what it prints is printed, as it comes."""
     run = profiled_run(options, command, sys.stdout)
     if run.status:
-        sys.stderr.write(f"the profiled code ended with status {run.status}\n{run.messages}")
-    return open_trace(run.trace)
+        sys.stderr.write(f"the profiled code ended with status {run.status}\n{run.messages}\n")
+    return open_trace(run.trace(command))
 
 
 def main(path: str) -> None:

@@ -20,7 +20,7 @@ SCHEMA: Final = "tui-probe gate"
 VERSION: Final = 1
 _ORDER: Final = ("worse", "changed", "cannot tell", "better", "same")
 _PLACE: Final = re.compile(r"(?P<file>[^\s:]+):(?P<line>\d+)\b")
-_WIDTH: Final = 100
+_WIDTH: Final = 140
 
 COLUMNS: Final[Sequence[Column[Judgement]]] = (
     Column("verdict", lambda judged: judged.verdict, "verdict", lambda judged: judged.verdict, False),

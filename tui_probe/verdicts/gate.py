@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import numpy as np
 
 from tui_probe.draw.view import no_progress
+from tui_probe.errors import UsageError, did_you_mean
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.verdicts.finding_summary import worst_line_text
 from tui_probe.verdicts.kernel_values import KernelValue, launch_values, probe_values
@@ -95,9 +96,16 @@ def counts_of(values: Mapping[str, Mapping[str, KernelValue]]) -> Counts:
 def judge_counts(
     baseline: Sequence[Counts], trace: Trace, metrics: Sequence[str] = (), *, same_tools: bool = True
 ) -> Iterator[Judgement]:
-    """Judge the counts of a run; ``baseline`` are those of repeated runs, ``metrics`` the keys to judge, () for all."""
+    """Judge the counts of a run; ``baseline`` are those of repeated runs, ``metrics`` the keys to judge, () for all.
+
+    Kernels that the run was told not to probe are left out. Raises UsageError for a metric that no run has.
+    """
     kernels = kernel_values(trace)
+    _check_metrics(metrics, baseline, kernels)
+    excluded = {kernel.demangled for kernel in trace.kernels if kernel.status == "excluded"}
     for name in dict.fromkeys([*(name for counts in baseline for name in counts), *kernels]):
+        if name in excluded:
+            continue
         before = [counts[name] for counts in baseline if name in counts]
         if not before or name not in kernels:
             state = ("–", "launched") if not before else ("launched", "–")
@@ -111,6 +119,21 @@ def judge_counts(
             if judged.verdict == "worse":
                 judged = replace(judged, place=worst_line_text(lines[0]))
             yield judged
+        lost = {key for counts in before for key in counts} - kernels[name].keys()
+        if lost and not any(kernel.launches_saved for kernel in lines):
+            reason = next((kernel.reason for kernel in lines if kernel.reason), "no probed launch has a result")
+            yield Judgement(name, "counts", "counts of probes", "measured", "–", "cannot tell", reason)
+
+
+def _check_metrics(
+    metrics: Sequence[str], baseline: Sequence[Counts], kernels: Mapping[str, Mapping[str, KernelValue]]
+) -> None:
+    """Raise UsageError for a key that neither the baseline nor the run has."""
+    known = [key for run in (*baseline, kernels) for of_kernel in run.values() for key in of_kernel]
+    for metric in metrics:
+        if metric not in known:
+            hint = did_you_mean(metric, dict.fromkeys(known)) or ": tui-probe gate --format json lists the metrics"
+            raise UsageError(f"no kernel has a metric {metric}{hint}")
 
 
 def _judge(kernel: str, value: KernelValue, before: Sequence[float], *, same_tools: bool) -> Judgement:
