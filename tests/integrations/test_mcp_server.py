@@ -17,7 +17,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from tests.patience import HANG
 from tui_probe.integrations import child_process
-from tui_probe.integrations.child_process import Finished, run_tui_probe
+from tui_probe.integrations.child_process import Finished, announced_traces, run_tui_probe
 from tui_probe.integrations.mcp_server import Roots, Tools, make_server, outcome_text
 
 PROGRAM = str(Path(__file__).with_name("faulty.py"))
@@ -148,6 +148,40 @@ def test_messages_of_a_failed_program_leave_room_for_the_brief(tmp_path: Path, m
     assert text.endswith("RuntimeError: no\n\n")
     assert len(text) <= max_chars + 1
     assert text.replace("\n", "").isprintable()
+
+
+@pytest.mark.usefixtures("natives_in_environment")
+async def test_profile_reads_what_a_shell_starts_and_names_other_processes(tmp_path: Path) -> None:
+    async with Client(make_server(Roots([tmp_path]))) as client:
+        script = f"{sys.executable} {PROGRAM} 1; {sys.executable} {PROGRAM} 32; exit $?"
+        text, failed = await call(client, "profile", command=["sh", "-c", script], simulate=True)
+        assert not failed, text
+        assert re.match(r"exit status 0; trace \S+\n\n1 other processes launched kernels; .* trace is \S+\n\n", text)
+        text, failed = await call(client, "profile", command=["sh", "-c", "exit 3"], simulate=True)
+    assert failed
+    assert text.endswith("nothing was profiled (exit status 3): the program launched no kernel")
+
+
+async def test_reason_of_a_page_without_data_comes_before_the_list_of_pages(tmp_path: Path) -> None:
+    """A list of pages is longer than what the result has of messages."""
+    (tmp_path / "trace").mkdir()
+    (tmp_path / "trace" / "event.log").write_text(
+        "[init] pid 1\n[kernel] 0 skipped registers 8 local 0 shared 0 blocks 16 name fill reason no PTX code no-ptx\n"
+    )
+    async with Client(make_server(Roots([tmp_path]))) as client:
+        text, failed = await call(client, "source", kernel="fill", trace="trace")
+    assert failed
+    assert "page source of #0 fill has no data" in text.splitlines()[0]
+
+
+def test_traces_of_other_directories_are_not_those_of_a_run(tmp_path: Path) -> None:
+    """A program may print such a line itself."""
+    for name in ("own/1", "own/2", "other/3"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "event.log").touch()
+    announced = [tmp_path / "own" / "shell", *(tmp_path / name for name in ("own/1", "own/2", "other/3"))]
+    lines = [*(f"[info] trace in {path}" for path in announced), "why"]
+    assert announced_traces("\n".join(lines)) == ((tmp_path / "own/1", tmp_path / "own/2"), "why")
 
 
 async def test_modules_of_the_working_directory_are_not_imported(tmp_path: Path) -> None:

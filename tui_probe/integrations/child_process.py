@@ -148,8 +148,19 @@ def profiled_run(options: Sequence[str], command: Sequence[str], output: TextIO)
             for text in process.stdout:
                 output.write(text)
         messages_file.seek(0)
-        lines = messages_file.read().splitlines()
+        traces, messages = announced_traces(messages_file.read())
+    return ProfiledRun(process.returncode, messages, traces)
+
+
+def announced_traces(messages: str) -> tuple[tuple[Path, ...], str]:
+    """Split messages of a run into traces of processes that launched kernels, and the other messages.
+
+    A trace is announced before it is known whether its process will launch a kernel: a shell does not. Only the first
+    line is sure to be ours, so a trace elsewhere than that is not one of this run.
+    """
+    lines = messages.splitlines()
     announced = [Path(line.removeprefix(_ANNOUNCED)) for line in lines if line.startswith(_ANNOUNCED)]
-    messages = "\n".join(line for line in lines if not line.startswith(_ANNOUNCED))
-    traces = tuple(trace for trace in dict.fromkeys(announced) if is_trace(trace))
-    return ProfiledRun(process.returncode, messages.strip(), traces)
+    others = "\n".join(line for line in lines if not line.startswith(_ANNOUNCED))
+    return tuple(
+        trace for trace in dict.fromkeys(announced) if trace.parent == announced[0].parent and is_trace(trace)
+    ), others.strip()
