@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.patience import HANG
+
 from .conftest import Engine, Host, Run
 
 if TYPE_CHECKING:
@@ -80,22 +82,43 @@ def test_background_threads_ask_for_several_kernels_at_a_time(host: Host, engine
     assert [outcome[0] for outcome in run.outcomes()] == ["probed"] * 3, run.stderr
 
 
-def test_kernels_of_large_launches_are_prepared_first(host: Host, engine: Engine) -> None:
-    """With one processor two threads prepare: the kernels behind the first three wait for one of them."""
+def test_kernels_of_large_launches_are_prepared_first(host: Host, engine: Engine, tmp_path: Path) -> None:
+    """With one processor two threads prepare: one has the first kernel until all are launched, then the others by size;
+    the other one has the second kernel until the end.
+    """
     sizes = (1, 1, 1, 2, 64, 8)
+    names = [f"add{number}__8_4" for number in range(len(sizes))]
+    is_launched, is_asked = tmp_path / "launched", threading.Event()
+
+    def answer(directory: Path, name: str) -> str:
+        (tmp_path / name).touch()
+        end = time.monotonic() + HANG
+        while name == names[0] and not is_launched.exists() and time.monotonic() < end:
+            time.sleep(0.01)
+        if len(engine.prepared) == len(names):
+            is_asked.set()
+        if name == names[1]:
+            is_asked.wait(HANG)
+        engine.write_probed(directory, name)
+        return "ok\t<id>\tprobed.bin"
+
+    engine.answer = answer
     script = f"""
 import os
 os.sched_setaffinity(0, {{min(os.sched_getaffinity(0))}})
 context()
 owner = module()
 w, n = word(0), c_int(1)
-functions = [function(owner, f"add{{i}}__8_4") for i in range({len(sizes)})]
-for f, size in zip(functions, {sizes}):
-    launch(f, w, n, grid=(size, 1, 1))
-time.sleep({5 * PREPARING})
+def asked_for(name):
+    while not os.path.exists({str(tmp_path)!r} + "/" + name): time.sleep(0.01)
+for number, (name, size) in enumerate(zip({names}, {sizes})):
+    launch(function(owner, name), w, n, grid=(size, 1, 1))
+    if number < 2: asked_for(name)
+open({str(is_launched)!r}, "w").close()
+for name in {names}: asked_for(name)
 """
     assert host.python(script, TUI_PROBE_LAUNCHES="auto").status == 0
-    assert engine.prepared[3:6] == ["add4__8_4", "add5__8_4", "add3__8_4"]
+    assert engine.prepared == [names[number] for number in (0, 1, 4, 5, 3, 2)]
 
 
 def test_all_launches_wait_where_all_are_to_be_probed(host: Host) -> None:
