@@ -18,7 +18,7 @@ _STEERS = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
 def obeyed(text: str) -> set[str]:
     """The characters in ``text`` that do something other than being shown; a newline ends a line of tui-probe."""
-    return {c for c in text if c != "\n" and (unicodedata.category(c) in _STEERS or c == "\ufffe")}
+    return {c for c in set(text) if c != "\n" and (unicodedata.category(c) in _STEERS or c == "\ufffe")}
 
 
 def planted_trace(folder: Path, name: str, kernel: str) -> Path:

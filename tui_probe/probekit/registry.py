@@ -36,8 +36,7 @@ def probe_named(name: str | None) -> Probe | None:
     if name in _added:
         return _added[name]
     if name in built_in_files():
-        folder = built_in_files()[name].parent
-        module = f"{_BUILT_IN}.{folder.name}"
+        module, folder = _built_in_module(name)
         return _probes_of_module(module, lambda: _built_in(module, folder)).get(name)
     return _installed().get(name)
 
@@ -128,6 +127,13 @@ def _clash(found: Mapping[str, Probe], others: Iterable[Probe]) -> str:
 
 def _pages_of(probe: Probe) -> tuple[str, ...]:
     return (*(view.name for view in probe.views), *(page.name for page in probe.pages))
+
+
+@cache
+def _built_in_module(name: str) -> tuple[str, Path]:
+    """The module of a built-in probe, which is asked for thousands of times per page, and its folder."""
+    folder = built_in_files()[name].parent
+    return f"{_BUILT_IN}.{folder.name}", folder
 
 
 def _built_in(name: str, folder: Path) -> Any:

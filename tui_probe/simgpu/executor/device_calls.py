@@ -180,16 +180,17 @@ class _ThreadMemory:
     """Bytes at generic addresses, as a thread sees them."""
 
     def __init__(self, line: int) -> None:
-        self._access = PointerAccess(1, line)
+        self._of_size = {kind.itemsize: (PointerAccess(kind.itemsize, line), kind) for kind in (U8, U32, U64)}
 
     def bytes_at(self, group: ThreadGroup, lane: int, address: int, size: int) -> bytes:
         """Return the bytes at an address of a lane. Raises MemoryFaultError."""
         own = group.select(np.array([lane]), group.block, ())
-        addresses = np.uint64(address) + np.arange(size, dtype=U64)
+        step = size if size in self._of_size and address % size == 0 else 1
+        access, kind = self._of_size[step]
         return b"".join(
-            part.view(U8)[part.element].tobytes()
-            for start in addresses
-            for part in self._access.parts_at(own, start.reshape(1))
+            part.view(kind)[part.element].tobytes()
+            for start in np.uint64(address) + np.arange(0, size, step, dtype=U64)
+            for part in access.parts_at(own, start.reshape(1))
         )
 
     def string_at(self, group: ThreadGroup, lane: int, address: int) -> bytes:
