@@ -20,7 +20,8 @@ ProbeError                 anything below; its text is meant for a user
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import errno
+from typing import TYPE_CHECKING, Final
 
 from tui_probe.reasons import because
 
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tui_probe.reasons import Reason
+
+SCARCE: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN})
+"""Numbers of system errors where there are no descriptors, memory or processes left."""
 
 
 class ProbeError(Exception):

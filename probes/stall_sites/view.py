@@ -189,10 +189,10 @@ class StallsView(Document):
         share = max((row.uncertainty for row in self.rows), default=0.0)
         yield (
             f"warp life, mean, max: the probe hides up to {DELAY} cycles of each wait, up to {percent(share, 1)} of"
-            f" warp life. They are added, but at most as many as were measured (≤ {DELAY}: none were). Waits include"
-            " cycles in which a warp is ready but not selected. The"
-            " shares of a row are of the launch that measured it. clock reads: share of warp life taken by the"
-            " probe's clock reads, in addition to the waits"
+            f" warp life. The page adds hidden cycles to a wait, but at most as many as were measured (≤ {DELAY}: none"
+            " were measured). Waits include cycles in which a warp is ready but not selected. The shares of a row are"
+            " from the launch that measured it. clock reads: share of warp life taken by the probe's clock reads,"
+            " in addition to the waits"
         )
 
     def _remainder_note(self) -> str:
@@ -212,7 +212,7 @@ class StallsView(Document):
         ended = [int(row.site.line) for row in self.sites if row.ended]
         if ended:
             yield (
-                f"{units.counted(len(ended), 'site')} not measured again, since no wait of their group was measured as"
+                f"{units.counted(len(ended), 'site')} not measured again, since no wait of their group reached"
                 f" {LEAST_PERCENT}% of warp life: {self._places(ended)}"
             )
 

@@ -73,8 +73,8 @@ def _grid_barrier(found: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
         return
     yield Cause(
         "grid-does-not-fit",
-        f"{units.counted(found.blocks, 'block')} of {units.count(_blocks(found))} on the GPU do not end, and"
-        f" {units.counted(found.blocks_not_started, 'block')} cannot start before;"
+        f"{units.counted(found.blocks, 'block')} of {units.count(_blocks(found))} on the GPU do not end, so"
+        f" {units.counted(found.blocks_not_started, 'block')} cannot start;"
         f" {units.count(len(group.blocks))} wait at {group.place.text}",
         "launch at most as many blocks as fit (cuOccupancyMaxActiveBlocksPerMultiprocessor times SMs), or launch"
         " cooperatively, which refuses larger grids",
@@ -130,10 +130,10 @@ def _missing_warps(found: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     ended = f"; {units.counted(gone, 'warp')} ended" if gone > 0 else ""
     yield Cause(
         "barrier-not-reached",
-        f"{group.place.text} waits for all threads, and {there} of"
-        f" {units.counted(found.warps_per_block, 'warp')} of block {warp.block} are there"
+        f"{group.place.text} waits for all threads of block {warp.block}: {there} of"
+        f" {units.counted(found.warps_per_block, 'warp')} arrived"
         f"{_absent(group, warp.block)}{ended}",
-        "let all threads that a barrier counts reach it: no barrier in a branch that only some take",
+        "let all threads that a barrier counts reach it, e.g. move it out of branches",
         warp,
     )
 

@@ -11,7 +11,6 @@ than seconds by the clock.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import tempfile
 from pathlib import Path
@@ -33,7 +32,6 @@ class Bare(App):
 
 Bare().run()
 """
-TICK = os.sysconf("SC_CLK_TCK")
 
 
 def main() -> None:
@@ -66,9 +64,9 @@ def start(command: list[str], home: str, *texts: str) -> list[float]:
 
 
 def cpu_seconds(process: int) -> float:
-    """User and system time of a process so far: fields 14 and 15 of proc(5)."""
-    fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(") ")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICK
+    """Time on a CPU of all threads of a process that still run: first field of schedstat in proc(5), in ns."""
+    threads = Path(f"/proc/{process}/task").iterdir()
+    return sum(int((thread / "schedstat").read_text(encoding="utf-8").split()[0]) for thread in threads) / 1e9
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
+from tests.bench.screen_start import cpu_seconds
 from tests.ui.desk import TestDesk
 from tests.ui.terminal import Terminal, on_screen
 from tui_probe.draw.view import Document
@@ -118,18 +119,21 @@ def show_keys(root: Path) -> None:
                 terminal.type(f"{ENTER}{page}" if page == "3" else page)
             terminal.wait(SHOWN.get(page, ""))
             terminal.quiet(0.5, steady=True)
-            times = [answered(terminal, key) for key in keys * 5]
-            print(f"key to frame, {page}: median {1000 * median(times):.1f} ms, most {1000 * max(times):.1f} ms")
+            times, cpu = zip(*(answered(terminal, key) for key in keys * 5), strict=True)
+            print(
+                f"key to frame, {page}: median {1000 * median(times):.1f} ms, most {1000 * max(times):.1f} ms;"
+                f" CPU median {1000 * median(cpu):.1f} ms"
+            )
 
 
-def answered(terminal: Terminal, key: str) -> float:
-    """Seconds until something comes back."""
-    before, clock = terminal.count, time.perf_counter()
+def answered(terminal: Terminal, key: str) -> tuple[float, float]:
+    """Seconds until something comes back, by the clock and of the screen's CPU time."""
+    before, clock, cpu = terminal.count, time.perf_counter(), cpu_seconds(terminal.pid)
     terminal.type(key)
     terminal.wait(lambda: len(terminal.received) > before)
-    seconds = time.perf_counter() - clock
+    seconds, cpu = time.perf_counter() - clock, cpu_seconds(terminal.pid) - cpu
     terminal.quiet(0.15, steady=True)
-    return seconds
+    return seconds, cpu
 
 
 if __name__ == "__main__":

@@ -89,7 +89,7 @@ def act(key: str) -> None:
 def wait_for(text: str) -> None:
     """Wait until the screen shows ``text``."""
     deadline = time.monotonic() + PATIENCE
-    while text not in (screen := tmux("capture-pane", "-p")):
+    while text not in (screen := tmux("capture-pane", "-N", "-p")):
         if time.monotonic() > deadline:
             raise SystemExit(f"{text!r} never appeared; the screen shows:\n{screen}")
         time.sleep(0.2)
@@ -97,7 +97,7 @@ def wait_for(text: str) -> None:
 
 def picture(columns: int, rows: int, title: str) -> str:
     """The screen as SVG."""
-    screen = tmux("capture-pane", "-e", "-p").rstrip("\n").split("\n")
+    screen = tmux("capture-pane", "-N", "-e", "-p").rstrip("\n").split("\n")
     console = Console(record=True, width=columns, file=io.StringIO(), force_terminal=True, color_system="truecolor")
     for line in [*screen, *[""] * (rows - len(screen))]:
         console.print(Text.from_ansi(line), no_wrap=True, crop=True, end="\n")

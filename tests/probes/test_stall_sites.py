@@ -141,7 +141,7 @@ def test_page_names_sites_that_are_not_measured_again(
     lines.insert(place + 1, "[probe] ended kernel 0 launch 1 probe stall_sites_2\n")
     log.write_text("".join(lines))
     text = shown_text(directory, capsys)
-    assert "8 sites not measured again, since no wait of their group was measured as 1% of warp life: 0x" in text
+    assert "8 sites not measured again, since no wait of their group reached 1% of warp life: 0x" in text
     assert front.main(["show", "stalls", str(directory), "--format", "json"]) == 0
     sites = json.loads(capsys.readouterr().out)["data"]["sites"]
     assert sum(site["ended"] for site in sites) == 8

@@ -16,6 +16,7 @@ from tui_probe.ui.app import ProbeApp
 from tui_probe.ui.layout import SMALLEST, arrangement
 from tui_probe.ui.live.feed import Session, is_full
 from tui_probe.ui.live.kernel_rows import ArrangedRows
+from tui_probe.ui.live.live_bars import fitted_command
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,6 +38,18 @@ async def test_kernels_appear_as_the_log_grows_in_odd_chunks(
         await stage.refresh()
         assert "11 launches" in stage.text
         assert target.signals == []
+
+
+@pytest.mark.parametrize(
+    ("command", "cells", "shown"),
+    [
+        ("/usr/bin/python lib/demo.py --repeat 6", 80, "python lib/demo.py --repeat 6"),
+        ("/usr/bin/python lib/demo.py --data=a/b out/", 20, "python demo.py --data=a/b out/"),
+        ("./a.out 3 / 4", 80, "./a.out 3 / 4"),
+    ],
+)
+def test_fitted_command_omits_directories_before_names(command: str, cells: int, shown: str) -> None:
+    assert fitted_command(command, cells) == shown
 
 
 async def test_a_target_without_a_trace_says_what_it_waits_for(tmp_path: Path, target: FakeTarget) -> None:

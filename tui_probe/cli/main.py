@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui_probe.errors import (
+    SCARCE,
     ImportFileError,
     NoDriverError,
     ProbeError,
@@ -19,7 +20,6 @@ from tui_probe.errors import (
     UsageError,
 )
 from tui_probe.launcher.driver import require_hook
-from tui_probe.launcher.target import SCARCE
 from tui_probe.own_python import without_collections
 from tui_probe.version import __version__
 

@@ -8,13 +8,13 @@ import shlex
 from typing import TYPE_CHECKING
 
 from tui_probe.draw import units
-from tui_probe.errors import ProbeFileError, UsageError
+from tui_probe.errors import SCARCE, ProbeFileError, UsageError
 from tui_probe.launcher.passthrough import is_pumped, run_with_passthrough
 from tui_probe.launcher.run_traces import Outcome
 from tui_probe.launcher.session import Session
 from tui_probe.launcher.signals import tidy_end
 from tui_probe.launcher.supervised_target import SupervisedTarget
-from tui_probe.launcher.target import SCARCE, become_program, exit_status, keep_owner_access
+from tui_probe.launcher.target import become_program, exit_status, keep_owner_access
 from tui_probe.trace.recent import remember
 
 from .arguments import warn_about_settings

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import errno
 import os
 import shutil
 import signal
@@ -14,7 +13,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from tui_probe.errors import TargetError
+from tui_probe.errors import SCARCE, TargetError
 
 from .driver import find_driver
 from .environment import driver_choices
@@ -30,8 +29,6 @@ _umask_of_user: list[int] = []
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 PR_SET_PDEATHSIG = 1
 """Constant of ``<linux/prctl.h>``: the signal that a process gets when its parent ends."""
-SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN})
-"""Errors where there are no descriptors, memory or processes left."""
 
 
 def known_signals(*names: str) -> frozenset[signal.Signals]:

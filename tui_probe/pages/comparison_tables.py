@@ -59,15 +59,20 @@ class ComparedSide:
     @property
     def name(self) -> str:
         """All of it in words."""
-        return self.kernel + self._rest(self.trace)
+        return self.kernel + self._rest(self._place)
+
+    @property
+    def _place(self) -> str:
+        """The trace, with the name of its run if it has one."""
+        return f"{self.run}, {self.trace}" if self.run else self.trace
 
     def shown(self, cells: int) -> str:
         """Return its name in that many cells, with the parts that distinguish kernels and traces."""
         index, _, name = self.kernel.partition(" ")
-        room = max(cells // 2, cells - cells_of(self._rest(self.trace))) - cells_of(index) - 1
+        room = max(cells // 2, cells - cells_of(self._rest(self._place))) - cells_of(index) - 1
         kernel = f"{index} {shorten(name, max(room, 1))}" if name else ""
         left = cells - cells_of(kernel) - cells_of(self._rest(""))
-        return cut_middle(kernel + self._rest(cut_middle(self.trace, max(left, 8))), cells)
+        return cut_middle(kernel + self._rest(cut_middle(self._place, max(left, 8))), cells)
 
     def _rest(self, trace: str) -> str:
         of = f"{self.launch} of {trace}" if self.kernel else trace

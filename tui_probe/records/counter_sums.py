@@ -169,7 +169,7 @@ def site_records(result: Result, record: np.dtype[Any], probe: str, sites: Seque
     if records is None:
         raise TraceError(f"{result.path}: its records are not of {probe}, which keeps one per site")
     if len(records) != len(sites):
-        raise TraceError(f"{result.path}: records of {len(records)} sites, kernel.info names {len(sites)}")
+        raise TraceError(f"{result.path}: has {len(records)} sites, but kernel.info lists {len(sites)} sites")
     return records
 
 

@@ -35,7 +35,7 @@ _ADVICE: Final = {
     "race": "order the two accesses: a barrier within a block, atomics or two launches between blocks",
     "divergent_barrier": "move the barrier to where all threads of the block reach it",
     "deadlock": "make all participating threads reach the barrier",
-    "unchecked": "report this as a mistake in tui-probe; run --no-check runs without checks",
+    "unchecked": "report this as a defect of tui-probe; to run without checks: run --no-check",
 }
 
 

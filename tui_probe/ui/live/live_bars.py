@@ -48,10 +48,11 @@ _RATE_FROM = 100
 
 
 def fitted_command(command: str, cells: int) -> str:
-    """The command; where it does not fit, ``python demo.py`` for ``/usr/bin/python /home/ada/demo.py``."""
-    if len(command) <= cells:
-        return command
-    return " ".join(word if word.startswith("-") else word.rpartition("/")[2] or word for word in command.split(" "))
+    """``python lib/demo.py`` for ``/usr/bin/python lib/demo.py``; where it does not fit, ``python demo.py``."""
+    words = [word.rpartition("/")[2] or word if word.startswith("/") else word for word in command.split(" ")]
+    if len(" ".join(words)) > cells:
+        words = [word if word.startswith("-") else word.rpartition("/")[2] or word for word in words]
+    return " ".join(words)
 
 
 @dataclass
