@@ -320,7 +320,7 @@ def test_instructions_of_a_loop(tmp_path: Path) -> None:
 def test_results_of_another_probe_or_kernel(tmp_path: Path) -> None:
     text, arguments, options = LAUNCHES["columns"]
     result = result_of(tmp_path, "smem_conflicts_by_line", text, *arguments, **options)
-    with pytest.raises(TraceError, match=r"records of 2 sites, kernel\.info names 3"):
+    with pytest.raises(TraceError, match=r"has 2 sites, but kernel\.info lists 3 sites"):
         smem_conflicts.analyse_lines(result, (1, 2, 3))
     with pytest.raises(TraceError, match="has 24 bytes per site, not 32"):
         divergence.analyse_lines(result, (1, 2))

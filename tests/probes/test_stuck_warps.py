@@ -91,9 +91,9 @@ MISSING = launch([warp(BARRIER), warp(WarpPlace(50, "loop"), number=1)])
     [
         (OWN, "lock-held-by-own-warp", "block 0 warp 0 tries to take lock 0x100 at atom.global.cas.b32 PTX:12"),
         (HELD, "lock-not-released", "block 0 warp 0 took it at PTX:12 and is at bar.sync PTX:30"),
-        (GRID, "grid-does-not-fit", "4 blocks of 6 on the GPU do not end, and 2 blocks cannot start"),
+        (GRID, "grid-does-not-fit", "4 blocks of 6 on the GPU do not end, so 2 blocks cannot start"),
         (COUNT, "mbarrier-count", "expects 65 arrivals (mbarrier.init PTX:38); block 0 made 32 arrivals"),
-        (MISSING, "barrier-not-reached", "1 of 2 warps of block 0 are there; warp 1 is at PTX:50"),
+        (MISSING, "barrier-not-reached", "1 of 2 warps arrived; warp 1 is at PTX:50"),
         (launch([warp(FLAG)]), "flag-not-set", "another GPU or the host must set it"),
         (launch([warp(WarpPlace(50, "loop"))]), "long-loop", "the last place of 1 warp is PTX:50"),
     ],
