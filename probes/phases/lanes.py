@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from .analysis import Phases
 
 _HUES: Final = 8
+_TENSOR: Final = "tensor"
+_TENTHS: Final = 10
+_LANES_OF_WARP: Final = 32
 _NOTHING: Final = " "
 _UNKNOWN: Final = "?"
 _WARPS_OF_ROLE: Final = 2
@@ -33,15 +37,20 @@ _SHOWN_ITERATIONS: Final = 3
 MIN_CELLS: Final = 8
 
 
-def lanes(launch: Phases, block: int, width: int) -> Iterator[Line]:
-    """The whole block, and some iterations of its main loop if that has several."""
+def lanes(launch: Phases, block: int, width: int, peak: int | None = None) -> Iterator[Line]:
+    """The whole block, and some iterations of its main loop if that has several; below each the use of tensor cores,
+    whose ``peak`` is in multiply-adds per cycle.
+    """
     warps = shown_warps(launch, block)
     names = [_name(launch, warp) for warp in warps]
-    left = min(max(map(len, names), default=0), max(width - MIN_CELLS - 2, 1))
+    rates = TensorRates.of(launch, block)
+    left = min(max(map(len, [*names, _TENSOR] if rates else names), default=0), max(width - MIN_CELLS - 2, 1))
     cells = max(width - left - 2, 1)
     span = launch.block_cycles[block]
     yield _ruler(left, cells, "0", f"{units.count(span)} cycles")
     yield from (_lane(launch, warp, name, left, (0, span), cells) for warp, name in zip(warps, names, strict=True))
+    if rates:
+        yield rates.lane(left, (0, span), cells, peak)
     if (window := main_iterations(launch, warps)) is not None:
         first, last, begin, end = window
         yield ()
@@ -50,6 +59,43 @@ def lanes(launch: Phases, block: int, width: int) -> Iterator[Line]:
         yield from (
             _lane(launch, warp, name, left, (begin, end), cells) for warp, name in zip(warps, names, strict=True)
         )
+        if rates:
+            yield rates.lane(left, (begin, end), cells, peak)
+
+
+@dataclass(frozen=True, slots=True)
+class TensorRates:
+    """Multiply-adds per cycle that a block issues: each phase spreads its products evenly over its time."""
+
+    times: NDArray[np.float64]
+    issued: NDArray[np.float64]
+    """Multiply-adds from the start of the block to each time."""
+
+    @classmethod
+    def of(cls, launch: Phases, block: int) -> TensorRates | None:
+        """The rates of a block; None if it issues no products, or an unknown number."""
+        inside = (launch.warps.block == block)[launch.spans.warp] & (launch.spans.phase >= 0)
+        spans = launch.spans.where(inside)
+        known = [site.phase.products if site.phase else 0 for site in launch.sites]
+        if any(known[site] is None for site in np.unique(spans.site).tolist()):
+            return None
+        products = _LANES_OF_WARP * np.array([number or 0 for number in known], np.float64)[spans.site]
+        spans, products = spans.where(products > 0), products[products > 0]
+        if not len(spans):
+            return None
+        times, place = np.unique(np.concatenate((spans.start, spans.end)), return_inverse=True)
+        rate = products / np.maximum(spans.cycles, 1)
+        change = np.bincount(place, np.concatenate((rate, -rate)), len(times))
+        issued = np.concatenate(([0.0], np.cumsum(np.cumsum(change)[:-1] * np.diff(times))))
+        return cls(times.astype(np.float64), issued)
+
+    def lane(self, left: int, window: tuple[int, int], cells: int, peak: int | None) -> Line:
+        """``tensor 035550``: tenths of the peak in each cell, or without one of the highest rate in the lane."""
+        edges = window[0] + (window[1] - window[0]) * np.arange(cells + 1) / cells
+        rates = np.diff(np.interp(edges, self.times, self.issued)) / np.maximum(np.diff(edges), 1e-9)
+        tenths = (_TENTHS * rates / (peak or max(rates.max(), 1e-9))).astype(np.int64).clip(0, _TENTHS - 1)
+        text = "".join(_NOTHING if rate <= 0 else str(own) for rate, own in zip(rates, tenths.tolist(), strict=True))
+        return (f" {pad(clip(_TENSOR, left), left)} ", "dim"), (text, "")
 
 
 def shown_warps(launch: Phases, block: int) -> list[int]:

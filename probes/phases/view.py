@@ -18,7 +18,7 @@ from tui_probe.probekit.record_counts import sampled_blocks_text
 
 from .analysis import analyse_launch
 from .events import trace_events
-from .lanes import lanes, main_iterations, shown_warps
+from .lanes import TensorRates, lanes, main_iterations, shown_warps
 from .moved import moved_in_trace
 from .roles import ALL
 from .shares import PhaseRow, multiply_adds, overlap_of, rows_of
@@ -130,6 +130,9 @@ class PhasesView(Document):
 
     def _tensor_notes(self) -> Iterator[str]:
         """Sentences on the tensor cores: a role's rate over the whole block, and in each phase that issues products."""
+        if TensorRates.of(self.launch, self.block) is not None:
+            of = "an SM's tensor-core peak" if self.of.products_per_clock else "the highest rate in the lane"
+            yield f"lane tensor: multiply-adds issued per cycle, in tenths of {of}"
         for role in self.launch.roles:
             rows = [row for row in self.rows if row.role == role]
             issuing = [row for row in rows if row.multiply_adds]
@@ -154,7 +157,7 @@ class PhasesView(Document):
     def lines(self, width: int) -> Sequence[Line]:
         table = titled_table(self._head, _COLUMNS, self.rows, (), width)
         notes = ((f" {part}", "dim") for note in self.notes() for part in wrap(note, width - 1))
-        drawn = list(lanes(self.launch, self.block, width))
+        drawn = list(lanes(self.launch, self.block, width, self.of.products_per_clock))
         return [
             ((f" {shorten(self._head, width - 1)}", "title"),),
             *drawn,

@@ -37,7 +37,10 @@ from tui_probe.ptx.parser import parse
 from tui_probe.ptx.references import prune_to_kernel
 
 NAIVE = Path(__file__).parent / "naive"
-DEFAULT_PROBES = ("block_sched", "gmem_bytes", "tensorop_count", "dmat", "dmat_compact")
+ATTENTION = "flash attention"
+ATTENTION_PHASES = f"{PHASES_PREFIX}scores=attention.py:31-32+softmax=attention.py:33-35+values=attention.py:36-38"
+"""Three phases that a user names, by the lines of ``tests/gpu/programs/attention.py``."""
+DEFAULT_PROBES = ("block_sched", "gmem_bytes", "tensorop_count", "dmat", "dmat_compact", "phases", ATTENTION_PHASES)
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,13 @@ def static_costs(workloads: list[Workload], chosen: list[Variant], arch: str) ->
 
     with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor() as pool:
         folder = Path(name)
-        return list(pool.map(one, [(workload, variant) for variant in chosen for workload in workloads]))
+        return list(pool.map(one, [(own, variant) for variant in chosen for own in workloads_of(variant, workloads)]))
+
+
+def workloads_of(variant: Variant, workloads: list[Workload]) -> list[Workload]:
+    """The workloads of a variant: phases that a user names are in one program."""
+    named = variant.file.startswith(PHASES_PREFIX)
+    return [workload for workload in workloads if not named or workload.name == ATTENTION]
 
 
 def measured_costs(
@@ -88,7 +97,7 @@ def measured_costs(
     began = time.monotonic()
     for variant in chosen:
         for program, command in programs.items():
-            rows = [workload for workload in workloads if workload.program == program]
+            rows = [workload for workload in workloads_of(variant, workloads) if workload.program == program]
             started = time.monotonic()
             if started - began > 60 * minutes:
                 yield from (Cost(row.name, variant.probe, variant.naive, reason="out of time") for row in rows)
@@ -180,7 +189,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kernels", nargs="+", choices=[workload.name for workload in WORKLOADS], default=[])
     known = built_in_names()
-    default = [name for name in DEFAULT_PROBES if name in known]
+    default = [name for name in DEFAULT_PROBES if name in known or name.startswith(PHASES_PREFIX)]
 
     def probe_name(text: str) -> str:
         if text not in known and not text.startswith(PHASES_PREFIX):

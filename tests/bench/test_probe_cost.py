@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from tests.bench.cost_tables import Cost, tables
-from tests.bench.probe_cost import NAIVE, Variant, cost_of, static_costs, variants
+from tests.bench.probe_cost import ATTENTION, ATTENTION_PHASES, NAIVE, Variant, cost_of, static_costs, variants
 from tests.bench.workloads import WORKLOADS
 from tests.engine.conftest import ptxas
 from tests.ptx.corpus import corpus
 from tui_probe.probe_files.loading import built_in_names
 from tui_probe.ptx.parser import parse
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["ptxas"]
 
@@ -52,6 +57,18 @@ def test_each_workload_names_the_one_kernel_of_its_ptx() -> None:
     for workload in WORKLOADS:
         (entry,) = parse(corpus(workload.ptx)).entries()
         assert workload.kernel in entry.name
+
+
+@pytest.mark.usefixtures("ptxas")
+def test_phases_of_the_user_are_measured_in_the_kernel_with_their_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    costs = static_costs(list(WORKLOADS), [Variant(ATTENTION_PHASES, False, ATTENTION_PHASES)], "sm_90")
+    (cost,) = costs
+    assert (cost.kernel, cost.reason) == (ATTENTION, "")
+    assert cost.added is not None
+    assert (cost.spills, cost.spills_probed) == (0, 0)
 
 
 def test_naive_probes_have_a_built_in_counterpart() -> None:

@@ -33,7 +33,7 @@ from tui_probe.probe_files.option_probes import phases_in, phases_probe
 from tui_probe.probe_model.probe import SourceRange
 from tui_probe.probes.phases.analysis import NOT_RECORDED, Phases, analyse
 from tui_probe.probes.phases.kinds import Phase
-from tui_probe.probes.phases.lanes import MIN_CELLS, dominant_phases, lanes, shown_warps
+from tui_probe.probes.phases.lanes import MIN_CELLS, TensorRates, dominant_phases, lanes, shown_warps
 from tui_probe.probes.phases.moved import moved_instructions
 from tui_probe.probes.phases.roles import roles_of
 from tui_probe.probes.phases.shares import PhaseRow, multiply_adds, overlap_of, rows_of
@@ -152,6 +152,31 @@ def test_products_are_those_of_the_matrices(tmp_path: Path) -> None:
     rows = [row for row in rows_of(launch) if row.multiply_adds]
     assert [row.phase.work for row in rows] == ["mma"]
     assert rows[0].per_clock() == pytest.approx(m * n * k * 4 / rows[0].cycles)
+
+
+def test_tensor_lane_has_the_products_of_the_block(tmp_path: Path) -> None:
+    """All multiply-adds of a block, in cells in which some warp is in the phase of products."""
+    m, n, k, tile = 64, 32, 96, 32
+    left, right = (np.ones(shape, np.float16) for shape in ((m, k), (k, n)))
+    out, scratch = np.zeros((m, n), np.float16), np.zeros(1, np.int32)
+    sizes = [np.int32(size) for size in (k, k, n, n)]
+    text = (DATA / "triton_matmul.sm_80.ptx").read_text()
+    arguments = (left, right, out, *sizes, scratch, scratch)
+    launch = recorded(tmp_path, text, "matmul", *arguments, block=128, grid=(m // tile, 1), shared=32768)
+    rates = TensorRates.of(launch, 1)
+    assert rates is not None
+    assert rates.issued[-1] == pytest.approx(tile * n * k)
+    cells, window = 50, (0, launch.block_cycles[1])
+    drawn = plain(rates.lane(6, window, cells, None))[8:]
+    assert max(drawn) == "9"
+    warps = np.flatnonzero(launch.warps.block == 1)
+    spans = launch.spans.where(np.isin(launch.spans.warp, warps))
+    products = np.array([phase.work == "mma" for phase in launch.phases])[spans.phase]
+    edges = window[1] * np.arange(cells + 1) / cells
+    for cell, digit in enumerate(drawn):
+        inside = (spans.start < edges[cell + 1]) & (spans.end > edges[cell]) & products
+        assert (digit != " ") == inside.any()
+    assert TensorRates.of(staged(tmp_path / "t", 3, 5), 0) is None
 
 
 UNEVEN = entry(
