@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,9 +16,13 @@ from tests.engine.test_server import Client, connected, kernel_directory
 from tui_probe.engine.ahead import CLOSED_NAMES, EVERY_KERNEL, MAX_IMAGE_KERNELS, KernelChoice
 from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.cache import Cache, KeyLocks
+from tui_probe.engine.kernel_cache import PrepareOptions
 from tui_probe.engine.reception import AHEAD_SUFFIX, receive_at
 from tui_probe.engine.server import EngineServer
+from tui_probe.probe_files.loading import load_probe
+from tui_probe.probe_model.probe import FUSED_NAME
 from tui_probe.toolchain import Tool
+from tui_probe.trace.sites import SITES_FILE
 
 LIMIT = 60
 """Seconds; reaching it means that something hangs."""
@@ -68,6 +72,24 @@ def test_only_images_of_the_hook_are_removed(tmp_path: Path, ptxas: Tool) -> Non
         others = [load(tmp_path, b"no image", name) for name in ("notes.txt", "engine.image./../other")]
         wait_until_removed(load(tmp_path, b"no image"))
         assert all(file.exists() for file in others)
+
+
+COUNTING = ("gmem_bytes", "divergence")
+
+
+class NotingCache(Cache):
+    """A cache that notes which kind of kernel it gets, in a file: another process puts it there."""
+
+    def __init__(self, folder: Path, noted: Path) -> None:
+        super().__init__(folder)
+        self._noted = noted
+
+    def put(self, key: str, files: Mapping[str, bytes]) -> None:
+        super().put(key, files)
+        if SITES_FILE in files:
+            name = FUSED_NAME if b'"p0_' in files[SITES_FILE] else BLOCK_SCHED.name
+            with self._noted.open("a") as file:
+                file.write(f"{name}\n")
 
 
 def is_prepared_ahead(hook: Client, directory: Path, name: str) -> bool:
@@ -135,3 +157,21 @@ def test_key_lock_has_one_holder(tmp_path: Path) -> None:
 def test_key_lock_without_a_directory(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert KeyLocks(tmp_path / "file").take("ab" * 16, LIMIT) == (None, False)
+
+
+def test_probes_that_are_ready_soon_come_before_those_that_take_long(tmp_path: Path, ptxas: Tool) -> None:
+    """All kernels of an image have their times before any has its counting probes."""
+    image, path = image_of(NAMES), tmp_path / "engine"
+    (counting, *others), timing = [load_probe(name) for name in COUNTING], BLOCK_SCHED
+    options = [(probe, PrepareOptions(folder=probe.name)) for probe in (counting, *others, timing)]
+    cache = NotingCache(tmp_path / "cache", tmp_path / "noted")
+    with (
+        receive_at(path) as images,
+        EngineServer(
+            path, *options[0], assembler=Assembler([ptxas]), cache=cache, others=options[1:], fused=(0, 1),
+            patience=0, images=images, ahead_workers=1,
+        ),
+    ):  # fmt: skip
+        wait_until_removed(load(tmp_path, image))
+    folders = (tmp_path / "noted").read_text().split()
+    assert folders == [timing.name] * len(NAMES) + [FUSED_NAME] * len(NAMES)

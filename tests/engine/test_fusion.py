@@ -5,8 +5,10 @@ Each kernel has one pair of counting probes, in turns; kernels are those of ``te
 
 from __future__ import annotations
 
+import threading
 from itertools import combinations
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -25,7 +27,7 @@ from tests.engine.test_same_results import (
 )
 from tests.simgpu.device import BASE, Device
 from tests.turns import due
-from tui_probe.engine.assembler import Assembler
+from tui_probe.engine.assembler import Assembler, AssemblyReport
 from tui_probe.engine.fusion import fuse, part_info
 from tui_probe.engine.insertion import build_probed_ptx
 from tui_probe.engine.kernel import Kernel
@@ -35,12 +37,15 @@ from tui_probe.engine.verify import verify_probe
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_files.choices import choose_probes
 from tui_probe.probe_files.loading import built_in_names, load_probe
-from tui_probe.probe_model.probe import Probe, fused_places
+from tui_probe.probe_model.probe import FUSED_NAME, Probe, fused_places
 from tui_probe.ptx.parser import parse
 from tui_probe.simgpu.executor import compile_kernel
 from tui_probe.toolchain import Tool
 from tui_probe.trace.kernel_files import read_kernel_info
 from tui_probe.trace.sites import read_sites
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 COUNTING = [probe for probe in map(load_probe, built_in_names()) if probe.counts]
 PAIRS = list(combinations([probe for probe in COUNTING if probe.about.counts is None], 2))
@@ -193,18 +198,45 @@ def test_parts_are_prepared_by_themselves_if_the_fused_kernel_is_refused(tmp_pat
     assert [answer.outcome for answer in answers] == ["skipped"] * 4
 
 
-def test_kernel_is_ready_without_counting_probes_that_take_too_long(tmp_path: Path, ptxas: Tool) -> None:
+class HeldAssembler(Assembler):
+    """An assembler that begins with the fused probe when it is released."""
+
+    def __init__(self, tool: Tool) -> None:
+        super().__init__([tool])
+        self.released = threading.Event()
+
+    def assemble(
+        self,
+        ptx: Path,
+        binary: Path,
+        arch: str,
+        entry: str,
+        started: Callable[[], object] | None = None,
+        *,
+        lines: bool = False,
+    ) -> AssemblyReport:
+        if ptx.parent.name == FUSED_NAME:
+            self.released.wait(60)
+        return super().assemble(ptx, binary, arch, entry, started, lines=lines)
+
+
+def test_kernel_is_ready_before_counting_probes_that_take_longer(tmp_path: Path, ptxas: Tool) -> None:
     probes = [load_probe(name) for name in NAMES]
     directory = tmp_path / "0_kernel"
     directory.mkdir()
     (directory / "original.bin").write_bytes((HEADER + STORE).encode())
     options = [(probe, PrepareOptions(folder=probe.name)) for probe in probes]
-    preparers = MultiPreparer(options, Assembler([ptxas]), fused=(0, 2), patience=0)
-    answers = list(preparers.prepare(directory, "sm_80", "store"))
-    assert [answer.code for answer in answers] == ["being-prepared", None, "being-prepared", "being-prepared"]
-    assert answers[1].text == "probed.bin"
+    assembler = HeldAssembler(ptxas)
+    preparers = MultiPreparer(options, assembler, fused=(0, 2), patience=0)
+    answers = preparers.prepare(directory, "sm_80", "store")
+    first = [next(answers) for _ in range(4)]
+    assert [answer.outcome for answer in first] == ["later", "ok", "later", "later"]
+    assert first[1].text == "probed.bin"
+    assembler.released.set()
+    assert [(answer.outcome, answer.text) for answer in answers] == [("ok", "probed.bin")] * 3
     preparers.close()
-    assert (directory / "fused" / "probed.bin").exists(), "the next run has it from the cache"
+    assert (directory / "fused" / "probed.bin").exists()
+    assert (directory / NAMES[0] / "kernel.info").exists()
 
 
 def test_run_of_counting_probes_waits_for_them(tmp_path: Path, ptxas: Tool) -> None:

@@ -113,6 +113,8 @@ class Engine:
         self.unsampled = ""  # why they cannot, where launches are too dear without
         self.asked_for_samples: list[tuple[str, int]] = []
         self.answer: Prepare | None = None
+        self.later: Prepare | None = None
+        """Answers that come behind others of which some are ``later``."""
         self.prepared: list[str] = []
         self.threads: list[int] = []
         self.architectures: list[str] = []
@@ -149,6 +151,13 @@ class Engine:
                     return
                 stream.write(reply + "\n")
                 stream.flush()
+                if self.later and reply.startswith("later\t"):
+                    words = line.rstrip("\n").split("\t")
+                    reply = self.later(Path(words[2]), words[4])
+                    if reply is None:
+                        return
+                    stream.write(reply.replace("<id>", words[1]) + "\n")
+                    stream.flush()
 
     def _reply(self, words: list[str]) -> str | None:
         if words[0] == "hello":

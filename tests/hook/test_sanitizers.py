@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.hook.test_late_probes import LateEngine
+from tests.hook.test_several_probes import NAMES
+
 from .conftest import Build, Engine, Host, compile_c, sanitized_natives, with_stub
 
 HERE = Path(__file__).resolve().parent
@@ -114,3 +117,15 @@ os._exit(read(w))
     )
     assert (run.status, run.stderr) == (50, "")
     assert len(run.results) == (50 if mode == "traced" else 1)
+
+
+def test_late_probes_beside_launches(sanitized: Build, program: Path, tmp_path: Path, engine: Engine) -> None:
+    """Threads launch kernels while the counting probes are put into them."""
+    LateEngine(engine, tmp_path / "released").released.touch()
+    host = Host(sanitized, tmp_path, engine)
+    options = OPTIONS | FEWER | in_place(sanitized) | {"TUI_PROBE_PROBES": NAMES, "TUI_PROBE_FUSED": "0:2"}
+    run = host.command(str(program), **options, TUI_PROBE_LAUNCHES="auto")
+    assert (run.status, run.stderr) == (0, "")
+    assert not [line for line in run.calls if line.startswith(("DIRTY", "EVENT"))]
+    probed = {line.split(" probe ")[1].split()[0] for line in run.lines(r"\[probing\] \d+ probed")}
+    assert probed == set(NAMES.split(":"))

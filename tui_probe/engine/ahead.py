@@ -3,6 +3,8 @@
     hook → engine   file TAB sm_XY      a datagram to SOCKET.ahead; the engine removes the file
 
 The file has the bytes of ``original.bin``, so that kernels get the keys in the cache under which their launches look.
+All kernels get the probes that are ready soon first, and then those that the engine is not hurried to prepare: its
+counting probes together. So most launches of a short program have a result.
 Processes next to those that serve launches do it. Bounds: images of up to 16 MiB (``MOST_BYTES`` of ahead.c) and
 ``MAX_IMAGE_KERNELS`` kernels, since a larger one is that of a library of which few are launched; of a run,
 ``MAX_RUN_KERNELS`` kernels and ``MAX_RUN_SECONDS`` of work, and one directory per process on the disk.
@@ -59,40 +61,55 @@ EVERY_KERNEL: Final = KernelChoice((), (), closed=True)
 
 
 class _AheadImage:
-    """The file of an image, with the kernels of it that are still to be prepared."""
+    """The file of an image, with the number of requests for its kernels that are still to be made."""
 
-    def __init__(self, path: Path, arch: str, kernels: int) -> None:
+    def __init__(self, path: Path, arch: str, requests: int) -> None:
         self.path, self.arch = path, arch
-        self._left = kernels
+        self._left = requests
         self._lock = threading.Lock()
 
     def leave(self) -> None:
-        """A kernel is done: remove the file after the last one."""
+        """A request is done: remove the file after the last one."""
         with self._lock:
             self._left -= 1
             if not self._left:
                 self.path.unlink(missing_ok=True)
 
 
+class _AheadRequest(NamedTuple):
+    """One kernel to be prepared with the probes of a step; requests are sorted by step, then in order of arrival."""
+
+    step: int
+    number: int
+    image: _AheadImage | None = None
+    """None: there are no more requests."""
+    name: str = ""
+
+
 class Ahead:
     """Receives images at ``source`` and has their kernels prepared.
 
     ``hand_over`` gives a connection to another process, which answers ``ahead`` requests over it, or returns False.
-    Kernels are prepared below ``folder``.
+    Kernels are prepared below ``folder``, in as many ``steps``.
     """
 
     def __init__(
-        self, source: socket.socket, folder: Path, choice: KernelChoice, hand_over: Callable[[socket.socket], bool]
+        self,
+        source: socket.socket,
+        folder: Path,
+        choice: KernelChoice,
+        hand_over: Callable[[socket.socket], bool],
+        steps: int = 1,
     ) -> None:
-        self._source, self._folder = source, folder
+        self._source, self._folder, self._steps = source, folder, steps
         self._images = source.getsockname().removesuffix(AHEAD_SUFFIX) + ".image."
         """Beginning of the paths of images that the hook writes; no other file is read or removed."""
         self._choice = choice
         self._hand_over = hand_over
-        self._kernels: queue.Queue[tuple[_AheadImage, str] | None] = queue.Queue()
+        self._requests: queue.PriorityQueue[_AheadRequest] = queue.PriorityQueue()
         self._threads: list[threading.Thread] = []
         self._numbers = itertools.count()
-        """Numbers of directories, since a preparer remembers the kernel of each."""
+        """Numbers of requests and their directories, since a preparer remembers the kernel of each."""
         self._taken = 0
         self._spent = 0.0
         self._stopping = threading.Event()
@@ -108,8 +125,8 @@ class Ahead:
     def stop(self) -> None:
         """Begin no more kernels; those under way are left to their processes."""
         self._stopping.set()
-        for _ in self._threads:
-            self._kernels.put(None)  # behind the kernels that are left, which the threads pass over
+        for _ in self._threads:  # behind the kernels that are left, which the threads pass over
+            self._requests.put(_AheadRequest(self._steps, next(self._numbers)))
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as own:
             own.setblocking(False)
             own.sendto(_WAKE, self._source.getsockname())
@@ -133,9 +150,10 @@ class Ahead:
             path.unlink(missing_ok=True)
             return
         self._taken += len(names)
-        image = _AheadImage(path, arch, len(names))
-        for name in names:
-            self._kernels.put((image, name))
+        image = _AheadImage(path, arch, self._steps * len(names))
+        for step in range(self._steps):
+            for name in names:
+                self._requests.put(_AheadRequest(step, next(self._numbers), image, name))
 
     def _names(self, path: Path, arch: str) -> list[str]:
         number = _ARCH.fullmatch(arch.partition("+")[0])
@@ -149,25 +167,25 @@ class Ahead:
     def _feed(self) -> None:
         """Give a process one kernel after another."""
         process: _Process | None = None
-        for image, name in iter(self._kernels.get, None):
+        while (request := self._requests.get()).image is not None:
             if not self._stopping.is_set() and self._spent < MAX_RUN_SECONDS:
                 begun = time.monotonic()
                 with contextlib.suppress(OSError):  # the process is gone, or the disk full: its launch reports it
                     process = process or _Process(self._hand_over)
-                    self._prepare(process, image, name)
+                    self._prepare(process, request, request.image)
                 with self._lock:
                     self._spent += time.monotonic() - begun
-            image.leave()
+            request.image.leave()
         if process is not None:
             process.close()
 
-    def _prepare(self, process: _Process, image: _AheadImage, name: str) -> None:
+    def _prepare(self, process: _Process, request: _AheadRequest, image: _AheadImage) -> None:
         """Prepare one kernel in a directory of its own, which is removed. Raises OSError."""
-        directory = self._folder / f"ahead.{next(self._numbers)}"
+        directory = self._folder / f"ahead.{request.number}"
         directory.mkdir()
         try:
             os.link(image.path, directory / "original.bin")
-            process.prepare(directory, image.arch, name)
+            process.prepare(request.step, directory, image.arch, request.name)
         finally:
             shutil.rmtree(directory, ignore_errors=True)
 
@@ -188,8 +206,8 @@ class _Process:
         self._answers.close()
         self._own.close()
 
-    def prepare(self, directory: Path, arch: str, name: str) -> None:
+    def prepare(self, step: int, directory: Path, arch: str, name: str) -> None:
         """Wait until a kernel is in the cache, or turns out to be refused. Raises OSError."""
-        self._own.sendall(f"ahead\t0\t{directory}\t{arch}\t{name}\n".encode("utf-8", "surrogateescape"))
+        self._own.sendall(f"ahead\t{step}\t{directory}\t{arch}\t{name}\n".encode("utf-8", "surrogateescape"))
         if not self._answers.readline():
             raise BrokenPipeError

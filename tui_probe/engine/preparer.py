@@ -6,8 +6,9 @@ import contextlib
 import re
 import threading
 import traceback
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -20,8 +21,8 @@ from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.kernel_cache import PREPARED_FILES, KernelCache, Originals, PrepareOptions, PrunedAssemblies
 from tui_probe.engine.kernel_texts import ProcessLog
 from tui_probe.engine.kernel_work import KernelWork
-from tui_probe.engine.prepare_job import CacheCounts, PrepareJob, late_answer
-from tui_probe.engine.reception import Answer
+from tui_probe.engine.prepare_job import CacheCounts, PrepareJob
+from tui_probe.engine.reception import LATER, Answer
 from tui_probe.engine.site_file import site_file
 from tui_probe.engine.source_copies import SourceCopies
 from tui_probe.errors import ImageError, ProbeError, UnsupportedKernelError
@@ -30,7 +31,7 @@ from tui_probe.ptx.parser import parse
 from tui_probe.reasons import Reason, because, because_of_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from tui_probe.engine.cache import Cache
     from tui_probe.engine.grafting.grafts import Grafter
@@ -208,18 +209,26 @@ def _log_answer(log: ProcessLog, outcome: Literal["skipped", "failed"], reason: 
     return Answer.refusal(outcome, reason)
 
 
-def _known(answer: Answer) -> Future[Answer]:
-    future: Future[Answer] = Future()
-    future.set_result(answer)
-    return future
+def _is_one_ready(answers: Collection[Future[Answer]], patience: float) -> bool:
+    """Wait until a kernel has one of its probes, and ``patience`` seconds longer for the others.
+
+    False if it gets none.
+    """
+    waiting = set(answers)
+    while waiting:
+        ready, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+        if any(answer.result().outcome == "ok" for answer in ready):
+            wait(waiting, patience)
+            return True
+    return False
 
 
 class MultiPreparer:
     """A preparer for each probe, and one for all counting probes at the same time. They share images and assemblers.
 
-    ``fused`` are the places of the counting probes. ``patience`` is how many seconds a kernel waits for these if it has
-    others, None for as long as it takes: large kernels would have no result in short programs, of no probe. What takes
-    longer is finished for the next run.
+    ``fused`` are the places of the counting probes. ``patience`` is how many seconds a kernel that has one of its
+    probes waits for the others, None for as long as it takes. ptxas takes seconds for a large kernel with all counting
+    probes, and a moment for its times: launches of a short program would have no result of any probe.
     """
 
     def __init__(
@@ -232,6 +241,8 @@ class MultiPreparer:
     ) -> None:
         self._patience = patience
         self._cache, self._fused = cache, tuple(fused)
+        self.ahead_steps = 2 if patience is not None and 0 < len(fused) < len(probes) else 1
+        """Steps in which kernels are prepared ahead: their counting probes together come second."""
         self._parts = [probes[place][0] for place in fused]
         self._probes = [*probes, *([self._fuse(probes)] if fused else [])]
         self._originals, self._assembler = Originals(), assembler or Assembler()
@@ -262,24 +273,48 @@ class MultiPreparer:
         """The answer of each probe, in their order, as soon as it and those before it are known.
 
         That of the fused probe follows them. Where there is such a kernel, its parts are not prepared by themselves.
+        A probe that the others do not wait for is answered with ``LATER``, and behind all others with its answer.
         """
         if len(self._preparers) == 1:
             yield self._preparers[0].prepare(directory, arch, name, threads)
             return
+        submit = partial(self._submit, directory=directory, arch=arch, name=name, threads=threads)
         places = range(len(self._preparers))
-        unfused = sorted((place for place in places if place not in self._fused), reverse=True)
-        answers = {place: self._submit(place, directory, arch, name, threads) for place in unfused}
-        if self._fused:
-            fused = self._in_time(answers[places[-1]], others=len(unfused) > 1)
-            for place, part in zip(self._fused, self._parts, strict=True):
-                if fused.outcome == "ok":
-                    answers[place] = self._pool.submit(self._hand_out, part, directory, fused)
-                elif fused == late_answer():
-                    answers[place] = answers[places[-1]] = _known(fused)
-                else:
-                    answers[place] = self._submit(place, directory, arch, name, threads)
+        answers = {place: submit(place) for place in places if place not in self._fused}
+        fused = answers[places[-1]] if self._fused else None
+        late = self._late_places(answers)
+        if fused is not None and places[-1] not in late:
+            answers |= self._answers_of_parts(fused.result(), directory, submit)
         for place in places:
+            yield LATER if place in late else answers[place].result()
+        if fused is not None and places[-1] in late:
+            answers |= self._answers_of_parts(fused.result(), directory, submit)
+        for place in late:
             yield answers[place].result()
+
+    def _late_places(self, answers: Mapping[int, Future[Answer]]) -> list[int]:
+        """Places of the probes that are answered later, in order: those not ready in time next to one that is.
+
+        A part is late with the fused probe, and where that is refused, as it is then prepared by itself.
+        """
+        if self._patience is None or not _is_one_ready(list(answers.values()), self._patience):
+            return []
+        late = {place for place, answer in answers.items() if not answer.done()}
+        fused = max(answers)
+        if self._fused and (fused in late or answers[fused].result().outcome != "ok"):
+            late.update(self._fused)
+        return sorted(late)
+
+    def _answers_of_parts(
+        self, fused: Answer, directory: Path, submit: Callable[[int], Future[Answer]]
+    ) -> dict[int, Future[Answer]]:
+        """The answers of the parts of the fused probe, by place; without it each is prepared by itself."""
+        if fused.outcome != "ok":
+            return {place: submit(place) for place in self._fused}
+        return {
+            place: self._pool.submit(self._hand_out, part, directory, fused)
+            for place, part in zip(self._fused, self._parts, strict=True)
+        }
 
     def work_ahead(self) -> None:
         """Prepare kernels ahead of launches from now on: in a process that does nothing else."""
@@ -287,19 +322,18 @@ class MultiPreparer:
         for preparer in self._preparers:
             preparer.is_ahead = True
 
-    def prepare_ahead(self, directory: Path, arch: str, name: str) -> None:
-        """Put a kernel into the cache with each probe, for a launch of any size."""
-        for _ in self.prepare(directory, arch, name):
-            pass
+    def prepare_ahead(self, step: int, directory: Path, arch: str, name: str) -> None:
+        """Put a kernel into the cache with the probes of a step, for a launch of any size."""
+        submit = partial(self._submit, directory=directory, arch=arch, name=name, threads=0)
+        places = [place for place in range(len(self._preparers)) if place not in self._fused]
+        if self.ahead_steps > 1:
+            places = places[-1:] if step else places[:-1]
+        futures = [submit(place) for place in places]
+        answers = [future.result() for future in futures]
+        if self._fused and step == self.ahead_steps - 1 and answers[-1].code not in (None, "being-prepared"):
+            wait([submit(place) for place in self._fused])
         for preparer in self._preparers:
             preparer.wait_until_kept()
-
-    def _in_time(self, answer: Future[Answer], *, others: bool) -> Answer:
-        """The answer for the fused probe, or that it is late: the kernel has ``others`` and this one takes too long."""
-        try:
-            return answer.result(self._patience if others else None)
-        except TimeoutError:
-            return late_answer()
 
     def prepare_parts(self, directory: Path, arch: str, name: str, threads: int = 0) -> Iterator[Answer]:
         """The answer of each probe of the fused one, by itself: the program cannot launch the kernel with all."""

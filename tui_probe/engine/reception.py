@@ -193,9 +193,10 @@ class Answer:
     """Answer about a kernel: ``ok`` with the file to load, ``skipped`` or ``failed`` with a reason.
 
     ``text`` is on one line: the file, or the words of the reason. ``code`` is that of the reason, None for ``ok``.
+    ``later``: another answer about the same probe follows.
     """
 
-    outcome: Literal["ok", "skipped", "failed"]
+    outcome: Literal["ok", "skipped", "failed", "later"]
     text: str
     code: str | None = None
 
@@ -213,3 +214,6 @@ class Answer:
     def written(self) -> str:
         """Text that the hook receives."""
         return self.text if self.reason is None else self.reason.written
+
+
+LATER: Final = Answer("later", "")

@@ -5,13 +5,14 @@
     engine → hook   ok TAB id TAB file  |  skipped TAB id TAB reason  |  failed TAB id TAB reason
     Of several probes there is such an answer for each, in their order; its files are in a folder of the probe's name.
     Where counting probes are fused, there is one more answer for these together, with files in a folder ``fused``.
+    engine → hook   later TAB id TAB    once one probe is ready, of each that is not; their answers follow the last one
     hook → engine   separate TAB id TAB kernel directory TAB sm_XY TAB kernel name TAB threads of the block launched
     An answer for each of the fused probes: the same kernel with that one only.
     hook → engine   sample TAB id TAB kernel directory TAB sm_XY TAB kernel name TAB place of a probe TAB threads
     Places count from 0. One answer: the same kernel, made to measure the blocks of a sample, in a folder ``sampled``.
     A reason ends with its code: no PTX in image code no-ptx
-    engine → worker    ahead TAB id TAB kernel directory TAB sm_XY TAB kernel name
-    worker → engine    ok TAB id TAB        the kernel is in the cache, or is refused; see ``ahead``
+    engine → worker    ahead TAB step TAB kernel directory TAB sm_XY TAB kernel name
+    worker → engine    ok TAB step TAB      the kernel is in the cache, or is refused; see ``ahead``
     launcher → engine  cache TAB id         engine → launcher  ok TAB id TAB hits SPACE misses
 
 Requests of a connection are answered in order, connections in parallel: a process has one for each kernel that it waits
@@ -89,7 +90,8 @@ class EngineServer:
             self._workers = Workers(self._max_workers, task, self._max_ahead, ahead)
         self._reception.open(self._answers_of(0), self._workers.take if self._workers and self._max_workers else None)
         if self._images is not None and self._workers is not None:
-            self._ahead = Ahead(self._images, self._path.parent, self._choice, self._workers.take_ahead)
+            steps = self._preparers.ahead_steps
+            self._ahead = Ahead(self._images, self._path.parent, self._choice, self._workers.take_ahead, steps)
             self._ahead.start(self._max_ahead)
         listed_reasons()  # read now, next to the start of the target: the first kernel with a reason would wait for it
 
@@ -141,9 +143,9 @@ class EngineServer:
             case ["sample", request, directory, arch, name, place, threads] if (place + threads).isdecimal():
                 answer = self._preparers.prepare_sampled(int(place), Path(directory), arch, name, int(threads))
                 yield _answer_line(answer, request)
-            case ["ahead", request, directory, arch, name]:
-                self._preparers.prepare_ahead(Path(directory), arch, name)
-                yield f"ok\t{request}\t\n"
+            case ["ahead", step, directory, arch, name] if step.isdecimal():
+                self._preparers.prepare_ahead(int(step), Path(directory), arch, name)
+                yield f"ok\t{step}\t\n"
             case ["cache", request]:
                 hits, misses = self._counts.total()
                 yield f"ok\t{request}\t{hits} {misses}\n"

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from .options import RunOptions
 
-FUSED_PATIENCE: Final = 3.0
-"""Seconds for which a kernel waits for all its counting probes together. On a GPU only: the simulated one is slow."""
+PROBE_PATIENCE: Final = 0.1
+"""Seconds for which a kernel with one of its probes waits for the others. On a GPU only: the simulated one is slow."""
 UNUSABLE = 2
 """Exit status if the probes cannot be used: starting the engine again would not help."""
 _LAUNCH_SECONDS: Final = 60
@@ -59,7 +59,7 @@ def serve(
     try:
         (first, its_options), *others = prepared(probes, options, load_ptx=load_ptx)
         cache = None if folder is None else Cache(folder)
-        assembler = Assembler(seconds=_LAUNCH_SHARE * _launch_seconds())
+        assembler = Assembler(seconds=_LAUNCH_SHARE * _launch_seconds(), cache=cache)
         server = EngineServer(
             path,
             first,
@@ -70,7 +70,7 @@ def serve(
             reception=reception,
             fused=places_to_fuse(probes, options),
             workers=usual_workers(),
-            patience=None if load_ptx or options.wait else FUSED_PATIENCE,
+            patience=None if load_ptx or options.wait else PROBE_PATIENCE,
             images=images,
             choice=chosen_kernels(options),
             ahead_workers=usual_ahead_workers(),

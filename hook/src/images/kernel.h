@@ -184,6 +184,8 @@ struct kernel {
     _Atomic(enum kernel_status) status;
     _Atomic(const struct reason *) reason; /* why it is run unprobed */
     atomic_bool awaited; /* it is new, and a hook thread prepares it */
+    atomic_bool late_awaited; /* it has some of its probes, and a hook thread prepares the others */
+    struct late_answers *late; /* the engine's about those others; see prepare.c. Under the lock of kernel_folder.h */
     bool in_preparation; /* by some thread; under the lock of kernel_folder.h */
     atomic_uint_fast64_t launches; /* counted if some are to be selected */
     atomic_uint_fast64_t held_bytes, held_files; /* of the trace's budgets */
@@ -191,7 +193,7 @@ struct kernel {
     _Atomic(const struct reason *) unprepared; /* why it has not been prepared so far */
     _Atomic(struct group_table *) groups; /* of its launches; see schedule.h */
 
-    /* Set while it is prepared, constant once it is KERNEL_PROBED. */
+    /* Set while it is prepared, constant once it is KERNEL_PROBED; of a probe once that has no reason. */
     bool parameters_known;
     size_t n_parameters, parameter_bytes;
     struct parameter *parameters;

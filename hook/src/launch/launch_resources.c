@@ -121,9 +121,11 @@ static bool take_sample(struct launch_resources *resources, struct launch *launc
 const struct reason *launch_resources_take(struct launch_resources *resources, struct launch *launch,
                                            struct kernel_probe *probe, CUcontext context)
 {
-    const struct reason *reason;
+    const struct reason *reason = atomic_load_explicit(&probe->reason, memory_order_acquire);
     size_t unused;
     *resources = (struct launch_resources){.probe = probe};
+    if (reason) /* of the only probe to be used */
+        return reason;
     if (!(resources->variant = variants_get(probe, launch, context, false, &reason)))
         return reason;
     reason = record_bytes(launch, probe, resources->variant, &unused);

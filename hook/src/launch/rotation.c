@@ -31,7 +31,7 @@ static unsigned last_of(const struct kernel_probe *probe, unsigned slot)
 static size_t put_in_order(struct kernel_probe *order[], size_t n, struct kernel_probe *probe, unsigned slot)
 {
     size_t at = n;
-    if (atomic_load_explicit(&probe->reason, memory_order_relaxed))
+    if (atomic_load_explicit(&probe->reason, memory_order_acquire)) /* it may be there from now on */
         return n;
     for (; at && last_of(order[at - 1], slot) > last_of(probe, slot); at--)
         order[at] = order[at - 1];

@@ -161,6 +161,13 @@ void schedule_renew(void)
     schedule_each(renew);
 }
 
+void schedule_renew_kernel(const struct kernel *kernel)
+{
+    for (struct shape_group *group = atomic_load_explicit(&newest, memory_order_acquire); group; group = group->older)
+        if (group->kernel == kernel)
+            renew(group);
+}
+
 void schedule_each(void (*visit)(struct shape_group *group))
 {
     for (struct shape_group *group = atomic_load_explicit(&newest, memory_order_acquire); group; group = group->older)

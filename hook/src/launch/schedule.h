@@ -73,6 +73,9 @@ bool schedule_take(struct shape_group *group, uint64_t nth, bool heavy);
  * most. */
 void schedule_again(struct shape_group *group);
 
+/* The schedule of all groups of KERNEL begins anew: it has more probes now. */
+void schedule_renew_kernel(const struct kernel *kernel);
+
 /* Calls VISIT for each group, the newest first. */
 void schedule_each(void (*visit)(struct shape_group *group));
 

@@ -128,7 +128,9 @@ static struct kernel_probe *choose(struct launch *launch, struct kernel *kernel,
     *reason = n ? NULL : atomic_load(&kernel->probes[0].reason);
     for (size_t i = 0; i < n; i++) {
         struct kernel_probe *probe = order[(launch->nth_of_group + i) % n];
-        const struct reason *refused = size_up(launch, probe);
+        const struct reason *refused = atomic_load(&probe->reason); /* of the only probe to be used */
+        if (!refused)
+            refused = size_up(launch, probe);
         if (!refused)
             return probe;
         *reason = *reason ? *reason : refused;

@@ -24,19 +24,23 @@ struct job {
     struct job *next; /* the next newer one */
     struct kernel *kernel;
     struct kernel_probe *form; /* whose sampled form is wanted; NULL: the kernel is */
+    bool is_late; /* the kernel's late probes are wanted */
     struct launch launch; /* its shape and function; nothing that points into the program */
     CUcontext context;
 };
 
-/* The engine assembles as many kernels at a time. */
-enum { MOST_THREADS = 8, NANOSECONDS_PER_MILLISECOND = 1000000, INTERRUPT_MILLISECONDS = 20 };
+/* The engine assembles as many kernels at a time. More threads wait for late probes, which it prepares whether one waits
+ * or not; a launch waits for those for a part of the time that it may still wait. */
+enum { MOST_THREADS = 8, LATE_THREADS = 2, LATE_PART = 4 };
+
+enum { NANOSECONDS_PER_MILLISECOND = 1000000, INTERRUPT_MILLISECONDS = 20 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t arrived = PTHREAD_COND_INITIALIZER;
 static struct job *oldest, **newest = &oldest;
-static struct job *under_way[MOST_THREADS]; /* of each thread; NULL: it waits for one */
-static pthread_t threads[MOST_THREADS];
-static unsigned n_threads, n_begun, n_idle, n_queued;
+static struct job *under_way[MOST_THREADS + LATE_THREADS]; /* of each thread; NULL: it waits for one */
+static pthread_t threads[MOST_THREADS + LATE_THREADS];
+static unsigned n_threads, n_begun, n_idle, n_queued, n_late; /* n_late: threads that wait for late probes */
 static pthread_cond_t done = PTHREAD_COND_INITIALIZER;
 static atomic_uint_fast64_t waited; /* nanoseconds */
 
@@ -47,18 +51,25 @@ static atomic_bool *awaited(struct kernel *kernel, struct kernel_probe *form)
 
 static void let_go(struct job *job)
 {
-    atomic_store(awaited(job->kernel, job->form), false);
+    atomic_store(job->is_late ? &job->kernel->late_awaited : awaited(job->kernel, job->form), false);
     free(job);
 }
 
-static void prepare(struct job *job)
+/* True if late probes of the job's kernel are still to be waited for. */
+static bool prepare(struct job *job)
 {
-    if (REAL_OR_NOT_FOUND(cuCtxSetCurrent, job->context) != CUDA_SUCCESS)
-        return;
+    if (REAL_OR_NOT_FOUND(cuCtxSetCurrent, job->context) != CUDA_SUCCESS) {
+        if (job->is_late)
+            prepare_leave_late(job->kernel);
+        return false;
+    }
     if (job->form)
         sampled_form_prepare(job->form);
+    else if (job->is_late)
+        prepare_late(job->kernel, &job->launch);
     else
-        prepare_kernel(job->kernel, &job->launch);
+        return prepare_early(job->kernel, &job->launch);
+    return false;
 }
 
 /* Threads of the launch that asked: a kernel of more threads is taken to need more time of the GPU. */
@@ -70,21 +81,60 @@ static double size_of(const struct job *job)
     return threads;
 }
 
-/* Takes the job of the largest launch, the oldest of several: launches pass until their kernel is prepared. */
+static bool comes_before(const struct job *job, const struct job *other)
+{
+    return job->is_late == other->is_late ? size_of(job) > size_of(other) : !job->is_late;
+}
+
+/* The place of the job to be done next: that of the largest launch, the oldest of several, since launches pass until
+ * their kernel is prepared. Late probes come last. NULL if there is none. The lock is held. */
+static struct job **next_place(void)
+{
+    struct job **next = &oldest;
+    for (struct job **at = &oldest; *at; at = &(*at)->next)
+        if (comes_before(*at, *next))
+            next = at;
+    return *next && !((*next)->is_late && n_late == LATE_THREADS) ? next : NULL;
+}
+
+/* Takes the job to be done next. The lock is held. */
 static struct job *next_job(void)
 {
-    while (!oldest)
+    struct job **place;
+    while (!(place = next_place()))
         pthread_cond_wait(&arrived, &mutex);
-    struct job **largest = &oldest;
-    for (struct job **at = &oldest->next; *at; at = &(*at)->next)
-        if (size_of(*at) > size_of(*largest))
-            largest = at;
-    struct job *job = *largest;
-    *largest = job->next;
-    if (!*largest)
-        newest = largest;
+    struct job *job = *place;
+    *place = job->next;
+    if (!*place)
+        newest = place;
     n_queued--;
+    n_late += job->is_late;
     return job;
+}
+
+/* The lock is held. */
+static void enqueue(struct job *job)
+{
+    job->next = NULL;
+    *newest = job;
+    newest = &job->next;
+    n_queued++;
+    pthread_cond_signal(&arrived);
+}
+
+/* JOB is done, or is to be done again for late probes. The lock is held. */
+static void finish(struct job *job, bool has_late_probes)
+{
+    n_late -= job->is_late;
+    if (has_late_probes) {
+        atomic_store(&job->kernel->late_awaited, true);
+        atomic_store(&job->kernel->awaited, false);
+        job->is_late = true;
+        enqueue(job);
+    } else {
+        let_go(job);
+    }
+    pthread_cond_broadcast(&done);
 }
 
 static void *prepare_jobs(void *unused)
@@ -99,11 +149,10 @@ static void *prepare_jobs(void *unused)
         n_idle--;
         *mine = job;
         pthread_mutex_unlock(&mutex);
-        prepare(job);
+        const bool has_late_probes = prepare(job);
         pthread_mutex_lock(&mutex);
         *mine = NULL;
-        let_go(job);
-        pthread_cond_broadcast(&done);
+        finish(job, has_late_probes);
     }
     return NULL;
 }
@@ -148,7 +197,7 @@ static bool has_thread(void)
 {
     if (!n_threads)
         init_done();
-    if (n_idle <= n_queued && n_threads < most_threads() && thread_start(prepare_jobs))
+    if (n_idle <= n_queued && n_threads < most_threads() + n_late && thread_start(prepare_jobs))
         n_threads++;
     return n_threads > 0;
 }
@@ -168,24 +217,36 @@ static bool submit(struct kernel *kernel, struct kernel_probe *form, const struc
     job->launch.form = LAUNCH_KERNEL;
     job->launch.parameters = job->launch.extra = NULL;
     job->launch.config = NULL;
-    *newest = job;
-    newest = &job->next;
-    n_queued++;
     atomic_store(awaited(kernel, form), true);
-    pthread_cond_signal(&arrived);
+    enqueue(job);
     return true;
 }
 
-/* Waits, as long as launches still may, until IS_AWAITED is over. The lock is held. */
-static void wait_for(const atomic_bool *is_awaited)
+/* Waits until IS_AWAITED is over, MOST nanoseconds at most. The lock is held. */
+static void wait_for(const atomic_bool *is_awaited, uint64_t most)
 {
-    const uint64_t began = clock_now(), most = patience();
+    const uint64_t began = clock_now();
     const struct timespec deadline = clock_deadline(most / NANOSECONDS_PER_MILLISECOND);
     while (atomic_load(is_awaited) && clock_now() - began < most &&
            pthread_cond_timedwait(&done, &mutex, &deadline) != ETIMEDOUT)
         ;
-    if (atomic_load(is_awaited))
-        atomic_fetch_add(&waited, clock_now() - began);
+}
+
+/* Waits, as long as launches still may, for a kernel or a form, and less long for the kernel's late probes. True if it is
+ * still awaited: then the time counts here. The lock is held. */
+static bool wait_in_vain(struct kernel *kernel, struct kernel_probe *form)
+{
+    const atomic_bool *is_awaited = awaited(kernel, form);
+    const uint64_t began = clock_now(), most = patience();
+    wait_for(is_awaited, most);
+    const uint64_t so_far = clock_now() - began;
+    if (atomic_load(is_awaited)) {
+        atomic_fetch_add(&waited, so_far);
+        return true;
+    }
+    if (!form && so_far < most)
+        wait_for(&kernel->late_awaited, (most - so_far) / LATE_PART);
+    return false;
 }
 
 static bool takes(struct kernel *kernel, struct kernel_probe *form, const struct launch *launch)
@@ -197,9 +258,7 @@ static bool takes(struct kernel *kernel, struct kernel_probe *form, const struct
         return true;
     signals_lock(&mutex);
     const bool submitted = atomic_load(is_awaited) || submit(kernel, form, launch);
-    if (submitted)
-        wait_for(is_awaited);
-    const bool takes = submitted && atomic_load(is_awaited);
+    const bool takes = submitted && wait_in_vain(kernel, form);
     signals_unlock(&mutex);
     return takes;
 }
@@ -242,6 +301,8 @@ static void drop(bool (*matches)(const struct job *job, const void *wanted), con
         }
         *at = job->next;
         n_queued--;
+        if (job->is_late)
+            prepare_leave_late(job->kernel);
         let_go(job);
     }
 }
@@ -279,6 +340,6 @@ void background_reset(void)
     oldest = NULL;
     newest = &oldest;
     memset(under_way, 0, sizeof under_way);
-    n_threads = n_begun = n_idle = n_queued = 0;
+    n_threads = n_begun = n_idle = n_queued = n_late = 0;
     atomic_store(&waited, 0);
 }

@@ -25,7 +25,8 @@ enum {
     SHOWN_ANSWER = 200,
     FIRST_MILLISECONDS = 1000, /* for the answer to a first message */
     PAUSE_NANOSECONDS = 10000000,
-    MOST_SILENCES = 2
+    MOST_SILENCES = 2,
+    MOST_LATER = 32 /* connections with answers to come: each takes a descriptor of the program's */
 };
 
 /* One question at a time goes over a connection; each thread that asks has one to itself meanwhile. */
@@ -34,6 +35,8 @@ struct connection {
     bool in_use;
     pthread_t user;
     bool interrupted; /* while in use; under the lock */
+    bool is_later; /* no thread reads its answers for now */
+    unsigned id; /* of the question */
     struct own_file engine;
     char received[LINE_LIMIT]; /* bytes after the last line that was read */
     size_t received_size;
@@ -69,7 +72,29 @@ static struct connection *take_connection(void)
 static void give_back(struct connection *connection)
 {
     pthread_mutex_lock(&mutex);
-    connection->in_use = false;
+    connection->in_use = connection->is_later = false;
+    pthread_mutex_unlock(&mutex);
+}
+
+/* False if too many have answers to come: then its own are waited for. */
+static bool set_later(struct connection *connection)
+{
+    unsigned n_later = 0;
+    pthread_mutex_lock(&mutex);
+    for (const struct connection *c = connections; c; c = c->next)
+        n_later += c->is_later;
+    connection->is_later = n_later < MOST_LATER;
+    const bool is_later = connection->is_later;
+    pthread_mutex_unlock(&mutex);
+    return is_later;
+}
+
+/* This thread reads the answers now. */
+static void resume(struct connection *connection)
+{
+    pthread_mutex_lock(&mutex);
+    connection->is_later = false;
+    connection->user = pthread_self();
     pthread_mutex_unlock(&mutex);
 }
 
@@ -77,7 +102,7 @@ void engine_interrupt(pthread_t thread)
 {
     pthread_mutex_lock(&mutex);
     for (struct connection *c = connections; c; c = c->next)
-        if (c->in_use && pthread_equal(c->user, thread) && c->engine.number >= 0) {
+        if (c->in_use && !c->is_later && pthread_equal(c->user, thread) && c->engine.number >= 0) {
             c->interrupted = true;
             shutdown(own_file_number(&c->engine), SHUT_RDWR);
         }
@@ -202,12 +227,12 @@ static bool greet(struct connection *c, const struct timespec *deadline)
 }
 
 /* The queue of an engine that takes no connections may be full. */
-static bool connect_to(struct connection *c, const struct sockaddr_un *address, const struct timespec *deadline)
+static bool connect_socket(struct own_file *engine, const struct sockaddr_un *address, const struct timespec *deadline)
 {
     const struct timespec pause = {0, PAUSE_NANOSECONDS};
-    if (!own_file_take(&c->engine, socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)))
+    if (!own_file_take(engine, socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)))
         return false;
-    while (connect(own_file_number(&c->engine), (const struct sockaddr *)address, sizeof *address) != 0) {
+    while (connect(own_file_number(engine), (const struct sockaddr *)address, sizeof *address) != 0) {
         if (errno != EAGAIN && errno != EINTR)
             return false;
         if (milliseconds_until(deadline) <= 0) {
@@ -217,6 +242,19 @@ static bool connect_to(struct connection *c, const struct sockaddr_un *address, 
         nanosleep(&pause, NULL);
     }
     return true;
+}
+
+/* The socket is the connection's after that, connected or not: then another thread may interrupt this one. */
+static bool connect_to(struct connection *c, const struct sockaddr_un *address, const struct timespec *deadline)
+{
+    struct own_file engine;
+    const bool connected = connect_socket(&engine, address, deadline);
+    const int error = errno;
+    pthread_mutex_lock(&mutex);
+    c->engine = engine;
+    pthread_mutex_unlock(&mutex);
+    errno = error;
+    return connected;
 }
 
 static bool connect_engine(struct connection *c)
@@ -257,19 +295,19 @@ static struct engine_answer failed(const struct reason *reason)
 /* "ok\t<id>\t<text>" and its like; ANSWER is left as it is if the line is none of them. */
 static bool understand(char *line, unsigned id, struct engine_answer *answer)
 {
-    static const char *const words[] = {"ok", "skipped", "failed"};
+    static const char *const words[] = {"ok", "skipped", "failed", "later"};
     char *unread = line;
     const char *word = strsep(&unread, "\t");
     const char *number = unread ? strsep(&unread, "\t") : NULL;
     if (!number || !unread || strtoul(number, NULL, 10) != id)
         return false;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i <= ENGINE_LATER; i++) {
         if (strcmp(word, words[i]) != 0)
             continue;
         *answer = (struct engine_answer){.outcome = (enum engine_outcome)i};
         if (i == ENGINE_OK)
             snprintf(answer->text, sizeof answer->text, "%s", unread);
-        else
+        else if (i != ENGINE_LATER)
             answer->reason = reason_read(unread);
         return true;
     }
@@ -291,16 +329,19 @@ static const struct reason *silent(void)
     return reason;
 }
 
-/* The answers come in the order of the probes, each when it is known. Returns why there are no more; NULL if all are
- * there. */
-static const struct reason *read_answers(struct connection *c, const struct timespec *deadline, unsigned id,
+/* The answers come in the order of the probes, each when it is known. Reads those that are NOT_YET. Returns why there
+ * are no more; NULL if all are there. */
+static const struct reason *read_answers(struct connection *c, enum engine_outcome not_yet,
                                          struct engine_answer *answers, size_t n)
 {
+    const struct timespec deadline = clock_deadline(settings.engine_timeout * 1000);
     char line[LINE_LIMIT];
     for (size_t i = 0; i < n; i++) {
-        if (!read_line(c, deadline, line))
+        if (answers[i].outcome != not_yet)
+            continue;
+        if (!read_line(c, &deadline, line))
             return silent();
-        if (!understand(line, id, &answers[i])) {
+        if (!understand(line, c->id, &answers[i])) {
             line[SHOWN_ANSWER] = '\0';
             return reason_with(ENGINE_CONFUSED, line);
         }
@@ -309,10 +350,8 @@ static const struct reason *read_answers(struct connection *c, const struct time
     return NULL;
 }
 
-static const struct reason *ask(struct connection *c, const char *question, unsigned id, struct engine_answer *answers,
-                                size_t n)
+static const struct reason *ask(struct connection *c, const char *question, struct engine_answer *answers, size_t n)
 {
-    const unsigned timeout_ms = settings.engine_timeout * 1000;
     if (atomic_load(&silences) >= MOST_SILENCES) {
         errno = ETIMEDOUT;
         return reason_with(ENGINE_SILENT, strerror(errno));
@@ -326,44 +365,99 @@ static const struct reason *ask(struct connection *c, const char *question, unsi
         const char *socket = settings.engine ? settings.engine : "TUI_PROBE_ENGINE";
         return reason_with(ENGINE_MISSING, socket, strerror(error));
     }
-    const struct timespec deadline = clock_deadline(timeout_ms);
-    return send_line(c, &deadline, question) ? read_answers(c, &deadline, id, answers, n) : silent();
+    const struct timespec deadline = clock_deadline(settings.engine_timeout * 1000);
+    return send_line(c, &deadline, question) ? read_answers(c, ENGINE_FAILED, answers, n) : silent();
 }
 
-/* TAIL ends the question. */
-static void prepare(const char *word, const char *directory, const char *architecture, const char *kernel,
-                    const char *tail, struct engine_answer *answers, size_t n)
+/* The reason of answers that do not come since the connection has PROBLEM. */
+static const struct reason *break_off(struct connection *connection, const struct reason *problem)
+{
+    const bool interrupted = was_interrupted(connection);
+    disconnect(connection);
+    return interrupted ? reason(BEING_PREPARED) : problem;
+}
+
+static bool is_any_later(const struct engine_answer *answers, size_t n)
+{
+    bool any = false;
+    for (size_t i = 0; i < n; i++)
+        any = any || answers[i].outcome == ENGINE_LATER;
+    return any;
+}
+
+/* Answers that did not come. */
+static void fill(struct engine_answer *answers, size_t n, const struct reason *problem)
+{
+    for (size_t i = 0; i < n && problem; i++)
+        if (answers[i].outcome == ENGINE_LATER || (answers[i].outcome == ENGINE_FAILED && !answers[i].reason))
+            answers[i] = failed(problem);
+}
+
+/* TAIL ends the question. Returns the connection if answers are still to come. */
+static struct connection *prepare(const char *word, const char *directory, const char *architecture, const char *kernel,
+                                  const char *tail, struct engine_answer *answers, size_t n)
 {
     char *question = NULL;
     const struct reason *problem = NULL;
-    const unsigned id = atomic_fetch_add(&requests, 1);
     struct connection *connection = take_connection();
     for (size_t i = 0; i < n; i++)
         answers[i] = failed(NULL);
+    if (connection)
+        connection->id = atomic_fetch_add(&requests, 1);
     if (strpbrk(directory, "\t\n") || strpbrk(kernel, "\t\n"))
         problem = reason(NAME_NOT_TOLD);
-    else if (!connection ||
-             asprintf(&question, "%s\t%u\t%s\t%s\t%s%s\n", word, id, directory, architecture, kernel, tail) < 0)
+    else if (!connection || asprintf(&question, "%s\t%u\t%s\t%s\t%s%s\n", word, connection->id, directory, architecture,
+                                     kernel, tail) < 0)
         problem = reason(HOST_MEMORY);
-    else if ((problem = ask(connection, question, id, answers, n))) {
-        if (was_interrupted(connection))
-            problem = reason(BEING_PREPARED);
-        disconnect(connection);
-    }
+    else if ((problem = ask(connection, question, answers, n)))
+        problem = break_off(connection, problem);
+    fill(answers, n, problem);
+    free(question);
+    if (connection && !problem && is_any_later(answers, n))
+        return connection;
     if (connection)
         give_back(connection);
-    for (size_t i = 0; i < n && problem; i++)
-        if (answers[i].outcome == ENGINE_FAILED && !answers[i].reason)
-            answers[i] = failed(problem);
-    free(question);
+    return NULL;
 }
 
-void engine_prepare(const char *directory, const char *architecture, const char *kernel, unsigned threads,
-                    struct engine_answer *answers, size_t n)
+void engine_prepare_later(struct connection *connection, struct engine_answer *answers, size_t n)
+{
+    resume(connection);
+    const struct reason *problem = read_answers(connection, ENGINE_LATER, answers, n);
+    if (!problem && is_any_later(answers, n))
+        problem = reason_with(ENGINE_CONFUSED, "later");
+    if (problem)
+        problem = break_off(connection, problem);
+    fill(answers, n, problem);
+    give_back(connection);
+}
+
+void engine_leave_later(struct connection *connection)
+{
+    resume(connection);
+    disconnect(connection);
+    give_back(connection);
+}
+
+struct connection *engine_prepare(const char *directory, const char *architecture, const char *kernel, unsigned threads,
+                                  struct engine_answer *answers, size_t n)
 {
     char tail[16];
     snprintf(tail, sizeof tail, "\t%u", threads);
-    prepare("prepare", directory, architecture, kernel, tail, answers, n);
+    struct connection *connection = prepare("prepare", directory, architecture, kernel, tail, answers, n);
+    if (!connection || set_later(connection))
+        return connection;
+    engine_prepare_later(connection, answers, n);
+    return NULL;
+}
+
+/* For questions whose answers are used together. */
+static void prepare_all(const char *word, const char *directory, const char *architecture, const char *kernel,
+                        const char *tail, struct engine_answer *answers, size_t n)
+{
+    struct connection *connection = prepare(word, directory, architecture, kernel, tail, answers, n);
+    if (connection)
+        engine_prepare_later(connection, answers, n);
 }
 
 void engine_prepare_parts(const char *directory, const char *architecture, const char *kernel, unsigned threads,
@@ -371,7 +465,7 @@ void engine_prepare_parts(const char *directory, const char *architecture, const
 {
     char tail[16];
     snprintf(tail, sizeof tail, "\t%u", threads);
-    prepare("separate", directory, architecture, kernel, tail, answers, n);
+    prepare_all("separate", directory, architecture, kernel, tail, answers, n);
 }
 
 void engine_prepare_sampled(const char *directory, const char *architecture, const char *kernel, unsigned threads,
@@ -379,7 +473,7 @@ void engine_prepare_sampled(const char *directory, const char *architecture, con
 {
     char tail[32];
     snprintf(tail, sizeof tail, "\t%u\t%u", (unsigned)place, threads);
-    prepare("sample", directory, architecture, kernel, tail, answer, 1);
+    prepare_all("sample", directory, architecture, kernel, tail, answer, 1);
 }
 
 void engine_reset(void)
@@ -387,7 +481,7 @@ void engine_reset(void)
     pthread_mutex_init(&mutex, NULL);
     for (struct connection *c = connections; c; c = c->next) {
         disconnect(c);
-        c->in_use = false; /* by a thread that the child does not have */
+        c->in_use = c->is_later = false; /* by a thread that the child does not have */
     }
     atomic_store(&requests, 0);
     atomic_store(&silences, 0);

@@ -87,12 +87,24 @@ const struct reason *kernel_folder_save(const char *directory, struct image *ima
 }
 
 /* The engine continues writing in a folder for a moment: the one before this is looked at again. */
-void kernel_folder_count(char *directory, bool has_image)
+void kernel_folder_put(struct budget_folder folder)
 {
     budget_count_folder(&last_folder);
     free(last_folder.path);
-    last_folder = (struct budget_folder){.path = directory, .has_image = has_image};
+    last_folder = folder;
     budget_count_folder(&last_folder);
+}
+
+void kernel_folder_count(char *directory, bool has_image)
+{
+    kernel_folder_put((struct budget_folder){.path = directory, .has_image = has_image});
+}
+
+struct budget_folder kernel_folder_take(void)
+{
+    const struct budget_folder folder = last_folder;
+    last_folder = (struct budget_folder){0};
+    return folder;
 }
 
 void kernel_folder_count_last(void)

@@ -7,6 +7,7 @@
 
 #include "image.h"
 #include "reasons.h"
+#include "reservations.h"
 
 /* The lock of threads that prepare kernels. It is free while a thread waits for the engine, so that the engine has several
  * kernels to prepare. */
@@ -27,6 +28,10 @@ const struct reason *kernel_folder_save(const char *directory, struct image *ima
 /* Counts the bytes in DIRECTORY, which this takes, and again those of the one before; NULL: only those. The lock is
  * held. */
 void kernel_folder_count(char *directory, bool has_image);
+
+/* Takes the folder that was counted last, which is about to grow, and puts it back to count it again. The lock is held. */
+struct budget_folder kernel_folder_take(void);
+void kernel_folder_put(struct budget_folder folder);
 
 /* Counts those of the last folder again, unless a kernel is being prepared: for the end of the program. */
 void kernel_folder_count_last(void);

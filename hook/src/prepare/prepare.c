@@ -10,12 +10,11 @@
 #include "engine_client.h"
 #include "errand.h"
 #include "event_log.h"
-#include "fused.h"
 #include "image_parts.h"
 #include "kernel_folder.h"
-#include "kernel_info.h"
 #include "parameters.h"
 #include "prepare_log.h"
+#include "probe_answers.h"
 #include "real.h"
 #include "reasons.h"
 #include "reservations.h"
@@ -23,7 +22,13 @@
 #include "settings.h"
 #include "streams.h"
 #include "trace_dir.h"
-#include "variants.h"
+
+/* The answers of the engine about all probes of a kernel, some of which come over CONNECTION later. */
+struct late_answers {
+    struct connection *connection;
+    struct budget_folder folder; /* of the kernel, which grows until then */
+    struct engine_answer answers[];
+};
 
 static void read_parameters(struct kernel *kernel, const struct launch *launch)
 {
@@ -37,152 +42,29 @@ static void read_parameters(struct kernel *kernel, const struct launch *launch)
         kernel->n_parameters = 0;
 }
 
-/* A part of a fused probe that is prepared by itself afterwards has maps already, which launches may be using. */
-static const struct reason *read_info(struct kernel_probe *probe, const char *directory)
-{
-    char *path;
-    if (asprintf(&path, "%s/kernel.info", directory) < 0)
-        return reason(HOST_MEMORY);
-    const struct reason *reason = probe->maps ? kernel_info_agrees(path, probe, false) : kernel_info_read(path, probe);
-    if (!reason)
-        event_log("[probe] read %s name %s n_param %zu n_probe %zu\n", path, probe->kernel->name,
-                  probe->kernel->n_parameters, probe->n_maps);
-    free(path);
-    return reason;
-}
-
-static struct prepare_result read_answer(struct kernel_probe *probe, const char *directory,
-                                         const struct engine_answer *answer)
-{
-    if (!*answer->text || strchr(answer->text, '/'))
-        return prepare_failed(reason_with(ENGINE_FILE, answer->text));
-    const struct reason *reason = read_info(probe, directory);
-    if (reason)
-        return prepare_failed(reason);
-    if (probe->sampled != (probe->sampling.kind != SAMPLE_ALL))
-        return prepare_failed(reason(SAMPLE_DISAGREES));
-    if (asprintf(&probe->load_path, "%s/%s", directory, answer->text) < 0)
-        return prepare_failed(reason(HOST_MEMORY));
-    return (struct prepare_result){"probed", NULL};
-}
-
-/* Loads what the engine made for one probe, in DIRECTORY. */
-static struct prepare_result make_probe(struct kernel_probe *probe, const struct launch *launch, const char *directory,
-                                        const struct engine_answer *answer)
-{
-    CUcontext context = NULL;
-    if (answer->outcome == ENGINE_SKIPPED)
-        return prepare_skipped(answer->reason);
-    if (answer->outcome == ENGINE_FAILED)
-        return prepare_failed(answer->reason);
-    struct prepare_result result = read_answer(probe, directory, answer);
-    if (result.reason || kernel_probe_launched(probe) != probe)
-        return result;
-    if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) != CUDA_SUCCESS || !context)
-        return prepare_failed(reason(NO_CONTEXT));
-    const struct reason *reason;
-    return variants_get(probe, launch, context, false, &reason) ? result : prepare_failed(reason);
-}
-
-/* The files of one probe among several are in a folder of its own. */
-static struct prepare_result follow_answer(struct kernel_probe *probe, const struct launch *launch,
-                                           const char *directory, const struct engine_answer *answer)
-{
-    static const char *const outcomes[] = {"ok", "skipped", "failed"};
-    char *own = NULL;
-    event_log("[probe] engine %s %s\n", outcomes[answer->outcome],
-              answer->outcome == ENGINE_OK ? answer->text : answer->reason->written);
-    const bool named = !probe->name || asprintf(&own, "%s/%s", directory, probe->name) >= 0;
-    struct prepare_result result =
-        named ? make_probe(probe, launch, probe->name ? own : directory, answer) : prepare_failed(reason(HOST_MEMORY));
-    if (named)
-        free(own);
-    atomic_store(&probe->reason, result.reason);
-    return result;
-}
-
-/* Asks for the parts of the kernel's fused probe, which are in ANSWERS, each by itself. */
-static void ask_for_parts(const struct kernel *kernel, const char *directory, const char *target,
-                          struct engine_answer *answers)
-{
-    struct engine_answer separate[MOST_PROBES];
-    size_t n = 0;
-    for (struct kernel_probe *part = NULL; (part = kernel_probe_next(kernel->fused, part));)
-        n++;
-    kernel_folder_unlock();
-    engine_prepare_parts(directory, target, kernel->name, kernel->block_threads, separate, n);
-    kernel_folder_lock();
-    n = 0;
-    for (struct kernel_probe *part = NULL; (part = kernel_probe_next(kernel->fused, part));)
-        answers[part - kernel->probes] = separate[n++];
-}
-
-/* Loads the fused probe of KERNEL, if it has one. Where it costs the kernel too much, its parts are prepared by
- * themselves, and ANSWERS are about these. */
-static void follow_fused(struct kernel *kernel, const struct launch *launch, const char *directory, const char *target,
-                         struct engine_answer *answers)
-{
-    struct kernel_probe *fused = kernel->fused;
-    if (!fused)
-        return;
-    const struct prepare_result result = follow_answer(fused, launch, directory, &answers[kernel->n_probes]);
-    const struct reason *reason = result.reason ? NULL : fused_refused(fused, launch);
-    if (reason) {
-        atomic_store(&fused->reason, reason);
-        ask_for_parts(kernel, directory, target, answers);
-    }
-    prepare_log_fused(kernel);
-}
-
-/* Gives up the fused probe of KERNEL if its parts do not have its maps, one after another. RESULTS are those of the
- * probes. */
-static void check_parts(struct kernel *kernel, struct prepare_result *results)
-{
-    const struct reason *reason = NULL;
-    struct kernel_probe *fused = kernel->fused;
-    size_t n_maps = 0;
-    if (!fused || atomic_load(&fused->reason))
-        return;
-    for (struct kernel_probe *part = NULL; (part = kernel_probe_next(fused, part)); n_maps += part->n_maps)
-        reason = reason ? reason : atomic_load(&part->reason);
-    if (!reason && n_maps != fused->n_maps)
-        reason = reason_with(KERNEL_INFO, "of the fused kernel lacks maps of its probes");
-    for (struct kernel_probe *part = NULL; reason && (part = kernel_probe_next(fused, part));) {
-        atomic_store(&part->reason, reason);
-        results[part - kernel->probes] = prepare_failed(reason);
-    }
-    atomic_store(&fused->reason, reason);
-}
-
-/* Prepares each probe of KERNEL, with the lock free while the engine works. Returns the result of the first that is in
- * it, else that of the first. */
+/* Prepares each probe of KERNEL, with the lock free while the engine works. */
 static struct prepare_result ask_engine(struct kernel *kernel, const struct launch *launch, const char *directory,
                                         struct prepare_result *results)
 {
     char target[DEVICE_TARGET_SIZE];
     CUdevice device;
     const size_t n = kernel->n_probes + (kernel->fused != NULL);
-    struct engine_answer *answers = calloc(n, sizeof *answers);
-    struct prepare_result result = {0};
-    if (!answers)
+    struct late_answers *asked = calloc(1, sizeof *asked + n * sizeof *asked->answers);
+    if (!asked)
         return prepare_failed(reason(HOST_MEMORY));
     if (REAL_OR_NOT_FOUND(cuCtxGetDevice, &device) != CUDA_SUCCESS || !device_target(device, target)) {
-        free(answers);
+        free(asked);
         return prepare_failed(reason(NO_DEVICE));
     }
     kernel->block_threads = launch->block[0] * launch->block[1] * launch->block[2];
     kernel_folder_unlock();
-    engine_prepare(directory, target, kernel->name, kernel->block_threads, answers, n);
+    asked->connection = engine_prepare(directory, target, kernel->name, kernel->block_threads, asked->answers, n);
     kernel_folder_lock();
-    follow_fused(kernel, launch, directory, target, answers);
-    for (size_t i = 0; i < kernel->n_probes; i++)
-        results[i] = follow_answer(&kernel->probes[i], launch, directory, &answers[i]);
-    check_parts(kernel, results);
-    for (size_t i = 0; i < kernel->n_probes; i++) {
-        if (i == 0 || (result.reason && !results[i].reason))
-            result = results[i];
-    }
-    free(answers);
+    const struct prepare_result result = follow_answers(kernel, launch, directory, target, asked->answers, results);
+    if (asked->connection)
+        kernel->late = asked;
+    else
+        free(asked);
     return result;
 }
 
@@ -201,6 +83,8 @@ static struct prepare_result make_probed(struct kernel *kernel, const struct lau
     struct prepare_result result = reason ? prepare_failed(reason) : ask_engine(kernel, launch, directory, results);
     kernel->folder = strdup(directory);
     kernel_folder_count(directory, written);
+    if (kernel->late)
+        kernel->late->folder = kernel_folder_take();
     if (!result.reason)
         event_log("[probe] finish %p name %s n_param %zu n_probe %zu\n", (void *)launch->function, kernel->name,
                   kernel->n_parameters, kernel->probes[0].n_maps);
@@ -271,22 +155,93 @@ static enum kernel_status prepare_here(struct kernel *kernel, const struct launc
     return status;
 }
 
+static struct late_answers *take_late(struct kernel *kernel)
+{
+    struct late_answers *late = kernel->late;
+    kernel->late = NULL;
+    return late;
+}
+
+/* Waits for LATE answers with the lock free, and follows them. */
+static void wait_for_late(struct kernel *kernel, const struct launch *launch, struct late_answers *late)
+{
+    const size_t n = kernel->n_probes + (kernel->fused != NULL);
+    bool is_late[MOST_PROBES + 1] = {false};
+    for (size_t i = 0; i < n; i++)
+        is_late[i] = late->answers[i].outcome == ENGINE_LATER;
+    kernel_folder_unlock();
+    engine_prepare_later(late->connection, late->answers, n);
+    kernel_folder_lock();
+    const int mode = capture_mode_relax();
+    follow_late_answers(kernel, launch, is_late, late->answers);
+    capture_mode_restore(mode);
+}
+
 struct preparation {
     struct kernel *kernel;
     const struct launch *launch;
     enum kernel_status status;
 };
 
-static void prepare_errand(void *argument)
+static void early_errand(void *argument)
 {
     struct preparation *preparation = argument;
     preparation->status = prepare_here(preparation->kernel, preparation->launch);
 }
 
+static void late_errand(void *argument)
+{
+    const struct preparation *preparation = argument;
+    kernel_folder_lock();
+    struct late_answers *late = take_late(preparation->kernel);
+    if (late) {
+        wait_for_late(preparation->kernel, preparation->launch, late);
+        kernel_folder_put(late->folder);
+        free(late);
+    }
+    kernel_folder_unlock();
+}
+
+static void full_errand(void *argument)
+{
+    const struct preparation *preparation = argument;
+    early_errand(argument);
+    if (!atomic_load(&preparation->kernel->late_awaited)) /* else a hook thread waits for them */
+        late_errand(argument);
+}
+
+bool prepare_early(struct kernel *kernel, const struct launch *launch)
+{
+    struct preparation preparation = {.kernel = kernel, .launch = launch};
+    errand_run(early_errand, &preparation);
+    kernel_folder_lock();
+    const bool is_any_late = kernel->late != NULL;
+    kernel_folder_unlock();
+    return is_any_late;
+}
+
+void prepare_late(struct kernel *kernel, const struct launch *launch)
+{
+    struct preparation preparation = {.kernel = kernel, .launch = launch};
+    errand_run(late_errand, &preparation);
+}
+
+void prepare_leave_late(struct kernel *kernel)
+{
+    kernel_folder_lock();
+    struct late_answers *late = take_late(kernel);
+    if (late) {
+        engine_leave_later(late->connection);
+        kernel_folder_put(late->folder);
+        free(late);
+    }
+    kernel_folder_unlock();
+}
+
 enum kernel_status prepare_kernel(struct kernel *kernel, const struct launch *launch)
 {
     struct preparation preparation = {.kernel = kernel, .launch = launch};
-    errand_run(prepare_errand, &preparation);
+    errand_run(full_errand, &preparation);
     return preparation.status;
 }
 

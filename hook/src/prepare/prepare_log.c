@@ -41,6 +41,15 @@ void prepare_log_probe(struct kernel_probe *probe, const struct launch *launch, 
               reason ? reason->written : "-");
 }
 
+void prepare_log_function(struct kernel *kernel, const struct launch *launch)
+{
+    const struct kernel_probe *probe = prepare_first_usable(kernel);
+    const struct variant *variant = variants_newest(launch->instance, probe);
+    char resources[FIGURES_SIZE];
+    figures_of(variant ? variant->function : NULL, launch, resources);
+    event_log("[kernel] %u probed-function %s way %s\n", kernel->index, resources, way_name(probe->way));
+}
+
 /* Also for a kernel that is skipped: its registers, memory and occupancy belong to the row. */
 void prepare_log_result(struct kernel *kernel, const struct launch *launch, struct prepare_result result)
 {
@@ -50,11 +59,8 @@ void prepare_log_result(struct kernel *kernel, const struct launch *launch, stru
     const struct reason *reason = result.reason ? result.reason : probe->note;
     event_log("[kernel] %u %s %s name %s reason %s\n", kernel->index, result.status, resources, kernel->name,
               reason ? reason->written : "-");
-    if (!result.reason) {
-        const struct variant *variant = variants_newest(launch->instance, probe);
-        figures_of(variant->function, launch, resources);
-        event_log("[kernel] %u probed-function %s way %s\n", kernel->index, resources, way_name(probe->way));
-    }
+    if (!result.reason)
+        prepare_log_function(kernel, launch);
     event_log("[exec] funcmap-find %p %s\n", (void *)launch->function, result.reason ? "fail" : "success");
 }
 

@@ -30,6 +30,9 @@ void prepare_log_probe(struct kernel_probe *probe, const struct launch *launch, 
 
 /* Tells if the counting probes of the run are in the kernel together, and if not why. */
 void prepare_log_fused(const struct kernel *kernel);
+
+/* Resources of the probed kernel, again where another probe is the first one now. */
+void prepare_log_function(struct kernel *kernel, const struct launch *launch);
 void prepare_log_result(struct kernel *kernel, const struct launch *launch, struct prepare_result result);
 
 /* Kernels that were never prepared, for want of a launch that might be probed, have no result yet: log one at
