@@ -11,6 +11,7 @@ import pytest
 from tests.engine.kernels import HEADER, STORE
 from tui_probe import toolchain
 from tui_probe.engine.assembler import Assembler
+from tui_probe.engine.cache import Cache
 from tui_probe.errors import ToolchainError
 from tui_probe.toolchain import Tool, find_tools
 
@@ -205,3 +206,48 @@ def is_there(number: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def counting_tool(folder: Path) -> Tool:
+    """A ptxas that notes each PTX that it assembles, and tells its path."""
+    path = fake(folder, "13.0.1", output="ptxas info    : Used 18 registers\n")
+    noted = (
+        f"open({str(folder / 'assembled')!r}, 'a').write(sys.argv[-3] + '\\n'); sys.stderr.write(sys.argv[-3] + '\\n')"
+    )
+    path.write_text(path.read_text() + f"\n{noted}\n")
+    return tool(path, "13.0.1")
+
+
+def test_kernel_of_another_image_is_assembled_once(tmp_path: Path) -> None:
+    """Each run has directories of its own, and each program its image; the PTX of the kernel is the same."""
+    counting = counting_tool(tmp_path / "tool")
+    reports = []
+    for number, text in enumerate([HEADER + STORE, HEADER + STORE, HEADER + STORE.replace("store", "other")]):
+        ptx, binary = tmp_path / f"{number}.ptx", tmp_path / f"{number}.bin"
+        ptx.write_text(text)
+        assembler = Assembler([counting], cache=Cache(tmp_path / "cache"), kept_seconds=0)
+        reports.append(assembler.assemble(ptx, binary, "sm_80", "store"))
+    assembled = (tmp_path / "tool" / "assembled").read_text().splitlines()
+    assert assembled == [str(tmp_path / f"{number}.ptx") for number in (0, 2)]
+    assert (tmp_path / "1.bin").read_bytes() == (tmp_path / "0.bin").read_bytes()
+    assert [report.registers for report in reports] == [18, 18, 18]
+    assert all(f"{number}.ptx" in report.output for number, report in enumerate(reports))
+    assert "1.bin" in reports[1].command
+
+
+@pytest.mark.parametrize(("arch", "lines"), [("sm_90", False), ("sm_80", True)])
+def test_other_target_or_options_are_assembled_anew(tmp_path: Path, arch: str, *, lines: bool) -> None:
+    counting = counting_tool(tmp_path / "tool")
+    ptx = tmp_path / "kernel.ptx"
+    ptx.write_text(HEADER + STORE)
+    assembler = Assembler([counting], cache=Cache(tmp_path / "cache"), kept_seconds=0)
+    assembler.assemble(ptx, tmp_path / "kernel.bin", "sm_80", "store")
+    assembler.assemble(ptx, tmp_path / "kernel.bin", arch, "store", lines=lines)
+    assert len((tmp_path / "tool" / "assembled").read_text().splitlines()) == 2
+
+
+def test_binary_that_was_ready_soon_is_not_kept(tmp_path: Path, ptx: Path) -> None:
+    cache = Cache(tmp_path / "cache")
+    assembler = Assembler([counting_tool(tmp_path / "tool")], cache=cache, kept_seconds=3600)
+    assembler.assemble(ptx, tmp_path / "kernel.bin", "sm_80", "store")
+    assert cache.usage().entries == 0

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.binaries import elf
+from tui_probe.engine.cache import digest, read_file, write_file
 from tui_probe.engine.grafting.snippet_ptx import ptx_version
 from tui_probe.errors import ImageError, ProbeError, ToolchainError
 from tui_probe.ptx.lexer import ptx_target
@@ -22,15 +23,20 @@ from tui_probe.toolchain import PTXAS_HINT, Tool, find_tools
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tui_probe.engine.cache import Cache
     from tui_probe.reasons import Reason
 
 _ASSEMBLY_SECONDS: Final = 600
 """Guard against an assembler that hangs, for callers without a limit of their own; a run passes its own."""
 _ANSWER_SECONDS: Final = 2
+_KEPT_SECONDS: Final = 0.1
+"""Time of ptxas from which its output is kept: what takes less is not worth the disk."""
 _TOO_OLD: Final = re.compile(r"Unsupported \.version|is not defined for option|Unsupported .*target")
 _UNKNOWN_ARCHITECTURE: Final = re.compile(r"is not defined for option 'gpu-name'")
 _HEAD_BYTES: Final = 65536
 _CODE_PREFIX: Final = ".text."
+_PTX_MARK: Final = "\0ptx\0"
+"""Placeholder in stored output for the path of the PTX."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +64,21 @@ class Assembler:
     """Assembles with the newest ptxas that accepts the PTX.
 
     The machine is searched for tools once, when the first one is needed or at ``tools()``. A tool has ``seconds`` for
-    each PTX. One that needs more, and then does not even tell its version, hangs, and is not started again.
+    each PTX. One that needs more, and then does not even tell its version, hangs, and is not started again. What took
+    ``kept_seconds`` is kept in the ``cache``: programs share kernels of header libraries, though no image.
     """
 
-    def __init__(self, tools: list[Tool] | None = None, *, seconds: float = _ASSEMBLY_SECONDS) -> None:
+    def __init__(
+        self,
+        tools: list[Tool] | None = None,
+        *,
+        seconds: float = _ASSEMBLY_SECONDS,
+        cache: Cache | None = None,
+        kept_seconds: float = _KEPT_SECONDS,
+    ) -> None:
         self._tools = tools
         self._seconds = seconds
+        self._cache, self._kept_seconds = cache, kept_seconds
         self._hanging: set[Tool] = set()
 
     def tools(self) -> list[Tool]:
@@ -94,8 +109,7 @@ class Assembler:
                 error = error or ToolchainError(_slow_reason(tool, self._seconds), str(tool.path))
                 continue
             try:
-                target = _with_suffix(ptx, arch)
-                return _run_ptxas(tool, ptx, binary, target, entry, started, self._seconds, lines=lines)
+                return self._assemble(tool, ptx, binary, arch, entry, started, lines=lines)
             except subprocess.TimeoutExpired as expired:
                 error = error or ToolchainError(_slow_reason(tool, self._seconds), shlex.join(expired.cmd))
                 if _is_responsive(tool):
@@ -106,6 +120,45 @@ class Assembler:
                 if not _TOO_OLD.search(failure.details):
                     break
         raise error or ToolchainError(because("assembler-missing", hint=PTXAS_HINT))
+
+    def _assemble(
+        self,
+        tool: Tool,
+        ptx: Path,
+        binary: Path,
+        arch: str,
+        entry: str,
+        started: Callable[[], object] | None,
+        *,
+        lines: bool,
+    ) -> AssemblyReport:
+        """Take the binary from the cache, or assemble it with one tool. Raises ToolchainError and TimeoutExpired."""
+        target = _with_suffix(ptx, arch)
+        command = _ptxas_command(tool, ptx, binary, target, lines=lines)
+        key = "" if self._cache is None else _assembly_key(tool, ptx, target, lines=lines)
+        kept = None if self._cache is None else self._cache.get(key)
+        if kept is not None:
+            write_file(binary, kept["binary"])
+            output = kept["output"].decode().replace(_PTX_MARK, str(ptx))
+            report = _read_report(shlex.join(command), output, entry, 0.0, tool)
+            return replace(report, code_bytes=_code_bytes(binary))
+        report = _run_ptxas(tool, command, binary, target, entry, started, self._seconds)
+        if self._cache is not None and report.elapsed >= self._kept_seconds:
+            output = report.output.replace(str(ptx), _PTX_MARK)
+            with contextlib.suppress(OSError):  # the disk is full: it is assembled again another time
+                self._cache.put(key, {"binary": read_file(binary), "output": output.encode()})
+        return report
+
+
+def _assembly_key(tool: Tool, ptx: Path, target: str, *, lines: bool) -> str:
+    """The key of an assembly in the cache: all that decides about the binary."""
+    options = repr((str(tool.path), tool.version, target, lines))
+    return digest(b"assembly", options.encode(), read_file(ptx))
+
+
+def _ptxas_command(tool: Tool, ptx: Path, binary: Path, target: str, *, lines: bool) -> list[str]:
+    options = ["-v", f"-arch={target}", *(["-lineinfo"] if lines else [])]
+    return [str(tool.path), *options, str(ptx), "-o", str(binary)]
 
 
 def _with_suffix(ptx: Path, arch: str) -> str:
@@ -130,18 +183,14 @@ def _is_responsive(tool: Tool) -> bool:
 
 def _run_ptxas(
     tool: Tool,
-    ptx: Path,
+    command: list[str],
     binary: Path,
     arch: str,
     entry: str,
     started: Callable[[], object] | None,
     seconds: float,
-    *,
-    lines: bool,
 ) -> AssemblyReport:
     """Assemble PTX and return the report. Raises ToolchainError and TimeoutExpired."""
-    options = ["-v", f"-arch={arch}", *(["-lineinfo"] if lines else [])]
-    command = [str(tool.path), *options, str(ptx), "-o", str(binary)]
     begun = time.perf_counter()
     try:
         status, output = _run_command(command, started, seconds)
