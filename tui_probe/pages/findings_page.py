@@ -24,7 +24,7 @@ from tui_probe.verdicts.findings import NO_PROBE, findings_by_probe
 from tui_probe.verdicts.kernel_findings import findings_of_result
 from tui_probe.verdicts.limiter import has_limiter_counts, kernel_limiter
 from tui_probe.verdicts.limiter_text import limiter_texts
-from tui_probe.verdicts.probe_coverage import kernel_advice
+from tui_probe.verdicts.probe_coverage import kernel_advice, missing_probes
 from tui_probe.verdicts.run_outcome import program_command
 from tui_probe.verdicts.unmeasured import unmeasured_probes, unmeasured_texts
 
@@ -341,9 +341,8 @@ def summary_lines(trace: Trace, cells: int, progress: Progress = no_progress) ->
 
 def _unprobed_texts(kernel: KernelFacts) -> Iterator[str]:
     """The probes of the run that a kernel does not have, or that have no result of it, and why."""
-    for probed in kernel.by_probe():
-        if probed.status != "probed":
-            yield f"not probed with -p {safe(probed.probe or '')}: {safe(probed.reason or probed.status)}"
+    for names, probed in missing_probes(kernel):
+        yield f"not probed with {names}: {safe(probed.reason or probed.status)}"
     yield from unmeasured_texts(unmeasured_probes(kernel))
 
 

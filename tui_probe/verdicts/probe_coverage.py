@@ -261,15 +261,29 @@ def _kernel_lines(trace: Trace, cells: int) -> list[str]:
     """Kernels that were not probed, together by the outcome of them."""
     groups: defaultdict[tuple[str, str], list[KernelFacts]] = defaultdict(list)
     for kernel in trace.kernels:
-        for probed in kernel.by_probe() if kernel.status == "probed" else (kernel,):
-            if probed.status != "probed":
-                probe = f"{probed.status} with -p {probed.probe}" if probed.probe else probed.status
-                groups[probe, probed.reason or "no reason given"].append(probed)
+        if kernel.status != "probed":
+            groups[kernel.status, kernel.reason or "no reason given"].append(kernel)
+            continue
+        for names, probed in missing_probes(kernel):
+            status = f"{probed.status} with {names}" if names else probed.status
+            groups[status, probed.reason or "no reason given"].append(probed)
     grouped = (
         (reason if reason.startswith(status) else f"{status}, {reason}", kernels)
         for (status, reason), kernels in groups.items()
     )
     return [line for words, kernels in grouped for line in _kernel_group_lines(words, kernels, cells)]
+
+
+def missing_probes(kernel: KernelFacts) -> list[tuple[str, KernelFacts]]:
+    """The probes that a kernel does not have, as options of run: those with one reason together, with the first."""
+    groups: defaultdict[tuple[str, str | None], list[KernelFacts]] = defaultdict(list)
+    for probed in kernel.by_probe():
+        if probed.status != "probed":
+            groups[probed.status, probed.reason].append(probed)
+    return [
+        (" ".join(f"-p {safe(probed.probe)}" for probed in group if probed.probe), group[0])
+        for group in groups.values()
+    ]
 
 
 def _kernel_group_lines(words: str, kernels: list[KernelFacts], cells: int) -> list[str]:
