@@ -95,8 +95,8 @@ class Bench:
         for _ in range(self.options.rounds):
             for program, command in programs.items():
                 plain = seconds_of(self.unprofiled(command))
-                for tool, words in tools.items():
-                    first = self.first_run(words, command, plain)
+                for tool, start in tools.items():
+                    first = self.first_run(start, command, plain)
                     self.runs[tool].append(first)
                     sys.stdout.write(f"{program[:39]:<40}{tool:>6}{row(first)}\n")
                     sys.stdout.flush()
@@ -148,8 +148,8 @@ class Bench:
     def profiled(self, tool: list[str], home: Path) -> list[str]:
         """The command that a program's is appended to."""
         as_on_gpu = ["env", "TUI_PROBE_PATIENT="] if self.options.sim else []
-        words = ["run", "--no-ui", "--no-report", *self.driver, "-p", self.options.probe, "--tracedir", str(home)]
-        return [*tool, *words, "--", *as_on_gpu]
+        quiet = ["run", "--no-ui", "--no-report"]
+        return [*tool, *quiet, *self.driver, "-p", self.options.probe, "--tracedir", str(home), "--", *as_on_gpu]
 
     def unprofiled(self, command: list[str]) -> list[str] | None:
         """The program by itself; None on a driver that only tui-probe has."""

@@ -5,7 +5,8 @@
 Needs PyTorch with torchvision on an NVIDIA GPU, or another ``--program``, which ``--sim`` tries without one. All
 variants run in turn, ``--pairs`` times, each in a process of its own, after a warm-up and with a warm cache: ``on`` is
 the default set of probes, ``light`` is ``block_sched``, ``off`` the default set with recording switched off by
-``tui-probe ctl off`` before the measured steps, ``kineto`` is torch.profiler instead. A row has the median step without
+``tui-probe ctl off`` before the measured steps, ``kineto`` is torch.profiler instead, and ``proton``, where asked for,
+that of Triton. A row has the median step without
 any, and per variant the median of the ratios of all pairs, with the least and the greatest.
 """
 
@@ -30,14 +31,16 @@ VARIANTS: dict[str, list[str]] = {
     "light": ["run", "--no-ui", "--no-report", "-p", "block_sched"],
     "off": ["run", "--no-ui", "--no-report"],
     "kineto": [],
+    "proton": [],
 }
+USUAL_VARIANTS = ("on", "light", "off", "kineto")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1.5)
-    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS), metavar="VARIANT")
+    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=USUAL_VARIANTS, metavar="VARIANT")
     parser.add_argument("--program", type=Path, default=PROGRAM)
     parser.add_argument("--sim", action="store_true")
     options = parser.parse_args()
@@ -66,7 +69,8 @@ def measured(folder: Path, variant: str, options: argparse.Namespace) -> dict[st
         settings["STEADY_BEFORE"] = shlex.join([*TOOL, "ctl", str(traces), "off"])
     arguments = VARIANTS.get(variant, [])
     tool = [*TOOL, *arguments, *["--sim"] * options.sim, "--tracedir", str(traces), "--"] if arguments else []
-    program = [sys.executable, str(options.program), str(options.seconds), *(["kineto"] if variant == "kineto" else [])]
+    profiler = [variant] if variant != NATIVE and not arguments else []
+    program = [sys.executable, str(options.program), str(options.seconds), *profiler]
     done = subprocess.run([*tool, *program], env=os.environ | settings, stdout=subprocess.PIPE, text=True, check=True)
     shutil.rmtree(traces, ignore_errors=True)
     return {loop: float(step) for loop, step in (line.split() for line in done.stdout.splitlines())}

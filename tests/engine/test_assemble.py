@@ -218,7 +218,7 @@ def counting_tool(folder: Path) -> Tool:
     return tool(path, "13.0.1")
 
 
-def test_kernel_of_another_image_is_assembled_once(tmp_path: Path) -> None:
+def test_kernel_of_two_images_is_assembled_once(tmp_path: Path) -> None:
     """Each run has directories of its own, and each program its image; the PTX of the kernel is the same."""
     counting = counting_tool(tmp_path / "tool")
     reports = []

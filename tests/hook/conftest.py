@@ -152,11 +152,11 @@ class Engine:
                 stream.write(reply + "\n")
                 stream.flush()
                 if self.later and reply.startswith("later\t"):
-                    words = line.rstrip("\n").split("\t")
-                    reply = self.later(Path(words[2]), words[4])
+                    _, number, directory, _, name, _ = line.rstrip("\n").split("\t")
+                    reply = self.later(Path(directory), name)
                     if reply is None:
                         return
-                    stream.write(reply.replace("<id>", words[1]) + "\n")
+                    stream.write(reply.replace("<id>", number) + "\n")
                     stream.flush()
 
     def _reply(self, words: list[str]) -> str | None:

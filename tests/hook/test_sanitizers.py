@@ -119,7 +119,7 @@ os._exit(read(w))
     assert len(run.results) == (50 if mode == "traced" else 1)
 
 
-def test_late_probes_beside_launches(sanitized: Build, program: Path, tmp_path: Path, engine: Engine) -> None:
+def test_launches_while_late_probes_come(sanitized: Build, program: Path, tmp_path: Path, engine: Engine) -> None:
     """Threads launch kernels while the counting probes are put into them."""
     LateEngine(engine, tmp_path / "released").released.touch()
     host = Host(sanitized, tmp_path, engine)

@@ -129,7 +129,7 @@ def test_python_reasons_have_codes() -> None:
                 assert not isinstance(call.args[0], ast.Constant | ast.JoinedStr), f"{place}, line {call.lineno}"
     for place, call in calls("Answer"):
         if place.startswith("engine/"):
-            assert [ast.literal_eval(call.args[0])] == ["ok"], f"{place}, line {call.lineno}"
+            assert ast.literal_eval(call.args[0]) in ("ok", "later"), f"{place}, line {call.lineno}"
 
 
 def test_kinds_of_parameters_have_no_line_break() -> None:

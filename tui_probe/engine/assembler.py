@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.binaries import elf
-from tui_probe.engine.cache import digest, read_file, write_file
+from tui_probe.engine.cache import digest
 from tui_probe.engine.grafting.snippet_ptx import ptx_version
+from tui_probe.engine.whole_files import read_file, write_file
 from tui_probe.errors import ImageError, ProbeError, ToolchainError
 from tui_probe.ptx.lexer import ptx_target
 from tui_probe.reasons import because
@@ -136,10 +137,10 @@ class Assembler:
         target = _with_suffix(ptx, arch)
         command = _ptxas_command(tool, ptx, binary, target, lines=lines)
         key = "" if self._cache is None else _assembly_key(tool, ptx, target, lines=lines)
-        kept = None if self._cache is None else self._cache.get(key)
-        if kept is not None:
-            write_file(binary, kept["binary"])
-            output = kept["output"].decode().replace(_PTX_MARK, str(ptx))
+        files = None if self._cache is None else self._cache.get(key)
+        if files is not None:
+            write_file(binary, files["binary"])
+            output = files["output"].decode().replace(_PTX_MARK, str(ptx))
             report = _read_report(shlex.join(command), output, entry, 0.0, tool)
             return replace(report, code_bytes=_code_bytes(binary))
         report = _run_ptxas(tool, command, binary, target, entry, started, self._seconds)

@@ -31,7 +31,7 @@ struct job {
 
 /* The engine assembles as many kernels at a time. More threads wait for late probes, which it prepares whether one waits
  * or not; a launch waits for those for a part of the time that it may still wait. */
-enum { MOST_THREADS = 8, LATE_THREADS = 2, LATE_PART = 4 };
+enum { MOST_THREADS = 8, LATE_THREADS = 2, LATE_PART = 2 };
 
 enum { NANOSECONDS_PER_MILLISECOND = 1000000, INTERRUPT_MILLISECONDS = 20 };
 

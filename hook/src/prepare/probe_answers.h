@@ -1,4 +1,4 @@
-/* What the engine answered about the probes of a kernel: their files are read, and the probed kernels loaded. */
+/* Answers of the engine about the probes of a kernel: their files are read, and the probed kernels loaded. */
 #ifndef TUI_PROBE_PROBE_ANSWERS_H
 #define TUI_PROBE_PROBE_ANSWERS_H
 

@@ -1,6 +1,6 @@
 """Three loops of PyTorch, each warmed up and then measured: prints ``LOOP MEDIAN_STEP_MS``.
 
-    python steady_loops.py SECONDS [kineto]
+    python steady_loops.py SECONDS [kineto | proton]
 
 Loops: training steps of a ResNet-18, eager decoding of one token by eight transformer layers, replays of a CUDA graph
 of twelve linear layers. ``STEADY_BEFORE`` is a command that is run before the first measured step.
@@ -14,14 +14,17 @@ import shlex
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 import torchvision
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
 WARM_UP = 1.0
 LEAST_STEPS = 20
@@ -71,6 +74,24 @@ def steps(step: Callable[[], None], seconds: float) -> list[float]:
     return taken
 
 
+def kineto() -> AbstractContextManager[object]:
+    activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+    return torch.profiler.profile(activities=activities)
+
+
+@contextlib.contextmanager
+def proton() -> Iterator[None]:
+    from triton import profiler
+
+    with tempfile.TemporaryDirectory() as folder:
+        session = profiler.start(str(Path(folder) / "loop"))
+        yield
+        profiler.finalize(session)
+
+
+PROFILERS: dict[str, Callable[[], AbstractContextManager[object]]] = {"kineto": kineto, "proton": proton}
+
+
 def main() -> None:
     torch.manual_seed(0)
     loops = {"training": training(), "decoding": decoding(), "graph": graph()}
@@ -78,9 +99,8 @@ def main() -> None:
         steps(step, WARM_UP)
     if command := os.environ.get("STEADY_BEFORE"):
         subprocess.run(shlex.split(command), check=True, stdout=subprocess.DEVNULL)
-    activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
     for name, step in loops.items():
-        with torch.profiler.profile(activities=activities) if "kineto" in sys.argv else contextlib.nullcontext():
+        with PROFILERS[sys.argv[2]]() if len(sys.argv) > 2 else contextlib.nullcontext():
             taken = steps(step, float(sys.argv[1]))
         print(name, statistics.median(taken))
 
