@@ -28,12 +28,13 @@ for f in functions:
     launch(f, w, n)
 print(read(w))
 """
-WAIT = f"""
-time.sleep({3 * PREPARING})
-for f in functions:
-    launch(f, w, n)
-print(read(w))
+PROBED = """
+def is_probed(number):
+    launch(functions[number], w, n)
+    return called(f"launch probed add{number}__8_4 kernel")
+for number in range(3): wait_for(lambda: is_probed(number))
 """
+"""Launches each kernel until it is probed."""
 
 
 @pytest.fixture(autouse=True)
@@ -57,12 +58,32 @@ def passed(run: Run) -> list[str]:
     ]
 
 
-def test_launches_wait_until_the_allowance_is_used_up(host: Host) -> None:
-    run = host.python(SEVERAL + WAIT, TUI_PROBE_LAUNCHES="auto")
-    assert run.stdout == "3\n6\n"
-    assert passed(run) == ["1", "2"]
+def test_launches_wait_until_the_allowance_is_used_up(host: Host, engine: Engine, tmp_path: Path) -> None:
+    """The engine answers for the second and third kernel when both were launched, of which one waited for a second."""
+    have_passed = tmp_path / "passed"
+
+    def answer(directory: Path, name: str) -> str:
+        end = time.monotonic() + HANG
+        while not name.startswith("add0_") and not have_passed.exists() and time.monotonic() < end:
+            time.sleep(0.01)
+        engine.write_probed(directory, name)
+        return "ok\t<id>\tprobed.bin"
+
+    engine.answer = answer
+    script = (
+        SEVERAL.replace("for f", "began = time.monotonic()\nfor f", 1)
+        + f"""
+print(time.monotonic() - began >= 1)
+open({str(have_passed)!r}, "w").close()
+"""
+    )
+    run = host.python(script + PROBED, TUI_PROBE_LAUNCHES="auto")
+    assert run.stdout == "3\nTrue\n"
+    waiting = passed(run)
+    assert waiting[:2] == ["1", "2"]
+    assert set(waiting[2:]) <= {"1", "2"}
     assert [outcome[0] for outcome in run.outcomes()] == ["probed"] * 3
-    assert len(run.results) == 4  # both launches of the first kernel, and the later one of the others
+    assert len(run.results) == 4  # both launches of the first kernel, and the last one of the others
 
 
 def test_background_threads_ask_for_several_kernels_at_a_time(host: Host, engine: Engine) -> None:
@@ -70,15 +91,13 @@ def test_background_threads_ask_for_several_kernels_at_a_time(host: Host, engine
     both = threading.Barrier(2)
 
     def answer(directory: Path, name: str) -> str:
-        if name.startswith("add0_"):
-            time.sleep(PREPARING)
-        else:
-            both.wait(30)
+        if not name.startswith("add0_"):
+            both.wait(HANG)
         engine.write_probed(directory, name)
         return "ok\t<id>\tprobed.bin"
 
     engine.answer = answer
-    run = host.python(SEVERAL + WAIT, TUI_PROBE_LAUNCHES="auto")
+    run = host.python(SEVERAL + PROBED, TUI_PROBE_LAUNCHES="auto")
     assert [outcome[0] for outcome in run.outcomes()] == ["probed"] * 3, run.stderr
 
 
