@@ -15,7 +15,7 @@ from .view import PHASES_VIEW, wait_text
 from .waits import waits_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from tui_probe.probekit.finding import Evidence, Number
     from tui_probe.probekit.probe_results import ProbeResult
@@ -67,7 +67,7 @@ def findings(of: ProbeResult, launch: Phases) -> Iterator[Finding]:
     del of
     waits = [wait for wait in waits_of(launch) if wait.late_share is not None]
     if waits:
-        yield _wait_finding(max(waits, key=lambda wait: wait.share))
+        yield _wait_finding(_main_wait(waits))
     ranked = sorted(rows_of(launch), key=lambda row: -row.cycles)
     of_role = len(launch.roles) > 1
     parts = [
@@ -80,6 +80,16 @@ def findings(of: ProbeResult, launch: Phases) -> Iterator[Finding]:
         saved, total = units.count(launch.starts_kept), units.count(launch.starts_seen)
         text = f"{saved} of {total} phase starts, the first of each warp"
         yield Finding("kept", "kept", text, "phases")
+
+
+def _main_wait(waits: Sequence[Wait]) -> Wait:
+    """The longest wait; that of a producer for a free stage only if no other role waits notably."""
+    others = [wait for wait in waits if wait.share >= _NOTABLE and not _is_for_stage(wait)]
+    return max(others or waits, key=lambda wait: wait.share)
+
+
+def _is_for_stage(wait: Wait) -> bool:
+    return wait.partner is not None and wait.role.startswith("producer")
 
 
 def _wait_finding(wait: Wait) -> Finding:
@@ -102,9 +112,11 @@ def _advice(wait: Wait) -> str:
         return ""
     if wait.partner is None:
         return "balance the work of the block's warps" if wait.late_share >= 0.5 else "use fewer barriers"
+    if wait.stages_full:
+        return f"all {wait.stages_full} stages are in use: add stages to the pipeline, or copy larger boxes"
     if wait.late_share < 0.5:
         return "start the copies more iterations ahead (more stages), or copy larger boxes"
-    if wait.role.startswith("producer"):
+    if _is_for_stage(wait):
         return "all stages are in use: the consumers limit this kernel"
     return f"the {wait.partner} is late: give it less work per stage, more warps, or more stages to run ahead"
 

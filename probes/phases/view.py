@@ -266,10 +266,11 @@ def wait_text(wait: Wait) -> str:
         return text
     if wait.signal is None:
         return f"{text}: {percent(wait.late_share, 1)} of this wait is for the last warp{_late_warp_text(wait)}"
+    full = f"; all {wait.stages_full} stages are in use" if wait.stages_full else ""
     order = f", {wait.ahead} stages ahead" if wait.ahead > 1 else "" if wait.by_order else ", matched by time"
     return (
         f"{text}: {percent(wait.late_share, 1)} of this wait is for {wait.partner} to finish {wait.signal.name}, the"
-        f" rest for copies or the barrier{order}{_busy_text(wait)}"
+        f" rest for copies or the barrier{order}{full}{_busy_text(wait)}"
     )
 
 
@@ -306,6 +307,7 @@ def _wait_record(wait: Wait) -> dict[str, Any]:
         "last_warp": wait.last_warp,
         "last_share": wait.last_share,
         "stages_ahead": wait.ahead if wait.by_order else None,
+        "stages_full": wait.stages_full or None,
         "matched_by": None if wait.partner is None else "order" if wait.by_order else "time",
     }
 

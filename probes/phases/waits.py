@@ -18,7 +18,7 @@ from tui_probe.ptx.work_kinds import BARRIER, NAMED_BARRIER
 from tui_probe.trace.source_lines import source_position
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from .kinds import Phase
 
 MBARRIER: Final = "mbarrier wait"
+_LATE: Final = 0.5
+"""Part of a wait before the partner's signal from which on the partner is late."""
+_NOTABLE: Final = 0.1
+"""Part of a role's life from which on a wait for a free stage is notable."""
 _MAX_AHEAD: Final = 32
 """Stages of a pipeline at most."""
 
@@ -52,6 +56,8 @@ class Wait:
     in_flight: int = 0
     by_order: bool = False
     ahead: int = 0
+    stages_full: int = 0
+    """Stages of the pipeline where all are in use while this role waits for copies; else 0."""
     occupation: Phase | None = None
     """The phase, no wait, in which the partner or the last warp spends most time."""
     occupied: float = 0.0
@@ -92,7 +98,19 @@ def waits_of(launch: Phases) -> list[Wait]:
                 wait = Wait(name, phase, len(spans), int(spans.cycles.sum()), life, place=place)
                 wait = _with_last_warp(launch, wait, number) if phase.work in (BARRIER, NAMED_BARRIER) else wait
                 waits.append(_matched(launch, wait, spans, role) if phase.work == MBARRIER else wait)
+    waits = [replace(wait, stages_full=_stages_full(wait, waits)) for wait in waits]
     return sorted(waits, key=lambda wait: -wait.cycles)
+
+
+def _stages_full(wait: Wait, waits: Iterable[Wait]) -> int:
+    """The stages of the pipeline if the partner waits for this role to free one of them, since all are in use; else 0.
+
+    This role waits for copies under way then: more stages or larger boxes would have more bytes under way.
+    """
+    opposite = (own for own in waits if own.role == wait.partner and own.partner == wait.role and own.ahead)
+    is_for_copies = wait.late_share is not None and wait.late_share < _LATE
+    full = max((own for own in opposite), key=lambda own: own.share, default=None)
+    return full.ahead if is_for_copies and full is not None and full.share >= _NOTABLE else 0
 
 
 def _with_last_warp(launch: Phases, wait: Wait, phase: int) -> Wait:

@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,6 +32,7 @@ from tui_probe.errors import ProbeFileError, TraceError, UsageError
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.probe_files.option_probes import phases_in, phases_probe
 from tui_probe.probe_model.probe import SourceRange
+from tui_probe.probes.phases import findings
 from tui_probe.probes.phases.analysis import NOT_RECORDED, Phases, analyse
 from tui_probe.probes.phases.kinds import Phase
 from tui_probe.probes.phases.lanes import MIN_CELLS, TensorRates, dominant_phases, lanes, shown_warps
@@ -135,6 +137,27 @@ def test_spans_cover_the_life_of_each_warp(tmp_path: Path) -> None:
     assert producer.max() == 9
     assert np.bincount(producer)[1:].tolist() == [3] * 9, "wait, delay, copy"
     assert analysis.starts_kept == analysis.starts_seen
+
+
+def test_pipeline_with_too_few_stages_is_named(tmp_path: Path) -> None:
+    """Copies take longer than both stages cover: consumers wait for them, the producer for a free stage."""
+    launch = staged(tmp_path / "t", 40, 5)
+    wait = longest_wait(launch, "consumer")
+    assert wait.late_share is not None
+    assert wait.late_share < 0.1
+    assert wait.stages_full == 2
+    assert wait_text(wait).endswith("; all 2 stages are in use")
+    assert longest_wait(launch, "producer").stages_full == 0
+    assert longest_wait(staged(tmp_path / "late", 40, 50), "consumer").stages_full == 0
+
+
+def test_finding_is_of_the_consumers_where_both_wait(tmp_path: Path) -> None:
+    """The producer waits longer, for a free stage, but the time of the copies limits both."""
+    launch = staged(tmp_path / "t", 40, 0)
+    assert longest_wait(launch, "producer").share > longest_wait(launch, "consumer").share
+    finding = next(iter(findings(SimpleNamespace(), launch)))
+    assert finding.words.startswith("consumer waits ")
+    assert finding.advice == "all 2 stages are in use: add stages to the pipeline, or copy larger boxes"
 
 
 def test_products_are_those_of_the_matrices(tmp_path: Path) -> None:
