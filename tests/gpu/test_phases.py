@@ -102,6 +102,18 @@ def test_boundaries_are_where_the_kernel_reads_clocks(
 
 
 @pytest.mark.exclusive
+def test_copies_by_tensor_map_name_their_tensors(runner: Runner) -> None:
+    """The content of a map in a kernel's parameter is what the call that made it returned."""
+    command = [sys.executable, str(PROGRAMS.parents[1] / "probes" / "tensor_copy.py")]
+    profiled = runner.profiled(command, "-p", "phases", "--wait")
+    assert profiled.outcome.stdout == "True\n"
+    for _, analysis in launches_of(profiled.trace):
+        names = {phase.work: phase.tensors for phase in analysis.phases}
+        assert names["bulk copy"] == ("param 0",)
+        assert names["global store"] == ("param 1",)
+
+
+@pytest.mark.exclusive
 def test_late_producer_is_named_and_its_delay_measured(planted: str, runner: Runner, tmp_path: Path) -> None:
     """The wait grows by the cycles of each round, and little time is in no named phase."""
     profiled = runner.profiled([planted, str(tmp_path / "clocks")], "-p", "phases", "--wait")

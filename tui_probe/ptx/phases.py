@@ -295,7 +295,7 @@ class _Phases:
             run.code[0], ways, work, stage, loop, depth, iterates, signals, instructions, moved, index, named,
             self._products_from(index, run), self._waits_in[self._key(index, run)] if named else (),
             self._parameters_of[self._key(index, run)],
-            None if named else next((own for own in run.code if work_of(own) == work), None),
+            next((own for own in run.code if self._work(own) == work), None),
         )  # fmt: skip
 
     def _products_from(self, index: int, run: _Run) -> int | None:
