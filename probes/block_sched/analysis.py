@@ -194,7 +194,7 @@ def _schedules(parts: Iterable[BlockTimes], sms: NDArray[np.uint32]) -> list[tup
     start, end, sm = (np.concatenate(columns) for columns in zip(*picked, strict=True))
     order = np.argsort(sm, kind="stable")
     bounds = np.append(np.searchsorted(sm[order], sms), len(sm))
-    return [_schedule_of_sm(*_from_first(start[order[a:b]], end[order[a:b]])) for a, b in pairwise(bounds)]
+    return [_schedule_of_blocks(start[order[a:b]], end[order[a:b]]) for a, b in pairwise(bounds)]
 
 
 def _of_sms(
@@ -235,6 +235,13 @@ def _of_blocks(result: Result, left: Reduced) -> Reduced:
 
 def _no_maps(result: Result) -> NoReturn:
     raise TraceError(f"{result.path}: it has no map and therefore no records of block_sched")
+
+
+def _schedule_of_blocks(start: NDArray[np.uint64], end: NDArray[np.uint64]) -> tuple[float, ...]:
+    """Return the schedule of one SM: of a single block, as in most small grids, without 20 operations on arrays."""
+    if len(start) == 1:
+        return (1.0, float(end[0] - start[0]), 0.0, 0.0, 0.0)
+    return _schedule_of_sm(*_from_first(start, end))
 
 
 def _schedule_of_sm(start: NDArray[np.uint64], end: NDArray[np.uint64]) -> tuple[float, ...]:
