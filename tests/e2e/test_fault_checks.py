@@ -41,9 +41,9 @@ def kernel(name):
     assert not cuda.cuModuleLoadData(ctypes.byref(module), PTX.replace(b"NAME", name))
     assert not cuda.cuModuleGetFunction(ctypes.byref(function), module, name)
     return function
-def memory():
+def memory(size=4):
     address = ctypes.c_void_p()
-    assert not cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(4))
+    assert not cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(size))
     return address
 def launch(name, source):
     arguments = (ctypes.c_void_p * 2)(ctypes.addressof(source), ctypes.addressof(target))
@@ -54,12 +54,14 @@ def fill(address):
 context, host = ctypes.c_void_p(), ctypes.c_void_p()
 cuda.cuInit(0)
 cuda.cuCtxCreate_v2(ctypes.byref(context), 0, 0)
-target, empty, filled, copied, freed, late = (memory() for _ in range(6))
+target, empty, filled, copied, late = (memory() for _ in range(5))
+freed = memory(8 << 20)
 fill(filled)
 fill(freed)
 cuda.cuMemcpyHtoD_v2(copied, bytes(4), ctypes.c_size_t(4))
 cuda.cuMemHostAlloc(ctypes.byref(host), ctypes.c_size_t(4), 0)
 cuda.cuMemFree_v2(freed)
+others = [memory() for _ in range(5)]
 launch(b"of_filled", filled)
 launch(b"of_copied", copied)
 launch(b"of_host", host)
@@ -70,9 +72,14 @@ for _ in range(33_000):
     fill(copied)
 launch(b"of_late", late)
 launch(b"of_nothing", ctypes.c_void_p(late.value + 4))
+for _ in range(64):
+    assert not cuda.cuMemFree_v2(memory(256 << 20))
 print("ended")
 """
-"""Launches that load four bytes each. So many fills are more than the driver lists: then all counts as initialized."""
+"""Launches that load four bytes each. So many fills are more than the driver lists: then all counts as initialized.
+
+Neither the program nor the hook gets the freed memory at once; all that is freed would not fit in the device.
+"""
 
 
 def _without_addresses(text: str) -> str:

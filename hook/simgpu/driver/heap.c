@@ -11,13 +11,16 @@ enum { PAGE_BYTES = 65536 };
 /* Bytes between allocations whose accesses are checked, so that one past an end is in no other one. */
 enum { GUARD_BYTES = 4096 };
 
+/* Bytes freed, and not handed out again, so that accesses to them are found. */
+enum { UNUSED_BYTES = 64 << 20 };
+
 bool heap_init(struct heap *heap, uint64_t address, uint64_t size)
 {
     struct block *range = calloc(1, sizeof *range);
     if (!range)
         return false;
     *range = (struct block){.address = address, .size = size};
-    *heap = (struct heap){.address = address, .size = size, .first = range};
+    *heap = (struct heap){.address = address, .size = size, .behind = address, .first = range};
     return true;
 }
 
@@ -40,21 +43,23 @@ static bool split(struct block *block, uint64_t size)
     return true;
 }
 
-/* Bytes before an aligned address in a free block, `guard` bytes behind the block in front of it. */
-static uint64_t gap_before(const struct block *block, uint64_t size, uint64_t guard)
+/* Bytes before an aligned address in a free block, from `lowest` on and `guard` bytes behind the block in front. */
+static uint64_t gap_before(const struct block *block, uint64_t size, uint64_t guard, uint64_t lowest)
 {
-    uint64_t alignment = size >= HEAP_LARGE_ALIGNMENT ? HEAP_LARGE_ALIGNMENT : HEAP_ALIGNMENT;
-    uint64_t gap = block->previous ? guard : 0;
-    return gap + (alignment - (block->address + gap) % alignment) % alignment;
+    const uint64_t alignment = size >= HEAP_LARGE_ALIGNMENT ? HEAP_LARGE_ALIGNMENT : HEAP_ALIGNMENT;
+    uint64_t start = block->address + (block->previous ? guard : 0);
+    if (start < lowest)
+        start = lowest;
+    return (start + alignment - 1) / alignment * alignment - block->address;
 }
 
-/* A free block of `size` bytes, cut out of a larger one. */
-static struct block *take_block(struct heap *heap, uint64_t size, uint64_t guard)
+/* A free block of `size` bytes from `lowest` on, cut out of a larger one. */
+static struct block *take_block(struct heap *heap, uint64_t size, uint64_t guard, uint64_t lowest)
 {
     for (struct block *block = heap->first; block; block = block->next) {
         if (block->use != BLOCK_FREE)
             continue;
-        const uint64_t gap = gap_before(block, size, guard), behind = block->next ? guard : 0;
+        const uint64_t gap = gap_before(block, size, guard, lowest), behind = block->next ? guard : 0;
         if (block->size < gap || block->size - gap < size + behind)
             continue;
         if (gap) {
@@ -65,6 +70,15 @@ static struct block *take_block(struct heap *heap, uint64_t size, uint64_t guard
         return split(block, size) ? block : NULL;
     }
     return NULL;
+}
+
+/* A block whose accesses are checked, at an address that was never freed as long as few bytes wait for that. */
+static struct block *take_checked(struct heap *heap, uint64_t size)
+{
+    struct block *block = NULL;
+    if (heap->behind - heap->address < heap->used + UNUSED_BYTES)
+        block = take_block(heap, size, GUARD_BYTES, heap->behind == heap->address ? 0 : heap->behind + GUARD_BYTES);
+    return block ? block : take_block(heap, size, GUARD_BYTES, 0);
 }
 
 /* Memory of the host and variables are written without a call. */
@@ -81,9 +95,9 @@ struct block *heap_allocate(struct heap *heap, uint64_t bytes, enum block_use us
     if (bytes == 0 || bytes > heap->size)
         return NULL;
     uint64_t size = (bytes + HEAP_ALIGNMENT - 1) / HEAP_ALIGNMENT * HEAP_ALIGNMENT;
-    struct block *block = journal_is_on() ? take_block(heap, size, GUARD_BYTES) : NULL;
+    struct block *block = journal_is_on() ? take_checked(heap, size) : NULL;
     if (!block)
-        block = take_block(heap, size, 0);
+        block = take_block(heap, size, 0, 0);
     if (!block)
         return NULL;
     block->use = use;
@@ -91,6 +105,8 @@ struct block *heap_allocate(struct heap *heap, uint64_t bytes, enum block_use us
     block->requested = bytes;
     block->id = ++last_id;
     heap->used += size;
+    if (heap->behind < block->address + size)
+        heap->behind = block->address + size;
     note_allocation(block);
     return block;
 }
@@ -186,7 +202,7 @@ uint64_t heap_reserve(struct heap *heap, uint64_t address, uint64_t bytes)
 {
     if (address)
         return heap_change(heap, address, bytes, BLOCK_FREE, BLOCK_RESERVED) ? address : 0;
-    struct block *block = take_block(heap, bytes, 0);
+    struct block *block = take_block(heap, bytes, 0, 0);
     if (block)
         block->use = BLOCK_RESERVED;
     return block ? block->address : 0;

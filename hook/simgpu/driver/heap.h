@@ -1,4 +1,5 @@
-/* A first-fit allocator over one range of addresses. It never touches the memory that it hands out. */
+/* An allocator over one range of addresses: first fit; where accesses are checked, new addresses first. It never touches
+ * the memory that it hands out. */
 #ifndef TUI_PROBE_SIMGPU_HEAP_H
 #define TUI_PROBE_SIMGPU_HEAP_H
 
@@ -23,9 +24,9 @@ enum block_use {
 
 struct block {
     uint64_t address;
-    uint64_t size;      /* a multiple of HEAP_ALIGNMENT */
+    uint64_t size; /* a multiple of HEAP_ALIGNMENT */
     uint64_t requested; /* bytes asked for */
-    uint64_t id;        /* unique in the process */
+    uint64_t id; /* unique in the process */
     enum block_use use;
     const void *owner; /* context or library that the block dies with */
     struct block *previous, *next;
@@ -35,6 +36,7 @@ struct heap {
     uint64_t address;
     uint64_t size;
     uint64_t used;
+    uint64_t behind; /* the end of the last block there ever was: what is behind it was never freed */
     struct block *first; /* blocks in order of address, without gaps; no two free neighbours */
 };
 
