@@ -74,11 +74,15 @@ def build_variables(suite: Suite, folder: Path) -> dict[str, str]:
     if suite.name != "pycuda":
         return dict(os.environ)
     (folder / ".aksetup-defaults.py").write_text(NO_CURAND)
+    linked = folder / "link" / "libcuda.so"  # that next to the hook is for dlopen and exports nothing to link with
+    linked.parent.mkdir(exist_ok=True)
+    if not linked.is_symlink():
+        linked.symlink_to(native_library("hook"))
     toolkit = os.environ.get("CUDA_HOME", "/usr/local/cuda")
     return os.environ | {
         "HOME": str(folder),
         "CPATH": f"{toolkit}/include",
-        "LDFLAGS": f"-L{native_library('hook').parent}",
+        "LDFLAGS": f"-L{linked.parent}",
     }
 
 

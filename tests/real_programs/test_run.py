@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.real_programs.run import Outcome, main, run_suite
-from tests.real_programs.suites import SUITES, environment_of
+from tests.real_programs.suites import SUITES, build_variables, environment_of
 from tests.turns import due
 
 if TYPE_CHECKING:
@@ -36,6 +36,16 @@ def test_programs_are_right_with_a_probe(tmp_path: Path, name: str) -> None:
 def test_each_suite_has_cases_and_versions_for_pip(suite: Suite) -> None:
     assert suite.cases()
     assert all("==" in line for line in suite.requirements)
+
+
+def test_pycuda_is_linked_with_a_library_that_has_the_drivers_functions(tmp_path: Path) -> None:
+    (suite,) = (suite for suite in SUITES if suite.name == "pycuda")
+    (tmp_path / "main.c").write_text("int cuInit(unsigned); int main(void) { return cuInit(0); }")
+    flags = build_variables(suite, tmp_path)["LDFLAGS"]
+    done = subprocess.run(["cc", "main.c", flags, "-lcuda", "-o", "main"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    needed = subprocess.run(["readelf", "-d", "main"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert "[libcuda.so.1]" in needed
 
 
 def outcome(right: list[str], wrong: list[str], probed: int | None) -> Outcome:
