@@ -12,7 +12,7 @@ import pytest
 from tests.pages.measured_example import COALESCED, STORED, STRIDED, STRIDES
 from tests.probes.running import EXAMPLES, result_of
 from tui_probe.cli.main import main
-from tui_probe.engine.function_insertion import source_runs
+from tui_probe.engine.function_sites import source_runs
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.refusals import no_match_reason
 from tui_probe.probe_files.loading import load_probe

@@ -24,7 +24,7 @@ from tests.trace.make import TraceWriter
 from tests.ui.conftest import on_stage
 from tui_probe.cli.main import main
 from tui_probe.draw.spans import plain, width
-from tui_probe.engine.function_insertion import source_names
+from tui_probe.engine.function_sites import source_names
 from tui_probe.engine.insertion import build_probed_ptx
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.site_file import site_file

@@ -6,7 +6,7 @@ import pytest
 
 from tests.engine.kernels import DATA, entry
 from tests.probes.running import EXAMPLES
-from tui_probe.engine.function_insertion import source_names
+from tui_probe.engine.function_sites import source_names
 from tui_probe.engine.kernel import Kernel
 from tui_probe.probe_model.probe import SourceRange
 from tui_probe.ptx.parser import parse

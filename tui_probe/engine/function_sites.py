@@ -1,0 +1,303 @@
+"""Sites of a probe in one function: instructions, source lines, basic blocks, loops, phases and retry loops."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.engine.helpers import Helpers
+from tui_probe.engine.kernel import function_instructions, register_types
+from tui_probe.engine.site_file import SiteSources, phase_fields
+from tui_probe.probe_model.positions import MERGED, UNBOUNDED, matches
+from tui_probe.probe_model.probe import BLOCK, LOOP, PHASE, SOURCE
+from tui_probe.ptx.control_flow import basic_blocks, loop_heads
+from tui_probe.ptx.instruction_facts import class_of, sass_instruction_count
+from tui_probe.ptx.merged_loads import merged_loads
+from tui_probe.ptx.phases import phase_starts
+from tui_probe.ptx.waiting import unbounded_loop_heads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Sequence
+
+    from tui_probe.engine.kernel import Kernel, UnusedNames
+    from tui_probe.engine.module_variables import SharedVariables
+    from tui_probe.engine.site_file import SiteNotes
+    from tui_probe.probe_model.probe import Probe, ProbePoint, SourceRange
+    from tui_probe.ptx.phases import PhaseStart
+    from tui_probe.ptx.tree import Function, Instruction
+    from tui_probe.ptx.waiting import Edge, WaitLoop
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionSite:
+    """An instruction that a point is at, with its ``helpers``; it may be a rewritten one of the function."""
+
+    instruction: Instruction
+    point: ProbePoint
+    helpers: Helpers
+
+
+@dataclass(frozen=True, slots=True)
+class BlockSite:
+    """The first instruction of a basic block or loop.
+
+    ``instructions`` is the number of those in the block that are of the position's class, ``issued`` that of the SASS
+    instructions which they come to; both are 0 of a loop.
+    """
+
+    first: Instruction
+    point: ProbePoint
+    instructions: int = 0
+    issued: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunSite:
+    """A run of instructions from the lines of source that a point is at."""
+
+    run: Sequence[Instruction]
+    point: ProbePoint
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseSite:
+    """The start of a phase."""
+
+    start: PhaseStart
+    point: ProbePoint
+
+
+class RetryLoops:
+    """The loops in one kernel that wait for what a point is at. Instructions are known by where they stand."""
+
+    def __init__(self, function: Function) -> None:
+        self._function = function
+        self._loops: dict[str, dict[int, WaitLoop]] = {}
+
+    def loop_of(self, instruction: Instruction, point: ProbePoint) -> WaitLoop | None:
+        """The loop that tries an instruction; None if it is in no such loop, or its point does not ask for one."""
+        return self._of_point(point).get(instruction.span.start)
+
+    def is_later_try(self, instruction: Instruction, point: ProbePoint) -> bool:
+        """Return whether an instruction belongs to a loop that an earlier one is the site of."""
+        loop = self.loop_of(instruction, point)
+        return loop is not None and loop.tries[0].span.start != instruction.span.start
+
+    def entries(self, instruction: Instruction, point: ProbePoint) -> tuple[Edge, ...]:
+        """The ways into the loop of an instruction."""
+        loop = self.loop_of(instruction, point)
+        return loop.entries if loop else ()
+
+    def exits(self, instruction: Instruction, point: ProbePoint) -> tuple[Edge, ...]:
+        """The exits of the loop of an instruction."""
+        loop = self.loop_of(instruction, point)
+        return loop.exits if loop else ()
+
+    def _of_point(self, point: ProbePoint) -> dict[int, WaitLoop]:
+        wanted = [position for position in point.positions if position.retried]
+        if not wanted:
+            return {}
+        if point.name not in self._loops:
+            from tui_probe.ptx.waiting import wait_loops  # few probes ask for loops
+
+            loops = wait_loops(
+                self._function, lambda instruction: any(matches(position, instruction) for position in wanted)
+            )
+            self._loops[point.name] = {attempt.span.start: loop for loop in loops for attempt in loop.tries}
+        return self._loops[point.name]
+
+
+# Lines of source as a position: the instructions that came from them, in runs that are entered and left as one.
+#
+# What a call in these lines was inlined to came from them, too: a warp that goes through them goes through that.
+#
+# A run is a longest sequence of such instructions within a basic block: it is entered at its first and left behind
+# its last one, no matter what branches do. A branch at its end stays outside, since nothing runs behind it. A line
+# whose code the compiler put in several places has several runs; a snippet that adds up what it measures has the sum
+# over all of them.
+
+_BRANCH_OPCODES: Final = frozenset({"bra", "brx", "ret", "exit", "trap", "call"})
+
+
+def source_runs(kernel: Kernel, function: Function, wanted: SourceRange) -> Iterator[list[Instruction]]:
+    """The runs of a kernel or of a function of it, in its order; none where nothing tells its lines."""
+    sources = SiteSources(kernel, kernel.image)
+    for block in basic_blocks(function):
+        straight = block[:-1] if block and block[-1].opcode in _BRANCH_OPCODES else block
+        for is_of, run in groupby(
+            straight, key=lambda instruction: _is_from(sources, kernel.line_of(instruction), wanted)
+        ):
+            if is_of:
+                yield list(run)
+
+
+def source_names(kernel: Kernel, phases: Sequence[tuple[str, SourceRange]]) -> Callable[[Instruction], str | None]:
+    """Return a function that names the phase of an instruction by its source line: of nested ones OUTER/INNER.
+
+    Its name is None, that of the code around it, if its line is in none of the files of phases: a library function that
+    was inlined without a record of the call.
+    """
+    sources = SiteSources(kernel, kernel.image)
+    outermost = sorted(phases, key=lambda phase: phase[1].first - phase[1].last)
+
+    def named(instruction: Instruction) -> str | None:
+        places = sources.places(kernel.line_of(instruction))
+        if not any(wanted.is_of(place.file) for place in places for _, wanted in phases):
+            return None
+        callers_first = reversed(places)
+        names = (name for place in callers_first for name, wanted in outermost if wanted.holds(place.file, place.line))
+        return "/".join(dict.fromkeys(names))
+
+    return named
+
+
+def _is_from(sources: SiteSources, line: int, wanted: SourceRange) -> bool:
+    return any(wanted.holds(place.file, place.line) for place in sources.places(line))
+
+
+def _sum_of_classes(counts: Counter[str], wanted: Sequence[Collection[str]]) -> int:
+    """Add up the counts of the classes that each position names; one that names none means all."""
+    return sum(sum(counts[name] for name in names or counts) for names in wanted)
+
+
+class FunctionSites:
+    """Sites of one probe in one function. How many there are must be known before anything is inserted."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        function: Function,
+        probe: Probe,
+        names: UnusedNames,
+        shared: SharedVariables,
+        ends: Callable[[Instruction], bool] | None,
+    ) -> None:
+        """Instructions for which ``ends`` holds end basic blocks."""
+        self._kernel = kernel
+        self._function = function
+        self._probe = probe
+        self._names = names
+        self._shared = shared
+        self._ends = ends
+        self._types = register_types(function)
+        self.retries = RetryLoops(function)
+        self.instructions: list[InstructionSite] = []
+        self.blocks: list[BlockSite] = []
+        self.runs: list[RunSite] = []
+        self.phases: list[PhaseSite] = []
+        self._by_opcode: dict[str, list[ProbePoint]] = defaultdict(list)
+        for point in probe.points:
+            for opcode in {position.opcode for position in point.positions}:
+                self._by_opcode[opcode].append(point)
+
+    def find(self, notes: SiteNotes) -> None:
+        """Find the sites, and note them."""
+        self.instructions = list(self._find_instructions(notes))
+        self.blocks = list(self._find_blocks(notes))
+        self.runs = list(self._find_runs(notes))
+        self.phases = list(self._find_phases(notes))
+
+    def starts(self) -> Iterator[tuple[Instruction, ProbePoint]]:
+        """Yield the instruction that each site is named by, and its point."""
+        yield from ((site.instruction, site.point) for site in self.instructions)
+        yield from ((site.first, site.point) for site in self.blocks)
+        yield from ((site.run[0], site.point) for site in self.runs)
+        yield from ((site.start.first, site.point) for site in self.phases)
+
+    def _find_instructions(self, notes: SiteNotes) -> Iterator[InstructionSite]:
+        """The instructions that points are at, those that a point has nothing to do at left out."""
+        if not self._by_opcode.keys() - {"", BLOCK, LOOP, PHASE, SOURCE}:
+            return
+        for original in function_instructions(self._function):
+            instruction = self._shared.rewritten.get(id(original), original)
+            for point in self._by_opcode.get(original.opcode, ()):
+                if any(matches(position, original, self._also(original)) for position in point.positions):
+                    if self.retries.is_later_try(original, point) or not self._is_within(original, point):
+                        continue
+                    space = self._kernel.named_space(original)
+                    helpers = Helpers(instruction, self._types, self._names, self._kernel, self._function, space)
+                    if all(helpers.tells(snippet) for snippet in (point.before, point.after) if snippet):
+                        notes.add("instruction", original, instruction, point.name)
+                        yield InstructionSite(instruction, point, helpers)
+                    elif self._kernel.value_types(self._function).untold(original):
+                        notes.leave_out(original)
+
+    def _is_within(self, instruction: Instruction, point: ProbePoint) -> bool:
+        """Return whether an instruction comes from the lines of source that a point is limited to."""
+        if point.within is None:
+            return True
+        return _is_from(self._sources, self._kernel.line_of(instruction), point.within)
+
+    @cached_property
+    def _sources(self) -> SiteSources:
+        return SiteSources(self._kernel, self._kernel.image)
+
+    @cached_property
+    def _merged(self) -> frozenset[int]:
+        return merged_loads(self._function, self._kernel.variables)
+
+    def _also(self, instruction: Instruction) -> tuple[str, ...]:
+        """Return the modifiers that positions may name besides the instruction's own."""
+        merged = (MERGED,) if instruction.opcode == "ld" and id(instruction) in self._merged else ()
+        space = self._kernel.named_space(instruction)
+        return (*merged, space) if space else merged
+
+    def _find_blocks(self, notes: SiteNotes) -> Iterator[BlockSite]:
+        """Yield each basic block that holds instructions of a point's class, and each loop."""
+        for block in basic_blocks(self._function, self._ends) if self._by_opcode[BLOCK] else ():
+            classes, issued = self._counts(block)
+            for point in self._by_opcode[BLOCK]:
+                wanted = [position.modifiers for position in point.positions if position.opcode == BLOCK]
+                if number := _sum_of_classes(classes, wanted):
+                    notes.add("block", block[0], block[0], point.name, block)
+                    yield BlockSite(block[0], point, number, _sum_of_classes(issued, wanted))
+        for point in self._by_opcode[LOOP]:
+            for first in self._loop_heads(point):
+                notes.add("loop", first, first, point.name)
+                yield BlockSite(first, point)
+
+    def _counts(self, block: Sequence[Instruction]) -> tuple[Counter[str], Counter[str]]:
+        """Count the instructions of a block by class, and the SASS instructions that they come to."""
+        classes = Counter(class_of(instruction) for instruction in block)
+        issued: Counter[str] = Counter()
+        for instruction in block:
+            if id(instruction) not in self._merged:
+                issued[class_of(instruction)] += sass_instruction_count(instruction)
+        return classes, issued
+
+    def _loop_heads(self, point: ProbePoint) -> list[Instruction]:
+        if not all(UNBOUNDED in position.modifiers for position in point.positions if position.opcode == LOOP):
+            return loop_heads(self._function)
+        probed = {site.instruction.span.start for site in self.instructions}
+        blocks = {block[0].span.start: block for block in basic_blocks(self._function)}
+        heads = unbounded_loop_heads(self._function)
+        return [head for head in heads if not any(own.span.start in probed for own in blocks[head.span.start])]
+
+    def _find_runs(self, notes: SiteNotes) -> Iterator[RunSite]:
+        """The instructions of lines of source that points are at, run by run."""
+        for point in self._by_opcode[SOURCE]:
+            for position in point.positions:
+                for run in source_runs(self._kernel, self._function, position.source) if position.source else ():
+                    notes.add("block", run[0], run[0], point.name, run)
+                    yield RunSite(run, point)
+
+    def _find_phases(self, notes: SiteNotes) -> Iterator[PhaseSite]:
+        """The first instructions of the phases of the kernel; code of called functions is part of the caller's phase.
+
+        Records name a phase by its line, so of several phases in one line of PTX only the first is a site.
+        """
+        if not self._by_opcode[PHASE] or self._function is not self._kernel.entry:
+            return
+        line_of = self._kernel.line_of
+        names = source_names(self._kernel, self._probe.phases) if self._probe.phases else None
+        for _, starts in groupby(phase_starts(self._function, names), key=lambda start: line_of(start.first)):
+            start = next(starts)
+            loop = None if start.loop is None else line_of(start.loop)
+            for point in self._by_opcode[PHASE]:
+                notes.add(
+                    "phase", start.first, start.first, point.name, phase=phase_fields(start, loop), main=start.main
+                )
+                yield PhaseSite(start, point)
