@@ -17,8 +17,7 @@ from tui_probe.errors import TraceError
 from tui_probe.trace.device_memory import parameter_names
 from tui_probe.trace.sites import read_sites
 
-from .kinds import Phase, numbered, phases_of
-from .roles import roles_of
+from .kinds import Phase, numbered, phases_of, roles_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

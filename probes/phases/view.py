@@ -18,9 +18,9 @@ from tui_probe.probekit.record_counts import sampled_blocks_text
 
 from .analysis import analyse_launch
 from .events import trace_events
+from .kinds import ALL_WARPS
 from .lanes import TensorRates, lanes, main_iterations, shown_warps
 from .moved import moved_in_trace
-from .roles import ALL
 from .shares import PhaseRow, multiply_adds, overlap_of, rows_of
 from .waits import Wait, waits_of
 
@@ -260,7 +260,7 @@ class PhasesView(Document):
 def wait_text(wait: Wait) -> str:
     """``consumer waits 62% of its time in loop: mbarrier wait (attn.py:40), 86% of this wait is for …``."""
     place = f" ({wait.place})" if wait.place else ""
-    waits, its = ("wait", "their") if wait.role == ALL else ("waits", "its")
+    waits, its = ("wait", "their") if wait.role == ALL_WARPS else ("waits", "its")
     text = f"{wait.role} {waits} {percent(wait.share, 1)} of {its} time in {wait.phase.name}{place}"
     if wait.late_share is None:
         return text

@@ -34,10 +34,9 @@ from tui_probe.probe_files.option_probes import phases_in, phases_probe
 from tui_probe.probe_model.probe import SourceRange
 from tui_probe.probes.phases import findings
 from tui_probe.probes.phases.analysis import NOT_RECORDED, Phases, analyse
-from tui_probe.probes.phases.kinds import Phase
+from tui_probe.probes.phases.kinds import Phase, roles_of
 from tui_probe.probes.phases.lanes import MIN_CELLS, TensorRates, dominant_phases, lanes, shown_warps
 from tui_probe.probes.phases.moved import moved_instructions
-from tui_probe.probes.phases.roles import roles_of
 from tui_probe.probes.phases.shares import PhaseRow, multiply_adds, overlap_of, rows_of
 from tui_probe.probes.phases.view import wait_text
 from tui_probe.probes.phases.waits import Wait, waits_of
