@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
-from tui_probe.ptx.work_kinds import ACCESSES, COMPUTES, COPIES, KINDS, LOADS, OTHER, PRODUCTS, TILE_REQUEST, WAITS
+from tui_probe.ptx.phase_names import ACCESSES, COMPUTES, COPIES, KINDS, LOADS, OTHER, PRODUCTS, TILE_REQUEST, WAITS
 from tui_probe.trace.source_lines import source_position
 
 if TYPE_CHECKING:

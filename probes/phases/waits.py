@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tui_probe.ptx.work_kinds import BARRIER, NAMED_BARRIER
+from tui_probe.ptx.phase_names import BARRIER, NAMED_BARRIER
 from tui_probe.trace.source_lines import source_position
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from tui_probe.engine.kernel import Kernel
 from tui_probe.probe_model.probe import SourceRange
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.phases import PhaseStart, phase_starts
-from tui_probe.ptx.work_kinds import KINDS, work_of
+from tui_probe.ptx.phase_names import KINDS, work_of
 
 
 def starts_of(file: str, name: str) -> list[PhaseStart]:

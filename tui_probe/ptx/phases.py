@@ -14,10 +14,20 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from tui_probe.ptx.control_flow import Flow, natural_loops
 from tui_probe.ptx.instruction_facts import class_of, multiply_adds
-from tui_probe.ptx.marks import marked_phases
 from tui_probe.ptx.parameters import address_parameters
+from tui_probe.ptx.phase_names import (
+    ACCESSES,
+    BARRIER,
+    INTEGER,
+    OTHER,
+    POLLING,
+    PRODUCTS,
+    WAITS,
+    WEIGHTS,
+    marked_phases,
+    work_of,
+)
 from tui_probe.ptx.waiting import Edge
-from tui_probe.ptx.work_kinds import ACCESSES, BARRIER, INTEGER, OTHER, POLLING, PRODUCTS, WAITS, WEIGHTS, work_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

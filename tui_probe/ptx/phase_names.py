@@ -1,4 +1,7 @@
-"""Kinds of work of instructions, by which phases are cut and named."""
+"""Names of phases: the kind of work of an instruction, by which phases are cut, and marks that users put in code.
+
+``pmevent N`` begins phase ``pmevent N``, which lasts until the next one.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,9 @@ from tui_probe.ptx.operands import parse_integer
 from tui_probe.ptx.tree import Immediate
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from tui_probe.ptx.control_flow import Flow
     from tui_probe.ptx.tree import Instruction
 
 INTEGER: Final = "integer"
@@ -39,6 +43,9 @@ WEIGHTS: Final = {
 KINDS: Final = (*WEIGHTS, INTEGER, OTHER)
 """Kinds of work that name a phase where the user does not."""
 _ARITHMETIC: Final = frozenset({"fp32", "fp64", "fp16", "bf16"})
+MARK: Final = "pmevent"
+_DIFFERS: Final = ""
+"""Name of code that is reached behind several marks."""
 
 
 def work_of(instruction: Instruction) -> str | None:
@@ -96,3 +103,38 @@ def _copy_work(modifiers: Sequence[str]) -> str | None:
         return None
     to_global = next((name for name in modifiers if name.startswith(("global", "shared"))), "") == "global"
     return "global store" if to_global else "bulk copy" if "bulk" in modifiers else "async copy"
+
+
+def marked_phases(flow: Flow) -> Callable[[Instruction], str | None] | None:
+    """Return a function that names the phase of an instruction, "" for none; None if the code has no marks."""
+    if not any(instruction.opcode == MARK for block in flow.blocks for instruction in block):
+        return None
+    last = [next((_mark_name(own) for own in reversed(block) if own.opcode == MARK), None) for block in flow.blocks]
+    begins = _names_at_starts(flow, last)
+    names: dict[int, str] = {}
+    for block, name in zip(flow.blocks, begins, strict=True):
+        current = name or _DIFFERS
+        for instruction in block:
+            current = _mark_name(instruction) if instruction.opcode == MARK else current
+            names[id(instruction)] = current
+    return lambda instruction: names[id(instruction)]
+
+
+def _names_at_starts(flow: Flow, last: list[str | None]) -> list[str | None]:
+    """The name at the start of each block: that of all ways to it, None for one that is not reached."""
+    begins: list[str | None] = [_DIFFERS, *[None] * (len(flow.blocks) - 1)]
+    waiting = [0]
+    while waiting:
+        block = waiting.pop()
+        ends = last[block] if last[block] is not None else begins[block]
+        for target in flow.successors(block):
+            joined = ends if begins[target] in (None, ends) else _DIFFERS
+            if joined != begins[target]:
+                begins[target] = joined
+                waiting.append(target)
+    return begins
+
+
+def _mark_name(mark: Instruction) -> str:
+    operands = [operand.text for operand in mark.operands if isinstance(operand, Immediate)]
+    return " ".join([".".join((mark.opcode, *mark.modifiers)), *operands])
