@@ -9,8 +9,8 @@ import pytest
 from tests.engine.kernels import DATA, entry
 from tui_probe.ptx.parameters import address_parameters
 from tui_probe.ptx.parser import parse
-from tui_probe.ptx.tree import instructions_in
 from tui_probe.ptx.phase_names import ACCESSES, work_of
+from tui_probe.ptx.tree import instructions_in
 
 
 def counted(text: str, name: str) -> dict[tuple[str, tuple[int, ...]], int]:

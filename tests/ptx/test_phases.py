@@ -10,8 +10,8 @@ from tui_probe.engine.function_sites import source_names
 from tui_probe.engine.kernel import Kernel
 from tui_probe.probe_model.probe import SourceRange
 from tui_probe.ptx.parser import parse
-from tui_probe.ptx.phases import PhaseStart, phase_starts
 from tui_probe.ptx.phase_names import KINDS, work_of
+from tui_probe.ptx.phases import PhaseStart, phase_starts
 
 
 def starts_of(file: str, name: str) -> list[PhaseStart]:
