@@ -46,7 +46,7 @@ from tui_probe.verdicts.kernel_matching import match_shapes, match_traces
 from tui_probe.verdicts.wait_changes import WAIT_COLUMNS, wait_changes, wait_records
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
@@ -213,25 +213,40 @@ class Comparison(Document):
 
     def lines(self, width: int) -> Sequence[Line]:
         """Verdict, both sides, one table per kernel, and kernels that cannot be compared."""
-        lines: list[Line] = [((f" {words}", "warn"),) for words in wrap(self.warning, width - 2) if words]
-        lines += [((f" {words}", "title"),) for words in wrapped_values(self.verdict, width - 2)]
-        lines.append(())
         self._leads.clear()
-        for letter, side in zip("AB", self.sides, strict=True):
-            if side.source is not None:
-                self._leads[len(lines)] = kernel_link(letter, side.source)
-            lines.append(((f" {letter}  ", "head"), (side.shown(width - 5), "")))
-        lines += [((f" {words}", "warn"),) for note in self.notes for words in wrap(note, width - 2)]
-        findings = list(finding_rows(self.findings, self.pairs, width))
-        if findings:
-            self._lead(len(lines) + 2, (link for _, link in findings))
-            lines += [(), ((" findings", "head"),), *(line for line, _ in findings)]
+        lines = self._head_lines(width)
+        self._append_findings(lines, width)
         cut = shorten_apart(pair.kernel for pair in self.pairs)
         pairs = sorted_pairs(self.pairs, self._order)
         if len(pairs) > 1 and any(pair.lead is not None for pair in pairs):  # else it is empty
             self._lead(len(lines) + 2, map(pair_link, pairs))
             columns = overview_columns(cut)
             lines += [(), *comparison_table(columns, pairs, width, lambda pair: pair.verdict, self._order)]
+        self._append_pairs(lines, pairs, cut, width)
+        self._append_unmatched(lines, width)
+        return lines
+
+    def _head_lines(self, width: int) -> list[Line]:
+        """Warning, verdict, sides and notes."""
+        lines: list[Line] = [((f" {words}", "warn"),) for words in wrap(self.warning, width - 2) if words]
+        lines += [((f" {words}", "title"),) for words in wrapped_values(self.verdict, width - 2)]
+        lines.append(())
+        for letter, side in zip("AB", self.sides, strict=True):
+            if side.source is not None:
+                self._leads[len(lines)] = kernel_link(letter, side.source)
+            lines.append(((f" {letter}  ", "head"), (side.shown(width - 5), "")))
+        return lines + [((f" {words}", "warn"),) for note in self.notes for words in wrap(note, width - 2)]
+
+    def _append_findings(self, lines: list[Line], width: int) -> None:
+        rows = list(finding_rows(self.findings, self.pairs, width))
+        if rows:
+            self._lead(len(lines) + 2, (link for _, link in rows))
+            lines += [(), ((" findings", "head"),), *(line for line, _ in rows)]
+
+    def _append_pairs(
+        self, lines: list[Line], pairs: Sequence[KernelPair], cut: Callable[[str, int], str], width: int
+    ) -> None:
+        """Add the changed values of each kernel, and its waits behind all of these."""
         first, self._worst = self._to_see_first, None
         for pair in pairs:
             values = changed_values(pair, self._order)
@@ -242,6 +257,8 @@ class Comparison(Document):
             lines += pair_lines(pair, self._names, width, cut, self._order)
         for pair in pairs:
             lines += wait_lines(pair, width)
+
+    def _append_unmatched(self, lines: list[Line], width: int) -> None:
         for letter, kernels in self.unmatched.items():
             if kernels:
                 self._lead(len(lines) + 2, (kernel_link(letter, source) for source in kernels))
@@ -249,7 +266,6 @@ class Comparison(Document):
                 lines += [unmatched_line(source.kernel, width) for source in kernels]
         if self.traces and any(self.unmatched.values()):
             lines += [(), *(((f" {words}", "dim"),) for words in wrap(_NO_KERNEL_TEXT, width - 2))]
-        return lines
 
     @property
     def _names(self) -> tuple[str, str]:
