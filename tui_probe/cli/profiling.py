@@ -162,9 +162,9 @@ def wait_for_end(target: SupervisedTarget, received: int) -> None:
         warn(f"waiting for {target.command[0]} (process {target.pid}) to end")
     wait_and_forward(target, received)
     let_go_of_lost_terminal()
-    tell_trace = TraceAnnouncer()
+    announce = TraceAnnouncer()
     for trace in target.outcome.traces:
-        tell_trace(trace)
+        announce(trace)
     report_outcome(target.outcome)
 
 
@@ -183,13 +183,13 @@ def signal_of(end: SystemExit) -> int:
 
 
 def report_outcome(outcome: Outcome) -> None:
-    """Lines on stderr for what a user must know; at most one after an ordinary run."""
+    """Write what a user must know to stderr; at most one line after an ordinary run."""
     report_cache_hits(outcome)
     report_failures(outcome, MAX_LISTED)
 
 
 def report_cache_hits(outcome: Outcome) -> None:
-    """A line on a terminal if kernels did not have to be prepared; run.json has the counts for scripts."""
+    """Write a line on a terminal if kernels did not have to be prepared; run.json has the counts for scripts."""
     counts = outcome.cache_counts
     if counts and counts["hits"] and stderr_is_terminal():
         inform(
@@ -198,13 +198,13 @@ def report_cache_hits(outcome: Outcome) -> None:
 
 
 def warn_no_trace(problem: str | None) -> None:
-    """A line on stderr, before the program starts, if nothing of it can be recorded."""
+    """Warn, before the program starts, if nothing of it can be recorded."""
     if problem:
         warn(f"recording is off: {problem}")
 
 
 class BackgroundRuns:
-    """Targets, each of which a process of its own holds."""
+    """Programs that run behind the screens, each supervised by a process of its own."""
 
     def __init__(self) -> None:
         self._targets: list[SupervisedTarget] = []

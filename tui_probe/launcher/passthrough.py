@@ -293,7 +293,7 @@ def run_with_passthrough(session: Session, meanwhile: Callable[[], object] = lam
     thread = threading.Thread(target=run_meanwhile, name="meanwhile")
     with signals.held_back() as mask, closing(Witness()) as witness:
         spool, limit = session.spool, session.options.output_limit()
-        output = streams_for(1, 2, spool.stdout, spool.stderr, limit, session.tell_first_trace)
+        output = streams_for(1, 2, spool.stdout, spool.stderr, limit, session.announce_first_trace)
         target = session.start(
             StandardStreams(None, output[0].target_end, output[-1].target_end), SignalScope.SHARED, mask
         )
@@ -306,30 +306,40 @@ def run_with_passthrough(session: Session, meanwhile: Callable[[], object] = lam
                 stream.copy_window_size()
 
         returncode = signals.wait(target, session.poll, resize, witness.saw)
-    patience = READER_LIMIT if target.asked_to_end else None
-    pumps = [stream for stream in output if isinstance(stream, Pump)]
-    left_open = [stream for stream in output if not stream.finish(patience)]
-    open_pumps = [pump for pump in pumps if pump in left_open]
-    if open_pumps:
-        thread.join()  # a process that is forked while modules are read could read none itself
-    fork_remaining_pumps(open_pumps, [pump for pump in pumps if pump not in open_pumps])
-    session.lost_output = [
-        f"{name}: {stream.failure}: part of the program's output was lost"
-        for name, stream in named_streams(output)
-        if stream.failure
-    ]
+    _finish_streams(output, READER_LIMIT if target.asked_to_end else None, before_fork=thread.join)
+    session.lost_output = lost_output(output)
     session.finish(returncode, cut=any(stream.cut for stream in output))
     thread.join()
     return returncode
 
 
-def named_streams(output: list[Pump | InheritedStream]) -> list[tuple[str, Pump | InheritedStream]]:
-    """The streams with their names."""
-    return list(zip(("stdout", "stderr"), output, strict=False))
+def _finish_streams(
+    output: list[Pump | InheritedStream], patience: float | None, before_fork: Callable[[], object]
+) -> None:
+    """Pass on what is left in the streams; a process of its own does so for those that a child process holds open.
+
+    ``before_fork`` waits for the work of other threads: a process that is forked while modules are read could read
+    none itself.
+    """
+    pumps = [stream for stream in output if isinstance(stream, Pump)]
+    left_open = [stream for stream in output if not stream.finish(patience)]
+    open_pumps = [pump for pump in pumps if pump in left_open]
+    if open_pumps:
+        before_fork()
+    fork_remaining_pumps(open_pumps, [pump for pump in pumps if pump not in open_pumps])
+
+
+def lost_output(output: list[Pump | InheritedStream]) -> list[str]:
+    """Return a message per stream that could not be passed on whole."""
+    return [
+        f"{name}: {stream.failure}: part of the program's output was lost"
+        for name, stream in zip(("stdout", "stderr"), output, strict=False)
+        if stream.failure
+    ]
 
 
 def fork_remaining_pumps(pumps: list[Pump], done: list[Pump]) -> None:
-    """Streams that a process other than the target still holds open are passed on by a process that outlives us."""
+    """Fork a process that outlives us, for streams that a process other than the target still holds open."""
     if not pumps or os.fork():
         return
     try:

@@ -9,7 +9,7 @@ import threading
 import time
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from tui_probe.engine.cache import default_cache_directory
 from tui_probe.probe_model.read_script import BEGIN_MARKER, read_script, with_markers
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from .options import RunOptions
 
 NO_ROOM = os.strerror(errno.ENOSPC)
-LOOKING = threading.Lock()
-CUT = "to keep more, raise --max-trace-bytes"
+_TOOLS_LOCK: Final = threading.Lock()
+_CUT_ADVICE: Final = "to keep more, raise --max-trace-bytes"
 
 
 class Session:
@@ -70,16 +70,17 @@ class Session:
         self.incomplete: dict[Path, str] = {}
         """Traces, named as the user named their root, that could not be written whole, and why."""
         self.lost_output: list[str] = []
-        self.program_failure: str | None = None
         """Streams that could not be passed on whole, and why."""
+        self.program_failure: str | None = None
+        """Why the program failed, from the end of its stderr; None if it did not, or nothing is known."""
         self.untraced: list[str] = []
         """Reasons why kernels may have been launched without a trace."""
         self.messages: list[str] = []
         """Notices of the run for the user, in run.json."""
         self._announce = announce
         self._early = early
-        self._first_is_told = early
-        self._telling = threading.Lock()
+        self._first_is_announced = early
+        self._announcing = threading.Lock()
         self._hook = native_library("hook")
         self._folder = working_directory()
         self._limits = take_room()
@@ -97,8 +98,9 @@ class Session:
         self._window = RecordingWindow(self.control, options.after, options.duration)
         self._stuck = StuckProcesses(options.watchdog or 0.0) if ends_stuck else None
         self._begun = time.monotonic()
-        self._taken: dict[Path, int] = {}
-        self._appended = 0
+        self._trace_bytes: dict[Path, int] = {}
+        """Bytes of the launcher's files in each trace."""
+        self._appended_bytes = 0
         """Bytes by which logs of kernels grew."""
         self._cupy_cache = (default_cache_directory("cupy") if options.cache else None) or self.spool.folder / "cupy"
         try:
@@ -196,18 +198,18 @@ class Session:
         if self._early:
             self._announce(trace)
 
-    def tell_first_trace(self) -> None:
+    def announce_first_trace(self) -> None:
         """Announce the target's own trace if that was not done; from any thread.
 
         It was made before the target started. That it is missing for a moment means that the hook puts its own there.
         """
         first = self.first_trace
-        if self._first_is_told or first is None or self.spool.problem:
+        if self._first_is_announced or first is None or self.spool.problem:
             return
-        with self._telling:
-            if not self._first_is_told:
+        with self._announcing:
+            if not self._first_is_announced:
                 self._announce(first)
-            self._first_is_told = True
+            self._first_is_announced = True
 
     def poll(self) -> None:
         """Look for new trace directories, and give them the target's output and their run.json; tend the engine."""
@@ -223,7 +225,7 @@ class Session:
             if self.first_trace is None or trace.name != self.first_trace.name:
                 self._announce(self.options.trace_root / trace.name)
             else:
-                self.tell_first_trace()
+                self.announce_first_trace()
             self._write(trace, None)
         if self._stuck is not None:
             self.messages += self._stuck.end(self._notes.stuck, time.monotonic())
@@ -231,7 +233,7 @@ class Session:
     def _count_output(self) -> None:
         """Add the size of the copies of the target's output, and of what else we wrote, to the run's budget."""
         output = disk_bytes((self.spool.stdout, self.spool.stderr))
-        self.control["launcher_bytes"] = output + sum(self._taken.values()) + self._appended
+        self.control["launcher_bytes"] = output + sum(self._trace_bytes.values()) + self._appended_bytes
 
     def finish(self, returncode: int, *, output_kept: bool = True, cut: bool = False) -> None:
         """Complete every trace after the target's end.
@@ -243,7 +245,9 @@ class Session:
             hurried = self.asked_to_end or self._notes.unanswered
             self.cache_counts = self._engine.cache_counts(HURRIED if hurried else ANSWER_LIMIT)
         if cut and output_kept:
-            self.messages.append(f"stdout.log and stderr.log end after {self.options.output_limit()} bytes: {CUT}")
+            self.messages.append(
+                f"stdout.log and stderr.log end after {self.options.output_limit()} bytes: {_CUT_ADVICE}"
+            )
         self.untraced = unseen_drivers(self.spool.adjacent, self.driver.path) + untraced(self._notes.failures)
         if self.first_trace is not None and self.first_trace.name not in {trace.name for trace in self.traces}:
             self.untraced += unreachable(self.options.command, os.environ.get("PATH"))
@@ -270,7 +274,7 @@ class Session:
                     folder.put("read.py", self._reader.encode())
             if returncode is not None:
                 self._append_readers(trace)
-            self._taken[trace] = disk_bytes(launcher_files(trace))
+            self._trace_bytes[trace] = disk_bytes(launcher_files(trace))
             self._count_output()
             write_record(trace, self.record(returncode))
         except OSError as error:
@@ -296,7 +300,7 @@ class Session:
                 if not self.control.budget("trace_bytes").has_room_for(len(text)):
                     return
                 folder.append(log.name, text.encode())
-            self._appended += disk_bytes([log]) - before
+            self._appended_bytes += disk_bytes([log]) - before
             self._count_output()
 
     def engine_failure(self) -> str | None:
@@ -357,7 +361,7 @@ class Session:
 
 def toolchain() -> dict[str, str | None]:
     """The assembler that the engine tries first; None where there is none. Any thread may ask first."""
-    with LOOKING:
+    with _TOOLS_LOCK:
         tools = find_tools("ptxas")
     return {"ptxas": str(tools[0].path), "version": tools[0].version} if tools else {"ptxas": None, "version": None}
 
