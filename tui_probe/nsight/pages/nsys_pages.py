@@ -82,33 +82,18 @@ def kernels_page(sources: NsysSources) -> TablePage[Any]:
     """Return the page of every kernel on every stream, or of sums if a file has no more."""
     report = sources.report
     if not len(report.kernels) and report.sums:
-        sums = [total for total in report.sums if sources.search.lower() in total.name.lower()]
-        texts = PageTexts(nsys_head(sources), (), report.notes, EXPLANATIONS["nsys kernels"])
-        return TablePage(
-            "kernels",
-            "Kernels",
-            shorten_names(SUM_COLUMNS, (total.name for total in sums)),
-            sums,
-            texts,
-            _searched(sources),
-        )
+        return _kernel_sums_page(sources)
     positions = np.flatnonzero(sources.matching)
     rows: Any = kernel_rows(sources, positions)
     few = few_blocks(sources, positions)
     findings = [f"{units.count(few)} of {units.counted(len(rows), 'kernel')} with fewer blocks than SMs"] if few else []
-    shown = [column for column in NSYS_KERNEL_COLUMNS if column.key != "probed" or sources.traces]
-    shown = in_batches(shown, KERNEL_VALUES)
-    columns = shorten_names(by_process(shown, sources, lambda row: row.at), report.kernels.names)
-    columns = show_moments(columns, report.kernels.start)
-    if report.ranges is not None:
-        columns = cut_texts(columns, "range", report.ranges.names)
     findings += [_traced(rows)] if sources.traces else []
     texts = PageTexts(nsys_head(sources), findings, report.notes, EXPLANATIONS["nsys kernels"])
     opens = _kernel_in_trace if sources.traces else None
     return TablePage(
         "kernels",
         "Kernels",
-        columns,
+        _kernel_columns(sources),
         rows,
         texts,
         _searched(sources),
@@ -116,6 +101,25 @@ def kernels_page(sources: NsysSources) -> TablePage[Any]:
         left=_narrowed_page(kernels_page, sources),
         text_rows=MAX_TEXT_ROWS,
     )
+
+
+def _kernel_sums_page(sources: NsysSources) -> TablePage[Any]:
+    """Return the page of a file that has sums over the launches of each kernel only."""
+    report = sources.report
+    sums = [total for total in report.sums if sources.search.lower() in total.name.lower()]
+    texts = PageTexts(nsys_head(sources), (), report.notes, EXPLANATIONS["nsys kernels"])
+    columns = shorten_names(SUM_COLUMNS, (total.name for total in sums))
+    return TablePage("kernels", "Kernels", columns, sums, texts, _searched(sources))
+
+
+def _kernel_columns(sources: NsysSources) -> Sequence[Column[Any]]:
+    """Return the columns that the files have something for."""
+    report = sources.report
+    shown = [column for column in NSYS_KERNEL_COLUMNS if column.key != "probed" or sources.traces]
+    shown = in_batches(shown, KERNEL_VALUES)
+    columns = shorten_names(by_process(shown, sources, lambda row: row.at), report.kernels.names)
+    columns = show_moments(columns, report.kernels.start)
+    return columns if report.ranges is None else cut_texts(columns, "range", report.ranges.names)
 
 
 def by_process(
