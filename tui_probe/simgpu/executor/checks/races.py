@@ -47,13 +47,14 @@ class RaceSearch:
         self._floor = np.uint64(floor << TIME_BITS | (1 << TIME_BITS) - 1)
 
     @cached_property
-    def _mine(self) -> NDArray[np.uint64]:
+    def _lane_stamps(self) -> NDArray[np.uint64]:
+        """The stamp of this access for each lane."""
         return self._threads | self._stamp
 
     @property
-    def _own(self) -> NDArray[np.uint64]:
+    def _element_stamps(self) -> NDArray[np.uint64]:
         """A stamp for each element."""
-        return self._mine if self._access.elements.ndim else self._mine[-1:]
+        return self._lane_stamps if self._access.elements.ndim else self._lane_stamps[-1:]
 
     @property
     def kept_bytes(self) -> int:
@@ -78,16 +79,16 @@ class RaceSearch:
         return unstored
 
     def with_stores(self) -> list[Race]:
-        """The race with a store before."""
+        """Return the race with a store before, if there is one."""
         strong = bool(self._access.kind.flag & STRONG)
         if strong and not self._access.kind.writes:
             # It finds the value of before or after the store, as one that polls a flag expects.
             return []
         # So does a load next to a strong store, as in front of a loop with an atomic compare-and-swap.
-        return self._races(self._stores, strong or not self._access.kind.writes)
+        return self._races(self._stores, ignores_strong=strong or not self._access.kind.writes)
 
     def with_loads(self) -> list[Race]:
-        """The race of a store with a load before."""
+        """Return the race of a store with a load before, if there is one."""
         if self._access.kind.flag & STRONG:
             return []
         loads = gathered(self._stamps.loads(self._access.size), self._chosen)
@@ -95,24 +96,24 @@ class RaceSearch:
 
     def stamp_loads(self) -> None:
         """Leave the stamps of a load."""
-        scatter(self._stamps.loads(self._access.size), self._chosen, self._own)
+        scatter(self._stamps.loads(self._access.size), self._chosen, self._element_stamps)
 
     def stamp_stores(self) -> list[Race]:
-        """Leave the stamps of a store. The race of lanes with each other."""
-        scatter(self._stamps.stores(self._access.size), self._chosen, self._own)
+        """Leave the stamps of a store. Return the race of its lanes with each other, if there is one."""
+        scatter(self._stamps.stores(self._access.size), self._chosen, self._element_stamps)
         race = None if self._access.kind.flag else self._race_of_lanes()
         return [] if race is None else [race]
 
-    def _races(self, stamps: Value, ignores_strong: bool) -> list[Race]:
-        race = self._race(stamps, ignores_strong)
+    def _races(self, stamps: Value, *, ignores_strong: bool) -> list[Race]:
+        race = self._race(stamps, ignores_strong=ignores_strong)
         return [] if race is None else [race]
 
-    def _race(self, before: Value, ignores_strong: bool) -> Race | None:
+    def _race(self, before: Value, *, ignores_strong: bool) -> Race | None:
         """The race with accesses of which ``before`` are the stamps: shape (lanes or one, granules)."""
         if not self._order.has_copies and before.max() <= self._floor:
             return None
         recent = (before > self._floor) | ((before & _COPIES) != 0)
-        differs = recent & (((before ^ self._mine[:, None]) & SAME) != 0)
+        differs = recent & (((before ^ self._lane_stamps[:, None]) & SAME) != 0)
         if ignores_strong:
             differs &= (before & _STRONG) == 0
         rows, columns = np.nonzero(differs)
@@ -146,31 +147,31 @@ class RaceSearch:
         if len(value) > 1 and self._access.positions is not None:
             value = value[self._access.positions]
         raw = np.ascontiguousarray(value).view(U8).reshape(len(value), -1)
-        return np.broadcast_to(raw, (len(self._mine), raw.shape[1]))
+        return np.broadcast_to(raw, (len(self._lane_stamps), raw.shape[1]))
 
     def _race_of_lanes(self) -> Race | None:
         """Lanes that store different values to one place."""
         elements = self._access.elements
         value = self._access.value
-        if value is None or not value.ndim or len(self._mine) == 1:
+        if value is None or not value.ndim or len(self._lane_stamps) == 1:
             return None
         if elements.ndim:
             if isinstance(self._chosen, slice) or (elements[1:] > elements[:-1]).all():
                 return None
             held = gathered(self._stamps.stores(self._access.size), self._chosen)
-            lost = np.flatnonzero((held != self._mine[:, None]).any(axis=1))
+            lost = np.flatnonzero((held != self._lane_stamps[:, None]).any(axis=1))
             if not len(lost):
                 return None
             winner = self._winners(elements, lost)
         else:
-            lost = np.arange(len(self._mine) - 1)
-            winner = np.full(len(lost), len(self._mine) - 1)
+            lost = np.arange(len(self._lane_stamps) - 1)
+            winner = np.full(len(lost), len(self._lane_stamps) - 1)
         stored = self._stored()
         differs = (stored[lost] != stored[winner]).any(axis=1)
         if not differs.any():
             return None
         first = int(np.argmax(differs))
-        return Race(int(winner[first]), int(self._mine[lost[first]]), int(np.count_nonzero(differs)))
+        return Race(int(winner[first]), int(self._lane_stamps[lost[first]]), int(np.count_nonzero(differs)))
 
     @staticmethod
     def _winners(elements: Value, lost: Places) -> Places:
