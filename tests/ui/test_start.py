@@ -38,6 +38,12 @@ def test_markdown_is_imported_only_for_a_page_of_help() -> None:
     assert run_python("import sys, tui_probe.ui.app; print('rich.markdown' in sys.modules)").stdout == "False\n"
 
 
+def test_first_frame_needs_neither_numpy_nor_readers() -> None:
+    later = {"numpy", "tui_probe.trace.follow", "tui_probe.verdicts.findings", "tui_probe.probe_files.loading"}
+    code = f"import sys, tui_probe.cli.main, tui_probe.cli.open, tui_probe.ui.app; print({later} & sys.modules.keys())"
+    assert run_python(code).stdout == "set()\n"
+
+
 def test_without_a_terminal_it_refuses_at_once_and_names_the_other_way() -> None:
     with pytest.raises(LaunchError, match=r"is not a terminal; without one use: tui-probe run --no-ui"):
         ui.run(Session(traces=(Path("trace"),)), instead="tui-probe run --no-ui")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,10 +14,13 @@ from tests.probes.dmat_example import STORE_C, write_dmat
 from tests.recorded import unpacked
 from tests.ui.conftest import golden_sizes, on_stage
 from tests.ui.test_kernel_screen import screen_of
+from tui_probe.draw.view import Spot
+from tui_probe.pages.hotspot import Hotspot, PageSpot
 from tui_probe.pages.views.timeline import TimelineView
 from tui_probe.probes.dmat.view import Dmat
 from tui_probe.ui import Appearance
 from tui_probe.ui.live.feed import Session
+from tui_probe.ui.screens.jumps import HotspotJump
 from tui_probe.ui.views.document_view import DocumentView
 from tui_probe.ui.views.drawing import DrawingView
 
@@ -46,6 +50,21 @@ def pointed_at(stage: Stage) -> int | None:
     assert isinstance(view, DocumentView)
     spot = view.target()
     return spot.ptx[0] if spot is not None and spot.ptx else None
+
+
+@pytest.mark.parametrize(
+    ("is_flagged", "marked", "jumps"),
+    [(False, "the most: 16 384 sectors", False), (False, "", True), (True, "the most: 16 384 sectors", True)],
+)
+def test_hotspot_jump_prefers_marked_line_to_unflagged_finding(is_flagged: bool, marked: str, jumps: bool) -> None:
+    """A page with a marked line is left for a finding that costs something only."""
+    view = SimpleNamespace(name="source", commands=dict, land_on_marked=lambda: marked)
+    found = Hotspot(worst=PageSpot("timeline", Spot(), "blocks: all take 100 cycles", is_flagged))
+    said, opened = list[str](), list[str]()
+    screen = SimpleNamespace(view=view, notice=said.append, jump_to=lambda page, _: opened.append(page))
+    screen.analyses = SimpleNamespace(submit=lambda _key, _work, take: take(found))
+    HotspotJump(screen).go(SimpleNamespace())  # type: ignore[arg-type]
+    assert (said, opened) == (([], ["timeline"]) if jumps else ([marked], []))
 
 
 async def test_from_the_summary_to_the_line_and_back(accesses: Session) -> None:

@@ -33,6 +33,8 @@ class PageSpot:
     page: str
     spot: Spot
     words: str
+    is_flagged: bool = True
+    """False for a finding that costs little: the marked line of the visible page matters more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,7 @@ def _first_flagged(worst: Sequence[tuple[ResultFindings, Finding | None]]) -> Pa
 def _spot_of_finding(of_probe: ResultFindings, finding: Finding) -> PageSpot:
     """Findings that name no page are about a line, and the code shows that."""
     spot = replace(finding.spot, probe="" if of_probe.probe == NO_PROBE else of_probe.probe)
-    return PageSpot(finding.page or _CODE_PAGE, spot, f"{finding.label}: {finding.words}")
+    return PageSpot(finding.page or _CODE_PAGE, spot, f"{finding.label}: {finding.words}", finding.stands_out)
 
 
 def _marked_spot(source: ViewSource) -> PageSpot | None:

@@ -72,6 +72,8 @@ class HotspotJump:
             self.screen.notice(found.why + (f"; {_rerun_key()} runs {found.asks}" if found.asks else ""))
         elif place.page == view.name:
             self.screen.notice(place.words)
+        elif not place.is_flagged and (words := view.land_on_marked()):
+            self.screen.notice(words)
         else:
             self._wanted = place
             self.screen.jump_to(place.page, place.spot or None)
