@@ -105,7 +105,7 @@ def maps_of(path: str) -> dict[str, Any]:
         saved = f"[exec] save result/{Path(path).name} "
         if line.startswith(saved) and line.split(" ")[-1] in PROBES:
             return PROBES[line.split(" ")[-1]]
-    raise ValueError(f"{path}: {log} does not say which of the probes {', '.join(PROBES)} it is of")
+    raise ValueError(f"{path}: {log} does not name the probe of this file; probes: {', '.join(PROBES)}")
 
 
 def read_marks(data: Array, maps: dict[str, Any], result: Result) -> tuple[dict[str, Array], dict[str, Array], int]:

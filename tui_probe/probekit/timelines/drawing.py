@@ -145,7 +145,7 @@ class Window:
 LEVELS: Final = " ▁▂▃▄▅▆▇█"
 _CORNERS: Final = {"─": tuple("┌┐│└┘"), "━": tuple("┏┓┃┗┛"), "═": tuple("╔╗║╚╝")}
 """Frame of a block by the stroke of its duration, where rows are several cells high."""
-_MAX_ROW_HEIGHT: Final = 5
+_MAX_ROW_HEIGHT: Final = 4
 _HEIGHT_WITH_GAP: Final = 3
 """Height from which on the last line of a row is blank."""
 _CELLS_A_BAR: Final = 3
