@@ -28,7 +28,8 @@ def planted_trace(folder: Path, name: str, kernel: str) -> Path:
     evil, plain = EVIL.encode(), kernel.encode()
     for path in (copy / "event.log", *copy.rglob("kernel.info"), *copy.rglob("process.log")):
         path.write_bytes(path.read_bytes().replace(plain, evil + plain))
-    for path in copy.rglob("*.ptx"):
+    # Lines of source are known only while original.ptx is the text that the cubin has.
+    for path in (path for path in copy.rglob("*.ptx") if path.name != "original.ptx"):
         path.write_bytes(path.read_bytes().replace(b"\n}", b"\n// " + evil + b"\n}").replace(b'"/', b'"/' + evil))
     for path in copy.glob("source/*"):
         path.write_bytes(path.read_bytes().replace(b"\n", b" # " + evil + b"\n"))
