@@ -1,6 +1,7 @@
 /* Loads kernels, waits some milliseconds (the second argument), and launches each once. Each has as many accesses to
- * memory as the third argument says, in steps that depend on one another. Prints the milliseconds at which it did what, by CLOCK_MONOTONIC: "main", "context" when there is one, "first" after the first launch, "launched" after
- * the last, "end". */
+ * memory as the third argument says, in steps that depend on one another. The fourth is how often all are launched again,
+ * every tenth of a second. Prints the milliseconds at which it did what, by CLOCK_MONOTONIC: "main", "context" when there
+ * is one, "first" after the first launch, "launched" after each had one, "end". */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,10 +47,11 @@ int main(int n_arguments, char **arguments)
 {
     tell("main");
     int n = n_arguments > 1 ? atoi(arguments[1]) : 1, accesses = n_arguments > 3 ? atoi(arguments[3]) : 1;
+    const int again = n_arguments > 4 ? atoi(arguments[4]) : 0;
     char name[20];
     void *driver = dlopen("libcuda.so.1", RTLD_NOW), *context, *module, *function, *buffer;
     if (!driver || n < 1 || n > 100) {
-        fprintf(stderr, "%s\n", driver ? "usage: start_program [KERNELS up to 100] [MILLISECONDS] [ACCESSES]" : dlerror());
+        fprintf(stderr, "%s\n", driver ? "usage: start_program [KERNELS up to 100] [MILLISECONDS] [ACCESSES] [AGAIN]" : dlerror());
         return 1;
     }
     CALL("cuInit", 0);
@@ -73,6 +75,14 @@ int main(int n_arguments, char **arguments)
             tell("first");
     }
     tell("launched");
+    for (int i = 0; i < again * n; i++) {
+        void *parameters[] = {&buffer};
+        if (i % n == 0)
+            usleep(100000);
+        sprintf(name, "store%d__8", i % n);
+        CALL("cuModuleGetFunction", &function, module, name);
+        CALL("cuLaunchKernel", function, 1, 1, 1, 32, 1, 1, 0, NULL, parameters, NULL);
+    }
     CALL("cuCtxSynchronize");
     tell("end");
     return 0;
