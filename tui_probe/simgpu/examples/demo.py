@@ -161,8 +161,14 @@ def run_case(gpu: Gpu, function: ctypes.c_void_p, case: Case) -> bool:
     return bool(np.array_equal(result, case.expected))
 
 
-def run_example(gpu: Gpu, name: str, function: ctypes.c_void_p, options: argparse.Namespace) -> bool:
-    """Launch an example as often as asked for, and say how it went."""
+def load_example(gpu: Gpu, name: str) -> ctypes.c_void_p:
+    """Load the kernel of an example."""
+    return gpu.function(KERNELS / f"{name}.ptx", name)
+
+
+def run_example(gpu: Gpu, name: str, options: argparse.Namespace, function: ctypes.c_void_p | None = None) -> bool:
+    """Launch an example as often as asked for, and say how it went. Without its kernel, this is loaded first."""
+    function = function or load_example(gpu, name)
     case = EXAMPLES[name](options.size)
     right = True
     for _ in range(options.repeat):
@@ -191,8 +197,8 @@ def main() -> int:
     try:
         gpu = Gpu()
         # All are loaded before the first launch, so that the next ones can be prepared while one runs.
-        functions = {name: gpu.function(KERNELS / f"{name}.ptx", name) for name in options.kernel or EXAMPLES}
-        results = [run_example(gpu, name, function, options) for name, function in functions.items()]
+        functions = {name: load_example(gpu, name) for name in options.kernel or EXAMPLES}
+        results = [run_example(gpu, name, options, function) for name, function in functions.items()]
     except DriverError as error:
         sys.stderr.write(f"{error}\n")
         return 1
