@@ -200,22 +200,33 @@ class Expander:
                 case Save(map=name, values=values, adds=True):
                     lines += self._add(self._probe.map_named(name), values, instruction)
                 case Save(map=name, values=values):
-                    own_map = self._probe.map_named(name)
-                    even = own_map.even and self._exchanges and located is None
-                    if even:
-                        before, first = self._operand(0, own_map.fields[0], values[0], helpers, "")
-                        lines += [*before, *self._recording.detect_even_lanes(own_map, first)]
-                    skip, target = located or self._locate(own_map, lines, turn)
-                    if even:
-                        more, target = self._recording.even_lanes_target(target)
-                        lines += more
-                    if located is not None:
-                        target = replace(target, where="")
-                    lines += self._store(own_map, values, helpers, target, even=even)
-                    lines += self._recording.complete(own_map) if own_map.host else []
-                    lines += [f"{skip}:"] if any(f" {skip};" in line for line in lines) else []
+                    self._save(self._probe.map_named(name), values, helpers, lines, located, turn)
                     located = None
         return lines
+
+    def _save(
+        self,
+        own_map: Map,
+        values: tuple[str, ...],
+        helpers: Mapping[str, HelperValue],
+        lines: list[str],
+        located: tuple[str, RecordAddress] | None,
+        turn: RecordTurn,
+    ) -> None:
+        """Add the lines that store a record: where it was ``located``, else at the place that they find first."""
+        even = own_map.even and self._exchanges and located is None
+        if even:
+            before, first = self._operand(0, own_map.fields[0], values[0], helpers, "")
+            lines += [*before, *self._recording.detect_even_lanes(own_map, first)]
+        skip, target = located or self._locate(own_map, lines, turn)
+        if even:
+            more, target = self._recording.even_lanes_target(target)
+            lines += more
+        if located is not None:
+            target = replace(target, where="")
+        lines += self._store(own_map, values, helpers, target, even=even)
+        lines += self._recording.complete(own_map) if own_map.host else []
+        lines += [f"{skip}:"] if any(f" {skip};" in line for line in lines) else []
 
     def live_registers(self, own_map: Map | None = None) -> list[str]:
         """The registers that hold, as long as the kernel runs, where records go and how many there were; 32 bits each.
