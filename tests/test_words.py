@@ -79,7 +79,7 @@ FORBIDDEN = {
 """Each phrase with what is said in its place."""
 
 AT_WORDS = [phrase for phrase in FORBIDDEN if phrase.startswith((r"\b", r"\A", "(?<!"))]
-"""Those that begin with a word: all others places of a text are passed by the first ``\\b``, not by that of each."""
+"""Phrases that begin with a word: all others places of a text are passed by the first ``\\b``, not by that of each."""
 ANY = re.compile("|".join([rf"\b(?:{'|'.join(AT_WORDS)})", *sorted(FORBIDDEN.keys() - AT_WORDS)]), re.IGNORECASE)
 OLDER = re.compile(r"OLDER\((?:\"[^\"]*\"|[^\")])*\)")
 """Sentences of older logs in the list of reasons, which stay as they were written."""

@@ -46,8 +46,8 @@ def write_answer(answer: Answer, arguments: argparse.Namespace) -> int:
     """Write it in the form that was asked for; returns the exit status."""
     if arguments.figure and arguments.table:
         raise UsageError("--figure and --table cannot be combined; omit one of them")
-    figure = None if arguments.figure is None else _named(answer.drawings, arguments.figure, "figure", answer)
-    table = None if arguments.table is None else _named(answer.tables, arguments.table, "table", answer)
+    figure = None if arguments.figure is None else _find_named(answer.drawings, arguments.figure, "figure", answer)
+    table = None if arguments.table is None else _find_named(answer.tables, arguments.table, "table", answer)
     if arguments.png or arguments.svg:
         return _write_pictures(answer, arguments)
     if arguments.json:
@@ -63,7 +63,7 @@ def write_answer(answer: Answer, arguments: argparse.Namespace) -> int:
     return _write_text(_figure_lines(figure, arguments) if figure else _document_lines(answer, arguments), arguments)
 
 
-def _named(things: Mapping[str, Named], name: str, what: str, answer: Answer) -> Named:
+def _find_named(things: Mapping[str, Named], name: str, what: str, answer: Answer) -> Named:
     if name not in things:
         there = ", ".join(things) or "none"
         raise UsageError(f"{answer.name} has no {what} {name!r}; it has: {there}")
@@ -173,10 +173,10 @@ def run(arguments: argparse.Namespace) -> int:
     from tui_probe.evals.evaluation import evaluation_named
 
     if arguments.name is None:
-        return _written(_list(), arguments)
+        return _write(_list(), arguments)
     evaluation = evaluation_named(arguments.name)
     if arguments.explain:
-        return _written(_explained(evaluation, arguments), arguments)
+        return _write(_explained(evaluation, arguments), arguments)
     operands, failed = list(arguments.trace), False
     if arguments.run:
         from .evaluation_run import collect, files_from_arguments
@@ -230,7 +230,7 @@ def _explained(evaluation: Evaluation, arguments: argparse.Namespace) -> Iterato
         yield f"{collection.name}: {command_of(collection, arguments)}"
 
 
-def _written(lines: Iterator[str], arguments: Any) -> int:
+def _write(lines: Iterator[str], arguments: Any) -> int:
     plain = arguments.ascii or not speaks_utf8(sys.stdout)
     put(lines, ascii_only=plain)
     return ExitStatus.OK

@@ -124,7 +124,7 @@ class BarChart(Drawing):
 
     def _drawn(self, bars: Sequence[Bar], cells: int) -> Iterator[Line]:
         label = min(max((width(bar.label) for bar in bars), default=0), _LONGEST_LABEL)
-        value_texts = [self._words(bar) for bar in bars]
+        value_texts = [self._bar_text(bar) for bar in bars]
         end = max(map(width, value_texts), default=0)
         room = max(cells - label - end - 3, _LEAST_BAR)
         longest = max((bar.end for bar in self.bars), default=0.0)
@@ -136,7 +136,7 @@ class BarChart(Drawing):
                 (pad(clip(value_text, end), end, right=True), ""),
             )  # fmt: skip
 
-    def _words(self, bar: Bar) -> str:
+    def _bar_text(self, bar: Bar) -> str:
         return bar.words or (NOT_MEASURED if bar.total is None else self.show(bar.total))
 
     def _bar(self, bar: Bar, longest: float, room: int) -> list[tuple[str, str]]:
@@ -184,7 +184,7 @@ class BarChart(Drawing):
                 low, high = bar.spread
                 reach = [[max(end - low, 0.0)], [max(high - end, 0.0)]]
                 axes.errorbar([end], [place], xerr=reach, color="black", capsize=3)
-            axes.annotate(f" {self._words(bar)}", (bar.end or end, place), va="center")
+            axes.annotate(f" {self._bar_text(bar)}", (bar.end or end, place), va="center")
         axes.set_yticks(places, [bar.label for bar in self.bars])
         axes.invert_yaxis()
         axes.margins(x=0.15)

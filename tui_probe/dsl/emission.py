@@ -135,13 +135,13 @@ class Emitter:
         match expression:
             case Number(value):
                 number = str(value % (1 << bits))
-                return self._moved(number, bits, into) if into else number
+                return self._move(number, bits, into) if into else number
             case Variable(name=name, bits=own):
                 return self._resized(self._registers.variable(name, own), own, bits, into)
             case Special(register=register, bits=own):
-                return self._copied(f"mov.u{own}", register, own, bits, into)
+                return self._copy(f"mov.u{own}", register, own, bits, into)
             case Operand(helper=helper, bits=own):
-                return self._copied(f"mov.b{own or 64}", helper, own or 64, bits, into)
+                return self._copy(f"mov.b{own or 64}", helper, own or 64, bits, into)
             case Binary():
                 return self._binary(expression, bits, into)
             case Inverse(ptx=ptx, operand=operand):
@@ -203,10 +203,10 @@ class Emitter:
         self.lines.append(f"{opcode} {', '.join([target, *sources])};")
         return target
 
-    def _moved(self, operand: str, bits: Bits, into: str) -> str:
+    def _move(self, operand: str, bits: Bits, into: str) -> str:
         return self._instruction(f"mov.b{bits}", [operand], bits, into)
 
-    def _copied(self, opcode: str, operand: str, own: Bits, bits: Bits, into: str) -> str:
+    def _copy(self, opcode: str, operand: str, own: Bits, bits: Bits, into: str) -> str:
         """Copy an operand that only ``mov`` reads (special register, part of the instruction) to a register."""
         if own == bits:
             return self._instruction(opcode, [operand], bits, into)
@@ -214,5 +214,5 @@ class Emitter:
 
     def _resized(self, register: str, own: Bits, bits: Bits, into: str) -> str:
         if own == bits:
-            return self._moved(register, bits, into) if into else register
+            return self._move(register, bits, into) if into else register
         return self._instruction(f"cvt.u{bits}.u{own}", [register], bits, into)

@@ -214,7 +214,7 @@ class FunctionSites:
         for original in function_instructions(self._function):
             instruction = self._shared.rewritten.get(id(original), original)
             for point in self._by_opcode.get(original.opcode, ()):
-                if any(matches(position, original, self._also(original)) for position in point.positions):
+                if any(matches(position, original, self._extra_modifiers(original)) for position in point.positions):
                     if self.retries.is_later_try(original, point) or not self._is_within(original, point):
                         continue
                     space = self._kernel.named_space(original)
@@ -239,7 +239,7 @@ class FunctionSites:
     def _merged(self) -> frozenset[int]:
         return merged_loads(self._function, self._kernel.variables)
 
-    def _also(self, instruction: Instruction) -> tuple[str, ...]:
+    def _extra_modifiers(self, instruction: Instruction) -> tuple[str, ...]:
         """Return the modifiers that positions may name besides the instruction's own."""
         merged = (MERGED,) if instruction.opcode == "ld" and id(instruction) in self._merged else ()
         space = self._kernel.named_space(instruction)

@@ -184,11 +184,11 @@ class _Inserter:
                 needs.setdefault(name, []).append(self._names.parameter("variable", variable))
         self._callees.refuse(needs)
         self._passed = list(needs)
-        held = self._held()
+        held = self._live_registers()
         steady = frozenset([self._entry.sampling.place] if self._entry.sampling else ())
         return CallState(self._kernel, self._callees, self._names, self._edits, held, steady, needs)
 
-    def _held(self) -> dict[str, str]:
+    def _live_registers(self) -> dict[str, str]:
         """The registers that hold something from the kernel's entry on, with their types."""
         held = dict.fromkeys(self._entry.expander.live_registers(), "b32")
         if self._entry.sampling:

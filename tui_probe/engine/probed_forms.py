@@ -194,7 +194,7 @@ class FormChooser:
         return ChosenForm(
             chosen,
             self._reach(before.registers, _registers_used(chosen)),
-            self._said(before, plain, chosen),
+            self._choice_text(before, plain, chosen),
             self._note(before, plain, chosen),
         )
 
@@ -267,7 +267,7 @@ class FormChooser:
         most = max_registers_for(self._largest)
         return LARGEST_BLOCK if after <= most or before > most else self._threads
 
-    def _said(self, before: AssemblyReport, plain: FormTrial, chosen: FormTrial) -> str:
+    def _choice_text(self, before: AssemblyReport, plain: FormTrial, chosen: FormTrial) -> str:
         form = ", in the lean form of the probe" if chosen.form.is_lean else ""
         limit = f"limited to {chosen.form.most}" if chosen.form.most else "without a limit"
         return (

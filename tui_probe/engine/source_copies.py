@@ -83,9 +83,11 @@ class SourcePolicy:
 
     @cached_property
     def _roots(self) -> tuple[Path, ...]:
-        return tuple({root.resolve() for root in self._named() if root.is_absolute() and root != Path(root.anchor)})
+        return tuple(
+            {root.resolve() for root in self._named_directories() if root.is_absolute() and root != Path(root.anchor)}
+        )
 
-    def _named(self) -> Iterator[Path]:
+    def _named_directories(self) -> Iterator[Path]:
         yield self._folder
         home = self._environment.get("HOME")
         for name in _CACHE_DIRECTORIES if home else ():

@@ -325,7 +325,7 @@ class _SnippetCheck:
             return
         if not instruction.operands:
             raise self._error(code.place, f"{code.text!r} is not allowed in a probe: remove this instruction")
-        self._written(instruction.operands[0], code)
+        self._check_target(instruction.operands[0], code)
         for operand in instruction.operands[1:]:
             self._read(operand, code)
 
@@ -335,18 +335,18 @@ class _SnippetCheck:
                 return
         raise self._error(code.place, f"{code.text!r} branches out of the snippet: branch to a label of the snippet")
 
-    def _written(self, operand: Operand, code: SnippetCode) -> None:
+    def _check_target(self, operand: Operand, code: SnippetCode) -> None:
         match operand:
             case Register(name=name) if name in self._probe.registers or name == "_":
                 return
             case Symbol(name=name) if name in self._probe.registers or name == "_":
                 return
             case Pair(first, second):
-                self._written(first, code)
-                self._written(second, code)
+                self._check_target(first, code)
+                self._check_target(second, code)
             case Vector(elements):
                 for element in elements:
-                    self._written(element, code)
+                    self._check_target(element, code)
             case Register(name=name):
                 raise self._error(
                     code.place,

@@ -72,7 +72,7 @@ class Session:
         self.lost_output: list[str] = []
         """Streams that could not be passed on whole, and why."""
         self.program_failure: str | None = None
-        """Why the program failed, from the end of its stderr; None if it did not, or nothing is known."""
+        """Cause of the program's failure, from the end of its stderr; None if it did not fail, or nothing is known."""
         self.untraced: list[str] = []
         """Reasons why kernels may have been launched without a trace."""
         self.messages: list[str] = []

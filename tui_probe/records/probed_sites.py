@@ -40,20 +40,20 @@ class SitesFromPtx:
 
     def instructions(self) -> list[SiteInstruction]:
         """All of the kernel, in the order of the text."""
-        return [self._told(instruction) for instruction in self._body]
+        return [self._site_of(instruction) for instruction in self._body]
 
     def blocks(self, lines: Sequence[int]) -> list[list[SiteInstruction]]:
         """Return its basic blocks; none unless these are the lines on which they begin."""
         blocks = basic_blocks(self._entry) if self._entry and self._body else []
         if [block[0].span.line for block in blocks] != list(lines):
             return []
-        return [list(map(self._told, block)) for block in blocks]
+        return [list(map(self._site_of, block)) for block in blocks]
 
     def unchecked(self) -> list[SiteInstruction]:
         """The stores to global memory whose type does not tell whether they store numbers."""
         stores = [instruction for instruction in self._body if _stores_globally(instruction)]
         types = ValueTypes(self._entry) if stores and self._entry else None
-        return [self._told(instruction) for instruction in stores if types and types.untold(instruction)]
+        return [self._site_of(instruction) for instruction in stores if types and types.untold(instruction)]
 
     def ptx_line(self, line: int) -> SourceLine | None:
         """The source of any line."""
@@ -82,7 +82,7 @@ class SitesFromPtx:
         except PtxError:  # a body is parsed when it is first read
             return []
 
-    def _told(self, one: Instruction) -> SiteInstruction:
+    def _site_of(self, one: Instruction) -> SiteInstruction:
         facts, line = facts_of(one), one.span.line
         return SiteInstruction(line, **facts._asdict(), source=self.ptx_line(line))
 

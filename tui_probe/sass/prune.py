@@ -123,7 +123,7 @@ class _Pruner:
         return frozenset(section.number for section in self.cubin.sections if section.name in VARIABLES)
 
     @cached_property
-    def _words(self) -> list[Word]:
+    def _code_words(self) -> list[Word]:
         return [word for section in self._reached.values() for word in words_of(self.cubin.content(section))]
 
     def _is_taken(self, section: Section) -> bool:
@@ -192,7 +192,7 @@ class _Pruner:
     def _may_use(self, section: Section, relocation: Relocation) -> bool:
         """Return whether the kernel may come to know what a relocation writes."""
         if section.name == ADDRESS_SECTION:
-            read = None if self._calls_by_address else address_offsets(self._words)
+            read = None if self._calls_by_address else address_offsets(self._code_words)
             return read is None or overlaps(relocation.offset, read)
         return section.name not in VARIABLES or section.number in self._read_variables
 

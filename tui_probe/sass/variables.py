@@ -148,7 +148,7 @@ class _Sharing:
         variable, addend = self._variable(symbol, self._addend(section, relocation))
         if _is_private(variable):
             return None
-        return self._written(section, relocation, variable, addend)
+        return self._address_patch(section, relocation, variable, addend)
 
     def _addend(self, section: Section, relocation: Relocation) -> int:
         """Return the offset added to the address. Older architectures have it in the place that is written to."""
@@ -161,7 +161,7 @@ class _Sharing:
             _refuse(self._cubin.symbol(relocation.symbol).name, "in an instruction with an unknown constant")
         return 0
 
-    def _written(self, section: Section, relocation: Relocation, variable: Symbol, addend: int) -> AddressPatch:
+    def _address_patch(self, section: Section, relocation: Relocation, variable: Symbol, addend: int) -> AddressPatch:
         is_code = _is_code(section)
         if _count_objects(self._cubin, variable.name) > 1:
             _refuse(variable.name, "a name of several variables of the module")

@@ -187,14 +187,14 @@ class LineBlock:
 
     def begin_with(self, prefix: bytes) -> NDArray[np.int64]:
         """The lines that begin with these bytes, at most 40."""
-        lines, following = self._found(prefix[:8])
+        lines, following = self._lines_beginning(prefix[:8])
         if len(prefix) > 8:
             lines = lines[groups_begin_with(following, prefix[8:16])]
         if len(prefix) > 16:
             lines = lines[self.bytes.same(self.starts[lines] + 16, prefix[16:])]
         return lines
 
-    def _found(self, part: bytes) -> tuple[NDArray[np.int64], EightBytes]:
+    def _lines_beginning(self, part: bytes) -> tuple[NDArray[np.int64], EightBytes]:
         """The lines that begin with at most eight bytes, and the eight bytes that follow the first eight."""
         known = self._known.get(part)
         if known is None:

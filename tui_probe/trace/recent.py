@@ -70,7 +70,7 @@ def brief(directory: Path) -> Brief | None:
     except OSError:
         return None
     info = read_run_info(directory / "run.json") or RunInfo()
-    logged, number = _words(_COMMAND, text) or "", _words(_PID, text)
+    logged, number = _first_match(_COMMAND, text) or "", _first_match(_PID, text)
     pid = int(number) if number else None
     own_info = info if info.is_of(pid) else RunInfo()
     ended = own_info.ended is not None or _END.search(end) is not None
@@ -79,7 +79,7 @@ def brief(directory: Path) -> Brief | None:
         when=status.st_mtime,
         command=logged or " ".join(info.command),
         probe=info.probe,
-        device="simulated GPU" if info.simulated else _words(_DEVICE, text),
+        device="simulated GPU" if info.simulated else _first_match(_DEVICE, text),
         kernels=len(set(_KERNEL.findall(text))),
         all_read=len(text) == status.st_size,
         running=not ended and is_alive(pid, logged or " ".join(info.command)),
@@ -119,7 +119,7 @@ def _status(info: RunInfo, end: bytes) -> int | None:
     return int(ending[2]) if ending[1] == b"status" else -int(ending[2])
 
 
-def _words(pattern: re.Pattern[bytes], text: bytes) -> str | None:
+def _first_match(pattern: re.Pattern[bytes], text: bytes) -> str | None:
     match = pattern.search(text)
     return match[1].decode("utf-8", "backslashreplace").strip() if match else None
 

@@ -111,7 +111,7 @@ class FindingChange:
 
     @property
     def _metric_name(self) -> str:
-        """Its name and a space; "" where the label says it: ``idle SMs 87 → none``."""
+        """Return its name and a space; "" where the label says it: ``idle SMs 87 → none``."""
         name = self._metric.replace("_", " ")
         return "" if name == self.label.lower() else f"{name} "
 

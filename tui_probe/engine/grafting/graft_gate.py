@@ -140,7 +140,7 @@ class GraftGate:
 
     def is_known(self, arch: int) -> bool:
         """Return whether this process or an earlier one has an outcome."""
-        return arch in self._outcomes or self._kept(arch) is not None
+        return arch in self._outcomes or self._stored(arch) is not None
 
     def allows_slots(self, arch: int) -> bool:
         """Return whether the trial went well with values kept in slots, too."""
@@ -155,15 +155,15 @@ class GraftGate:
     def _outcome(self, arch: int) -> TrialOutcome:
         with self._lock:
             if arch not in self._outcomes:
-                with _held(self._path(arch)):
-                    self._outcomes[arch] = self._kept(arch) or self._tried(arch)
+                with _lock_outcome(self._path(arch)):
+                    self._outcomes[arch] = self._stored(arch) or self._tried(arch)
             return self._outcomes[arch]
 
     def _path(self, arch: int) -> Path | None:
         name = _outcome_file(self._tools, str(arch))
         return None if self._folder is None or name is None else self._folder / name
 
-    def _kept(self, arch: int) -> TrialOutcome | None:
+    def _stored(self, arch: int) -> TrialOutcome | None:
         path = self._path(arch)
         return None if path is None else stored_outcome(path)
 
@@ -214,7 +214,7 @@ def has_any_outcome(folder: Path, tools: Sequence[Tool]) -> bool:
 
 
 @contextlib.contextmanager
-def _held(outcome: Path | None) -> Iterator[None]:
+def _lock_outcome(outcome: Path | None) -> Iterator[None]:
     """Hold the file of an outcome: processes of an engine that need it at the same time wait for one trial."""
     import fcntl  # doctor imports this module on systems without it
 

@@ -182,11 +182,11 @@ class _KernelText:
         if saves:
             lines = [*self._sample(), *(self._sampling.skip_outside_sample(lines) if self._sampling else lines)]
         mark = self._names.temporary("mark", "b32")
-        halves = self._halves(carried, lines)
+        halves = self._carried_halves(carried, lines)
         if self._room is not None:
-            places = self._places(self._room, len(halves))
+            places = self._kept_addresses(self._room, len(halves))
             stores = [f"st.global.u32 [{place}], {value};" for place, value in zip(places, halves, strict=True)]
-            return [*lines, *self._found(self._room), *stores]
+            return [*lines, *self._slot_lines(self._room), *stores]
         for index, value in enumerate(halves):
             lines += [f"mov.b32 {mark}, {value};", f"st.volatile.shared.u32 [{_mark_address(mark, index + 1)}], 0;"]
         return lines
@@ -196,9 +196,9 @@ class _KernelText:
         lines: list[str] = []
         mark = self._names.temporary("mark", "b32")
         index = 0
-        places = self._places(self._room, _carried_words(self._probe, carried)) if self._room else []
+        places = self._kept_addresses(self._room, _carried_words(self._probe, carried)) if self._room else []
         if self._room is not None:
-            lines += self._found(self._room)
+            lines += self._slot_lines(self._room)
         for name in carried:
             own, halves = self._names.register(name, self._probe.registers[name]), []
             for _ in range(_register_bits(self._probe, name) // _HALF_BITS):
@@ -222,14 +222,14 @@ class _KernelText:
         body = "\n\t".join(["", *self._names.declarations(), *lines, "ret;"])
         return f".visible .entry {name}(\n{declared}\n)\n{{{body}\n}}\n"
 
-    def _found(self, room: Map) -> list[str]:
+    def _slot_lines(self, room: Map) -> list[str]:
         """Lines that compute the address of this thread's or warp's slot."""
         slot_bytes, parameter = storage_of(self._probe, room).slot_bytes, self._names.parameter("map", room.name)
         if room.level is Level.WARP:
             return self._addressing.marked_slot(parameter, slot_bytes)
         return self._addressing.slot(room.level) + self._addressing.pointer(parameter, slot_bytes)
 
-    def _places(self, room: Map, count: int) -> list[str]:
+    def _kept_addresses(self, room: Map, count: int) -> list[str]:
         """Return the addresses in the slot of ``count`` words that are kept from entry to exit."""
         first = storage_of(self._probe, room).record_bytes + MARK_BYTES
         return [f"{self._addressing.address}+{first + index * _HALF_BYTES}" for index in range(count)]
@@ -240,7 +240,7 @@ class _KernelText:
         number = self._names.temporary("block", "b32")
         return self._sampling.begin(self._addressing.block(number), number)
 
-    def _halves(self, carried: Sequence[str], lines: list[str]) -> list[str]:
+    def _carried_halves(self, carried: Sequence[str], lines: list[str]) -> list[str]:
         """Registers of 32 bits that hold what is carried; adds the lines that fill them."""
         halves: list[str] = []
         for name in carried:

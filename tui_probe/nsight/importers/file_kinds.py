@@ -82,7 +82,7 @@ class JsonStream:
                 if self._text[self._at] not in _SPACE:
                     return self._text[self._at]
                 self._at += 1
-            if not self._more():
+            if not self._read_on():
                 raise Truncated
 
     def take(self, sign: str) -> bool:
@@ -104,7 +104,7 @@ class JsonStream:
                 if self._ended or end + _AFTER_NUMBER < len(self._text):
                     self._at = end
                     return value
-            self._more()
+            self._read_on()
 
     def _is_cut_off(self, error: json.JSONDecodeError) -> bool:
         """Return whether a value continues behind the end, rather than being wrong."""
@@ -134,7 +134,7 @@ class JsonStream:
             if not self.take(","):
                 raise ValueError(f"expected a comma, not {self.peek()}")
 
-    def _more(self) -> bool:
+    def _read_on(self) -> bool:
         """Read on, and forget what was passed; False at the end. ValueError above the limit of one value."""
         if self._ended:
             return False

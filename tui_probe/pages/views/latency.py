@@ -91,10 +91,10 @@ class LatencyView(Document):
         if "original" in medians:
             bar = "█" * round(medians["original"] * scale)
             lines.append(((pad("original", _BAR_LABEL), "dim"), (bar, "hue3")))
-        lines += [((part, "dim"),) for part in wrap(self._words(medians, total), width)]
+        lines += [((part, "dim"),) for part in wrap(self._legend(medians, total), width)]
         return lines
 
-    def _words(self, medians: Mapping[str, float], whole: float) -> str:
+    def _legend(self, medians: Mapping[str, float], whole: float) -> str:
         legend = ", ".join(f"{sign} {name}" for name, (sign, _) in _BAR_SIGNS.items())
         lacking = [name for name in (*_BAR_SIGNS, "original") if name not in medians]
         if lacking:

@@ -71,8 +71,8 @@ class Summary(Document):
         """The page; in two columns where it is wide."""
         findings = kernel_finding_lines(self.results, width, self.keys, self.chosen)
         limit = list(limiter_lines(self.limit_words, width))
-        more = self._more(width if width < TWO_COLUMNS else width // 2 - 1)
-        return detail_lines(self.row, width, more, findings, self._asked, limit)
+        more = self._lower_lines(width if width < TWO_COLUMNS else width // 2 - 1)
+        return detail_lines(self.row, width, more, findings, self._question_lines, limit)
 
     def status(self) -> list[str]:
         """Point to the SASS, since the text about it may be far above."""
@@ -82,7 +82,7 @@ class Summary(Document):
         """The machine code, of a kernel that has no PTX."""
         return "sass" if self.machine_code else ""
 
-    def _asked(self, width: int) -> list[Line]:
+    def _question_lines(self, width: int) -> list[Line]:
         key = "R, or" if self.keys else ""  # only a screen has keys
         return question_lines(self.questions, self.command, width, key)
 
@@ -111,7 +111,7 @@ class Summary(Document):
         ]
         return [*lines, ()] if lines else []
 
-    def _more(self, width: int) -> list[Line]:
+    def _lower_lines(self, width: int) -> list[Line]:
         lines = self._probes(width)
         if self.machine_code:
             page = f"page {self.keys['sass']}" if "sass" in self.keys else "the page SASS"

@@ -102,20 +102,20 @@ class Call:
             raise SimulationError(f"call to {address:#x}, which is not a function of the module, at line {self.line}")
         return program.functions[name]
 
-    def _written(self) -> set[int]:
+    def _result_registers(self) -> set[int]:
         return {result.target.index for result in self.results}
 
     def _split(self, group: ThreadGroup, condition: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> ThreadGroup:
         # The arguments are needed once more, though no instruction of the caller reads them again.
         passed = {argument.source.index for argument in self.arguments}
-        live = ({*group.batch.live[group.block]} - self._written()) | passed
+        live = ({*group.batch.live[group.block]} - self._result_registers()) | passed
         taken = group.select(np.flatnonzero(condition), group.block, live)
         others = group.select(np.flatnonzero(~condition), group.block, live)
         group.lanes, group.registers, group.frames = others.lanes, others.registers, others.frames
         return taken
 
     def _enter(self, group: ThreadGroup, callee: FunctionCode, following: int) -> None:
-        old, written = group.registers, self._written()
+        old, written = group.registers, self._result_registers()
         live = group.batch.live[following]
         saved = tuple((index, old[index]) for index in live if index not in written)
         given, wanted = callee.results, self.results
@@ -188,7 +188,7 @@ def _matched(
 
 
 def _passed(operand: Operand, formal: Variable | None, bind: Binder) -> CallArgument:
-    held = _held(operand, formal, bind)
+    held = _passed_bytes(operand, formal, bind)
     if held is not None:
         bind.effects.reads.add(held.index)
         return CallArgument(SourceOperand(held.index))
@@ -197,7 +197,7 @@ def _passed(operand: Operand, formal: Variable | None, bind: Binder) -> CallArgu
 
 
 def _received(operand: Operand, formal: Variable | None, bind: Binder) -> CallResult:
-    held = _held(operand, formal, bind)
+    held = _passed_bytes(operand, formal, bind)
     if held is not None:
         bind.effects.writes.add(held.index)
         return CallResult(ResultOperand(held.index))
@@ -205,7 +205,7 @@ def _received(operand: Operand, formal: Variable | None, bind: Binder) -> CallRe
     return CallResult(bind.target(operand, kind), kind if formal is not None and formal.space == "param" else None)
 
 
-def _held(operand: Operand, formal: Variable | None, bind: Binder) -> BytesName | None:
+def _passed_bytes(operand: Operand, formal: Variable | None, bind: Binder) -> BytesName | None:
     """The bytes that an operand names, which are passed for no register; None where it is a value."""
     entity = bind.names.find(operand.name) if isinstance(operand, Symbol) else None
     if not isinstance(entity, BytesName):

@@ -101,7 +101,7 @@ class Preview(TextView):
                 lines = side_by_side(lines, drawn, used - GAP) if used else list(drawn)
                 used += 1 + cells + GAP
         if self.speaks and width - used >= MIN_CELLS:
-            findings = self._words(width - used)[:height]
+            findings = self._text_lines(width - used)[:height]
             lines = side_by_side(lines, findings, used - GAP) if used else findings
         return lines or self._empty(width)
 
@@ -122,7 +122,7 @@ class Preview(TextView):
             return CHART_CELLS
         return max(CHART_CELLS, min(CHART_COLUMNS, width // len(self.charts) - 1 - GAP))
 
-    def _words(self, cells: int) -> list[Line]:
+    def _text_lines(self, cells: int) -> list[Line]:
         from tui_probe.pages.findings_page import kernel_finding_lines, limiter_lines
 
         assert self._of is not None

@@ -176,18 +176,18 @@ class KernelFilterWarning:
         if self.state or (snapshot.running and now < self._since + WARN_AFTER):
             return ""
         self.state = f"-k {shorten(safe(asked), _FILTER_CELLS)} matches none of these"
-        return self._words(asked, snapshot)
+        return self._filter_warning(asked, snapshot)
 
     @classmethod
     def why_unmeasured(cls, snapshot: Snapshot) -> str:
         """Return the reason if no kernel is probed: that of all kernels if they share one, else a general one."""
         asked = cls._asked(snapshot)
         if asked is not None:
-            return cls._words(asked, snapshot)
+            return cls._filter_warning(asked, snapshot)
         return "no kernel is probed yet" if snapshot.running else "no kernel was probed"
 
     @staticmethod
-    def _words(asked: str, snapshot: Snapshot) -> str:
+    def _filter_warning(asked: str, snapshot: Snapshot) -> str:
         from tui_probe.verdicts.probe_coverage import kernel_filter_warning
 
         warning = kernel_filter_warning(asked, chain.from_iterable(process.kernels for process in snapshot.processes))

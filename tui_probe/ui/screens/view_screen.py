@@ -109,7 +109,7 @@ class ViewScreen(OpenScreen[None]):
         self.mount(Bar(id="small"))
         self._fit(*self.app.size)
 
-    def _said(self, rows: Sequence[keys.Key]) -> Sequence[keys.Key]:
+    def _with_home_key(self, rows: Sequence[keys.Key]) -> Sequence[keys.Key]:
         """Name the key that leaves after the home screen, if that opened this screen."""
         if not self.probe_app.session.from_home:
             return rows
@@ -205,7 +205,7 @@ class ViewScreen(OpenScreen[None]):
         elif self._notice and time.monotonic() < self._notice_until:
             bar.show(((f" {self._notice}", "warn"),))
         else:
-            bar.show(key_line(self._said(self.hints()), self.size.width - 1))
+            bar.show(key_line(self._with_home_key(self.hints()), self.size.width - 1))
 
     def ask(self, label: str, take: Callable[[str], None], text: str = "") -> None:
         """Ask for a text."""

@@ -53,7 +53,7 @@ class DocumentView(PaneView):
         super().__init__(desk, name)
         self.source = source
         self.window = LineWindow(document)
-        self.lookup = DocumentSearch(self.window, desk, self._moved, self.changed)
+        self.lookup = DocumentSearch(self.window, desk, self._note_move, self.changed)
         self.moved = False
         """True once the cursor was moved, so that other pages may continue there."""
         self._new = True
@@ -140,21 +140,21 @@ class DocumentView(PaneView):
 
     def _set_cursor(self, place: int) -> None:
         self.window.go_to(place)
-        self._moved()
+        self._note_move()
 
-    def _moved(self) -> None:
+    def _note_move(self) -> None:
         self.moved, self._hidden = True, None
         self.changed()
 
     def move(self, step: int) -> None:
         """Move by lines."""
         self.window.place.step(step, self.count, self.window.room)
-        self._moved()
+        self._note_move()
 
     def move_page(self, step: int) -> None:
         """Move by windows."""
         self.window.place.page(step, self.count, self.window.room)
-        self._moved()
+        self._note_move()
 
     def move_to(self, end: int) -> None:
         """Move to the start (0) or the end (-1)."""
@@ -169,7 +169,7 @@ class DocumentView(PaneView):
         """Move the cursor to the clicked line."""
         del column
         if self.window.click(row):
-            self._moved()
+            self._note_move()
 
     # -- what is shown
 

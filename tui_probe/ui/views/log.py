@@ -303,9 +303,9 @@ class LogView(PaneView):
     def _find(self, place: int, step: int) -> None:
         if self.reader is not None and self.searched:
             job = partial(self.reader.find, self.searched, place, 1 if step > 0 else -1, self.wanted)
-            self.desk.logs.submit((self, "find"), job, self._found)
+            self.desk.logs.submit((self, "find"), job, self._take_match)
 
-    def _found(self, found: tuple[int, int] | None) -> None:
+    def _take_match(self, found: tuple[int, int] | None) -> None:
         if found is None:
             self.desk.notice(f"“{self.searched}” is not in this log")
         else:

@@ -118,7 +118,7 @@ class RecentView(PaneView):
 
     def draw(self, width: int, height: int) -> list[Line]:
         """Titles, the visible traces, and what is reported of the selected one."""
-        summary = self._told(width, height)
+        summary = self._selected_lines(width, height)
         rows = self._visible(height - 1 - len(summary))
         columns = _columns(width)
         titles = "".join(heading(title, cells, self._order.arrow(title)) for title, cells in columns)
@@ -135,7 +135,7 @@ class RecentView(PaneView):
         self.top = max(0, min(max(min(self.top, self.place), self.place - room + 1), len(self._rows) - room))
         return self._rows[self.top : self.top + room]
 
-    def _told(self, width: int, height: int) -> list[Line]:
+    def _selected_lines(self, width: int, height: int) -> list[Line]:
         """Return findings, change and directory of the selected run; one line if there is little room."""
         if self.row is None:
             return []

@@ -81,13 +81,13 @@ class Stamps:
 
     def stores(self, size: int) -> Value:
         """Return the stamps of stores for accesses of ``size`` bytes: shape (accesses, granules)."""
-        return self._words(self._stores, size)
+        return self._by_access(self._stores, size)
 
     def loads(self, size: int) -> Value:
         """Return the stamps of loads for accesses of ``size`` bytes: shape (accesses, granules)."""
-        return self._words(self._loads, size)
+        return self._by_access(self._loads, size)
 
-    def _words(self, stamps: NDArray[np.uint64], size: int) -> Value:
+    def _by_access(self, stamps: NDArray[np.uint64], size: int) -> Value:
         count = max(size // self.granule, 1)
         return stamps[: len(stamps) // count * count].reshape(-1, count)
 
