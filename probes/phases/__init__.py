@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.draw import units
 from tui_probe.probekit.finding import SHARE, Finding, counted, percent, timed
 from tui_probe.probekit.metric import Metric, where_known
 from tui_probe.probekit.probe import Probe, Question
@@ -76,10 +75,8 @@ def findings(of: ProbeResult, launch: Phases) -> Iterator[Finding]:
     ]
     values = {"phases": counted(len(launch.phases)), "roles": counted(len(launch.roles))}
     yield Finding("phases", "phases", f"of warp life: {', '.join(parts)}", "phases", values=values)
-    if launch.starts_kept < launch.starts_seen:
-        saved, total = units.count(launch.starts_kept), units.count(launch.starts_seen)
-        text = f"{saved} of {total} phase starts, the first of each warp"
-        yield Finding("kept", "kept", text, "phases")
+    if launch.kept_text:
+        yield Finding("kept", "kept", launch.kept_text, "phases")
 
 
 def _main_wait(waits: Sequence[Wait]) -> Wait:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tui_probe.draw import units
 from tui_probe.errors import TraceError
 from tui_probe.trace.device_memory import parameter_names
 from tui_probe.trace.sites import read_sites
@@ -92,6 +93,16 @@ class Phases:
     threads_missing: int = 0
     phases_missing: int = 0
     """Starts of phases in the code that no instruction could record."""
+    keeps_last: bool = False
+    """True if a full warp kept its last starts, not its first."""
+
+    @property
+    def kept_text(self) -> str:
+        """``512 of 802 phase starts, the first of each warp``; "" if all were kept."""
+        if self.starts_kept == self.starts_seen:
+            return ""
+        saved, total = units.count(self.starts_kept), units.count(self.starts_seen)
+        return f"{saved} of {total} phase starts, the {'last' if self.keeps_last else 'first'} of each warp"
 
     @cached_property
     def life(self) -> int:
@@ -160,8 +171,9 @@ def analyse(result: Result, folder: Path | None) -> Phases:
     known = Warps(first + step * block, warp.astype(np.int64), begin, end, role)
     counts = int(seen[ran].sum()), int(recorded.sum())
     return Phases(
-        numbered(phases, loops), sites, spans, known, names, *counts, sample=result.sample, phases_missing=missing
-    )
+        numbered(phases, loops), sites, spans, known, names, *counts, sample=result.sample, phases_missing=missing,
+        keeps_last=bool(_kept_last(starts[ran], seen[ran], warps[ran]["end"]).any()),
+    )  # fmt: skip
 
 
 def analyse_launch(of: ProbeResult) -> Phases:
@@ -230,11 +242,17 @@ def _in_order(
 ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """The records of each warp from the oldest one on, and the warps whose last records were kept, not the first."""
     room = starts.shape[1]
-    age = end.astype(np.uint32)[:, np.newaxis] - starts["clock"]
-    wrapped = (seen > room) & (age[:, 0] < age.max(axis=1))
+    wrapped = _kept_last(starts, seen, end)
     first = np.where(wrapped, seen % room, 0)
     order = (first[:, np.newaxis] + np.arange(room)) % room
     return np.take_along_axis(starts, order, axis=1), wrapped
+
+
+def _kept_last(starts: NDArray[Any], seen: NDArray[np.int64], end: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Return which warps kept their last records: their first slot does not hold the oldest one."""
+    age = end.astype(np.uint32)[:, np.newaxis] - starts["clock"]
+    wrapped: NDArray[np.bool_] = (seen > starts.shape[1]) & (age[:, 0] < age.max(axis=1))
+    return wrapped
 
 
 def _block_starts(block: NDArray[np.int64], begin: NDArray[np.uint64]) -> NDArray[np.uint64]:

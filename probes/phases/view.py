@@ -103,9 +103,8 @@ class PhasesView(Document):
                 " nor storing"
             )
         yield from self._tensor_notes()
-        if launch.starts_kept < launch.starts_seen:
-            saved, total = _cycles(launch.starts_kept), _cycles(launch.starts_seen)
-            yield f"{saved} of {total} phase starts were kept: the first of each warp"
+        if launch.kept_text:
+            yield f"kept: {launch.kept_text}"
         if launch.phases_missing:
             starts = units.counted(launch.phases_missing, "start")
             yield f"{starts} of phases in the SASS are not recorded: their time is part of the phase before"
@@ -212,6 +211,7 @@ class PhasesView(Document):
             "named_share": launch.named(),
             "starts": launch.starts_seen,
             "starts_kept": launch.starts_kept,
+            "kept": "last" if launch.keeps_last else "first",
             "starts_not_recorded": launch.phases_missing,
             "moved_in_sass": self.moved,
             "multiply_adds": multiply_adds(launch),

@@ -319,7 +319,7 @@ def test_records_of_a_block_beyond_the_cap_are_dropped(tmp_path: Path) -> None:
     text = NAMED.replace("setp.lt.u32 %p1, %r1, 5;", "setp.lt.u32 %p1, %r1, 400;")
     phases = (("body", SourceRange("attn.py", 3, 4)), ("inner", SourceRange("attn.py", 4, 4)))
     analysis = recorded(tmp_path, text, "kernel", block=32, probe=replace(PROBE, phases=phases))
-    assert (analysis.starts_kept, analysis.starts_seen) == (512, 802)
+    assert analysis.kept_text == "512 of 802 phase starts, the first of each warp"
     assert analysis.spans.phase[1:-1].tolist() == [1, 2] * 255
     assert (analysis.spans.cycles > 0).all()
 
@@ -337,6 +337,7 @@ def test_last_records_are_kept_where_the_probe_says_so(tmp_path: Path) -> None:
         launches.append(recorded(folder, text, "kernel", block=32, probe=probe))
     last, complete = launches
     assert (last.starts_kept, last.starts_seen, complete.starts_kept) == (32, 122, 122)
+    assert (last.kept_text, complete.kept_text) == ("32 of 122 phase starts, the last of each warp", "")
     assert last.spans.phase.tolist() == complete.spans.phase[-32:].tolist()
     assert np.ptp(last.spans.cycles[1:-1] - complete.spans.cycles[-31:-1]) <= 2 * COSTS["integer"]
 
