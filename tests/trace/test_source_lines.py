@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from tests.engine.kernels import DATA
 from tests.ptx.images import fatbin_of
+from tui_probe.binaries.fatbin import FatbinEntry
 from tui_probe.binaries.line_tables import LineEntry, line_sequences, line_tables
 from tui_probe.engine.kernel import INSERTED_MARK, REPLACED_MARK
 from tui_probe.errors import ImageError
-from tui_probe.ptx.images import find_ptx
+from tui_probe.ptx.images import cubin_with_ptx, find_ptx, image_entries, ptx_texts
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.references import prune_to_kernel
 from tui_probe.trace.source_lines import SourceLine, SourceLines, files_of, lines_of_directives, named_files
@@ -55,6 +56,16 @@ def test_cubin_without_directives_has_the_lines_of_the_directives(tmp_path: Path
     assert numbers == expected
     assert len(numbers) >= 3
     assert {line.file for line in lines.lines.values()} == set(files_of(folder))
+
+
+def test_cubin_is_not_read_for_ptx_that_is_an_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large cubin next to PTX is not decompressed: its debug section is not where the PTX is from."""
+    cubin = (DATA / "attn_fwd.sm_90a.cubin").read_bytes()
+    (kept,) = ptx_texts(cubin)
+    assert cubin_with_ptx(image_entries(fatbin_of(cubin=(90, cubin))), kept.text) == cubin
+    monkeypatch.delattr(FatbinEntry, "content")
+    assert cubin_with_ptx(image_entries(fatbin_of((90, kept.text), cubin=(90, cubin))), kept.text) == b""
+    assert cubin_with_ptx(image_entries(kept.text.encode()), kept.text) == b""
 
 
 def test_failure_in_probed_ptx_has_the_line_of_the_table(tmp_path: Path) -> None:

@@ -105,9 +105,10 @@ class FoundKernel:
 
     def content(self) -> bytes:
         """The PTX module that it is in, or the cubin that has its PTX or SASS. Raises ImageError."""
-        if isinstance(self.source, PtxText):
-            return cubin_with_ptx(self.cubins, self.source.text) or self.source.text.encode()
-        return self.source.content()
+        if not isinstance(self.source, PtxText):
+            return self.source.content()
+        cubin = cubin_with_ptx(self.cubins, self.source.text) if self.source.in_cubin else b""
+        return cubin or self.source.text.encode()
 
     def machine_code(self) -> Cubin | None:
         """Return the cubin that a device runs without a probe; None if it compiles the PTX. Raises ImageError."""

@@ -32,10 +32,13 @@ FATBIN_SECTIONS: Final = (".nv_fatbin", "__nv_relfatbin")
 
 @dataclass(frozen=True)
 class PtxText:
-    """One PTX module out of an image. ``arch`` is 90 for ``.target sm_90a``."""
+    """One PTX module out of an image. ``arch`` is 90 for ``.target sm_90a``. ``in_cubin``: a cubin keeps it for
+    debuggers, without ``.loc``.
+    """
 
     arch: int
     text: str
+    in_cubin: bool = False
 
     @cached_property
     def entry_names(self) -> dict[str, None]:
@@ -76,7 +79,7 @@ class HeldPtx:
         if self.entry.kind == fatbin.EntryKind.PTX:
             return _texts([_text(content)])
         # A cubin, which has no fatbins in it.
-        return _texts(_cubin_ptx_texts(content)) if content.startswith(elf.MAGIC) else ()
+        return _texts(_cubin_ptx_texts(content), in_cubin=True) if content.startswith(elf.MAGIC) else ()
 
     def may_run_on(self, arch: int | None) -> bool:
         """Return whether a device of ``arch`` (90) can run it, to the extent that its header tells; None: any
@@ -147,10 +150,12 @@ def entry_of_cubin(image: bytes) -> fatbin.FatbinEntry:
 
 def cubin_with_ptx(entries: Iterable[fatbin.FatbinEntry], ptx: str) -> bytes:
     """The cubin whose debug section has this PTX: its line tables tell the source lines, which the PTX there does not.
-    Nothing if there is none. Raises ImageError.
+    Nothing if there is none, or an entry is PTX: that of cubins is not used then. Raises ImageError.
     """
-    arch = _arch(ptx)
-    for entry in entries:
+    arch, known = _arch(ptx), list(entries)
+    if any(entry.kind == fatbin.EntryKind.PTX for entry in known):
+        return b""
+    for entry in known:
         if entry.kind == fatbin.EntryKind.ELF and entry.arch == arch:
             cubin = entry.content()
             if cubin.startswith(elf.MAGIC) and ptx in _cubin_ptx_texts(cubin):
@@ -216,13 +221,13 @@ def _elf_ptx(image: bytes) -> Iterator[HeldPtx]:
         image, lambda name: name in FATBIN_SECTIONS or _PTX_SECTION.fullmatch(name)
     ):
         if name not in FATBIN_SECTIONS:
-            yield _uncompressed_ptx(_section_ptx(image[place]))
+            yield _uncompressed_ptx(_section_ptx(image[place]), in_cubin=True)
         else:
             yield from ptx_of_entries(fatbin.fatbin_entries(image, place))
 
 
-def _uncompressed_ptx(text: str) -> HeldPtx:
-    known = _texts([text])
+def _uncompressed_ptx(text: str, *, in_cubin: bool = False) -> HeldPtx:
+    known = _texts([text], in_cubin=in_cubin)
     return HeldPtx(max((ptx.arch for ptx in known), default=0), None, known)
 
 
@@ -234,8 +239,8 @@ def _section_ptx(content: bytes) -> str:
     return content.rstrip(b"\0").replace(b"\0", b"\n").decode("utf-8", "replace") + "\n"
 
 
-def _texts(texts: Iterable[str]) -> tuple[PtxText, ...]:
-    return tuple(PtxText(_arch(text), text) for text in texts if is_ptx(text))
+def _texts(texts: Iterable[str], *, in_cubin: bool = False) -> tuple[PtxText, ...]:
+    return tuple(PtxText(_arch(text), text, in_cubin) for text in texts if is_ptx(text))
 
 
 def fatbin_container(image: bytes) -> bytes:
