@@ -53,7 +53,7 @@ def test_commands_take_names(capfd: pytest.CaptureFixture[str]) -> None:
         assert "kernel_of_b" in output(capfd, *words)
     assert "summary" in output(capfd, "show", "before")
     assert main(["compare", "before", "after"]) == 1
-    assert " A  trace/b\n B  trace/c\n" in capfd.readouterr().out
+    assert " A  before, trace/b\n B  after, trace/c\n" in capfd.readouterr().out
     listed = json.loads(output(capfd, "list", "before", "--format", "json"))
     assert [run["name"] for command in listed["commands"] for run in command["runs"]] == ["before", "before"]
     assert "name: before" in output(capfd, "list")
