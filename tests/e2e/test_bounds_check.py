@@ -17,6 +17,45 @@ Fault = tuple[str, str, int, int, int]
 """Kernel, kind, block, thread, bytes."""
 
 
+VARIABLE = """
+import ctypes
+cuda = ctypes.CDLL("libcuda.so.1")
+PTX = b".version 7.8\\n.target sm_80\\n.address_size 64\\n"
+STORE = PTX + b'''
+.visible .entry store(.param .u64 to)
+{
+    .reg .b64 %rd1;
+    ld.param.u64 %rd1, [to];
+    st.global.u32 [%rd1], 1;
+    ret;
+}
+'''
+VARIABLE = PTX + b".visible .global .align 8 .b8 variable[64];"
+context, first, second, kernel, size = (ctypes.c_void_p() for _ in range(5))
+address = ctypes.c_uint64()
+def call(name, *arguments):
+    status = getattr(cuda, name)(*arguments)
+    assert not status, (name, status)
+def launch(offset):
+    to = ctypes.c_uint64(address.value + offset)
+    arguments = (ctypes.c_void_p * 1)(ctypes.addressof(to))
+    call("cuLaunchKernel", kernel, 1, 1, 1, 1, 1, 1, 0, None, arguments, None)
+    call("cuCtxSynchronize")
+call("cuInit", 0)
+call("cuCtxCreate_v2", ctypes.byref(context), 0, 0)
+call("cuModuleLoadData", ctypes.byref(first), STORE)
+call("cuModuleLoadData", ctypes.byref(second), VARIABLE)
+call("cuModuleGetFunction", ctypes.byref(kernel), first, b"store")
+for _ in range(2):
+    call("cuModuleGetGlobal_v2", ctypes.byref(address), None, second, b"variable")
+launch(0)
+launch(64)
+call("cuModuleUnload", second)
+launch(0)
+"""
+"""Stores to a variable of another module: within it, behind it, and after its module is gone."""
+
+
 def planted_in(output: str) -> list[Fault]:
     """The accesses that the program says it made."""
     rows = [line.split("\t") for line in output.splitlines()]
@@ -73,3 +112,11 @@ def test_record_outlives_the_illegal_address_that_ends_the_context(tool: Tool) -
     (finding,) = [finding for finding in of_probe.findings if finding.key == "illegal"]
     assert (finding.label, finding.wrong_result) == ("illegal address", True)
     assert f"thread ({thread},0,0): {size} bytes at {address}" in finding.words
+
+
+def test_variable_whose_address_the_program_passes_is_known(tool: Tool) -> None:
+    options = ("-p", "bounds_check", "--launches=all", "--wait", "--no-check")
+    result, trace = tool.run([sys.executable, "-c", VARIABLE], *options)
+    assert result.returncode == 0, result.stderr
+    faults = [[access.fault for access in bounds.accesses] for _, bounds in launches_of(trace)]
+    assert faults == [[], ["out of bounds"], ["use after free"]]

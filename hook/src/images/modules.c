@@ -3,6 +3,7 @@
 #include <stdbool.h>
 
 #include "ahead.h"
+#include "allocations.h"
 #include "errand.h"
 #include "event_log.h"
 #include "hook_state.h"
@@ -108,6 +109,8 @@ static CUresult unloaded(const char *function, const char *what, CUresult result
         return result;
     event_log_often("[mod] %s %d %s %p\n", function, result, what, handle);
     unloading_end(code, result == CUDA_SUCCESS);
+    if (result == CUDA_SUCCESS)
+        allocations_remove_variables(handle);
     return result;
 }
 

@@ -33,7 +33,7 @@ static void forget_freed(CUdeviceptr start, size_t size)
     }
 }
 
-void allocations_add(enum allocation_kind kind, CUdeviceptr memory, size_t size)
+static void add(enum allocation_kind kind, CUdeviceptr memory, size_t size, const void *owner)
 {
     struct allocation *allocation = settings.lists_allocations && memory ? calloc(1, sizeof *allocation) : NULL;
     if (!allocation)
@@ -41,6 +41,7 @@ void allocations_add(enum allocation_kind kind, CUdeviceptr memory, size_t size)
     allocation->kind = kind;
     allocation->memory = memory;
     allocation->size = size;
+    allocation->owner = owner;
     REAL_OR_NOT_FOUND(cuCtxGetCurrent, &allocation->context);
     pthread_mutex_lock(&mutex);
     forget_freed(memory, size);
@@ -48,6 +49,20 @@ void allocations_add(enum allocation_kind kind, CUdeviceptr memory, size_t size)
     allocations = allocation;
     version++;
     pthread_mutex_unlock(&mutex);
+}
+
+void allocations_add(enum allocation_kind kind, CUdeviceptr memory, size_t size)
+{
+    add(kind, memory, size, NULL);
+}
+
+void allocations_add_variable(enum allocation_kind kind, CUdeviceptr memory, size_t size, const void *owner)
+{
+    pthread_mutex_lock(&mutex);
+    const bool is_listed = allocations_find(memory) != NULL; /* programs ask for an address more than once */
+    pthread_mutex_unlock(&mutex);
+    if (!is_listed)
+        add(kind, memory, size, owner);
 }
 
 static bool is_at(const struct allocation *allocation, const void *memory)
@@ -64,6 +79,11 @@ static bool is_within(const struct allocation *allocation, const void *wanted)
 {
     const struct range *range = wanted;
     return allocation->memory >= range->memory && allocation->memory - range->memory < range->size;
+}
+
+static bool is_of(const struct allocation *allocation, const void *owner)
+{
+    return allocation->owner == owner;
 }
 
 static bool is_leaving(const struct allocation *allocation, const void *context)
@@ -99,6 +119,11 @@ void allocations_remove(CUdeviceptr memory)
 void allocations_remove_range(CUdeviceptr memory, size_t size)
 {
     remove_all(is_within, &(struct range){memory, size});
+}
+
+void allocations_remove_variables(const void *owner)
+{
+    remove_all(is_of, owner);
 }
 
 static void set_leaving(CUcontext context, bool leaving)

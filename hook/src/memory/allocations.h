@@ -14,6 +14,7 @@ struct allocation {
     struct allocation *next;
     enum allocation_kind kind;
     CUcontext context;
+    const void *owner; /* the module or library whose variable it is; NULL for other memory */
     bool leaving; /* the context may be about to go */
     CUdeviceptr memory;
     size_t size;
@@ -21,7 +22,9 @@ struct allocation {
 
 /* Do nothing in other runs. */
 void allocations_add(enum allocation_kind kind, CUdeviceptr memory, size_t size);
+void allocations_add_variable(enum allocation_kind kind, CUdeviceptr memory, size_t size, const void *owner);
 void allocations_remove(CUdeviceptr memory);
+void allocations_remove_variables(const void *owner);
 void allocations_remove_range(CUdeviceptr memory, size_t size);
 
 /* CONTEXT may be about to go: what is allocated from here on under its handle is another's. */

@@ -1,5 +1,6 @@
 /* Wrappers of the functions that allocate and free memory: a line in the log each, and the list of what
- * is allocated. A region is taken off the list before it is freed, for it may immediately be allocated again. */
+ * is allocated. Variables of modules join the list when the program asks for their address, which it may pass to any
+ * kernel. A region is taken off the list before it is freed, for it may immediately be allocated again. */
 #include "allocations.h"
 #include "event_log.h"
 #include "hook_state.h"
@@ -119,4 +120,31 @@ CUresult cuMemUnmap(CUdeviceptr address, size_t size)
 {
     allocations_remove_range(address, size);
     return REAL_OR_NOT_FOUND(cuMemUnmap, address, size);
+}
+
+/* The size is asked for again: the program may not want it. */
+#define GET_VARIABLE(kind, function, memory, size, owner, name)                    \
+    do {                                                                           \
+        CUresult result = WITH_MEMORY(function, memory, size, owner, name);        \
+        CUdeviceptr at;                                                            \
+        size_t bytes;                                                              \
+        if (result == CUDA_SUCCESS && hook_active() &&                             \
+            REAL_OR_NOT_FOUND(function, &at, &bytes, owner, name) == CUDA_SUCCESS) \
+            allocations_add_variable(kind, at, bytes, owner);                      \
+        return result;                                                             \
+    } while (0)
+
+CUresult cuModuleGetGlobal_v2(CUdeviceptr *memory, size_t *size, CUmodule module, const char *name)
+{
+    GET_VARIABLE(ALLOCATION_DEVICE, cuModuleGetGlobal_v2, memory, size, module, name);
+}
+
+CUresult cuLibraryGetGlobal(CUdeviceptr *memory, size_t *size, CUlibrary library, const char *name)
+{
+    GET_VARIABLE(ALLOCATION_DEVICE, cuLibraryGetGlobal, memory, size, library, name);
+}
+
+CUresult cuLibraryGetManaged(CUdeviceptr *memory, size_t *size, CUlibrary library, const char *name)
+{
+    GET_VARIABLE(ALLOCATION_MANAGED, cuLibraryGetManaged, memory, size, library, name);
 }
