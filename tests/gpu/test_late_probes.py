@@ -25,7 +25,7 @@ def probes_of_launches(log: str, kernel: int) -> list[str]:
 
 
 def check_late_probes(log: str, kernel: int) -> bool:
-    """Whether the counting probes of a kernel came late; then its first result is of its times."""
+    """Return whether the counting probes of a kernel came late; then its first result is of its times."""
     reasons = re.findall(rf"\[probe\] fused kernel {kernel} probes \S+ reason (.*)", log)
     probes = probes_of_launches(log, kernel)
     was_late = bool(reasons) and "being-prepared" in reasons[0]

@@ -197,7 +197,7 @@ class Progress:
         self._doing = doing
         self._began = time.monotonic()
         self._next = self._began + PROGRESS_INTERVAL if os.isatty(2) else float("inf")
-        self._told = False
+        self._is_shown = False
 
     def __enter__(self) -> Self:
         return self
@@ -206,7 +206,7 @@ class Progress:
         now = time.monotonic()
         if now >= self._next:
             self._next = now + PROGRESS_INTERVAL
-            self._told = True
+            self._is_shown = True
             sys.stderr.write(f"\r[info] {self._doing}: {share:4.0%}{units.eta_suffix(share, now - self._began)}\x1b[K")
             sys.stderr.flush()
 
@@ -221,7 +221,7 @@ class Progress:
         self._end()
 
     def _end(self) -> None:
-        if self._told:
+        if self._is_shown:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
-        self._told, self._next = False, float("inf")
+        self._is_shown, self._next = False, float("inf")

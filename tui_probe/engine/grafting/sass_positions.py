@@ -9,7 +9,7 @@ compiler only moves a value with, such as ``HFMA2 R0, -RZ, RZ, 0, 0``, is none.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.engine.grafting.sass_blocks import SassBlock, additions, block_points, is_padding, probed_blocks
 from tui_probe.engine.grafting.sass_phases import SassPhase, sass_phases
@@ -336,17 +336,17 @@ def _matching_sites(probe: Probe, target: GraftTarget, added: dict[int, dict[str
             continue
         if bulk and word.operation in accesses.BULK_COPIES:
             raise UnsupportedKernelError(because("graft-bulk", probe=probe.name))
-        stand_in, facts, access = _ptx_equivalent(word, target.arch, opcodes)
-        if stand_in is None:
+        equivalent, facts, access = _ptx_equivalent(word, target.arch, opcodes)
+        if equivalent is None:
             continue
-        form = stand_in.opcode, stand_in.modifiers
+        form = equivalent.opcode, equivalent.modifiers
         if form not in points_by_form:
-            points_by_form[form] = [point for point in probe.points if _is_for(point, stand_in)]
+            points_by_form[form] = [point for point in probe.points if _is_for(point, equivalent)]
         points = points_by_form[form]
         if BLOCK in opcodes and word.is_unconditional:
             points = [point for point in points if not _only_adds(point, facts, added.setdefault(index, {}))]
         if points:
-            own = replace(stand_in)  # records of sites are numbered by instruction, so each needs one of its own
+            own = replace(equivalent)  # records of sites are numbered by instruction, so each needs one of its own
             places = tuple(SnippetSite(point, facts, own) for point in points)
             yield SassSite(index * WORD_BYTES, places, access)
 
@@ -393,40 +393,45 @@ def _is_for(point: ProbePoint, instruction: Instruction) -> bool:
     return any(matches(position, instruction) for position in at_instructions)
 
 
-def _ptx_equivalent(
-    word: Word, arch: int, opcodes: set[str]
-) -> tuple[Instruction | None, InstructionFacts, MemoryAccess | None]:
-    """Return the PTX equivalent of an instruction, if it is one of ``opcodes``, and its facts."""
+class _PtxEquivalent(NamedTuple):
+    """A PTX instruction that a SASS instruction may have been, None without one, with its facts and its access."""
+
+    instruction: Instruction | None = None
+    facts: InstructionFacts = InstructionFacts()
+    access: MemoryAccess | None = None
+
+
+def _ptx_equivalent(word: Word, arch: int, opcodes: set[str]) -> _PtxEquivalent:
+    """Return the PTX equivalent of an instruction, if it is one of ``opcodes``."""
     if word.operation in _MEMORY_OPCODES:
         return _memory_equivalent(word, arch, opcodes)
     if word.operation in operations.PRODUCT_OPERATIONS and opcodes & {"mma", "wgmma"}:
         share = operations.matrix_product(word, arch)
-        return product_family(word, of_group=share.of_group)[0], InstructionFacts(multiply_adds=share.share), None
+        product = product_family(word, of_group=share.of_group)[0]
+        return _PtxEquivalent(product, InstructionFacts(multiply_adds=share.share))
     if is_convergence_test(word):
-        return None, InstructionFacts(), None
+        return _PtxEquivalent()
     if word.operation in _BRANCHES:
         branch = _BRANCHES[word.operation]
-        return (branch if branch.opcode in opcodes else None), InstructionFacts(), None
+        return _PtxEquivalent(branch if branch.opcode in opcodes else None)
     if word.operation in MATRIX_MOVES:
         matrix = matrix_access(word)
-        return (matrix if matrix and matrix.opcode in opcodes else None), InstructionFacts(), None
+        return _PtxEquivalent(matrix if matrix and matrix.opcode in opcodes else None)
     family = arithmetic_family(word, arch)
-    return (family[0] if family and family[0].opcode in opcodes else None), InstructionFacts(), None
+    return _PtxEquivalent(family[0] if family and family[0].opcode in opcodes else None)
 
 
-def _memory_equivalent(
-    word: Word, arch: int, opcodes: set[str]
-) -> tuple[Instruction | None, InstructionFacts, MemoryAccess | None]:
+def _memory_equivalent(word: Word, arch: int, opcodes: set[str]) -> _PtxEquivalent:
     opcode, modifiers = _MEMORY_OPCODES[word.operation]
     if opcode not in opcodes:
-        return None, InstructionFacts(), None
+        return _PtxEquivalent()
     if word.operation in ATOMS:  # of these nothing is known but that they are there
-        return _SHARED_ATOMICS[0], InstructionFacts(), None
+        return _PtxEquivalent(_SHARED_ATOMICS[0])
     access = access_of(word, arch) or atomic_of(word, arch)
     if access is None:
-        return None, InstructionFacts(), None
+        return _PtxEquivalent()
     types = () if opcode == "cp" else _WIDTHS[access.bytes]
-    return Instruction(opcode, (*modifiers, *types), (), MADE_UP), _access_facts(access), access
+    return _PtxEquivalent(Instruction(opcode, (*modifiers, *types), (), MADE_UP), _access_facts(access), access)
 
 
 def _access_facts(access: MemoryAccess) -> InstructionFacts:

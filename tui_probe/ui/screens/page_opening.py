@@ -69,15 +69,15 @@ class Opening:
     def __init__(self, page: PageSpec) -> None:
         self.page = page
         self.share = 0.0
-        self.began = self._told = time.monotonic()
+        self.began = self._reported_at = time.monotonic()
         self.cancelled = False
 
     @property
     def words(self) -> str:
         """``40%, 12 s left``: how far it is, and how long the rest will take at this pace, as long as it keeps it."""
-        since = time.monotonic() - self._told
-        keeps_pace = since <= max(self._told - self.began, _MIN_PACE_SECONDS)
-        return f"{self.share:.0%}{units.eta_suffix(self.share, self._told - self.began) if keeps_pace else ''}"
+        since = time.monotonic() - self._reported_at
+        keeps_pace = since <= max(self._reported_at - self.began, _MIN_PACE_SECONDS)
+        return f"{self.share:.0%}{units.eta_suffix(self.share, self._reported_at - self.began) if keeps_pace else ''}"
 
     def cancel(self) -> None:
         """No one waits for it any more."""
@@ -86,7 +86,7 @@ class Opening:
     def _progress(self, share: float) -> None:
         if self.cancelled:
             raise Cancelled
-        self.share, self._told = max(0.0, min(1.0, share)), time.monotonic()
+        self.share, self._reported_at = max(0.0, min(1.0, share)), time.monotonic()
 
     def run(self) -> View | NoView | None:
         """The view; why there is none; or None if it was cancelled."""
