@@ -10,12 +10,12 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
+from tui_probe.engine.check.wait_listing import KernelWaits, kernel_waits
 from tui_probe.engine.grafting.graft_gate import OpenGate
 from tui_probe.engine.kernel import inserted_instructions
 from tui_probe.engine.kernel_cache import Originals
 from tui_probe.engine.kernel_texts import note_in
 from tui_probe.engine.preparer import KERNEL_FILES, Preparer
-from tui_probe.engine.wait_listing import KernelWaits, kernel_waits
 from tui_probe.errors import ImageError, did_you_mean
 from tui_probe.ptx.images import PtxText
 from tui_probe.reasons import advice_on, because
