@@ -194,6 +194,13 @@ def test_outcomes_of_a_run_have_reasons_and_advice(tmp_path: Path) -> None:
     assert [text for _, text in keep_problems([tmp_path], ["add@9"])] == [
         "--keep-launch add@9: no such launch; --keep-launch KERNEL@0 saves the first one"
     ]
+    log.write_text(
+        "[kernel] 0 probed registers 8 local 0 shared 0 blocks 16 name add reason -\n"
+        "[exec] backup 1 1 1 block 32 1 1 shared 0 kernel 0 launch 0 time 1 reason stream is capturing code capturing\n"
+    )
+    assert [text for _, text in keep_problems([tmp_path], ["add@9"])] == [
+        "--keep-launch add@9: no such launch outside of CUDA graphs, whose launches are not saved"
+    ]
 
 
 def test_links_out_of_the_trace_are_not_followed(tmp_path: Path) -> None:

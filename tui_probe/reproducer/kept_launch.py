@@ -15,6 +15,7 @@ from tui_probe.errors import ChoiceError, TraceError
 from tui_probe.input_limits import LAUNCH_INFO
 from tui_probe.reasons import advice_on
 from tui_probe.trace.events import parse_line
+from tui_probe.trace.follow import open_trace
 from tui_probe.trace.kernel_identity import demangle
 from tui_probe.trace.launch_events import LaunchKept, LaunchNotKept
 from tui_probe.trace.locate import LOG, path_in_trace
@@ -219,7 +220,13 @@ def keep_problems(traces: Sequence[Path], wanted: Sequence[str]) -> Iterator[tup
         if isinstance(event, LaunchNotKept):
             yield trace, outcome_text(event)
     if traces and wanted and not outcomes:
-        yield (
-            traces[0],
-            f"--keep-launch {', '.join(wanted)}: no such launch; --keep-launch KERNEL@0 saves the first one",
-        )
+        why = "no such launch; --keep-launch KERNEL@0 saves the first one"
+        if any(_is_captured(trace, wanted) for trace in traces):
+            why = "no such launch outside of CUDA graphs, whose launches are not saved"
+        yield traces[0], f"--keep-launch {', '.join(wanted)}: {why}"
+
+
+def _is_captured(trace: Path, wanted: Sequence[str]) -> bool:
+    """Return whether a graph has one of the ``wanted`` kernels."""
+    parts = [word.rpartition("@")[0] for word in wanted]
+    return any(kernel.captured and any(part in kernel.name for part in parts) for kernel in open_trace(trace).kernels)
