@@ -62,7 +62,7 @@ METRICS: Final = (
         better="lower",
         over_launches="largest",
         shown=where_known,
-        standalone_title="waited at barriers, most of a warp",
+        standalone_title="waited at barriers, max per warp",
         of_work=True,
     ),
 )

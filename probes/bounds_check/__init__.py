@@ -169,7 +169,7 @@ def findings(of: ProbeResult, bounds: Bounds) -> Iterator[Finding]:
                       brief=access.fault, wrong_result=True)  # fmt: skip
     unknown = next((access for access in bounds.accesses if not access.fault), None)
     if unknown is not None and illegal is None:
-        text = f"memory that the hook has not seen is accessed, first at {place(unknown.line, unknown.source)}"
+        text = f"access to memory whose allocation the hook did not see, first at {place(unknown.line, unknown.source)}"
         yield Finding("unknown", "unknown memory", f"{text}: {unknown.where}", "lines", unknown.line)
     if not bounds.total:
         yield Finding("none", "bounds", "each access is within an allocation", "lines")

@@ -184,7 +184,7 @@ def _rows(of: ProbeResult, analysis: AccessTable | AccessCount) -> LineRows:
     ]
     notes = [IDEAL_SECTORS_NOTE]
     if table.kept != table.accesses:
-        notes.append(f"of the first {table.capacity} accesses of each thread only")
+        notes.append(f"counts cover only the first {table.capacity} accesses of each thread")
     return LineRows(rows, notes, table.silent)
 
 

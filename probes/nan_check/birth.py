@@ -145,7 +145,7 @@ def findings(of: ProbeResult, found: Births) -> Iterator[Finding]:
         yield Finding("births", "births", text, "lines", values={"total": counted(found.total, ideal=0)})
         return
     where = f"block ({index_text(first.block)}) thread ({index_text(first.thread)}) warp {first.warp}"
-    origin = "in an accumulator, by a product before" if first.is_of_product else "from finite inputs at"
+    origin = "in a wgmma accumulator, computed before" if first.is_of_product else "from finite inputs at"
     text = f"{first.text} {origin} {place(first.line, first.source, first.opcode or None)} in {where}"
     if first.iterations:
         text += f", iteration {first.iterations} over all loops"
@@ -154,7 +154,7 @@ def findings(of: ProbeResult, found: Births) -> Iterator[Finding]:
         "first_birth", f"first {first.text.split()[0]}", text, "lines", first.line, True, values=values,
         warp=first.warp, brief=f"{first.text} is born", wrong_result=True,
     )  # fmt: skip
-    text = f"{units.counted(found.total, 'NaN or infinite result')} of finite inputs, counted per warp"
+    text = f"{units.counted(found.total, 'NaN or infinite result')} from finite inputs, counted per warp"
     yield Finding("births", "births", text, "lines", values={"total": counted(found.total, ideal=0)})
     del of
 

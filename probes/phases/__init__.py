@@ -51,7 +51,7 @@ METRICS: Final = (
     Metric("warps", "warps", read=_warps, page="phases"),
     Metric(
         "waiting", "waits, share of warp life", better="lower", over_launches="mean", clocked=True, read=_waiting,
-        standalone_title="waits in phases, of warp life",
+        standalone_title="waits in phases, share of warp life",
     ),
     Metric(
         "computing", "block time with computation", better="higher", over_launches="mean", clocked=True,

@@ -157,7 +157,7 @@ def analyse(result: Result, folder: Path | None) -> Phases:
     warps, starts, seen = result.one_record(0, WARP), result.records(1, START), result.attempts(1)
     written = result.written(0)
     if seen is None or written is None:
-        raise TraceError(f"{result.path}: it does not contain the number of records: it is of another probe")
+        raise TraceError(f"{result.path}: it lacks the number of records: another probe wrote it")
     ran = written[:, :, 0] & (seen > 0)
     if not ran.any():
         raise TraceError(f"{result.path}: no warp saved a record: the kernel was cut off, or the probe did not run")

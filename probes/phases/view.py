@@ -106,8 +106,8 @@ class PhasesView(Document):
         if launch.kept_text:
             yield f"kept: {launch.kept_text}"
         if launch.phases_missing:
-            starts = units.counted(launch.phases_missing, "start")
-            yield f"{starts} of phases in the SASS are not recorded: their time is part of the phase before"
+            starts = units.counted(launch.phases_missing, "phase start")
+            yield f"{starts} in the SASS not recorded: the time counts for the preceding phase"
         for phase in launch.phases:
             if phase.waits:
                 yield f"{phase.name}: contains {', '.join(phase.waits)}"
@@ -118,7 +118,7 @@ class PhasesView(Document):
                 )
         for name, count in (self.moved or {}).items():
             if count:
-                yield f"{name}: in SASS at least {units.counted(count, 'instruction')} of other named phases"
+                yield f"{name}: includes at least {units.counted(count, 'SASS instruction')} of other named phases"
         if launch.sample is not None:
             yield sampled_blocks_text(launch.sample)
         slowdown = self.of.kernel.slowdown
@@ -144,7 +144,7 @@ class PhasesView(Document):
             text = f"{role}: {self._rate(issued * issuing[0].warps / issuing[0].blocks / cycles)} over the whole block"
             text += "".join(f", {self._rate(row.per_clock() or 0)} in {row.phase.name}" for row in issuing)
             if longest is not None:
-                text += f"; without products most time is in {longest.phase.name} ({percent(longest.share, 1)})"
+                text += f"; most time without products: {longest.phase.name} ({percent(longest.share, 1)})"
             yield text
 
     def _rate(self, per_clock: float) -> str:
@@ -246,7 +246,7 @@ class PhasesView(Document):
             "simulated": self.of.simulated,
             "time": "cycles since the block began, at the device's highest clock"
             if self.of.clock_khz
-            else "not time: one nanosecond stands for one cycle",
+            else "cycles: 1 ns in this file is 1 cycle, since the clock rate is unknown",
             "blocks": self.launch.some_blocks,
         }
 
@@ -277,7 +277,7 @@ def wait_text(wait: Wait) -> str:
 def _late_warp_text(wait: Wait) -> str:
     if wait.last_share is None or (wait.late_share or 0.0) < _MOSTLY:
         return ""
-    return f", which is warp {wait.last_warp} in {percent(wait.last_share, 1)} of that time{_busy_text(wait)}"
+    return f" (warp {wait.last_warp} in {percent(wait.last_share, 1)} of this time){_busy_text(wait)}"
 
 
 def _busy_text(wait: Wait) -> str:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from .analysis import Stalls, StallSite
 
 _SPILL_NOTE: Final = (
-    "local loads and stores: warp executions of spills and of local arrays, in basic blocks with a measured wait"
+    "local loads and stores: executed warp instructions that access spills or local arrays, in basic blocks with a"
+    " measured wait"
 )
 _NOTABLE: Final = 0.1
 """Part of warp life from which on a wait is worth a look."""
@@ -48,7 +49,7 @@ METRICS: Final = (
         better="lower",
         over_launches="mean",
         clocked=True,
-        standalone_title="measured waits, of warp life",
+        standalone_title="measured waits, share of warp life",
     ),
     Metric(
         "worst_share",
@@ -56,7 +57,7 @@ METRICS: Final = (
         better="lower",
         over_launches="mean",
         clocked=True,
-        standalone_title="longest wait, of warp life",
+        standalone_title="longest wait, share of warp life",
     ),
 )
 _QUESTION: Final = Question(
@@ -141,8 +142,8 @@ def _rows(of: ProbeResult, found: Stalls) -> LineRows:
         _joined_rows([*rows, *spills]),
         [
             *([_SPILL_NOTE] if spills else []),
-            f"cycles that warps wait at the instruction, summed over warps. Up to {DELAY} of each wait, which the probe"
-            " hides, are added, but at most as many as were measured",
+            f"cycles that warps wait at the instruction, summed over warps. The probe hides up to {DELAY} cycles of"
+            " each wait; they are added, but at most double the measured wait",
             f"{percent(issuing, found.life)} of warp life: issue, fixed-latency dependencies and unmeasured waits",
         ],
     )

@@ -189,8 +189,8 @@ class StallsView(Document):
         share = max((row.uncertainty for row in self.rows), default=0.0)
         yield (
             f"warp life, mean, max: the probe hides up to {DELAY} cycles of each wait, up to {percent(share, 1)} of"
-            f" warp life. The page adds hidden cycles to a wait, but at most as many as were measured (≤ {DELAY}: none"
-            " were measured). Waits include cycles in which a warp is ready but not selected. The shares of a row are"
+            f" warp life. The page adds these cycles, but at most doubles the measured wait (≤ {DELAY}: no cycle was"
+            " measured). Waits include cycles in which a warp is ready but not selected. The shares of a row are"
             " from the launch that measured it. clock reads: share of warp life taken by the probe's clock reads,"
             " in addition to the waits"
         )
@@ -208,7 +208,8 @@ class StallsView(Document):
         """Yield how many launches measured the sites of each group, and the sites that no further launch measures."""
         counts = [len(result.kernel.result_rows) for result, _ in self.results]
         if max(counts) > 1:
-            yield f"launches of each group of sites: {', '.join(map(units.count, counts))}. Rows are of the newest one"
+            numbers = ", ".join(map(units.count, counts))
+            yield f"launches of each group of sites: {numbers}. Rows show the newest launch of their group"
         ended = [int(row.site.line) for row in self.sites if row.ended]
         if ended:
             yield (

@@ -66,7 +66,7 @@ def _rows(of: ProbeResult, found: StuckWarps) -> LineRows:
         for group in found.groups
         if group.place.line
     ]
-    return LineRows(rows, ["warps whose last place was here while the launch did not end"])
+    return LineRows(rows, ["warps of a launch that did not end, by the last place that each warp reached"])
 
 
 LINES: Final = LineSpec(

@@ -88,7 +88,7 @@ def test_distant_clocks_are_aligned() -> None:
     clocks = clock_domains(np.arange(5, dtype=np.int32), first)
     assert clocks.shift.tolist() == [0, 90, 30, 0, 0]
     assert (clocks.domains, clocks.error) == (3, 90)
-    assert clocks.words() == "5 SMs on 3 clocks, aligned at their first blocks ±90 cycles"
+    assert clocks.words() == "5 SMs on 3 clocks, aligned at the first block of each SM ±90 cycles"
 
 
 def test_the_error_is_unknown_where_every_sm_has_a_clock_of_its_own() -> None:

@@ -282,7 +282,7 @@ def test_a_probe_that_meets_nothing_in_the_kernel(work_folder: Path, capsys: pyt
     (work_folder / "nowhere.toml").write_text(probe)
     outcome = Outcome(("nowhere.toml", "kernels.ptx"), capsys, work_folder)
     assert "note      nowhere matched no instruction of this kernel, which has no ld.gloabl\n" in outcome.out
-    standard_error = "ld.gloabl: no instruction of PTX is known to be .gloabl: did you mean global?"
+    standard_error = "ld.gloabl: unknown modifier .gloabl: did you mean global?"
     assert f"suspicious  {standard_error}\n" in outcome.out
     assert Outcome(("nowhere.toml", "--format", "json"), capsys, work_folder).record()["probe"]["doubts"] == [
         standard_error

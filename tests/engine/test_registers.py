@@ -84,7 +84,8 @@ def test_more_are_limited_where_nothing_spills() -> None:
     assert choice.trial.form == KernelForm(40)
     assert choice.note is None
     assert choice.log_text == (
-        "[registers] 40 of a thread, limited to 40: 32 without the probe, 48 with the probe by default; 1 more tried"
+        "[registers] 40 per thread, limited to 40: 32 without the probe, 48 with the probe by default;"
+        " variants tried: 1"
     )
 
 
@@ -103,8 +104,8 @@ def test_the_lean_form_is_taken_where_each_access_comes_once_and_it_is_less_of_e
     choice = chosen(SMALLER, before=10, body="")
     assert choice.trial.form == KernelForm(is_lean=True)
     assert choice.log_text == (
-        "[registers] 16 of a thread, without a limit, in the lean form of the probe: 10 without the probe, 20 with"
-        " the probe by default; 1 more tried"
+        "[registers] 16 per thread, without a limit, in the lean form of the probe: 10 without the probe, 20 with"
+        " the probe by default; variants tried: 1"
     )
     assert choice.note
     assert choice.note.text == "gmem_sectors uses its form with fewer registers: the probed kernel has 16 instead of 20"
@@ -291,7 +292,7 @@ def test_a_sum_of_vectors_is_counted_in_few_registers(tmp_path: Path) -> None:
     assert made.probed.registers <= made.pruned.registers + 8
     note = note_in((folder / "kernel.info").read_text())
     assert note.startswith("gmem_sectors uses its form with fewer registers")
-    assert re.search(rf"\[registers\] {made.probed.registers} of a thread, .*, in the lean form of the probe", log)
+    assert re.search(rf"\[registers\] {made.probed.registers} per thread, .*, in the lean form of the probe", log)
     assert "redux" not in (folder / "probed.ptx").read_text()
 
 

@@ -65,7 +65,7 @@ def test_wrong_files_say_what_to_run(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match=r"a\.txt: no result of .*b\.json.*: tui-probe eval bandwidth --run"):
         tui_probe.evaluate("bandwidth", [tmp_path / "a.txt", tmp_path / "b.json"])
     (tmp_path / "c.txt").write_text('{"product": [1, 2]}\n')
-    with pytest.raises(TraceError, match=r"c\.txt: a line of products is unreadable"):
+    with pytest.raises(TraceError, match=r"c\.txt: cannot read a line with times of matrix products"):
         tui_probe.evaluate("bandwidth", tmp_path / "c.txt")
     (tmp_path / "d.txt").write_text(product(3))
     with pytest.raises(TraceError, match="it has no times"):

@@ -120,7 +120,7 @@ def test_simulated_durations_are_not_shown(tmp_path: Path) -> None:
 def test_broken_duration_line_is_reported(tmp_path: Path) -> None:
     broken = write_durations(tmp_path / "d")
     (broken / "stdout.log").write_text('{"fill": "plain"}\n')
-    with pytest.raises(TraceError, match=r"stdout\.log: a line of durations is unreadable \('microseconds'\)"):
+    with pytest.raises(TraceError, match=r"stdout\.log: cannot read a line with durations \('microseconds'\)"):
         tui_probe.evaluate("scheduling", [write_two_slots(tmp_path / "plain"), broken])
 
 

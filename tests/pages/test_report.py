@@ -202,7 +202,7 @@ def test_the_head_says_where_the_log_breaks_off(tmp_path: Path) -> None:
 
 
 def test_head_counts_results_unsaved_at_end(tmp_path: Path) -> None:
-    unsaved = "at least 2 results not saved: the process was killed or exited without its exit handlers"
+    unsaved = "at least 2 results not saved: the process was killed, or ended by a call such as _exit"
     writer = TraceWriter(tmp_path / "trace")
     writer.start()
     writer.kernel(0, "fill")

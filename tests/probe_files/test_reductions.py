@@ -62,7 +62,13 @@ def test_a_map_is_kept_as_it_is_unless_its_probe_says_so() -> None:
     ("more", "table", "level", "cap", "words"),
     [
         ('reduce = "grid"', "", "warp", 1, "[map.m] reduce must be one of warp, block, launch, not 'grid'"),
-        ('reduce = "warp"', "", "warp", 1, "[map.m] reduce is 'warp', as the records of level warp are already"),
+        (
+            'reduce = "warp"',
+            "",
+            "warp",
+            1,
+            "[map.m] reduce is 'warp', but a map of level warp already has such records",
+        ),
         ('reduce = "block"', "", "warp", 4, "[map.m] reduce needs cap = 1"),
         ("", TABLE, "warp", 1, "[map.m] reduced needs reduce, which selects the records to combine"),
         ('reduce = "block"', "[map.m.reduced]\n", "warp", 1, "[map.m] reduced is empty"),
@@ -132,9 +138,9 @@ def test_least_share_names_a_map_with_the_sum_of_a_launch() -> None:
 @pytest.mark.parametrize(
     ("least", "reduce", "field", "problem"),
     [
-        ("1 of life", LAUNCH, SUM, "write per cent and a map"),
-        ("0% of life", LAUNCH, SUM, "write per cent and a map"),
-        ("101% of life", LAUNCH, SUM, "write per cent and a map"),
+        ("1 of life", LAUNCH, SUM, "write a percentage of a map"),
+        ("0% of life", LAUNCH, SUM, "write a percentage of a map"),
+        ("101% of life", LAUNCH, SUM, "write a percentage of a map"),
         ("1% of lives", LAUNCH, SUM, "needs a map 'lives' with reduce"),
         ("1% of life", 'reduce = "block"', SUM, "needs a map 'life' with reduce"),
         ("1% of life", LAUNCH, 'cycles = "max"', "whose first field is a sum"),

@@ -233,7 +233,7 @@ def test_last_warp_at_a_barrier_is_named(tmp_path: Path) -> None:
     assert (waits[0].last_warp, waits[0].last_share) == (2, 1)
     assert waits[0].late >= 3 * 6 * 45 * ROUND
     assert "all warps wait " in wait_text(waits[0])
-    assert "is for the last warp, which is warp 2 in 100% of that time; warp 2 spends " in wait_text(waits[0])
+    assert "is for the last warp (warp 2 in 100% of this time); warp 2 spends " in wait_text(waits[0])
 
 
 def test_barrier_without_a_late_warp_does_not_hide_the_late_one(tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ BROKEN = {
     ),
     "odd divisor": (
         header_and_sections(1, 1, 1, 32, 1, 1, 0, 1, sections=struct.pack("<IIQ", 16, 7, 48)) + b"\0" * 64,
-        "offset 36: 7 threads per slot, of 1 or 32",
+        "offset 36: 7 threads per slot instead of 1 or 32",
     ),
     "older, not divisible": (
         header_and_sections(3, 1, 1, 32, 1, 1, 0, 1, sections=struct.pack("<QQ", 16, 48)) + b"\0" * 64,

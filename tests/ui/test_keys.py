@@ -282,7 +282,7 @@ async def _(stage: Stage, key: str) -> None:
     assert stage.target is not None
     trace = stage.target.traces[0]
     await stage.press(key)
-    assert "recording can be switched after the first launch" in stage.text
+    assert "recording can be turned on or off after the first launch" in stage.text
     spool = trace.parent / f".run-{os.getpid()}"
     spool.mkdir()
     control = ControlPage.create(spool / "control", dict.fromkeys(BUDGETS, 100), shares=True, on=True)

@@ -178,7 +178,7 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
 
 def add_tensor_options(parser: argparse.ArgumentParser) -> None:
     """The tensor that a kernel should write."""
-    tensor = parser.add_argument_group("tensor whose size is compared with the sectors")
+    tensor = parser.add_argument_group("tensor that a kernel stores, to compute the expected sectors")
     tensor.add_argument("--seq-len", type=positive, metavar="N", help="sequence length")
     tensor.add_argument("--head-dim", type=positive, metavar="N", help="head dimension")
     tensor.add_argument("--dtype", choices=ELEMENT_BYTES, default="fp16", help="type; default %(default)s")

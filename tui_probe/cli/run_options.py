@@ -146,8 +146,8 @@ def add_choice_options(chosen: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     chosen.add_argument(
         "--keep-launch", type=kept_launch, action="append", metavar="KERNEL@N",
-        help="save a launch for `tui-probe extract`: the first one with number N or higher of a kernel with KERNEL in"
-             " its name, with its image, parameters and memory; may be repeated; see `help reproducer`",
+        help="save a launch for `tui-probe extract`: launch N if its kernel has KERNEL in its name, else the next such"
+             " launch; may be repeated; see `help reproducer`",
     )  # fmt: skip
     chosen.add_argument("--no-times", action="store_true", help="do not sample GPU times")
     chosen.add_argument(
@@ -200,7 +200,7 @@ def add_limits(limits: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     limits.add_argument(
         "--max-kept-bytes", type=limit, metavar="SIZE",
-        help="save at most SIZE of memory for --keep-launch, before and after; none: no limit; default 1G",
+        help="save at most SIZE of memory per process for --keep-launch; none: no limit; default 1G",
     )  # fmt: skip
     limits.add_argument(
         "--max-host-memory", type=size, metavar="SIZE",
@@ -247,8 +247,8 @@ def add_shake_options(races: argparse._ArgumentGroup) -> None:
 
     races.add_argument(
         "--compare-memory", action="append", metavar="KERNEL[@N]",
-        help="with --shake: compare also memory after each launch of kernels with KERNEL in their names: the memory"
-             " that all parameters, or parameter N (from 0), point to; may be repeated",
+        help="with --shake: also compare the memory that parameters point to, or only parameter N (from 0), after each"
+             " launch of a kernel with KERNEL in its name; may be repeated",
     )  # fmt: skip
 
 
@@ -267,12 +267,12 @@ def add_probe_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--replay", action="store_true",
-        help="launch kernels again with probes that got no launch; memory is saved and restored, as by --benchmark",
+        help="launch kernels again with probes that have not measured them; memory is restored, as by --benchmark",
     )  # fmt: skip
     parser.add_argument(
         "--wait", action="store_true",
-        help="let each launch wait for its prepared kernel; default: wait at most 1 s and 5%% of the run in total, then"
-             " run unprobed",
+        help="let each launch wait until its kernel is prepared; default: wait at most 1 s and 5%% of the run in total,"
+             " then run unprobed",
     )  # fmt: skip
     parser.add_argument("--save-results", action="store_true", help="with --benchmark: also save results")
     parser.add_argument(

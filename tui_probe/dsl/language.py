@@ -38,7 +38,8 @@ line: Final[int] = 0
 """The line of ``pruned.ptx`` on which the probed instruction stands, or the first one of a block or loop. 32 bits."""
 
 out: Final[int] = 0
-"""First operand of the probed instruction. What it writes is known only after it; a memory operand is its address."""
+"""First operand of the probed instruction: a register, which has no value before an instruction that writes it, or a
+memory operand, which is its address."""
 
 in1: Final[int] = 0
 """Second operand of the probed instruction. The bits, if it is a floating-point number."""

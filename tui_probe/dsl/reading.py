@@ -78,7 +78,7 @@ def _reduce(node: ast.ClassDef, group: _Value | None, level: str, kind: str, cap
         source,
     )
     if level == "site" or kind != "array" or cap != 1:
-        raise source.error(node, f"{node.name} cannot be reduced: that needs one record per thread or warp")
+        raise source.error(node, f"{node.name} cannot be reduced: reduce needs one record per thread or warp")
     return chosen
 
 

@@ -72,8 +72,8 @@ class Saver:
         name = self._located_map
         raise self._source.error(
             statement,
-            f"'{source_of(statement)}' is between {name}.locate() and {name}.save(…), where only assignments "
-            "to local variables are allowed, since only lanes that save run this code: move it before or after",
+            f"'{source_of(statement)}' is between {name}.locate() and {name}.save(…): move it before or after. "
+            "Only lanes that save run the code between, so only assignments to local variables are allowed there",
         )
 
     def end_of_block(self) -> None:
@@ -326,7 +326,7 @@ class _FunctionCompiler:
         if self._iterations > MAX_ITERATIONS:
             raise self._source.error(
                 statement,
-                f"loops inside each other run {self._iterations} times: at most {MAX_ITERATIONS} are allowed",
+                f"nested loops have {self._iterations} iterations in total: at most {MAX_ITERATIONS} are allowed",
             )
         label, bits, lines = self._label(), loop.bits, self._emitter.lines
         counter = self._registers.variable(loop.name, bits)

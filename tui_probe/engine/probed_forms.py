@@ -271,8 +271,8 @@ class FormChooser:
         form = ", in the lean form of the probe" if chosen.form.is_lean else ""
         limit = f"limited to {chosen.form.most}" if chosen.form.most else "without a limit"
         return (
-            f"[registers] {_registers_used(chosen)} of a thread, {limit}{form}: {before.registers} without the probe,"
-            f" {_registers_used(plain)} with the probe by default; {len(self._tried)} more tried"
+            f"[registers] {_registers_used(chosen)} per thread, {limit}{form}: {before.registers} without the probe,"
+            f" {_registers_used(plain)} with the probe by default; variants tried: {len(self._tried)}"
         )
 
     def _note(self, before: AssemblyReport, plain: FormTrial, chosen: FormTrial) -> Reason | None:

@@ -161,8 +161,8 @@ def _check_wait(probe: Probe, point: ProbePoint) -> None:
                 return
     place = statements[0].place if statements else FileLocation(str(probe.path), 0)
     raise ProbeFileError(
-        f"{place}: [{point.name}] is at 'wait': write only after = 'ADD [ MAP ] {{{WAIT_HELPER}, 1}};', perhaps with"
-        f" {LONGEST_HELPER}, and a map of level site"
+        f"{place}: [{point.name}] is at 'wait', where only after = 'ADD [ MAP ] {{{WAIT_HELPER}, 1}};' is allowed,"
+        f" also with {LONGEST_HELPER}, and a map of level site"
     )
 
 

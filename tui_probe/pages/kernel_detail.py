@@ -271,7 +271,7 @@ def chart_lines(
     high = max(value or 0 for value in values)
     drawn = column_chart(values, cells, rows, high=high, ascii_only=ascii_only)
     if all(value == high for value in values):  # a solid block would say no more than a line
-        drawn = ["─" * cells, clip("the same from start to end", cells), *[""] * (rows - 2)]
+        drawn = ["─" * cells, clip("constant from start to end", cells), *[""] * (rows - 2)]
     room = cells - width(chart.low)
     axis = chart.low + pad(clip(chart.high, room - 1), room, right=True)
     return [((clip(chart.title, cells), "head"),), *(((row, "hue0"),) for row in drawn), ((axis, "dim"),)]

@@ -174,8 +174,8 @@ def choose_probes(texts: Iterable[str], sample: str = "") -> tuple[ChosenProbe, 
     for name in chosen if len(chosen) > 1 else ():
         if _NAME.fullmatch(name) is None:
             raise ProbeFileError(
-                f"{name!r}: of several probes each has a folder of its name: rename the file, with letters, digits,"
-                " _, -, + and . only"
+                f"{name!r}: with several probes, each probe's name is a directory name: rename the file; use only"
+                " letters, digits, _, -, + and ."
             )
     return tuple(chosen.values())
 

@@ -268,7 +268,7 @@ def _read_least(table: TomlTable, level: Level) -> LeastShare | None:
         return None
     match = _LEAST.fullmatch(table.text("least").strip())
     if match is None or not 1 <= int(match[1]) <= _MAX_PERCENT:
-        raise table.error("least", f"is {table.text('least')!r}: write per cent and a map, such as '1% of life'")
+        raise table.error("least", f"is {table.text('least')!r}: write a percentage of a map, such as '1% of life'")
     if level is not Level.SITE:
         raise table.error("least", "needs a map of level site")
     return LeastShare(int(match[1]), match[2])

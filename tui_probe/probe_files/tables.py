@@ -115,10 +115,10 @@ def read_reduction(table: TomlTable, level: Level, fields: Sequence[Field], cap:
     if level is Level.SITE or (level is Level.WARP and group == "warp"):
         raise table.error(
             _REDUCE_KEY,
-            f"is {group!r}, as the records of level {level.name.lower()} are already",
+            f"is {group!r}, but a map of level {level.name.lower()} already has such records: omit {_REDUCE_KEY}",
         )
     if cap != 1:
-        raise table.error(_REDUCE_KEY, "needs cap = 1: records of a slot are kept one by one")
+        raise table.error(_REDUCE_KEY, "needs cap = 1: slots with several records cannot be reduced")
     return _reduction_layout(group, _reduced_parts(table, {field.name: field for field in fields}))
 
 

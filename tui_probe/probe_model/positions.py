@@ -53,7 +53,8 @@ def parse_positions(text: str) -> tuple[Position, ...]:
         return (_range_position(lines[1], int(lines[2]), int(lines[3] or lines[2])),)
     if _LINE_RANGE_LIKE.fullmatch(text.strip()):
         raise ValueError(
-            f"{text!r} is not a position: FILE:FIRST-LAST are lines of a source file, not of PTX; give them alone"
+            f"{text!r} is not a position: FILE:FIRST-LAST are lines of a source file, not of PTX; do not combine them"
+            " with other positions"
         )
     positions = []
     for part in _POSITION_SEPARATOR.split(text):
@@ -122,12 +123,12 @@ def _position_suspicions(position: Position) -> Iterator[str]:
         return
     if position.opcode not in OPCODES:
         near = did_you_mean(position.opcode, OPCODES) or did_you_mean(position.opcode.lower(), OPCODES)
-        yield f"{position}: no instruction of PTX is known as {position.opcode}{near or '; lines are FILE:FIRST-LAST'}"
+        yield f"{position}: unknown PTX instruction {position.opcode}{near or '; lines are FILE:FIRST-LAST'}"
         return
     for modifier in (*position.modifiers, *position.unwanted):
         near_spaces = get_close_matches(modifier.lower(), STATE_SPACES, 1, 0.8)
         if near_spaces and modifier.partition("::")[0] not in STATE_SPACES:
-            yield f"{position}: no instruction of PTX is known to be .{modifier}: did you mean {near_spaces[0]}?"
+            yield f"{position}: unknown modifier .{modifier}: did you mean {near_spaces[0]}?"
 
 
 # A pattern of a probe file means nothing to the user of a probe: reasons name the instructions in words.

@@ -66,7 +66,7 @@ def sum_records(result: Result, record: np.dtype[Any], probe: str, reduced: np.d
             f"{result.path}: {threads} threads exited, but {launched} were launched: the records are not of one launch"
         )
     if not threads:
-        raise TraceError(f"{result.path}: no thread left a count; the kernel was cut off, or the probe did not run")
+        raise TraceError(f"{result.path}: no thread saved a count: the kernel was cut off, or the probe did not run")
     return CounterSums(totals, launched - threads)
 
 

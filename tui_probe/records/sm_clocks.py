@@ -68,7 +68,7 @@ class ClockAxis:
             return f"SM clocks aligned by the global timer {known}{assumed}"
         if self.domains == 1:
             return "SM clocks in step"
-        return f"{len(self.shift)} SMs on {self.domains} clocks, aligned at their first blocks {known}"
+        return f"{len(self.shift)} SMs on {self.domains} clocks, aligned at the first block of each SM {known}"
 
 
 def shared_clock(sms: NDArray[np.int32], first: NDArray[np.uint64]) -> ClockAxis:

@@ -175,7 +175,7 @@ def differences(launch: KeptLaunch) -> Iterator[str]:
     """Yield sentences about what of the program's launch the directory lacks."""
     if launch.unknown:
         listed = ", ".join(f"{address:#x}" for address in launch.unknown)
-        yield f"Not saved: memory behind pointers, whose allocation the hook did not see, at {listed}."
+        yield f"Not saved: memory at {listed}, since the hook did not see its allocation."
     if not launch.variables_known:
         yield "Not saved: variables of the module (__device__, __constant__), since the kernel could not be prepared."
     if launch.load_options:

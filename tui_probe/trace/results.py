@@ -296,7 +296,7 @@ def _current_sections(
         at = _section_offset(index)
         slot_bytes, divisor, offset = data.unpack(_SECTION, at)
         if divisor not in (1, WARP_SIZE):
-            raise TraceError(f"{path}, offset {at + 4}: {divisor} threads per slot, of 1 or {WARP_SIZE}")
+            raise TraceError(f"{path}, offset {at + 4}: {divisor} threads per slot instead of 1 or {WARP_SIZE}")
         level: Level = "thread" if divisor == 1 else "warp"
         if levels is not None and levels[index] != level:
             raise TraceError(f"{path}, offset {at + 4}: one slot per {level}, not one per {levels[index]}")

@@ -242,7 +242,7 @@ def _excluded_text(taken: int, known: int, extent: BlockExtent) -> str:
     if taken == known:
         return ""
     which = f"those of {extent_text(extent)}" if extent else "those of all blocks"
-    return f"sampled results are not combined with others: only {which} are used, {taken} of {known}"
+    return f"results of different block samples are not combined: {taken} of {known} are used, {which}"
 
 
 def _values_of_result(source: ViewSource, result: AnalysedResult) -> Iterator[KernelValue]:

@@ -190,7 +190,7 @@ def _utilization_text(limiter: KernelLimiter) -> str:
     """Return the largest shares, ``memory 34%, issue 12%``; "" without a time."""
     if limiter.machine.simulated:
         parts = [f"{unit.name} {_percent(unit.share)}" for unit in limiter.relative[1:_UNITS_SHOWN]]
-        return f"relative to that: {', '.join(parts)}" if parts else ""
+        return f"relative to the busiest unit: {', '.join(parts)}" if parts else ""
     shares = [share for share in limiter.verdict.shares if share.share >= _MIN_UTILIZATION_SHOWN] or list(
         limiter.verdict.shares[:1]
     )

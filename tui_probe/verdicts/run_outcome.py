@@ -38,7 +38,7 @@ NO_PTXAS_NOTE: Final = (
     "no ptxas: spills are unknown and register counts come from the driver; install the wheel"
     " nvidia-cuda-nvcc or set CUDA_HOME to a CUDA toolkit"
 )
-_UNSAVED_REASON: Final = "the process was killed or exited without its exit handlers (help limits)"
+_UNSAVED_REASON: Final = "the process was killed, or ended by a call such as _exit (tui-probe help limits)"
 _STOP_EVENTS: Final = ("save-paused ", "save-resumed ")
 _LABEL_WIDTH: Final = 10
 _MIN_WIDTH: Final = 20
@@ -156,7 +156,7 @@ def _trace_loss_text(trace: Trace) -> str:
     if not cut:
         return ""
     worst = max(cut, key=_lost_launches)
-    others = f", and only some of {units.counted(len(cut) - 1, 'other kernel')}" if len(cut) > 1 else ""
+    others = f"; launches of {units.counted(len(cut) - 1, 'other kernel')} were dropped, too" if len(cut) > 1 else ""
     return _kept_launches_text(worst.launches_saved, worst.launches, worst.name) + others
 
 

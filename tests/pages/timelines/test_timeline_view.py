@@ -384,7 +384,7 @@ def test_a_fill_of_an_h200_spends_its_time_on_scheduling(tmp_path: Path) -> None
     lines = text_of(view, (120, 40))[1:34]
     assert {line[15] for line in lines} == {"█"}
     assert set("".join(line[24:] for line in lines)) <= set("▁▂")
-    assert "132 SMs on 8 clocks, aligned at their first blocks ±103 cycles" in "".join(text_of(view, (120, 40)))
+    assert "132 SMs on 8 clocks, aligned at the first block of each SM ±103 cycles" in "".join(text_of(view, (120, 40)))
     lines = after(view, "level", *["right"] * 60, *["zoom_in"] * 4, "next", size=(120, 40))
     assert any(line.count("┣") > 1 for line in lines)
     (gap,) = (int(part.removeprefix("gap before: ").replace(" ", "")) for part in view.status() if "gap before" in part)

@@ -83,7 +83,9 @@ def read_products(text: str, path: Path) -> Iterator[Product]:
                 raise ValueError("it has no times")
             yield Product((m, k, n), str(data["dtype"]), str(data["device"]), times)
         except (ValueError, KeyError, TypeError, OverflowError) as error:
-            raise TraceError(f"{path}: a line of products is unreadable ({error}); collect it again") from error
+            raise TraceError(
+                f"{path}: cannot read a line with times of matrix products ({error}); collect the file again"
+            ) from error
 
 
 def collect(_: Setting) -> list[Collection]:

@@ -149,7 +149,7 @@ class Program:
         if self.tensor is not None and self.critical is not None and not self.stores_counted:
             self.notes.append(
                 f"{self.name}: the counters show no store of the critical kernel. It probably stores with a copy"
-                " unit (TMA): these counters are of load and store instructions"
+                " unit (TMA): these counters cover only load and store instructions"
             )
 
 

@@ -133,7 +133,7 @@ def read_calls(given: EvaluationInput) -> list[Calls]:
     try:
         return [_calls(parse_json(line), how, probe, missed, timed=not simulated) for line in lines]
     except (ValueError, KeyError, TypeError) as error:
-        raise TraceError(f"{path}: a line of calls is unreadable ({error}); collect it again") from error
+        raise TraceError(f"{path}: cannot read a line with call times ({error}); collect the file again") from error
 
 
 def _lines(path: Path) -> Iterator[str]:

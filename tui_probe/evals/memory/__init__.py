@@ -285,8 +285,8 @@ EVALUATION: Final = Evaluation(
         " whose budgets may have dropped records.",
         "Original memory is the value in the program's output line “max memory: BYTES”, or else the peak of its"
         " allocations in event.log, including memory that a framework keeps for later.",
-        "The published system kept the records of each launch in memory of that launch's size; the ratio compares"
-        " with that memory. Kernels without a probe, e.g. those of closed libraries, are not included.",
+        "The published system allocated as much memory for each launch as its records need; the ratio uses"
+        " the same size. Kernels without a probe, e.g. those of closed libraries, are not included.",
     ),
     open=answer,
     collect=collect,

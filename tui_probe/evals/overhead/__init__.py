@@ -242,8 +242,8 @@ class Mean:
         )
         if len(self.calm) < len(self.costs):
             text += (
-                f"; without the {len(self.costs) - len(self.calm)} that spill"
-                f" {_times(average(self.calm, _slowdown))} and {_added(average(self.calm, _registers))}"
+                f"; without the {len(self.costs) - len(self.calm)} that spill:"
+                f" {_times(average(self.calm, _slowdown))} and {_added(average(self.calm, _registers))} registers"
             )
         return text
 

@@ -83,7 +83,11 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
     ]
     lines += schedules_module.fill_sentences(rows)
     ways = (
-        {"durations": Table("implementations of a fill: one unprobed launch", schedules_module.FILL_COLUMNS, rows)}
+        {
+            "durations": Table(
+                "fill implementations: duration of an unprobed launch", schedules_module.FILL_COLUMNS, rows
+            )
+        }
         if rows
         else {}
     )
@@ -112,7 +116,8 @@ def _published_notes(alike: Schedule | None) -> list[str]:
     if alike is None:
         return []
     return [
-        f"the published fill is compared with {alike.label}, since both have {units.count(PUBLISHED_BLOCKS)} blocks."
+        f"published values of a fill kernel are compared with {alike.label}: both grids have"
+        f" {units.count(PUBLISHED_BLOCKS)} blocks."
         " GPUs and kernels differ, so compare the shares, not the cycles"
     ]
 

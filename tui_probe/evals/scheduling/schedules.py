@@ -200,7 +200,7 @@ def read_fill_times(given: EvaluationInput) -> list[FillTimes]:
     try:
         return [_filled(parse_json(line), timed=timed) for line in lines]
     except (ValueError, KeyError, TypeError) as error:
-        raise TraceError(f"{path}: a line of durations is unreadable ({error}); collect it again") from error
+        raise TraceError(f"{path}: cannot read a line with durations ({error}); collect the file again") from error
 
 
 def _lines(path: Path) -> Iterator[str]:
@@ -300,13 +300,13 @@ def _scheduling_text(row: FillComparison) -> str:
         return "; the driver launches this kernel itself, so its blocks cannot be probed"
     if row.saved is None:
         return ""
-    text = f"; the waiting time of a slot is {_time(row.saved)} shorter"
+    text = f"; a slot waits {_time(row.saved)} less"
     if row.explained is not None:
-        text += f", up to {row.explained:.0%} of the gain"
+        text += f", which explains up to {row.explained:.0%} of the gain"
     if row.shorter is not None and row.saved > 0:
         text += (
-            f". The probed launch is {_time(row.shorter)} shorter, {row.shorter / row.saved:.0%} of that time, since"
-            " other slots work while a slot waits"
+            f". The probed launch is {_time(row.shorter)} shorter, {row.shorter / row.saved:.0%} of this waiting time,"
+            " since other slots work while a slot waits"
         )
     return text
 

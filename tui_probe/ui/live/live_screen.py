@@ -296,7 +296,7 @@ class LiveScreen(ViewScreen):
             return
         on = self.probe_app.feed.switch.turn()
         if on is None:
-            self.notice("recording can be switched after the first launch")
+            self.notice("recording can be turned on or off after the first launch")
         else:
             self.notice("recording is on" if on else f"recording is off; {keys.key_of('record')} resumes")
 
