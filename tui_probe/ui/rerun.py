@@ -109,22 +109,9 @@ def offer(trace: Path, kernel: Kernel | None, first: str = "") -> RerunOffer:
     first = first or _cause_option(kernel)
     compare = () if before is None else (_compare_choice(before),)
     back = () if previous is None else (_previous_choice(previous),)
-    asked = [] if kernel is None else open_questions(kernel, (), of_program=True)
-    questions = [
-        PickerItem(
-            question.option, question.words, _opened_pages(question.pages), value=question.option, also=question.also
-        )
-        for question in asked
-    ]
     survey = survey_choice(SURVEY_OPTION)
     every = () if kernel is None else tuple(_every_probe(kernel))
-    if first and all(item.value != first for item in (survey, *questions)):
-        known = {question.option: question.words for question in all_questions()}
-        known |= {f"-p {name}": probe_set.title for name, probe_set in built_in_sets().items()}
-        fixed = (words for option, words in OPTION_QUESTIONS.items() if first.startswith(option))
-        label = next(fixed, known.get(first, "what this page shows"))
-        questions.append(PickerItem(first, label, value=first))
-    questions.sort(key=lambda item: item.value != first)  # the others stay as they are
+    questions = _questions(kernel, first, survey)
     lacking = sum(item.value == first for item in questions)
     others = tuple(_of_other_kernels(info, kernel))
     if kernel is not None and kernel.status == "excluded":
@@ -134,6 +121,28 @@ def offer(trace: Path, kernel: Kernel | None, first: str = "") -> RerunOffer:
     other_choices = (*questions[lacking:], between_choice(BETWEEN), *others, *back, AS_BEFORE)
     choices = (*questions[:lacking], *compare, *every, survey, *other_choices)
     return RerunOffer(trace, choices, before=before, previous=previous)
+
+
+def _questions(kernel: Kernel | None, first: str, survey: PickerItem) -> list[PickerItem]:
+    """Return what the kernel's results leave open, with option ``first`` before the others unless ``survey`` has it."""
+    asked = [] if kernel is None else open_questions(kernel, (), of_program=True)
+    questions = [
+        PickerItem(
+            question.option, question.words, _opened_pages(question.pages), value=question.option, also=question.also
+        )
+        for question in asked
+    ]
+    if first and all(item.value != first for item in (survey, *questions)):
+        questions.append(PickerItem(first, _option_label(first), value=first))
+    return sorted(questions, key=lambda item: item.value != first)  # the others stay as they are
+
+
+def _option_label(option: str) -> str:
+    """Return the question that an option of run answers."""
+    known = {question.option: question.words for question in all_questions()}
+    known |= {f"-p {name}": probe_set.title for name, probe_set in built_in_sets().items()}
+    fixed = (words for start, words in OPTION_QUESTIONS.items() if option.startswith(start))
+    return next(fixed, known.get(option, "what this page shows"))
 
 
 def _every_probe(kernel: Kernel) -> Iterator[PickerItem]:
