@@ -129,3 +129,10 @@ def test_shake_compares_memory_of_kernels(tmp_path: Path) -> None:
     assert "memory: line 1 is 'store launch 0 parameter 1: " in varies.stderr
     unnamed = shaken(tmp_path, "--compare-memory", "store@0", *program, "same")
     assert "no parameter of a launched kernel with this name points to known memory" in unnamed.stderr
+
+
+def test_shake_names_the_reason_of_a_run_without_kernels(tmp_path: Path) -> None:
+    none = shaken(tmp_path, "--", "true")
+    assert (none.returncode, none.stderr) == (4, "tui-probe: error: true launched no kernel (exit status 0)\n")
+    failed = shaken(tmp_path, "--", "sh", "-c", "echo why >&2; exit 3")
+    assert (failed.returncode, failed.stderr) == (4, "tui-probe: error: why\n")

@@ -8,6 +8,7 @@ half by itself still change what it leaves. A race shows by chance, so each half
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import tempfile
@@ -190,8 +191,11 @@ class Shaker:
             _end_group(process)
             return None
         if not any(map(is_trace, (folder / "trace").glob("*"))):
-            text = messages.decode("utf-8", "replace").strip()
-            raise TraceError(text or f"tui-probe run ended with status {process.returncode}, without a trace")
+            from tui_probe.integrations.child_process import announced_traces  # with asyncio, which runs do not need
+
+            _, text = announced_traces(messages.decode("utf-8", "replace"))
+            command = shlex.join(self.command)
+            raise TraceError(text or f"{command} launched no kernel (exit status {process.returncode})")
         parts = {"exit status": str(process.returncode).encode(), "output": output}
         if self.memory:
             parts["memory"] = _memory_text(folder / "trace")
