@@ -33,8 +33,15 @@ CHECKED_ALONE = ".visible .entry assembled_instead()\n{\n\tret;\n}\n"
 
 Job = tuple[str, str, str]
 """A probe, a kernel, and the PTX of the kernel with the probe."""
-CANNOT_SHARE = re.compile(r"^\s*\.file\b|\.func\b|^(\.\w+\s+)*\.(global|const|shared)\b", re.MULTILINE)
-"""Directives that only one of the files that a ptxas assembles together may have."""
+DECLARED = re.compile(
+    r"^(?:\.(?:visible|weak)\s+)*\.(?:(?:global|const|shared)\b[^=;\n]*?|func\b\s*(?:\([^)]*\)\s*)?)([\w$]+)\s*[\[=;(\n]",
+    re.MULTILINE,
+)
+"""The name of a variable or a function of a module."""
+CANNOT_SHARE = re.compile(r"^\s*\.section\b", re.MULTILINE)
+"""What may be in one of the files that a ptxas assembles together only."""
+FILE_NUMBER = re.compile(r"((?:^\s*\.(?:file|loc)|\binlined_at)\s+)(\d+)", re.MULTILINE)
+"""Numbers of source files, of which two that ptxas assembles together may not be the same."""
 
 
 def batches(file: str, jobs: list[Job]) -> list[tuple[list[str], list[Job]]]:
@@ -46,13 +53,22 @@ def batches(file: str, jobs: list[Job]) -> list[tuple[list[str], list[Job]]]:
     return [(options_for(file, batch[0][0]), batch) for batch in grouped.values()]
 
 
+def with_own_names(job: Job, number: int) -> str:
+    """The PTX of a job, with names for the kernel and what its module declares that no other job's has."""
+    _, kernel, text = job
+    own_name = re.sub(rf"(\.entry\s+){re.escape(kernel)}(?![\w$])", rf"\g<1>kernel_{number}", text)
+    assert own_name != text, f"no entry {kernel}"
+    own_name = FILE_NUMBER.sub(lambda match: f"{match[1]}{number + 1}{match[2]:0>3}", own_name)
+    names = sorted(map(re.escape, set(DECLARED.findall(own_name))))
+    return re.sub(rf"(?<![\w$%.])({'|'.join(names)})(?![\w$.])", rf"\g<1>_{number}", own_name) if names else own_name
+
+
 def assembly_error(ptxas: Tool, options: list[str], batch: list[Job], folder: Path) -> str:
     """Assemble the jobs together, each kernel under a name of its own. Returns what ptxas refuses, "" for nothing."""
-    sources = [folder / f"{probe}.{number}.ptx" for number, (probe, _, _) in enumerate(batch)]
-    for number, (source, (_, kernel, text)) in enumerate(zip(sources, batch, strict=True)):
-        own_name = re.sub(rf"(\.entry\s+){re.escape(kernel)}(?![\w$])", rf"\g<1>kernel_{number}", text)
-        assert own_name != text, f"no entry {kernel}"
-        source.write_text(own_name + CHECKED_ALONE if options[1:] and not number else own_name)
+    sources = [folder / f"{job[0]}.{number}.ptx" for number, job in enumerate(batch)]
+    for number, (source, job) in enumerate(zip(sources, batch, strict=True)):
+        own_names = with_own_names(job, number)
+        source.write_text(own_names + CHECKED_ALONE if options[1:] and not number else own_names)
     command = [ptxas.path, "-O0", *options, *sources, "-o", folder / "assembled.bin"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.stderr if done.returncode else ""
