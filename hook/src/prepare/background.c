@@ -43,6 +43,7 @@ static pthread_t threads[MOST_THREADS + LATE_THREADS];
 static unsigned n_threads, n_begun, n_idle, n_queued, n_late; /* n_late: threads that wait for late probes */
 static pthread_cond_t done = PTHREAD_COND_INITIALIZER;
 static atomic_uint_fast64_t waited; /* nanoseconds */
+static bool late_take_long; /* a launch gave up waiting for late probes: no other launch waits for them */
 
 static atomic_bool *awaited(struct kernel *kernel, struct kernel_probe *form)
 {
@@ -234,7 +235,7 @@ static void wait_for(const atomic_bool *is_awaited, uint64_t most)
 
 /* Waits, as long as launches still may, for a kernel or a form, and less long for the kernel's late probes. True if it is
  * still awaited: then the time counts here. The lock is held. */
-static bool wait_in_vain(struct kernel *kernel, struct kernel_probe *form)
+static bool waits_too_long(struct kernel *kernel, struct kernel_probe *form)
 {
     const atomic_bool *is_awaited = awaited(kernel, form);
     const uint64_t began = clock_now(), most = patience();
@@ -244,8 +245,10 @@ static bool wait_in_vain(struct kernel *kernel, struct kernel_probe *form)
         atomic_fetch_add(&waited, so_far);
         return true;
     }
-    if (!form && so_far < most)
+    if (!form && so_far < most && !late_take_long) {
         wait_for(&kernel->late_awaited, (most - so_far) / LATE_PART);
+        late_take_long = atomic_load(&kernel->late_awaited);
+    }
     return false;
 }
 
@@ -258,7 +261,7 @@ static bool takes(struct kernel *kernel, struct kernel_probe *form, const struct
         return true;
     signals_lock(&mutex);
     const bool submitted = atomic_load(is_awaited) || submit(kernel, form, launch);
-    const bool takes = submitted && wait_in_vain(kernel, form);
+    const bool takes = submitted && waits_too_long(kernel, form);
     signals_unlock(&mutex);
     return takes;
 }
@@ -342,4 +345,5 @@ void background_reset(void)
     memset(under_way, 0, sizeof under_way);
     n_threads = n_begun = n_idle = n_queued = n_late = 0;
     atomic_store(&waited, 0);
+    late_take_long = false;
 }
