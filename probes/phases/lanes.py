@@ -12,6 +12,7 @@ from tui_probe.draw import units
 from tui_probe.draw.spans import clip, pad
 
 from .analysis import NOT_RECORDED
+from .kinds import ALL_WARPS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -151,7 +152,8 @@ def main_iterations(launch: Phases, warps: Sequence[int]) -> tuple[int, int, int
 
 
 def _name(launch: Phases, warp: int) -> str:
-    return f"{launch.roles[int(launch.warps.role[warp])]} w{int(launch.warps.warp[warp])}"
+    role, name = launch.roles[int(launch.warps.role[warp])], f"w{int(launch.warps.warp[warp])}"
+    return name if role == ALL_WARPS else f"{role} {name}"
 
 
 def _ruler(left: int, cells: int, begin: str, end: str) -> Line:

@@ -39,6 +39,7 @@ _NOTABLE_WAIT: Final = 0.02
 _MIN_NAME: Final = 12
 _MOSTLY: Final = 0.5
 """Part of a wait that is for its partner from which on the text says what the partner does."""
+_ALMOST_ALWAYS: Final = 0.95
 _TELLING: Final = 0.25
 """Part of the time of those who are late from which on a phase explains it."""
 
@@ -52,7 +53,7 @@ _COLUMNS: Final[tuple[Column[PhaseRow], ...]] = (
     Column("phase", lambda r: r.phase.name, "phase", lambda r: r.phase.name, False, narrow=_MIN_NAME),
     Column("role", lambda r: r.role, "role", lambda r: r.role, False, 1),
     Column("share", lambda r: r.share, "block time", lambda r: percent(r.share, 1)),
-    Column("median", lambda r: r.median, "cycles each", lambda r: _cycles(r.median)),
+    Column("median", lambda r: r.median, "median cycles", lambda r: _cycles(r.median)),
     Column("p95", lambda r: r.p95, "p95", lambda r: _cycles(r.p95), rank=2),
     Column("iterations", lambda r: r.iterations, "times", lambda r: units.count(r.iterations), rank=3),
     Column("place", lambda r: r.place or None, "source", lambda r: r.place or units.NOT_MEASURED, False),
@@ -92,10 +93,20 @@ class PhasesView(Document):
 
     def notes(self) -> Iterator[str]:
         """Return waits, overlap, and what was left out."""
+        yield from self._longest_wait()
+        yield from self._other_notes()
+
+    def _longest_wait(self) -> list[str]:
+        """The answer of the page: which role waits longest, and for whom."""
+        return [wait_text(wait) for wait in self._notable_waits[:1]]
+
+    @cached_property
+    def _notable_waits(self) -> list[Wait]:
+        return [wait for wait in self.waits if wait.share >= _NOTABLE_WAIT and wait.late_share is not None]
+
+    def _other_notes(self) -> Iterator[str]:
+        yield from (wait_text(wait) for wait in self._notable_waits[1:])
         launch, overlap = self.launch, self.overlap
-        yield from (
-            wait_text(wait) for wait in self.waits if wait.share >= _NOTABLE_WAIT and wait.late_share is not None
-        )
         if overlap is not None:
             compute, load, both, idle = (percent(part, 1) for part in overlap.parts)
             yield (
@@ -155,14 +166,16 @@ class PhasesView(Document):
 
     def lines(self, width: int) -> Sequence[Line]:
         table = titled_table(self._head, _COLUMNS, self.rows, (), width)
-        notes = ((f" {part}", "dim") for note in self.notes() for part in wrap(note, width - 1))
+        waits = [((f" {part}", ""),) for note in self._longest_wait() for part in wrap(note, width - 1)]
+        notes = (((f" {part}", "dim"),) for note in self._other_notes() for part in wrap(note, width - 1))
         drawn = list(lanes(self.launch, self.block, width, self.of.products_per_clock))
         return [
             ((f" {shorten(self._head, width - 1)}", "title"),),
             *drawn,
             (),
+            *([*waits, ()] if waits else []),
             *table[1:],
-            *((note,) for note in notes),
+            *notes,
         ]
 
     def pinned(self, width: int) -> int:
@@ -177,8 +190,7 @@ class PhasesView(Document):
         return len(self.lines(width)) - self._below(width)
 
     def _below(self, width: int) -> int:
-        notes = sum(len(wrap(note, width - 1)) for note in self.notes())
-        return len(self.rows) + notes
+        return len(self.rows) + sum(len(wrap(note, width - 1)) for note in self._other_notes())
 
     def ptx_line(self, number: int, width: int) -> int | None:
         """The first line of the phase in a row of the table."""
@@ -258,26 +270,29 @@ class PhasesView(Document):
 
 
 def wait_text(wait: Wait) -> str:
-    """``consumer waits 62% of its time in loop: mbarrier wait (attn.py:40), 86% of this wait is for …``."""
+    """``consumer waits 62% of its time in loop: mbarrier wait (attn.py:40). During 86% of this wait, …``."""
     place = f" ({wait.place})" if wait.place else ""
     waits, its = ("wait", "their") if wait.role == ALL_WARPS else ("waits", "its")
     text = f"{wait.role} {waits} {percent(wait.share, 1)} of {its} time in {wait.phase.name}{place}"
     if wait.late_share is None:
         return text
+    text += f". During {percent(wait.late_share, 1)} of this wait, "
     if wait.signal is None:
-        return f"{text}: {percent(wait.late_share, 1)} of this wait is for the last warp{_late_warp_text(wait)}"
+        return f"{text}{_late_warp_text(wait)}{_busy_text(wait)}"
     full = f"; all {wait.stages_full} stages are in use" if wait.stages_full else ""
     order = f", {wait.ahead} stages ahead" if wait.ahead > 1 else "" if wait.by_order else ", matched by time"
     return (
-        f"{text}: {percent(wait.late_share, 1)} of this wait is for {wait.partner} to finish {wait.signal.name}, the"
-        f" rest for copies or the barrier{order}{full}{_busy_text(wait)}"
+        f"{text}{wait.partner} has not finished {wait.signal.name}; the rest is for copies or the barrier"
+        f"{order}{full}{_busy_text(wait)}"
     )
 
 
 def _late_warp_text(wait: Wait) -> str:
     if wait.last_share is None or (wait.late_share or 0.0) < _MOSTLY:
-        return ""
-    return f" (warp {wait.last_warp} in {percent(wait.last_share, 1)} of this time){_busy_text(wait)}"
+        return "the last warp has not arrived"
+    if wait.last_share >= _ALMOST_ALWAYS:
+        return f"warp {wait.last_warp} has not arrived"
+    return f"the last warp has not arrived (warp {wait.last_warp} in {percent(wait.last_share, 1)} of this time)"
 
 
 def _busy_text(wait: Wait) -> str:
@@ -286,7 +301,7 @@ def _busy_text(wait: Wait) -> str:
         return ""
     late = f"warp {wait.last_warp}" if wait.partner is None else wait.partner
     place = f" ({wait.occupied_at})" if wait.occupied_at else ""
-    return f"; {late} spends {percent(wait.occupied, 1)} of its time in {wait.occupation.name}{place}"
+    return f". Meanwhile, {late} spends {percent(wait.occupied, 1)} of its time in {wait.occupation.name}{place}"
 
 
 def _wait_record(wait: Wait) -> dict[str, Any]:
@@ -329,9 +344,9 @@ PHASES_VIEW: Final = probe_view(
         "One lane per warp, time to the right: each letter is the phase with most time in its cell, and the table names"
         " it. The second group of lanes shows some iterations of the main loop. Warps that run the same loops have one"
         " role.",
-        "The column cycles each has the cycles of one iteration for a phase in a loop, and of one warp for other"
-        " phases. A wait ends when the other role has signaled and its copies are complete; the notes show which part"
-        " of the wait was before the signal.",
+        "The median is over iterations for a phase in a loop, and over warps for other phases. A wait ends when the"
+        " other role has signaled and its copies are complete; the sentence above the table and the notes show"
+        " which part of the wait was before the signal.",
     ),
     order=18,
 )
