@@ -185,7 +185,9 @@ def _rows(of: ProbeResult, counted: CountsByLine[InstructionMix]) -> LineRows:
         executions_of,
         lambda line: {"executed": executions_of(line), "class": classes_of(line) or None},
     )
-    return LineRows(rows, ["executed: counted once for each warp, or group of its lanes, that reaches the line"])
+    return LineRows(
+        rows, ["executed: counted once per warp that reaches the line, or per group of its lanes if they diverge"]
+    )
 
 
 LINES: Final = LineSpec((LineMeasure("share"), LineMeasure("executed"), LineMeasure("class")), "executed", _rows)

@@ -110,8 +110,8 @@ class PhasesView(Document):
         if overlap is not None:
             compute, load, both, idle = (percent(part, 1) for part in overlap.parts)
             yield (
-                f"block time: {compute} computing, {load} issuing loads, {both} both together, {idle} neither of these"
-                " nor storing"
+                f"block time: {compute} computing, {load} issuing loads, {both} both, {idle} none of computing,"
+                " loading and storing"
             )
         yield from self._tensor_notes()
         if launch.kept_text:
@@ -280,7 +280,8 @@ def wait_text(wait: Wait) -> str:
     if wait.signal is None:
         return f"{text}{_late_warp_text(wait)}{_busy_text(wait)}"
     full = f"; all {wait.stages_full} stages are in use" if wait.stages_full else ""
-    order = f", {wait.ahead} stages ahead" if wait.ahead > 1 else "" if wait.by_order else ", matched by time"
+    by_time = "" if wait.by_order else "; waits are matched with signals by time"
+    order = f"; {wait.role} runs {wait.ahead} stages ahead" if wait.ahead > 1 else by_time
     return (
         f"{text}{wait.partner} has not finished {wait.signal.name}; the rest is for copies or the barrier"
         f"{order}{full}{_busy_text(wait)}"
@@ -345,7 +346,7 @@ PHASES_VIEW: Final = probe_view(
         " it. The second group of lanes shows some iterations of the main loop. Warps that run the same loops have one"
         " role.",
         "The median is over iterations for a phase in a loop, and over warps for other phases. A wait ends when the"
-        " other role has signaled and its copies are complete; the sentence above the table and the notes show"
+        " other role has signaled and the copies are complete; the sentence above the table and the notes show"
         " which part of the wait was before the signal.",
     ),
     order=18,

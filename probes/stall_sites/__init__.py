@@ -91,7 +91,7 @@ def findings(of: ProbeResult, found: Stalls) -> Iterator[Finding]:
         )
     issuing = max(0, found.life - found.waited)
     text = f"{percent(found.waited, found.life)} of warp life at {units.counted(len(found.sites), 'SASS instruction')}"
-    text += f", {percent(issuing, found.life)} issue, fixed-latency dependencies and unmeasured waits"
+    text += f"; remaining {percent(issuing, found.life)}: issue, fixed-latency dependencies and unmeasured waits"
     values = {"waited": timed(found.waited), "life": timed(found.life)}
     yield Finding("stalls", "measured waits", text, "stalls", values=values)
 
@@ -144,7 +144,8 @@ def _rows(of: ProbeResult, found: Stalls) -> LineRows:
             *([_SPILL_NOTE] if spills else []),
             f"cycles that warps wait at the instruction, summed over warps. The probe hides up to {DELAY} cycles of"
             " each wait; they are added, but at most double the measured wait",
-            f"{percent(issuing, found.life)} of warp life: issue, fixed-latency dependencies and unmeasured waits",
+            f"remaining {percent(issuing, found.life)} of warp life: issue, fixed-latency dependencies and"
+            " unmeasured waits",
         ],
     )
 

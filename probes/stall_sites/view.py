@@ -184,7 +184,7 @@ class StallsView(Document):
         yield from self._line_note()
         yield from self._site_notes()
         if any(row.site.kind and not row.site.producer for row in self.rows):
-            yield "producer –: unknown; for a barrier it is the last warp to arrive, which is not recorded"
+            yield "producer –: unknown; a barrier wait ends when the last warp arrives, which is not recorded"
         yield self._cost_note()
         share = max((row.uncertainty for row in self.rows), default=0.0)
         yield (
@@ -202,7 +202,7 @@ class StallsView(Document):
             other += ", sites that were not measured"
         elif self.not_measured:
             other += f", {units.counted(self.not_measured, 'site')} not measured"
-        return f"{percent(max(0.0, 1 - self.measured), 1)} of warp life: {other}"
+        return f"remaining {percent(max(0.0, 1 - self.measured), 1)} of warp life: {other}"
 
     def _launch_notes(self) -> Iterator[str]:
         """Yield how many launches measured the sites of each group, and the sites that no further launch measures."""
@@ -350,7 +350,7 @@ def _sample_notes(results: Sequence[tuple[ProbeResult, Stalls]]) -> Iterator[str
         for of, launches in counts.items()
     ]
     if texts:
-        yield f"sample: {'; '.join(texts)}. executions: of these warps, in the launch that measured the row"
+        yield f"sample: {'; '.join(texts)}. executions: counts of these warps, from the launch that measured the row"
     lives = sorted(round(stalls.life / stalls.sample.warps) for _, stalls in results if stalls.sample and stalls.life)
     if lives:
         spread = units.count(lives[0]) + (f" to {units.count(lives[-1])}" if lives[-1] > lives[0] else "")

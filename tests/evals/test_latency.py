@@ -103,7 +103,7 @@ def test_missing_parts_name_the_command(tmp_path: Path) -> None:
     probed = write_calls(tmp_path / "probed", line(120, 10, 95), probe="dmat", passed=3)
     answer = tui_probe.evaluate("latency", probed)
     assert "gemm: no original run, hence no ratios; collect one with --only original" in answer.notes
-    assert "gemm with dmat: 3 launches of its run were unprobed; medians may include them" in answer.notes
+    assert "gemm with dmat: 3 launches ran unprobed; medians may include them" in answer.notes
     assert answer.drawings == {}
     with pytest.raises(TraceError, match=r"gemm: no probed run; collect one with --only PROBE.*eval latency --run"):
         tui_probe.evaluate("latency", write_calls(tmp_path / "original", line(100, 4, 90)))

@@ -108,7 +108,7 @@ def test_the_straggler_stands_out_in_the_timeline(folder: Path) -> None:
     assert [name for name, lines in rows.items() if any(line[6] == "!" for line in lines)] == ["SM 1"]
     lengths = {name: max(len(line.rstrip()) for line in lines) for name, lines in rows.items()}
     assert lengths.pop("SM 1") > 2 * max(lengths.values()), "it ends long after all others"
-    assert "tail: last 10 580 cycles (70%), SMs idle 75% of it" in shown(view)
+    assert "tail: last 10 580 cycles (70%), 75% idle" in shown(view)
     after(view, "down", "end", size=(100, 30))
     assert f"block {STRAGGLER}" in view.status()
 

@@ -100,7 +100,7 @@ class FatbinEntry:
             content: bytes = lz4.block.decompress(payload, uncompressed_size=self.size)
             return content
         if zstd.content_size(payload) not in (self.size, None):
-            raise ImageError("corrupt fatbin entry: its size differs from that of its zstd frame")
+            raise ImageError("corrupt fatbin entry: its decompressed size differs from that in its zstd frame")
         return zstd.decompress(payload, self.size)
 
 

@@ -116,7 +116,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_share,
         default=0.01,
         metavar="X%",
-        help="ignore smaller differences in times; default 1%%",
+        help="ignore differences in times below X%%; default 1%%",
     )
     parser.add_argument("--sim", action="store_true", help="use the simulated GPU: counts only")
     parser.add_argument("-k", "--kernel", default="", metavar="A:B", help="only kernels with A or B in their names")

@@ -69,12 +69,14 @@ class SassPreparation:
         work.write_unprobed(original, kernel)
         if isinstance(work.variants.start_pruned(request.arch, request.name).result(), ToolchainError):
             return None
-        work.log.write(f"[graft] {count} snippets go into the SASS directly, since ptxas would take seconds")
+        work.log.write(
+            f"[graft] inserting {count} snippets into the SASS, since ptxas would take seconds to assemble them"
+        )
         try:
             pruned = Cubin.read(read_file(work.directory / "pruned.bin"))
             return self._graft_and_write(pruned, request)
         except (ImageError, UnsupportedKernelError) as error:
-            work.log.write(f"[graft] {error}: the snippets go into the PTX")
+            work.log.write(f"[graft] {error}; inserting the snippets into the PTX")
             return None
 
     def allows(self, arch: int, need: DriverNeed) -> bool:

@@ -46,7 +46,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
         f"{MARKER}(max_METRIC=number, min_METRIC=number, no_spills=True): limits of the kernels that the test "
-        "launches, checked under pytest --gpu-probe; METRIC as `tui-probe probes` lists them, or registers",
+        "launches, checked under pytest --gpu-probe; METRIC is a metric in `tui-probe probes`, or registers",
     )
     config.pluginmanager.register(_UncheckedLimits())
 

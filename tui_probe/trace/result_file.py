@@ -320,7 +320,7 @@ def read_sample(path: Path, data: ResultFile, end: int, measured: int) -> Sample
     x, y, z, first, step, count = data.unpack(_SAMPLE, at + len(_MAGIC))
     if count != measured or not step or first + (count - 1) * step >= x * y * z:
         raise TraceError(
-            f"{path}, offset {at}: {count} blocks from {first} on, each {step}, of a grid of {x}×{y}×{z}, in a file of "
-            f"{measured}: not a result file"
+            f"{path}, offset {at}: a sample of {count} blocks from {first} in steps of {step} does not fit the "
+            f"grid {x}×{y}×{z} or the {measured} blocks of the file: not a result file"
         )
     return Sample((x, y, z), range(first, first + count * step, step))

@@ -188,7 +188,7 @@ def call_times_of_runs(calls: list[Calls]) -> tuple[list[CallTimes], list[str]]:
         rows.append(CallTimes(call.operation, call.probe, original, ncu, call.total, prologue, kernel, epilogue))
         if call.left_out:
             notes.append(
-                f"{call.operation} with {call.probe}: {units.counted(call.left_out, 'launch')} of its run were"
+                f"{call.operation} with {call.probe}: {units.counted(call.left_out, 'launch')} ran"
                 " unprobed; medians may include them"
             )
     probed = {call.operation for call in calls if call.how == "probed"}

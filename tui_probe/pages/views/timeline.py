@@ -99,8 +99,8 @@ class TimelineView(ShownRows):
             text = "tail unknown"
         elif tail.cycles:
             text = (
-                f"T tail: last {units.count(tail.cycles)} cycles ({tail.cycles / span:.0%}), SMs idle "
-                f"{tail.idle:.0%} of it ({tail.lost:.1%} of all), SM {tail.last_sm} last"
+                f"T tail: last {units.count(tail.cycles)} cycles ({tail.cycles / span:.0%}), "
+                f"{tail.idle:.0%} idle, {tail.lost:.1%} of SM time lost, SM {tail.last_sm} ends last"
             )
         return ", ".join([text, *self.launch.left_out()])
 

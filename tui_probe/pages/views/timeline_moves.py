@@ -79,7 +79,7 @@ def _zoom(factor: float) -> Move:
 def _set_rows_per_line(view: Moved, together: int) -> str | None:
     view.fitting = False
     if together < 1:
-        return "every row has its own line; the next level has more rows"
+        return "each row already has its own line; a finer level has more rows"
     view.choice = replace(view.choice, together=together)
     return None
 
