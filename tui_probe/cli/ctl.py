@@ -36,9 +36,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "tui-probe ctl [TRACE_OR_DIR] status|on|off|probe NAME|budget NAME=VALUE..."
     parser.add_argument(
         "words", nargs="*", metavar="[TRACE_OR_DIR] ACTION",
-        help="status: show recording and used budgets (default); on, off: record launches or run them unprobed;"
-             " probe: use only this probe, or alternate (all); budget: trace-bytes=4G, result-files=5000,"
-             " log-bytes=none, write-rate=50M (per second). Default TRACE_OR_DIR: the newest active run in the trace"
+        help="status: show whether launches are recorded, and how much of each budget is used (default); on: record"
+             " launches; off: run launches unprobed; probe NAME: use only this probe; probe all: use all probes,"
+             " alternately; budget: set limits, such as trace-bytes=4G, result-files=5000, log-bytes=none,"
+             " write-rate=50M (per second). Default TRACE_OR_DIR: the newest active run in the trace"
              " directory",
     )  # fmt: skip
     parser.set_defaults(refuse=parser.error)
