@@ -36,8 +36,8 @@ These programs were run before the table above existed (`tui-probe help measured
 GPU_NOTES: Final = """
 ## Architectures
 
-*Run* lists the GPUs on which programs ran. *Grafted* is the number of pairs of a kernel and a probe (`block_sched`,
-`gmem_sectors`, `dmat`, `inst_mix`) for which the probe was inserted into SASS for this architecture, without a GPU, and
+*Run* lists the GPUs on which programs ran. Without a GPU, each of the probes `block_sched`, `gmem_sectors`, `dmat` and
+`inst_mix` was inserted into the SASS of test kernels. *Grafted* is the number of pairs of a kernel and a probe for which
 `nvdisasm` could read the result. The other pairs are refused.
 `tui-probe help architectures` lists the kinds of probes. PTX mode does not depend on the architecture.
 
@@ -45,7 +45,7 @@ GPU_NOTES: Final = """
 DRIVER_NOTES: Final = """
 ## CUDA and drivers
 
-Runs on GPUs used driver 580.159 with CUDA 13.0, on H100 and H200. Other drivers were not run. A wheel works
+Runs on GPUs used driver 580.159 with CUDA 13.0, on H100 and H200. Other drivers were not tried. A wheel works
 with any CUDA version, because the hook is built without CUDA headers. `ptxas` 13.0 and 13.5 were used.
 """
 
