@@ -167,7 +167,7 @@ def legend(frame: Frame, colouring: Colouring, *, ascii_only: bool) -> str:
     if colouring == "sectors":
         return "1-9 a-w: mean sectors per request of a cell, 1 to 32"
     if colouring == "kinds":
-        return "l load  s store  x both  ? unknown  capital letter: many"
+        return "l load  s store  x both  ? unknown  capitals: many accesses"
     most = int(frame.cell_counts.max(initial=0))
     ramp = _ramp(frame, colouring, ascii_only=ascii_only)
     return f"{ramp} 1 to {units.count(most)} accesses per cell, log scale"

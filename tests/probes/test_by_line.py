@@ -324,8 +324,8 @@ def test_results_of_another_probe_or_kernel(tmp_path: Path) -> None:
         smem_conflicts.analyse_lines(result, (1, 2, 3))
     with pytest.raises(TraceError, match="has 24 bytes per site, not 32"):
         divergence.analyse_lines(result, (1, 2))
-    with pytest.raises(TraceError, match="its records are not of smem_conflicts, which keeps one per warp"):
+    with pytest.raises(TraceError, match="its records are not those of smem_conflicts, which has one per warp"):
         smem_conflicts.analyse(result)
     plain = result_of(tmp_path, "smem_conflicts", text, *arguments, **options)
-    with pytest.raises(TraceError, match="which keeps one per site"):
+    with pytest.raises(TraceError, match="which has one per site"):
         smem_conflicts.analyse_lines(plain, (1, 2))

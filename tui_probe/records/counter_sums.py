@@ -39,7 +39,7 @@ def warp_records(result: Result, record: np.dtype[Any], probe: str) -> NDArray[A
         raise TraceError(f"{result.path}: it has no map, so no records of {probe}")
     _, (_, _, count) = result.form(0, record)
     if count != 1 or result.sections[0].level != "warp":
-        raise TraceError(f"{result.path}: its records are not of {probe}, which keeps one per warp")
+        raise TraceError(f"{result.path}: its records are not those of {probe}, which has one per warp")
     return result.one_record(0, record)
 
 
@@ -167,7 +167,7 @@ def site_records(result: Result, record: np.dtype[Any], probe: str, sites: Seque
     """The records of map 0, one for each of ``sites``. Raises TraceError as ``line_sums``."""
     records = result.sites(0, record) if result.maps else None
     if records is None:
-        raise TraceError(f"{result.path}: its records are not of {probe}, which keeps one per site")
+        raise TraceError(f"{result.path}: its records are not those of {probe}, which has one per site")
     if len(records) != len(sites):
         raise TraceError(f"{result.path}: has {len(records)} sites, but kernel.info lists {len(sites)} sites")
     return records

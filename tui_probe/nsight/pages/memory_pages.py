@@ -117,7 +117,7 @@ def _first_names(kernels: Sequence[str]) -> str:
 
 def _traffic_notes(report: NcuReport, choice: LaunchSelection, rows: list[TrafficRow]) -> Iterator[str]:
     for name in choice.missing:
-        yield f"no kernel with “{name}” in its name was launched, so the totals lack its part"
+        yield f"no kernel with “{name}” in its name was launched, so the totals exclude it"
     dropped: dict[tuple[int, str], list[str]] = {}
     for outcome in choice.outcomes:
         if not outcome.kept:

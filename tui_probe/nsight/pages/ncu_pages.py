@@ -128,7 +128,7 @@ def file_columns(columns: tuple[Column[Row], ...], report: NcuReport) -> tuple[C
 
 def _missing(choice: LaunchSelection) -> Iterator[str]:
     for name in choice.missing:
-        yield f"no kernel with “{name}” in its name was launched, so all totals lack its part"
+        yield f"no kernel with “{name}” in its name was launched, so all totals exclude it"
 
 
 def loop_lines(choice: LaunchSelection, names: Sequence[str]) -> list[str]:
