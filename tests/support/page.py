@@ -37,8 +37,8 @@ GPU_NOTES: Final = """
 ## Architectures
 
 *Run* lists the GPUs on which programs ran. Without a GPU, each of the probes `block_sched`, `gmem_sectors`, `dmat` and
-`inst_mix` was inserted into the SASS of test kernels. *Grafted* is the number of pairs of a kernel and a probe for which
-`nvdisasm` could read the result. The other pairs are refused.
+`inst_mix` was inserted into the SASS of test kernels. *Grafted* is the number of pairs of a kernel and a probe for
+which `nvdisasm` could read the result. The other pairs are refused.
 `tui-probe help architectures` lists the kinds of probes. PTX mode does not depend on the architecture.
 
 """
