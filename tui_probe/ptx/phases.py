@@ -7,7 +7,7 @@ phase to instructions, only these names and the loops make phases.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
@@ -54,31 +54,38 @@ _SIGNALS: Final = ("arrive", "arrive_drop", "complete_tx", "mbarrier::complete_t
 
 @dataclass(frozen=True, slots=True)
 class PhaseStart:
-    """The start of a phase at the instruction ``first``, which is reached by ``ways`` from other phases.
-
-    ``loop`` is the first instruction of the innermost recorded loop around it, ``depth`` the number of these loops.
-    ``iterates``: each execution begins an iteration of that loop. ``signals``: code of the phase arrives at an mbarrier
-    or issues a copy that does. Of ``instructions``, ``moved`` ones belong to another named phase. Starts of one
-    ``block`` whose way is ``before`` their first instructions are always reached one after the other. ``named``: the
-    user gave it the name in ``work``. ``products``: a thread's multiply-adds of ``mma`` and ``wgmma`` from here to
-    the end of the phase; None for what nothing tells, such as those in a loop. ``waits``: the kinds of waits in a phase
-    that the user named.
-    """
+    """The start of a phase at one instruction. A phase has several starts where it is entered at several places."""
 
     first: Instruction
+    """The instruction at which the phase starts."""
     ways: tuple[Edge, ...]
+    """Control flow edges that lead to ``first`` from other phases.
+
+    Starts of one block whose edge is ``before`` their first instructions are always reached one after the other.
+    """
     work: str
+    """The kind of work, or the name that the user gave the phase."""
     stage: Stage
     loop: Instruction | None = None
+    """The first instruction of the innermost recorded loop around the start."""
     depth: int = 0
+    """The number of recorded loops around the start."""
     iterates: bool = False
+    """True if each execution begins an iteration of ``loop``."""
     signals: bool = False
+    """True if code of the phase arrives at an mbarrier or issues a copy that does."""
     instructions: int = 0
+    """Instructions of the whole phase."""
     moved: int = 0
+    """Instructions of the phase that another named phase claims."""
     block: int = 0
+    """The index of the basic block that ``first`` is in."""
     named: bool = False
+    """True if the user gave the phase the name in ``work``."""
     products: int | None = 0
+    """Multiply-adds of a thread from here to the end of the phase, in ``mma`` and ``wgmma``; None if unknown."""
     waits: tuple[str, ...] = ()
+    """The kinds of waits in a phase that the user named."""
     parameters: tuple[int, ...] = ()
     """Numbers of the kernel's parameters whose memory the phase loads, copies or stores."""
     main: Instruction | None = None
@@ -101,6 +108,20 @@ class _Run:
     @property
     def waits(self) -> bool:
         return self.work in WAITS
+
+
+@dataclass(slots=True)
+class _PhaseFacts:
+    """Facts about the code of a phase, collected from all its runs."""
+
+    instructions: int = 0
+    moved: int = 0
+    """Instructions that another named phase claims."""
+    signals: bool = False
+    waits: dict[str, None] = field(default_factory=dict)
+    """The kinds of waits, as keys in the order of the code."""
+    parameters: set[int] = field(default_factory=set)
+    """Numbers of the parameters whose memory the phase accesses."""
 
 
 def phase_starts(function: Function, names: Callable[[Instruction], str | None] | None = None) -> list[PhaseStart]:
@@ -129,6 +150,77 @@ def _products_of(instruction: Instruction) -> int | None:
     return multiply_adds(instruction) if is_product else 0
 
 
+class _LoopStages:
+    """The recorded loops of a function, and the stage of each basic block among them. Blocks are indices."""
+
+    def __init__(self, flow: Flow) -> None:
+        self._flow = flow
+        self.successors = [flow.successors(index) for index in range(len(flow.blocks))]
+        self.loops = natural_loops(self.successors)
+
+    @cached_property
+    def predecessors(self) -> list[list[int]]:
+        before: list[list[int]] = [[] for _ in self.successors]
+        for index, targets in enumerate(self.successors):
+            for target in targets:
+                before[target].append(index)
+        return before
+
+    @cached_property
+    def recorded(self) -> dict[int, set[int]]:
+        """The loops whose iterations are recorded: those that wait or have much work, and are more than a wait."""
+        return {head: inside for head, inside in self.loops.items() if self._is_recorded(inside)}
+
+    def _is_recorded(self, inside: set[int]) -> bool:
+        code = [instruction for index in inside for instruction in self._flow.blocks[index]]
+        works = [work_of(instruction) for instruction in code]
+        others = sum(WEIGHTS[work] for work in works if work and work not in WAITS)
+        signals = any(_signals(instruction) for instruction in code)
+        waits = any(work in WAITS for work in works)
+        return (waits and (others > 0 or signals)) or others >= _MIN_LOOP
+
+    @cached_property
+    def unrecorded(self) -> dict[int, int]:
+        """The head of the outermost unrecorded loop around each block that is in one."""
+        heads = sorted(self.loops.keys() - self.recorded.keys(), key=lambda head: len(self.loops[head]))
+        return {index: head for head in heads for index in self.loops[head]}
+
+    @cached_property
+    def around(self) -> list[list[int]]:
+        """The heads of the recorded loops around each block, the outermost first."""
+        around: list[list[int]] = [[] for _ in self.successors]
+        for head in sorted(self.recorded, key=lambda head: -len(self.recorded[head])):
+            for index in self.recorded[head]:
+                around[index].append(head)
+        return around
+
+    @cached_property
+    def stages(self) -> list[Stage]:
+        in_loops = {index for index, heads in enumerate(self.around) if heads}
+        ahead, behind = _reachable(in_loops, self.predecessors), _reachable(in_loops, self.successors)
+        return [
+            "loop" if heads
+            else "between" if index in ahead and index in behind
+            else "epilogue" if index in behind
+            else "prologue"
+            for index, heads in enumerate(self.around)
+        ]  # fmt: skip
+
+    def share_stage(self, first: int, second: int) -> bool:
+        """Return whether two blocks are in the same stage and the same recorded loops."""
+        return self.stages[first] == self.stages[second] and self.around[first] == self.around[second]
+
+
+def _reachable(starts: set[int], edges: Sequence[Sequence[int]]) -> set[int]:
+    """Return ``starts`` and the blocks that ``edges`` lead to from them."""
+    seen, waiting = set(starts), list(starts)
+    while waiting:
+        fresh = [index for index in edges[waiting.pop()] if index not in seen]
+        seen.update(fresh)
+        waiting += fresh
+    return seen
+
+
 class _Phases:
     def __init__(
         self,
@@ -141,10 +233,10 @@ class _Phases:
         self._parameters = parameters
         self._multiply_adds = products
         self._flow = flow
-        self._leads_to = [self._flow.successors(index) for index in range(len(self._flow.blocks))]
-        self._loops = natural_loops(self._leads_to)
+        self._loops = _LoopStages(flow)
         self._loop_works: dict[int, tuple[str | None, int]] = {}
-        self._least = _MIN_WEIGHT if names is None else _MIN_NAMED
+        # The least weight of a phase. Without names the weight estimates cycles; with them it counts instructions.
+        self._min_weight = _MIN_WEIGHT if names is None else _MIN_NAMED
         self._works = [[self._work(instruction) for instruction in block] for block in self._flow.blocks]
 
     def _work(self, instruction: Instruction) -> str | None:
@@ -153,83 +245,31 @@ class _Phases:
     def _weight(self, work: str) -> int:
         return WEIGHTS[work] if self._names is None else 1
 
-    @cached_property
-    def _recorded(self) -> dict[int, set[int]]:
-        """The loops whose iterations are recorded: those that wait or have much work, and are more than a wait."""
-        return {head: inside for head, inside in self._loops.items() if self._is_recorded(inside)}
-
-    def _is_recorded(self, inside: set[int]) -> bool:
-        code = [instruction for index in inside for instruction in self._flow.blocks[index]]
-        works = [work_of(instruction) for instruction in code]
-        others = sum(WEIGHTS[work] for work in works if work and work not in WAITS)
-        signals = any(_signals(instruction) for instruction in code)
-        waits = any(work in WAITS for work in works)
-        return (waits and (others > 0 or signals)) or others >= _MIN_LOOP
-
-    @cached_property
-    def _around(self) -> list[list[int]]:
-        """The heads of the recorded loops around each block, the outermost first."""
-        around: list[list[int]] = [[] for _ in self._leads_to]
-        for head in sorted(self._recorded, key=lambda head: -len(self._recorded[head])):
-            for index in self._recorded[head]:
-                around[index].append(head)
-        return around
-
-    @cached_property
-    def _stages(self) -> list[Stage]:
-        ahead = self._reaching({index for index, heads in enumerate(self._around) if heads}, forward=False)
-        behind = self._reaching({index for index, heads in enumerate(self._around) if heads}, forward=True)
-        return [
-            "loop" if heads
-            else "between" if index in ahead and index in behind
-            else "epilogue" if index in behind
-            else "prologue"
-            for index, heads in enumerate(self._around)
-        ]  # fmt: skip
-
-    def _reaching(self, blocks: set[int], *, forward: bool) -> set[int]:
-        """The blocks that lead to some of ``blocks``, or with ``forward`` those that these lead to."""
-        edges = [(index, target) for index, targets in enumerate(self._leads_to) for target in targets]
-        following: dict[int, list[int]] = {}
-        for source, target in edges:
-            following.setdefault(source if forward else target, []).append(target if forward else source)
-        seen, waiting = set(blocks), list(blocks)
-        while waiting:
-            fresh = [index for index in following.get(waiting.pop(), ()) if index not in seen]
-            seen.update(fresh)
-            waiting += fresh
-        return seen
-
     def _block_runs(self, index: int) -> list[_Run]:
         """The runs of a block; one for a block of a loop that is a phase as a whole."""
         block, works = self._flow.blocks[index], self._works[index]
-        head = self._unrecorded.get(index)
+        head = self._loops.unrecorded.get(index)
         if head is None or self._names is not None:
-            return _runs_of(block, works, self._weight, self._least)
+            return _runs_of(block, works, self._weight, self._min_weight)
         return [_Run(*self._loop_work(head, block))]
 
     def _loop_work(self, head: int, block: Block) -> tuple[str | None, Block, int]:
         """The work of a loop that is a phase as a whole, for one of its blocks, and its weight."""
         if head not in self._loop_works:
-            works = [work for place in self._loops[head] for work in self._works[place] if work]
+            works = [work for index in self._loops.loops[head] for work in self._works[index] if work]
             weight = _ITERATIONS * (sum(WEIGHTS[work] for work in works) or 1)
-            polls = any(map(_polls, (own for place in self._loops[head] for own in self._flow.blocks[place])))
+            code = (instruction for index in self._loops.loops[head] for instruction in self._flow.blocks[index])
+            polls = any(map(_polls, code))
             self._loop_works[head] = POLLING if polls and set(works) == {"global load"} else _dominant(works), weight
         work, weight = self._loop_works[head]
         return work, block, weight
 
     @cached_property
-    def _unrecorded(self) -> dict[int, int]:
-        """Return the head of the outermost unrecorded loop around each block."""
-        heads = sorted(self._loops.keys() - self._recorded.keys(), key=lambda head: len(self._loops[head]))
-        return {index: head for head in heads for index in self._loops[head]}
-
-    @cached_property
     def _runs(self) -> list[list[_Run]]:
         """The runs of all blocks. A light block without waits continues what runs before it in its stage."""
-        runs = [self._block_runs(index) for index in range(len(self._leads_to))]
+        runs = [self._block_runs(index) for index in range(len(self._loops.successors))]
         for index, (run, *others) in enumerate(runs):
-            if not others and not run.waits and run.weight < self._least:
+            if not others and not run.waits and run.weight < self._min_weight:
                 works = self._neighbor_works(runs, index)
                 run.moved += len(run.code) if self._names and run.work and works and works[0] != run.work else 0
                 run.work = next(iter(works), run.work) or OTHER
@@ -243,7 +283,7 @@ class _Phases:
         for index, stretch in enumerate(runs):
             for run in stretch:
                 if run.work in (None, OTHER):
-                    groups.setdefault((self._stages[index], tuple(self._around[index])), []).append(run)
+                    groups.setdefault((self._loops.stages[index], tuple(self._loops.around[index])), []).append(run)
         for others in groups.values():
             work = INTEGER if _is_integer([own for run in others for own in run.code]) else OTHER
             for run in others:
@@ -251,34 +291,27 @@ class _Phases:
 
     def _neighbor_works(self, runs: list[list[_Run]], index: int) -> list[str]:
         """The works that a light block may continue: of the block behind a short loop head, else of those before it."""
-        run, leads_to = runs[index][0], self._leads_to[index]
-        short = len(run.code) < _SHORT and index not in self._unrecorded
-        if short and not run.work and index in self._recorded and len(leads_to) == 1:
+        run, leads_to = runs[index][0], self._loops.successors[index]
+        short = len(run.code) < _SHORT and index not in self._loops.unrecorded
+        if short and not run.work and index in self._loops.recorded and len(leads_to) == 1:
             return [work for work in [runs[leads_to[0]][0].work] if work]
-        before = [source for source in self._before[index] if source < index and self._is_beside(source, index)]
+        before = [
+            source
+            for source in self._loops.predecessors[index]
+            if source < index and self._loops.share_stage(source, index)
+        ]
         works = [work for source in before if (work := runs[source][-1].work)]
         return [work for work in works if (short and not run.work) or work not in WAITS]
 
-    def _is_beside(self, source: int, index: int) -> bool:
-        return self._stages[source] == self._stages[index] and self._around[source] == self._around[index]
-
-    @cached_property
-    def _before(self) -> list[list[int]]:
-        before: list[list[int]] = [[] for _ in self._leads_to]
-        for index, targets in enumerate(self._leads_to):
-            for target in targets:
-                before[target].append(index)
-        return before
-
     def _key(self, index: int, run: _Run) -> _Key:
-        return run.work, self._stages[index], tuple(self._around[index])
+        return run.work, self._loops.stages[index], tuple(self._loops.around[index])
 
     def starts(self) -> list[PhaseStart]:
         """All starts: of each run but those that continue what every block before them ends with."""
         starts = []
         for index, runs in enumerate(self._runs):
             for place, run in enumerate(runs):
-                iterates = place == 0 and index in self._recorded
+                iterates = place == 0 and index in self._loops.recorded
                 ways = self._ways(index, run) if place == 0 and not iterates else (Edge(run.code[0], "before"),)
                 if ways:
                     starts.append(self._start(index, run, ways, iterates=iterates))
@@ -286,90 +319,74 @@ class _Phases:
 
     def _ways(self, index: int, run: _Run) -> tuple[Edge, ...]:
         """The ways to a block's first run from other phases; its start where all come from others."""
-        before, last = self._before[index], self._flow.blocks
+        before, blocks = self._loops.predecessors[index], self._flow.blocks
         others = [source for source in before if self._key(source, self._runs[source][-1]) != self._key(index, run)]
-        if index == 0 or len(others) == len(before) or any(last[source][-1].opcode == "brx" for source in others):
+        if index == 0 or len(others) == len(before) or any(blocks[source][-1].opcode == "brx" for source in others):
             return (Edge(run.code[0], "before"),)
-        taken = [Edge(last[source][-1], "taken") for source in others if index in self._flow.jumps[source]]
+        taken = [Edge(blocks[source][-1], "taken") for source in others if index in self._flow.jumps[source]]
         falls = [source for source in others if self._flow.falls[source] and source + 1 == index]
-        return (*taken, *(Edge(last[source][-1], "behind") for source in falls))
+        return (*taken, *(Edge(blocks[source][-1], "behind") for source in falls))
 
     def _start(self, index: int, run: _Run, ways: tuple[Edge, ...], *, iterates: bool) -> PhaseStart:
-        heads = self._around[index]
-        loop = self._flow.blocks[heads[-1]][0] if heads else None
-        signals = self._key(index, run) in self._signaling and any(map(_signals, self._code_from(index, run)))
-        instructions, moved = self._sizes[self._key(index, run)]
+        heads, facts = self._loops.around[index], self._facts[self._key(index, run)]
         work, named = run.work or OTHER, self._names is not None and run.work not in (None, "", OTHER)
-        stage, depth = self._stages[index], len(heads)
         return PhaseStart(
-            run.code[0], ways, work, stage, loop, depth, iterates, signals, instructions, moved, index, named,
-            self._products_from(index, run), self._waits_in[self._key(index, run)] if named else (),
-            self._parameters_of[self._key(index, run)],
-            next((own for own in run.code if self._work(own) == work), None),
-        )  # fmt: skip
+            first=run.code[0],
+            ways=ways,
+            work=work,
+            stage=self._loops.stages[index],
+            loop=self._flow.blocks[heads[-1]][0] if heads else None,
+            depth=len(heads),
+            iterates=iterates,
+            signals=facts.signals and any(map(_signals, self._code_from(index, run))),
+            instructions=facts.instructions,
+            moved=facts.moved,
+            block=index,
+            named=named,
+            products=self._products_from(index, run),
+            waits=tuple(facts.waits) if named else (),
+            parameters=tuple(sorted(facts.parameters)),
+            main=next((instruction for instruction in run.code if self._work(instruction) == work), None),
+        )
 
     def _products_from(self, index: int, run: _Run) -> int | None:
         code = self._code_from(index, run)
         products = [self._multiply_adds(instruction) for instruction in code if work_of(instruction) == PRODUCTS]
-        if index in self._unrecorded and any(products):
+        if index in self._loops.unrecorded and any(products):
             return None
         return None if None in products else sum(filter(None, products))
 
     def _code_from(self, index: int, run: _Run) -> Block:
         """The code of a phase from one of its starts on, with that of blocks that continue it."""
-        key, code, seen = self._key(index, run), list(run.code), {index}
+        key, code, seen = self._key(index, run), list(run.code), {index, *self._loops.recorded}
         waiting = [index] if run is self._runs[index][-1] else []
         while waiting:
-            for following in self._leads_to[waiting.pop()]:
+            for following in self._loops.successors[waiting.pop()]:
                 first = self._runs[following][0]
-                if following not in seen and following not in self._recorded and self._key(following, first) == key:
+                if following not in seen and self._key(following, first) == key:
                     code += first.code
                     seen.add(following)
                     waiting += [following] if len(self._runs[following]) == 1 else []
         return code
 
     @cached_property
-    def _signaling(self) -> set[_Key]:
-        """The phases that signal in some of their code."""
-        return {
-            self._key(index, run)
-            for index, runs in enumerate(self._runs)
-            for run in runs
-            if any(map(_signals, run.code))
-        }
-
-    @cached_property
-    def _waits_in(self) -> dict[_Key, tuple[str, ...]]:
-        """The kinds of waits in each phase."""
-        kinds: dict[_Key, dict[str, None]] = {}
+    def _facts(self) -> dict[_Key, _PhaseFacts]:
+        facts: dict[_Key, _PhaseFacts] = {}
         for index, runs in enumerate(self._runs):
             for run in runs:
-                works = (work_of(instruction) for instruction in run.code)
-                own_waits = dict.fromkeys(work for work in works if work in WAITS)
-                kinds.setdefault(self._key(index, run), {}).update(own_waits)
-        return {key: tuple(waits) for key, waits in kinds.items()}
+                self._add_facts(facts.setdefault(self._key(index, run), _PhaseFacts()), run)
+        return facts
 
-    @cached_property
-    def _parameters_of(self) -> dict[_Key, tuple[int, ...]]:
-        """The parameters whose memory each phase accesses."""
-        numbers: dict[_Key, set[int]] = {}
-        for index, runs in enumerate(self._runs):
-            for run in runs:
-                accesses = (own for own in run.code if work_of(own) in ACCESSES)
-                own_numbers = {number for own in accesses for number in self._parameters(own)}
-                numbers.setdefault(self._key(index, run), set()).update(own_numbers)
-        return {key: tuple(sorted(own)) for key, own in numbers.items()}
-
-    @cached_property
-    def _sizes(self) -> dict[_Key, tuple[int, int]]:
-        """Instructions of each phase, and those of other named phases among them."""
-        sizes: dict[_Key, tuple[int, int]] = {}
-        for index, runs in enumerate(self._runs):
-            for run in runs:
-                instructions, moved = sizes.get(self._key(index, run), (0, 0))
-                moved += run.moved if self._names else 0
-                sizes[self._key(index, run)] = instructions + len(run.code), moved
-        return sizes
+    def _add_facts(self, facts: _PhaseFacts, run: _Run) -> None:
+        facts.instructions += len(run.code)
+        facts.moved += run.moved if self._names else 0
+        facts.signals = facts.signals or any(map(_signals, run.code))
+        for instruction in run.code:
+            work = work_of(instruction)
+            if work in WAITS:
+                facts.waits[work] = None
+            elif work in ACCESSES:
+                facts.parameters.update(self._parameters(instruction))
 
 
 def _signals(instruction: Instruction) -> bool:
@@ -395,12 +412,12 @@ def _dominant(works: Iterable[str | None]) -> str | None:
     return max(weights, key=lambda work: weights[work], default=None)
 
 
-def _runs_of(block: Block, works: Sequence[str | None], weight: Callable[[str], int], least: int) -> list[_Run]:
+def _runs_of(block: Block, works: Sequence[str | None], weight: Callable[[str], int], min_weight: int) -> list[_Run]:
     """Cut a block at waits, and code between them where the kind of work changes for long enough."""
     runs: list[_Run] = []
     for waits, group in groupby(_raw_runs(block, works, weight), key=lambda run: run.waits):
         stretch = list(group)
-        runs += stretch if waits else _merged(stretch, least)
+        runs += stretch if waits else _merged(stretch, min_weight)
     joined: list[_Run] = []
     for run in runs:
         if joined and (run.work == joined[-1].work or (run.work is None and len(run.code) < _SHORT)):
@@ -425,7 +442,7 @@ def _raw_runs(block: Block, works: Sequence[str | None], weight: Callable[[str],
         work = run.work if is_open and run is not None and own not in WAITS else own
         if instruction.opcode == "wgmma":
             is_open = "fence" in instruction.modifiers or ("mma_async" in instruction.modifiers and is_open)
-        if run is None or (run.waits != (work in WAITS)) or None is not work != run.work is not None:
+        if run is None or run.waits != (work in WAITS) or _differ(work, run.work):
             if run is not None:
                 yield run
             run = _Run(work, [])
@@ -436,12 +453,17 @@ def _raw_runs(block: Block, works: Sequence[str | None], weight: Callable[[str],
         yield run
 
 
-def _merged(runs: list[_Run], least: int) -> list[_Run]:
+def _differ(first: str | None, second: str | None) -> bool:
+    """Return whether both kinds of work are known and differ."""
+    return first is not None and second is not None and first != second
+
+
+def _merged(runs: list[_Run], min_weight: int) -> list[_Run]:
     """Join runs that are too light with the heavier run next to them."""
     total = sum(run.weight for run in runs)
     while len(runs) > 1:
         lightest = min(runs, key=lambda run: run.weight)
-        if lightest.weight >= max(least, _MIN_SHARE * total) and len(runs) <= _MAX_RUNS:
+        if lightest.weight >= max(min_weight, _MIN_SHARE * total) and len(runs) <= _MAX_RUNS:
             break
         place = runs.index(lightest)
         around = [index for index in (place - 1, place + 1) if 0 <= index < len(runs)]
@@ -461,5 +483,8 @@ def _joined(first: _Run, second: _Run) -> _Run:
 def _equals_joined(runs: list[_Run]) -> list[_Run]:
     joined: list[_Run] = []
     for run in runs:
-        joined[-1:] = [_joined(joined[-1], run)] if joined and joined[-1].work == run.work else [*joined[-1:], run]
+        if joined and joined[-1].work == run.work:
+            joined[-1] = _joined(joined[-1], run)
+        else:
+            joined.append(run)
     return joined
