@@ -242,7 +242,7 @@ async def test_a_page_that_is_read_again_keeps_the_numbers_of_pages(recorded: Se
         stage.live.table.select(4)
         await stage.press("enter")
         before = document(stage).document
-        screen_of(stage)._read_again(screen_of(stage)._row)
+        screen_of(stage)._read_again(screen_of(stage)._snapshot)
         await stage.settle()
         assert document(stage).document is not before
         assert "→ 7 Timeline" in stage.text

@@ -37,98 +37,104 @@ PROBE = "probe"
 
 
 class KernelScreen(PagedScreen):
-    """Shows the kernel and launch that are ``at_hand``, and steps to others in the order of the table."""
+    """Shows the kernel and launch of ``current_selection``, and steps to others in the order of the table."""
 
     BINDINGS = keys.bindings("kernels")
     SCOPES = ("kernels",)
     ASKS = True
 
-    def __init__(self, at_hand: CurrentSelection, page: str = FIXED_PAGES[0], line: int | None = None) -> None:
+    def __init__(
+        self, current_selection: CurrentSelection, page: str = FIXED_PAGES[0], line: int | None = None
+    ) -> None:
         super().__init__(digit_tabs(), page, known=False)
         self._begins = Spot.of_line(line)
-        self.current_selection = at_hand
-        self._of: ViewSource | None = None
-        self._at: ViewSource | None = None
-        """Source of the kernel; if no launch was chosen, with the one that was the newest when it was shown."""
-        self._row: KernelSnapshot | None = None
+        self.current_selection = current_selection
+        self._selected: ViewSource | None = None
+        """Source of the selected kernel; its launch is None unless the user chose one. None without a kernel."""
+        self._shown: ViewSource | None = None
+        """Source that pages of one launch show: ``_selected``, or with the launch that was newest at that time."""
+        self._snapshot: KernelSnapshot | None = None
+        """Row of the kernel in the live table when the page was last read, to notice a change."""
 
     # -- what is shown
 
     def begin(self) -> None:
-        """Show what is at hand, at the line on which it was left."""
+        """Show the current selection, at the line that the screen was opened for."""
         self.show_kernel()
         self.spot = self._begins
 
     def show_kernel(self) -> None:
-        """Show the page of the kernel or launch that is at hand now, at the place of the one before."""
+        """Show the page of the current selection, at the position of the previous kernel or launch."""
         self._save_states()
         self.jump_history.clear()
         self.known = False
-        before, self._row = self._row, self.current_selection.table.kernel
-        self._of = self.current_selection.source()
-        self.opener.forget({} if self._of is None else self.current_selection.page_states(self._of))
-        self.spot = self._spot_in_launch() if _same(before, self._row) else Spot()
-        self._at = None if self._of is None else with_newest(self._of)
-        if self._of is not None:
-            self.tables.submit((self, "pages"), partial(pages_of, self._of), partial(self._take_pages, self._of))
+        before, self._snapshot = self._snapshot, self.current_selection.table.kernel
+        self._selected = self.current_selection.source()
+        self.opener.forget({} if self._selected is None else self.current_selection.page_states(self._selected))
+        self.spot = self._spot_in_launch() if _same(before, self._snapshot) else Spot()
+        self._shown = None if self._selected is None else with_newest(self._selected)
+        if self._selected is not None:
+            source = self._selected
+            self.tables.submit((self, "pages"), partial(pages_of, source), partial(self._take_pages, source))
         self.show_page()
 
     def _save_states(self) -> None:
         """Save the states of the kernel's pages, for when the user returns to it."""
-        if self._of is not None:
-            self.current_selection.save_page_states(self._of, self.opener.states())
+        if self._selected is not None:
+            self.current_selection.save_page_states(self._selected, self.opener.states())
 
     def _spot_in_launch(self) -> Spot:
-        """Return the spot, without parts that mean nothing in another launch of the kernel."""
+        """Return the spot without its time and address, which mean nothing in another launch of the kernel."""
         return replace(self._view.spot().over(self.spot), time=None, address=None)
 
     @property
     def line(self) -> int | None:
-        """The line of ``pruned.ptx`` that one is on; None for none."""
+        """The line of ``pruned.ptx`` at the cursor; None for none."""
         spot = self._view.spot().over(self.spot)
         return next((line for line in spot.ptx if not isinstance(line, Offset)), None)
 
     def _take_pages(self, source: ViewSource, pages: list[Any]) -> None:
-        if source is self._of:
+        if source is self._selected:
             self.take_tabs([kernel_tab(kind, key, source, empty=not has) for kind, key, has in pages])
 
     def page(self, name: str) -> PageSpec | None:
-        """Return the page of all launches if none was chosen and the page allows it, else of one."""
+        """Return the page of all launches if none was chosen and the page allows it, else of the shown launch."""
         kind = kind_of(name)
-        source = self._of if name in FIXED_PAGES or kind.grows or kind.all_probes else self._at
+        source = self._selected if name in FIXED_PAGES or kind.grows or kind.all_probes else self._shown
         return None if source is None else page_spec(kind, source)
 
     @property
     def about(self) -> ViewSource | None:
-        """The launch that is shown: of several probes of the run one that the page can show."""
-        at, kind = self._at, kind_of(self.current)
-        return at if at is None or kind.all_probes else at.under_named(*kind.probes)
+        """Source of the shown launch; where the run had several probes, under one that the page can show."""
+        source, kind = self._shown, kind_of(self.current)
+        return source if source is None or kind.all_probes else source.under_named(*kind.probes)
 
     @property
     def _shows_newest_results(self) -> bool:
-        """True if the page has the newest result of each of several probes, which are of several launches."""
-        several = self._of is not None and self._of.launch is None and len(self._of.kernel.by_probe()) > 1
-        return several and kind_of(self.current).all_probes
+        """True if the page has the newest result of each of several probes, from different launches."""
+        source = self._selected
+        several_probes = source is not None and source.launch is None and len(source.kernel.by_probe()) > 1
+        return several_probes and kind_of(self.current).all_probes
 
     def look(self) -> None:
-        """Show another kernel if the table lost this one; read what grows again while it is still launched."""
+        """Show another kernel if the table lost this one; reload a growing page while the kernel is launched."""
         row = self.current_selection.table.kernel
-        if row is not None and self._row is not None and row.index != self._row.index:
+        if row is not None and self._snapshot is not None and row.index != self._snapshot.index:
             self.show_kernel()
-        elif row != self._row and self.opener.idle and not self.current_selection.paused:
+        elif row != self._snapshot and self.opener.idle and not self.current_selection.paused:
             self._read_again(row)
 
     def _read_again(self, row: KernelSnapshot | None) -> None:
         kind, source = kind_of(self.current), self.current_selection.source()
         if not kind.grows or source is None:
             return
-        self._row = row
+        self._snapshot = row
         if isinstance(self._view, DocumentView):
             self.opener.read_again(page_spec(kind, source), self._view)
 
     def whole_names(self) -> Sequence[str]:
         """Return the names at the cursor in full, and those of the kernel."""
-        return (*super().whole_names(), *([] if self._of is None else names_of(self._of.kernel)))
+        return (*super().whole_names(), *([] if self._selected is None else names_of(self._selected.kernel)))
 
     # -- the lines around the page
 
@@ -149,7 +155,7 @@ class KernelScreen(PagedScreen):
         return ((f" #{kernel.index} ", "dim"), (name, "title")), right
 
     def _launch_words(self, source: ViewSource, *, brief: bool = False) -> str:
-        """The launch, or that the page has launches of several probes, which it names itself."""
+        """Name the launch; a page with launches of several probes names them itself and gets their number."""
         launches = source.kernel.launches
         if self._shows_newest_results and launches > 1:
             return f"newest results of {units.counted(launches, 'launch')}"
@@ -166,15 +172,15 @@ class KernelScreen(PagedScreen):
         return kind_of(page).title
 
     def names(self, key: keys.Key) -> bool:
-        """Launches are named where there are several; here it is known what ran, and may run again."""
+        """Name the launch keys only where there are several launches, and the key ``again`` always."""
         if key.id == "next_launch":
-            return has_several(self._of)
+            return has_several(self._selected)
         if key.id == "probe":
             return self._view.spot().probed is not None
         return key.id == "again" or super().names(key)
 
     def arrive(self, view: PaneView) -> None:
-        """A page that lacks a probe says by which key it is run with that."""
+        """Add to a page that lacks a probe the key that runs the program with this probe."""
         if isinstance(view, MessageView) and self._lacking:
             view.text += "; R runs it again"
         super().arrive(view)
@@ -187,7 +193,7 @@ class KernelScreen(PagedScreen):
     # -- keys
 
     def action_again(self) -> None:
-        """Run the program again, to ask what this kernel's results leave open; first what this page lacks."""
+        """Run the program again with the option marked on the page, else with the probe that the page lacks."""
         self._ask(self._view.marked_option() or (f"-p {self._lacking}" if self._lacking else ""))
 
     def jump_label(self) -> str:
@@ -195,20 +201,20 @@ class KernelScreen(PagedScreen):
         return "select" if self._view.launch_at_cursor() is not None else super().jump_label()
 
     def action_jump(self) -> None:
-        """Select the launch at the cursor, or open what leads on."""
+        """Select the launch at the cursor, or open the details of the line."""
         row = self._view.launch_at_cursor()
-        if row is None or self._of is None:
+        if row is None or self._selected is None:
             super().action_jump()
             return
-        launch = self._of.trace.launches[row]
-        self.current_selection.pin_launch(replace(self._of, launch=launch))
+        launch = self._selected.trace.launches[row]
+        self.current_selection.pin_launch(replace(self._selected, launch=launch))
         self.show_kernel()
         value = "all pages show it" if launch.result is not None else "it has no result"
         self.notice(f"launch {launch.number} is selected; {value}")
 
     def action_worst(self) -> None:
-        """Go to the hotspot: of all probes, or of the one that this page is of."""
-        self.hotspot_jump.go(self._of if self._shows_newest_results else self.about)
+        """Go to the hotspot: of all probes, or of the probe of this page."""
+        self.hotspot_jump.go(self._selected if self._shows_newest_results else self.about)
 
     def action_probe(self) -> None:
         """Show the probe's source for what is at the cursor; going back returns here."""
@@ -216,12 +222,12 @@ class KernelScreen(PagedScreen):
             self.jump_to(PROBE, self._view.spot() or None)
 
     def action_ask(self, probe: str) -> None:
-        """Run the program again, with a probe or with one to choose."""
+        """Run the program again, with this probe; the user chooses one if it is empty."""
         self._ask(f"-p {probe}" if probe else "")
 
     def _ask(self, option: str) -> None:
-        if self._at is not None:
-            self.probe_app.run_again(self._at.trace.directory, self._at.kernel.kernel, option, self.current)
+        if self._shown is not None:
+            self.probe_app.run_again(self._shown.trace.directory, self._shown.kernel.kernel, option, self.current)
 
     def leave(self) -> None:
         """Return to the screen before."""
@@ -229,7 +235,7 @@ class KernelScreen(PagedScreen):
         self.app.pop_screen()
 
     def action_step_kernel(self, step: int) -> None:
-        """Previous or next kernel; page and place stay."""
+        """Show the previous or next kernel on the same page, at the same position."""
         before = self.current_selection.table.selected
         self.current_selection.table.step(step)
         if self.current_selection.table.selected == before:
@@ -238,7 +244,7 @@ class KernelScreen(PagedScreen):
             self.show_kernel()
 
     def action_step_launch(self, step: int) -> None:
-        """Previous or next launch; page and place stay."""
+        """Show the previous or next launch on the same page, at the same position."""
         source = self.about
         if source is None:
             return
@@ -249,26 +255,26 @@ class KernelScreen(PagedScreen):
             self.show_kernel()
 
     def _has_newer(self) -> bool:
-        """Return whether the newest launch was chosen and there is a newer one than the shown."""
-        of, at = self._of, self.about
-        return of is not None and at is not None and of.launch is None and newer_result(at)
+        """Return whether the newest launch is selected and one newer than the shown has a result."""
+        shown = self.about
+        newest_selected = self._selected is not None and self._selected.launch is None
+        return newest_selected and shown is not None and newer_result(shown)
 
     def applies(self, row: keys.Key) -> bool:
-        """Return whether a key does something: there may be no other kernel or launch to step to, and nothing
-        measured.
-        """
+        """Return whether a key has an effect: a step needs another kernel or launch, the hotspot a result."""
         if row.id == "worst":
-            return self._at is not None and self._at.kernel.status == "probed" and bool(self._at.kernel.result_rows)
+            kernel = None if self._shown is None else self._shown.kernel
+            return kernel is not None and kernel.status == "probed" and bool(kernel.result_rows)
         if row.id == "next_launch" and self._has_newer():
             return super().applies(row)
         return step_applies(row, self.about, self.current_selection.table) and super().applies(row)
 
     def action_compare(self) -> None:
-        """Mark the kernel at hand, or compare it with the one that was marked."""
-        if self._of is None:
+        """Mark the selected kernel, or compare it with the marked one."""
+        if self._selected is None:
             self.notice("no kernel is selected")
         else:
-            self.probe_app.compare(self._of)
+            self.probe_app.compare(self._selected)
 
 
 def _same(before: KernelSnapshot | None, row: KernelSnapshot | None) -> bool:
