@@ -1,4 +1,4 @@
-"""Processes whose launches do not end, in a run with ``--watchdog`` and without a screen: they are ended."""
+"""Ends processes whose launches do not complete, in a run with ``--watchdog`` and without a screen."""
 
 from __future__ import annotations
 
@@ -11,72 +11,74 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _MIN_GRACE: Final = 1.0
-"""Seconds in which other processes of the run find that they are stuck, too: ranks wait for each other."""
-_LOOKS: Final = 4
-"""The hook looks several times within the limit; this part of it is more than the time between two looks."""
+"""Seconds for other processes of the run to be noted as stuck, too: ranks wait for each other."""
+_LIMIT_PARTS: Final = 4
+"""The hook checks several times within the limit: a quarter of the limit exceeds the time between two checks."""
 _KILL_AFTER: Final = 10.0
-"""Seconds that a process has to end by SIGTERM, in which its hook completes the trace."""
+"""Seconds from SIGTERM to SIGKILL, in which the hook completes the trace."""
 _MAX_GENERATIONS: Final = 64
 
 
 class StuckProcesses:
-    """Ends the processes that the hooks have noted. ``limit`` is that of the run, in seconds."""
+    """Ends the processes that the hooks have noted. ``limit`` is the value of ``--watchdog`` in seconds."""
 
     def __init__(self, limit: float) -> None:
         self._limit = limit
-        self._first: float | None = None
-        self._asked: dict[int, float] = {}
+        self._first_noted: float | None = None
+        self._terminated: dict[int, float] = {}
+        """Time of SIGTERM by pid."""
         self._killed: set[int] = set()
 
     def end(self, stuck: Mapping[int, str], now: float) -> list[str]:
-        """End the processes of ``stuck``, launches by process, where it is time. Return messages for the user."""
+        """Send SIGTERM, later SIGKILL, to the processes of ``stuck``: the stuck launch by pid. Return user messages."""
         if not stuck:
             return []
-        self._first = now if self._first is None else self._first
-        if now < self._first + max(_MIN_GRACE, self._limit / _LOOKS):
+        self._first_noted = now if self._first_noted is None else self._first_noted
+        if now < self._first_noted + max(_MIN_GRACE, self._limit / _LIMIT_PARTS):
             return []
         messages = []
-        for process, launch in stuck.items():
-            if process not in self._asked:
-                self._asked[process] = now
-                ended = _send(process, signal.SIGTERM)
+        for pid, launch in stuck.items():
+            if pid not in self._terminated:
+                self._terminated[pid] = now
+                ended = _send(pid, signal.SIGTERM)
                 outcome = (
                     "the process was ended" if ended else "end this process yourself, since the run did not start it"
                 )
                 messages.append(
-                    f"process {process}: launch {launch} ran longer than {self._limit:g} s; {outcome}; see"
+                    f"process {pid}: launch {launch} ran longer than {self._limit:g} s; {outcome}; see"
                     " tui-probe show stuck"
                 )
-            elif now >= self._asked[process] + _KILL_AFTER and process not in self._killed:
-                self._killed.add(process)
-                _send(process, signal.SIGKILL)
+            elif now >= self._terminated[pid] + _KILL_AFTER and pid not in self._killed:
+                self._killed.add(pid)
+                _send(pid, signal.SIGKILL)
         return messages
 
 
-def _send(process: int, number: int) -> bool:
+def _send(pid: int, signal_number: int) -> bool:
     """Send a signal to a process of this run; return whether it was sent.
 
-    The number is that of the process's own PID namespace: in a container it may be that of any process out here.
+    The hook noted ``pid`` in its own PID namespace. Outside a container the same number may be an unrelated process,
+    so only descendants of this process get the signal.
     """
-    if not _is_descendant(process):
+    if not _is_descendant(pid):
         return False
     try:
-        os.kill(process, number)
+        os.kill(pid, signal_number)
     except (ProcessLookupError, PermissionError):
         return False
     return True
 
 
-def _is_descendant(process: int) -> bool:
-    """Return whether this process started the process, or one of its ancestors."""
+def _is_descendant(pid: int) -> bool:
+    """Return whether this process started the process ``pid`` or one of its ancestors."""
     for _ in range(_MAX_GENERATIONS):
         try:
-            status = Path(f"/proc/{process}/stat").read_bytes()
+            status = Path(f"/proc/{pid}/stat").read_bytes()
         except OSError:
             return False
-        process = int(status[status.rindex(b")") + 2 :].split()[1])  # behind the name, which may hold anything
-        if process == os.getpid():
+        pid = int(status[status.rindex(b")") + 2 :].split()[1])  # the parent; the name before may contain anything
+        if pid == os.getpid():
             return True
-        if process <= 1:
+        if pid <= 1:
             return False
     return False
