@@ -251,12 +251,12 @@ class StallsView(Document):
 
     def _cost_note(self) -> str:
         """Return how much longer launches took with the probe."""
-        if all(ratio is None for ratio in self.slowdowns):
+        if all(slowdown is None for slowdown in self.slowdowns):
             return (
                 f"slowdown with the probe: {units.NOT_MEASURED}, since no launches of one shape were timed with and"
                 " without it; run with --benchmark --save-results"
             )
-        texts = [units.NOT_MEASURED if ratio is None else f"{ratio:.2f}×" for ratio in self.slowdowns]
+        texts = [units.NOT_MEASURED if slowdown is None else f"{slowdown:.2f}×" for slowdown in self.slowdowns]
         return f"slowdown with the probe, one value per group of sites: {', '.join(texts)}"
 
     def lines(self, width: int) -> Sequence[Line]:
