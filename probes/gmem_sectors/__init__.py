@@ -243,7 +243,7 @@ def _analyse_lines(of: ProbeResult) -> CountsByLine[MemorySectors]:
 
 def _without_sass_copies(of: ProbeResult, sectors: MemorySectors) -> MemorySectors:
     """Bulk copies are not counted in SASS."""
-    info = of.kernel.info
+    info = of.kernel.read_info()
     if info is None or info.graft is None:
         return sectors
     return replace(sectors, bulk_copies=None, bulk_load_sectors=None, bulk_store_sectors=None, unsized_copies=None)

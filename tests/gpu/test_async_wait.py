@@ -33,8 +33,9 @@ def slow_producer(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def waits_of(kernel: Kernel, result: Path) -> CountsByLine[AsyncWaits]:
-    assert kernel.info is not None
-    counts: CountsByLine[AsyncWaits] = analyse(read_result(result), kernel.info.sites.get(0, ()), kernel.folder)
+    info = kernel.read_info()
+    assert info is not None
+    counts: CountsByLine[AsyncWaits] = analyse(read_result(result), info.sites.get(0, ()), kernel.folder)
     return counts
 
 

@@ -147,7 +147,7 @@ def measured(
     """Lines of a trace: opcode, line of source or offset in SASS, requests and sectors of each access."""
 
     def lines_of(_: object) -> Iterator[object]:
-        kernel = SimpleNamespace(demangled="k(int)", index=0, info=SimpleNamespace(graft=graft))
+        kernel = SimpleNamespace(demangled="k(int)", index=0, read_info=lambda: SimpleNamespace(graft=graft))
         for opcode, line, requests, sectors in accesses:
             source = None if graft else SourceLine("elsewhere/k.cu", line)
             row = LineRow(line, source, {"requests": requests, "sectors": sectors})
@@ -224,7 +224,7 @@ def test_probe_counts_of_template_instances_and_of_repeated_traces_stay_apart(
     def lines_of(_: object) -> Iterator[object]:
         for index, (name, sectors) in enumerate((("void k<int>(int*)", 96), ("void k<long>(long*)", 7))):
             counted_values = {"requests": 8, "sectors": sectors}
-            kernel = SimpleNamespace(demangled=name, index=index, info=None)
+            kernel = SimpleNamespace(demangled=name, index=index, read_info=lambda: None)
             yield SimpleNamespace(
                 kernel=kernel, row=LineRow(1, SourceLine("/src/k.cu", 6), counted_values), opcode="ld.u32"
             )

@@ -43,7 +43,7 @@ def both(folder: Path, probe: str, launch: str, **more: Any) -> tuple[Result, Re
 def told(probe: str, result: Result) -> Any:
     known = probe_named(probe)
     assert known is not None
-    return known.analyse(SimpleNamespace(result=result, probe=probe, kernel=SimpleNamespace(info=None)))  # type: ignore[arg-type]
+    return known.analyse(SimpleNamespace(result=result, probe=probe, kernel=SimpleNamespace(read_info=lambda: None)))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("probe", COUNTED)

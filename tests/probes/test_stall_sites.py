@@ -222,7 +222,7 @@ def test_page_names_the_call_of_an_inlined_header(
     assert front.main(["show", "stalls", str(writer.directory), "--format", "json"]) == 0
     (kernel,) = open_trace(writer.directory).kernels
     (probed,) = kernel.by_probe()
-    probe, row = known_probe(probed), probed.newest_result
+    probe, row = known_probe(probed), probed.find_newest_result()
     assert probe.measured_waits is not None
     assert row is not None
     waits = probe.measured_waits(analyse_result(probed.trace, probed, row).analysis)

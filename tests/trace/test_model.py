@@ -44,8 +44,9 @@ def test_a_probed_kernel(writer: TraceWriter) -> None:
     assert (kernel.shared, kernel.shared_dynamic) == (1024 + 512, 512)
     assert (kernel.probe_bytes, kernel.results) == (8 * 4 * 16, [path])
     assert (kernel.slowdown, kernel.time_ms, kernel.time_probed_ms) == (None, None, None)
-    assert kernel.info is not None
-    assert (kernel.info.callback, kernel.info.maps[0].size) == ("block_sched", 16)
+    info = kernel.read_info()
+    assert info is not None
+    assert (info.callback, info.maps[0].size) == ("block_sched", 16)
 
 
 def test_without_an_assembler_the_driver_says_the_registers(writer: TraceWriter) -> None:

@@ -61,11 +61,11 @@ def test_a_launch_of_another_function_is_another_launch(tmp_path: Path) -> None:
 def test_the_files_that_are_there_are_counted(tmp_path: Path) -> None:
     writer = write_unnamed(tmp_path / "t", launches=9)
     (kernel,) = open_trace(writer.directory).kernels
-    assert (kernel.result_files(), kernel.newest_result) == (9, 8)
+    assert (kernel.result_files(), kernel.find_newest_result()) == (9, 8)
     for gone in ("8.250000.bin", "7.250000.bin"):
         (writer.directory / "result" / gone).unlink()
-    assert (kernel.result_files(), kernel.newest_result) == (7, 6)
+    assert (kernel.result_files(), kernel.find_newest_result()) == (7, 6)
     for file in (writer.directory / "result").iterdir():
         file.unlink()
     (writer.directory / "result").rmdir()
-    assert (kernel.result_files(), kernel.newest_result) == (0, 8)
+    assert (kernel.result_files(), kernel.find_newest_result()) == (0, 8)

@@ -222,7 +222,7 @@ class Result:
     @cached_property
     def sites(self) -> dict[str, NDArray[np.int64]]:
         """Lines in ``pruned.ptx`` of the records of each map of sites, counted from 1: shape (sites,)."""
-        info = self._kernel.info
+        info = self._kernel.read_info()
         lines = {} if info is None else info.sites
         return {
             name: np.array(lines[index], np.int64) for name, (index, _) in self._map_indices.items() if index in lines

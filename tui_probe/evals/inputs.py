@@ -162,7 +162,7 @@ class EvaluationInput:
         """The row of the result table."""
         results, launches = source.trace.results, source.trace.launches
         if self.launch is None and self.result is None:
-            return source.kernel.newest_result
+            return source.kernel.find_newest_result()
         for row in source.kernel.result_rows:
             at = results.launch(row)
             if results.name(row) == self.result or (at is not None and launches[at].number == self.launch):

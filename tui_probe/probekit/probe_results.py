@@ -68,7 +68,8 @@ class ProbeResult:
     @property
     def sites(self) -> tuple[int, ...]:
         """The lines of ``pruned.ptx`` that the first map has a record for."""
-        return self.kernel.info.sites.get(0, ()) if self.kernel.info else ()
+        info = self.kernel.read_info()
+        return info.sites.get(0, ()) if info else ()
 
     @property
     def products_per_clock(self) -> int | None:
@@ -86,7 +87,7 @@ class ProbeResult:
 
 def read_result(source: ViewSource) -> ProbeResult:
     """The result of the launch, or the newest of the kernel. Raises TraceError naming the file."""
-    row = source.kernel.newest_result if source.launch is None else source.launch.result
+    row = source.kernel.find_newest_result() if source.launch is None else source.launch.result
     if row is None:
         raise TraceError(f"{source.trace.directory}: the launch has no result")
     return read_result_row(source.trace, source.kernel, row)

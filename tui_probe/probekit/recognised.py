@@ -44,7 +44,7 @@ def set_assumed_probe(name: str) -> None:
 
 def analysis_name(kernel: KernelFacts) -> str | None:
     """The analysis of a kernel's probe by ``kernel.info``; of one of several probes else its name."""
-    info = kernel.info
+    info = kernel.read_info()
     if info is not None and info.callback is not None:
         return info.callback.removesuffix(".py")
     return kernel.probe or (recognised(kernel) if _unnamed(kernel) else None)
@@ -76,7 +76,7 @@ def recognition(kernel: KernelFacts) -> Recognition:
     """Recognise the probe of a kernel whose trace names none."""
     if _assumed:
         return Recognition(_assumed[0], "--probe")
-    info = kernel.info
+    info = kernel.read_info()
     if info is None or kernel.combined_probes:
         return Recognition()
     files = (kernel.trace.file("probe.toml"), kernel.file("pruned.ptx"), kernel.file("probed.ptx"))
@@ -100,7 +100,10 @@ def unnamed_probe_advice(kernel: KernelFacts) -> str | None:
 
 def recognition_text(kernel: KernelFacts) -> str | None:
     """Return ``NAME, recognized by its records`` for a probe that the trace does not name; else None."""
-    if kernel.status != "probed" or not _unnamed(kernel) or (kernel.info is not None and kernel.info.callback):
+    if kernel.status != "probed" or not _unnamed(kernel):
+        return None
+    info = kernel.read_info()
+    if info is not None and info.callback:
         return None
     known = recognition(kernel)
     return known.name and f"{known.name}, recognized by {known.evidence}"

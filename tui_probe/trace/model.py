@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from tui_probe.trace.launches import TimeColumns
     from tui_probe.trace.long_column import LongColumn
 
+__all__ = ["Kernel", "Kernels", "Run", "State", "Status", "Trace"]
+
 _NO_TIMES: Final = BenchmarkTimes()
 _NO_SAMPLES: Final = TimeSamples()
 _MAX_PROBES: Final = 64
@@ -65,9 +67,8 @@ class KernelFacts(KernelResources, KernelTiming):
         inserted = (name for name, under_probe in probed.items() if under_probe.status == "probed")
         return self.probe or next(inserted, next(iter(probed), None))
 
-    @property
-    def info(self) -> KernelInfo | None:
-        """``kernel.info``, or None if it is missing or unreadable."""
+    def read_info(self) -> KernelInfo | None:
+        """Read ``kernel.info``; None if it is missing or unreadable."""
         path = self.file("kernel.info")
         try:
             return None if path is None else read_kernel_info(path)
@@ -120,7 +121,7 @@ class KernelFacts(KernelResources, KernelTiming):
 
     @property
     def launches_probed(self) -> int:
-        """Number of probed launches that ended well; under one of several probes, of those with a result."""
+        """Number of probed launches that succeeded; under one of several probes, only those with a result."""
         return self.kernel.launches_probed if self.probe is None else len(self.result_rows)
 
     @property
@@ -169,17 +170,17 @@ class KernelFacts(KernelResources, KernelTiming):
 
     @property
     def device_bytes(self) -> int | None:
-        """Device memory of the records and all else that they take, where only memory was computed (``--memusage``)."""
+        """Device memory that recording takes, if the run only computed memory (``--memusage``)."""
         return self._sized.device_bytes
 
     @property
     def largest_sized(self) -> int | None:
-        """The row of the launch of ``probe_bytes``, where several probes were sized."""
+        """Row of the launch that ``probe_bytes`` belongs to, where several probes were sized."""
         return self._sized.largest
 
     @property
     def _sized(self) -> ProbeOutcome:
-        """Sizes are known by probe only where the run sized several (``--memusage``)."""
+        """Outcome with the sizes: of the probe if the run sized several (``--memusage``), else of the kernel."""
         by_probe = any(probed.outcome.largest is not None for probed in self.kernel.named_probes.values())
         return self.outcome if by_probe else self.kernel.outcome
 
@@ -194,13 +195,12 @@ class KernelFacts(KernelResources, KernelTiming):
 
     @property
     def results(self) -> list[Path]:
-        """Paths of its result files, the oldest first. Names that lead out of the trace are left out."""
+        """Paths of the kernel's result files, the oldest first. Names that lead out of the trace are left out."""
         paths = (self.trace.results.path(row) for row in self.result_rows)
         return [path for path in paths if path is not None]
 
-    @property
-    def newest_result(self) -> int | None:
-        """The row of its newest result whose file is there; where none is, that of the newest, None without any."""
+    def find_newest_result(self) -> int | None:
+        """Return the row of the newest result whose file exists; if no file does, the newest row, None without any."""
         for row in reversed(self.result_rows):
             path = self.trace.results.path(row)
             if path is not None and path.is_file():
@@ -208,7 +208,7 @@ class KernelFacts(KernelResources, KernelTiming):
         return self.result_rows[-1] if self.result_rows else None
 
     def result_files(self) -> int:
-        """The number of its result files that are there: a trace that was thinned out lacks some that its log names."""
+        """Return the number of result files that exist: a log also names files that were deleted from the trace."""
         folder = path_text_in_trace(self.trace.directory, "result")
         try:
             there = frozenset() if folder is None else _names_in(folder, os.stat(folder).st_mtime_ns)  # noqa: PTH116
@@ -217,8 +217,8 @@ class KernelFacts(KernelResources, KernelTiming):
         return sum(self.trace.results.name(row) in there for row in self.result_rows)
 
     def read(self, path: Path) -> Result:
-        """Read one of its results. Raises TraceError if the file is damaged."""
-        info = self.info
+        """Read one of the kernel's results. Raises TraceError if the file is damaged."""
+        info = self.read_info()
         return read_result(path, None if info is None else [map_info.level for map_info in info.maps])
 
     @property
@@ -245,6 +245,7 @@ class KernelFacts(KernelResources, KernelTiming):
 class ProbedKernel(KernelFacts):
     """One kernel under one probe of the run: mode, status, reason, resources, results and probed launches."""
 
+    # The base class has properties of these names. Without field() dataclass would take them as default values.
     kernel: Kernel = field()
     outcome: ProbeOutcome = field()
     probe: str | None = None
@@ -258,9 +259,7 @@ class ProbedKernel(KernelFacts):
 
     @property
     def alternation_reason(self) -> Reason | None:
-        """The reason for which this kernel has the counting probe by itself, in a run that has several at the same
-        time.
-        """
+        """Reason why the counting probe is not fused with the others of the run for this kernel."""
         fused = self.kernel.fused
         return fused.reason if fused is not None and self.probe in fused.probes else None
 
@@ -269,6 +268,7 @@ class ProbedKernel(KernelFacts):
 class Kernel(KernelFacts):
     """One kernel of a trace with all its probes: its launches, times, and the resources of the original."""
 
+    # The base class has properties of these names. Without field() dataclass would take them as default values.
     index: int = field()
     name: str = field()
     trace: Run = field(repr=False, compare=False)
@@ -278,7 +278,7 @@ class Kernel(KernelFacts):
     launches: int = 0
     launches_probed: int = 0
     captured: int = 0
-    """Captures of it into graphs; these are not launches."""
+    """Captures of the kernel into graphs; these are not launches."""
     launches_in_graphs: int = 0
     """Launches in replays of CUDA graphs that were not probed: the table of launches does not have them."""
     shape: Shape | None = None
@@ -287,7 +287,7 @@ class Kernel(KernelFacts):
     driver_original: FunctionResources | None = None
     """Resources of the original function by the driver."""
     launches_refused: int = 0
-    """Launches that the driver refused with the program's own arguments; ``refused_status`` is its last answer."""
+    """Launches that the driver refused with the program's own arguments; ``refused_status`` is its last error."""
     refused_status: int | None = None
     folder_name: str | None = None
     extra_results: int = 0
@@ -402,9 +402,6 @@ class Kernels(Collection[Kernel]):
 
     def clear(self) -> None:
         self._by_index.clear()
-
-
-__all__ = ["Kernel", "Kernels", "Run", "State", "Status", "Trace"]
 
 
 class Trace(Run):

@@ -249,7 +249,7 @@ def launch_findings(source: ViewSource) -> ResultFindings | None:
     Reads the result, which may take a moment for one of hundreds of megabytes; the last ones are remembered.
     """
     kernel, results = source.kernel, source.trace.results
-    row = source.launch.result if source.launch is not None else kernel.newest_result
+    row = source.launch.result if source.launch is not None else kernel.find_newest_result()
     if row is None or kernel.status != "probed":
         return None
     kernel = kernel.of_result(row)
@@ -353,7 +353,7 @@ def finding_text(kernel: KernelFacts, finding: Finding) -> str:
 
 def result_bytes(source: ViewSource) -> int:
     """Bytes of the result of its launch, or of the newest of its kernel; 0 where there is none."""
-    row = source.launch.result if source.launch is not None else source.kernel.newest_result
+    row = source.launch.result if source.launch is not None else source.kernel.find_newest_result()
     path = None if row is None else source.trace.results.path(row)
     try:
         return 0 if path is None else path.stat().st_size

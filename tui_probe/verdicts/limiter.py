@@ -97,7 +97,7 @@ def latency_cause(kernel: KernelFacts) -> str:
 
 
 def _newest_cause(probed: KernelFacts) -> LatencyCause | None:
-    cause, newest = known_probe(probed).latency_cause, probed.newest_result
+    cause, newest = known_probe(probed).latency_cause, probed.find_newest_result()
     if cause is None or newest is None:
         return None
     result = analyse_result(probed.trace, probed, newest)
@@ -196,7 +196,7 @@ def _sum_if_known(found: Mapping[str, float], *quantities: Quantity) -> float | 
 
 def _reachable_bytes(kernel: KernelFacts) -> float | None:
     """Return the bytes of allocations that parameters of the newest launch with a result point to; None for none."""
-    row = kernel.newest_result
+    row = kernel.find_newest_result()
     launch_row = None if row is None else kernel.trace.results.launch(row)
     if launch_row is None:
         return None

@@ -83,7 +83,7 @@ def _newest_results(kernel: KernelFacts) -> dict[str, list[MeasuredWait]]:
     """Return the waits in the newest result of each probe that measures some, by its name."""
     results = {}
     for probed in kernel.by_probe():
-        probe, newest = known_probe(probed), probed.newest_result
+        probe, newest = known_probe(probed), probed.find_newest_result()
         if probe.measured_waits is None or newest is None:
             continue
         result = analyse_result(probed.trace, probed, newest)

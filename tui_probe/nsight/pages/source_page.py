@@ -103,7 +103,7 @@ def probed_accesses(traces: Iterable[Trace]) -> list[list[ProbedAccess]]:
 
 
 def _access(line: KernelLine) -> ProbedAccess:
-    source, info = line.row.source, line.kernel.info
+    source, info = line.row.source, line.kernel.read_info()
     file, number = ("", None) if source is None else (PurePath(source.file).name, source.line)
     values = [line.row.found.get(name) for name in ProbedCounts._fields]
     counts = ProbedCounts(*(value if isinstance(value, int | float) else None for value in values))

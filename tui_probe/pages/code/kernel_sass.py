@@ -110,7 +110,7 @@ def _disassembler() -> Tool:
 
 def read_code(kernel: KernelFacts, progress: Progress) -> KernelSass:
     """Read both codes. Raises TraceError if one is absent or cannot be read."""
-    tool, info = _disassembler(), kernel.info
+    tool, info = _disassembler(), kernel.read_info()
     if info is None and kernel.mode == "graft" and (path := kernel.file("kernel.info")) is not None:
         read_kernel_info(path)  # raises: as PTX such code would be shown wrongly
     graft = None if info is None else info.graft

@@ -145,7 +145,8 @@ def measures_of(source: ViewSource) -> LineMeasures | None:
 
 def _in_sass(result: ProbeResult) -> bool:
     """Return whether the lines of a result are offsets in SASS."""
-    return result.kernel.info is not None and result.kernel.info.graft is not None
+    info = result.kernel.read_info()
+    return info is not None and info.graft is not None
 
 
 def _group_names(result: ProbeResult) -> tuple[str, ...]:

@@ -115,7 +115,7 @@ def _kernel_section(kernel: KernelFacts | None) -> Iterator[str]:
     for name, words in _KERNEL_FILES:
         if (path := kernel.file(name)) is not None:
             yield f"{name:<14}{words}: {units.size(path.stat().st_size)}"
-    if (info := kernel.info) is not None:
+    if (info := kernel.read_info()) is not None:
         yield f"kernel.info: {units.counted(info.parameters, 'parameter')}, {units.counted(len(info.maps), 'map')}"
         for number, map_info in enumerate(info.maps):
             size = "any number of bytes" if map_info.size < 0 else units.counted(map_info.size, "byte")
@@ -142,7 +142,7 @@ def _text_lines(path: Path) -> list[str]:
 
 
 def _result_section(trace: Trace, kernel: KernelFacts | None) -> Iterator[str]:
-    row = None if kernel is None else kernel.newest_result
+    row = None if kernel is None else kernel.find_newest_result()
     path = None if row is None else trace.results.path(row)
     if kernel is None or path is None:
         yield "no result was saved"

@@ -425,7 +425,7 @@ def _row_at_hand(source: ViewSource) -> int | None:
     """The row of the launch that was chosen, else of that with the newest result; None without any."""
     if source.launch is not None:
         return source.launch.row
-    newest = source.kernel.newest_result
+    newest = source.kernel.find_newest_result()
     return None if newest is None else source.trace.results.launch(newest)
 
 

@@ -46,7 +46,8 @@ class ProbeLines:
         self.lines_of, self.measured = line_rows(self.result)
         path = source.kernel.file("pruned.ptx")
         self._ptx = read_start(path, PTX_TEXT).decode("utf-8", "replace").split("\n") if path else []
-        self.graft = source.kernel.info is not None and source.kernel.info.graft is not None
+        info = source.kernel.read_info()
+        self.graft = info is not None and info.graft is not None
         self._names = _opcodes_or_none(source.kernel.folder) if self.graft else {}
         self.rows: Sequence[LineRow] = self.measured.rows
         self.order = ColumnOrder()

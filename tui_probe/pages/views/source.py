@@ -374,7 +374,8 @@ def lines_near(used: Sequence[int], last: int) -> list[int]:
 def missing(source: ViewSource) -> str | None:
     """Return why no line of source is known."""
     kernel = source.kernel
-    graft = kernel.info is not None and kernel.info.graft is not None
+    info = kernel.read_info()
+    graft = info is not None and info.graft is not None
     if kernel.folder is None or (kernel.file("pruned.ptx") is None and not graft):
         return kernel.reason or f"the trace has no PTX of this kernel (status: {kernel.status})"
     if not SourceLines.of(kernel.folder).lines:
