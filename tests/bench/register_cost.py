@@ -116,7 +116,8 @@ class Measuring:
 
     def _row(self, stem: str, kernel: Kernel, before: Assembled, probe: Probe) -> RegisterCost:
         def assembled(form: KernelForm) -> Assembled:
-            made = build_probed_ptx(kernel, probe.lean_form() if form.is_lean else probe, max_registers=form.most)
+            formed = probe.lean_form() if form.is_lean else probe
+            made = build_probed_ptx(kernel, formed, max_registers=form.register_limit)
             return self._assembled(made.ptx, kernel.entry.name)
 
         def tried(form: KernelForm) -> AssemblyReport | ToolchainError:
@@ -193,7 +194,7 @@ def summary_cells(rows: Sequence[RegisterCost]) -> list[str]:
     pairs = [(row.before, row.after) for row in rows if row.before and row.after]
     spill = sum(not before.spilled and bool(after.spilled) for before, after in pairs)
     unfit = sum(row.no_longer_fits for row in rows)
-    limited = sum(bool(row.form.most) and not row.form.is_lean for row in rows)
+    limited = sum(bool(row.form.register_limit) and not row.form.is_lean for row in rows)
     lean = sum(row.form.is_lean for row in rows)
     grown = percentile([round(100 * after.instructions / before.instructions) for before, after in pairs], 50)
     numbers = [f"{percentile(added, 50):+d}", f"{percentile(added, 95):+d}", f"{max(added):+d}"]

@@ -9,12 +9,12 @@ import pytest
 
 from tests.engine.kernels import DATA, probed, toml_probe
 from tests.engine.test_assemble import tool
-from tui_probe.engine.assembler import Assembler
+from tui_probe.engine.assembler import Assembler, count_serialised
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.kernel_cache import PrepareOptions
 from tui_probe.engine.kernel_texts import note_in
 from tui_probe.engine.preparer import Preparer
-from tui_probe.engine.probed_forms import count_serialised, yielding_sites
+from tui_probe.engine.ptx_preparation import yielding_sites
 from tui_probe.ptx.parser import parse
 from tui_probe.toolchain import Tool
 

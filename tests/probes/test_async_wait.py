@@ -12,9 +12,9 @@ import pytest
 from tests.engine.kernels import DATA, entry, inserted, probed
 from tests.probes.running import result_of
 from tests.probes.specimens import Specimen
+from tui_probe.engine.assembler import count_serialised
 from tui_probe.engine.insertion import probed_kernel
 from tui_probe.engine.kernel import Kernel
-from tui_probe.engine.probed_forms import count_serialised
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.probes.async_wait import AsyncWaits, analyse, kind_of, of_line
 from tui_probe.ptx.parser import parse

@@ -34,6 +34,9 @@ _KEPT_SECONDS: Final = 0.1
 """Time of ptxas from which its output is kept: what takes less is not worth the disk."""
 _TOO_OLD: Final = re.compile(r"Unsupported \.version|is not defined for option|Unsupported .*target")
 _UNKNOWN_ARCHITECTURE: Final = re.compile(r"is not defined for option 'gpu-name'")
+_SERIALISED_REMARK: Final = re.compile(
+    r"wgmma\.mma_async instructions are serialized|(?:wait_group|warpgroup\.wait) is injected"
+)
 _HEAD_BYTES: Final = 65536
 _CODE_PREFIX: Final = ".text."
 _PTX_MARK: Final = "\0ptx\0"
@@ -59,6 +62,11 @@ class AssemblyReport:
     elapsed: float
     tool: Tool
     code_bytes: int | None = None
+
+
+def count_serialised(output: str) -> int:
+    """Count the remarks of ptxas that it serialised ``wgmma`` instructions or waits for them by itself."""
+    return len(_SERIALISED_REMARK.findall(output))
 
 
 class Assembler:

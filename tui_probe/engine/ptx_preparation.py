@@ -1,40 +1,48 @@
-"""Prepare one kernel in PTX mode: insert the probe, assemble with and without it, and choose the form to load."""
+"""Prepare one kernel in PTX mode: insert the probe, assemble with and without it, and choose the form to load.
+
+``wgmma.mma_async`` instructions run asynchronously unless ptxas finds an instruction between them and their wait that
+cannot run next to them. It then serialises them, or inserts an earlier wait, and reports this. A probe that causes this
+would slow the kernel down rather than measure it. So points with ``yields = true`` are left out of a kernel for which
+ptxas reports this more often with the probe than without.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.assembler import AssemblyReport
+from tui_probe.engine.assembler import AssemblyReport, count_serialised
 from tui_probe.engine.insertion import ProbedPtx, build_probed_ptx
+from tui_probe.engine.kernel import function_instructions
 from tui_probe.engine.kernel_texts import with_note
 from tui_probe.engine.kernel_work import Assemblies, assembly_failure
-from tui_probe.engine.probed_forms import (
-    LARGEST_BLOCK,
-    FormAssembly,
-    count_serialised,
-    limit_without_ptxas,
-    may_need_less,
-    without_yielding,
-    yielding_reason,
-    yielding_sites,
-)
+from tui_probe.engine.probed_forms import LARGEST_BLOCK, FormChooser, limit_without_ptxas, may_need_less
 from tui_probe.engine.reception import Answer
 from tui_probe.engine.site_file import site_file
+from tui_probe.engine.whole_files import write_file
 from tui_probe.errors import ToolchainError, UnsupportedKernelError
+from tui_probe.probe_model.positions import matches
+from tui_probe.reasons import because
 from tui_probe.toolchain import PTXAS_HINT
 from tui_probe.trace.sites import SITES_FILE
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tui_probe.engine.assembler import Assembler
     from tui_probe.engine.kernel import Kernel
     from tui_probe.engine.kernel_cache import Original
     from tui_probe.engine.kernel_work import KernelRequest, KernelWork
+    from tui_probe.engine.probed_forms import ChosenForm, KernelForm
     from tui_probe.probe_model.probe import Probe
     from tui_probe.reasons import Reason
 
 NO_ASSEMBLER_TEXT: Final = f"[assemble] no ptxas on this machine: the driver compiles probed.ptx; {PTXAS_HINT}"
 _UNKNOWN_ARCHITECTURE: Final = "architecture-unknown"
+PROBED_STEM: Final = "probed"
+_SUFFIXES: Final = (".ptx", ".bin")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +136,7 @@ class PtxPreparation:
         before = assemblies.pruned.result()
         if isinstance(before, ToolchainError):
             return LARGEST_BLOCK
-        choice = form.choose(before, after)
+        choice = form.install_chosen_form(before, after)
         if choice.log_text:
             self.work.log.write(choice.log_text)
         if choice.note is not None:
@@ -174,3 +182,83 @@ class PtxPreparation:
         outputs = [f"{report.command}\n{report.output}" for report in reports if isinstance(report, AssemblyReport)]
         if len(outputs) == len(reports):
             self.work.keep_files(self.request, load, outputs, threads=max_threads)
+
+
+def yielding_sites(kernel: Kernel, probe: Probe) -> Counter[str]:
+    """Count the instructions of a kernel that yielding points of a probe are at, by opcode."""
+    positions = [position for point in probe.points if point.yielding for position in point.positions]
+    if not positions:
+        return Counter()
+    return Counter(
+        ".".join((instruction.opcode, *instruction.modifiers[:1]))
+        for instruction in function_instructions(kernel.entry)
+        if any(matches(position, instruction) for position in positions)
+    )
+
+
+def without_yielding(probe: Probe) -> Probe:
+    """Return the probe without its yielding points. Its maps stay, so the layout of results does not change."""
+    return replace(probe, points=tuple(point for point in probe.points if not point.yielding))
+
+
+def yielding_reason(probe: Probe, sites: Counter[str], before: int | None, after: int | None) -> Reason:
+    """Return why the points at ``sites`` were left out.
+
+    ptxas reported serialisation ``before`` times without the probe and ``after`` times with it; None without ptxas.
+    """
+    places = ", ".join(f"{count} {opcode}" for opcode, count in sites.items())
+    if before is None or after is None:
+        return because("wgmma-unchecked", probe=probe.name, sites=places)
+    return because("wgmma-serialised", probe=probe.name, sites=places, after=after, before=before)
+
+
+@dataclass(slots=True)
+class FormAssembly:
+    """Assembles forms of one probe in one kernel, in ``directory`` for a device of ``arch``."""
+
+    kernel: Kernel
+    probe: Probe
+    assembler: Assembler
+    directory: Path
+    arch: str
+    threads: int
+    sampled: bool
+
+    def install_chosen_form(self, before: AssemblyReport, after: AssemblyReport) -> ChosenForm:
+        """Choose a form, move its files to ``probed.ptx`` and ``probed.bin``, and delete those of all other forms.
+
+        ``before`` and ``after`` are the reports on the kernel without the probe and on the files that are there now.
+        The chosen report names the files by their new paths. Raises OSError.
+        """
+        chooser = FormChooser(self.kernel, self.probe, self.threads, self._assembled)
+        choice = chooser.choose(before, after)
+        for form in chooser.forms:
+            for suffix in _SUFFIXES:
+                file = self._file(form, suffix)
+                if form == choice.trial.form:
+                    file.replace(self._installed(suffix))
+                else:
+                    file.unlink(missing_ok=True)
+        # The log shows this command so that the user can run it again, so it must name the files that remain.
+        command = choice.trial.report.command
+        for suffix in _SUFFIXES:
+            command = command.replace(str(self._file(choice.trial.form, suffix)), str(self._installed(suffix)))
+        return replace(choice, trial=replace(choice.trial, report=replace(choice.trial.report, command=command)))
+
+    def _installed(self, suffix: str) -> Path:
+        return self.directory / f"{PROBED_STEM}{suffix}"
+
+    def _assembled(self, form: KernelForm) -> AssemblyReport | ToolchainError:
+        probe = self.probe.lean_form() if form.is_lean else self.probe
+        device = int(self.arch.removeprefix("sm_").rstrip("af"))
+        limit = form.register_limit
+        made = build_probed_ptx(self.kernel, probe, arch=device, sampled=self.sampled, max_registers=limit)
+        source, binary = self._file(form, ".ptx"), self._file(form, ".bin")
+        write_file(source, made.ptx.encode())
+        try:
+            return self.assembler.assemble(source, binary, self.arch, self.kernel.entry.name)
+        except ToolchainError as error:
+            return error
+
+    def _file(self, form: KernelForm, suffix: str) -> Path:
+        return self.directory / f".{'lean' if form.is_lean else 'limited'}_{form.register_limit}{suffix}"

@@ -4,8 +4,8 @@ Dialect A: one table per probe with ``position``, ``datamodel = "warp:16"``, ``b
 Dialect B: ``regs``, ``[map.X]`` tables, ``[probe.Y]`` tables with ``SAVE [ X ] {…};``.
 
 In both, ``no_pred = true`` runs the snippets of a table in all lanes that come by, and ``yields = true`` leaves them
-out of a kernel in which ptxas would serialise more ``wgmma`` for them (:mod:`tui_probe.engine.probed_forms`). ``lean``
-replaces ``before`` in kernels that lack registers.
+out of a kernel in which ptxas would serialise more ``wgmma`` for them (:mod:`tui_probe.engine.ptx_preparation`).
+``lean`` replaces ``before`` in kernels that lack registers.
 """
 
 from __future__ import annotations
