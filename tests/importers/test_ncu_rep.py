@@ -141,9 +141,7 @@ def test_counters_of_lines_and_instructions(monkeypatch: pytest.MonkeyPatch, rep
 TRACE = cast("Trace", SimpleNamespace(directory="trace"))
 
 
-def measured(
-    accesses: Sequence[tuple[str, int, int, int]], graft: object = None
-) -> Callable[[object], Iterator[object]]:
+def measured(accesses: Sequence[tuple[str, int, int, int]], graft: object = None) -> Callable[[object], object]:
     """Lines of a trace: opcode, line of source or offset in SASS, requests and sectors of each access."""
 
     def lines_of(_: object) -> Iterator[object]:
@@ -153,7 +151,7 @@ def measured(
             row = LineRow(line, source, {"requests": requests, "sectors": sectors})
             yield SimpleNamespace(kernel=kernel, row=row, opcode=opcode)
 
-    return lines_of
+    return lambda trace: SimpleNamespace(lines=lines_of(trace))
 
 
 def test_probe_counts_pair_with_those_of_ncu(monkeypatch: pytest.MonkeyPatch, report: Path) -> None:
@@ -229,7 +227,7 @@ def test_probe_counts_of_template_instances_and_of_repeated_traces_stay_apart(
                 kernel=kernel, row=LineRow(1, SourceLine("/src/k.cu", 6), counted_values), opcode="ld.u32"
             )
 
-    monkeypatch.setattr(source_page, "measured_lines", lines_of)
+    monkeypatch.setattr(source_page, "measured_lines", lambda trace: SimpleNamespace(lines=lines_of(trace)))
     launches = [replace(counted(), kernel=name) for name in ("void k<int>(int *)", "void k<long>(long *)")]
     recorded(monkeypatch, Package(launches))
     traces = [SimpleNamespace(directory="t"), SimpleNamespace(directory="u")]

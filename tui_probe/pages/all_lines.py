@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import Kernel, Trace
 
 MAX_LINES_SHOWN: Final = 40
-"""Lines of the text; data has all."""
+"""Lines in the report; data has all."""
 LINES_ABOUT: Final = (
     "Every line that a probe measured, in the newest result of each kernel. Lines are ranked by the first metric of"
     " their probe, wasteful lines first. The share is relative to all lines of all kernels with the same probe.",
@@ -43,18 +44,21 @@ LINES_ABOUT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class KernelLine:
-    """A line of a kernel: its ``value`` of what its probe tells first, ``name``, and its share of all kernels'."""
+    """A line of a kernel with the measure by which it is ranked."""
 
     kernel: Kernel
     probe: str
     name: str
+    """Name of the ranking measure."""
     row: LineRow
     value: float
+    """Value of the ranking measure."""
     measures: tuple[LineMeasure, ...]
     share: ShareValue
+    """Part of the sum of the ranking measure over all lines of all kernels with the same probe."""
     opcode: str | None
-    is_first: bool
-    """True if that is what the probe ranks lines by; else the kernel has nothing of it."""
+    is_main: bool
+    """True for the main measure of the probe; False if no line of the kernel has a value of the main measure."""
 
     @property
     def place(self) -> str:
@@ -64,70 +68,94 @@ class KernelLine:
 
     @property
     def adjacent(self) -> str:
-        """The other values of the line, in words."""
+        """The other values of the line with their headings."""
         others = {name: value for name, value in self.row.found.items() if name != self.name and value is not None}
         return ", ".join(f"{_value_text(value)} {self._heading(name)}" for name, value in others.items())
 
     @property
     def heading(self) -> str:
-        """The heading of its value."""
+        """The heading of the ranking measure."""
         return self._heading(self.name)
 
     def _heading(self, name: str) -> str:
         return measure_named(self.measures, name).heading
 
 
-def measured_lines(
-    trace: Trace, progress: Progress = no_progress, damaged: list[str] | None = None
-) -> Iterator[KernelLine]:
-    """All lines with a measurement: what probes rank by, such as waste, before the rest, the largest
-    share of all kernels first. Adds to ``damaged`` what cannot be read, in words.
-    """
-    unread = [] if damaged is None else damaged
-    kernels = with_progress(trace.kernels, progress)
-    lines = [line for kernel in kernels for line in _lines_of_kernel(trace, kernel, unread)]
-    wholes: dict[tuple[str, str], float] = {}
-    for line in lines:
-        wholes[line.probe, line.name] = wholes.get((line.probe, line.name), 0.0) + line.value
-    known = [_with_share(line, wholes) for line in lines]
-    return iter(sorted(known, key=lambda line: (not line.is_first, -line.share, line.kernel.index, line.row.line)))
+@dataclass(frozen=True, slots=True)
+class MeasuredLines:
+    """Lines with a measurement, and an error text for each result that cannot be read."""
+
+    lines: list[KernelLine]
+    errors: list[str]
 
 
-def _with_share(line: KernelLine, wholes: Mapping[tuple[str, str], float]) -> KernelLine:
-    total = wholes[line.probe, line.name]
-    share = ShareValue(line.value / total if total else 0.0)
-    return replace(line, share=share)
+@dataclass(frozen=True, slots=True)
+class _RankedResult:
+    """A result of a kernel: the values of the measure ``name`` by line."""
+
+    kernel: Kernel
+    probe: str
+    name: str
+    spec: LineSpec
+    values: Sequence[tuple[LineRow, float]]
+    opcodes: Mapping[int, str]
+
+    def lines(self, total: float) -> Iterator[KernelLine]:
+        """Yield the lines. ``total`` is the sum of the measure over all kernels with the same probe."""
+        is_main = self.name == self.spec.main
+        for row, value in self.values:
+            share = ShareValue(value / total if total else 0.0)
+            opcode = self.opcodes.get(row.line)
+            yield KernelLine(self.kernel, self.probe, self.name, row, value, self.spec.measures, share, opcode, is_main)
 
 
-def _lines_of_kernel(trace: Trace, kernel: Kernel, damaged: list[str]) -> Iterator[KernelLine]:
-    telling = probe_names_where(lambda probe: probe.lines)
+def measured_lines(trace: Trace, progress: Progress = no_progress) -> MeasuredLines:
+    """Read the measured lines of all kernels: main measures such as waste first, then by share of all kernels."""
+    results: list[_RankedResult] = []
+    errors: list[str] = []
+    for kernel in with_progress(trace.kernels, progress):
+        for source in _sources_with_lines(trace, kernel):
+            try:
+                results.append(_ranked_result(kernel, source))
+            except (TraceError, OSError) as error:
+                errors.append(f"#{kernel.index}: {safe(str(error))}")
+    totals: defaultdict[tuple[str, str], float] = defaultdict(float)
+    for result in results:
+        for _, value in result.values:
+            totals[result.probe, result.name] += value
+    lines = [line for result in results for line in result.lines(totals[result.probe, result.name])]
+    lines.sort(key=lambda line: (not line.is_main, -line.share, line.kernel.index, line.row.line))
+    return MeasuredLines(lines, errors)
+
+
+def _sources_with_lines(trace: Trace, kernel: Kernel) -> Iterator[ViewSource]:
+    """Yield the kernel under each probe that measures lines, if its newest result is not too large."""
+    line_probes = probe_names_where(lambda probe: probe.lines)
     for source in ViewSource(trace, kernel).by_probe():
-        probe = analysis_name(source.kernel) or ""
-        if probe not in telling or not source.kernel.result_rows or result_bytes(source) > MAX_UNASKED_BYTES:
-            continue
-        try:
-            lines, rows = line_rows(probe_results.read_result(source))
-            opcodes = _opcodes_by_line(kernel.folder)
-        except (TraceError, OSError) as error:
-            damaged.append(f"#{kernel.index}: {safe(str(error))}")
-            continue
-        name = _ranking_measure(lines, rows)
-        for row in rows.rows:
-            value = row.found.get(name)
-            if isinstance(value, int | float) and row.line:
-                opcode = opcodes.get(row.line)
-                number = value if isinstance(value, ShareValue) else float(value)
-                yield KernelLine(
-                    kernel, probe, name, row, number, lines.measures, ShareValue(0), opcode, name == lines.main
-                )
+        known = analysis_name(source.kernel) in line_probes
+        if known and source.kernel.result_rows and result_bytes(source) <= MAX_UNASKED_BYTES:
+            yield source
 
 
-def _ranking_measure(lines: LineSpec, found: LineRows) -> str:
+def _ranked_result(kernel: Kernel, source: ViewSource) -> _RankedResult:
+    """Read the newest result of a kernel under a probe. Raises TraceError or OSError if it cannot be read."""
+    spec, rows = line_rows(probe_results.read_result(source))
+    opcodes = _opcodes_by_line(kernel.folder)
+    name = _ranking_measure(spec, rows)
+    values = []
+    for row in rows.rows:
+        value = row.found.get(name)
+        if isinstance(value, int | float) and row.line:
+            values.append((row, value if isinstance(value, ShareValue) else float(value)))
+    return _RankedResult(kernel, analysis_name(source.kernel) or "", name, spec, values, opcodes)
+
+
+def _ranking_measure(spec: LineSpec, found: LineRows) -> str:
     """Return the measure that ranks lines: the first that is a sum and that some line has, so each has a share."""
-    by_name = sorted(lines.measures, key=lambda measure: measure.name != lines.main)
+    by_name = sorted(spec.measures, key=lambda measure: measure.name != spec.main)
     sums = [measure.name for measure in by_name if measure.rule == "sum"]
     known = (name for name in sums if any(row.found.get(name) for row in found.rows))
-    return next(known, lines.main)
+    return next(known, spec.main)
 
 
 def _opcodes_by_line(folder: Path | None) -> dict[int, str]:
@@ -157,19 +185,18 @@ ALL_LINES_COLUMNS: Final[tuple[Column[KernelLine], ...]] = (
     Column("opcode", lambda r: r.opcode, "instruction", lambda r: r.opcode or "", False, 2, 18, shorten),
     Column("others", lambda r: dict(r.row.found), "in addition", lambda r: r.adjacent, False, 3, nested=True),
 )
-"""``share`` is of what all lines of all kernels have together, by the same probe. Without its measure a value would
-mean nothing, so that column stays however narrow the table is."""
+"""The column of the measure stays at any table width, because a value means nothing without it."""
 
 
 def no_lines_text() -> str:
-    """Return what the user can do if no probe measured lines."""
+    """Return the advice for a trace in which no probe measured lines."""
     return f"No probe of this trace measures lines: run with -p {probe_names_where(lambda probe: probe.lines)[0]}."
 
 
 def line_page(trace: Trace, progress: Progress = no_progress) -> TablePage[KernelLine]:
     """All lines, the largest share first."""
-    damaged: list[str] = []
-    rows = list(measured_lines(trace, progress, damaged))
+    measured = measured_lines(trace, progress)
+    rows = measured.lines
 
     def opens(line: KernelLine) -> tuple[Path, int] | None:
         return trace.directory, line.kernel.index
@@ -179,15 +206,15 @@ def line_page(trace: Trace, progress: Progress = no_progress) -> TablePage[Kerne
         "Lines of all kernels",
         ALL_LINES_COLUMNS,
         rows,
-        PageTexts((), [_lines_note(rows)] if rows else [], [*_lines_notes(trace, rows), *damaged], LINES_ABOUT),
+        PageTexts((), [_summary(rows)] if rows else [], [*_missing_notes(trace, rows), *measured.errors], LINES_ABOUT),
         text_rows=MAX_LINES_SHOWN,
         opens=opens if rows else None,
         names=lambda line: (line.kernel.demangled, line.place, line.opcode or ""),
     )
 
 
-def _lines_notes(trace: Trace, rows: Sequence[KernelLine]) -> Iterator[str]:
-    """Yield what the user can do if there are no lines, and results that are too large to be read here."""
+def _missing_notes(trace: Trace, rows: Sequence[KernelLine]) -> Iterator[str]:
+    """Yield how to get lines if there are none, and the kernels with results too large to be read here."""
     if not rows:
         yield no_lines_text()
     for kernel in trace.kernels:
@@ -196,12 +223,13 @@ def _lines_notes(trace: Trace, rows: Sequence[KernelLine]) -> Iterator[str]:
 
 
 def has_line_measures(trace: Trace) -> bool:
-    """Return whether the probe of some kernel measures lines, and has a result."""
-    telling = probe_names_where(lambda probe: probe.lines)
-    return any(kernel.result_rows and analysis_name(probed) in telling for kernel in trace.kernels
+    """Return whether a probe of the trace measures lines and has a result."""
+    line_probes = probe_names_where(lambda probe: probe.lines)
+    return any(kernel.result_rows and analysis_name(probed) in line_probes for kernel in trace.kernels
                for probed in kernel.by_probe())  # fmt: skip
 
 
-def _lines_note(rows: list[KernelLine]) -> str:
+def _summary(rows: Sequence[KernelLine]) -> str:
+    """Return ``12 lines of 3 kernels, worst first``."""
     kernels = len({line.kernel.index for line in rows})
     return f"{units.counted(len(rows), 'line')} of {units.counted(kernels, 'kernel')}, worst first"

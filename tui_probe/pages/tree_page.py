@@ -81,7 +81,7 @@ class TreeNode:
 def program_tree(trace: Trace, progress: Progress = no_progress) -> TreeNode:
     """Return the tree of a trace. Reads the results of probes that measure lines."""
     lines: dict[int, list[KernelLine]] = {}
-    for line in measured_lines(trace, progress):
+    for line in measured_lines(trace, progress).lines:
         lines.setdefault(line.kernel.index, []).append(line)
     command = program_command(trace) or trace.directory.name
     kernels = [_Launched(kernel.index, kernel.launches, _seconds(trace, kernel.index, kernel.launches))

@@ -96,7 +96,7 @@ def probed_accesses(traces: Iterable[Trace]) -> list[list[ProbedAccess]]:
     """The accesses of each kernel of each trace."""
     found: defaultdict[tuple[int, int], list[ProbedAccess]] = defaultdict(list)
     for number, trace in enumerate(traces):
-        for line in measured_lines(trace):
+        for line in measured_lines(trace).lines:
             if "sectors" in line.row.found:
                 found[number, line.kernel.index].append(_access(line))
     return [*found.values()]
