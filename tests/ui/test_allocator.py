@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tests.patience import HANG
 from tests.trace.make import TraceWriter
-from tui_probe.ui.live import feed_sources
+from tui_probe.ui.live import feed as feed_module
 from tui_probe.ui.live.feed import Feed, Session
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 def test_free_memory_is_returned_periodically(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     calls: list[float] = []
-    monkeypatch.setattr(feed_sources, "RETURN_INTERVAL", 0.05)
-    monkeypatch.setattr(feed_sources, "return_free_memory", lambda: calls.append(time.monotonic()))
+    monkeypatch.setattr(feed_module, "RETURN_INTERVAL", 0.05)
+    monkeypatch.setattr(feed_module, "return_free_memory", lambda: calls.append(time.monotonic()))
     writer = TraceWriter(tmp_path / "trace")
     writer.start()
     feed = Feed(Session(traces=(writer.directory,)), interval=0.01)
@@ -34,5 +34,5 @@ def test_free_memory_is_returned_periodically(monkeypatch: pytest.MonkeyPatch, t
 
 
 def test_c_library_without_malloc_trim_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui_probe.ui.live.feed_sources.ctypes.CDLL", lambda _name: object())
-    feed_sources.return_free_memory()
+    monkeypatch.setattr("tui_probe.ui.live.feed.ctypes.CDLL", lambda _name: object())
+    feed_module.return_free_memory()

@@ -14,11 +14,11 @@ from tests.ui.synthetic import TraceWriter
 from tui_probe.trace.follow import TraceFollower, open_trace
 from tui_probe.ui.app import ProbeApp
 from tui_probe.ui.live.feed import Feed, Session
-from tui_probe.ui.live.feed_sources import AT_ONCE, KernelRows
 from tui_probe.ui.live.kernel_columns import COLUMNS
 from tui_probe.ui.live.kernel_rows import RowOrder
+from tui_probe.ui.live.kernel_snapshots import FOLDERS_PER_UPDATE, KernelSnapshots
 
-KERNELS = 3 * AT_ONCE
+KERNELS = 3 * FOLDERS_PER_UPDATE
 FAR = KERNELS - 1
 ONE = lambda: True  # noqa: E731 - enough after one
 
@@ -38,18 +38,18 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_rows_that_are_read_later_are_those_that_are_read_at_once(many: Path) -> None:
     trace = open_trace(many)
-    rows = KernelRows()
+    rows = KernelSnapshots()
     rows.update(trace, range(KERNELS))
     first = rows.all()
     assert [row.index for row in first] == list(range(KERNELS))
-    assert all(row.read for row in first[:AT_ONCE])
-    assert {row.status for row in first if row.read and row.index > 2 * AT_ONCE} == {"skipped"}
+    assert all(row.read for row in first[:FOLDERS_PER_UPDATE])
+    assert {row.status for row in first if row.read and row.index > 2 * FOLDERS_PER_UPDATE} == {"skipped"}
     unread = next(row for row in first if not row.read)
     assert (unread.name, unread.status, unread.registers_pruned) == (f"kernel_{unread.index}", "probed", None)
     while rows.read(trace, (), ONE):
         pass
     assert rows.complete
-    at_once = KernelRows()
+    at_once = KernelSnapshots()
     for number in range(KERNELS):
         at_once.update(trace, [number])
     assert rows.all() == at_once.all()
@@ -61,7 +61,7 @@ def test_the_share_of_a_kernel_that_rests_falls_while_another_runs(tmp_path: Pat
     for index in range(2):
         writer.kernel(index, f"kernel_{index}")
         writer.time(index, writer.launch(index), 10_000, probed=False)
-    follower, rows = TraceFollower(writer.directory), KernelRows()
+    follower, rows = TraceFollower(writer.directory), KernelSnapshots()
     follower.poll()
     rows.update(follower.trace, follower.changed)
     assert [row.time_share for row in rows.all()] == [0.5, 0.5]
@@ -74,17 +74,19 @@ def test_the_share_of_a_kernel_that_rests_falls_while_another_runs(tmp_path: Pat
 
 def test_wanted_folders_are_read_first(many: Path) -> None:
     trace = open_trace(many)
-    rows = KernelRows()
+    rows = KernelSnapshots()
     rows.update(trace, range(KERNELS))
     wanted = (FAR - 1, FAR - 2)
     assert rows.read(trace, wanted, ONE)
     assert rows.read(trace, wanted, ONE)
-    assert [row.index for row in rows.all()[AT_ONCE + 20 :] if row.read and row.status == "probed"] == [*sorted(wanted)]
+    assert [row.index for row in rows.all()[FOLDERS_PER_UPDATE + 20 :] if row.read and row.status == "probed"] == [
+        *sorted(wanted)
+    ]
 
 
 def test_a_row_that_was_read_stays_so_when_its_kernel_is_launched_again(many: Path) -> None:
     trace = open_trace(many)
-    rows = KernelRows()
+    rows = KernelSnapshots()
     rows.update(trace, range(KERNELS))
     assert rows.read(trace, (FAR - 1,), ONE)
     rows.update(trace, range(KERNELS))

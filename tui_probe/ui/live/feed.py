@@ -6,11 +6,13 @@ none can pile up.
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import threading
 import time
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -18,8 +20,8 @@ from tui_probe.errors import TraceError
 from tui_probe.probekit.record_counts import status_word
 from tui_probe.trace.locate import LOG, is_trace, path_in_trace
 from tui_probe.trace.run_info import mask_words
-from tui_probe.ui.live import feed_sources
-from tui_probe.ui.live.feed_sources import KernelRows, Recording, RecordingSwitch
+from tui_probe.ui.live.kernel_snapshots import KernelSnapshots
+from tui_probe.ui.live.recording_switch import Recording, RecordingSwitch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -40,6 +42,8 @@ READING = 0.1
 """Seconds for which folders of kernels are read between two looks at what is wanted."""
 RESTING = 0.05
 """Seconds for which none are read after a key."""
+RETURN_INTERVAL = 120.0
+"""Seconds between two calls of ``return_free_memory``."""
 MIN_FREE_BYTES = 1 << 16
 
 
@@ -168,7 +172,7 @@ class _Trace:
         from tui_probe.trace.follow import TraceFollower  # the first frame needs no reader of logs
 
         self.follower = TraceFollower(directory)
-        self.rows = KernelRows()
+        self.rows = KernelSnapshots()
         self.view = ProcessView(directory)
         self.begun = False
         self.new_findings: deque[tuple[Trace, Mapping[int, FindingSummary]]] = deque()
@@ -201,7 +205,7 @@ class _Trace:
         while self.new_findings:
             trace, findings = self.new_findings.popleft()
             if trace is self.follower.trace:
-                self.rows.find(findings)
+                self.rows.take_findings(findings)
                 some = True
         return some
 
@@ -239,6 +243,12 @@ def is_full(folder: Path) -> bool:
     except OSError:
         return False
     return room.f_blocks > 0 and room.f_bavail * room.f_frsize < MIN_FREE_BYTES
+
+
+def return_free_memory() -> None:
+    """Return free pages to the system if the C library (glibc) can: by itself it does so only at the heap's end."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 class Feed:
@@ -293,8 +303,8 @@ class Feed:
             self.failure = error
 
     def _give_back(self, now: float) -> None:
-        if now > self._given_back + feed_sources.RETURN_INTERVAL:
-            feed_sources.return_free_memory()
+        if now > self._given_back + RETURN_INTERVAL:
+            return_free_memory()
             self._given_back = now
 
     def tell(self, process: ProcessView, findings: Mapping[int, FindingSummary]) -> None:

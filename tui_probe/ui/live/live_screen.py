@@ -294,7 +294,7 @@ class LiveScreen(ViewScreen):
         if snapshot.loaded and not snapshot.running:
             self.notice("the run has ended: R runs the program again")
             return
-        on = self.probe_app.feed.switch.turn()
+        on = self.probe_app.feed.switch.toggle()
         if on is None:
             self.notice("recording can be turned on or off after the first launch")
         else:
