@@ -10,9 +10,8 @@ import pytest
 
 from tests.engine.kernels import entry, probed
 from tui_probe.errors import UsageError
-from tui_probe.integrations.shake import Left, Shaker, Site
+from tui_probe.integrations.shake import Left, Shaker, Site, delay_probe
 from tui_probe.probe_files.loading import load_probe
-from tui_probe.probe_files.option_probes import delay_probe
 
 SITES = [Site(kernel, line, "ld.shared.u32") for kernel in ("first", "second", "third") for line in (3, 5, 8, 9, 20)]
 

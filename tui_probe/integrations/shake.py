@@ -1,8 +1,14 @@
 """Find races: run a program with random delays in its kernels, compare what it leaves, and reduce the delays.
 
-A seed decides the delays (:mod:`tui_probe.probe_files.option_probes`). The first seed with which the program leaves
-something else than without delays is kept. Then kernels, and lines of one kernel, are halved as long as delays in one
-half by itself still change what it leaves. A race shows by chance, so each half is tried several times.
+A seed decides the delays. The first seed with which the program leaves something else than without delays is kept.
+Then kernels, and lines of one kernel, are halved as long as delays in one half by itself still change what it leaves.
+A race shows by chance, so each half is tried several times.
+
+The probe in ``delays.toml`` delays warps at barriers and memory accesses. A delay depends on the seed, the block, the
+warp, the instruction and how often the warp came to such instructions, so a seed gives the same delays in each run.
+With an odd seed, one of eight visits of any instruction is delayed, for 64 to 32768 cycles. With an even seed, one of
+four instructions is slow, and half of its visits are delayed, for 512 to 32768 cycles: otherwise a polling loop would
+be late itself, and hide that the value it waits for is stored too early.
 """
 
 from __future__ import annotations
@@ -21,7 +27,6 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from tui_probe.errors import TraceError, UsageError
 from tui_probe.own_python import OWN_COMMAND
-from tui_probe.probe_files.option_probes import DELAYS, delay_probe
 from tui_probe.records.probed_sites import probed_sites
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.locate import is_trace
@@ -33,6 +38,17 @@ if TYPE_CHECKING:
     from tui_probe.trace.sites import SiteInstruction
 
 Item = TypeVar("Item")
+_DELAYS: Final = Path(__file__).with_name("delays.toml")
+_SLOW_INSTRUCTIONS: Final = """\
+shr.u32 %part, %hash, 15;
+xor.b32 %part, %part, %hash;
+mul.lo.u32 %part, %part, 0x2C1B3C6D;
+shr.u32 %part, %part, 30;
+setp.ne.u32 %is_due, %part, 0;
+@%is_due bra $inside;
+"""
+_ANY_VISIT: Final = {"slow": "", "visits": 7, "lengths": 10, "shortest": 64}
+_SLOW_VISIT: Final = {"slow": _SLOW_INSTRUCTIONS, "visits": 1, "lengths": 7, "shortest": 512}
 UNDELAYED_RUNS: Final = 3
 CONFIRMING_RUNS: Final = 3
 """Runs until delays are held not to change anything."""
@@ -43,6 +59,14 @@ ENDLESS: Final = "it does not end"
 HASH_VARIABLE: Final = "TUI_PROBE_HASH_MEMORY"
 UNPROBED: Final = "-k=//"
 """No name of a kernel has two slashes."""
+
+
+def delay_probe(seed: int, first: int = 0, last: int = 0x7FFFFFFF) -> str:
+    """Return the text of a probe file that delays instructions on lines ``first`` to ``last`` of pruned.ptx."""
+    lines = _DELAYS.read_text(encoding="utf-8").splitlines(keepends=True)
+    template = "".join(line for line in lines if not line.startswith(("#", "//")))
+    scattered = (seed * 0x9E3779B1 + 0x7F4A7C15) & 0xFFFFFFFF
+    return template.format(seed=scattered, first=first, last=last, **(_ANY_VISIT if seed % 2 else _SLOW_VISIT))
 
 
 @dataclass(frozen=True)
@@ -130,7 +154,7 @@ class Shaker:
         """Return what differs, and the instructions that were delayed: all, or those of some ``kernels``."""
         with tempfile.TemporaryDirectory(prefix="tui-probe-shake-") as name:
             folder = Path(name)
-            probe = folder / f"{DELAYS}.toml"
+            probe = folder / _DELAYS.name
             probe.write_text(delay_probe(seed, *(lines or ())))
             chosen = [f"-k={':'.join(kernels)}"] if kernels else []
             left = self._run(folder, ["-p", str(probe), "--launches=all", "--wait", *chosen])

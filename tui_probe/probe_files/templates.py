@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import ProbeFileError, UsageError
-from tui_probe.trace.user_state import read_state, replace_state, state_file
+from tui_probe.trace.user_state import update_state
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -109,18 +109,21 @@ _MAX_NAME_LENGTH: Final = 40
 """Characters of the lines that are in the name of the file."""
 
 
-def line_range_probe(text: str) -> str:
-    """Return the name of the probe of ``FILE:FIRST-LAST``. Raises UsageError where the text names no lines."""
+def line_range_probe(text: str, option: str = "--between") -> str:
+    """Return the name of the probe of ``FILE:FIRST-LAST``, the value of ``option``.
+
+    Raises UsageError, which names the option, for a text that is not of this form.
+    """
     match = _LINE_RANGE.fullmatch(text.strip())
     if match is None:
-        raise UsageError(f"--between {text}: write FILE:FIRST-LAST, such as attn.py:22-26, or FILE:LINE")
+        raise UsageError(f"{option} {text}: write FILE:FIRST-LAST, such as attn.py:22-26, or FILE:LINE")
     if _UNSAFE_CHARACTERS.search(match["file"]):
         raise UsageError(
-            f"--between {text}: the file name contains a quote, backslash or control character; rename the file"
+            f"{option} {text}: the file name contains a quote, backslash or control character; rename the file"
         )
     first, last = sorted((int(match["first"]), int(match["last"] or match["first"])))
     if not first:
-        raise UsageError(f"--between {text}: lines count from 1")
+        raise UsageError(f"{option} {text}: lines count from 1")
     file = re.sub(r"^(\.\./)+", "", posixpath.normpath(match["file"]))
     return f"{LINE_RANGE_PREFIX}{file}:{first}" + (f"-{last}" if last > first else "")
 
@@ -137,7 +140,7 @@ def write_line_range_probe(name: str) -> Path:
     mark = hashlib.sha1(lines.encode(), usedforsecurity=False).hexdigest()[:6]
     name, text = f"probes/between_{slug}_{mark}.py", line_range_text(lines)
     try:
-        return state_file(name) if read_state(name) == text else replace_state(name, text)
+        return update_state(name, text)
     except OSError as error:
         raise ProbeFileError(
             f"--between: its probe cannot be kept: {error}; tui-probe new-probe NAME --at {lines} writes one here"

@@ -52,6 +52,11 @@ def replace_state(name: str, text: str) -> Path:
     return file
 
 
+def update_state(name: str, text: str) -> Path:
+    """Write a state file unless it already has this text, and return its path. Raises OSError."""
+    return state_file(name) if read_state(name) == text else replace_state(name, text)
+
+
 def append_state(name: str, text: str) -> None:
     """Add this to its end, where that can be."""
     file = state_file(name)
