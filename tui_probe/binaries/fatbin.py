@@ -7,6 +7,7 @@ The format is not documented by NVIDIA; the layout here is what nvcc 12 and 13 w
 from __future__ import annotations
 
 import struct
+import sys
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
@@ -16,7 +17,10 @@ import lz4.block
 from tui_probe.errors import ImageError
 from tui_probe.input_limits import UNPACKED_IMAGES
 
-from . import zstd
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    import zstandard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,6 +37,37 @@ _FAMILY: Final = 10
 _RATIO: Final = 64
 """Bytes more for each byte of the file: compilers' output shrinks to a fifth to a twentieth."""
 _CUT_OFF: Final = "fatbin truncated: its header has a size of {} bytes, but {} exist; extract or record the image again"
+
+
+# Both implementations of Zstandard take a limit: a small frame may claim any size, but an entry states its size.
+if sys.version_info >= (3, 14):
+    ZstdError = zstd.ZstdError
+
+    def zstd_content_size(frame: bytes) -> int | None:
+        """Return the size that the frame states, None if it states none. Raises ZstdError."""
+        return zstd.get_frame_info(frame).decompressed_size
+
+    def zstd_decompress(frame: bytes, limit: int) -> bytes:
+        """Return the content of a frame. Raises ZstdError if it is damaged, cut off or larger than ``limit`` bytes."""
+        decompressor = zstd.ZstdDecompressor()
+        content = decompressor.decompress(frame, max_length=limit)
+        if not decompressor.eof and decompressor.decompress(b"", max_length=1):
+            raise ZstdError(f"decompressed data is larger than {limit} bytes")
+        if not decompressor.eof:
+            raise ZstdError("the frame is cut off")
+        return content
+
+else:
+    ZstdError = zstandard.ZstdError
+
+    def zstd_content_size(frame: bytes) -> int | None:
+        """Return the size that the frame states, None if it states none. Raises ZstdError."""
+        size = zstandard.frame_content_size(frame)
+        return None if size < 0 else size
+
+    def zstd_decompress(frame: bytes, limit: int) -> bytes:
+        """Return the content of a frame. Raises ZstdError if it is damaged, cut off or larger than ``limit`` bytes."""
+        return zstandard.ZstdDecompressor().decompress(frame, max_output_size=limit)
 
 
 class EntryKind(IntEnum):
@@ -91,7 +126,7 @@ class FatbinEntry:
             raise ImageError(f"corrupt fatbin entry: decompressed size {self.size} bytes")
         try:
             return self._decompress()
-        except (lz4.block.LZ4BlockError, zstd.ZstdError) as error:
+        except (lz4.block.LZ4BlockError, ZstdError) as error:
             raise ImageError(f"a compressed fatbin entry for sm_{self.arch} cannot be decompressed: {error}") from error
 
     def _decompress(self) -> bytes:
@@ -99,9 +134,9 @@ class FatbinEntry:
         if self.flags & _LZ4:
             content: bytes = lz4.block.decompress(payload, uncompressed_size=self.size)
             return content
-        if zstd.content_size(payload) not in (self.size, None):
+        if zstd_content_size(payload) not in (self.size, None):
             raise ImageError("corrupt fatbin entry: its decompressed size differs from that in its zstd frame")
-        return zstd.decompress(payload, self.size)
+        return zstd_decompress(payload, self.size)
 
 
 def fatbin_entries(image: bytes, place: slice | None = None) -> Iterator[FatbinEntry]:
