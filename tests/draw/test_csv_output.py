@@ -6,7 +6,7 @@ import csv
 import io
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tui_probe.draw.csv_output import as_csv, csv_lines
@@ -25,7 +25,13 @@ CELLS = [
 COLUMNS = [Column(f"c{place}", lambda row, place=place: row[place]) for place in range(len(CELLS))]
 
 
+def row_of(value: float) -> tuple[Any, ...]:
+    """Return a row with one number."""
+    return (0, None, None, None, value, None, None, None)
+
+
 @given(st.lists(st.tuples(*CELLS), max_size=6))
+@example([row_of(0.0), row_of(-0.0)])
 def test_columns_are_written_as_rows_are(rows: list[tuple[Any, ...]]) -> None:
     headings = [column.key for column in COLUMNS]
     assert [*as_csv(COLUMNS, rows)] == [*csv_lines([headings, *rows])]

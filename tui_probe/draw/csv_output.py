@@ -76,6 +76,8 @@ def _csv_column(values: Sequence[Any]) -> tuple[str, Sequence[Any]]:
     if list in kinds or len(kinds - {type(None)}) > 1:
         return "%s", [*map(_quoted, values)]
     cells = {value: _quoted(value) for value in {*values}}
+    if float in kinds and 0.0 in cells:  # 0.0 and -0.0 are one key
+        return "%s", [cells[value] if value else _quoted(value) for value in values]
     return "%s", [*map(cells.__getitem__, values)]
 
 
