@@ -238,10 +238,10 @@ def test_how_the_trial_of_probes_in_machine_code_went() -> None:
         (folder / name).write_text(text)
         os.utime(folder / name, (number, number))
     assert [(item.state, item.found) for item in prepared.machine_code_items()] == [
-        ("warn", "not probed on sm_80, driver 570.1: the stored result of the self-test is not readable"),
+        ("warn", "not probed on sm_80, driver 570.1: the saved self-test result cannot be read"),
         ("warn", "not probed on sm_80, driver 580.159: other sums"),
         ("warn", "only entry/exit probes work on sm_86, driver 580.159: other counts"),
-        ("warn", "probed, except by probes that record single accesses on sm_89, driver 580.159: none"),
+        ("warn", "probes that record single accesses do not work on sm_89, driver 580.159: none"),
         ("ok", "kernels without PTX can be probed on sm_90, driver 580.159"),
     ]
 

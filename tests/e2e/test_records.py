@@ -217,7 +217,9 @@ def test_a_probe_of_ones_own_that_meets_nothing_has_no_numbers(tool: Tool) -> No
     """Initial values of registers are not measurements: no page shows a 0 of them."""
     assert tool("new-probe", "mine", "--at", "nowhere.cu:10-13").returncode == 0
     _, trace = tool.run(SAXPY, "-p", "mine.py")
-    reason = "mine matched no instruction of this kernel, which has no nowhere.cu:10-13: its code is of saxpy.cu"
+    reason = (
+        "mine matched no instruction of this kernel, which has no nowhere.cu:10-13: its source lines are in saxpy.cu"
+    )
     assert " ".join(run_report(open_trace(trace)).split()).count(reason) == 1
     page = tool("show", "results", f"{trace}:saxpy").stdout
     assert reason in page
@@ -225,4 +227,4 @@ def test_a_probe_of_ones_own_that_meets_nothing_has_no_numbers(tool: Tool) -> No
     data = json.loads(tool("show", "results", f"{trace}:saxpy", "--format", "json").stdout)["data"]
     assert (data["values"], data["launches"][0]["problem"]) == ([], reason)
     summary = " ".join(tool("show", "summary", f"{trace}:saxpy").stdout.split())
-    assert "not measured the kernel has no nowhere.cu:10-13: its code is of saxpy.cu" in summary
+    assert "not measured the kernel has no nowhere.cu:10-13: its source lines are in saxpy.cu" in summary

@@ -169,7 +169,7 @@ def test_one_from_the_cache_is_the_same(tmp_path: Path) -> None:
     for file in ("pruned.bin", "probed.bin", "kernel.info"):
         assert (tmp_path / "second" / file).read_bytes() == (tmp_path / "first" / file).read_bytes()
     log = (tmp_path / "second" / "process.log").read_text()
-    assert "[cache] prepared before" in log
+    assert "[cache] prepared earlier" in log
     assert "[prune] pruned.bin contains only this kernel, of 2: " in log
 
 
@@ -261,7 +261,7 @@ def test_kernels_with_values_in_slots_are_kept_for_where_that_is_allowed(
     cache = Cache(tmp_path / "cache")
     prepared(tmp_path / "first", cache=cache)
     assert prepared(tmp_path / "second", cache=cache).outcome == "ok"
-    assert "[cache] prepared before" in (tmp_path / "second" / "process.log").read_text()
+    assert "[cache] prepared earlier" in (tmp_path / "second" / "process.log").read_text()
     assert prepared(tmp_path / "third", cache=cache, gate=ClosedGate()).code == "graft-uniform", "a miss"
     assert not (tmp_path / "third" / "probed.bin").exists()
 
@@ -577,7 +577,7 @@ def test_records_of_single_accesses_of_the_trial() -> None:
         (changed(5, odd[::-1]), "accesses in the wrong order"),
         (changed(5, [odd[0]._replace(address=OUTPUT), odd[1]]), "thread 5 saved 1 accesses"),
         (changed(5, [odd[0]._replace(address=TOTAL + 4), *odd[1:]]), "2 addresses"),
-        (changed(5, [odd[0]._replace(place=0), *odd[1:]]), "without an instruction"),
+        (changed(5, [odd[0]._replace(place=0), *odd[1:]]), "with a wrong instruction offset"),
         (changed(32, good[32][:1]), "warp 1 .* no record of an ADD"),
         (changed(THREADS_OF_GRID - 1, [good[0][0]._replace(address=OUTPUT)]), "thread 8191"),
         (recorded(good)[:-2560] + bytes(2560), "counted -1"),

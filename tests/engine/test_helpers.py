@@ -141,7 +141,7 @@ def test_an_operand_that_is_overwritten_is_kept_for_the_snippet_behind() -> None
         ("mov.u32 %r1, %r2;", "mov", "IN2", "2 operands"),
         ("bar.sync 0;", "bar", "BYTES", "BYTES"),
         ("mov.u32 %r1, %r2;", "mov", "MULTIPLY_ADDS", "not a matrix product"),
-        ("cp.async.wait_all;", "cp.async", "BYTES", "its size is not an operand"),
+        ("cp.async.wait_all;", "cp.async", "BYTES", "no operand gives the size"),
     ],
 )
 def test_a_helper_that_an_instruction_lacks(instruction: str, position: str, helper: str, reason: str) -> None:

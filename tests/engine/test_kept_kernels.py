@@ -77,7 +77,7 @@ def test_the_second_run_finds_what_the_first_prepared(runs: Runs, load: str) -> 
     assert runs(load=load) == (Answer("ok", f"probed.{load}"), 1)
     assert contents(runs.directory) == contents(first)
     log = (runs.directory / "process.log").read_text()
-    assert "[cache] prepared before: all files are from " in log
+    assert "[cache] prepared earlier: all files are from " in log
     assert f"'{runs.directory}/pruned.ptx'" in log
     assert str(first) not in log
     assert read_process_log(runs.directory / "process.log") == read_process_log(first / "process.log")

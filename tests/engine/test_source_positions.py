@@ -110,7 +110,7 @@ def test_check_says_how_many_places_each_part_matched(tmp_path: Path, capsys: py
     ("position", "text", "instead"),
     [
         ("strides.cu:999", STRIDES, ""),
-        ("other.cu:6", STRIDES, ": its code is of strides.cu"),
+        ("other.cu:6", STRIDES, ": its source lines are in strides.cu"),
         (
             "strides.cu:6",
             re.sub(r"(?m)^\s*\.loc.*$", "", STRIDES),

@@ -200,11 +200,11 @@ CLAUSES = {
     ),
     "saves a number that is too large": (
         "SAVE [ m ] {%a, 4294967296};",
-        "4294967296 is more than the 32 bits of field y: make it a u64",
+        "4294967296 is more than the 32 bits of field y: make the field a u64",
     ),
     "saves half of a double": (
         ".reg .f64 %d; SAVE [ m ] {%a, %d};",
-        "%d is .f64, which field y cannot hold: make it a u64",
+        "%d is .f64, which field y cannot hold: make the field a u64",
     ),
     "saves three numbers as one": ("SAVE [ m ] {%a, %tid};", "%tid is three numbers: write %tid.x, %tid.y or %tid.z"),
     "reads three numbers as one": (

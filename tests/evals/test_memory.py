@@ -133,13 +133,14 @@ def test_probed_launches_count_with_a_word_of_doubt(tmp_path: Path) -> None:
     assert (row["probe_bytes"], row["how"], row["original"], row["ratio"]) == (512, "probed", None, None)
     assert np.isnan(answer.tables["memory"]["device_bytes"]).all()
     assert [note.partition(": ")[2] for note in answer.notes] == [
-        "1 of 2 kernels have no probe and no size",
-        "only probed launches; budgets may drop their records; run --memusage covers all launches",
+        "1 of 2 kernels have no probe and are not included",
+        "only probed launches count; budgets may drop records; run --memusage covers all launches",
     ]
 
 
 def test_nothing_sized_says_what_to_run(tmp_path: Path) -> None:
     with pytest.raises(
-        TraceError, match=r"no launch has a size for block_sched; run with --memusage.* tui-probe eval memory --run"
+        TraceError,
+        match=r"no launch reports the probe memory of block_sched; run with --memusage.* tui-probe eval memory --run",
     ):
         tui_probe.evaluate("memory", write(tmp_path / "t", "block_sched", ()))

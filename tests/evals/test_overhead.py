@@ -191,7 +191,7 @@ def test_the_published_set(capsys: pytest.CaptureFixture[str]) -> None:
             STUDY.replace("tools =", 'run = "x"\ntools =').replace("modules =", 'run = "x"\nmodules ='),
             "are in the run x but have different commands",
         ),
-        (STUDY.replace('["block_sched", "dmat"]', "[]"), "it has no kernels, or no probes"),
+        (STUDY.replace('["block_sched", "dmat"]', "[]"), "kernels or probes are missing"),
     ],
 )
 def test_a_broken_study(tmp_path: Path, text: str, wrong: str) -> None:

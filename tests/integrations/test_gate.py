@@ -239,7 +239,7 @@ def test_file_that_is_no_baseline_is_named(tmp_path: Path, text: str) -> None:
 def test_names_stay_in_the_directory(tmp_path: Path) -> None:
     assert find_baseline(tmp_path, "none-yet") is None
     for name in ("../x", "a/b", "", ".hidden", "x" * 65):
-        with pytest.raises(UsageError, match="is not a name of a baseline"):
+        with pytest.raises(UsageError, match="is not a valid baseline name"):
             find_baseline(tmp_path, name)
 
 

@@ -75,5 +75,5 @@ def test_range_without_lines_is_refused(lines: str, words: str, capsys: pytest.C
 def test_unwritable_state_directory_is_reported(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(state / "file"))
     (state / "file").write_text("")
-    with pytest.raises(ProbeFileError, match="its probe cannot be kept"):
+    with pytest.raises(ProbeFileError, match="cannot save the generated probe"):
         load_probe(line_range_probe("attn.py:22"))

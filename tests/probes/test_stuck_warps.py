@@ -121,7 +121,7 @@ LANES, OWNER = 'entered = "u32"\nleft = "u32"', 'launch = "u64"\nblock = "u32"\n
     ("second", "problem"),
     [
         (RESIDENT.format("b", "false", "b", OWNER), "resident maps or others, not both"),
-        (RESIDENT.format("b", "true", "b", OWNER.replace("block", "place")), "the second launch"),
+        (RESIDENT.format("b", "true", "b", OWNER.replace("block", "place")), "the second map needs launch"),
     ],
 )
 def test_resident_maps_have_the_fields_that_the_hook_reads(second: str, problem: str) -> None:

@@ -142,6 +142,6 @@ def test_without_a_terminal_it_says_what_to_do(folder: Path) -> None:
     done = tool(folder, "home")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
-        "tui-probe: error: the home screen needs a terminal; without one: tui-probe list, run, report, show\n"
+        "tui-probe: error: the home screen needs a terminal; without one, use tui-probe list, run, report or show\n"
     )
     assert tool(folder).stdout.startswith("usage: tui-probe")

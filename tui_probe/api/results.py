@@ -257,7 +257,7 @@ class Results(Sequence[Result], TableSequence):
         results = self._kernel.trace.results
         path = results.path(row)
         if path is None:
-            raise TraceError(f"result/{results.name(row)}: its path in the log is outside of the trace")
+            raise TraceError(f"result/{results.name(row)}: event.log gives a path outside of the trace")
         return Result(self._kernel.of_result(row), path, self._launch(row))
 
     def _launch(self, row: int) -> Launch | None:

@@ -136,7 +136,7 @@ def read_sections(image: bytes, header: Header) -> Iterator[Section]:
     if table == 0:
         return
     if entry_size < SECTION_HEADER.size:
-        raise ImageError(f"the ELF image has section headers of {entry_size} bytes, so it is corrupt")
+        raise ImageError(f"corrupt ELF image: section headers of {entry_size} bytes are too short")
     first = Section(0, "", *_fields_at(image, table))
     count = header.sections or first.size  # more sections than 16 bits count: the first header tells
     names_index = first.link if header.names == _EXTENDED_INDEX else header.names

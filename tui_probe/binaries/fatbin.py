@@ -36,7 +36,7 @@ _OF_FAMILY: Final = 0x200000
 _FAMILY: Final = 10
 _RATIO: Final = 64
 """Bytes more for each byte of the file: compilers' output shrinks to a fifth to a twentieth."""
-_CUT_OFF: Final = "fatbin truncated: its header has a size of {} bytes, but {} exist; extract or record the image again"
+_CUT_OFF: Final = "fatbin truncated: {} bytes are needed, but only {} exist; extract or record the image again"
 
 
 # Both implementations of Zstandard take a limit: a small frame may claim any size, but an entry states its size.
@@ -135,7 +135,7 @@ class FatbinEntry:
             content: bytes = lz4.block.decompress(payload, uncompressed_size=self.size)
             return content
         if zstd_content_size(payload) not in (self.size, None):
-            raise ImageError("corrupt fatbin entry: its decompressed size differs from that in its zstd frame")
+            raise ImageError("corrupt fatbin entry: the entry and its zstd frame have different decompressed sizes")
         return zstd_decompress(payload, self.size)
 
 

@@ -161,7 +161,7 @@ def cut_table(section: bytes, places: Collection[int], kept_offsets: Collection[
             out[start : start + _UNIT_LENGTH] = (len(out) - start - _UNIT_LENGTH).to_bytes(_UNIT_LENGTH, "little")
         at = end
     if len(moved) < len(set(kept_offsets)):
-        raise ImageError("the image has relocations for lines that its line table lacks")
+        raise ImageError("relocations of the image refer to missing parts of its line table")
     return bytes(out), moved
 
 

@@ -90,7 +90,7 @@ def limit(text: str) -> int:
     try:
         return _unlimited(text, lambda: 0 if text.strip() == "0" else size(text))
     except argparse.ArgumentTypeError as error:
-        raise argparse.ArgumentTypeError(f"{error}; or 0, or none for no limit") from error
+        raise argparse.ArgumentTypeError(f"{error}, 0, or none for no limit") from error
 
 
 def count(text: str) -> int:
@@ -122,7 +122,8 @@ def min_free(text: str) -> str:
     sizes = [part for part in parts if part not in shares]
     if len(shares) > 1 or len(sizes) > 1:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not an amount of free disk space; write a size, a percentage or both: 10G, 3% or 2G,5%, or 0"
+            f"{text!r} is not an amount of free disk space; write a size, a percentage or both,"
+            " e.g. 10G, 3% or 2G,5%, or 0"
         )
     return ",".join([*(str(size(part)) for part in sizes), *shares])
 
@@ -136,7 +137,7 @@ def launches(text: str) -> str:
         match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
         if match is None or (match[2] and int(match[2]) < int(match[1])):
             raise argparse.ArgumentTypeError(
-                f"{text!r} does not name launches; write 0-9,20 for the first ten and one more, auto, or all"
+                f"{text!r} does not name launches; write auto, all, or indices from 0, e.g. 0-9,20"
             )
     return compact
 
@@ -228,7 +229,7 @@ def trace_folder_of(address: Address) -> Path:
 def _suggested_trace() -> str:
     """Suggest what to name if the usual folder has no trace."""
     recent = next((path for path in remembered() if is_trace(path)), None)
-    name = "pass a trace" if recent is None else f"pass a trace, e.g. {shell_word(recent)}, opened last"
+    name = "pass a trace" if recent is None else f"pass a trace, e.g. {shell_word(recent)}, the last one opened"
     return f"{name}, or set trace_dir in settings.toml"
 
 

@@ -46,8 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         type=Path,
         metavar="FILE",
-        help="PTX, cubin, fatbin, object, library or executable; its kernels are probed as by run: in PTX if the file"
-        " has it, otherwise in SASS",
+        help="PTX, cubin, fatbin, object, library or executable; kernels are probed in PTX if the file has PTX,"
+        " otherwise in SASS, as by tui-probe run",
     )
     parser.add_argument(
         "-k",
@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--waits",
         action="store_true",
-        help="list the instructions of each kernel's SASS at which warps wait, with source line and producers",
+        help="list the SASS instructions at which warps wait, with source lines and producers",
     )
     parser.add_argument("--format", choices=("table", "json"), default="table", help="default %(default)s")
     parser.set_defaults(refuse=parser.error)

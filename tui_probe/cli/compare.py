@@ -53,9 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--fail-if-worse",
         type=percent,
         metavar="X%",
-        help="exit with status 1 and list the regressions on stderr if B has a new finding, or a loss or time that is"
-        " worse by more than X%%; amounts of work, such as instructions, count only if --figures names them; the"
-        " probe's cost is ignored",
+        help="exit with status 1 and list the regressions on stderr if B has a new finding, or if a metric or the"
+        " loss of a finding is worse by more than X%%. Amounts of work, such as instructions, count only if --figures"
+        " names them; the cost of the probe is ignored",
     )
     parser.add_argument("--figures", metavar="KEY,…", help="compare only these metrics, e.g. span_cycles,registers")
     parser.add_argument("--view", metavar="VIEW", help="draw this page of A and B side by side, e.g. timeline")
@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_budget_option(parser)
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
     parser.add_argument(
-        "--width", type=width_option, metavar="N", help="width of tables; default: the terminal's, or 120"
+        "--width", type=width_option, metavar="N", help="width of tables; default: terminal width, or 120"
     )
 
 

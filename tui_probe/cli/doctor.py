@@ -42,7 +42,7 @@ def _obstacle() -> str:
     if elsewhere:
         *others, last = elsewhere
         return f"{', '.join(others)} and {last} are not terminals" if others else f"{last} is not a terminal"
-    return f"TERM={os.environ.get('TERM', '')!r} cannot position text"
+    return f"TERM={os.environ.get('TERM', '')!r} cannot move the cursor"
 
 
 def screen_item() -> Item:
@@ -102,7 +102,7 @@ def setting_items() -> list[Item]:
         for problem in _unusable_values(settings)
     ]
     if not items:
-        return [Item("settings", "ok", f"{settings.path}{'' if settings.found else ' (there is none: not needed)'}")]
+        return [Item("settings", "ok", f"{settings.path}{'' if settings.found else ' (no such file; none is needed)'}")]
     return items
 
 

@@ -127,7 +127,7 @@ def _write_pictures(answer: Answer, arguments: argparse.Namespace) -> int:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The evaluation, its traces, how to collect them, and in which form the answer is wanted."""
-    parser.epilog = "Without NAME, list the evaluations. Without TRACE, use bundled traces, with a note."
+    parser.epilog = "Without NAME, list the evaluations. Without TRACE, use bundled traces; a note says so."
     parser.add_argument("name", nargs="?", metavar="NAME", help="evaluation to answer; default: list all")
     parser.add_argument(
         "trace", nargs="*", metavar="TRACE",
@@ -157,13 +157,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     form = parser.add_argument_group("output").add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
     form.add_argument(
-        "--csv", action="store_true", help="print the main table, or the one of --table or --figure, as CSV"
+        "--csv", action="store_true", help="print CSV: of the main table, or of what --table or --figure names"
     )
     form.add_argument("--png", type=Path, metavar="FILE", help="write charts as pictures (needs matplotlib)")
     form.add_argument("--svg", type=Path, metavar="FILE", help="write charts as SVG")
     parser.add_argument("--table", metavar="NAME", help="only this table")
     parser.add_argument("--figure", metavar="NAME", help="only this chart")
-    parser.add_argument("--width", type=width_option, metavar="W", help="columns; default: the terminal's, or 120")
+    parser.add_argument(
+        "--width", type=width_option, metavar="W", help="width in columns; default: terminal width, or 120"
+    )
     parser.add_argument("--height", type=height_option, metavar="H", help="lines of a chart; default 40")
     add_screen_options(parser)
 
@@ -224,7 +226,7 @@ def _explained(evaluation: Evaluation, arguments: argparse.Namespace) -> Iterato
         yield from wrap(paragraph, width)
         yield ""
     probes = ", ".join(evaluation.probes)
-    yield f"Probes: {probes or 'none'}. Command to collect traces, each in its own process: {evaluation.command}"
+    yield f"Probes: {probes or 'none'}. To collect the traces below, each in its own process: {evaluation.command}"
     yield ""
     for collection in evaluation.collect(setting):
         yield f"{collection.name}: {command_of(collection, arguments)}"

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The trace, and how wide the text may be."""
     parser.add_argument("trace", nargs="?", default="", metavar="TRACE", help="a trace; default the newest")
-    parser.add_argument("--width", type=width_option, metavar="W", help="columns; default: the terminal's, or 100")
+    parser.add_argument(
+        "--width", type=width_option, metavar="W", help="width in columns; default: terminal width, or 100"
+    )
     parser.add_argument("--ascii", action="store_true", help="use ASCII characters only")
 
 

@@ -100,13 +100,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--record", action="store_true", help="record the baseline of this commit, from two runs")
     parser.add_argument(
         "--directory", type=Path, default=Path(".tui-probe"), metavar="DIRECTORY",
-        help="directory of baselines, to be committed; default %(default)s",
+        help="directory of baselines, which you commit; default %(default)s",
     )  # fmt: skip
     parser.add_argument(
         "--metric", action="append", default=[], metavar="METRIC", help="judge only this metric; may be repeated"
     )
     parser.add_argument(
-        "--against", metavar="COMMAND", help="compare times with this command, in interleaved runs (ABBA)"
+        "--against", metavar="COMMAND", help="compare times with those of this command, in interleaved runs (ABBA)"
     )
     parser.add_argument(
         "--repeats", type=count, default=8, metavar="N", help="number of ABBA blocks; default %(default)s"
@@ -118,7 +118,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="X%",
         help="ignore differences in times below X%%; default 1%%",
     )
-    parser.add_argument("--sim", action="store_true", help="use the simulated GPU: counts only")
+    parser.add_argument("--sim", action="store_true", help="use the simulated GPU, which has counts but no times")
     parser.add_argument("-k", "--kernel", default="", metavar="A:B", help="only kernels with A or B in their names")
     parser.add_argument("--machine-code", choices=("auto", "all", "off"), default="auto", help="as in tui-probe run")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default %(default)s")

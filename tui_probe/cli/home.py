@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Home, a trace or a run, and home again, until the user quits there. Raises LaunchError without a terminal."""
     if not wants_screen(arguments):
-        raise LaunchError("the home screen needs a terminal; without one: tui-probe list, run, report, show")
+        raise LaunchError("the home screen needs a terminal; without one, use tui-probe list, run, report or show")
     from tui_probe.ui.requests import HomeSources, StartForm
 
     arguments.again_asked, arguments.from_home = None, True

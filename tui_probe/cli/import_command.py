@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _LINES_PER_PIECE: Final = 1024
 TOOLS: Final = {
     "ncu": "Nsight Compute reports (.ncu-rep) or CSV: kernels by time, memory traffic, sectors, source lines",
-    "chrome": "Chrome traces (.json, .json.gz) of PyTorch, JAX or Proton, one per process: pages as for nsys",
+    "chrome": "Chrome traces (.json, .json.gz) of PyTorch, JAX or Proton, one per process; same pages as nsys",
     "nsys": "Nsight Systems sqlite exports, or CSV files of nsys stats: kernels, NVTX ranges, gaps, timeline",
 }
 
@@ -82,7 +82,7 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
     shown.add_argument("--format", choices=FORMATS, default="table", help="default %(default)s")
     shown.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
     shown.add_argument(
-        "--width", type=width_option, metavar="N", help="width of tables; default: the terminal's, or 120"
+        "--width", type=width_option, metavar="N", help="width of tables; default: terminal width, or 120"
     )
     shown.add_argument("--explain", action="store_true", help="explain how to read the page")
 
@@ -169,7 +169,7 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
         "--runs",
         type=positive,
         metavar="R",
-        help="number of measured iterations; default: found from the launches",
+        help="number of measured iterations; default: found in the launch sequence",
     )
     plan.add_argument(
         "--expect", action="append", default=[], metavar="NAME", help="warn if no kernel with NAME in its name ran"

@@ -137,7 +137,7 @@ def add_probe_folders(parser: argparse.ArgumentParser) -> None:
     """Add the option for probes that are not installed."""
     parser.add_argument(
         "--probe", action="append", default=[], metavar="DIRECTORY|NAME", dest="probe_folders",
-        help="directory of the trace's probe, or the name of a known probe if the trace does not name its probe; may be"
+        help="directory of the trace's probe; if the trace does not name its probe, the name of a known probe; may be"
              " repeated",
     )  # fmt: skip
 

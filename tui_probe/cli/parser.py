@@ -63,7 +63,7 @@ COMMANDS = {
     "gate": Entry("gate", "fail if a program became worse than its baseline", "agents", needs_hook=True),
     "mcp": Entry("mcp", "serve tools for agents over the Model Context Protocol", "agents"),
     "skill": Entry("skill", "print a skill file that teaches an agent to profile and compare", "agents"),
-    "demo": Entry("demo", "profile a bundled example, without a GPU on the simulated GPU", "start", needs_hook=True),
+    "demo": Entry("demo", "profile a bundled example on the GPU or the simulated GPU", "start", needs_hook=True),
     "completion": Entry("completion", "print the completion code for bash, zsh or fish", "start"),
 }
 

@@ -28,8 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--page",
         metavar="PAGE",
-        help="page to print (`tui-probe show` lists pages); default: the report that `run` prints, as JSON or CSV the"
-        " table of kernels; for one kernel its summary",
+        help="page to print (`tui-probe show` lists pages); default: the report that `run` prints; for one kernel,"
+        " its summary; for a whole run in JSON or CSV, the table of kernels",
     )
     parser.add_argument("--format", choices=FORMATS, default="table", help="default %(default)s")
     parser.add_argument(
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
     parser.add_argument(
         "--width", type=width_option, metavar="N",
-        help="width of tables; default: the terminal's, or 120 (report: 100)",
+        help="width of tables; default: terminal width, or 120 (report: 100)",
     )  # fmt: skip
 
 

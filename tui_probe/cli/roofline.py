@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " L2; may be repeated",
     )  # fmt: skip
     parser.add_argument(
-        "--peak", type=rate, metavar="RATE", help="operations per second, e.g. 989T; default: the GPU's"
+        "--peak", type=rate, metavar="RATE", help="operations per second, e.g. 989T; default: peak of the GPU"
     )
     parser.add_argument("--format", choices=FORMATS, help="print text or data instead of the screen; default table")
     parser.add_argument("--explain", action="store_true", help="explain how to read the page")

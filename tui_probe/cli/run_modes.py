@@ -116,6 +116,6 @@ def _shake_options(arguments: argparse.Namespace) -> list[str]:
 
 def _race_lines(race: Race) -> Iterator[str]:
     yield f"seed {race.seed} changes the results of the program: {race.difference}"
-    yield f"delays before these instructions are enough; {race.shown} of {race.tried} runs with these delays differed:"
+    yield f"{race.shown} of {race.tried} runs that delay only these instructions also differed:"
     for site in race.sites:
         yield f"  {site.kernel}: PTX line {site.line} {site.text}"

@@ -112,8 +112,8 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--callback", type=Path, nargs="?", const=True, metavar="FILE.py",
-        help="after the program exits, run python FILE.py RESULT per result; default: the callback of the probe file"
-             " that -p names by its path, if both are in one directory",
+        help="after the program exits, run python FILE.py RESULT per result; default: the callback that the file"
+             " PROBE names, if -p PROBE is a path and the callback is in the same directory",
     )  # fmt: skip
     parser.add_argument(
         "--again", nargs="?", const="", metavar="TRACE",
@@ -133,7 +133,7 @@ def add_choice_options(chosen: argparse._ArgumentGroup) -> None:
     chosen.add_argument(
         "--launches", type=launches, metavar="WHICH",
         help="probe these launches of each kernel: all, a list, e.g. 0-9,20, or auto (the first of each shape, then"
-             " samples); default auto, with --benchmark all",
+             " samples); default: auto; for --benchmark: all",
     )  # fmt: skip
     chosen.add_argument(
         "--sample", type=sample, metavar="SPEC",
@@ -257,8 +257,8 @@ def add_probe_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-p", "--probe", "-t", action="append", metavar="PROBE",
         help="use a probe, a set (see `tui-probe probes`) or a probe file; NAME:1/16 samples blocks, NAME@FILE:A-B"
-             " probes instructions of these source lines only. Repeat it for more: counting probes share launches, the"
-             " others alternate with them; default"
+             " probes instructions of these source lines only. Repeat -p for more probes: counting probes share"
+             " launches, other probes alternate with them; default"
              f" {user_settings().probe or DEFAULT_PROBE}",
     )  # fmt: skip
     parser.add_argument(

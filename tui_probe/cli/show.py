@@ -290,8 +290,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--do", metavar="COMMAND[,…]", default="", help="send commands to the view, like keys on the screen"
     )
-    parser.add_argument("--width", type=width_option, metavar="W", help="columns; default: the terminal's, or 120")
-    parser.add_argument("--height", type=height_option, metavar="H", help="lines; default: all, for a drawing 40")
+    parser.add_argument(
+        "--width", type=width_option, metavar="W", help="width in columns; default: terminal width, or 120"
+    )
+    parser.add_argument(
+        "--height", type=height_option, metavar="H", help="height in lines; default: all lines, or 40 for a drawing"
+    )
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
     parser.add_argument("--explain", action="store_true", help="explain how to read the page; TRACE may be omitted")
     parser.add_argument("--format", choices=("text", "json", "csv"), default="text", help="default %(default)s")

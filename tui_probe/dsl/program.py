@@ -31,7 +31,7 @@ class ProbeSource:
     def tree(self) -> ast.Module:
         """The file's syntax tree. Raises ProbeFileError."""
         if len(self.text) > _MAX_SOURCE_BYTES:
-            raise ProbeFileError(f"{self.path}: {len(self.text)} characters are too long for a probe")
+            raise ProbeFileError(f"{self.path}: the file has {len(self.text)} characters, too many for a probe")
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")

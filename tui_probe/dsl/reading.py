@@ -236,7 +236,7 @@ def _read_callback(value: ast.expr, source: ProbeSource) -> str:
     match value:
         case ast.Constant(value=str(text)) if text and text.isprintable():
             return text
-    raise source.error(value, 'CALLBACK names the analysis: write CALLBACK = "NAME"')
+    raise source.error(value, 'CALLBACK must be a string, the name of the analysis: write CALLBACK = "NAME"')
 
 
 def _docstring(statement: ast.stmt) -> str | None:

@@ -333,7 +333,7 @@ class Helpers:
         """BYTES and SECTORS of a copy by tensor map, 0 if UNSIZED is 1."""
         operand = next((own for own in self._instruction.operands if isinstance(own, Memory) and own.coordinates), None)
         if not self.is_tensor_copy or operand is None:
-            raise self._absent(f"{helper}: it is not a copy by tensor map")
+            raise self._absent(f"{helper}: the instruction does not copy by tensor map")
         address = self._address(replace(operand, coordinates=()), "box")
         box = BoxLines(self._instruction, operand, address.operand, self._names, self._kernel.map_layout)
         if not box.is_sized or not isinstance(operand.base, Register):  # other bases may have no generic address
@@ -344,7 +344,7 @@ class Helpers:
     def _multiply_adds(self) -> HelperValue:
         share = multiply_adds(self._instruction)
         if share is None:
-            raise self._absent("MULTIPLY_ADDS: it is not a matrix product with a shape in its modifiers")
+            raise self._absent("MULTIPLY_ADDS: the instruction is not a matrix product with a shape such as .m16n8k16")
         return HelperValue(str(share), "b32")
 
     def _copied_bytes(self) -> HelperValue:
@@ -360,7 +360,7 @@ class Helpers:
                 return HelperValue(name, "b32", [], frozenset({name}))
             case (Memory(), Immediate(text=text), *_):  # a prefetch
                 return HelperValue(text, "b32")
-        raise self._absent("known BYTES: its size is not an operand")
+        raise self._absent("known BYTES: no operand gives the size")
 
     def _partial_copy(self, size: str, fourth: str) -> HelperValue:
         """``cp.async`` reads nothing under a predicate, or as much as a 32-bit register says; 64 bits are a policy."""

@@ -169,7 +169,7 @@ class KernelWork:
 
     def log_header(self, description: str, name: str) -> str:
         """Return the log lines that name the image, the kernel and the probe."""
-        sample = ", in a sample of blocks" if self.options.sampled else ""
+        sample = ", for a sample of blocks" if self.options.sampled else ""
         return (
             f"[objdump] original.bin is {description}\n{name}\n[probe] {self.probe.name} from {self.probe.path}{sample}"
         )

@@ -124,7 +124,7 @@ class PrepareJob:
     def _log_restored(self, entry: RestoredKernel, request: KernelRequest) -> Answer:
         work = self._work
         assert work.cache is not None
-        when = "ahead of this launch" if entry.ahead else "before"
+        when = "ahead of this launch" if entry.ahead else "earlier"
         cached = f"[cache] prepared {when}: all files are from {work.cache.place(request.key)}"
         header = work.log_header(entry.found, request.name)
         work.log.write("\n".join([header, cached, entry.log_text or NO_ASSEMBLER_TEXT]))

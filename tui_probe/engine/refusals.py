@@ -139,4 +139,4 @@ def _missing_lines_reason(kernel: Kernel, wanted: Sequence[SourceRange]) -> str:
         return ": it has no source lines (compile with -lineinfo)"
     names = [file.rpartition("/")[2] for file in files]
     others = f" and {len(names) - _MAX_NAMED} others" if len(names) > _MAX_NAMED else ""
-    return f": its code is of {', '.join(names[:_MAX_NAMED])}{others}"
+    return f": its source lines are in {', '.join(names[:_MAX_NAMED])}{others}"

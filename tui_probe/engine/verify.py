@@ -161,8 +161,8 @@ def _check_wait(probe: Probe, point: ProbePoint) -> None:
                 return
     place = statements[0].place if statements else FileLocation(str(probe.path), 0)
     raise ProbeFileError(
-        f"{place}: [{point.name}] is at 'wait', where only after = 'ADD [ MAP ] {{{WAIT_HELPER}, 1}};' is allowed,"
-        f" also with {LONGEST_HELPER}, and a map of level site"
+        f"{place}: [{point.name}] is at 'wait': write only after = 'ADD [ MAP ] {{{WAIT_HELPER}, 1}};', with or"
+        f" without {LONGEST_HELPER}, and use a map of level site"
     )
 
 
@@ -171,8 +171,8 @@ def _check_resident(probe: Probe) -> None:
     fields = [[(field.name, field.type) for field in own_map.fields] for own_map in probe.maps if own_map.resident]
     if fields[:2] != _RESIDENT_FIELDS:
         raise ProbeFileError(
-            f"{probe.path}: the first resident map must have the fields entered and left (u32), the second launch"
-            " (u64), block and warp (u32)"
+            f"{probe.path}: the first resident map needs the fields entered and left (u32), the second map"
+            " needs launch (u64), block and warp (u32)"
         )
 
 
@@ -283,7 +283,7 @@ class _SnippetCheck:
             if number is None and (bits not in (32, 64) or self._probe.registers[value].startswith("f")):
                 raise self._error(save.place, f"ADD of {value}: add a .b32 or .b64 register of this probe, or a number")
             if bits > FIELD_BYTES[field.type] * 8:
-                raise self._error(save.place, f"ADD of {value}: it has 64 bits, so make the field {field.name} a u64")
+                raise self._error(save.place, f"ADD of {value}, a 64-bit register: make the field {field.name} a u64")
 
     def _saved_value(self, value: str, field: Field, place: FileLocation) -> None:
         register, _, component = value.partition(".")
@@ -294,11 +294,13 @@ class _SnippetCheck:
         elif kind == "pred":
             raise self._error(place, f"{value} is a predicate: use 'selp.u32' to turn it into a number first")
         elif kind.startswith("f") and TYPE_BITS[kind] > bits:
-            raise self._error(place, f"{value} is .{kind}, which field {field.name} cannot hold: make it a u64")
+            raise self._error(place, f"{value} is .{kind}, which field {field.name} cannot hold: make the field a u64")
         elif register in SPECIAL_REGISTERS and not kind:
             self._special_register(register, component, place)
         elif number is not None and not -(1 << bits - 1) <= number < 1 << bits:
-            raise self._error(place, f"{value} is more than the {bits} bits of field {field.name}: make it a u64")
+            raise self._error(
+                place, f"{value} is more than the {bits} bits of field {field.name}: make the field a u64"
+            )
         elif not kind and number is None:
             raise self._error(place, f"{value} is not a register of this probe: declare it, or save a number or helper")
 

@@ -122,5 +122,5 @@ def history(most: int = MAX_COMMITS) -> list[str]:
 
 def _folder(directory: Path, name: str) -> Path:
     if not _NAME.fullmatch(name) or name.startswith("."):
-        raise UsageError(f"{name!r} is not a name of a baseline; use up to 64 letters, digits and . _ - + =")
+        raise UsageError(f"{name!r} is not a valid baseline name; use up to 64 letters, digits and . _ - + =")
     return directory / name

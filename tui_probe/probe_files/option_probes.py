@@ -74,7 +74,7 @@ def write_phases_probe(name: str, files: Iterable[Path]) -> Path:
     try:
         return update_state(file, text)
     except OSError as error:
-        raise ProbeFileError(f"--phase: its probe cannot be kept: {error}") from error
+        raise ProbeFileError(f"--phase: cannot save the generated probe: {error}") from error
 
 
 def limited_probe(name: str) -> tuple[str, str] | None:
@@ -101,4 +101,4 @@ def write_limited_probe(file: Path, name: str, lines: str) -> Path:
         analysis = "" if re.search(_ANALYSIS, text) else f"callback = {json.dumps(name)}\n"
         return update_state(f"probes/{name}_{mark}.toml", f"lines = {json.dumps(lines)}\n{analysis}{text}")
     except (OSError, UnicodeDecodeError) as error:
-        raise ProbeFileError(f"{name}@{lines}: its probe cannot be kept: {error}") from error
+        raise ProbeFileError(f"{name}@{lines}: cannot save the generated probe: {error}") from error

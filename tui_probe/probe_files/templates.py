@@ -143,5 +143,6 @@ def write_line_range_probe(name: str) -> Path:
         return update_state(name, text)
     except OSError as error:
         raise ProbeFileError(
-            f"--between: its probe cannot be kept: {error}; tui-probe new-probe NAME --at {lines} writes one here"
+            f"--between: cannot save the generated probe: {error};"
+            f" tui-probe new-probe NAME --at {lines} writes one here"
         ) from error

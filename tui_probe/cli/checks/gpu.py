@@ -39,7 +39,7 @@ print(json.dumps({"version": version.value, "status": status, "devices": count.v
 """
 COUNTER_SETTING = Path("/proc/driver/nvidia/params")
 WITHOUT_GPU = "use the simulated GPU: tui-probe run --sim, tui-probe demo"
-WITHOUT_PTXAS = f"the driver compiles PTX, without numbers of registers and spills; {PTXAS_HINT}"
+WITHOUT_PTXAS = f"the driver compiles PTX, and registers and spills are unknown; {PTXAS_HINT}"
 # What must hold for the hook to stand in for the driver: a second load by name gives the library that is there.
 ASK_HOOK = """
 import ctypes, json, sys
@@ -174,7 +174,7 @@ def cuda_tool(name: str, without: str, absent: State = "optional") -> Item:
             name,
             "warn",
             f"{first}{silent} does not answer --version",
-            "remove this ptxas, or put another one before it",
+            "remove this ptxas, or put another one before it on PATH",
         )
     if not tools:
         return Item(name, absent, "not found", without)

@@ -89,13 +89,13 @@ def _trials(folder: Path) -> Iterator[Item]:
 def _limitation(trial: TrialOutcome | None, where: str) -> str:
     """Return what cannot be probed after a trial, None for one that cannot be read; "" if it passed."""
     if trial is None:
-        return f"not probed {where}: the stored result of the self-test is not readable"
+        return f"not probed {where}: the saved self-test result cannot be read"
     if trial.outcome != "passed":
         return f"not probed {where}: {trial.words or trial.outcome}"
     parts = (
         ("only entry/exit probes work", "instructions", trial.instructions),
-        ("probed, except by probes that record single accesses", "records", trial.records),
-        ("probed, except by probes that count basic blocks", "blocks", trial.blocks),
+        ("probes that record single accesses do not work", "records", trial.records),
+        ("probes that count basic blocks do not work", "blocks", trial.blocks),
     )
     for remainder, name, result in parts:
         if result != "passed":

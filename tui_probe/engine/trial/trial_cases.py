@@ -345,7 +345,9 @@ def _thread_records(content: bytes) -> list[list[AccessRecord]]:
         ]
         for lane, (count,) in enumerate(counts):
             if not 1 <= count <= MAX_RECORDS:
-                raise TrialFailedError(f"lane {lane} of warp {warp} counted {count - 1} accesses")
+                raise TrialFailedError(
+                    f"lane {lane} of warp {warp} counted {count - 1} accesses, not 0 to {MAX_RECORDS - 1}"
+                )
             by_thread.append([records[lane + WARP_THREADS * index] for index in range(count - 1)])
     return by_thread
 
@@ -360,4 +362,4 @@ def _check_thread_records(number: int, records: Sequence[AccessRecord], own: int
         if (after.clock - before.clock) % (2 * _HALF_RANGE) >= _HALF_RANGE:
             raise TrialFailedError(f"thread {number} saved accesses in the wrong order")
     if any(not record.place or record.place % WORD_BYTES for record in records):
-        raise TrialFailedError(f"thread {number} saved an access without an instruction")
+        raise TrialFailedError(f"thread {number} saved an access with a wrong instruction offset")

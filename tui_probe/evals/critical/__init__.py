@@ -288,14 +288,14 @@ EVALUATION: Final = Evaluation(
     probes=(PROBE,),
     reading=(
         "A sector is 32 bytes. A request is one warp instruction: 32 lanes that store adjacent 4-byte values touch 4"
-        " sectors; with gaps of 4 bytes between them, 8. A probe counts the same as ncu, without permission for"
-        " counters.",
+        " sectors; with gaps of 4 bytes between the values, 8 sectors. A probe counts the same as ncu, without"
+        " permission for counters.",
         "A kernel that writes a tensor once stores elements × bytes / 32 sectors (expected), and at most one sector"
-        " per element. The critical kernel does the matrix work: it uses the tensor cores, and among several such"
-        " kernels it stores the tensor. The selection steps are shown.",
-        "Its data type follows from the operands of tensor core operations, from the counted instructions, or from"
-        " its name. Files PROGRAM-ncu.csv and traces PROGRAM-probes are compared side by side. For your own tensor:"
-        " tui-probe import ncu FILE.csv --page critical --seq-len N --head-dim N --dtype bf16.",
+        " per element. The critical kernel does the matrix work: it uses the tensor cores. If several kernels"
+        " do, it is the one that stores the tensor. The selection steps are shown.",
+        "The data type of a kernel follows from the operands of its tensor core operations, from the counted"
+        " instructions, or from its name. Files PROGRAM-ncu.csv and traces PROGRAM-probes are compared side by side."
+        " For your own tensor: tui-probe import ncu FILE.csv --page critical --seq-len N --head-dim N --dtype bf16.",
     ),
     open=answer,
     collect=collect,

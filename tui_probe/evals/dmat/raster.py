@@ -72,7 +72,7 @@ def read_page_map(path: Path, progress: Callable[[float], object] = lambda _: No
         groups = _groups(data, begin, clocks, entry, progress)
         if groups is not None:
             return groups
-    raise TraceError(f"{path}: not a page map, or truncated: its {clocks} clocks do not end at the end of the file")
+    raise TraceError(f"{path}: not a page map, or truncated: the file does not end after {clocks} clocks")
 
 
 def _groups(

@@ -302,7 +302,8 @@ EVALUATION: Final = Evaluation(
         " of the probe is the difference. The wait at the program's end, until the last records are saved, is not"
         " included.",
         "CSV files with the columns probe, original, ncu, neutrino, prologue, kernel, epilogue are also read, one"
-        " file per operation. --csv --table OPERATION writes such a file. Their column neutrino is the probed call.",
+        " file per operation. --csv --table OPERATION writes such a file. In these files, the column neutrino"
+        " is the probed call.",
     ),
     open=answer,
     collect=collect,

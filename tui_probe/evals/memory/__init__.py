@@ -206,7 +206,7 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
         for sizes in every:
             found.setdefault((sizes.model, sizes.probe), []).append(sizes)
             if not sizes.kernels:
-                notes.append(f"{one.path}: no launch has a size for {sizes.probe}; run with --memusage")
+                notes.append(f"{one.path}: no launch reports the probe memory of {sizes.probe}; run with --memusage")
     rows = [MemoryRow(model, probe, tuple(parts)) for (model, probe), parts in found.items()]
     if not any(row.probe_bytes is not None for row in rows):
         raise nothing_measured_error(NAME, notes)
@@ -234,9 +234,9 @@ def _caveats(rows: Sequence[MemoryRow]) -> Iterator[str]:
         name = f"{row.model} {row.probe}"
         sized, every = row.kernels
         if 0 < sized < every:
-            yield f"{name}: {every - sized} of {units.counted(every, 'kernel')} have no probe and no size"
+            yield f"{name}: {every - sized} of {units.counted(every, 'kernel')} have no probe and are not included"
         if row.how is not None and PROBED in row.how:
-            yield f"{name}: only probed launches; budgets may drop their records; run --memusage covers all launches"
+            yield f"{name}: only probed launches count; budgets may drop records; run --memusage covers all launches"
         if row.original is not None and not row.said:
             yield f"{name}: the program did not print its memory; original is the peak of its allocations"
 
@@ -279,7 +279,8 @@ EVALUATION: Final = Evaluation(
         " --max-probe-memory limits their total.",
         "Each model is one block, run eagerly with random weights, since the largest launch is the same in every"
         " block. A Llama of 1B has 16 blocks, of 3B 28 and of 8B 32; the memory of a whole model is larger. Products,"
-        " convolutions and attention are Triton kernels. Runs with several probes size them alternately.",
+        " convolutions and attention are Triton kernels. In runs with several probes, launches"
+        " alternate between the probes.",
         "Sized: computed from the shape of each launch, without probing (run --memusage). Counted: the number of"
         " records depends on data, so a kernel ran that counts records without keeping them. Probed: an ordinary run,"
         " whose budgets may have dropped records.",

@@ -326,7 +326,8 @@ EVALUATION: Final = Evaluation(
     reading=(
         "Slowdown is probed time / original time: the median of five launches each per run, then the median over"
         " runs. The spread is (max - min) / median over the runs. Registers are probed minus pruned registers per"
-        " thread, as assigned by the assembler. If a row covers several kernels, the longest counts.",
+        " thread, as assigned by the assembler. If a row covers several kernels, the kernel with the longest time"
+        " counts.",
         "A kernel without free registers spills; its slowdown is then due to memory and not to the probe's"
         " instructions. Such rows are marked and listed, and means are given with and without them.",
         "A study is a TOML file with probes, repeats, and [[kernel]] tables. Each table has a name, group, kernel (a"

@@ -97,7 +97,7 @@ def _study(data: dict[str, Any]) -> Study:
     if not isinstance(study.repeats, int) or not 1 <= study.repeats <= _MOST_REPEATS:
         raise ValueError(f"repeats is {study.repeats!r}, not a number from 1 to {_MOST_REPEATS}")
     if not study.rows or not study.probes:
-        raise ValueError("it has no kernels, or no probes")
+        raise ValueError("kernels or probes are missing")
     return study
 
 
@@ -110,7 +110,9 @@ def _check_run(rows: list[StudyKernel]) -> None:
         if row.command != first.command:
             raise ValueError(f"{row.name} and {first.name} are in the run {row.run} but have different commands")
     if len(rows) > 1 and not all(row.kernel for row in rows):
-        raise ValueError(f"the run {first.run} has several kernels: each must give a part of its kernel's name")
+        raise ValueError(
+            f"the run {first.run} has several kernels: each needs the key kernel, a part of the kernel's name"
+        )
 
 
 def _study_kernel(data: dict[str, Any]) -> StudyKernel:
@@ -120,7 +122,7 @@ def _study_kernel(data: dict[str, Any]) -> StudyKernel:
     name, kernel, group, run = (_text(data, key) for key in ("name", "kernel", "group", "run"))
     command, modules, tools = (_texts(data, key) for key in ("command", "modules", "tools"))
     if not name or not command:
-        raise ValueError("a kernel has no name, or no command")
+        raise ValueError("a [[kernel]] needs a name and a command")
     return StudyKernel(name, command, kernel, group, modules, tools, run)
 
 

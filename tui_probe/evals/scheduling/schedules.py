@@ -305,8 +305,8 @@ def _scheduling_text(row: FillComparison) -> str:
         text += f", which explains up to {row.explained:.0%} of the gain"
     if row.shorter is not None and row.saved > 0:
         text += (
-            f". The probed launch is {_time(row.shorter)} shorter, {row.shorter / row.saved:.0%} of this waiting time,"
-            " since other slots work while a slot waits"
+            f". The probed launch is {_time(row.shorter)} shorter. This is {row.shorter / row.saved:.0%} of the saved"
+            " waiting time: other slots work while a slot waits"
         )
     return text
 

@@ -171,8 +171,8 @@ def _sentences(
     ):
         times = shared.lengths.median / exclusive.lengths.median
         yield (
-            f"a shared block takes {times:.2f}× as long as an exclusive one; with {shared.together} at a"
-            f" time, an SM has {shared.together / times:.2f}× the throughput"
+            f"a shared block takes {times:.2f}× as long as an exclusive one; with {shared.together} blocks"
+            f" at a time, an SM has {shared.together / times:.2f}× the throughput"
         )
     if exclusive is not None and shared is not None and (exclusive.spread or 0) >= (shared.spread or 0) > 0:
         yield "blocks that share an SM differ no more than exclusive ones, so sharing does not cause the differences"
