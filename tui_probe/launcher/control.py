@@ -26,7 +26,7 @@ from tui_probe.trace.plain_file import read_within
 from .spool import NAME, living_runs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 MAGIC: Final = b"tuiprobe"
 VERSION: Final = 1
@@ -34,6 +34,8 @@ BYTES: Final = 4096
 NO_LIMIT: Final = (1 << 64) - 1
 """The limit of a budget that has none."""
 FILE: Final = "control"
+_BUDGET_NAMES: Final = {"trace_bytes": "trace", "result_files": "result files", "log_bytes": "log"}
+_BUDGET_OPTIONS: Final = {name: f"--max-{name.replace('_', '-')}" for name in _BUDGET_NAMES}
 
 FIELDS: Final = {
     "magic": 0,
@@ -307,3 +309,50 @@ class RecordingWindow:
         if self._off_at is not None and elapsed >= self._off_at:
             self._off_at = None
             self._control.switch(False)
+
+
+@dataclass(frozen=True)
+class Recording:
+    """State of recording, and the names of the budgets that are exhausted."""
+
+    on: bool
+    reached: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    """Options of ``run`` that raise the limits."""
+
+
+class RecordingSwitch:
+    """Recording switch of a run, found through its traces. One thread calls ``look``; any may call ``toggle``."""
+
+    def __init__(self) -> None:
+        self._page: ControlPage | None = None
+
+    def look(self, traces: Iterable[Path]) -> Recording | None:
+        """Read the state; None if the run has no control page, or belongs to another user."""
+        if self._page is None:
+            self._page = next(filter(None, map(_control_page, traces)), None)
+        if self._page is None:
+            return None
+        reached = [name for name, budget in self._page.budgets().items() if budget.reached]
+        return Recording(
+            self._page.is_on,
+            tuple(_BUDGET_NAMES[name] for name in reached),
+            tuple(_BUDGET_OPTIONS[name] for name in reached),
+        )
+
+    def toggle(self) -> bool | None:
+        """Toggle recording; return whether it is on now, or None if ``look`` has found no switch."""
+        page = self._page
+        if page is None:
+            return None
+        page.switch(not page.is_on)
+        return page.is_on
+
+
+def _control_page(trace: Path) -> ControlPage | None:
+    """Open the control page of the run of a trace; None if it cannot be opened."""
+    path = page_of_trace(trace)
+    try:
+        return None if path is None else ControlPage.open(path)
+    except ControlError:
+        return None

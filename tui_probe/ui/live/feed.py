@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from tui_probe.errors import TraceError
+from tui_probe.launcher.control import Recording, RecordingSwitch
 from tui_probe.probekit.record_counts import status_word
 from tui_probe.trace.locate import LOG, is_trace, path_in_trace
 from tui_probe.trace.run_info import mask_words
 from tui_probe.ui.live.kernel_snapshots import KernelSnapshots
-from tui_probe.ui.live.recording_switch import Recording, RecordingSwitch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tui_probe.draw.spans import Line, Span
+    from tui_probe.launcher.control import Recording
     from tui_probe.ui.live.feed import ProcessView, Snapshot
-    from tui_probe.ui.live.recording_switch import Recording
     from tui_probe.ui.views.view import Desk
     from tui_probe.verdicts.unmeasured import UnmeasuredProbe
 
