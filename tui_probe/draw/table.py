@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 Row = TypeVar("Row")
+Row_contra = TypeVar("Row_contra", contravariant=True)
+"""Rows of a column: a column of a class also takes rows of its subclasses."""
 _GAP: Final = 2
 _MINOR: Final = 3
 """Rank from which on columns give way to readable ones."""
@@ -29,7 +31,7 @@ SCHEMA_VERSION: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Column(Generic[Row]):
+class Column(Generic[Row_contra]):
     """One column.
 
     ``key`` names it in JSON and CSV, where ``value`` gives its value (None: not measured). ``title`` heads it in
@@ -37,9 +39,9 @@ class Column(Generic[Row]):
     """
 
     key: str
-    value: Callable[[Row], Any] | None = None
+    value: Callable[[Row_contra], Any] | None = None
     title: str = ""
-    text: Callable[[Row], str] | None = None
+    text: Callable[[Row_contra], str] | None = None
     right: bool = True
     rank: int = 0
     """Columns of the highest rank are left out first when a table is too wide; those of rank 0 never are."""

@@ -1,22 +1,19 @@
-"""Page ``launches``: rows of the report, and the list of one kernel on the screen."""
+"""Page ``launches`` of a kernel: its launches in an order that the user chooses."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from tui_probe.draw import units
-from tui_probe.draw.shell import command_lines, shell_word
-from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import LazyLines
 from tui_probe.draw.spans import width as cells_of
-from tui_probe.draw.table import Column, cell, fitted_cell, in_tables, layout, table
+from tui_probe.draw.table import Column, cell, fitted_cell, in_tables, layout
 from tui_probe.draw.table_content import RemadeRows, TableContent, heading
-from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.draw.view import Document
+from tui_probe.pages.launch_rows import OUTCOME_COLUMNS, SHAPE_COLUMNS, START_COLUMNS, LaunchRow, launch_details
 from tui_probe.probekit.measured import analyse_result, metric_text
 from tui_probe.probekit.metric import leading_metrics
 from tui_probe.probekit.page_kinds import ViewKind
@@ -24,7 +21,7 @@ from tui_probe.probekit.record_counts import unlisted_launches_text
 from tui_probe.trace.device_memory import read_parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -33,159 +30,35 @@ if TYPE_CHECKING:
     from tui_probe.draw.view import Progress
     from tui_probe.probekit.metric import MetricValue
     from tui_probe.probekit.page_kinds import ViewSource
-    from tui_probe.trace.graphs import GraphPosition
-    from tui_probe.trace.launches import Launch
     from tui_probe.trace.model import Kernel, Trace
 
-MAX_LISTED: Final = 1000
-"""Launches that text has a line for each of."""
-LISTED_AT_ENDS: Final = 100
-"""Launches listed at each end, the first and the newest, if there are more."""
 _GAP: Final = 2
 _SAMPLE: Final = 200
-"""Rows at each end whose cells say how wide the columns are."""
+"""Rows at each end whose cells determine the widths of the columns."""
 LAUNCH_ORDERS: Final = ("launch", "blocks", "threads per block", "probe memory", "outcome")
 _ORDER_COLUMNS: Final = dict(zip(LAUNCH_ORDERS, ("launch", "grid", "block", "probe_bytes", "outcome"), strict=True))
-"""The column that each order is of."""
-_OF_KERNEL: Final = ("kernel", "name", "demangled")
+"""The column that each order sorts by."""
 _RESULTS_READ: Final = 64
 """Newest results of a kernel that are read for the metrics of their launches: the page is opened again as it grows."""
 _MOST_RESULT_BYTES: Final = 4 << 20
-"""Bytes of a result that is read for that; the page Results reads all."""
-
-
-@dataclass(frozen=True, slots=True)
-class LaunchRow:
-    """A launch with what the trace says of it elsewhere. ``seconds`` is its time since the start of the process."""
-
-    launch: Launch
-    name: str
-    demangled: str
-    seconds: float | None
-    result: str | None
-    probe: str | None = None
-    """The probe that made the result, of several in the run."""
-    place: GraphPosition | None = None
-    """The node of a graph that it was, in which replay."""
-
-
-def launch_rows(trace: Trace) -> Iterator[LaunchRow]:
-    """All launches; a kernel that the log does not name is ``?``."""
-    return _rows(trace, trace.launches)
-
-
-def launch_content(trace: Trace) -> TableContent[LaunchRow]:
-    """Return the page of all launches, in the order of the log."""
-    rows = RemadeRows(partial(launch_rows, trace))
-    return TableContent("launches", "Launches", LAUNCH_COLUMNS, rows, report=partial(launch_lines, trace))
-
-
-def launch_lines(trace: Trace, cells: int) -> Iterator[str]:
-    """The launches as a table, or those at both ends where there are many."""
-    launches, total = trace.launches, len(trace.launches)
-    if total <= MAX_LISTED:
-        yield from table(LAUNCH_COLUMNS, list(launch_rows(trace)), cells)
-        return
-    first, last = range(LISTED_AT_ENDS), range(total - LISTED_AT_ENDS, total)
-    lines = list(table(LAUNCH_COLUMNS, list(_rows(trace, (launches[i] for i in (*first, *last)))), cells))
-    yield from lines[:-LISTED_AT_ENDS]
-    others = units.counted(total - 2 * LISTED_AT_ENDS, "more launch")
-    command = f"tui-probe show launches {shell_word(trace.directory)}:KERNEL"
-    yield from command_lines(f"… {others}: --format csv lists all; for one kernel:", command, cells)
-    yield from lines[-LISTED_AT_ENDS:]
-
-
-def _rows(trace: Trace, launches: Iterable[Launch]) -> Iterator[LaunchRow]:
-    for launch in launches:
-        kernel = trace.kernels.get(launch.kernel)
-        name, demangled = (kernel.name, kernel.demangled) if kernel else ("?", "?")
-        yield LaunchRow(launch, name, demangled, *_launch_details(trace, launch))
-
-
-def _launch_details(trace: Trace, launch: Launch) -> tuple[float | None, str | None, str | None, GraphPosition | None]:
-    """Seconds since the start of the process, the result file, its probe, and the node of a graph."""
-    epoch = trace.state.zero_ns
-    seconds = None if launch.time_ns is None or epoch is None else (launch.time_ns - epoch) / 1e9
-    result = None if launch.result is None else trace.results.name(launch.result)
-    probes = [name for row in trace.launches.results(launch.row) if (name := trace.results.probe(row))]
-    probe = ", ".join(probes) or None
-    return seconds, result, probe, graph_position(trace, launch)
-
-
-def graph_position(trace: Trace, launch: Launch) -> GraphPosition | None:
-    """Return the position of a probed launch in a graph; None for one of the program's own."""
-    return trace.graphs.place_of(launch.number) if launch.probed and launch.number is not None else None
-
-
-def _number(value: int | None) -> str:
-    return NOT_MEASURED if value is None else str(value)
-
-
-def _outcome(row: LaunchRow) -> str:
-    """``probed``, or why the original was launched, and the driver's error if there was one."""
-    launch = row.launch
-    probed = f"probed by {row.probe}" if row.probe else "probed"
-    if row.place is not None:
-        probed += f" as node {row.place.node} of graph {row.place.graph}, replay {row.place.replay}"
-    text = probed if launch.probed else launch.reason or "ran unprobed"
-    return f"{text}, failed with CUDA error {launch.status}" if launch.status else text
-
-
-LAUNCH_COLUMNS: Final[tuple[Column[LaunchRow], ...]] = (
-    Column("launch", lambda r: r.launch.number, "launch", lambda r: _number(r.launch.number)),
-    Column(
-        "time_s",
-        lambda r: r.seconds,
-        "started at (s)",
-        lambda r: NOT_MEASURED if r.seconds is None else f"{r.seconds:.6f}",
-        rank=3,
-    ),
-    Column("kernel", lambda r: r.launch.kernel if r.launch.kernel >= 0 else None, "#", lambda r: str(r.launch.kernel)),
-    Column("name", lambda r: r.name),
-    Column("demangled", lambda r: r.demangled, "kernel", lambda r: r.demangled, False, 0, 16, shorten),
-    Column("grid", lambda r: r.launch.grid, "grid", lambda r: units.extent(r.launch.grid), rank=1),
-    Column("block", lambda r: r.launch.block, "block", lambda r: units.extent(r.launch.block), rank=1),
-    Column("shared", lambda r: r.launch.shared, "shared", lambda r: units.size(r.launch.shared), rank=5),
-    Column(
-        "stream",
-        lambda r: r.launch.stream,
-        "stream",
-        lambda r: "–" if r.launch.stream is None else f"{r.launch.stream:#x}",
-        rank=6,
-    ),
-    Column("probed", lambda r: r.launch.probed),
-    Column("status", lambda r: r.launch.status),
-    Column("reason", lambda r: r.launch.reason),
-    Column(
-        "probe_bytes", lambda r: r.launch.probe_bytes, "probe mem", lambda r: units.size(r.launch.probe_bytes), rank=4
-    ),
-    Column("result", lambda r: r.result, "result", lambda r: r.result or NOT_MEASURED, right=False, rank=7),
-    Column("outcome", None, "outcome", _outcome, False, 2, 20),
-    Column("reason_code", lambda r: r.launch.reason_code),
-    Column("probe", lambda r: r.probe),
-    Column("graph", lambda r: None if r.place is None else r.place.graph),
-    Column("replay", lambda r: None if r.place is None else r.place.replay),
-    Column("node", lambda r: None if r.place is None else r.place.node),
-)
-"""``status`` is the driver's answer to a probed launch (0 success), ``time_s`` seconds since the epoch of the trace."""
+"""Maximum size of a result that is read for its metrics; the page Results reads all."""
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchLine(LaunchRow):
-    """A launch of this kernel. ``parameters`` are its words in the log, None where it was not probed."""
+    """A launch of the kernel with its parameters and metrics."""
 
-    parameters: bytes | None = None
-    metrics: str = ""
-    """The leading metric of each of its results; "" if it has none, or none that was read."""
-
-
-def _of_kernel(columns: Sequence[Column[LaunchRow]]) -> tuple[Column[LaunchLine], ...]:
-    """The columns that rows of one kernel do not have in common."""
-    return cast("tuple[Column[LaunchLine], ...]", tuple(column for column in columns if column.key not in _OF_KERNEL))
+    parameters: bytes | None
+    """Parameters as the log has them: hexadecimal words. None where the launch was not probed."""
+    metrics: str
+    """The leading metric of each result of the launch; "" if it has none, or none that was read."""
 
 
-def _values(row: LaunchLine) -> list[int] | None:
-    """The parameters as numbers; one that is longer than 8 bytes is the hexadecimal digits of its bytes."""
+def _parameter_values(row: LaunchLine) -> list[int] | None:
+    """Return the parameters as numbers; a number has the bytes of one parameter, which may be more than 8.
+
+    Words of a damaged log that are not hexadecimal are left out. The text of the column has all words.
+    """
     return None if row.parameters is None else [int(word, 16) for word in row.parameters.split() if _is_hex(word)]
 
 
@@ -201,17 +74,17 @@ def _parameters_text(row: LaunchLine) -> str:
     return units.NOT_MEASURED if row.parameters is None else row.parameters.decode("ascii", "replace")
 
 
-_OUTCOME_AT: Final = next(place for place, column in enumerate(LAUNCH_COLUMNS) if column.key == "outcome")
 COLUMNS: Final[tuple[Column[LaunchLine], ...]] = (
-    *_of_kernel(LAUNCH_COLUMNS[:_OUTCOME_AT]),
-    Column("metrics", None, "metrics", lambda r: r.metrics, False, 2, 20),
-    *_of_kernel(LAUNCH_COLUMNS[_OUTCOME_AT:]),
-    Column("parameters", _values, "parameters (hex)", _parameters_text, False, 8, 20),
+    *START_COLUMNS,
+    *SHAPE_COLUMNS,
+    Column("metrics", None, "metrics", lambda r: r.metrics, right=False, rank=2, narrow=20),
+    *OUTCOME_COLUMNS,
+    Column("parameters", _parameter_values, "parameters (hex)", _parameters_text, right=False, rank=8, narrow=20),
 )
 
 
 class Launches(Document):
-    """The launches there were when it was opened, in an order that can be changed."""
+    """Launches of a kernel when the page was opened, in an order that can be changed."""
 
     def __init__(
         self,
@@ -224,7 +97,8 @@ class Launches(Document):
         self.launch_row = launch_row
         self.metrics = metrics
         """The metrics of launches whose results were read, by row."""
-        self.keys: Mapping[str, str] = {}
+        self.page_keys: Mapping[str, str] = {}
+        """Keys of other pages, by page."""
         self.title = f"Launches of {kernel.demangled}"
         self.trace = trace
         self.left_out = unlisted_launches_text(kernel)
@@ -240,11 +114,11 @@ class Launches(Document):
         return map(self.row, range(len(self.rows)))
 
     def row(self, place: int) -> LaunchLine:
-        """The launch at a place of the present order."""
+        """Return the launch at a position of the present order."""
         launch = self.trace.launches[int(self.rows[place])]
         parameters = None if launch.number is None else self.parameters.get(launch.number)
         metrics = self.metrics.get(launch.row, "")
-        return LaunchLine(launch, "", "", *_launch_details(self.trace, launch), parameters, metrics)
+        return LaunchLine(launch, launch_details(self.trace, launch), parameters, metrics)
 
     # -- drawing
 
@@ -276,7 +150,7 @@ class Launches(Document):
         return width
 
     def _widths(self) -> list[int]:
-        """Natural widths of the columns, by a sample of the rows: they be still while one scrolls."""
+        """Return column widths from a sample of the rows, so that they do not change while scrolling."""
         if not self._natural:
             count = len(self.rows)
             places = [*range(min(count, _SAMPLE)), *range(max(_SAMPLE, count - _SAMPLE), count)]
@@ -296,29 +170,31 @@ class Launches(Document):
     # -- places
 
     def begins(self, width: int) -> int:
-        """The launch at hand, if it is in the log."""
+        """Return the line of the selected launch, if it is in the log, else the first."""
         places = np.flatnonzero(self.rows == (-1 if self.launch_row is None else self.launch_row))
         return self.pinned(width) + (int(places[0]) if len(places) else 0)
 
     def launch_at(self, number: int) -> int | None:
-        """The launch of a row."""
+        """Return the row in the launch table of the launch at a line; None outside."""
         place = number - 1
         return int(self.rows[place]) if 0 <= place < len(self.rows) else None
 
     def name_keys(self, keys: Mapping[str, str]) -> None:
-        self.keys = keys
+        self.page_keys = keys
 
     # -- order
 
     def commands(self) -> Mapping[str, str]:
-        """Order and direction."""
-        following = LAUNCH_ORDERS[(LAUNCH_ORDERS.index(self.order) + 1) % len(LAUNCH_ORDERS)]
-        return {"order": f"sort by {following}", "reverse": "reverse the order"}
+        """Return the commands that change the order and the direction."""
+        return {"order": f"sort by {self._next_order()}", "reverse": "reverse the order"}
+
+    def _next_order(self) -> str:
+        return LAUNCH_ORDERS[(LAUNCH_ORDERS.index(self.order) + 1) % len(LAUNCH_ORDERS)]
 
     def press(self, command: str) -> str | None:
-        """Sort anew."""
+        """Change the order or the direction, and sort."""
         if command == "order":
-            self.order, self.reversed = LAUNCH_ORDERS[(LAUNCH_ORDERS.index(self.order) + 1) % len(LAUNCH_ORDERS)], False
+            self.order, self.reversed = self._next_order(), False
         elif command == "reverse":
             self.reversed = not self.reversed
         self._sort()
@@ -330,11 +206,11 @@ class Launches(Document):
 
     @property
     def sorted_column(self) -> str:
-        """The present order."""
+        """Return the present order."""
         return self.order
 
     def sort_by(self, key: str) -> None:
-        """Sort anew; the same order again reverses the rows."""
+        """Sort by an order; the present order again reverses the rows."""
         self.order, self.reversed = key, key == self.order and not self.reversed
         self._sort()
 
@@ -346,34 +222,35 @@ class Launches(Document):
     def _sort(self) -> None:
         rows = self.log_order
         if self.order != LAUNCH_ORDERS[0]:
-            rows = rows[np.argsort(self._keys(), kind="stable")]
+            rows = rows[np.argsort(self._sort_keys(), kind="stable")]
         self.rows = rows[::-1] if self.reversed else rows
 
-    def _keys(self) -> NDArray[np.int64]:
+    def _sort_keys(self) -> NDArray[np.int64]:
+        """Return a number per launch, in the order of the log, that the present order sorts by."""
         launches = self.trace.launches
         if self.order == "probe memory":
             return np.asarray(launches.column("probe_bytes")[self.log_order], dtype=np.int64)
         if self.order == "outcome":
             failed = launches.column("status")[self.log_order] > 0
             return np.where(failed, -1, launches.column("probed")[self.log_order])
-        shape = launches.column("shape")[self.log_order].astype(np.int64)
-        sides = shape[:, :3] if self.order == "blocks" else shape[:, 3:6]
-        return sides[:, 0] * sides[:, 1] * sides[:, 2]
+        sides = {"blocks": slice(0, 3), "threads per block": slice(3, 6)}[self.order]
+        shape = launches.column("shape")[self.log_order, sides].astype(np.int64)
+        return shape[:, 0] * shape[:, 1] * shape[:, 2]
 
     def status(self) -> list[str]:
-        """Count the launches that are left out, and name the order."""
-        parts = [f"values: {self.keys['results']} Results"] if "results" in self.keys else []
+        """Return the key of page Results, the number of launches left out, and the order."""
+        parts = [f"values: {self.page_keys['results']} Results"] if "results" in self.page_keys else []
         parts += [self.left_out] if self.left_out else []
         if not self._is_sorted:
             return parts
         return [*parts, f"sorted by {self.order}{', reversed' if self.reversed else ''}"]
 
     def choices(self) -> Mapping[str, Any]:
-        """The order."""
+        """Return the order and direction, to be restored later."""
         return {"order": self.order, "reversed": self.reversed}
 
     def choose(self, choices: Mapping[str, Any]) -> None:
-        """Restore the order."""
+        """Restore the order and direction."""
         self.order, self.reversed = choices["order"], choices["reversed"]
         self._sort()
 
@@ -397,7 +274,7 @@ def missing(source: ViewSource) -> str | None:
 
 def _open(source: ViewSource, progress: Progress) -> Launches:
     kernel, parameters = source.kernel.kernel, read_parameters(source.trace, source.kernel.index, progress)
-    return Launches(kernel, source.trace, parameters, _metrics_by_row(source), _row_at_hand(source))
+    return Launches(kernel, source.trace, parameters, _metrics_by_row(source), _selected_row(source))
 
 
 def _metrics_by_row(source: ViewSource) -> dict[int, str]:
@@ -421,8 +298,8 @@ def _is_small(path: Path | None) -> bool:
         return False
 
 
-def _row_at_hand(source: ViewSource) -> int | None:
-    """The row of the launch that was chosen, else of that with the newest result; None without any."""
+def _selected_row(source: ViewSource) -> int | None:
+    """Return the row of the selected launch, else of the launch with the newest result; None without any."""
     if source.launch is not None:
         return source.launch.row
     newest = source.kernel.find_newest_result()
