@@ -1,4 +1,7 @@
-"""Compile a kernel of a module: its program with the functions it calls, its parameters and its limits."""
+"""Compile a kernel of a module: its parameters and limits, and its program, basic blocks with the called functions.
+
+A basic block is straight code that all threads of a group execute, up to a branch or label.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,25 @@ import numpy as np
 
 from tui_probe.errors import PtxError
 from tui_probe.ptx.tree import Instruction, Label, Register, Scope
-from tui_probe.simgpu.executor.basic_blocks import split_blocks
-from tui_probe.simgpu.executor.binding import BoundItem, LabelMark, WrittenInstruction, bind_function, usual_types
+from tui_probe.simgpu.executor.binding import (
+    BoundItem,
+    BoundStep,
+    LabelMark,
+    WrittenInstruction,
+    bind_function,
+    usual_types,
+)
 from tui_probe.simgpu.executor.calls import called_function
 from tui_probe.simgpu.executor.memory import FUNCTION_WINDOW
 from tui_probe.simgpu.executor.operands import Binder
 from tui_probe.simgpu.executor.program import (
+    BasicBlock,
+    Branch,
+    Control,
+    FallThrough,
     FunctionCode,
+    FunctionEnd,
+    IndexedBranch,
     Program,
     compute_liveness,
     shortest_path,
@@ -38,7 +53,7 @@ from tui_probe.simgpu.executor.scope import (
 from tui_probe.simgpu.executor.special import SPECIAL_REGISTERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from tui_probe.ptx.tree import Function, Module, Statement
 
@@ -63,7 +78,8 @@ def compile_program(entry: Function, layout: Layout, names: Names) -> Program:
         unit.parts = bind_function(unit.items, unit.code, binder)
         unit.code.formals = tuple(binder.argument_target(entity) for entity in unit.formals)
         unit.code.results = tuple(binder.result_source(entity) for entity in unit.results)
-    blocks, entries = split_blocks([(unit.parts, frozenset(entity.index for entity in unit.results)) for unit in units])
+    results = [frozenset(entity.index for entity in unit.results) for unit in units]
+    blocks, entries = _split_blocks([(unit.parts, registers) for unit, registers in zip(units, results, strict=True)])
     compute_liveness(blocks)
     functions = {}
     for unit, first_block in zip(units, entries, strict=True):
@@ -226,3 +242,89 @@ def function_addresses(module: Module) -> dict[str, int]:
     names = dict.fromkeys(function.name for function in module.functions())
     addresses = {name: FUNCTION_WINDOW + 16 * (number + 1) for number, name in enumerate(names)}
     return addresses | {name: addresses[target] for name, target in aliases(module).items() if target in addresses}
+
+
+@dataclass(slots=True)
+class _BlockDraft:
+    """A basic block whose branch targets are not known yet."""
+
+    steps: list[BoundStep] = field(default_factory=list)
+    control: Control = field(default_factory=FallThrough)
+    results: frozenset[int] = frozenset()
+
+
+def _split_blocks(
+    functions: Sequence[tuple[Sequence[BoundItem], frozenset[int]]],
+) -> tuple[list[BasicBlock], list[int]]:
+    """Return the basic blocks of all functions, and the index of each function's first block.
+
+    ``functions`` are parts, and the registers of the results, which live until the function returns.
+    """
+    drafts: list[_BlockDraft] = []
+    labels: dict[int, int] = {}
+    entries = []
+    for parts, results in functions:
+        entries.append(len(drafts))
+        _split_at_controls(parts, drafts, labels)
+        for draft in drafts[entries[-1] :]:
+            draft.results = results
+    polling = [any(step.effects.polls for step in draft.steps) for draft in drafts]
+    return [_block(index, draft, labels, polling) for index, draft in enumerate(drafts)], entries
+
+
+def _split_at_controls(parts: Sequence[BoundItem], drafts: list[_BlockDraft], labels: dict[int, int]) -> None:
+    """Append the blocks of one function to ``drafts``."""
+    current = _BlockDraft()
+    drafts.append(current)
+    for part in parts:
+        if isinstance(part, LabelMark):
+            if current.steps:
+                current = _BlockDraft()
+                drafts.append(current)
+            labels[part.key] = len(drafts) - 1
+            continue
+        begins = part.effects.starts_block or part.effects.members is not None
+        if begins and current.steps:
+            current = _BlockDraft()
+            drafts.append(current)
+        current.steps.append(part)
+        if part.control is not None:
+            current.control = part.control
+            current = _BlockDraft()
+            drafts.append(current)
+    # What falls off the end of a function returns; nothing is after the last `ret`.
+    current.control = FunctionEnd(returns=True)
+
+
+def _block(index: int, draft: _BlockDraft, labels: dict[int, int], polling: Sequence[bool]) -> BasicBlock:
+    reads: set[int] = set()
+    writes: set[int] = set()
+    for step in draft.steps:
+        reads |= step.effects.reads - writes
+        writes |= step.effects.writes
+    if isinstance(draft.control, FunctionEnd) and draft.control.returns:
+        reads |= draft.results - writes
+    polls = _loop_polls(index, draft.control, labels, polling)
+    return BasicBlock(
+        line=draft.steps[0].line if draft.steps else 0,
+        operations=tuple(step.operation for step in draft.steps if step.operation is not None),
+        cycles=sum(step.cycles for step in draft.steps),
+        length=sum(step.length for step in draft.steps),
+        finish=draft.control.finish(labels, index + 1, polls),
+        members=draft.steps[0].effects.members if draft.steps else None,
+        may_end=draft.control.may_end,
+        successors=tuple(draft.control.successors(labels, index + 1)),
+        reads=frozenset(reads),
+        writes=frozenset(writes),
+    )
+
+
+def _loop_polls(index: int, control: Control, labels: dict[int, int], polling: Sequence[bool]) -> bool:
+    """Return True if ``control`` jumps back over an instruction that may poll the progress of another thread."""
+    if isinstance(control, Branch):
+        first = labels[control.label]
+    elif isinstance(control, IndexedBranch):
+        first = min(labels[label] for label in control.labels)
+    else:
+        return False
+    return any(polling[first : index + 1])
