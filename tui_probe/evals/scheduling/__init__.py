@@ -23,7 +23,7 @@ from tui_probe.evals.evaluation import (
 from tui_probe.records.block_times import SLOT_TIME_LABELS
 from tui_probe.records.distribution import distribution
 
-from . import schedules as schedules_module
+from . import fill_times
 from .schedules import SCHEDULE_COLUMNS, Schedule, schedule_of, sm_rows
 
 if TYPE_CHECKING:
@@ -74,20 +74,17 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
     """The schedules of all launches that were given, and the published fill next to ours of the same grid."""
     timed = {entry.label: found for entry in given if (found := read_timed_fills(entry))}
     schedules, notes = read_schedules([entry for entry in given if entry.label not in timed], progress)
-    rows = schedules_module.compare_fills([row for found in timed.values() for row in found], schedules)
-    alike = next((entry for entry in schedules if entry.of.blocks == PUBLISHED_BLOCKS and not entry.simulated), None)
+    rows = fill_times.compare_fills([row for found in timed.values() for row in found], schedules)
+    measured = (entry for entry in schedules if not entry.simulated)
+    alike = next((entry for entry in measured if entry.blocks_on_sms.blocks == PUBLISHED_BLOCKS), None)
     lines = [
         words
         for entry in schedules
         for words in (_head_sentence(entry, len(schedules)), entry.line(), f"    {entry.text()}")
     ]
-    lines += schedules_module.fill_sentences(rows)
+    lines += fill_times.fill_sentences(rows)
     ways = (
-        {
-            "durations": Table(
-                "fill implementations: duration of an unprobed launch", schedules_module.FILL_COLUMNS, rows
-            )
-        }
+        {"durations": Table("fill implementations: duration of an unprobed launch", fill_times.FILL_COLUMNS, rows)}
         if rows
         else {}
     )
@@ -104,7 +101,7 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
         drawings={
             "parts": _parts_chart(schedules),
             "sms": _sm_chart(schedules),
-            **({"durations": schedules_module.fill_chart(rows)} if rows else {}),
+            **({"durations": fill_times.fill_chart(rows)} if rows else {}),
         },
         compared=compare_published(NAME, **({} if alike is None else _ours(alike))),
         notes=[*notes, *_published_notes(alike), *durations_notes(rows)],
@@ -122,18 +119,18 @@ def _published_notes(alike: Schedule | None) -> list[str]:
     ]
 
 
-def read_timed_fills(given: EvaluationInput) -> list[schedules_module.FillTimes]:
+def read_timed_fills(given: EvaluationInput) -> list[fill_times.FillTimes]:
     """The durations in a trace that has no schedules: of one that has, the launches were probed."""
-    return [] if any(given.results(PROBE)) else schedules_module.read_fill_times(given)
+    return [] if any(given.results(PROBE)) else fill_times.read_fill_times(given)
 
 
-def durations_notes(rows: Sequence[schedules_module.FillComparison]) -> list[str]:
+def durations_notes(rows: Sequence[fill_times.FillComparison]) -> list[str]:
     """Return the origin of durations, or the reason why there are none."""
     if not rows:
         return []
     if not any(len(row.filled.microseconds) for row in rows):
         return ["durations: none on the simulated GPU; collect them on a GPU"]
-    pairs = [row.filled.pair for row in rows if row.filled.pair is not None]
+    pairs = [row.filled.event_overhead for row in rows if row.filled.event_overhead is not None]
     return [f"durations are between two events, less the {np.median(pairs):.1f} µs that the events themselves take"]
 
 
@@ -173,7 +170,7 @@ def _spread_rows(schedules: Sequence[Schedule]) -> list[dict[str, Any]]:
     rows = []
     for schedule in schedules:
         for name in ("running", "scheduling"):
-            spread = distribution(getattr(schedule.of, f"sm_{name}"))
+            spread = distribution(getattr(schedule.blocks_on_sms, f"sm_{name}"))
             assert spread is not None  # a schedule has at least one SM
             rows.append({"trace": schedule.label, "launch": schedule.launch, "figure": name, **spread.record()})
     return rows
@@ -198,8 +195,8 @@ def _parts_chart(schedules: Sequence[Schedule]) -> BarChart:
     bars = [
         Bar(
             f"{schedule.label} {schedule.launch}",
-            tuple(float(getattr(schedule.of, f"sm_{name}").mean()) for name in SLOT_TIME_LABELS),
-            f"{units.count(round(schedule.of.span))} cycles",
+            tuple(float(getattr(schedule.blocks_on_sms, f"sm_{name}").mean()) for name in SLOT_TIME_LABELS),
+            f"{units.count(round(schedule.blocks_on_sms.span))} cycles",
         )
         for schedule in schedules
     ]
@@ -213,7 +210,7 @@ def _sm_chart(schedules: Sequence[Schedule]) -> CurveChart:
     """Return curves of the number of SMs with at most that many scheduling cycles per slot."""
     curves = []
     for schedule in schedules:
-        cycles = np.sort(schedule.of.sm_scheduling)
+        cycles = np.sort(schedule.blocks_on_sms.sm_scheduling)
         curves.append(
             Curve(f"{schedule.label} {schedule.launch}", cycles, np.arange(1, len(cycles) + 1) / len(cycles) * 100)
         )

@@ -1,4 +1,4 @@
-"""Block schedules of launches, and durations of fills that scheduling explains."""
+"""Block schedules of launches: how long the slots of each SM run blocks and wait for the next one."""
 
 from __future__ import annotations
 
@@ -8,27 +8,16 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 
 from tui_probe.draw import units
-from tui_probe.draw.charts import Bar, BarChart
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import Column
 from tui_probe.draw.units import NOT_MEASURED
-from tui_probe.errors import TraceError
-from tui_probe.input_limits import PROGRAM_OUTPUT, parse_json
 from tui_probe.probekit.probe_results import cycles_text
-from tui_probe.trace.plain_file import read_start
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
     from tui_probe.evals.inputs import EvaluationInput
     from tui_probe.probekit.measured import AnalysedResult
-
-_WHOLE_SPREAD: Final = (5, 95)
-PLAIN_FILL: Final = "plain"
-"""The way that others are compared with."""
 
 
 class BlockSchedule(Protocol):
@@ -54,30 +43,30 @@ class Schedule:
     label: str
     kernel: str
     launch: str
-    of: BlockSchedule
+    blocks_on_sms: BlockSchedule
     clock_khz: int | None
     simulated: bool
 
     @property
     def running(self) -> float:
-        return float(self.of.sm_running.mean())
+        return float(self.blocks_on_sms.sm_running.mean())
 
     @property
     def scheduling(self) -> float:
-        return float(self.of.sm_scheduling.mean())
+        return float(self.blocks_on_sms.sm_scheduling.mean())
 
     @property
     def running_sum(self) -> float:
-        return float((self.of.sm_running * self.of.sm_slots).mean())
+        return float((self.blocks_on_sms.sm_running * self.blocks_on_sms.sm_slots).mean())
 
     @property
     def scheduling_sum(self) -> float:
-        return float((self.of.sm_scheduling * self.of.sm_slots).mean())
+        return float((self.blocks_on_sms.sm_scheduling * self.blocks_on_sms.sm_slots).mean())
 
     @property
     def slots(self) -> float:
         """Blocks that are on an SM together, mean over SMs."""
-        return float(self.of.sm_slots.mean())
+        return float(self.blocks_on_sms.sm_slots.mean())
 
     @property
     def factor(self) -> float | None:
@@ -95,24 +84,24 @@ class Schedule:
     @property
     def share_of_span(self) -> float | None:
         """Scheduling in the time from the first start to the last end on an SM, from 0 to 1."""
-        return self.scheduling / self.of.span if self.of.span else None
+        return self.scheduling / self.blocks_on_sms.span if self.blocks_on_sms.span else None
 
     def line(self) -> str:
-        """The line as it was published, with sums over slots."""
+        """Return the line in the published format, with sums over slots."""
         running, scheduling = round(self.running_sum), round(self.scheduling_sum)
-        return f"No.block:{self.of.blocks} Running:{running} Scheduling:{scheduling}(cycle)"
+        return f"No.block:{self.blocks_on_sms.blocks} Running:{running} Scheduling:{scheduling}(cycle)"
 
     def text(self) -> str:
-        """Ours, and how the two differ."""
+        """Return the means per slot, and how the published line differs from them."""
         running, scheduling = (cycles_text(n, self.clock_khz) for n in (self.running, self.scheduling))
-        text = f"mean per slot: running {running}, scheduling {scheduling}, {_percent(self.share)} of their sum"
+        text = f"mean per slot: running {running}, scheduling {scheduling}, {percent_text(self.share)} of their sum"
         if self.factor is None or self.slots == 1:
             return f"{text}; the line above has the same values, since each SM had one block at a time"
         return f"{text}; the line above sums over {self.slots:.3g} slots per SM ({self.factor:.3g} times as much)"
 
 
 def schedule_of(given: EvaluationInput, result: AnalysedResult) -> Schedule:
-    """The schedule in a result that could be analysed."""
+    """Return the schedule in an analysed result."""
     trace = result.kernel.trace
     device = trace.state.device
     simulated = trace.state.simulated
@@ -120,7 +109,8 @@ def schedule_of(given: EvaluationInput, result: AnalysedResult) -> Schedule:
     return Schedule(given.label, result.kernel.demangled, result.label, result.analysis, clock, simulated)
 
 
-def _percent(share: float | None) -> str:
+def percent_text(share: float | None) -> str:
+    """Return a share from 0 to 1 as a percentage."""
     return NOT_MEASURED if share is None else f"{share:.1%}"
 
 
@@ -132,225 +122,33 @@ SCHEDULE_COLUMNS: Final[tuple[Column[Schedule], ...]] = (
     Column("trace", lambda r: r.label, "trace", lambda r: r.label, False, narrow=12),
     Column("kernel", lambda r: r.kernel, "kernel", lambda r: r.kernel, False, 1, 12, shorten),
     Column("launch", lambda r: r.launch),
-    Column("blocks", lambda r: r.of.blocks, "blocks", lambda r: units.count(r.of.blocks)),
-    Column("sms", lambda r: len(r.of.sm), "SMs", lambda r: str(len(r.of.sm)), rank=3),
+    Column("blocks", lambda r: r.blocks_on_sms.blocks, "blocks", lambda r: units.count(r.blocks_on_sms.blocks)),
+    Column("sms", lambda r: len(r.blocks_on_sms.sm), "SMs", lambda r: str(len(r.blocks_on_sms.sm)), rank=3),
     Column("slots", lambda r: r.slots, "slots", lambda r: f"{r.slots:.3g}", rank=3),
     Column("running", lambda r: r.running, "running", lambda r: _cycles(r.running)),
     Column("scheduling", lambda r: r.scheduling, "scheduling", lambda r: _cycles(r.scheduling)),
-    Column("share", lambda r: r.share, "share", lambda r: _percent(r.share)),
+    Column("share", lambda r: r.share, "share", lambda r: percent_text(r.share)),
     Column("running_sum", lambda r: r.running_sum, "Σ running", lambda r: _cycles(r.running_sum), rank=2),
     Column("scheduling_sum", lambda r: r.scheduling_sum, "Σ scheduling", lambda r: _cycles(r.scheduling_sum), rank=2),
     Column("factor", lambda r: r.factor, "factor", lambda r: NOT_MEASURED if r.factor is None else f"{r.factor:.3g}"),
-    Column("span", lambda r: float(r.of.span), "span", lambda r: _cycles(r.of.span), rank=2),
-    Column("share_of_span", lambda r: r.share_of_span, "of span", lambda r: _percent(r.share_of_span), rank=3),
+    Column("span", lambda r: float(r.blocks_on_sms.span), "span", lambda r: _cycles(r.blocks_on_sms.span), rank=2),
+    Column("share_of_span", lambda r: r.share_of_span, "of span", lambda r: percent_text(r.share_of_span), rank=3),
 )
 
 
 def sm_rows(schedule: Schedule) -> list[dict[str, Any]]:
     """Return a row per SM; cycles are means over its slots."""
-    of = schedule.of
-    totals = of.sm_running + of.sm_scheduling
-    columns = (of.sm, of.sm_blocks, of.sm_slots, of.sm_running, of.sm_scheduling, of.sm_ramp, of.sm_tail)
-    names = ("sm", "blocks", "slots", "running", "scheduling", "ramp", "tail")
-    shares = np.divide(of.sm_scheduling, totals, out=np.full(len(totals), np.nan), where=totals > 0)
+    blocks = schedule.blocks_on_sms
+    totals = blocks.sm_running + blocks.sm_scheduling
+    names = ("sm_blocks", "sm_slots", "sm_running", "sm_scheduling", "sm_ramp", "sm_tail")
+    columns = {"sm": blocks.sm, **{name.removeprefix("sm_"): getattr(blocks, name) for name in names}}
+    shares = np.divide(blocks.sm_scheduling, totals, out=np.full(len(totals), np.nan), where=totals > 0)
     return [
         {
             "trace": schedule.label,
             "launch": schedule.launch,
-            **dict(zip(names, row, strict=True)),
+            **dict(zip(columns, row, strict=True)),
             "share": None if np.isnan(share) else share,
         }
-        for share, *row in zip(shares.tolist(), *(column.tolist() for column in columns), strict=True)
+        for share, *row in zip(shares.tolist(), *(column.tolist() for column in columns.values()), strict=True)
     ]
-
-
-@dataclass(frozen=True, slots=True)
-class FillTimes:
-    """One way to fill: ``microseconds`` of each launch, without what the two events around it take; (launches,).
-
-    Empty where nothing was timed, as on the simulated GPU. ``pair`` is what the events take, in microseconds.
-    """
-
-    name: str
-    what: str
-    microseconds: NDArray[np.float64]
-    pair: float | None
-
-    def at(self, percentile: float) -> float | None:
-        """Return a percentile in microseconds; None without values."""
-        return float(np.percentile(self.microseconds, percentile)) if len(self.microseconds) else None
-
-    @property
-    def median(self) -> float | None:
-        return self.at(50)
-
-    @property
-    def spread(self) -> float | None:
-        """The middle nine tenths of the launches, as a part of the median."""
-        low, high, median = self.at(_WHOLE_SPREAD[0]), self.at(_WHOLE_SPREAD[1]), self.median
-        return (high - low) / median if median and low is not None and high is not None else None
-
-
-def read_fill_times(given: EvaluationInput) -> list[FillTimes]:
-    """Return the fills that a program printed, empty for another program. Raises TraceError for a broken line."""
-    path = None if given.trace is None else given.trace.file("stdout.log")
-    if given.trace is None or path is None or not (lines := list(_lines(path))):
-        return []
-    timed = not given.trace.state.simulated
-    try:
-        return [_filled(parse_json(line), timed=timed) for line in lines]
-    except (ValueError, KeyError, TypeError) as error:
-        raise TraceError(f"{path}: cannot read a line with durations ({error}); collect the file again") from error
-
-
-def _lines(path: Path) -> Iterator[str]:
-    text = read_start(path, PROGRAM_OUTPUT).decode("utf-8", "replace")
-    return (line for line in text.splitlines() if line.startswith('{"fill": '))
-
-
-def _filled(line: dict[str, Any], *, timed: bool) -> FillTimes:
-    values, nothing = (np.array(line[key] if timed else [], np.float64) for key in ("microseconds", "nothing"))
-    pair = float(np.median(nothing)) if len(nothing) else None
-    return FillTimes(str(line["fill"]), str(line["what"]), np.maximum(values - (pair or 0.0), 0.0), pair)
-
-
-@dataclass(frozen=True, slots=True)
-class FillComparison:
-    """A way to fill next to the plain one. ``schedule`` is None where the hook sees no launch, as of the driver's own.
-
-    ``scheduling`` is microseconds per slot by the highest clock; ``gained`` those that it is faster than plain,
-    ``saved`` those that a slot waits less for blocks, and ``shorter`` those by which its probed launch spans less.
-    """
-
-    filled: FillTimes
-    plain: FillTimes | None
-    schedule: Schedule | None
-    plain_schedule: Schedule | None
-
-    @property
-    def faster(self) -> float | None:
-        """Times as fast as the plain one."""
-        mine, other = self.filled.median, None if self.plain is None else self.plain.median
-        return other / mine if mine and other else None
-
-    @property
-    def scheduling(self) -> float | None:
-        return microseconds(self.schedule)
-
-    @property
-    def gained(self) -> float | None:
-        mine, other = self.filled.median, None if self.plain is None else self.plain.median
-        return None if mine is None or other is None or self.filled is self.plain else other - mine
-
-    @property
-    def saved(self) -> float | None:
-        mine, other = self.scheduling, microseconds(self.plain_schedule)
-        return None if mine is None or other is None or self.filled is self.plain else other - mine
-
-    @property
-    def explained(self) -> float | None:
-        """The most of the gain that less scheduling can explain, from 0 to 1; None where nothing is gained.
-
-        Slots wait while others of their SM work, so a launch gets shorter by no more than they wait less.
-        """
-        if self.saved is None or self.gained is None or self.gained <= 0:
-            return None
-        return min(max(self.saved, 0.0) / self.gained, 1.0)
-
-    @property
-    def shorter(self) -> float | None:
-        mine, other = self.schedule, self.plain_schedule
-        if self.saved is None or mine is None or other is None:
-            return None
-        return _microseconds_of_cycles(other.of.span, other) - _microseconds_of_cycles(mine.of.span, mine)
-
-
-def microseconds(schedule: Schedule | None) -> float | None:
-    """Scheduling per slot by the highest clock; None where that is unknown, or simulated."""
-    return (
-        None if schedule is None or not schedule.clock_khz else _microseconds_of_cycles(schedule.scheduling, schedule)
-    )
-
-
-def _microseconds_of_cycles(cycles: float, schedule: Schedule) -> float:
-    return 1e3 * cycles / (schedule.clock_khz or np.nan)
-
-
-def compare_fills(filled: Sequence[FillTimes], schedules: Sequence[Schedule]) -> list[FillComparison]:
-    """Compare each way with the plain one; schedules are those of the traces with the same names."""
-    plain = next((entry for entry in filled if entry.name == PLAIN_FILL), None)
-    named = {entry.label: entry for entry in schedules}
-    return [FillComparison(entry, plain, named.get(entry.name), named.get(PLAIN_FILL)) for entry in filled]
-
-
-def fill_sentences(rows: Sequence[FillComparison]) -> Iterator[str]:
-    """A sentence for each way that is not the plain one."""
-    for row in rows:
-        if row.faster is None or row.gained is None:
-            continue
-        yield (
-            f"{row.filled.name}: {row.faster:.2f}× as fast as plain ({_time(row.gained)} gained per fill)"
-            + _scheduling_text(row)
-        )
-
-
-def _scheduling_text(row: FillComparison) -> str:
-    """Return a sentence about scheduling: how much less slots wait, and its share of the saved time."""
-    if row.schedule is None:
-        return "; the driver launches this kernel itself, so its blocks cannot be probed"
-    if row.saved is None:
-        return ""
-    text = f"; a slot waits {_time(row.saved)} less"
-    if row.explained is not None:
-        text += f", which explains up to {row.explained:.0%} of the gain"
-    if row.shorter is not None and row.saved > 0:
-        text += (
-            f". The probed launch is {_time(row.shorter)} shorter. This is {row.shorter / row.saved:.0%} of the saved"
-            " waiting time: other slots work while a slot waits"
-        )
-    return text
-
-
-def fill_chart(rows: Sequence[FillComparison]) -> BarChart:
-    """Medians, with the middle nine tenths as spread."""
-    bars = [Bar(row.filled.name, (row.filled.median,), _time(row.filled.median), _span(row.filled)) for row in rows]
-    return BarChart("implementations of filling 32 MiB with zeros", bars, ("median duration",), "microseconds", _time)
-
-
-def _span(filled: FillTimes) -> tuple[float, float] | None:
-    low, high = filled.at(_WHOLE_SPREAD[0]), filled.at(_WHOLE_SPREAD[1])
-    return None if low is None or high is None else (low, high)
-
-
-def _time(value: float | None) -> str:
-    if value is None:
-        return NOT_MEASURED
-    return f"-{units.duration(-value / 1e6)}" if value < 0 else units.duration(value / 1e6)
-
-
-def _times(value: float | None) -> str:
-    return NOT_MEASURED if value is None else f"{value:.2f}×"
-
-
-def _share_text(value: float | None) -> str:
-    return NOT_MEASURED if value is None else f"{value:.1%}"
-
-
-FILL_COLUMNS: Final[tuple[Column[FillComparison], ...]] = (
-    Column("variant", lambda r: r.filled.name, "way", lambda r: r.filled.name, False),
-    Column("what", lambda r: r.filled.what, "what", lambda r: r.filled.what, False, 4, 12),
-    Column(
-        "launches", lambda r: len(r.filled.microseconds), "timed", lambda r: str(len(r.filled.microseconds)), rank=3
-    ),
-    Column("median_us", lambda r: r.filled.median, "median", lambda r: _time(r.filled.median)),
-    Column("least_us", lambda r: r.filled.at(0), "least", lambda r: _time(r.filled.at(0)), rank=2),
-    Column("most_us", lambda r: r.filled.at(100), "most", lambda r: _time(r.filled.at(100)), rank=2),
-    Column("spread", lambda r: r.filled.spread, "spread", lambda r: _share_text(r.filled.spread)),
-    Column("events_us", lambda r: r.filled.pair),
-    Column("faster", lambda r: r.faster, "as fast", lambda r: _times(r.faster)),
-    Column("scheduling_us", lambda r: r.scheduling, "scheduling", lambda r: _time(r.scheduling)),
-    Column("gained_us", lambda r: r.gained, "gained", lambda r: _time(r.gained)),
-    Column("saved_us", lambda r: r.saved, "waits less", lambda r: _time(r.saved)),
-    Column("explained", lambda r: r.explained, "explains ≤", lambda r: _share_text(r.explained)),
-    Column("shorter_us", lambda r: r.shorter, "span less", lambda r: _time(r.shorter), rank=2),
-)

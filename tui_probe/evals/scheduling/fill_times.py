@@ -1,0 +1,224 @@
+"""Durations of fills, compared with the plain fill, and the part of the difference that scheduling explains."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tui_probe.draw import units
+from tui_probe.draw.charts import Bar, BarChart
+from tui_probe.draw.table import Column
+from tui_probe.draw.units import NOT_MEASURED
+from tui_probe.errors import TraceError
+from tui_probe.input_limits import PROGRAM_OUTPUT, parse_json
+from tui_probe.trace.plain_file import read_start
+
+from .schedules import percent_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from tui_probe.evals.inputs import EvaluationInput
+
+    from .schedules import Schedule
+
+_SPREAD_PERCENTILES: Final = (5, 95)
+PLAIN_FILL: Final = "plain"
+"""The implementation that others are compared with."""
+
+
+@dataclass(frozen=True, slots=True)
+class FillTimes:
+    """Durations of one implementation of the fill."""
+
+    name: str
+    what: str
+    microseconds: NDArray[np.float64]
+    """Duration of each launch without the event overhead; empty if nothing was timed, as on the simulated GPU."""
+    event_overhead: float | None
+    """Median microseconds between two events without a launch between them."""
+
+    def at(self, percentile: float) -> float | None:
+        """Return a percentile in microseconds; None without values."""
+        return float(np.percentile(self.microseconds, percentile)) if len(self.microseconds) else None
+
+    @property
+    def median(self) -> float | None:
+        return self.at(50)
+
+    @property
+    def spread(self) -> float | None:
+        """The range of the middle 90% of the launches, relative to the median."""
+        low, high, median = self.at(_SPREAD_PERCENTILES[0]), self.at(_SPREAD_PERCENTILES[1]), self.median
+        return (high - low) / median if median and low is not None and high is not None else None
+
+
+def read_fill_times(given: EvaluationInput) -> list[FillTimes]:
+    """Return the fills that a program printed, empty for another program. Raises TraceError for a broken line."""
+    path = None if given.trace is None else given.trace.file("stdout.log")
+    if given.trace is None or path is None or not (lines := list(_lines(path))):
+        return []
+    timed = not given.trace.state.simulated
+    try:
+        return [_filled(parse_json(line), timed=timed) for line in lines]
+    except (ValueError, KeyError, TypeError) as error:
+        raise TraceError(f"{path}: cannot read a line with durations ({error}); collect the file again") from error
+
+
+def _lines(path: Path) -> Iterator[str]:
+    text = read_start(path, PROGRAM_OUTPUT).decode("utf-8", "replace")
+    return (line for line in text.splitlines() if line.startswith('{"fill": '))
+
+
+def _filled(line: dict[str, Any], *, timed: bool) -> FillTimes:
+    values, nothing = (np.array(line[key] if timed else [], np.float64) for key in ("microseconds", "nothing"))
+    overhead = float(np.median(nothing)) if len(nothing) else None
+    return FillTimes(str(line["fill"]), str(line["what"]), np.maximum(values - (overhead or 0.0), 0.0), overhead)
+
+
+@dataclass(frozen=True, slots=True)
+class FillComparison:
+    """An implementation of the fill, compared with the plain one. Durations are in microseconds."""
+
+    filled: FillTimes
+    plain: FillTimes | None
+    schedule: Schedule | None
+    """None if the hook sees no launch, as with the fill of the driver."""
+    plain_schedule: Schedule | None
+
+    @property
+    def faster(self) -> float | None:
+        """Speedup over the plain implementation."""
+        mine, other = self.filled.median, None if self.plain is None else self.plain.median
+        return other / mine if mine and other else None
+
+    @property
+    def scheduling(self) -> float | None:
+        """Waiting time per slot at the highest clock."""
+        return _scheduling_microseconds(self.schedule)
+
+    @property
+    def gained(self) -> float | None:
+        """Time by which the median launch is shorter than the plain one."""
+        mine, other = self.filled.median, None if self.plain is None else self.plain.median
+        return None if mine is None or other is None or self.filled is self.plain else other - mine
+
+    @property
+    def saved(self) -> float | None:
+        """Time by which a slot waits less for blocks than in the plain one."""
+        mine, other = self.scheduling, _scheduling_microseconds(self.plain_schedule)
+        return None if mine is None or other is None or self.filled is self.plain else other - mine
+
+    @property
+    def explained(self) -> float | None:
+        """The most of the gain that less scheduling can explain, from 0 to 1; None where nothing is gained.
+
+        Slots wait while others of their SM work, so a launch gets shorter by no more than they wait less.
+        """
+        if self.saved is None or self.gained is None or self.gained <= 0:
+            return None
+        return min(max(self.saved, 0.0) / self.gained, 1.0)
+
+    @property
+    def shorter(self) -> float | None:
+        """Time by which the span of the probed launch is shorter than that of the plain one."""
+        mine, other = _span_microseconds(self.schedule), _span_microseconds(self.plain_schedule)
+        return None if self.saved is None or mine is None or other is None else other - mine
+
+
+def _scheduling_microseconds(schedule: Schedule | None) -> float | None:
+    """Return scheduling per slot at the highest clock; None if that is unknown or simulated."""
+    return None if schedule is None else _at_highest_clock(schedule.scheduling, schedule)
+
+
+def _span_microseconds(schedule: Schedule | None) -> float | None:
+    return None if schedule is None else _at_highest_clock(schedule.blocks_on_sms.span, schedule)
+
+
+def _at_highest_clock(cycles: float, schedule: Schedule) -> float | None:
+    return 1e3 * cycles / schedule.clock_khz if schedule.clock_khz else None
+
+
+def compare_fills(filled: Sequence[FillTimes], schedules: Sequence[Schedule]) -> list[FillComparison]:
+    """Compare each implementation with the plain one. Its schedule is that of the trace with the same name."""
+    plain = next((entry for entry in filled if entry.name == PLAIN_FILL), None)
+    named = {entry.label: entry for entry in schedules}
+    return [FillComparison(entry, plain, named.get(entry.name), named.get(PLAIN_FILL)) for entry in filled]
+
+
+def fill_sentences(rows: Sequence[FillComparison]) -> Iterator[str]:
+    """Yield a sentence for each implementation other than the plain one."""
+    for row in rows:
+        if row.faster is None or row.gained is None:
+            continue
+        yield (
+            f"{row.filled.name}: {row.faster:.2f}× as fast as plain ({_duration_text(row.gained)} gained per fill)"
+            + _scheduling_text(row)
+        )
+
+
+def _scheduling_text(row: FillComparison) -> str:
+    """Return a sentence about scheduling: how much less slots wait, and its share of the saved time."""
+    if row.schedule is None:
+        return "; the driver launches this kernel itself, so its blocks cannot be probed"
+    if row.saved is None:
+        return ""
+    text = f"; a slot waits {_duration_text(row.saved)} less"
+    if row.explained is not None:
+        text += f", which explains up to {row.explained:.0%} of the gain"
+    if row.shorter is not None and row.saved > 0:
+        text += (
+            f". The probed launch is {_duration_text(row.shorter)} shorter. This is {row.shorter / row.saved:.0%} of"
+            " the saved waiting time: other slots work while a slot waits"
+        )
+    return text
+
+
+def fill_chart(rows: Sequence[FillComparison]) -> BarChart:
+    """Return a chart of the median durations, with the range of the middle 90%."""
+    title = "implementations of filling 32 MiB with zeros"
+    bars = []
+    for row in rows:
+        times = row.filled
+        bars.append(Bar(times.name, (times.median,), _duration_text(times.median), _span(times)))
+    return BarChart(title, bars, ("median duration",), "microseconds", _duration_text)
+
+
+def _span(filled: FillTimes) -> tuple[float, float] | None:
+    low, high = filled.at(_SPREAD_PERCENTILES[0]), filled.at(_SPREAD_PERCENTILES[1])
+    return None if low is None or high is None else (low, high)
+
+
+def _duration_text(value: float | None) -> str:
+    if value is None:
+        return NOT_MEASURED
+    return f"-{units.duration(-value / 1e6)}" if value < 0 else units.duration(value / 1e6)
+
+
+def _ratio_text(value: float | None) -> str:
+    return NOT_MEASURED if value is None else f"{value:.2f}×"
+
+
+FILL_COLUMNS: Final[tuple[Column[FillComparison], ...]] = (
+    Column("variant", lambda r: r.filled.name, "way", lambda r: r.filled.name, False),
+    Column("what", lambda r: r.filled.what, "what", lambda r: r.filled.what, False, 4, 12),
+    Column(
+        "launches", lambda r: len(r.filled.microseconds), "timed", lambda r: str(len(r.filled.microseconds)), rank=3
+    ),
+    Column("median_us", lambda r: r.filled.median, "median", lambda r: _duration_text(r.filled.median)),
+    Column("least_us", lambda r: r.filled.at(0), "least", lambda r: _duration_text(r.filled.at(0)), rank=2),
+    Column("most_us", lambda r: r.filled.at(100), "most", lambda r: _duration_text(r.filled.at(100)), rank=2),
+    Column("spread", lambda r: r.filled.spread, "spread", lambda r: percent_text(r.filled.spread)),
+    Column("events_us", lambda r: r.filled.event_overhead),
+    Column("faster", lambda r: r.faster, "as fast", lambda r: _ratio_text(r.faster)),
+    Column("scheduling_us", lambda r: r.scheduling, "scheduling", lambda r: _duration_text(r.scheduling)),
+    Column("gained_us", lambda r: r.gained, "gained", lambda r: _duration_text(r.gained)),
+    Column("saved_us", lambda r: r.saved, "waits less", lambda r: _duration_text(r.saved)),
+    Column("explained", lambda r: r.explained, "explains ≤", lambda r: percent_text(r.explained)),
+    Column("shorter_us", lambda r: r.shorter, "span less", lambda r: _duration_text(r.shorter), rank=2),
+)
