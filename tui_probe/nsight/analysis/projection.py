@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, overload
 
 import numpy as np
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tui_probe.nsight.importers.nsys_model import Column, HostRanges, Kernels
+    from tui_probe.nsight.importers.nsys_model import Column, HostRanges, Kernels, NsysReport
 
 _AT_ONCE: Final = 1 << 16
 """Pairs of ranges and kernels that are made at a time."""
@@ -325,3 +326,38 @@ def of_name(ranges: HostRanges, name: str) -> NDArray[np.bool_]:
     """Return which ranges have a name."""
     named = np.array([other == name for other in ranges.names], dtype=np.bool_)
     return named[ranges.name] if len(ranges) else np.empty(0, dtype=np.bool_)
+
+
+@dataclass
+class Projection:
+    """Ranges of a report projected onto its streams. Computed on first use, and shared by all parts of a profile."""
+
+    report: NsysReport
+    progress: Callable[[float], object]
+    _rows: Sequence[ProjectedRange] | None = None
+
+    @property
+    def rows(self) -> Sequence[ProjectedRange]:
+        """Ranges on streams, as the file has them or by the rule."""
+        if self._rows is None:
+            report = self.report
+            ranges = report.ranges
+            self._rows = report.projected if ranges is None else project(report.kernels, ranges, self.progress)
+        return self._rows
+
+    @cached_property
+    def counts(self) -> ProjectedCounts:
+        """Numbers of ranges in ``rows``, and of the host; none are projected only for this."""
+        report = self.report
+        if report.ranges is None or self._rows is not None:
+            rows = self.rows
+            return ProjectedCounts(len(rows), rows.on_host if isinstance(rows, ProjectedRows) else 0)
+        return count_projected(report.kernels, report.ranges, self.progress)
+
+    @cached_property
+    def innermost(self) -> NDArray[np.int64]:
+        """Position of the innermost range that launched each kernel; -1 for none."""
+        report = self.report
+        if report.ranges is None:
+            return np.full(len(report.kernels), UNKNOWN, dtype=np.int64)
+        return innermost(report.kernels, report.ranges)

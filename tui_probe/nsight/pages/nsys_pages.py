@@ -28,7 +28,7 @@ from tui_probe.nsight.analysis.stream_times import (
 from tui_probe.nsight.importers.nsys_model import KernelSum, ProjectedRange, distinct_rows, system_id
 from tui_probe.nsight.pages.cells import ProcessNames, cut_texts, moment, nanoseconds, shorten_names, show_moments
 from tui_probe.nsight.pages.explanations import EXPLANATIONS
-from tui_probe.nsight.pages.nsys_profile import NsysSources, found_text, nsys_head, ranges_searched
+from tui_probe.nsight.pages.nsys_profile import NsysSources, found_text, nsys_head
 from tui_probe.nsight.pages.nsys_rows import NsysKernelRow, RowsOnDemand, few_blocks, kernel_rows
 from tui_probe.nsight.pages.row_batches import GAP_VALUES, KERNEL_VALUES, GapBatch, in_batches, known
 from tui_probe.pages.table_page import Only, TablePage
@@ -152,7 +152,7 @@ def _with_graphs(columns: Sequence[Column[Row]], sources: NsysSources) -> list[C
 
 def _searched(sources: NsysSources) -> dict[str, Any]:
     """Return the search and the ranges that it matches."""
-    return {"search": sources.search, "ranges_meant": ranges_searched(sources)} if sources.search else {}
+    return {"search": sources.search, "ranges_meant": sources.matching_range_names} if sources.search else {}
 
 
 def _narrowed_page(

@@ -1,4 +1,4 @@
-"""An imported timeline: its search and selection, projected ranges, matching traces, and the head of its pages."""
+"""Profile of an imported timeline: its search and selection, matching traces, and the head of its pages."""
 
 from __future__ import annotations
 
@@ -10,17 +10,7 @@ import numpy as np
 
 from tui_probe.draw import units
 from tui_probe.nsight.analysis.kernel_groups import function_name, search_names
-from tui_probe.nsight.analysis.projection import (
-    ProjectedCounts,
-    ProjectedRows,
-    count_projected,
-    enclosed,
-    innermost,
-    of_name,
-    project,
-    ranges_within,
-    within,
-)
+from tui_probe.nsight.analysis.projection import Projection, enclosed, of_name, ranges_within, within
 from tui_probe.nsight.importers.nsys_model import UNKNOWN, ProjectedRange
 from tui_probe.nsight.pages.cells import nanoseconds, short_names
 
@@ -29,6 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from tui_probe.nsight.analysis.projection import ProjectedCounts
     from tui_probe.nsight.importers.nsys_model import NsysReport
     from tui_probe.pages.table_page import Only
     from tui_probe.trace.model import Kernel, Trace
@@ -41,42 +32,7 @@ _NAME_CELLS: Final = 40
 """Cells for the name of the kernel or range that the profile is limited to."""
 
 
-@dataclass
-class Projection:
-    """Ranges of a report projected onto its streams. Computed on first use, and shared by all parts of a profile."""
-
-    report: NsysReport
-    progress: Callable[[float], object]
-    _rows: Sequence[ProjectedRange] | None = None
-
-    @property
-    def rows(self) -> Sequence[ProjectedRange]:
-        """Ranges on streams, as the file has them or by the rule."""
-        if self._rows is None:
-            report = self.report
-            ranges = report.ranges
-            self._rows = report.projected if ranges is None else project(report.kernels, ranges, self.progress)
-        return self._rows
-
-    @cached_property
-    def counts(self) -> ProjectedCounts:
-        """Numbers of ranges in ``rows``, and of the host; none are projected only for this."""
-        report = self.report
-        if report.ranges is None or self._rows is not None:
-            rows = self.rows
-            return ProjectedCounts(len(rows), rows.on_host if isinstance(rows, ProjectedRows) else 0)
-        return count_projected(report.kernels, report.ranges, self.progress)
-
-    @cached_property
-    def innermost(self) -> NDArray[np.int64]:
-        """Position of the innermost range that launched each kernel; -1 for none."""
-        report = self.report
-        if report.ranges is None:
-            return np.full(len(report.kernels), UNKNOWN, dtype=np.int64)
-        return innermost(report.kernels, report.ranges)
-
-
-@dataclass
+@dataclass(frozen=True)
 class NsysSources:
     """An imported profile, the search and selection in it, and traces of the same program."""
 
@@ -89,16 +45,16 @@ class NsysSources:
     only: Only | None = None
     """The kernel or range to which everything is limited."""
     _probed: dict[str, Kernel | None] = field(default_factory=dict, repr=False)
-    _projection: Projection = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        self._projection = Projection(self.report, self.progress)
+    shared_projection: Projection | None = field(default=None, repr=False)
+    """Projection of another part of the same profile; None: computed on first use."""
 
     def filtered(self, only: Only | None) -> NsysSources:
         """Return the profile limited to a kernel or a range; without a limit for None."""
-        other = replace(self, only=only)
-        other._projection = self._projection
-        return other
+        return replace(self, only=only, shared_projection=self._projection)
+
+    @cached_property
+    def _projection(self) -> Projection:
+        return self.shared_projection or Projection(self.report, self.progress)
 
     @property
     def projected(self) -> Sequence[ProjectedRange]:
@@ -121,9 +77,14 @@ class NsysSources:
         return None if row == UNKNOWN or ranges is None else ranges.names[ranges.name[row]] or None
 
     @cached_property
-    def searched_range_names(self) -> frozenset[str]:
-        """Names of ranges that match the search; all without one."""
+    def _matching_names(self) -> frozenset[str]:
+        """Set of the names of ranges that match the search; all without a search."""
         return search_names((row.name for row in self.projected), self.search)
+
+    @property
+    def matching_range_names(self) -> list[str]:
+        """Names of ranges that match the search, each once, in the order of their first start."""
+        return list(dict.fromkeys(row.name for row in self.projected if row.name in self._matching_names))
 
     @cached_property
     def matching_ranges(self) -> Sequence[ProjectedRange]:
@@ -131,16 +92,19 @@ class NsysSources:
         selected = None if self.only is None else self.only.key
         if isinstance(selected, str):
             named = [row for row in self.projected if row.name == selected]
-            return ranges_within(self._ranges_searched, named)
+            return ranges_within(self._ranges_within_searched, named)
         if isinstance(selected, ProjectedRange):
-            return [row for row in ranges_within(self._ranges_searched, [selected]) if row.queue == selected.queue]
-        return self._ranges_searched
+            return [
+                row for row in ranges_within(self._ranges_within_searched, [selected]) if row.queue == selected.queue
+            ]
+        return self._ranges_within_searched
 
     @cached_property
-    def _ranges_searched(self) -> Sequence[ProjectedRange]:
+    def _ranges_within_searched(self) -> Sequence[ProjectedRange]:
+        """Ranges that match the search, and those within them; all without a search."""
         if not self.search:
             return self.projected
-        named = [row for row in self.projected if row.name in self.searched_range_names]
+        named = [row for row in self.projected if row.name in self._matching_names]
         return ranges_within(self.projected, named)
 
     @cached_property
@@ -160,8 +124,9 @@ class NsysSources:
             if ranges is not None:
                 return within(kernels, ranges, of_name(ranges, only.key))
             return self._in_times([row for row in self.projected if row.name == only.key])
-        assert isinstance(only.key, ProjectedRange)
-        return self._in_range(only.key)
+        if isinstance(only.key, ProjectedRange):
+            return self._in_range(only.key)
+        raise TypeError(f"{only.kind} is not a kernel or a range: {only.key!r}")
 
     def _in_range(self, selected: ProjectedRange) -> NDArray[np.bool_]:
         """Return the mask of kernels that a range launched on its stream; by time in a file without launch calls."""
@@ -190,7 +155,7 @@ class NsysSources:
         named = np.array([needle in name.lower() for name in kernels.names], dtype=np.bool_)
         matches = named[kernels.name] if len(kernels) else named[:0]
         if ranges is not None and len(ranges):
-            is_searched = np.array([name in self.searched_range_names for name in ranges.names], dtype=np.bool_)
+            is_searched = np.array([name in self._matching_names for name in ranges.names], dtype=np.bool_)
             matches = matches | within(kernels, ranges, is_searched[ranges.name])
         return matches
 
@@ -234,7 +199,7 @@ def nsys_head(sources: NsysSources, *, timed: bool = True) -> list[tuple[str, st
     if sources.only is not None:
         head.append(("only", sources.only.label(_NAME_CELLS)))
     if sources.search:
-        head.append(("search", f"“{sources.search}”, {_searched_names(sources)}"))
+        head.append(("search", f"“{sources.search}”, {_search_text(sources)}"))
     return head
 
 
@@ -270,17 +235,10 @@ def found_text(sources: NsysSources, matching: int, total: int, noun: str) -> st
     return units.counted(matching, noun)
 
 
-def _searched_names(sources: NsysSources) -> str:
-    """Name the ranges that the search matches, the first ones by name."""
-    names = list(ranges_searched(sources) or ())
+def _search_text(sources: NsysSources) -> str:
+    """Return the text of the first range names that match the search, or that none does."""
+    names = sources.matching_range_names
     if not names:
         return "in kernel names; no range name matches" if sources.matching.any() else "no kernel or range name matches"
     more = len(names) - _MAX_NAMES
     return f"ranges: {', '.join(names[:_MAX_NAMES])}" + (f" and {units.count(more)} more" if more > 0 else "")
-
-
-def ranges_searched(sources: NsysSources) -> list[str] | None:
-    """Return the names of ranges that match the search, in the order of their start; None without a search."""
-    if not sources.search:
-        return None
-    return list(dict.fromkeys(row.name for row in sources.projected if row.name in sources.searched_range_names))
