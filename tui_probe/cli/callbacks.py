@@ -111,7 +111,8 @@ def run_callback(callback: Path, traces: Sequence[Path]) -> None:
                 failures.append(f"{result.name}: {failed}")
         if failures:
             report_message(
-                trace, f"{callback.name} failed for {len(failures)} of {len(results)} results, first {failures[0]}"
+                trace,
+                f"{callback.name} failed for {len(failures)} of {len(results)} results; first failure: {failures[0]}",
             )
 
 

@@ -157,7 +157,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     form = parser.add_argument_group("output").add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
     form.add_argument(
-        "--csv", action="store_true", help="print CSV: of the main table, or of what --table or --figure names"
+        "--csv", action="store_true", help="print the main table, or what --table or --figure names, as CSV"
     )
     form.add_argument("--png", type=Path, metavar="FILE", help="write charts as pictures (needs matplotlib)")
     form.add_argument("--svg", type=Path, metavar="FILE", help="write charts as SVG")

@@ -246,7 +246,7 @@ def add_nsys_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--trace", action="append", default=[], metavar="TRACE[:KERNEL]",
-        help="trace of the same program, to match kernels on the page kernels; may be repeated",
+        help="on the page kernels, match kernels with this trace of the same program; may be repeated",
     )  # fmt: skip
     parser.add_argument(
         "--height", type=timeline_height, metavar="N", default=24, help="lines of the timeline; default 24"

@@ -99,7 +99,8 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--memusage", action="store_true",
-        help="record nothing; report the probe memory each launch needs, from its shape or by counting its records",
+        help="record nothing; report the probe memory of each launch, computed from its shape"
+             " or from a count of its records",
     )  # fmt: skip
     parser.add_argument(
         "--between", action="append", metavar="FILE:A-B",
@@ -107,7 +108,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--phase", action="append", metavar="NAME=FILE:A-B",
-        help="show when each warp is in source lines, e.g. load=attn.py:88-96; repeat for more phases, which may be"
+        help="show when each warp is in source lines, e.g. load=attn.py:88-96; repeat for more phases; phases may be"
              " nested (needs -lineinfo); adds a probe",
     )  # fmt: skip
     parser.add_argument(
@@ -117,7 +118,8 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--again", nargs="?", const="", metavar="TRACE",
-        help="rerun TRACE's command in its directory; options given here override its own; default: the newest trace",
+        help="rerun TRACE's command in its directory; options given here override those of TRACE; default:"
+             " the newest trace",
     )  # fmt: skip
 
 
@@ -210,7 +212,7 @@ def add_limits(limits: argparse._ArgumentGroup) -> None:
 
 def add_kept_options(limits: argparse._ArgumentGroup) -> None:
     """Add the options that switch parts of a run off."""
-    limits.add_argument("--no-cache", action="store_true", help="prepare every kernel again, and cache none")
+    limits.add_argument("--no-cache", action="store_true", help="prepare every kernel again; do not cache kernels")
     limits.add_argument(
         "--keep-secrets", action="store_true", help="do not mask passwords and tokens in the recorded command line"
     )

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "trace", nargs="?", default="", metavar="TRACE",
         help="a trace, the name of a run, or a directory of traces (its newest active run); default: the trace"
-        " directory; :KERNEL@LAUNCH starts the screen there",
+        " directory; with :KERNEL@LAUNCH the screen opens at that launch",
     )  # fmt: skip
     add_screen_options(parser)
 

@@ -90,7 +90,7 @@ def _check_sites(
         raise source.error(node, f"{node.name} has level site, with one record per site: omit type and cap")
     for name, width in fields:
         if width != "u64":
-            raise source.error(node, f"{node.name} has level site, which keeps sums of a launch: write '{name}: u64'")
+            raise source.error(node, f"{node.name} has level site, so its fields must be u64: write '{name}: u64'")
 
 
 def _map_fields(node: ast.ClassDef, source: ProbeSource) -> tuple[tuple[str, str], ...]:

@@ -159,7 +159,7 @@ def tool_items() -> list[Item]:
     return [
         cuda_tool("ptxas", WITHOUT_PTXAS, "missing"),
         cuda_tool("nvdisasm", "to show SASS: pip install 'tui-probe[cuda]'"),
-        cuda_tool("cuobjdump", "optional: tui-probe reads images itself"),
+        cuda_tool("cuobjdump", "optional: tui-probe reads cubins and fatbins itself"),
         nsight_tool("ncu", "for run --ncu, which shows Nsight Compute metrics"),
         nsight_tool("nsys", "to record timelines for tui-probe import"),
     ]

@@ -68,7 +68,7 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
     rows = [row for group in groups for row in group.rows]
     group_notes = list(dict.fromkeys(note for group in groups for note in group.notes))
     if not any(value is not None for row in rows for value in row.traffic.bytes.values()):
-        raise nothing_measured_error(NAME, [*group_notes, "no kernel has memory traffic of any level"])
+        raise nothing_measured_error(NAME, [*group_notes, "no kernel has a metric of DRAM, L2 or L1 traffic"])
     return Answer(
         said=[*(words for program in groups for words in _sentences(program, len(groups))), *_group_findings(groups)],
         tables={
