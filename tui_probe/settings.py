@@ -73,7 +73,7 @@ LIMITS = (
             'max_trace_bytes = "4G"'),
     Setting("max_result_files", str, "`2000`", "`--max-result-files` of `run`: number of saved result files",
             'max_result_files = "none"'),
-    Setting("max_log_bytes", str, "`128M`", "`--max-log-bytes` of `run`: size up to which `event.log` lists launches",
+    Setting("max_log_bytes", str, "`128M`", "`--max-log-bytes` of `run`: `event.log` lists no launches after this size",
             'max_log_bytes = "1G"'),
     Setting("max_write_rate", str, "`256M`", "`--max-write-rate` of `run`: bytes of sampled results per second",
             'max_write_rate = "50M"'),
@@ -81,7 +81,7 @@ LIMITS = (
             'min_free_disk = "10G"'),
     Setting("max_probe_memory", str, "a tenth of free memory", "`--max-probe-memory` of `run`: GPU memory of probes",
             'max_probe_memory = "2G"'),
-    Setting("max_host_memory", str, "`256M`", "`--max-host-memory` of `run`: records in flight and copies of PTX",
+    Setting("max_host_memory", str, "`256M`", "`--max-host-memory` of `run`: host memory for records and copies of PTX",
             'max_host_memory = "1G"'),
     Setting("max_kept_bytes", str, "`1G`", "`--max-kept-bytes` of `run`: memory saved for `--keep-launch`",
             'max_kept_bytes = "8G"'),
@@ -108,10 +108,10 @@ SETTINGS = (
             'bandwidth = "~/bw.json"'),
     Setting("detail", bool, "`false`", "`run` saves all records of a probe instead of only those that its pages need",
             "detail = true"),
-    Setting("machine_code", str, "`auto`", "`--machine-code` of `run`: kernels without PTX to probe: "
+    Setting("machine_code", str, "`auto`", "`--machine-code` of `run`: which kernels without PTX are probed: "
             "`auto`, `all` or `off`", 'machine_code = "all"'),
     *LIMITS,
-    Setting(KEYS, dict, "as listed under Keys", "key or list of keys for a command, by the command's id",
+    Setting(KEYS, dict, "as listed under Keys", "for each command id, a key or a list of keys",
             '[keys]\nsort = "ctrl+s"'),
 )  # fmt: skip
 

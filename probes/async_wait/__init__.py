@@ -47,9 +47,9 @@ WAITS: Final = count_kind(
     "Waits",
     "cycles that warps waited for copies, mbarriers and wgmma",
     (
-        "Cycles from the start to the end of each wait, summed over warps. Counted are waits at mbarriers, for cp.async"
-        " groups, for bulk copy groups and for wgmma. Low values mean that data arrives before warps need it. A wait"
-        " takes a few tens of cycles even if its data has arrived.",
+        "Cycles from the start to the end of each wait, summed over warps. The probe counts waits at mbarriers, for"
+        " cp.async groups, for bulk copy groups and for wgmma. Low values mean that data arrives before warps need it. A"
+        " wait takes a few tens of cycles even if its data has arrived.",
     ),
     order=60,
 )

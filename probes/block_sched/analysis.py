@@ -229,12 +229,14 @@ def blocks_of(result: Result, left: Reduced) -> BlockTimes:
 
 def _of_blocks(result: Result, left: Reduced) -> Reduced:
     if left.group != "block":
-        raise TraceError(f"{result.path}: it has one record per {left.group}, but block_sched needs one per block")
+        raise TraceError(
+            f"{result.path}: the file has one record per {left.group}, but block_sched needs one per block"
+        )
     return left
 
 
 def _no_maps(result: Result) -> NoReturn:
-    raise TraceError(f"{result.path}: it has no map and therefore no records of block_sched")
+    raise TraceError(f"{result.path}: the file has no map, so it has no records of block_sched")
 
 
 def _schedule_of_blocks(start: NDArray[np.uint64], end: NDArray[np.uint64]) -> tuple[float, ...]:
@@ -271,7 +273,7 @@ def timeline_of(result: Result, *, device_sms: int | None = None, has_shared_clo
     as on the simulated GPU.
     """
     if not result.maps:
-        raise TraceError(f"{result.path}: it has no map and therefore no records of block_sched")
+        raise TraceError(f"{result.path}: the file has no map, so it has no records of block_sched")
     records = result.reduced(0, RECORD) or result.one_record(0, RECORD)
     clocks = shared_clock if has_shared_clock else clock_domains
     try:

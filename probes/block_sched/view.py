@@ -58,7 +58,7 @@ def schedule_line(schedule: BlockSchedule) -> str:
     counts = (
         (schedule.warps_missing, "warp", "without a record, not counted"),
         (schedule.blocks_missing, "block", "without a record, not counted"),
-        (schedule.blocks_astray, "block", "that changed SM left out"),
+        (schedule.blocks_astray, "block", "left out, since the SM changed"),
     )
     left_out = [f"{units.counted(count, noun)} {why}" for count, noun, why in counts if count]
     running, scheduling = (units.count(round(cycles)) for cycles in (schedule.running, schedule.scheduling))

@@ -102,7 +102,7 @@ def analyse(result: Result, folder: Path | None = None) -> Bounds:
     """The accesses of a launch; ``folder`` is its kernel's. TraceError if map 0 holds no records of bounds_check."""
     records, totals = records_by_time(result, RECORD, probed_sites(folder)), result.totals(0)
     if records is None or totals is None:
-        raise TraceError(f"{result.path}: its records are not those of bounds_check")
+        raise TraceError(f"{result.path}: the records are not from bounds_check")
     return Bounds(totals[1], tuple(map(_access, records)))
 
 

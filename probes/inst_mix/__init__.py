@@ -88,7 +88,9 @@ def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = No
     records = site_records(result, SITE, "inst_mix_by_line", sites)
     blocks = probed_sites(folder).blocks(sites)
     if len(blocks) != len(sites):
-        raise TraceError(f"{result.path}: it does not match the basic blocks in {folder or 'the trace'}/pruned.ptx")
+        raise TraceError(
+            f"{result.path}: the records do not match the basic blocks in {folder or 'the trace'}/pruned.ptx"
+        )
     sums: dict[int, LineSums] = {}
     for block, entered in zip(blocks, records["entered"].tolist(), strict=True):
         for instruction in block:

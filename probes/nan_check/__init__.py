@@ -98,7 +98,7 @@ def analyse(result: Result, folder: Path | None = None, *, has_sites: bool = Tru
     known = probed_sites(folder)
     records, totals = records_by_time(result, RECORD, known), result.totals(0)
     if records is None or totals is None:
-        raise TraceError(f"{result.path}: its records are not those of nan_check")
+        raise TraceError(f"{result.path}: the records are not from nan_check")
     unchecked = tuple(UncheckedStore(site.line, site.opcode, site.source) for site in known.unchecked())
     stores = tuple(map(_non_finite_store, records))
     return NanCheck(totals[1] if has_sites else None, stores, unchecked, checked=_checked_stores(folder))

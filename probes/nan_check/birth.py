@@ -99,7 +99,7 @@ def analyse(result: Result, folder: Path | None = None) -> Births:
     """The births of a launch; ``folder`` is its kernel's. TraceError if map 0 holds no records of births."""
     records, totals = records_by_time(result, RECORD, probed_sites(folder)), result.totals(0)
     if records is None or totals is None:
-        raise TraceError(f"{result.path}: its records are not those of nan_check_birth")
+        raise TraceError(f"{result.path}: the records are not from nan_check_birth")
     return Births(totals[1], tuple(map(_birth, records)))
 
 

@@ -157,7 +157,7 @@ def analyse(result: Result, folder: Path | None) -> Phases:
     warps, starts, seen = result.one_record(0, WARP), result.records(1, START), result.attempts(1)
     written = result.written(0)
     if seen is None or written is None:
-        raise TraceError(f"{result.path}: it lacks the number of records: another probe wrote it")
+        raise TraceError(f"{result.path}: the number of records is missing: another probe wrote the file")
     ran = written[:, :, 0] & (seen > 0)
     if not ran.any():
         raise TraceError(f"{result.path}: no warp saved a record: the kernel was cut off, or the probe did not run")
@@ -194,7 +194,7 @@ def phase_sites(folder: Path | None, result: Result) -> tuple[tuple[Site, ...], 
     probes = (read_sites(folder) if folder else None) or ()
     sites = tuple(site for probe in probes for site in probe.sites if site.phase is not None)
     if not sites:
-        raise TraceError(f"{result.path}: sites.json of its kernel is missing or names no phases")
+        raise TraceError(f"{result.path}: sites.json of the kernel is missing or contains no phases")
     return sites, sum(probe.phases_missing for probe in probes)
 
 

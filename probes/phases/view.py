@@ -118,7 +118,7 @@ class PhasesView(Document):
             yield f"kept: {launch.kept_text}"
         if launch.phases_missing:
             starts = units.counted(launch.phases_missing, "phase start")
-            yield f"{starts} in the SASS not recorded: the time counts for the preceding phase"
+            yield f"not recorded: {starts} in the SASS; their time counts for the preceding phase"
         for phase in launch.phases:
             if phase.waits:
                 yield f"{phase.name}: contains {', '.join(phase.waits)}"

@@ -203,7 +203,7 @@ def _with_hidden(measured: int, passes: int) -> int:
 def _life(result: Result) -> tuple[int, int]:
     """Return cycles of all warps and of the longest one. Raises TraceError."""
     if len(result.sections) <= _LIFE_SECTION:
-        raise TraceError(f"{result.path}: it has no map of warp life, so it is not a result of stall_sites")
+        raise TraceError(f"{result.path}: the file has no map of warp life, so it is not a result of stall_sites")
     sums = result.reduced(_LIFE_SECTION, LIFE_SUMS)
     if sums is not None:
         return int(sums.records["cycles"].sum()), int(sums.records["longest"].max(initial=0))

@@ -392,7 +392,7 @@ STALLS_VIEW: Final = probe_view(
         "The instructions are measured in groups of eight, one group per launch, so rows may be of different launches."
         f" If no instruction of a group has {LEAST_PERCENT}% of warp life, the group is not measured again."
         " Executions, waits and warp life are of the sampled blocks; the page lists these blocks.",
-        "Instructions of CUDA Toolkit headers have the line of the call in the program, if the line table has it.",
+        "Instructions from CUDA Toolkit headers show the line in the program that calls them, if it is known.",
     ),
     order=15,
 )

@@ -228,7 +228,7 @@ class StuckWarps:
 def analyse(result: Result, folder: Path | None = None) -> StuckWarps:
     """The warps of a launch; ``folder`` is its kernel's in the trace. TraceError if the result is of another probe."""
     if len(result.sections) != len((LANES, WARP, MARK, MARK, MARK)):
-        raise TraceError(f"{result.path}: its records are not those of stuck_warps: another probe wrote it")
+        raise TraceError(f"{result.path}: the records are not from stuck_warps: another probe wrote the file")
     warps = tuple(_warps(result, _Places(folder)))
     return StuckWarps(result.header.grid, result.header.block, group_warps(warps), Synchronization.of(folder))
 
@@ -263,7 +263,7 @@ def _warps(result: Result, places: _Places) -> Iterator[StuckWarp]:
     warps, written = result.one_record(1, WARP), result.written(1)
     marks = [result.one_record(index, MARK) for index in (2, 3, 4)]
     if written is None:
-        raise TraceError(f"{result.path}: it lacks the marks of written records")
+        raise TraceError(f"{result.path}: the file does not show which records were written")
     for block, warp in np.argwhere(written[:, :, 0]).tolist():
         at, took, did = (_mark(records[block, warp]) for records in marks)
         line, address, lanes = (at.line, at.address, at.lanes) if at else (0, 0, 0)

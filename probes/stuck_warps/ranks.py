@@ -124,9 +124,9 @@ def rank_cause(states: Sequence[RankState], size: int) -> RankCause | None:
     if len(set(counts.values())) > 1:
         late = [rank for rank, count in counts.items() if count < most]
         text = f"{_ranks(late)} {_is(late)} behind: launch {min(counts.values())} of {name}, others {most}"
-        return RankCause("rank-behind", text, "call each collective as often in all ranks", tuple(late))
+        return RankCause("rank-behind", text, "call each collective the same number of times in all ranks", tuple(late))
     text = f"all {len(states)} ranks are in launch {most} of {shorten(name, _NAME)}"
-    advice = "compare sizes, types and order of what they exchange, and the connection between the GPUs"
+    advice = "compare sizes, types and order of the exchanged data, and check the connection between the GPUs"
     return RankCause("all-arrived", text, advice)
 
 
@@ -201,7 +201,10 @@ def _open(trace: Trace, progress: Progress) -> TableContent[RankState]:
         "Stuck ranks",
         _COLUMNS,
         states,
-        PageTexts(found=lines, notes=("The warps of a rank: tui-probe show stuck TRACE:KERNEL, with its trace.",)),
+        PageTexts(
+            found=lines,
+            notes=("To list the warps of a rank: tui-probe show stuck TRACE:KERNEL, with the trace of the rank.",),
+        ),
         {"cause": record, "processes": len(states)},
     )
 

@@ -117,7 +117,7 @@ class StuckView(Document):
         yield "A place is the last loop or wait that a warp reached; warps that had ended are not listed."
         if any(isinstance(group.place.line, Offset) for group in self.stuck.groups):
             yield (
-                "Without PTX, numbers of barriers, phases of mbarriers and warps that hold a lock are not known, and"
+                "Without PTX, barrier numbers, mbarrier phases and holders of locks are unknown, and"
                 " __syncwarp is not recorded."
             )
 

@@ -16,5 +16,5 @@ def test_sms_and_the_place_of_each_record() -> None:
 
 @pytest.mark.parametrize("wrong", [MAX_SMS, 0xFFFFFFFF])
 def test_missing_sms(wrong: int) -> None:
-    with pytest.raises(TraceError, match=f"a record names SM {wrong}"):
+    with pytest.raises(TraceError, match=f"a record has the SM number {wrong}"):
         distinct_sms(np.array([1, wrong], dtype=np.uint32))

@@ -28,7 +28,7 @@ def test_counts_say_of_which_blocks_they_are(tmp_path: Path, natives: Path) -> N
     assert (run.returncode, run.stdout) == (0, unprofiled.stdout)
     row = counts(tool, trace)["strided_store", "store_sectors"]
     assert (row["value"], row["blocks"], row["blocks_measured"]) == (4096 // 16, 64, 4)
-    note = "sample    one block in 16 of each grid; all values are of these blocks only"
+    note = "sample    one block in 16 of each grid; all values cover only these blocks"
     assert note in tool("report", str(trace)).stdout
     page = tool("report", str(trace), "--page", "results").stdout
     note = "sectors per store 8.00, excessive store sectors 50.00 %  (sampled 4 of 64 blocks, one in 16)  simulated"

@@ -59,7 +59,7 @@ def test_results_of_a_kernel_are_a_spread(trace: Trace, page: str, monkeypatch: 
     (span, *_) = (line for line in lines if line.lstrip().startswith("span"))
     least, median, most = (float(number.replace(" ", "")) for number in re.findall(r"(\d[\d ]*\.\d\d) cycles", span))
     assert least < median < most
-    more = f"… all results: --format csv; one result: tui-probe show results {trace.directory}:0@LAUNCH"
+    more = f"… for all results add --format csv; for one result run tui-probe show results {trace.directory}:0@LAUNCH"
     assert "".join(more.split()) in "".join(text.replace("\\\n", "").split())
     assert [line.split(":")[0] for line in lines if line.startswith("  launch ")] == [
         f"  launch {LAUNCHES - place}" for place in (3, 2, 1)

@@ -105,7 +105,7 @@ def test_spreads_stand_apart_and_say_of_which_blocks_they_are(writer: Sampling) 
     heads = [line.strip() for line in lines if "launches" in line]
     assert heads == [
         "2 launches of all blocks",
-        "8 launches sampled, 16 of 64 blocks each: values are of these blocks only",
+        "8 launches sampled, 16 of 64 blocks each: values cover only these blocks",
     ]
     loads = [line.strip() for line in lines if line.strip().startswith("load sectors")]
     spreads = [line.removeprefix("load sectors").split("  ") for line in loads]

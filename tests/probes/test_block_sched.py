@@ -158,14 +158,14 @@ def test_results_of_other_probes_are_refused(file: Path, slots: np.ndarray, mess
 
 def test_a_result_without_maps_is_refused(file: Path) -> None:
     file.write_bytes(result_bytes((2, 1, 1), (32, 1, 1), []))
-    with pytest.raises(TraceError, match="it has no map"):
+    with pytest.raises(TraceError, match="the file has no map"):
         analyse(read_result(file))
 
 
 def test_random_bytes_are_refused(file: Path) -> None:
     noise = np.random.default_rng(1).integers(0, 256, (20_000, 1, 16), dtype=np.uint8)
     file.write_bytes(result_bytes((20_000, 1, 1), (32, 1, 1), [(32, noise)]))
-    with pytest.raises(TraceError, match=r"0.000001.bin: a record names SM \d+: it is damaged"):
+    with pytest.raises(TraceError, match=r"0.000001.bin: a record has the SM number \d+: the file is damaged"):
         analyse(read_result(file))
 
 

@@ -313,19 +313,19 @@ def test_instructions_of_a_loop(tmp_path: Path) -> None:
     assert (kinds["fma.rn.f32"], kinds["bar.sync"], kinds["ld.shared.f32"]) == ("fp32", "barrier", "load")
     (tmp_path / "other").mkdir()
     result = result_of(tmp_path / "other", "inst_mix_by_line", text, *arguments, **options)
-    with pytest.raises(TraceError, match=r"it does not match the basic blocks in .*pruned\.ptx"):
+    with pytest.raises(TraceError, match=r"the records do not match the basic blocks in .*pruned\.ptx"):
         inst_mix.analyse_lines(result, range(1, 11), tmp_path)
 
 
 def test_results_of_another_probe_or_kernel(tmp_path: Path) -> None:
     text, arguments, options = LAUNCHES["columns"]
     result = result_of(tmp_path, "smem_conflicts_by_line", text, *arguments, **options)
-    with pytest.raises(TraceError, match=r"has 2 sites, but kernel\.info lists 3 sites"):
+    with pytest.raises(TraceError, match=r"2 sites, but kernel\.info lists 3 sites"):
         smem_conflicts.analyse_lines(result, (1, 2, 3))
     with pytest.raises(TraceError, match="has 24 bytes per site, not 32"):
         divergence.analyse_lines(result, (1, 2))
-    with pytest.raises(TraceError, match="its records are not those of smem_conflicts, which has one per warp"):
+    with pytest.raises(TraceError, match="the records are not from smem_conflicts, which saves one record per warp"):
         smem_conflicts.analyse(result)
     plain = result_of(tmp_path, "smem_conflicts", text, *arguments, **options)
-    with pytest.raises(TraceError, match="which has one per site"):
+    with pytest.raises(TraceError, match="which saves one record per site"):
         smem_conflicts.analyse_lines(plain, (1, 2))

@@ -199,7 +199,7 @@ def test_outcomes_of_a_run_have_reasons_and_advice(tmp_path: Path) -> None:
         "[exec] backup 1 1 1 block 32 1 1 shared 0 kernel 0 launch 0 time 1 reason stream is capturing code capturing\n"
     )
     assert [text for _, text in keep_problems([tmp_path], ["add@9"])] == [
-        "--keep-launch add@9: no such launch outside of CUDA graphs, whose launches are not saved"
+        "--keep-launch add@9: no such launch outside CUDA graphs; launches in CUDA graphs are not saved"
     ]
 
 

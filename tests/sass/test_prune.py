@@ -194,8 +194,8 @@ def test_functions_that_are_called_by_the_originals_addresses_stay_there(linked:
 @pytest.mark.parametrize(
     ("text", "kernel", "words"),
     [
-        (LINKED, "telling", r"\.text\.telling has the address of inner"),
-        (OWN_TABLE, "by_own_table", r"\.nv\.global\.init has the address of outer"),
+        (LINKED, "telling", r"\.text\.telling contains the address of inner"),
+        (OWN_TABLE, "by_own_table", r"\.nv\.global\.init contains the address of outer"),
     ],
     ids=["telling", "by_own_table"],
 )

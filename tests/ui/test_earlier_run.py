@@ -91,6 +91,6 @@ async def test_previous_run_is_offered_without_rerun(tmp_path: Path) -> None:
     (second / "run.json").write_text(json.dumps(record | {"cwd": "/no/such/folder"}))
     async with on_stage(Session(traces=(second,)), (120, 40)) as stage:
         await stage.press("R")
-        assert "show the command: its directory is not here" in stage.text
+        assert "show the command; its directory is on another machine" in stage.text
         await stage.press("enter")
         assert isinstance(stage.app.screen, CompareRunsScreen)

@@ -73,7 +73,7 @@ class Saver:
         raise self._source.error(
             statement,
             f"'{source_of(statement)}' is between {name}.locate() and {name}.save(…): move it before or after. "
-            "Only lanes that save run the code between, so only assignments to local variables are allowed there",
+            "Only saving lanes execute the statements between the two calls, so these may only assign local variables",
         )
 
     def end_of_block(self) -> None:

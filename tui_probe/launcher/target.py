@@ -59,7 +59,7 @@ class SignalScope(Enum):
     """The process group of a target."""
 
     SHARED = "ours: what is sent to the group reaches it as it would without us"
-    SESSION = "its own, without our terminal"
+    SESSION = "a new session, which does not have the terminal of tui-probe"
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,9 @@ def watchdog_probe() -> str:
     texts = {name: read_within(path, PROBE_FILE).decode("utf-8", "replace") for name, path in sorted(files.items())}
     named = (name for name, text in texts.items() if _RESIDENT.search(text) and load_probe(name).is_resident)
     if (name := next(named, None)) is None:
-        raise ProbeFileError("no installed probe has a resident map, which --watchdog needs; install tui-probe again")
+        raise ProbeFileError(
+            "no installed probe can be read while a kernel runs, as --watchdog needs; install tui-probe again"
+        )
     return name
 
 

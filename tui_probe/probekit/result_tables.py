@@ -98,7 +98,7 @@ def kernel_result_lines(trace: Trace, kernel: KernelFacts, cells: int, kernels: 
     yield from result_lines(trace, kernel, cells, MAX_LISTED_RESULTS, share)
     if len(kernel.result_rows) > MAX_LISTED_RESULTS:
         command = f"tui-probe show results {shell_word(trace.directory)}:{kernel.index}@LAUNCH"
-        yield from command_lines("  … all results: --format csv; one result:", command, cells)
+        yield from command_lines("  … for all results add --format csv; for one result run", command, cells)
 
 
 def result_lines(trace: Trace, kernel: KernelFacts, cells: int, listed: int, most: int) -> Iterator[str]:
@@ -139,7 +139,7 @@ def _problems(trace: Trace, results: Sequence[AnalysedResult], cells: int) -> It
 
 
 def _sampled_extent_text(extent: BlockExtent, launches: int) -> str:
-    return f"{units.counted(launches, 'launch')} sampled, {extent_text(extent)} each: values are of these blocks only"
+    return f"{units.counted(launches, 'launch')} sampled, {extent_text(extent)} each: values cover only these blocks"
 
 
 def _line(trace: Trace, result: AnalysedResult) -> str:
@@ -237,7 +237,7 @@ class CountTable(Document):
         newest = next((result for result in reversed(self.results) if result.analysis is not None), None)
         text = self._said_of(newest)
         samples = dict.fromkeys(map(_sample_text, self.results))
-        text += [f"{words}: sums are of these blocks only" for words in samples if words]
+        text += [f"{words}: sums cover only these blocks" for words in samples if words]
         if newest is not None and newest.threads_missing:
             text.append(f"excluding {units.counted(newest.threads_missing, 'thread')} that did not exit")
         problems = [f"{result.label}: {safe(result.problem)}" for result in self.results if result.problem]

@@ -96,7 +96,9 @@ def read_list(text: str) -> Iterator[ListedReason]:
                 listed = reasons[name]
                 reasons[name] = replace(listed, older=(*listed.older, _text(sentence)))
             case _:
-                raise ValueError(f"reasons.def, line {statement.lineno}: not a REASON of five parts or an OLDER of one")
+                raise ValueError(
+                    f"reasons.def, line {statement.lineno}: expected REASON with five arguments or OLDER with two"
+                )
     yield from reasons.values()
 
 
@@ -107,7 +109,7 @@ def _parameters(node: ast.expr) -> dict[str, str]:
             case ast.Call(ast.Name(kind), [ast.Name(name)]) if kind in PARAMETER_KINDS:
                 parameters[name] = kind
             case _:
-                raise ValueError(f"reasons.def, line {item.lineno}: a parameter is written NUMBER(name), not so")
+                raise ValueError(f"reasons.def, line {item.lineno}: expected a parameter such as NUMBER(name)")
     return parameters
 
 
@@ -126,7 +128,7 @@ def _text(node: ast.expr) -> str:
     match node:
         case ast.Constant(str(text)):
             return text
-    raise ValueError(f"reasons.def, line {node.lineno}: a text in quotes was expected")
+    raise ValueError(f"reasons.def, line {node.lineno}: expected a text in quotes")
 
 
 class Reason(NamedTuple):

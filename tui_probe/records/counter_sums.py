@@ -36,10 +36,10 @@ class CounterSums:
 def warp_records(result: Result, record: np.dtype[Any], probe: str) -> NDArray[Any]:
     """The records of map 0, shape (blocks, warps per block). TraceError if they are not of that probe."""
     if not result.maps:
-        raise TraceError(f"{result.path}: it has no map, so no records of {probe}")
+        raise TraceError(f"{result.path}: the file has no map, so it has no records of {probe}")
     _, (_, _, count) = result.form(0, record)
     if count != 1 or result.sections[0].level != "warp":
-        raise TraceError(f"{result.path}: its records are not those of {probe}, which has one per warp")
+        raise TraceError(f"{result.path}: the records are not from {probe}, which saves one record per warp")
     return result.one_record(0, record)
 
 
@@ -63,7 +63,8 @@ def sum_records(result: Result, record: np.dtype[Any], probe: str, reduced: np.d
     threads, launched = totals.pop("threads"), result.threads
     if threads > launched:
         raise TraceError(
-            f"{result.path}: {threads} threads exited, but {launched} were launched: the records are not of one launch"
+            f"{result.path}: {threads} threads exited, but {launched} were launched:"
+            " the records are not from one launch"
         )
     if not threads:
         raise TraceError(f"{result.path}: no thread saved a count: the kernel was cut off, or the probe did not run")
@@ -167,9 +168,9 @@ def site_records(result: Result, record: np.dtype[Any], probe: str, sites: Seque
     """The records of map 0, one for each of ``sites``. Raises TraceError as ``line_sums``."""
     records = result.sites(0, record) if result.maps else None
     if records is None:
-        raise TraceError(f"{result.path}: its records are not those of {probe}, which has one per site")
+        raise TraceError(f"{result.path}: the records are not from {probe}, which saves one record per site")
     if len(records) != len(sites):
-        raise TraceError(f"{result.path}: has {len(records)} sites, but kernel.info lists {len(sites)} sites")
+        raise TraceError(f"{result.path}: {len(records)} sites, but kernel.info lists {len(sites)} sites")
     return records
 
 

@@ -24,7 +24,7 @@ def distinct_sms(sm: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]
     sms, place = np.unique(np.asarray(sm, dtype=np.int64), return_inverse=True)
     if len(sms) and not 0 <= sms[0] <= sms[-1] < MAX_SMS:
         wrong = int(sms[-1] if sms[-1] >= MAX_SMS else sms[0])
-        raise TraceError(f"a record names SM {wrong}: it is damaged, or not of this probe")
+        raise TraceError(f"a record has the SM number {wrong}: the file is damaged, or another probe wrote it")
     return sms, place
 
 
@@ -64,7 +64,7 @@ class ClockAxis:
             return "SMs share one clock"
         known = "with an unknown error" if self.error is None else f"±{self.error} cycles"
         if self.basis == "global timer":
-            assumed = ", assuming that they run at the highest clock or down to half of it" if self.assumed_rate else ""
+            assumed = ", assuming that SMs run at 50 to 100 % of their highest clock" if self.assumed_rate else ""
             return f"SM clocks aligned by the global timer {known}{assumed}"
         if self.domains == 1:
             return "SM clocks in step"

@@ -120,11 +120,11 @@ def analyse(result: Result, clock_khz: int | None = None) -> WarpProgress:
     ``clock_khz`` is the device's highest SM clock, for launches too short to measure the rate.
     """
     if len(result.maps) < 3 or any(section.level != "warp" for section in result.sections[:2]):
-        raise TraceError(f"{result.path}: it lacks the maps of warp starts and paces: another probe wrote it")
+        raise TraceError(f"{result.path}: the maps of warp starts and paces are missing: another probe wrote the file")
     warps, pace, reached = result.one_record(0, WARP), result.records(1, PACE), result.attempts(1)
     written = result.written(0)
     if reached is None or written is None:
-        raise TraceError(f"{result.path}: it lacks the marks of written records: another probe wrote it")
+        raise TraceError(f"{result.path}: the file does not show which records were written: another probe wrote it")
     ran = written[:, :, 0]
     if not ran.any():
         raise TraceError(f"{result.path}: no warp saved a record: the kernel was cut off, or the probe did not run")

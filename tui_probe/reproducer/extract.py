@@ -157,14 +157,14 @@ def readme(launch: KeptLaunch) -> str:
         f"Launch {launch.number} of {launch.demangled!a}",
         f"Grid {grid}, block {block}, {launch.shared} bytes of dynamic shared memory, GPU {launch.architecture}.",
         f"Memory: {len(launch.memory)} allocations and {len(launch.variables)} variables,"
-        f" {launch.saved_bytes} bytes. It may hold data of the program, such as secrets.",
+        f" {launch.saved_bytes} bytes. The saved memory may contain secrets of the program.",
         "",
         "python3 launch.py [--repeat N] [--device N]",
         "cc -O2 -o launch launch.c -ldl && ./launch [--repeat N]",
         "",
-        "Both need the CUDA driver (libcuda.so.1) and nothing else. They map memory at the addresses it had in the",
-        "program, launch the kernel, and compare the memory with that in the program. Exit status: 0 same, 1",
-        "different, 2 the launch could not be made. Floating-point atomics may give other results in each run.",
+        "Both need only the CUDA driver (libcuda.so.1). They map memory at the same addresses as the program,",
+        "launch the kernel, and compare the memory with the program's memory after the launch. Exit status: 0 same,",
+        "1 different, 2 launch failed. Floating-point atomics may give other results in each run.",
         *([""] if (notes := list(differences(launch))) else []),
         *notes,
     ]

@@ -222,7 +222,7 @@ def keep_problems(traces: Sequence[Path], wanted: Sequence[str]) -> Iterator[tup
     if traces and wanted and not outcomes:
         why = "no such launch; --keep-launch KERNEL@0 saves the first one"
         if any(_is_captured(trace, wanted) for trace in traces):
-            why = "no such launch outside of CUDA graphs, whose launches are not saved"
+            why = "no such launch outside CUDA graphs; launches in CUDA graphs are not saved"
         yield traces[0], f"--keep-launch {', '.join(wanted)}: {why}"
 
 

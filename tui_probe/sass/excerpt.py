@@ -173,7 +173,7 @@ class _ExcerptWriter:
         cubin = self._cubin
         symbols = cubin.symbol_section
         if symbols.link == cubin.header.names:
-            raise KeptWholeError("sections and symbols share a table of names")
+            raise KeptWholeError("sections and symbols share a string table")
         raw = cubin.content(symbols)
         entries = []
         for number in self._excerpt.symbols:
@@ -253,16 +253,16 @@ class _ExcerptWriter:
         if section.flags & INFO_LINK or section.type in _RELOCATIONS:
             return self._section(section.info, section.name)
         if section.info:
-            raise KeptWholeError(f"the header of section {section.name} is unknown")
+            raise KeptWholeError(f"section {section.name} has an unknown header")
         return 0
 
     def _segments(self, held: list[Section], contents: Mapping[int, bytes], table_at: int) -> list[bytes]:
         """The program headers: the contents of each that were taken."""
         header, image = self._cubin.header, self._cubin.image
         if header.segments and header.segment_size != SEGMENT.size:
-            raise KeptWholeError(f"it has program headers of {header.segment_size} bytes")
+            raise KeptWholeError(f"the file has program headers of {header.segment_size} bytes")
         if header.segments_at + header.segments * SEGMENT.size > len(image):
-            raise KeptWholeError("its program headers are truncated")
+            raise KeptWholeError("the program headers are truncated")
         old = [SEGMENT.unpack_from(image, header.segments_at + at * SEGMENT.size) for at in range(header.segments)]
         members = [
             None
@@ -292,7 +292,7 @@ def _append_content(out: bytearray, align: int, content: bytes, section: Section
     if not section.number:
         return 0
     if align > MAX_STEP:
-        raise KeptWholeError(f"section {section.name} is aligned to {align} bytes")
+        raise KeptWholeError(f"section {section.name} is aligned to {align} bytes, which is not supported")
     at = _padded_end(out, align)
     out += content
     return at

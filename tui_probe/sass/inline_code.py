@@ -294,7 +294,7 @@ def _refuse_unsupported(word: Word) -> None:
     if exact_uniform_fields(word) is None or lane_registers.register_fields(word) is None:
         raise UnsupportedKernelError(because("graft-snippet", what=f"the instruction {word.opcode:#05x}"))
     if word.operation == DEPBAR and word.field(*DEPBAR_GROUPS):
-        raise UnsupportedKernelError(because("graft-snippet", what="a wait for some of its groups"))
+        raise UnsupportedKernelError(because("graft-snippet", what="a DEPBAR that waits for several barriers"))
     if word.operation in _UNIFORM_LOADS and word.field(*_WIDTH) > _WIDTH_OF_PAIR:
         raise UnsupportedKernelError(because("graft-snippet", what="a long constant"))
 

@@ -162,10 +162,10 @@ class _Pruner:
                 held.append(relocation)
             elif self._may_use(section, relocation):
                 if not self._is_of_original(section, relocation):
-                    raise KeptWholeError(f"{section.name} has the address of {symbol.name}")
+                    raise KeptWholeError(f"{section.name} contains the address of {symbol.name}")
                 has_dropped = True
         if has_dropped and (pointer := self._own_pointer(section, held)):
-            raise KeptWholeError(f"{section.name} has the address of {pointer}")
+            raise KeptWholeError(f"{section.name} contains the address of {pointer}")
         self._relocations[table.number] = held
 
     def _is_of_original(self, section: Section, relocation: Relocation) -> bool:
@@ -282,4 +282,4 @@ def kernel_cubin(cubin: Cubin, name: str, wrong: str) -> tuple[Cubin, str]:
     if pruned is cubin:
         return cubin, ""
     sizes = f"{len(pruned.image)} of {len(cubin.image)} bytes"
-    return pruned, f"[prune] pruned.bin contains only this kernel, of {len(cubin.kernels)}: {sizes}"
+    return pruned, f"[prune] pruned.bin contains one of {len(cubin.kernels)} kernels: {sizes}"

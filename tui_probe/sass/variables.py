@@ -164,7 +164,7 @@ class _Sharing:
     def _address_patch(self, section: Section, relocation: Relocation, variable: Symbol, addend: int) -> AddressPatch:
         is_code = _is_code(section)
         if _count_objects(self._cubin, variable.name) > 1:
-            _refuse(variable.name, "a name of several variables of the module")
+            _refuse(variable.name, "a name that several variables of the module have")
         if not is_code and relocation.kind in _ADDRESS_RELOCATIONS:
             return AddressPatch("abs64", section.number, relocation.offset, addend, variable.name)
         if is_code and relocation.kind in (_LOW_HALF_RELOCATION, _HIGH_HALF_RELOCATION):
@@ -196,7 +196,7 @@ class _Sharing:
                 and not _is_private(symbol)
             ):
                 if _count_objects(self._cubin, symbol.name) > 1:
-                    _refuse(symbol.name, "a name of several variables of the module")
+                    _refuse(symbol.name, "a name that several variables of the module have")
                 yield symbol.name, symbol.size
 
     def _reaches_constants(self) -> bool:

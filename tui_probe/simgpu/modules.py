@@ -35,7 +35,7 @@ ARCHIVE: Final = b"!<arch>\n"
 
 
 _PTX_ONLY: Final = (
-    "the simulated GPU executes PTX only. Load PTX as it is (nvcc -ptx, NVRTC's PTX), and link it with cuLinkAddData"
+    "the simulated GPU executes PTX only. Load PTX from nvcc -ptx or NVRTC, and link PTX with cuLinkAddData"
     " instead of nvJitLink"
 )
 

@@ -270,21 +270,26 @@ def _check_map_records(
     """TraceError if marks or counts are not those of a map's slots. ``following`` maps are in ``sections``."""
     slots = header.blocks * header.slots(section.level)
     if about.kind == "marked" and len(about.marks) * 8 < slots:
-        raise TraceError(f"{where}: {len(about.marks)} bytes of marks for {slots} slots")
+        raise TraceError(f"{where}: {len(about.marks)} bytes of marks are too few for {slots} slots")
     if about.kind == "marked" and section.slot_bytes != about.record_bytes:
-        raise TraceError(f"{where}: marks for slots of {section.slot_bytes // about.record_bytes} records")
+        raise TraceError(
+            f"{where}: a map with marks has {section.slot_bytes // about.record_bytes} records per slot, not one"
+        )
     if about.kind == "counted" and not (
         following and following[0].kind == "counts" and sections[0].level == section.level
     ):
         raise TraceError(f"{where}: the counts of the map are missing")
     if about.kind == "sites" and (section.slot_bytes or len(about.marks) % about.record_bytes):
-        raise TraceError(f"{where}: {len(about.marks)} bytes of sites with {about.record_bytes} each")
+        raise TraceError(
+            f"{where}: invalid map of sites: {len(about.marks)} bytes, {about.record_bytes} per record,"
+            f" {section.slot_bytes} per slot"
+        )
     if about.kind == "reduced":
         if section.slot_bytes:
             raise TraceError(f"{where}: {section.slot_bytes} bytes per slot of a reduced map, which has none")
         reduction_group(where, header.blocks, header.threads, about.marks, about.record_bytes)
     if about.kind == "counts" and section.slot_bytes != _COUNT_BYTES:
-        raise TraceError(f"{where}: counts of {section.slot_bytes} bytes")
+        raise TraceError(f"{where}: a count has {section.slot_bytes} bytes, not {_COUNT_BYTES}")
 
 
 # Blocks of a result file, if a run measured only a sample of them.

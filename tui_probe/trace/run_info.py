@@ -195,9 +195,7 @@ class MissingDirectoryError(UsageError):
 
     def __init__(self, trace: Path, folder: Path, command: str) -> None:
         self.command = command
-        super().__init__(
-            f"{trace}: directory {folder} does not exist on this machine; in the program's directory run {command}"
-        )
+        super().__init__(f"{trace}: directory {folder} does not exist on this machine; where it exists, run {command}")
 
 
 def recorded_run(trace: Path, asked: Sequence[str] = ()) -> tuple[RunInfo, Path]:
@@ -211,8 +209,8 @@ def recorded_run(trace: Path, asked: Sequence[str] = ()) -> tuple[RunInfo, Path]
         raise UsageError(f"{trace}: run.json has no command; start the program with tui-probe run -- COMMAND")
     if any(MASK in word for word in info.command):
         raise UsageError(
-            f"{trace}: secrets of its command line were masked ({MASK}), so it cannot be run again; start it with"
-            " tui-probe run -- COMMAND, with --keep-secrets if traces may contain them"
+            f"{trace}: the command line cannot be run again, since its secrets were masked ({MASK}); start the program"
+            " with tui-probe run -- COMMAND, with --keep-secrets if traces may contain them"
         )
     folder = Path(info.cwd or ".")
     if not folder.is_dir():

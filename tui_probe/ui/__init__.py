@@ -30,7 +30,7 @@ def check_terminal(instead: str) -> None:
         missing = ["TERM"]
     if missing:
         what = f"TERM is {os.environ.get('TERM')!r}" if missing == ["TERM"] else f"{missing[0]} is not a terminal"
-        raise LaunchError(f"the live screen needs a terminal, and {what}; without one use: {instead}")
+        raise LaunchError(f"the live screen needs a terminal, but {what}; without a terminal use: {instead}")
 
 
 @contextmanager

@@ -66,7 +66,7 @@ PREVIOUS: Final = "previous"
 """Stands for no options: the previous run is to be opened."""
 COMMAND: Final = "command"
 """Stands for no options: the command is to be shown, for where the program is."""
-_FOLDER_GONE: Final = "its directory is not on this machine; run this on the machine of the program"
+_FOLDER_GONE: Final = "the program's directory is not on this machine; run this on the program's machine"
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,11 @@ def _offer_without_rerun(trace: Path, error: UsageError, before: Path | None, pr
         () if before is None else (_compare_choice(before, "" if command else f"; it cannot run again: {problem}"),)
     )
     back = () if previous is None else (_previous_choice(previous),)
-    paste = (PickerItem("run again", "show the command: its directory is not here", value=COMMAND),) if command else ()
+    paste = (
+        (PickerItem("run again", "show the command; its directory is on another machine", value=COMMAND),)
+        if command
+        else ()
+    )
     return RerunOffer(trace, (*compare, *back, *paste), before=before, command=command, previous=previous)
 
 

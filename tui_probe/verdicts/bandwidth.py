@@ -47,7 +47,7 @@ def parse_bandwidth(data: bytes, path: Path) -> Bandwidth:
         card = None if record.get("device") is None else _card(record["device"])
     except (_InvalidFile, ValueError, RecursionError) as error:
         raise ImportFileError(
-            f"{path}: no result of a bandwidth measurement ({error}): make one with"
+            f"{path}: not a result of tui-probe bandwidth ({error}); create one with"
             " tui-probe bandwidth --auto --format json > FILE"
         ) from error
     swept = [rate for rate in rates if rate.key == _SWEEP_NAME][1:]
@@ -76,7 +76,7 @@ def _rate(record: object) -> Rate:
 
 def _card(record: object) -> GpuCard:
     if not isinstance(record, dict):
-        raise _InvalidFile("its device is not an object")
+        raise _InvalidFile("“device” is not an object")
     names = ("sms", "l2_bytes", "memory_bytes", "memory_clock_khz", "memory_bus_bits")
     values = {name: _integer(record, name) or 0 for name in names}
     return GpuCard(name=_text(record, "name"), memory_bandwidth=_number(record, "memory_bytes_per_second"), **values)
@@ -99,7 +99,7 @@ def _number(record: Mapping[str, Any], name: str) -> float | None:
         or not isinstance(value, int | float)
         or not (value == 0 or _MIN_NUMBER < value < _MAX_NUMBER)
     ):
-        raise _InvalidFile(f"“{name}” is not a number that can be")
+        raise _InvalidFile(f"“{name}” is not a valid number")
     return float(value)
 
 
@@ -186,7 +186,7 @@ def cache_findings(measured: Bandwidth) -> Iterator[str]:
         times = cache.bytes_per_second / memory.bytes_per_second
         yield (
             f"caches: L2 delivers {units.rate(cache.bytes_per_second)}, {times:.2f} × memory; a test whose data fit in"
-            f" {units.size(card.l2_bytes)} overestimates memory by that factor"
+            f" {units.size(card.l2_bytes)} overstates memory by this factor"
         )
 
 

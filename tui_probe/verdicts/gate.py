@@ -150,7 +150,7 @@ def _judge(kernel: str, value: KernelValue, before: Sequence[float], *, same_too
     if min(before) <= value.value <= max(before):
         return judged("same")
     if len(set(before)) > 1:
-        return judged("cannot tell", "it varied between the runs of the baseline")
+        return judged("cannot tell", "the metric varied between the baseline runs")
     if value.key in _ASSEMBLED and not same_tools:
         return judged("cannot tell", "another version of ptxas, or another GPU, made the baseline")
     if value.better == "neither":
@@ -195,7 +195,7 @@ def judge_times(blocks: Mapping[str, Sequence[tuple[float, float]]], within: flo
             kernel, "time", "time", f"{before * 1e6:.4g} µs", f"{before * interval.ratio * 1e6:.4g} µs",
             time_verdict(interval, within),
             f"{interval.ratio - 1:+.2%} ({interval.low - 1:+.2%} to {interval.high - 1:+.2%}), "
-            f"finds {interval.detectable - 1:.2%}",
+            f"detects {interval.detectable - 1:.2%} and more",
         )  # fmt: skip
 
 

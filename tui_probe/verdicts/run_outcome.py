@@ -197,7 +197,7 @@ def _head_entries(trace: Trace) -> Iterator[tuple[str, str]]:
     for text in dict.fromkeys(filter(None, map(recognition_text, trace.kernels))):
         yield "probe", safe(text)
     if (sample := sampled_blocks(trace)) is not None:
-        yield "sample", f"{_sample_text(sample)} of each grid; all values are of these blocks only"
+        yield "sample", f"{_sample_text(sample)} of each grid; all values cover only these blocks"
     launches = probed_launches_text(state.launches, state.launches_probed)
     results = f"{units.counted(state.results, 'result')}, {units.size(state.bytes_written)}"
     yield "seen", f"{units.counted(state.kernels, 'kernel')}, {launches}, {results}"

@@ -197,7 +197,7 @@ def line_rows(of: ProbeResult) -> tuple[LineSpec, LineRows]:
         raise TraceError(f"{of.result.path}: -p {of.probe} does not measure lines")
     rows = probe.lines.rows(of, probe.analyse(of))
     if of.result.sample is not None:
-        notes = [*rows.notes, f"{sampled_blocks_text(of.result.sample)}: all values are of these blocks only"]
+        notes = [*rows.notes, f"{sampled_blocks_text(of.result.sample)}: all values cover only these blocks"]
         rows = replace(rows, notes=notes, silent=())
     return probe.lines, rows
 

@@ -69,5 +69,5 @@ def timeline_waits(launch: LaunchTimeline) -> Waits:
     text = f"{units.counted(len(blocks), 'block')}"
     if (sample := launch.timeline.sample) is not None:
         return Waits(launch.which, {"one block": blocks.duration}, f"{text}; {sampled_blocks_text(sample)}")
-    text += "; a gap is a slot that waits for its next block"
+    text += "; a gap is a slot's time between two blocks"
     return Waits(launch.which, {"one block": blocks.duration, "one gap": slot_gaps(blocks)}, text)

@@ -319,7 +319,8 @@ def _launch_parameter(offset: int, kind: ScalarType, bind: Binder) -> int:
 
     def value(launch: Launch) -> Value:
         if offset < 0 or offset + kind.bytes > len(launch.parameters):
-            message = f"the kernel reads parameter bytes {offset} to {offset + kind.bytes} of {len(launch.parameters)}"
+            passed = len(launch.parameters)
+            message = f"the kernel reads parameter bytes {offset} to {offset + kind.bytes}, but {passed} were passed"
             raise SimulationError(message)
         result: Value = np.frombuffer(launch.parameters, kind.dtype, 1, offset)[0]
         return result
@@ -349,7 +350,9 @@ def _build_bytes_load(
 
 def _check_inside(entity: BytesName, offset: int, size: int, bind: Binder) -> None:
     if offset < 0 or offset + size > entity.size:
-        raise PtxError(f"bytes {offset} to {offset + size} of a parameter of {entity.size} bytes", bind.line)
+        raise PtxError(
+            f"bytes {offset} to {offset + size} are outside of a parameter of {entity.size} bytes", bind.line
+        )
 
 
 def build_store(instruction: Instruction, bind: Binder) -> Operation:

@@ -134,7 +134,7 @@ class DeviceMemory(_Bytes):
 
     def __init__(self, buffer: NDArray[np.uint8], base: int, allocations: NDArray[np.uint64] | None = None) -> None:
         if base % 16 or base < GLOBAL_START:
-            message = f"device memory must start at a multiple of 16 of at least {GLOBAL_START:#x}, not {base:#x}"
+            message = f"device memory must start at a multiple of 16, at {GLOBAL_START:#x} or above, not at {base:#x}"
             raise ValueError(message)
         super().__init__(buffer)
         self.base = base

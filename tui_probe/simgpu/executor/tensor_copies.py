@@ -108,7 +108,7 @@ class TensorMap:
         self._address = fields["global_address"][0]
         kind, mode = fields["elemtype"][0], fields["swizzle_mode"][0]
         if self.rank > DIMENSIONS or kind >= len(_ELEMENT_BYTES) or mode >= len(_SPANS) or not self._address:
-            raise SimulationError("a tensor map that was not encoded by cuTensorMapEncodeTiled or tensormap.replace")
+            raise SimulationError("the tensor map was not encoded by cuTensorMapEncodeTiled or tensormap.replace")
         if fields["interleave_layout"][0] or fields["fill_mode"][0]:
             raise SimulationError("a tensor map with interleaved layout or NaN fill is not supported")
         self.element_bytes = _ELEMENT_BYTES[kind]
@@ -118,9 +118,14 @@ class TensorMap:
             fields[name][: self.rank] for name in ("global_dim", "box_dim", "element_stride")
         )
         if not all(self._box) or not all(self._steps) or math.prod(self._box) * self.element_bytes > _MAX_TILE_BYTES:
-            raise SimulationError(f"a tensor map with a box of {self._box} elements, every {self._steps}th")
+            raise SimulationError(
+                f"the box {self._box} or the element stride {self._steps} of a tensor map is not supported"
+            )
         if self._span and self._box[0] * self.element_bytes != self._span:
-            raise SimulationError(f"a tensor map with rows of {self._box[0]} elements in {self._span} swizzled bytes")
+            raise SimulationError(
+                f"a tensor map with rows of {self._box[0]} elements, which do not fill its"
+                f" swizzle span of {self._span} bytes"
+            )
 
     def tile(self, coordinates: list[int]) -> Tile:
         """The box whose first element is at ``coordinates``."""

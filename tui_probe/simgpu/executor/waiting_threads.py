@@ -365,7 +365,7 @@ class PhaseWaits:
         self._seen = self._mbarriers.changes
         if self._in_vain > MAX_TRIES:
             raise DeadlockError(
-                f"deadlock at an mbarrier, {self._trying[0].describe()} waits for a phase that never ends"
+                f"deadlock at an mbarrier: {self._trying[0].describe()} waits for a phase that never ends"
             )
         return self._answered(list(self._trying), give_up=True)
 

@@ -52,7 +52,9 @@ def start():
     # type: () -> None
     """Start what the run asks for."""
     package = os.path.dirname(FOLDER)
-    attempt("numba-cuda is not asked to keep its PTX", lambda: keep_ptx(os.path.join(package, "numba_ptx.py")))
+    attempt(
+        "numba-cuda could not be configured to keep its PTX", lambda: keep_ptx(os.path.join(package, "numba_ptx.py"))
+    )
     if os.environ.get("TUI_PROBE_TENSORS") == "1":
         attempt("no tensor is named", lambda: watch_tensors(package))
 

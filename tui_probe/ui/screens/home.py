@@ -294,7 +294,7 @@ class HomeScreen(ViewScreen):
         elif after is None:
             self.notice("there is no trace to compare")
         elif before is None:
-            self.notice("no previous run of this command; to compare traces, press C on a kernel of each")
+            self.notice("no previous run of this command; to compare traces, press C on a kernel in each trace")
         else:
             self.probe_app.compare_runs(before.directory, after.directory)
 
