@@ -48,8 +48,8 @@ WAITS: Final = count_kind(
     "cycles that warps waited for copies, mbarriers and wgmma",
     (
         "Cycles from the start to the end of each wait, summed over warps. The probe counts waits at mbarriers, for"
-        " cp.async groups, for bulk copy groups and for wgmma. Low values mean that data arrives before warps need it. A"
-        " wait takes a few tens of cycles even if its data has arrived.",
+        " cp.async groups, for bulk copy groups and for wgmma. Low values mean that data arrives before warps need it."
+        " A wait takes a few tens of cycles even if its data has arrived.",
     ),
     order=60,
 )

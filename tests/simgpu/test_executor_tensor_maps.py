@@ -121,10 +121,10 @@ def test_use_without_a_map_is_refused() -> None:
         Device().launch(compiled(copying(2, 64)), bytes(128), np.zeros(2, np.int32), np.zeros(64, np.uint8))
     with pytest.raises(SimulationError, match="NaN fill is not supported"):
         copied(tensor, (16, 4), (0, 0), fill_mode=1)
-    with pytest.raises(SimulationError, match="rows of 16 elements in 128 swizzled bytes"):
+    with pytest.raises(SimulationError, match="rows of 16 elements, which do not fill its swizzle span of 128 bytes"):
         copied(tensor, (16, 4), (0, 0), swizzle=3)
     for box, steps in (((16, 4), (1, 0)), ((0, 4), (1, 1)), ((65536, 65536), (1, 1))):
-        with pytest.raises(SimulationError, match=re.escape(f"a box of {[*box]} elements")):
+        with pytest.raises(SimulationError, match=re.escape(f"the box {[*box]} or the element stride")):
             TensorMap(encoded(256, tensor, box, steps=steps))  # type: ignore[arg-type]
     with pytest.raises(MemoryFaultError, match="line 11"):
         copied(tensor, (16, 4), (0, 0), global_address=8 << 24)

@@ -103,7 +103,7 @@ class MBarriers:
     def initialise(self, word: int, count: int) -> str:
         """Begins with phase 0, which expects ``count`` arrivals. The problem, if there is one."""
         if not 1 <= count <= MAX_COUNT:
-            return f"the count is {count}, not a number from 1 to {MAX_COUNT}"
+            return f"the count is {count}, but must be from 1 to {MAX_COUNT}"
         self._store(word, MBarrierWord(count, count, 0, 0))
         self._ended[word] = self._latest[word] = 0
         return ""

@@ -101,7 +101,9 @@ def words_of(access: Access, group: ThreadGroup, line: int, address: Value | Non
         if part.space.name != "shared":
             position = 0 if part.positions is None else int(part.positions[0])
             where = group.batch.describe(group.lanes, position)
-            raise MBarrierError(f"an mbarrier in {part.space.name} instead of shared memory at line {line}, {where}")
+            raise MBarrierError(
+                f"an mbarrier in {part.space.name} memory, not in shared memory, at line {line}, {where}"
+            )
         indices[chosen] = part.element + part.first
     return indices
 
