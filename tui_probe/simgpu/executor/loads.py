@@ -1,4 +1,4 @@
-"""Loads and stores, and the state space and element that an address operand leads to."""
+"""Loads and stores, and the location that an address operand refers to: a state space and an element of it."""
 
 from __future__ import annotations
 
@@ -33,11 +33,6 @@ if TYPE_CHECKING:
     from tui_probe.simgpu.executor.operands import Binder
     from tui_probe.simgpu.executor.operations import Operation, ResultOperand
     from tui_probe.simgpu.executor.threads import Batch, ThreadGroup
-
-# State space of an address, and the index into its bytes for each lane.
-#
-# Unrolled loops access many offsets from one register. The result for the first of them is kept with the value of the
-# register: the others only move by whole elements.
 
 _SPACES: Final[dict[str, Callable[[Batch], Space]]] = {
     "global": attrgetter("memory"),
@@ -75,30 +70,37 @@ _MODIFIERS: Final = STATE_SPACES | frozenset(
         "v8",
     ]
 )
-# What may wait for another thread's store.
 _POLLING: Final = frozenset({"volatile", "relaxed", "acquire", "mmio"})
+"""Modifiers of loads that may wait for the store of another thread."""
+
+
+class _Location(NamedTuple):
+    """The location of each lane's access within a space."""
+
+    offset: Value
+    """Bytes from the start of the space as the lane addresses it, such as the shared memory of its block."""
+    element: Value
+    """Index into the view of the space, in units of the access size."""
 
 
 class LaneAccess(NamedTuple):
-    """Lanes whose addresses are in one space.
-
-    ``element`` counts from element ``first`` of the space on. ``positions`` are those of the lanes in their
-    group, None for all of them.
-    """
+    """An access of lanes whose addresses are in one space."""
 
     space: Space
     element: Value
+    """The element of each lane, counted from ``first``."""
     first: int = 0
     positions: Places | None = None
+    """Positions of the lanes in their group; None for all lanes."""
 
     def view(self, dtype: DType) -> Value:
-        """The elements that ``element`` counts."""
+        """Return the elements of the space from ``first`` on, which ``element`` indexes."""
         view = self.space.view(dtype)
         return view[self.first :] if self.first else view
 
     @property
     def elements(self) -> Value:
-        """The element of each lane, from the start of the space."""
+        """The element of each lane, counted from the start of the space."""
         return self.element + self.first if self.first else self.element
 
 
@@ -122,11 +124,11 @@ class PointerAccess:
             )
 
     def parts_at(self, group: ThreadGroup, address: Value) -> Iterator[LaneAccess]:
-        """Return the lanes by space, for an address of each lane."""
+        """Yield the accesses by space, for an address of each lane."""
         address = group.lanes.spread(address)
         if self._space:
             space = _SPACES[self._space](group.batch)
-            yield LaneAccess(space, self._locate(space, group, group.lanes, address)[1])
+            yield LaneAccess(space, self._locate(space, group, group.lanes, address).element)
             return
         windows = np.minimum(address // WINDOW_BYTES, _GLOBAL_WINDOW)
         for window in np.unique(windows):
@@ -136,7 +138,7 @@ class PointerAccess:
             if space.name != "global":
                 inside = inside % np.uint64(WINDOW_BYTES)
             lanes = group.lanes.select(positions)
-            yield LaneAccess(space, self._locate(space, group, lanes, inside)[1], 0, positions)
+            yield LaneAccess(space, self._locate(space, group, lanes, inside).element, 0, positions)
 
     def gathered(self, group: ThreadGroup, address: Value, dtype: DType) -> Value:
         """Return the value at each lane's address."""
@@ -154,14 +156,14 @@ class PointerAccess:
             chosen = slice(None) if part.positions is None else part.positions
             part.view(values.dtype)[part.element] = values[chosen]
 
-    def _locate(self, space: Space, group: ThreadGroup, lanes: Lanes, address: Value) -> tuple[Value, Value]:
-        """Offsets in bytes, and indices. Raises MemoryFaultError."""
+    def _locate(self, space: Space, group: ThreadGroup, lanes: Lanes, address: Value) -> _Location:
+        """Return the location of an address of each lane in ``space``. Raises MemoryFaultError."""
         offset = space.offsets(address)
         try:
             space.check(offset, self._size)
         except AccessFault as fault:
             raise fault.at(self._line, group.batch.describe(lanes, fault.position)) from None
-        return offset, space.indices(lanes, offset, self._size)
+        return _Location(offset, space.indices(lanes, offset, self._size))
 
 
 class Access(PointerAccess):
@@ -175,7 +177,7 @@ class Access(PointerAccess):
         bind.layout.least_access = min(bind.layout.least_access, size)
 
     def address(self, group: ThreadGroup) -> Value:
-        """The address for each lane, unsigned; a scalar if it is the same for all."""
+        """Return the unsigned address of each lane; a scalar if all lanes have the same."""
         address = self._source.read(group.registers)
         if not self._added:
             return address
@@ -184,7 +186,11 @@ class Access(PointerAccess):
         return total
 
     def single(self, group: ThreadGroup) -> LaneAccess | None:
-        """Return the space that all lanes access, if it is the same one."""
+        """Return the access of all lanes if they access the same space, else None.
+
+        Unrolled loops access many offsets from one register. The location at the first of them is kept with the value
+        of the register; others that differ by whole elements only move it.
+        """
         register = group.registers[self._source.index]
         known = group.batch.located.get(self._key)
         if known is not None and known.register is register and known.lanes is group.lanes:
@@ -198,13 +204,13 @@ class Access(PointerAccess):
                 return None
             space = "global"
         memory = _SPACES[space](group.batch)
-        offset, index = self._locate(memory, group, group.lanes, address)
+        location = self._locate(memory, group, group.lanes, address)
         if not memory.is_divided:
-            group.batch.located[self._key] = LocatedAddress(register, group.lanes, self._added, memory, offset, index)
-        return LaneAccess(memory, index)
+            group.batch.located[self._key] = LocatedAddress(register, group.lanes, self._added, memory, *location)
+        return LaneAccess(memory, location.element)
 
     def parts(self, group: ThreadGroup) -> Iterator[LaneAccess]:
-        """The lanes by space."""
+        """Yield the accesses of the lanes by space."""
         single = self.single(group)
         if single is not None:
             yield single
@@ -213,7 +219,7 @@ class Access(PointerAccess):
 
 
 def state_space(instruction: Instruction) -> str:
-    """The state space that the modifiers name, "" for generic addressing."""
+    """Return the state space that the modifiers name; "" for generic addressing."""
     for modifier in instruction.modifiers:
         name = modifier.partition("::")[0]
         if name in STATE_SPACES:
@@ -222,14 +228,14 @@ def state_space(instruction: Instruction) -> str:
 
 
 def refuse_unknown_modifiers(instruction: Instruction, bind: Binder) -> None:
-    """Ends the building of a load or store with a modifier that none has; hints to caches have a ``::``."""
+    """Refuse a load or store with an unknown modifier. Cache hints contain ``::`` and are ignored."""
     known = (name in _MODIFIERS or name in TYPES or "::" in name for name in instruction.modifiers)
     if not all(known):
         bind.unsupported()
 
 
 def whole_type(size: int) -> DType:
-    """A NumPy type of ``size`` bytes that moves them as they are."""
+    """Return a NumPy type that moves ``size`` bytes unchanged."""
     if size == 16:
         return B128
     return UNSIGNED[8 * size] if size <= 8 else np.dtype(f"V{size}")
@@ -315,7 +321,7 @@ def _build_parameter_load(
 
 
 def _launch_parameter(offset: int, kind: ScalarType, bind: Binder) -> int:
-    """The index of the constant that a load from the kernel's parameters gives."""
+    """Return the index of the launch constant that a load from the kernel's parameters reads."""
 
     def value(launch: Launch) -> Value:
         if offset < 0 or offset + kind.bytes > len(launch.parameters):
@@ -356,7 +362,7 @@ def _check_inside(entity: BytesName, offset: int, size: int, bind: Binder) -> No
 
 
 def build_store(instruction: Instruction, bind: Binder) -> Operation:
-    """``st`` but for ``st.async``."""
+    """Build a ``st``, except ``st.async``."""
     address, stored = operands_of(instruction, 2, 4)[:2]
     refuse_unknown_modifiers(instruction, bind)
     access = store_kind(instruction.modifiers)
@@ -366,7 +372,7 @@ def build_store(instruction: Instruction, bind: Binder) -> Operation:
 def build_store_of(
     address: Operand, stored: Operand, kind: ScalarType, space: str, bind: Binder, access_kind: AccessKind = STORE
 ) -> Operation:
-    """A store of ``stored``, one number or a vector of them, of type ``kind``."""
+    """Build a store of ``stored``, a number or a vector of numbers of type ``kind``."""
     elements = _elements(stored)
     if space == "param":
         return _build_bytes_store(address, elements, kind, bind)
@@ -386,7 +392,7 @@ def build_store_of(
 
 
 def store(access: Access, group: ThreadGroup, value: Value) -> None:
-    """Writes ``value``. Where lanes write to the same address, the last lane's value stays."""
+    """Write ``value``. If lanes write to the same address, the last lane's value stays."""
     single = access.single(group)
     if single is not None:
         access.check(group, single, value)
