@@ -129,7 +129,7 @@ def test_an_address_opens_the_kernels_that_it_names() -> None:
     assert len(everything) > 1
     (kernel,) = tui_probe.open(f"{H200 / 'demo'}:zero").kernels
     assert (kernel.index, kernel.name) == (everything[0].index, everything[0].name)
-    with pytest.raises(tui_probe.ChoiceError, match="no kernel is nothing"):
+    with pytest.raises(tui_probe.ChoiceError, match="no kernel is named nothing"):
         tui_probe.open(f"{H200 / 'demo'}:nothing")
     with pytest.raises(tui_probe.ProbeError, match="remove @3"):
         tui_probe.open(f"{H200 / 'demo'}:zero@3")

@@ -127,7 +127,7 @@ def test_a_trace_whose_path_has_colons(tmp_path: Path, capfd: pytest.CaptureFixt
 def test_commands_take_kernels_of_traces(trace: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert "copy_kernel" in told(capfd, "open", f"{trace}:copy", "--no-ui")
     assert main(["roofline", f"{trace}:nonsense"]) == 1
-    assert "no kernel is nonsense" in capfd.readouterr().err
+    assert "no kernel is named nonsense" in capfd.readouterr().err
     assert main(["roofline", f"{trace}@1"]) == 2
     assert "omit @1" in capfd.readouterr().err
 

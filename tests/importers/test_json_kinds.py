@@ -53,7 +53,7 @@ def test_kind_of_a_json_file(tmp_path: Path, value: Any, kind: str | None) -> No
         (REPORT, "JSON from tui-probe (page kernels), not a profile; tui-probe open ."),
         (
             REPORT | {"trace": "no such"},
-            "JSON from tui-probe (page kernels), not a profile; open its trace or file",
+            "JSON from tui-probe (page kernels), not a profile; open the described trace or file",
         ),
         (BANDWIDTH, "a bandwidth result: tui-probe open "),
         ({"a": 1}, "JSON that is neither a Chrome trace (no traceEvents) nor a bandwidth result; make a trace with "),
@@ -85,7 +85,7 @@ def test_files_of_several_kinds_are_refused(tmp_path: Path) -> None:
     trace, bandwidth = written(tmp_path, TRACE), written(tmp_path, BANDWIDTH, "bw.json")
     with pytest.raises(ImportFileError, match=r"bw\.json: a bandwidth result.*import files of one kind"):
         read_nsys([trace, bandwidth])
-    with pytest.raises(ImportFileError, match=r"some\.json: a Chrome trace together with other files"):
+    with pytest.raises(ImportFileError, match=r"some\.json: a Chrome trace cannot be opened with other"):
         open_imported([trace, bandwidth])
 
 

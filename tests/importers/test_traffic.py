@@ -138,7 +138,7 @@ def test_expected_kernel_that_never_ran_is_reported(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("plan", "said"),
     [
-        (IterationPlan(4, None), "repeat only 3 times, too few for a warm-up of 4"),
+        (IterationPlan(4, None), "repeats only 3 times, too few for 4 warm-up iterations"),
         (IterationPlan(None, 9), "too few for 9 runs"),
         (IterationPlan(3, 5), "no kernel was launched 8 times or a multiple of that; launch counts: 1, 3"),
     ],

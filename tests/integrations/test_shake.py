@@ -56,7 +56,7 @@ def test_shaker_names_the_last_instruction_whose_delay_shows_a_race() -> None:
 def test_shaker_refuses_output_that_varies_without_delays(monkeypatch: pytest.MonkeyPatch) -> None:
     outputs = iter(b"12")
     monkeypatch.setattr(Shaker, "_run", lambda *_: Left({"output": bytes([next(outputs)])}))
-    with pytest.raises(UsageError, match=r"line 1 is '2', in the first run '1'"):
+    with pytest.raises(UsageError, match=r"line 1 is '2'; in the first run, it was '1'"):
         Shaker((), ("program",), ()).find(range(1, 3), [].append)
 
 

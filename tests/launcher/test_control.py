@@ -63,7 +63,7 @@ def test_a_run_is_found_by_its_trace(root: Path) -> None:
 def test_a_run_that_has_ended_has_no_page(root: Path, launcher: object) -> None:
     trace = trace_of(root, launcher)
     assert page_of_trace(trace) is None
-    with pytest.raises(ControlError, match="its run has ended"):
+    with pytest.raises(ControlError, match="the run of this trace has ended"):
         find_page(trace)
 
 

@@ -141,7 +141,7 @@ def test_a_stdout_that_was_closed_before_the_start(launching: Runner, script: Sc
     [
         ("not-there", None, 127, "command not found"),
         ("./not-there", None, 127, "command not found\n"),
-        ("plain", "no program", 127, "plain: command not found; a file of this directory is ./plain\n"),
+        ("plain", "no program", 127, "plain: command not found; to run the file in this directory, use ./plain\n"),
         ("./plain", "no program", 126, "not executable"),
         ("./", None, 126, "directory"),
     ],

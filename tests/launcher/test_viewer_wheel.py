@@ -25,9 +25,9 @@ def without_native(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("system", "machine", "libc", "expected"),
     [
-        ("Darwin", "arm64", None, "programs are profiled on Linux only, and this is Darwin"),
-        ("Windows", "AMD64", None, "programs are profiled on Linux only, and this is Windows"),
-        ("Linux", "riscv64", "glibc 2.41", "on x86-64 and aarch64 only, and this is riscv64"),
+        ("Darwin", "arm64", None, "programs can be profiled on Linux only, not on Darwin"),
+        ("Windows", "AMD64", None, "programs can be profiled on Linux only, not on Windows"),
+        ("Linux", "riscv64", "glibc 2.41", "on x86-64 and aarch64 only, not on riscv64"),
         ("Linux", "x86_64", None, "needs glibc 2.17 or later, and this system has another C library"),
         ("Linux", "x86_64", "glibc 2.12", "needs glibc 2.17 or later, and this system has 2.12"),
         ("Linux", "aarch64", "glibc 2.36", f"install tui_probe-{__version__}-py3-none-manylinux_2_17_aarch64"),

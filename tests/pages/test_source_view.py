@@ -175,7 +175,7 @@ def test_two_marks_ask_for_the_time_between(trace: Trace) -> None:
 def test_lines_without_code_are_those_of_what_was_inlined_there(trace: Trace) -> None:
     view = opened(trace, "fold")
     view.mark(row_of(view, 3), 120)
-    note = "strides.cu:2-3: press R to measure the time there (only inlined code; these lines have no other code)"
+    note = "strides.cu:2-3: press R to measure the time there (these lines have only inlined code)"
     assert view.mark(row_of(view, 2), 120) == note
 
 

@@ -120,7 +120,7 @@ LANES, OWNER = 'entered = "u32"\nleft = "u32"', 'launch = "u64"\nblock = "u32"\n
 @pytest.mark.parametrize(
     ("second", "problem"),
     [
-        (RESIDENT.format("b", "false", "b", OWNER), "resident maps or others, not both"),
+        (RESIDENT.format("b", "false", "b", OWNER), "cannot have both resident and other maps"),
         (RESIDENT.format("b", "true", "b", OWNER.replace("block", "place")), "the second map needs launch"),
     ],
 )

@@ -96,7 +96,7 @@ async def test_the_worst_kernel_of_a_roofline_is_furthest_below_it() -> None:
     async with showing(open_roofline(POINTS, ROOF, "roofline of a, b"), (100, 30)) as stage:
         assert "! finding" in stage.text.split("\n")[-1]
         await stage.press("exclamation_mark")
-        assert "furthest below its roof: 8% of it" in stage.text
+        assert "furthest below its roof: at 8% of the roof" in stage.text
         assert "c void small_gemm" in stage.text
         await stage.press("0", "k", "exclamation_mark")
         assert "this page has no hotspot" in stage.text

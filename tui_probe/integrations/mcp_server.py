@@ -117,7 +117,9 @@ class Tools:
         simulate: Annotated[bool, Field(description="use the simulated GPU: exact counts, no times")] = False,
         name: Annotated[str, Field(description="name of the run, for compare")] = "",
         kernels: Annotated[str, Field(description="parts of kernel names, separated by colons; default: all")] = "",
-        probe: Annotated[str, Field(description="a probe, e.g. stalls; default: what is slow, where, and why")] = "",
+        probe: Annotated[
+            str, Field(description="probe, e.g. stalls; default: probes that show what is slow, and why")
+        ] = "",
         time_limit_s: Annotated[int, Field(description="end the program after this time", ge=1, le=LONGEST_RUN)] = 600,
         max_chars: Budget = MAX_CHARS,
     ) -> str:

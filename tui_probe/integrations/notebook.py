@@ -65,7 +65,9 @@ def profile(
     """
     main = getattr(sys.modules["__main__"], "__file__", None)
     if getattr(function, "__module__", "") == "__main__" and main is None:
-        raise UsageError("a function of a notebook cannot be passed to a new process: use %%tui_probe for its cell")
+        raise UsageError(
+            "a function defined in a notebook cannot run in a new process: profile a cell with %%tui_probe"
+        )
     try:
         call = pickle.dumps((function, arguments, keywords))
     except (pickle.PicklingError, AttributeError, TypeError) as error:

@@ -87,8 +87,8 @@ def _first_difference(before: bytes, now: bytes) -> str:
     lines, others = (part.decode("utf-8", "replace").split("\n") for part in (before, now))
     for number, (line, other) in enumerate(zip(lines, others, strict=False), 1):
         if line != other:
-            return f"line {number} is {other[:80]!r}, in the first run {line[:80]!r}"
-    return f"{len(others)} lines, in the first run {len(lines)}"
+            return f"line {number} is {other[:80]!r}; in the first run, it was {line[:80]!r}"
+    return f"{len(others)} lines; the first run had {len(lines)}"
 
 
 @dataclass(frozen=True)

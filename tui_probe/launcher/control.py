@@ -273,7 +273,7 @@ def find_page(path: Path) -> Path:
     if (path / "run.json").is_file():
         page = page_of_trace(path)
         if page is None:
-            raise ControlError(f"{path}: its run has ended")
+            raise ControlError(f"{path}: the run of this trace has ended")
         return page
     pages = [page for pid in living_runs(path) if (page := path / f"{NAME}{pid}" / FILE).exists()]
     if not pages:

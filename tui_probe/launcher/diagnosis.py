@@ -40,8 +40,8 @@ def unseen_drivers(listed: Path, driver: Path) -> list[str]:
 def _driver_message(path: str, pids: Sequence[str], driver: Path) -> str:
     where = f"{_processes(pids)} loaded {path} directly, so its launches were not recorded"
     if _is_same(Path(path), driver):
-        return f"{where}; open it with dlopen, not with dlmopen or RTLD_DEEPBIND"
-    return f"{where}; tui-probe uses {driver}; to use the other one, pass --driver {path}"
+        return f"{where}; load it with dlopen, not with dlmopen or RTLD_DEEPBIND"
+    return f"{where}; tui-probe uses {driver}; to use the program's driver, pass --driver {path}"
 
 
 def _is_same(path: Path, other: Path) -> bool:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 PROCESSORS: Final = ("x86_64", "aarch64")
 MIN_GLIBC: Final = (2, 17)
 """Version in the names of the wheels that ``.ci/wheels`` builds."""
-VIEWER_COMMANDS: Final = "open, show, report, compare, import and eval work without it"
+VIEWER_COMMANDS: Final = "open, show, report, compare, import and eval work without the hook driver"
 
 
 def require_hook() -> None:
@@ -34,9 +34,9 @@ def _obstacle() -> str:
     system, machine = platform.system(), platform.machine()
     oldest = ".".join(map(str, MIN_GLIBC))
     if system != "Linux":
-        return f"programs are profiled on Linux only, and this is {system}"
+        return f"programs can be profiled on Linux only, not on {system}"
     if machine not in PROCESSORS:
-        return f"the hook driver runs on x86-64 and aarch64 only, and this is {machine}"
+        return f"the hook driver runs on x86-64 and aarch64 only, not on {machine}"
     glibc = glibc_version()
     if glibc is None:
         return f"the hook driver needs glibc {oldest} or later, and this system has another C library"
@@ -57,7 +57,7 @@ def glibc_version() -> tuple[int, int] | None:
 
 
 LIBRARY = "libcuda.so.1"
-REINSTALL = "reinstall it: pip install --force-reinstall tui-probe; of a clone: pip install ."
+REINSTALL = "reinstall tui-probe: pip install --force-reinstall tui-probe, or in a clone: pip install ."
 ELF_MACHINE = {"x86_64": 62, "aarch64": 183}
 USUAL_FOLDERS = (
     "/usr/lib/x86_64-linux-gnu",
@@ -87,7 +87,7 @@ def native_library(kind: Literal["hook", "sim"]) -> Path:
     what = "hook driver" if kind == "hook" else "simulated driver"
     require_hook()
     advice = "build it there (cmake -S hook)" if chosen else REINSTALL
-    raise LaunchError(f"the {what} is missing: no {' nor '.join(map(str, places))}; {advice}")
+    raise LaunchError(f"the {what} is missing; expected at {' or '.join(map(str, places))}; {advice}")
 
 
 def package_path() -> str:

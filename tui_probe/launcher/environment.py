@@ -314,7 +314,11 @@ def python_settings(base: Mapping[str, str]) -> list[Setting]:
     reason = "numba-cuda keeps PTX in its cubins; --tensors names tensors; programs that import neutrino find it"
     settings = [] if path is None else [Setting(VARIABLE, path, reason)]
     if programs is not None:
-        settings.append(Setting("PATH", programs, "uvx puts tui-probe's own environment first; python is the user's"))
+        settings.append(
+            Setting(
+                "PATH", programs, "uvx puts tui-probe's environment first in PATH; this PATH finds the user's python"
+            )
+        )
     return settings
 
 

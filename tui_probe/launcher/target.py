@@ -58,7 +58,7 @@ def umask_of_program() -> int | None:
 class SignalScope(Enum):
     """The process group of a target."""
 
-    SHARED = "ours: what is sent to the group reaches it as it would without us"
+    SHARED = "the process group of tui-probe: signals to the group reach the program directly"
     SESSION = "a new session, which does not have the terminal of tui-probe"
 
 
@@ -128,7 +128,7 @@ def check_command(command: Sequence[str], path: str | None) -> None:
             "is a directory" if Path(name).is_dir() else "not executable; use chmod +x, or pass the interpreter first"
         )
         raise TargetError(f"{name}: {what}", NOT_EXECUTABLE)
-    hint = f"; a file of this directory is ./{name}" if Path(name).is_file() else ""
+    hint = f"; to run the file in this directory, use ./{name}" if Path(name).is_file() else ""
     raise TargetError(f"{name}: command not found{hint}", NOT_FOUND)
 
 

@@ -219,7 +219,7 @@ def _missing_notes(trace: Trace, rows: Sequence[KernelLine]) -> Iterator[str]:
         yield no_lines_text()
     for kernel in trace.kernels:
         if (read := result_bytes(ViewSource(trace, kernel))) > MAX_UNASKED_BYTES:
-            yield f"#{kernel.index}: its {size(read)} of results are read only when you open its page"
+            yield f"#{kernel.index}: its {size(read)} of results are read only when you open this kernel's page"
 
 
 def has_line_measures(trace: Trace) -> bool:

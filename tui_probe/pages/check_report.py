@@ -170,7 +170,7 @@ def _kernel_lines(check: CheckResult, kernel: KernelCheck, log: ProcessLog, arro
     if (readable := demangle(kernel.name)) != kernel.name:
         yield _field("  is", readable)
     if kernel.target != kernel.arch:
-        compiled = f"compiled for {kernel.arch}, as the driver of that GPU does"
+        compiled = f"compiled for {kernel.arch}, as by the driver of such a GPU"
         runs = f"{kernel.arch} runs it too"
         yield _field("  target", f"{kernel.target}; {compiled if kernel.way == 'ptx' else runs}")
     if kernel.status == "ok":
@@ -190,7 +190,7 @@ def _kernel_lines(check: CheckResult, kernel: KernelCheck, log: ProcessLog, arro
         if kernel.instead:
             yield _field("  instead", kernel.instead)
         elif kernel.status == "failed" and check.out is None:
-            yield _field("  look", "at its files; --out DIR keeps them")
+            yield _field("  look", "at the files of this kernel; --out DIR keeps them")
     if check.out is not None:
         yield _field("  files", str(kernel.directory))
     if kernel.waits is not None:
@@ -317,7 +317,7 @@ def wait_lines(waits: KernelWaits) -> Iterator[str]:
     yield from _aligned([_HEADINGS, *(_cells(waits, site) for site in waits.sites)])
     if waits.spills:
         accesses = sum(len(line.offsets) for line in waits.spills)
-        yield f"  stack     {counted(accesses, 'SASS instruction')} that load or store the stack, e.g. spills"
+        yield f"  stack     {counted(accesses, 'SASS instruction')} access the stack, e.g. spills"
         yield from _aligned([_SPILL_HEADINGS, *map(_spill_cells, waits.spills)])
 
 

@@ -64,9 +64,9 @@ _GENERAL_PAGES: Final = (
 
 _LIVE_PAGES: Final[dict[str, tuple[str, ...]]] = {
     "recent": (
-        "The newest traces. The column found shows the limiter of the kernel with the most GPU time and its"
-        " utilization, or else that kernel's first finding. ! marks findings that cost time. – means that nothing was"
-        " found or the run is still active. The text is computed once and kept in your state directory.",
+        "The newest traces. The column found is about the kernel with the most GPU time: its limiter and utilization,"
+        " or else its first finding. ! marks findings that cost time. – means that nothing was found or the run is"
+        " still active. The text is computed once and kept in your state directory.",
         "▶3 marks three runs of one command, of which the newest is shown; c shows the others. Below the list are the"
         " findings of the selected run and its differences from the previous run of the same command.",
     ),
@@ -75,7 +75,7 @@ _LIVE_PAGES: Final[dict[str, tuple[str, ...]]] = {
         " the cursor. The last line shows the equivalent command line.",
     ),
     "machine": (
-        "The results of tui-probe doctor. ✘ is missing, ! needs attention and ○ is optional; each comes with advice.",
+        "The results of tui-probe doctor. ✘ marks a missing part, ! a part that needs attention, ○ an optional part.",
     ),
     "figures": (
         "Each value of A and B, and its change. “better” and “worse” depend on the desired direction of the value. –"
@@ -110,8 +110,8 @@ _LIVE_PAGES: Final[dict[str, tuple[str, ...]]] = {
         " read again when their number has doubled, and at the end. Enter on a kernel shows single launches.",
     ),
     "gpu": (
-        "The GPUs of the run. During the run, also the GPUs of this machine, with load, memory, clocks and power over"
-        " the last minutes.",
+        "The GPUs of the run. During the run, the page also shows load, memory, clocks and power of this machine's"
+        " GPUs over the last minutes.",
     ),
 }
 """Explanations of the home screen, of pages of the live screen, and of values of a comparison."""

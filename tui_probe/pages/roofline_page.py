@@ -340,7 +340,7 @@ class RooflineChart(Drawing):
         if not shares:
             return "no kernel has a known share of its roof"
         share, self.chosen = min(shares, key=lambda each: each[0])
-        return f"furthest below its roof: {share:.0%} of it"
+        return f"furthest below its roof: at {share:.0%} of the roof"
 
     def target_view(self) -> str:
         return "kernel" if self.shown else ""

@@ -117,7 +117,7 @@ def _snippets(table: TomlTable, own_map: str) -> dict[str, ParsedSnippet]:
     if not parsed.keys() - {"lean"}:
         raise table.error("before", "and after are both missing: one of them must hold PTX")
     if "lean" in parsed and "before" not in parsed:
-        raise table.error("lean", "replaces before, which is missing")
+        raise table.error("lean", "replaces 'before', which is missing")
     return parsed
 
 
@@ -192,7 +192,7 @@ def _datamodel_map(table: TomlTable, name: str, parsed: dict[str, ParsedSnippet]
         raise table.error("datamodel", "is given, but nothing is saved: add 'SAVE.u64 {%register};'")
     snippet, types = saves[0]
     if any(other != types for _, other in saves):
-        raise table.error("after", "saves other fields than before: both must save the same types in the same order")
+        raise table.error("after", "saves other fields than 'before': both must save the same types in the same order")
     values = [value for save in snippet.statements if isinstance(save, Save) for value in save.values]
     if "" in types:
         raise table.error("datamodel", "needs typed saves: write 'SAVE.u64 {…};' or 'SAVE.u32 {…};'")

@@ -197,7 +197,7 @@ def probe_of_tables(values: dict[str, object], path: Path, source: str = "") -> 
     top = TomlTable(str(path), source, "", values)
     contents = _read_contents(top)
     if len({own_map.resident for own_map in contents.maps}) > 1:
-        raise ProbeFileError(f"{path}: a probe has resident maps or others, not both; split it into two probes")
+        raise ProbeFileError(f"{path}: a probe cannot have both resident and other maps; split it into two probes")
     probe = Probe(
         name=probe_name_of(path),
         path=path,

@@ -102,12 +102,12 @@ def map_indices(result: Result, maps: Sequence[CustomMap]) -> list[tuple[int, Cu
     for custom_map in maps:
         if index >= len(result.maps):
             raise TraceError(
-                f"{result.path}: another probe wrote it: its {len(result.maps)} maps are not those of this probe"
+                f"{result.path}: {len(result.maps)} maps, too few for this probe: another probe wrote the file"
             )
         indices.append((index, custom_map))
         index += 1 if result.attempts(index) is None else 2
     if index != len(result.maps):
-        raise TraceError(f"{result.path}: another probe wrote it: it has {len(result.maps)} maps, not {index}")
+        raise TraceError(f"{result.path}: {len(result.maps)} maps, not {index}: another probe wrote the file")
     return indices
 
 
@@ -183,7 +183,7 @@ def custom_maps(directory: Path, probe: str | None = None) -> tuple[CustomMap, .
     try:
         return _read(str(path), path.stat().st_mtime_ns)
     except OSError as error:
-        raise TraceError(f"{path}, which defines the maps of the probe: {error.strerror or error}") from error
+        raise TraceError(f"{path}: cannot read the maps of the probe: {error.strerror or error}") from error
     except ProbeFileError as error:
         raise TraceError(str(error)) from error
 

@@ -195,7 +195,7 @@ PAGES: Final = (
     PageKey("timeline", "7", "Timeline", "blocks and warps, or streams, over time", "Time"),
     PageKey("launches", "8", "Launches", "shape, parameters and result of each launch", "Launch"),
     PageKey("process", "9", "Log", "process.log: how the kernel was built"),
-    PageKey("all_lines", "a", "All lines", "lines of all kernels, those first that waste or wait most", of_run=True),
+    PageKey("all_lines", "a", "All lines", "lines of all kernels, sorted by waste and waiting time", of_run=True),
     PageKey("stderr", "e", "stderr", "standard error of the program", of_run=True),
     PageKey("phases", "f", "Phases", "phases of warps over time, roles, and who waits for whom"),
     PageKey("gpu", "g", "GPU", "load, memory, clocks, temperature and power of the GPUs", of_run=True),

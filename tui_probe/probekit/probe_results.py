@@ -185,9 +185,9 @@ def _no_kernel_text(trace: Trace, kernel: str | None, launch: Launch | None) -> 
     ]
     near = did_you_mean(kernel or "", names)
     if near:
-        return f"no kernel is {kernel}{near}"
+        return f"no kernel is named {kernel}{near}"
     report, kernels = f"tui-probe report {shell_word(trace.directory)}", units.counted(len(trace.kernels), "kernel")
-    return f"no kernel is {kernel}: {report} lists the {kernels}"
+    return f"no kernel is named {kernel}: {report} lists the {kernels}"
 
 
 def count_viewable(trace: Trace, kind: ViewKind) -> tuple[int, str | None]:

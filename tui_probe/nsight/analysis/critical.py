@@ -186,7 +186,7 @@ def critical(
 def _iterated(kernels: list[KernelMetrics], iterated: Collection[Shape] | None) -> tuple[list[KernelMetrics], Step]:
     question = "kernels in the iterations"
     if iterated is None:
-        return kernels, Step(question, "no known iterations contain most of the time")
+        return kernels, Step(question, "not checked: iterations unknown, or less than half of the time")
     inside = [kernel for kernel in kernels if kernel.shape in iterated]
     if not inside:
         return kernels, Step(question, f"none of {len(kernels)}; all kernels kept")
@@ -218,7 +218,7 @@ def _storing(kernels: list[KernelMetrics], tensor: ExpectedTensor | None) -> tup
     storing = [kernel for kernel in kernels if stores_tensor(kernel, tensor)]
     if storing and all(kernel.uses_tensor_cores is False for kernel in kernels):
         return kernels, Step(
-            question, f"{len(storing)} of {len(kernels)}, which may only copy the tensor; all kernels kept"
+            question, f"{len(storing)} of {len(kernels)}, but copy kernels also store the tensor; all kernels kept"
         )
     if not storing:
         return kernels, Step(question, f"no kernel stores {expected} sectors; all kernels kept")
@@ -238,7 +238,7 @@ def _heaviest(kernels: list[KernelMetrics]) -> tuple[list[KernelMetrics], Step]:
         first, second = sorted(values, reverse=True)[:2]
         if not first:
             continue
-        parts = f"{first / sum(values):.0%} of the {name}, the next one {second / sum(values):.0%}"
+        parts = f"{first / sum(values):.0%} of the {name}, the next kernel {second / sum(values):.0%}"
         if first < _MIN_LEAD * second:
             return kernels, Step(question, f"no clear winner: the first kernel has {parts}")
         return [kernels[values.index(first)]], Step(question, f"one kernel has {parts}")
@@ -259,7 +259,7 @@ def data_type(kernel: KernelMetrics) -> DataType | None:
         return DataType(name, f"{kernel.matrix_types[name]:.0f} of {total:.0f} matrix instructions in its code")
     named = _named_type(kernel.shape.kernel)
     if kernel.uses_tensor_cores:
-        return DataType(named, "its name; it works on tensor cores") if named else None
+        return DataType(named, "kernel name; the kernel uses tensor cores") if named else None
     arithmetic = {kind: count for kind, count in kernel.arithmetic.items() if count}
     if arithmetic:
         name = max(arithmetic, key=arithmetic.__getitem__)

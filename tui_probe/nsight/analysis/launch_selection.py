@@ -322,8 +322,8 @@ def _no_loop_reason(session: Session, plan: IterationPlan) -> str:
             return "every kernel was launched once, so no warm-up was removed"
         if not parts:
             return "no launch sequence repeats, so no warm-up was removed; pass --warmup and --runs"
-        wanted = f"a warm-up of {plan.warm_up}" if plan.warm_up is not None else f"{plan.runs} runs"
-        return f"its launches repeat only {_grouped_count(parts[0].times)} times, too few for {wanted}"
+        wanted = f"{plan.warm_up} warm-up iterations" if plan.warm_up is not None else f"{plan.runs} runs"
+        return f"the launch sequence repeats only {_grouped_count(parts[0].times)} times, too few for {wanted}"
     counts = ", ".join(_grouped_count(count) for count in sorted(set(Counter(session.codes).values())))
     return f"no kernel was launched {_grouped_count(plan.times)} times or a multiple of that; launch counts: {counts}"
 

@@ -236,7 +236,7 @@ def json_advice(path: Path) -> str:
     if description.kind == "report":
         page = f" (page {safe(description.page)})" if description.page else ""
         known = _is_directory(description.trace)
-        source = f"tui-probe open {shell_word(description.trace)}" if known else "open its trace or file"
+        source = f"tui-probe open {shell_word(description.trace)}" if known else "open the described trace or file"
         return f"JSON from tui-probe{page}, not a profile; {source}"
     if description.kind == "proton":
         return f"a tree of Proton, which contains only sums; make a trace with {PROTON.made_with}"
@@ -286,7 +286,7 @@ def mismatch(path: Path, asked: Tool) -> str | None:
     if advice := json_advice(path):
         return advice
     if _has_other_commas(start, _OTHER_COMMAS if asked == "ncu" else _NSYS_OTHER_COMMAS):
-        return f"its cells are not separated by commas; pass the file from {asked}, or save it with commas"
+        return f"cells are not separated by commas; pass the file as {asked} wrote it, or save it with commas"
     return None
 
 

@@ -149,7 +149,7 @@ class Format(NamedTuple):
 
 
 NCU_REPORT: Final = Format(
-    "ncu", "report, with `pip install 'tui-probe[ncu]'`", "`.ncu-rep`", "up to that of ncu-report (2026.2)",
+    "ncu", "report, with `pip install 'tui-probe[ncu]'`", "`.ncu-rep`", "all that ncu-report 2026.2 reads",
     "ncu -o FILE --set full --import-source yes COMMAND",
 )  # fmt: skip
 NCU_DETAILS: Final = Format(
@@ -165,7 +165,7 @@ NCU_SUMMARY: Final = Format(
 )  # fmt: skip
 NSYS_SQLITE: Final = Format("nsys", "export", "`.sqlite`", "2020 to 2026", "nsys export --type sqlite REPORT")
 NSYS_STATS: Final = Format(
-    "nsys", f"reports of nsys stats: {', '.join(kind.name for kind in REPORT_KINDS)}, also with older names", "`.csv`",
+    "nsys", f"reports of nsys stats: {', '.join(kind.name for kind in REPORT_KINDS)}, or their older names", "`.csv`",
     "2020 to 2026", "nsys stats --format csv --report cuda_gpu_trace,nvtx_gpu_proj_trace --output . REPORT",
 )  # fmt: skip
 PYTORCH: Final = Format(

@@ -213,7 +213,7 @@ def _notes(lines: NcuLines, tables: int, rows: ValueRows) -> Iterator[str]:
         if "Unable to access" in message or "Note:" in message:
             yield f"ncu reports: {message}"
     if tables > 1:
-        yield f"{tables} tables in one file"
+        yield f"the file contains {tables} tables"
     if any(launch.invocations is not None for launch in rows.launches):
         yield (
             "a summary: averages over all launches of a kernel, including the warm-up"

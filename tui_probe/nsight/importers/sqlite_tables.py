@@ -185,7 +185,7 @@ def _refuse_unfinished(path: Path) -> os.stat_result:
     complete = f"sqlite3 {shlex.quote(str(path))} 'PRAGMA wal_checkpoint(TRUNCATE)'"
     raise ImportFileError(
         f"{path}: incomplete, since {change.name} has further changes. Wait until the export has ended. If"
-        f" no program writes it, export it again or complete it with {complete}"
+        f" no program is writing it, export the report again, or complete the file with {complete}"
     )
 
 

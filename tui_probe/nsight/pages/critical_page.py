@@ -237,7 +237,7 @@ def _missing_metrics(rows: Sequence[CriticalRow]) -> list[str]:
     """Return how to collect the metrics that are missing."""
     of_ncu = [row.metrics for row in rows if row.metrics.tool == "ncu"]
     if of_ncu and all(bound_of(metrics) is None for metrics in of_ncu):
-        return [f"bound unknown: collect it with ncu --metrics {','.join(_NEEDED.values())}"]
+        return [f"bound unknown: collect its metrics with ncu --metrics {','.join(_NEEDED.values())}"]
     return []
 
 
@@ -281,7 +281,7 @@ def _facts(kernel: KernelMetrics) -> list[str]:
     if inferred is not None:
         facts.append(f"type: {inferred.name} ({inferred.evidence})")
     elif kernel.uses_tensor_cores:
-        facts.append(f"type unknown from its name; {_TYPE_FROM}")
+        facts.append(f"type not in the kernel's name; {_TYPE_FROM}")
     bound = bound_of(kernel)
     if bound is not None:
         reached = f"compute {percent(kernel.compute)}, memory {percent(kernel.memory)} of peak"

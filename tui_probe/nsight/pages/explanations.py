@@ -54,9 +54,9 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         " sum of exponentials. Example: batch 1, sequence length 128, 32 heads of 128 bf16 values: 32 768 sectors"
         " for the result + 512 for the row sums = 33 280.",
         "The column after expected sectors shows “equal”, “with row sums”, or the ratio to the expected sectors."
-        " Below 1, the kernel stores only a part of the tensor, or another tensor. Above 1, up to one sector per"
-        " element, its lanes are not adjacent. Above that, it stores more than the tensor. “= probes” means that ncu"
-        " and the probe counted the same; otherwise the difference is shown.",
+        " With a ratio below 1, the kernel stores only a part of the tensor, or another tensor. With a ratio above 1,"
+        " adjacent lanes do not store adjacent elements. With more than one sector per element, it stores more than"
+        " the tensor. “= probes” means that ncu and the probe counted the same; otherwise the difference is shown.",
         "Accesses by cp.async or a tensor map (TMA) are counted elsewhere. On Ampere and later, the loads and stores"
         " shown here can therefore be fewer than the tensor needs.",
     ),

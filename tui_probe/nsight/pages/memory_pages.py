@@ -123,7 +123,7 @@ def _traffic_notes(report: NcuReport, choice: LaunchSelection, rows: list[Traffi
         if not outcome.kept:
             dropped.setdefault((outcome.file, outcome.reason), []).append(shorten(outcome.shape.kernel, 48))
     for (file, reason), kernels in dropped.items():
-        yield f"dropped from {report.names[file]}, {reason}: {', '.join(kernels)}"
+        yield f"dropped from {report.names[file]} ({reason}): {', '.join(kernels)}"
     if any(how == "derived" for row in rows for how in row.traffic.how.values()):
         yield "derived: throughput × duration, since no total was collected"
     for row in rows:
@@ -237,7 +237,7 @@ def _expectation(tensor: ExpectedTensor | None) -> list[str]:
     sums = "" if with_sums is None else f" {units.count(with_sums)} with row sums,"
     return [
         f"expected stores of {size}: {units.count(tensor.sectors)} sectors of {SECTOR} B,{sums}"
-        f" up to {units.count(tensor.elements)}"
+        f" at most {units.count(tensor.elements)}"
     ]
 
 

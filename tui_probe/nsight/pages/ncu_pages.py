@@ -140,7 +140,7 @@ def loop_lines(choice: LaunchSelection, names: Sequence[str]) -> list[str]:
         process = f", process {loop.process}" if loop.process is not None else ""
         lines.append(
             f"{names[loop.file]}{process}: {times} ({how}) of {units.counted(each, 'launch')},"
-            f" averages cover the last {units.count(loop.runs)}"
+            f" averages cover the last {units.counted(loop.runs, 'iteration')}"
         )
     for loop in choice.whole:
         process = f", process {loop.process}" if loop.process is not None else ""

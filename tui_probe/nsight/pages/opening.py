@@ -134,8 +134,10 @@ def _is_bandwidth(paths: Sequence[Path]) -> bool:
         if kind not in ("bandwidth", "chrome"):
             raise ImportFileError(f"{path}: {json_advice(path)}")
         if len(paths) > 1:
-            what = "a bandwidth result" if kind == "bandwidth" else "a Chrome trace together with other files"
-            raise ImportFileError(f"{path}: {what} must be opened alone: tui-probe open {shell_word(path)}")
+            what = "a bandwidth result must be opened alone"
+            if kind == "chrome":
+                what = "a Chrome trace cannot be opened with other kinds of files"
+            raise ImportFileError(f"{path}: {what}: tui-probe open {shell_word(path)}")
     return bool(kinds)
 
 

@@ -290,7 +290,7 @@ class ProbeSource(Document):
     def no_target_reason(self, number: int, width: int) -> str:
         """Maps, comments, and what is at the kernel's entry."""
         del number, width
-        return "this part is at no instruction of the kernel; press . for the next part that is"
+        return "this part was inserted at no instruction; press . for the next inserted part"
 
     # -- data
 

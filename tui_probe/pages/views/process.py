@@ -58,7 +58,7 @@ def missing(source: ViewSource) -> str | None:
     kernel = source.kernel
     if any(probed.file(LOG_FILE) is not None for probed in kernel.by_probe()):
         return None
-    return f"it did not reach the probe engine: {kernel.reason or kernel.status}"
+    return f"the kernel was not sent to the probe engine: {kernel.reason or kernel.status}"
 
 
 def _open(source: ViewSource, progress: Progress) -> ProcessLogView:

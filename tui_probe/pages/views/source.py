@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tui_probe.draw.view import Progress
     from tui_probe.probekit.page_kinds import ViewSource
 
-_INLINED_ONLY: Final = " (only inlined code; these lines have no other code)"
+_INLINED_ONLY: Final = " (these lines have only inlined code)"
 CONTEXT_LINES: Final = 3
 """Lines that are shown before and after one that code came from."""
 
