@@ -322,11 +322,11 @@ async def test_a_program_that_runs_is_not_started_twice(tmp_path: Path) -> None:
 
 def test_the_command_line_of_what_was_asked_for() -> None:
     looks = argparse.Namespace(ascii=True, palette="light", low_bandwidth=None, mouse=False)
-    looks.again_asked = RerunRequest(Path("/traces/one"), ("-p", "dmat"))
+    rerun = RerunRequest(Path("/traces/one"), ("-p", "dmat"))
     argv = ["--ascii", "--palette", "light", "--no-mouse", "--again", "/traces/one", "-p", "dmat"]
-    assert requested_command(looks) == ["run", *argv]
-    looks.again_asked = OpenTrace(Path("/traces/zero"))
-    assert requested_command(looks) == ["open", "--ascii", "--palette", "light", "--no-mouse", "/traces/zero"]
+    assert requested_command(rerun, looks) == ["run", *argv]
+    opened = OpenTrace(Path("/traces/zero"))
+    assert requested_command(opened, looks) == ["open", "--ascii", "--palette", "light", "--no-mouse", "/traces/zero"]
 
 
 @pytest.mark.parametrize(("name", "behind"), [("open", []), ("home", [["home"]])])
@@ -339,7 +339,7 @@ def test_rerun_starts_after_the_screen(name: str, behind: list[list[str]], monke
 
     monkeypatch.setattr(command_line, "dispatch", dispatch)
     options = argparse.Namespace(ascii=False, palette=None, low_bandwidth=None, mouse=None, command_name=name)
-    options.again_asked = RerunRequest(Path("/traces/one"), (), SameKernel("mul", "mul", 0))
+    options.next_request = RerunRequest(Path("/traces/one"), (), SameKernel("mul", "mul", 0))
     assert command_line.run_again(options, [name]) == 1 + len(behind)
     first = ["run", "--again", "/traces/one"], SameKernel("mul", "mul", 0)
     assert run == [first, *((words, None) for words in behind)]

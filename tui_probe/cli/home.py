@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise LaunchError("the home screen needs a terminal; without one, use tui-probe list, run, report or show")
     from tui_probe.ui.requests import HomeSources, StartForm
 
-    arguments.again_asked, arguments.from_home = None, True
+    arguments.next_request, arguments.from_home = None, True
     form = StartForm(probe=user_settings().probe or DEFAULT_PROBE)
     recent = RecentTraces(dict.fromkeys([trace_dir(), Path("trace")]), LISTED)
     home = HomeSources(recent, verdict_reader(), findings, known_choices, form)
@@ -66,7 +66,7 @@ def rounds(arguments: argparse.Namespace, home: HomeSources, runs: BackgroundRun
     while True:
         session = Session(home=home)
         status = show_session(session, appearance)
-        arguments.again_asked = session.again
+        arguments.next_request = session.again
         if status or home.choice is None:
             return status
         if isinstance(home.choice, OpenTrace):
@@ -78,7 +78,7 @@ def rounds(arguments: argparse.Namespace, home: HomeSources, runs: BackgroundRun
         else:
             form = home.form if isinstance(home.choice, StartProgram) else form_of_demo(home.form)
             status = start(arguments, home, form, runs)
-        if status == CRASHED or status > 128 or arguments.again_asked is not None:
+        if status == CRASHED or status > 128 or arguments.next_request is not None:
             return status
 
 

@@ -115,14 +115,14 @@ def dispatch(argv: list[str], begin: SameKernel | None = None) -> int:
     options.begin, options.argv = begin, argv
     register_probes(getattr(options, "probe_folders", []))
     status = load_command(options.command_name).run(options)
-    return status if getattr(options, "again_asked", None) is None else run_again(options, argv)
+    return status if getattr(options, "next_request", None) is None else run_again(options, argv)
 
 
 def run_again(options: argparse.Namespace, argv: list[str]) -> int:
     """Run what was asked for on the screen of a command; behind that the home screen, if it was on that."""
     from .screen import requested_command
 
-    status = dispatch(requested_command(options), options.again_asked.begin)
+    status = dispatch(requested_command(options.next_request, options), options.next_request.begin)
     return dispatch(argv) if options.command_name == "home" else status
 
 

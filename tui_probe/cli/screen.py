@@ -1,4 +1,4 @@
-"""Screen of a run or a trace: its options, whether there can be one, how it looks, and what the user wants after it."""
+"""Screen of a run or a trace: display options, opening it, and the command that the user requested on it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.locate import Address
     from tui_probe.ui import Appearance
     from tui_probe.ui.live.feed import Session
-    from tui_probe.ui.requests import RerunRequest
+    from tui_probe.ui.requests import OpenTrace, RerunRequest
 
 
 def add_screen_options(parser: argparse.ArgumentParser) -> None:
@@ -56,10 +56,13 @@ def show(
     at: Address | None = None,
     notice: str = "",
 ) -> int:
-    """Show a running target, traces, or imported files, until the user quits. Returns what ``ui.run`` returns.
+    """Show a running target, traces, or imported files, until the user quits. Return the exit status of the screen.
 
-    The screen begins at the kernel and the launch that ``at`` names, and says ``notice`` there; of a run that was asked
-    for on a screen at ``arguments.begin``. What the user wants to be run behind it is in ``arguments.again_asked``.
+    The screen begins at the kernel and the launch that ``at`` names, with the message ``notice``. A run that was
+    requested on a screen begins at ``arguments.begin``.
+
+    A command returns only an exit status. So the run or trace that the user requested on this screen, or None, is
+    left in ``arguments.next_request``, where ``main.dispatch`` finds it after the command.
     """
     from tui_probe.ui.live.feed import Session
 
@@ -67,7 +70,7 @@ def show(
     session.from_home = arguments.from_home if "from_home" in arguments else False
     session.begin = arguments.begin if "begin" in arguments else None
     status = show_session(session, appearance_of(arguments))
-    arguments.again_asked = session.again
+    arguments.next_request = session.again
     return status
 
 
@@ -80,18 +83,17 @@ def show_session(session: Session, appearance: Appearance) -> int:
     return status
 
 
-def requested_command(arguments: argparse.Namespace) -> list[str]:
-    """Return the command line of the run or trace that was requested on the screen, with the same looks."""
+def requested_command(request: RerunRequest | OpenTrace, arguments: argparse.Namespace) -> list[str]:
+    """Return the command line of a run or trace requested on the screen, with the display options of ``arguments``."""
     from tui_probe.ui.requests import OpenTrace
 
-    again: RerunRequest | OpenTrace = arguments.again_asked
     looks = ["--ascii"] if arguments.ascii else []
     looks += ["--palette", arguments.palette] if arguments.palette else []
     for option, is_on in (("low-bandwidth", arguments.low_bandwidth), ("mouse", arguments.mouse)):
         looks += [] if is_on is None else [f"--{option}" if is_on else f"--no-{option}"]
-    if isinstance(again, OpenTrace):
-        return ["open", *looks, str(again.trace)]
-    return ["run", *looks, "--again", str(again.trace), *again.options]
+    if isinstance(request, OpenTrace):
+        return ["open", *looks, str(request.trace)]
+    return ["run", *looks, "--again", str(request.trace), *request.options]
 
 
 def appearance_of(arguments: argparse.Namespace) -> Appearance:
