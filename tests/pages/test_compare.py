@@ -501,7 +501,7 @@ def test_drawings_side_by_side_have_one_scale(capfd: pytest.CaptureFixture[str])
 @pytest.mark.usefixtures("traces")
 @pytest.mark.parametrize(("sides", "said"), [
     (("one", "one:0"), "a trace and a kernel cannot be compared"),
-    (("one:0", ":99"), "no kernel is 99"),
+    (("one:0", ":99"), "no kernel is named 99"),
     (("one:0", ":1", "--figures", "speed"), "no value is named speed; values: "),
 ])  # fmt: skip
 def test_incomparable_sides(sides: tuple[str, ...], said: str, capfd: pytest.CaptureFixture[str]) -> None:

@@ -210,7 +210,7 @@ def test_show_without_a_view_lists_them(benchmarked: Trace, capfd: pytest.Captur
     (["kernels", "TRACE", "--kernel", "0"], 2, "kernels is a page of a whole trace; omit the kernel"),
     (["kernels", "TRACE", "--svg", "x.svg"], 2, "kernels is a page of a whole trace; pictures"),
     (["summary", "/nowhere"], 4, "does not exist"),
-    (["summary", "TRACE", "--kernel", "99"], 1, "no kernel is 99"),
+    (["summary", "TRACE", "--kernel", "99"], 1, "no kernel is named 99"),
     (["summary", "TRACE", "--kernel", "("], 1, "regular expression"),
     (["summary", "TRACE", "--launch", "99"], 1, "there is no launch 99"),
     (["summary", "TRACE", "--launch", "0", "--kernel", "1"], 1, "launch 0 is of kernel #0"),
