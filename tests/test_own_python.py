@@ -75,6 +75,22 @@ def test_bytecode_is_kept_in_the_cache_if_python_writes_none(tmp_path: Path, var
     assert any(package.rglob("*.pyc")) == (not is_in_cache)
 
 
+def test_no_bytecode_is_written_where_files_are_cut_off(tmp_path: Path) -> None:
+    """Python renames a file of which it could write a part only, and cannot read it afterwards."""
+    package = tmp_path / "site" / "tui_probe"
+    shutil.copytree(Path(tests.__file__).parents[1] / "tui_probe", package, ignore=_COMPILED)
+    unset = {"PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE"}
+    environment = {name: value for name, value in os.environ.items() if name not in unset}
+    program = "from tui_probe.own_python import keep_bytecode; keep_bytecode(); import tui_probe.ptx.parser"
+    command = [sys.executable, "-S", "-B", "-c", f"import sys; sys.dont_write_bytecode = False; {program}"]
+    environment |= {"PYTHONPATH": os.pathsep.join(sys.path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    limited = ["sh", "-c", 'ulimit -S -f 64; "$@"', "sh", *command]
+    subprocess.run(limited, cwd=package.parent, env=environment, check=True, timeout=HANG)
+    assert not any(package.rglob("ptx/**/*.pyc"))
+    subprocess.run(command, cwd=package.parent, env=environment, check=True, timeout=HANG)
+    assert any(package.rglob("ptx/**/*.pyc"))
+
+
 def test_output_encoding_is_followed(tmp_path: Path) -> None:
     shown = tui_probe(tmp_path, "help", "limits", PYTHONIOENCODING="ascii:strict").stdout
     assert shown

@@ -27,6 +27,8 @@ MEANT_FOR_PROGRAMS: Final = frozenset(
     }
 )  # fmt: skip
 _MAIN: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "__main__.py")
+_BYTECODE_BYTES: Final = 32 << 20
+"""More than all modules that tui-probe imports take when they are compiled."""
 OWN_COMMAND: Final = (sys.executable, "-P", _MAIN)
 """``tui-probe`` as a process of its own, which imports no module of the working directory, such as a ``random.py``."""
 
@@ -66,12 +68,29 @@ def keep_bytecode() -> None:
 
     That is half a second per process. It happens in containers that set PYTHONDONTWRITEBYTECODE or install packages
     where the user cannot write, if the installer has compiled none, such as uv.
+
+    None is written where a file may be cut off: Python would take it for whole, and fail at every later start.
     """
+    if _may_cut_files():
+        sys.dont_write_bytecode = True
+        return
     compiled, cache = __spec__.cached, cache_home()
     is_kept = os.access(os.path.dirname(_MAIN), os.W_OK) and not sys.dont_write_bytecode
     if is_kept or sys.pycache_prefix or cache is None or compiled is None or os.path.exists(compiled):
         return
     sys.pycache_prefix, sys.dont_write_bytecode = os.path.join(cache, "bytecode"), False
+
+
+def _may_cut_files() -> bool:
+    """Return whether files have a largest size (``ulimit -f``), or the disk of this package is nearly full."""
+    try:
+        import resource  # Windows has none
+
+        disk = os.statvfs(sys.pycache_prefix or os.path.dirname(_MAIN))
+    except (ImportError, OSError):
+        return False
+    is_limited = resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY
+    return is_limited or disk.f_bavail * disk.f_frsize < _BYTECODE_BYTES
 
 
 def cache_home() -> str | None:
