@@ -77,12 +77,12 @@ def test_a_named_driver_that_cannot_be_one(fake_native: Path, tmp_path: Path) ->
 
 def test_a_missing_native_library_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TUI_PROBE_NATIVE", str(tmp_path))
-    with pytest.raises(LaunchError, match=r"the hook driver is missing: .*cmake"):
+    with pytest.raises(LaunchError, match=r"the hook driver is missing; .*cmake"):
         native_library("hook")
     monkeypatch.delenv("TUI_PROBE_NATIVE")
     (tmp_path / "_native").mkdir()
     monkeypatch.setattr("tui_probe.__path__", [str(tmp_path)])
-    with pytest.raises(LaunchError, match=r"the simulated driver is missing: .*pip install \."):
+    with pytest.raises(LaunchError, match=r"the simulated driver is missing; .*pip install \."):
         native_library("sim")
 
 
