@@ -83,14 +83,14 @@ def changed(*path: str | int, to: object) -> bytes:
         (changed("version", to=True), "expected a number of at least 0, not True"),
         (changed("files", to={}), "expected a list, not dict"),
         (changed("probes", 0, "probe", to=None), "expected a string, not None"),
-        (changed("probes", 0, "maps", "m", "sites", to=[2]), "number 2 of 2"),
+        (changed("probes", 0, "maps", "m", "sites", to=[2]), "number 2 is too large; entries in the list: 2"),
         (changed("probes", 0, "sites", 0, "line", to=-1), "expected a number of at least 0, not -1"),
         (changed("probes", 0, "sites", 0, "line", to=1e9), "expected a number of at least 0, not 1000000000.0"),
         (changed("probes", 0, "sites", 0, "bytes", to=1 << 40), "expected a number of at least 0, not 1099511627776"),
         (changed("probes", 0, "sites", 0, "class", to="magic"), "'magic' is not one of fp32, fp64"),
         (changed("probes", 0, "sites", 0, "access", to=[]), "list is not one of load, store"),
         (changed("probes", 0, "sites", 0, "at", to="end"), "'end' is not one of instruction, block, loop"),
-        (changed("probes", 0, "sites", 0, "source", "file", to=1), "number 1 of 1"),
+        (changed("probes", 0, "sites", 0, "source", "file", to=1), "number 1 is too large; entries in the list: 1"),
     ],
 )
 def test_problem_of_a_file_is_reported(data: bytes, complaint: str, tmp_path: Path) -> None:

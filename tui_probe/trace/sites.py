@@ -270,7 +270,7 @@ def _tables_in(read: Callable[[object], T], value: object) -> tuple[T, ...]:
 def _picked(of: Sequence[T], value: object) -> T:
     number = _number(value)
     if number >= len(of):
-        raise ValueError(f"number {number} is too large, the list has {len(of)} entries")
+        raise ValueError(f"number {number} is too large; entries in the list: {len(of)}")
     return of[number]
 
 
