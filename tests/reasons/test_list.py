@@ -55,10 +55,10 @@ def test_no_two_reasons_are_the_same() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("REASON(A)", "line 1: not a REASON"),
-        ("\nOTHER(A)", "line 2: not a REASON"),
-        (ENTRY % ("LETTER(a)", "{a}", 'ADVICE("x")'), "a parameter is written"),
-        ('OLDER(A, "a")', "line 1: not a REASON"),
+        ("REASON(A)", "line 1: expected REASON"),
+        ("\nOTHER(A)", "line 2: expected REASON"),
+        (ENTRY % ("LETTER(a)", "{a}", 'ADVICE("x")'), "expected a parameter such as NUMBER"),
+        ('OLDER(A, "a")', "line 1: expected REASON"),
         (ENTRY % ("", "a", '"x"'), "advice must be"),
         (ENTRY % ("", "a", "ADVICE_OF(B)"), "advice must be"),
         (ENTRY % ("", "a", "ADVICE(x)"), "a text in quotes"),

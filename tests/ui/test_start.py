@@ -45,7 +45,7 @@ def test_first_frame_needs_neither_numpy_nor_readers() -> None:
 
 
 def test_without_a_terminal_it_refuses_at_once_and_names_the_other_way() -> None:
-    with pytest.raises(LaunchError, match=r"is not a terminal; without one use: tui-probe run --no-ui"):
+    with pytest.raises(LaunchError, match=r"is not a terminal; without a terminal use: tui-probe run --no-ui"):
         ui.run(Session(traces=(Path("trace"),)), instead="tui-probe run --no-ui")
 
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SPACE: Final = r"[ \t\r\n\f\v]"
-COMMENT: Final = r"//[^\n]*+|/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/"
+COMMENT: Final = r"//[^\n]*+|/\*[^*]*+\*++(?:[^/*][^*]*+\*++)*/"
+"""No group is possessive: before Python 3.11.5 (Debian 12) that fails where a part of the group is possessive."""
 TRIVIA: Final = rf"(?>{SPACE}++|{COMMENT})*+"
 STRING: Final = r'"[^"]*+"'
 """Pattern of a string in ptxas: a backslash is an ordinary character, and a line break may be inside."""
