@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
 import sys
 from typing import TYPE_CHECKING
 
@@ -68,7 +69,7 @@ def launches_of(trace: Path) -> list[tuple[Result, Phases]]:
 def test_boundaries_are_where_the_kernel_reads_clocks(
     planted: str, request: pytest.FixtureRequest, runner: Runner, tmp_path: Path
 ) -> None:
-    """The record at a boundary is less than 100 cycles before the clock that the kernel reads there.
+    """A record of a boundary is less than 100 cycles from each clock that the kernel reads there.
 
     SASS without lines has the starts of waits only.
     """
@@ -92,13 +93,13 @@ def test_boundaries_are_where_the_kernel_reads_clocks(
             for place, name in enumerate(boundaries if by_line else ("mbarrier wait",)):
                 since = (records["clock"][warp][work == name] - own[warp, 0, 0]).astype(np.int32)
                 read_there = (own[warp, :, place] - own[warp, 0, 0]).astype(np.int32)
-                last = np.searchsorted(since, read_there, side="right") - 1
                 assert len(since) >= TILES, (warp, name)
-                assert (last >= 0).all(), (warp, name)
-                errors.append(read_there - since[last])
+                later = read_there[:, None] - since
+                errors.append(later[np.arange(TILES), np.abs(later).argmin(axis=1)])
     error = np.concatenate(errors)
-    print(f"GPU-PHASES\terror of boundaries: median {np.median(error)}, p95 {np.percentile(error, 95)}, {error.max()}")
-    assert error.max() <= MAX_ERROR
+    shown = f"{error.min()} to {error.max()}, median {np.median(error)}, p95 {np.percentile(error, 95)}"
+    print(f"GPU-PHASES\tclock of the kernel after the record of its boundary: {shown}")
+    assert np.abs(error).max() <= MAX_ERROR
 
 
 @pytest.mark.exclusive
@@ -154,6 +155,27 @@ def test_triton_kernels_keep_their_results(program: str, kernel: str, products: 
     assert in_named >= 0.95
     assert {"mma", "wgmma wait"} <= {phase.work for phase in analysis.phases}
     assert multiply_adds(analysis) == products
+
+
+@pytest.mark.exclusive
+def test_roles_of_gluon_kernel_are_told_apart(runner: Runner) -> None:
+    """One warp loads, four compute, one stores; each consumer of a tile waits for the warp before it."""
+    if importlib.util.find_spec("triton") is None:
+        pytest.skip("no Triton on this machine")
+    command = [sys.executable, str(PROGRAMS / "gluon_roles.py")]
+    unprofiled = runner.unprofiled(command)
+    assert (unprofiled.status, unprofiled.stdout) == (0, "True\n"), unprofiled.stderr
+    profiled = runner.profiled(command, "-p", "phases", "-k", "roles", "--launches", "2", "--wait")
+    assert (profiled.outcome.status, profiled.outcome.stdout) == (0, "True\n"), profiled.outcome.stderr
+    ((_, analysis),) = launches_of(profiled.trace)
+    shown = subprocess.run(
+        [sys.executable, "-m", "tui_probe", "show", "phases", str(profiled.trace), "--width", "140"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    print(f"GPU-PHASES\t{analysis.roles}, {analysis.named()} named, {waits_of(analysis)}\n{shown.stdout}")
+    assert len(set(analysis.roles)) == 3
+    assert (in_named := analysis.named()) is not None
+    assert in_named >= 0.95
 
 
 def pipeline_waits(name: str, runner: Runner) -> list[Wait]:

@@ -8,6 +8,7 @@ import triton.profiler.language as pl
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import (
+    fence_async_shared,
     mbarrier,
     tma,
     warpgroup_mma,
@@ -55,6 +56,7 @@ def region_product(left, right, product, num_warps: gl.constexpr):
     mbarrier.invalidate(full)
     result = gl.allocate_shared_memory(product.dtype, product.block_type.shape, product.layout)
     result.store(sums.to(product.dtype))
+    fence_async_shared()
     tma.async_copy_shared_to_global(product, [row, column], result)
     tma.store_wait(pendings=0)
 
