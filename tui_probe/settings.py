@@ -73,11 +73,12 @@ LIMITS = (
             'max_trace_bytes = "4G"'),
     Setting("max_result_files", str, "`2000`", "`--max-result-files` of `run`: number of saved result files",
             'max_result_files = "none"'),
-    Setting("max_log_bytes", str, "`128M`", "`--max-log-bytes` of `run`: `event.log` lists no launches after this size",
+    Setting("max_log_bytes", str, "`128M`", "`--max-log-bytes` of `run`: size of `event.log` after which launches are"
+                                            " only counted",
             'max_log_bytes = "1G"'),
     Setting("max_write_rate", str, "`256M`", "`--max-write-rate` of `run`: bytes of sampled results per second",
             'max_write_rate = "50M"'),
-    Setting("min_free_disk", str, "`2G,5%`", "`--min-free-disk` of `run`: free disk space that results must leave",
+    Setting("min_free_disk", str, "`2G,5%`", "`--min-free-disk` of `run`: disk space that stays free",
             'min_free_disk = "10G"'),
     Setting("max_probe_memory", str, "a tenth of free memory", "`--max-probe-memory` of `run`: GPU memory of probes",
             'max_probe_memory = "2G"'),
@@ -95,7 +96,7 @@ SETTINGS = (
     Setting("palette", str, "`dark`", f"colours: {', '.join(f'`{name}`' for name in PALETTES)}", 'palette = "light"'),
     Setting("ascii", bool, "by the locale", "draw with ASCII characters only", "ascii = true"),
     Setting("low_bandwidth", bool, "on while the link is slow",
-            "`true`: always redraw half as often and ignore the mouse; `false`: never", "low_bandwidth = true"),
+            "`true`: redraw half as often and ignore the mouse; `false`: do neither", "low_bandwidth = true"),
     Setting("mouse", bool, "on, but not over SSH",
             "use the mouse (selecting text then needs Shift)", "mouse = false"),
     Setting("trace_dir", Path, "`./trace`", "directory where `run` creates traces, and `watch` and the home screen "
@@ -106,7 +107,7 @@ SETTINGS = (
             "`0-9,20`", 'launches = "all"'),
     Setting("bandwidth", Path, "none", "output of `tui-probe bandwidth --format json` on this machine, for `roofline`",
             'bandwidth = "~/bw.json"'),
-    Setting("detail", bool, "`false`", "`run` saves all records of a probe instead of only those that its pages need",
+    Setting("detail", bool, "`false`", "`run` saves all records of a probe, not only those that its pages need",
             "detail = true"),
     Setting("machine_code", str, "`auto`", "`--machine-code` of `run`: which kernels without PTX are probed: "
             "`auto`, `all` or `off`", 'machine_code = "all"'),

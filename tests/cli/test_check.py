@@ -341,7 +341,9 @@ def test_a_probe_of_values_needs_ptx(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_a_kernel_named_as_the_probe(work_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     outcome = Outcome(("kernels.ptx", "probe.toml"), capsys, work_folder)
     assert outcome.status == 2
-    assert "kernels.ptx is not a probe: the probe comes first, tui-probe check PROBE kernels.ptx" in outcome.err
+    assert (
+        "kernels.ptx is not a probe; pass the probe before the file: tui-probe check PROBE kernels.ptx" in outcome.err
+    )
 
 
 LIBRARY = fatbin_of((120, ptx("sm_120", "zero"))) + fatbin_of((80, HEADER + STORE), cubin=(90, NO_PTX.read_bytes()))

@@ -65,7 +65,7 @@ def test_words_that_do_not_go_together(folder: Path, capsys: pytest.CaptureFixtu
     errors = capsys.readouterr().err
     assert "--only nothing: the runs are" in errors
     assert "--out and --only need --run" in errors
-    assert "an argument can only be a file" in errors
+    assert "--run collects traces and accepts only files as arguments" in errors
 
 
 def test_missing_traces_are_excluded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

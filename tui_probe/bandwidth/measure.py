@@ -165,7 +165,9 @@ def buffer_bytes(gpu: Gpu) -> int:
     """Return the size of the buffer: 4 GiB, or half of the free memory. Raises BandwidthError if that is too small."""
     size = min(LARGEST_BUFFER, gpu.free_memory() // 2) & -4096
     if size < BEYOND_CACHE * gpu.properties.l2_bytes:
-        raise BandwidthError(f"a buffer of {size >> 20} MiB is too small compared with L2: free GPU memory")
+        raise BandwidthError(
+            f"a buffer of {size >> 20} MiB is too small compared with L2: end other programs on the GPU"
+        )
     return size
 
 

@@ -111,7 +111,7 @@ class NameTable:
         text = self._table[place : end if end >= 0 else len(self._table)]
         self._left -= len(text)
         if self._left < 0:
-            raise ImageError("the ELF image has unterminated names: extract or record it again")
+            raise ImageError("corrupt ELF image: a name is not terminated; extract or record it again")
         return text
 
 

@@ -44,12 +44,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--blocks", type=int, metavar="N", help="number of blocks that load to shared memory; default: two per SM"
     )
-    parser.add_argument("--repeats", type=int, default=5, metavar="N", help="timed repeats; default %(default)s")
+    parser.add_argument(
+        "--repeats", type=int, default=5, metavar="N", help="number of timed repeats; default %(default)s"
+    )
     parser.add_argument(
         "--disk", type=Path, default=Path(), metavar="DIR", help="write the test file of the disk measurement in DIR"
     )
     parser.add_argument(
-        "--disk-bytes", type=size, default=256 << 20, metavar="SIZE", help="size of that test file; default 256M"
+        "--disk-bytes",
+        type=size,
+        default=256 << 20,
+        metavar="SIZE",
+        help="size of the test file of the disk measurement; default 256M",
     )
     parser.add_argument("--driver", type=Path, metavar="PATH", help="use this libcuda.so.1")
     parser.add_argument("--format", choices=FORMATS, default="table", help="default %(default)s")

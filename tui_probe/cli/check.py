@@ -46,16 +46,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         type=Path,
         metavar="FILE",
-        help="PTX, cubin, fatbin, object, library or executable; kernels are probed in PTX if the file has PTX,"
-        " otherwise in SASS, as by tui-probe run",
+        help="PTX, cubin, fatbin, object, library or executable; like tui-probe run, check probes PTX if the file has"
+        " it, otherwise SASS",
     )
     parser.add_argument(
         "-k",
         "--kernel",
         action="append",
         metavar="WHICH",
-        help="only this kernel, or those whose name or C++ name matches a regular expression; may be repeated; default:"
-        " all",
+        help="check only kernels with this mangled or C++ name (a name or a regular expression); may be repeated;"
+        " default: all",
     )
     parser.add_argument(
         "--arch", type=architecture, metavar="sm_XY", help="the GPU's architecture; default: the newest in the file"
@@ -99,7 +99,7 @@ def refuse_usage(arguments: argparse.Namespace) -> None:
     """Refuse contradictory options with status 2."""
     if Path(arguments.probe).suffix in _IMAGES:
         arguments.refuse(
-            f"{arguments.probe} is not a probe: the probe comes first, tui-probe check PROBE {arguments.probe}"
+            f"{arguments.probe} is not a probe; pass the probe before the file: tui-probe check PROBE {arguments.probe}"
         )
     try:
         find_probe(arguments.probe)

@@ -43,9 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "A and B are TRACE, TRACE:KERNEL or TRACE:KERNEL@LAUNCH; TRACE is a directory or the name of a run, KERNEL an"
         " index or a regular expression. Without TRACE, A is in the newest trace, and B in the trace of A: tui-probe"
-        " compare trace:matmul@0 :matmul@5. Exit status 1: --fail-if-worse found something, or nothing is comparable."
-        " Exit status 5: no verdict, since times are simulated, kernels differ, a program failed, or nothing was"
-        " measured on both sides."
+        " compare trace:matmul@0 :matmul@5. Exit status 1: --fail-if-worse found a regression, or nothing is"
+        " comparable. Exit status 5: no verdict, because times are simulated, kernels differ, a program failed, or"
+        " nothing was measured on both sides."
     )
     parser.add_argument("before", metavar="A", help="baseline")
     parser.add_argument("after", metavar="B", help="candidate")
@@ -53,9 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--fail-if-worse",
         type=percent,
         metavar="X%",
-        help="exit with status 1 and list the regressions on stderr if B has a new finding, or if a metric or the"
-        " loss of a finding is worse by more than X%%. Amounts of work, such as instructions, count only if --figures"
-        " names them; the cost of the probe is ignored",
+        help="list regressions on stderr and exit with status 1 if there are any: a new finding in B, or a metric or a"
+        " loss that is worse by more than X%%. Amounts of work, such as instructions, count only if --figures names"
+        " them. The cost of the probe does not count",
     )
     parser.add_argument("--figures", metavar="KEY,…", help="compare only these metrics, e.g. span_cycles,registers")
     parser.add_argument("--view", metavar="VIEW", help="draw this page of A and B side by side, e.g. timeline")

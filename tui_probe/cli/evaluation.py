@@ -151,13 +151,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     collected.add_argument(
         "--jobs", type=jobs_option, default=1, metavar="N",
-        help="collect N runs at the same time; measured times then include interference",
+        help="collect N runs at the same time; they then slow each other down",
     )  # fmt: skip
     collected.add_argument("--sim", action="store_true", help="use the simulated GPU, with small sizes")
     form = parser.add_argument_group("output").add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
     form.add_argument(
-        "--csv", action="store_true", help="print the main table, or what --table or --figure names, as CSV"
+        "--csv",
+        action="store_true",
+        help="print CSV of the main table, or of the table or figure selected with --table or --figure",
     )
     form.add_argument("--png", type=Path, metavar="FILE", help="write charts as pictures (needs matplotlib)")
     form.add_argument("--svg", type=Path, metavar="FILE", help="write charts as SVG")

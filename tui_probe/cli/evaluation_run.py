@@ -97,7 +97,9 @@ def files_from_arguments(arguments: argparse.Namespace) -> tuple[Path, ...]:
     )
     wrong = next((path for path in paths if not path.is_file()), None)
     if wrong is not None:
-        raise UsageError(f"{wrong}: with --run, an argument can only be a file; omit the argument or --run")
+        raise UsageError(
+            f"{wrong}: --run collects traces and accepts only files as arguments; omit the argument or --run"
+        )
     return paths
 
 

@@ -118,7 +118,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="X%",
         help="ignore differences in times below X%%; default 1%%",
     )
-    parser.add_argument("--sim", action="store_true", help="use the simulated GPU, which has counts but no times")
+    parser.add_argument("--sim", action="store_true", help="use the simulated GPU: compare counts, not times")
     parser.add_argument("-k", "--kernel", default="", metavar="A:B", help="only kernels with A or B in their names")
     parser.add_argument("--machine-code", choices=("auto", "all", "off"), default="auto", help="as in tui-probe run")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default %(default)s")

@@ -169,7 +169,7 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
         "--runs",
         type=positive,
         metavar="R",
-        help="number of measured iterations; default: found in the launch sequence",
+        help="number of measured iterations; default: the repeats in the launch sequence",
     )
     plan.add_argument(
         "--expect", action="append", default=[], metavar="NAME", help="warn if no kernel with NAME in its name ran"

@@ -137,8 +137,8 @@ def add_probe_folders(parser: argparse.ArgumentParser) -> None:
     """Add the option for probes that are not installed."""
     parser.add_argument(
         "--probe", action="append", default=[], metavar="DIRECTORY|NAME", dest="probe_folders",
-        help="directory of the trace's probe; if the trace does not name its probe, the name of a known probe; may be"
-             " repeated",
+        help="directory of the probe that recorded the trace. If the trace names no probe: the name of a built-in"
+             " probe. May be repeated",
     )  # fmt: skip
 
 

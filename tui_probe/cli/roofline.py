@@ -35,8 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The traces and the two limits."""
     parser.add_argument(
         "trace", nargs="*", metavar="TRACE",
-        help="traces of one program that counting probes recorded, at least one with times; TRACE:KERNEL selects"
-        " kernels; default the newest trace",
+        help="traces of one program, recorded with counting probes, at least one of them with times; TRACE:KERNEL"
+        " selects kernels; default the newest trace",
     )  # fmt: skip
     parser.add_argument(
         "--bandwidth", metavar="RATE|FILE",
@@ -61,7 +61,7 @@ def rate(text: str) -> float:
     """``989T``, ``4.4e12``: units of 1000."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?(?:E\d+)?)([KMGTP]?)(?:B?/S)?", text.strip().upper())
     if match is None or not float(match[1]):
-        raise argparse.ArgumentTypeError(f"{text!r} is neither a file nor a rate; write 4.4T or a number")
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a file nor a rate; write a number, e.g. 4.4T")
     return float(match[1]) * _SCALES[match[2]]
 
 

@@ -91,7 +91,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--name", type=run_name, metavar="NAME",
-        help="name the run, e.g. before; compare, open, show, list and report then take the name instead of a path",
+        help="name the run, e.g. before; compare, open, show, list and report accept this name instead of a path",
     )  # fmt: skip
     parser.add_argument(
         "--png", action="store_true",
@@ -113,8 +113,8 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--callback", type=Path, nargs="?", const=True, metavar="FILE.py",
-        help="after the program exits, run python FILE.py RESULT per result; default: the callback that the file"
-             " PROBE names, if -p PROBE is a path and the callback is in the same directory",
+        help="after the program exits, run python FILE.py RESULT for each result; default: the callback named in the"
+             " probe file of -p, if the callback is in the directory of that file",
     )  # fmt: skip
     parser.add_argument(
         "--again", nargs="?", const="", metavar="TRACE",
@@ -143,8 +143,8 @@ def add_choice_options(chosen: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     chosen.add_argument(
         "--machine-code", choices=MACHINE_CODE,
-        help="probe the SASS of kernels without PTX: auto (not of cuBLAS, cuDNN and other closed libraries), all (check"
-             " their licenses) or off; default auto",
+        help="probe the SASS of kernels without PTX: auto (except kernels of closed libraries such as cuBLAS), all"
+             " (check the licenses of these libraries) or off; default auto",
     )  # fmt: skip
     chosen.add_argument(
         "--keep-launch", type=kept_launch, action="append", metavar="KERNEL@N",
@@ -189,8 +189,8 @@ def add_limits(limits: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     limits.add_argument(
         "--max-write-rate", type=limit, metavar="SIZE",
-        help="run launches unprobed while results exceed SIZE/s or half the disk's measured rate; none: no limit;"
-             " default 256M",
+        help="run launches unprobed while results come faster than SIZE/s or half the disk's measured rate; none: no"
+             " limit; default 256M",
     )  # fmt: skip
     limits.add_argument(
         "--min-free-disk", type=min_free, metavar="MIN",
@@ -249,8 +249,8 @@ def add_shake_options(races: argparse._ArgumentGroup) -> None:
 
     races.add_argument(
         "--compare-memory", action="append", metavar="KERNEL[@N]",
-        help="with --shake: also compare the memory that parameters point to, or only parameter N (from 0), after each"
-             " launch of a kernel with KERNEL in its name; may be repeated",
+        help="with --shake: after each launch of a kernel with KERNEL in its name, also compare the memory that its"
+             " parameters point to (@N: only parameter N, from 0); may be repeated",
     )  # fmt: skip
 
 
@@ -269,7 +269,8 @@ def add_probe_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--replay", action="store_true",
-        help="launch kernels again with probes that have not measured them; memory is restored, as by --benchmark",
+        help="launch kernels again with the probes that have not measured them yet; restore memory before each launch,"
+             " like --benchmark",
     )  # fmt: skip
     parser.add_argument(
         "--wait", action="store_true",

@@ -277,9 +277,9 @@ def _unknown_probe(address: Address) -> str | None:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The page, the trace, what of it, and in which form."""
     parser.epilog = (
-        "Without PAGE, lists the pages; with only a TRACE, lists what each page shows of the trace."
-        " A page that exists for traces and for kernels shows the trace unless you name a kernel or launch;"
-        " pictures and --do need a kernel."
+        "Without PAGE, show lists all pages. With TRACE but no PAGE, it lists the pages of the trace and what each"
+        " shows. Some pages exist for traces and for kernels: they show the trace unless you name a kernel or a launch."
+        " Pictures and --do need a kernel."
     )
     parser.add_argument(
         "page", nargs="?", metavar="PAGE", help="page to print, e.g. source or timeline; default: list all"

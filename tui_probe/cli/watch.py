@@ -29,8 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the argument for the run."""
     parser.add_argument(
         "trace", nargs="?", default="", metavar="TRACE",
-        help="a trace, the name of a run, or a directory of traces (its newest active run); default: the trace"
-        " directory; with :KERNEL@LAUNCH the screen opens at that launch",
+        help="a trace, the name of a run, or a directory of traces (the newest active run in it); default: the trace"
+        " directory. TRACE:KERNEL@LAUNCH opens the screen at that launch",
     )  # fmt: skip
     add_screen_options(parser)
 

@@ -39,7 +39,7 @@ print(json.dumps({"version": version.value, "status": status, "devices": count.v
 """
 COUNTER_SETTING = Path("/proc/driver/nvidia/params")
 WITHOUT_GPU = "use the simulated GPU: tui-probe run --sim, tui-probe demo"
-WITHOUT_PTXAS = f"the driver compiles PTX, and registers and spills are unknown; {PTXAS_HINT}"
+WITHOUT_PTXAS = f"the driver compiles PTX, and tui-probe cannot show registers and spills; {PTXAS_HINT}"
 # What must hold for the hook to stand in for the driver: a second load by name gives the library that is there.
 ASK_HOOK = """
 import ctypes, json, sys
@@ -114,7 +114,7 @@ def gpu_items() -> list[Item]:
         release = nvml_text(pynvml.nvmlSystemGetDriverVersion())
         return [gpu_item(index, release) for index in range(pynvml.nvmlDeviceGetCount())]
     except pynvml.NVMLError as error:
-        return [Item("GPU", "warn", f"NVML: {error}", "utilization, memory and clocks may not be shown")]
+        return [Item("GPU", "warn", f"NVML: {error}", "utilization, memory and clocks may be missing on the screen")]
     finally:
         pynvml.nvmlShutdown()
 
@@ -143,13 +143,13 @@ def counter_items() -> list[Item]:
     if match is None:
         return []
     if match[1] == "0" or os.geteuid() == 0:
-        return [Item("counters", "ok", "all users may read performance counters (only ncu needs them)")]
+        return [Item("counters", "ok", "all users may read performance counters; tui-probe needs them for ncu only")]
     advice = "for ncu: run as root, or set the module option NVreg_RestrictProfilingToAdminUsers=0"
     return [
         Item(
             "counters",
             "optional",
-            "only root may read performance counters (only ncu needs them)",
+            "performance counters are for root only; tui-probe needs them for ncu only",
             advice,
         )
     ]
