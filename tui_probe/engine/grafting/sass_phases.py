@@ -1,7 +1,9 @@
 """Phases of a kernel without PTX: its instructions as PTX of the same work, and where the record of each start goes.
 
-A record is at an instruction that may be executed elsewhere: the first of the phase, or one of its neighbors. Starts
-that only some ways lead to are recorded on all ways, so that a wait that is tried again may have several records.
+A record is at an instruction that may be executed elsewhere: the first of the phase, or one of its neighbors. Where
+only some ways lead to a start from other phases, as into a loop, the records are at the ends of the blocks before it.
+If such a block can also be followed by code of the phase that it ends with, the record is at the start itself instead,
+so that a loop may have a record for each iteration.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from tui_probe.sass.wait_classes import is_mbarrier_wait, is_named_barrier, own_
 from tui_probe.sass.words import CONTROL_FLOW, IMMEDIATE, WORD_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from tui_probe.probe_model.probe import Probe
     from tui_probe.ptx.phases import PhaseStart
@@ -93,20 +95,54 @@ def sass_phases(probe: Probe, target: GraftTarget) -> tuple[list[SassPhase], int
     products = {
         id(instruction): _products(word, target.arch) for instruction, word in zip(code, target.words, strict=True)
     }
-    for start in flow_phases(flow_of(graph, code), named, lambda instruction: products[id(instruction)]):
+    starts = flow_phases(flow_of(graph, code), named, lambda instruction: products[id(instruction)])
+    entries = _Entries(graph, starts, number_of)
+    for start in starts:
         first = number_of[id(start.first)]
-        block = graph.blocks[graph.block_at(first)]
         if graph.block_at(first) not in graph.dominators:
             continue  # padding, or code that nothing leads to
-        at = next((place for place in _places(target, code, block, first, fixed) if place not in taken), None)
-        if at is None:
-            missing += 1
-        else:
-            taken.add(at)
-            loop = None if start.loop is None else number_of[id(start.loop)] * WORD_BYTES
-            main = number_of[id(start.main or start.first)] * WORD_BYTES
-            phases.append(SassPhase(at * WORD_BYTES, start, loop, main))
+        ends = entries.ends_before(start)
+        groups = [_end_places(target, code, end, fixed) for end in ends] or [
+            _places(target, code, graph.blocks[graph.block_at(first)], first, fixed)
+        ]
+        for places in groups:
+            at = next((place for place in places if place not in taken), None)
+            if at is None:
+                missing += 1
+            else:
+                taken.add(at)
+                loop = None if start.loop is None else number_of[id(start.loop)] * WORD_BYTES
+                main = number_of[id(start.main or start.first)] * WORD_BYTES
+                phases.append(SassPhase(at * WORD_BYTES, start, loop, main))
     return phases, missing
+
+
+class _Entries:
+    """The control flow edges at which phases start. Blocks are numbers of ``graph``, instructions of the kernel."""
+
+    def __init__(self, graph: FlowGraph, starts: Sequence[PhaseStart], number_of: Mapping[int, int]) -> None:
+        self._graph, self._number_of = graph, number_of
+        self._edges: set[tuple[int, int]] = set()
+        """(block, next block) of all edges with a start."""
+        for start in starts:
+            block = graph.block_at(number_of[id(start.first)])
+            ends = self._ends(start)
+            before = [graph.block_at(end) for end in ends] if ends else graph.predecessors[block]
+            self._edges.update((source, block) for source in before)
+
+    def ends_before(self, start: PhaseStart) -> list[int]:
+        """The last instructions of the blocks that lead to a start from other phases.
+
+        [] if all ways lead from other phases, or if such a block can be followed by code without a start.
+        """
+        ends = self._ends(start)
+        sources = [self._graph.block_at(end) for end in ends]
+        followed = ((source, block) for source in sources for block in self._graph.successors[source])
+        return ends if self._edges.issuperset(followed) else []
+
+    def _ends(self, start: PhaseStart) -> list[int]:
+        ends = {self._number_of[id(way.instruction)] for way in start.ways if way.side != "before"}
+        return sorted(end for end in ends if self._graph.block_at(end) in self._graph.dominators)
 
 
 def names_by_line(probe: Probe, target: GraftTarget) -> Callable[[int], str | None]:
@@ -144,13 +180,22 @@ def _places(
     before = range(first - 1, max(block.start - 1, first - 1 - _NEAR), -1)
     behind = range(first, min(block.stop, first + _NEAR))
     order = (*before, *behind) if work_of(code[first]) in WAITS else (*behind, *before)
-    for index in order:
-        word = target.words[index]
-        ordinary = word.is_unconditional and word.operation not in CONTROL_FLOW and work_of(code[index]) not in WAITS
-        if ordinary and index * WORD_BYTES not in fixed and not word.never_runs:
-            yield index
+    yield from (index for index in order if _is_ordinary(target, code, index, fixed))
     if first * WORD_BYTES not in fixed and _may_move(target.words[first]):
         yield first
+
+
+def _end_places(target: GraftTarget, code: Sequence[Instruction], end: int, fixed: Collection[int]) -> Iterator[int]:
+    """The instructions that may have a record at the end of a block, which is instruction ``end``, the best first."""
+    stop = next((index for index in range(end, -1, -1) if work_of(code[index]) in WAITS), -1)
+    order = range(end, max(stop, end - _NEAR), -1)
+    return (index for index in order if _is_ordinary(target, code, index, fixed))
+
+
+def _is_ordinary(target: GraftTarget, code: Sequence[Instruction], index: int, fixed: Collection[int]) -> bool:
+    word = target.words[index]
+    ordinary = word.is_unconditional and word.operation not in CONTROL_FLOW and work_of(code[index]) not in WAITS
+    return ordinary and index * WORD_BYTES not in fixed and not word.never_runs
 
 
 def _may_move(word: Word) -> bool:
