@@ -98,7 +98,7 @@ class Phases:
 
     @property
     def kept_text(self) -> str:
-        """``512 of 802 phase starts, the first of each warp``; "" if all were kept."""
+        """``2048 of 2802 phase starts, the first of each warp``; "" if all were kept."""
         if self.starts_kept == self.starts_seen:
             return ""
         saved, total = units.count(self.starts_kept), units.count(self.starts_seen)

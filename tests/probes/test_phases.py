@@ -260,7 +260,7 @@ def test_overlap_adds_up(tmp_path: Path) -> None:
 
 def test_full_ring_keeps_the_first_phases(tmp_path: Path) -> None:
     """The time behind the last record that was kept is of no phase."""
-    analysis = staged(tmp_path / "t", 280, 0)
+    analysis = staged(tmp_path / "t", 1100, 0)
     assert analysis.starts_kept < analysis.starts_seen
     assert analysis.spans.phase.max() >= 0
     for warp in range(CONSUMERS + 1):
@@ -316,11 +316,11 @@ def test_named_phases_nest_and_take_their_cycles(tmp_path: Path) -> None:
 
 def test_records_of_a_block_beyond_the_cap_are_dropped(tmp_path: Path) -> None:
     """A block that begins with room for one record saves two; the second one is counted, not read."""
-    text = NAMED.replace("setp.lt.u32 %p1, %r1, 5;", "setp.lt.u32 %p1, %r1, 400;")
+    text = NAMED.replace("setp.lt.u32 %p1, %r1, 5;", "setp.lt.u32 %p1, %r1, 1400;")
     phases = (("body", SourceRange("attn.py", 3, 4)), ("inner", SourceRange("attn.py", 4, 4)))
     analysis = recorded(tmp_path, text, "kernel", block=32, probe=replace(PROBE, phases=phases))
-    assert analysis.kept_text == "512 of 802 phase starts, the first of each warp"
-    assert analysis.spans.phase[1:-1].tolist() == [1, 2] * 255
+    assert analysis.kept_text == "2 048 of 2 802 phase starts, the first of each warp"
+    assert analysis.spans.phase[1:-1].tolist() == [1, 2] * 1023
     assert (analysis.spans.cycles > 0).all()
 
 
@@ -329,7 +329,7 @@ def test_last_records_are_kept_where_the_probe_says_so(tmp_path: Path) -> None:
     text = NAMED.replace("setp.lt.u32 %p1, %r1, 5;", "setp.lt.u32 %p1, %r1, 60;")
     phases = (("body", SourceRange("attn.py", 3, 4)), ("inner", SourceRange("attn.py", 4, 4)))
     launches = []
-    for cap, latest in ((32, True), (512, False)):
+    for cap, latest in ((32, True), (2048, False)):
         maps = (PROBE.maps[0], replace(PROBE.maps[1], cap=cap, latest=latest))
         folder = tmp_path / str(cap)
         folder.mkdir()
