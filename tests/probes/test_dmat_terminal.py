@@ -82,10 +82,6 @@ def test_the_page_and_a_step_of_the_cursor_on_a_terminal(tmp_path: Path) -> None
         terminal.quiet(0.35, steady=True)
         terminal.type("\r")
         terminal.wait("0 d DMAT")
-        terminal.type("0d")  # the first time, it also says that it is reading
-        terminal.wait("accesses per cell")
-        terminal.type("1")
-        terminal.quiet(0.35, steady=True)
         terminal.type("0")  # by itself: what it draws is not the page's, and a busy machine may draw it before "d"
         before = terminal.quiet(0.35, steady=True)
         terminal.type("d")

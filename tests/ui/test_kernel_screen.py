@@ -17,6 +17,7 @@ from tui_probe.draw.view import Document
 from tui_probe.pages.views import keys_of_pages, kind_of
 from tui_probe.probekit.page_kinds import ViewKind
 from tui_probe.ui.live.feed import Session
+from tui_probe.ui.screens import paged
 from tui_probe.ui.screens.kernel import KernelScreen
 from tui_probe.ui.screens.page_opening import MessageView, OpeningView, pages_of
 from tui_probe.ui.views.document_view import DocumentView
@@ -66,6 +67,41 @@ async def let_run(stage: Stage) -> None:
     for _ in range(5):
         await stage.pilot.pause()
         await asyncio.sleep(0.01)
+
+
+async def open_held(stage: Stage, gate: Gate) -> KernelScreen:
+    """Open a kernel whose pages wait at a gate."""
+    gate.close()
+    stage.app.analyses.submit("gate", gate.wait, lambda _: None)
+    await stage.pilot.press("enter")
+    await let_run(stage)
+    return screen_of(stage)
+
+
+async def test_screen_is_sent_together_with_its_first_page(monkeypatch: pytest.MonkeyPatch, recorded: Session) -> None:
+    monkeypatch.setattr(paged, "INTERVAL", 3600.0)
+    async with on_stage(recorded) as stage:
+        screen = await open_held(stage, gate := Gate())
+        assert screen.held_back
+        gate.open.set()
+        await stage.settle()
+        assert not screen.held_back
+        assert "status" in stage.text
+
+
+async def test_screen_is_sent_before_a_page_that_takes_two_ticks(
+    monkeypatch: pytest.MonkeyPatch, recorded: Session
+) -> None:
+    monkeypatch.setattr(paged, "INTERVAL", 3600.0)
+    async with on_stage(recorded) as stage:
+        screen = await open_held(stage, gate := Gate())
+        screen.tick()
+        assert screen.held_back
+        screen.tick()
+        assert not screen.held_back
+        await let_run(stage)
+        assert "reading Summary" in stage.text
+        gate.open.set()
 
 
 @pytest.mark.parametrize("page", ["1", "4", "8"])
@@ -270,6 +306,7 @@ async def test_keys_are_answered_while_a_view_opens(session: Session, monkeypatc
         await let_run(stage)
         assert isinstance(screen_of(stage).view, OpeningView)
         assert "25%, 0 s left" in stage.text
+        assert "grid" in stage.text  # the page before stays below the progress
         await stage.pilot.press("question_mark")
         await let_run(stage)
         assert " Keys " in stage.text.split("\n")[0]

@@ -31,7 +31,7 @@ USED: dict[str, dict[str, tuple[str, ...] | None]] = {
         "_closed": None,
         "_batch_count": None,
     },
-    "textual.screen.Screen": {"_compositor": None},
+    "textual.screen.Screen": {"_compositor": None, "_repaint_required": None},
     "textual._compositor.Compositor": {"render_partial_update": ("self",)},
     "textual._compositor.LayoutUpdate": {},
     "textual.widget.Widget": {"_exchange_repaint_regions": ("self",)},
@@ -127,7 +127,13 @@ def test_no_module_reaches_into_other_objects() -> None:
         reached = {f"{word}.{name}" for word, name in attributes(tree) if word not in ("self", "cls")}
         if path.name == "textual_private.py":
             known = ("message._stop_propagation", "writer._queue", "widget._exchange_repaint_regions")
-            reached -= {*known, "screen._compositor", "._display", "._get_terminal_size"}  # the last two of super()
+            reached -= {
+                *known,
+                "screen._repaint_required",
+                "screen._compositor",
+                "._display",
+                "._get_terminal_size",
+            }  # the last two of super()
         assert not reached, f"{path.name}; see {HOME}"
 
 

@@ -19,6 +19,7 @@ from tui_probe.draw.palette import PALETTES
 from tui_probe.draw.printable import printable_text
 from tui_probe.draw.shorten import shorten
 from tui_probe.errors import ProbeError
+from tui_probe.pages.views import import_steps
 from tui_probe.trace.user_state import save_last_view
 from tui_probe.ui import keys
 from tui_probe.ui.appearance import Appearance
@@ -126,9 +127,10 @@ class ProbeApp(OpenApp):
         self.gpu.start()
 
     def _show_first(self) -> None:
-        """Draw now that there is something to show, instead of with the next frame."""
+        """Draw now that there is something to show, instead of with the next frame. Then prepare for pages."""
         if self.live.is_mounted:
             self.live.refresh_frame()
+        self.analyses.prepare(import_steps())
 
     def _first_screen(self) -> ViewScreen:
         if self.session.home is not None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
-from collections.abc import Callable, Hashable
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable
 from functools import partial
 from typing import Any, TypeVar
 
@@ -24,6 +25,7 @@ class Background:
         self._deliver = deliver
         self._changed = threading.Condition()
         self._waiting: dict[Hashable, tuple[Callable[[], Any], Callable[[Any], None]]] = {}
+        self._spare: deque[Callable[[], object]] = deque()
         self._unhandled = 0
         """Jobs that were begun, and whose results the event loop has not handled."""
         self._closed = False
@@ -37,6 +39,12 @@ class Background:
             self._waiting[key] = (job, done)
             self._changed.notify()
 
+    def prepare(self, jobs: Iterable[Callable[[], object]]) -> None:
+        """Run these, one after another, while no job waits: they save later jobs time, and have no result."""
+        with self._changed:
+            self._spare.extend(jobs)
+            self._changed.notify()
+
     @property
     def idle(self) -> bool:
         """True if no job waits or runs, and the event loop has handled all results."""
@@ -48,16 +56,20 @@ class Background:
         with self._changed:
             self._closed = True
             self._waiting.clear()
+            self._spare.clear()
             self._changed.notify()
 
     def _run(self) -> None:
         while True:
             with self._changed:
-                while not self._waiting and not self._closed:
+                while not self._waiting and not self._spare and not self._closed:
                     self._changed.wait()
                 if self._closed:
                     return
-                job, done = self._waiting.pop(next(iter(self._waiting)))
+                if self._waiting:
+                    job, done = self._waiting.pop(next(iter(self._waiting)))
+                else:
+                    job, done = self._spare.popleft(), _drop
                 self._unhandled += 1
             self._deliver(partial(self._handle, _outcome(job, done)))
 
@@ -75,6 +87,10 @@ def _outcome(job: Callable[[], T], done: Callable[[T], None]) -> Callable[[], No
         return partial(done, job())
     except Exception as error:  # noqa: BLE001 - raised again by the caller, in its own thread
         return partial(_raise, error)
+
+
+def _drop(_: object) -> None:
+    """Take a result that no one wants."""
 
 
 def _raise(error: Exception) -> None:

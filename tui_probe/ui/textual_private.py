@@ -42,12 +42,16 @@ class OpenApp(App[None]):
         return await self._check_bindings(key, priority=priority)
 
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
-        """Send a frame. What widgets had changed is in one of the whole screen: Textual would send that once more with
-        the next change.
+        """Send a frame, unless the screen is held back, or is about to send all of itself after some of its cells.
+
+        Changes of widgets are in a frame of the whole screen: Textual would send them once more with the next change.
         """
+        is_layout = isinstance(renderable, LayoutUpdate)
+        if (isinstance(screen, OpenScreen) and screen.held_back) or (screen._repaint_required and not is_layout):
+            return
         super()._display(screen, renderable)
         sent = self._running and not self._closed and not self._batch_count  # as Textual decides
-        if sent and isinstance(renderable, LayoutUpdate):
+        if sent and is_layout:
             for widget in screen._compositor.visible_widgets:
                 widget._exchange_repaint_regions()
 
@@ -96,11 +100,18 @@ class CellsCompositor(Compositor):
 
 
 class OpenScreen(Screen[Result]):
-    """A screen that sends changed cells only."""
+    """A screen that sends changed cells only; nothing while it is held back, so that its first frame is complete."""
 
     def __init__(self) -> None:
         super().__init__()
         self._compositor = CellsCompositor()
+        self.held_back = False
+
+    def show_whole(self) -> None:
+        """Send a frame of the whole screen if it was held back."""
+        if self.held_back:
+            self.held_back = False
+            self.refresh()
 
 
 class OpenDriver(LinuxDriver):

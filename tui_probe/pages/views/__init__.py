@@ -6,15 +6,17 @@ A module is imported only when its page is used.
 from __future__ import annotations
 
 import importlib
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from tui_probe.probekit.page_kinds import FIXED_PAGES, SHARED_PAGES, page_keys
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from tui_probe.probekit.page_kinds import ViewKind
 
-__all__ = ["FIXED_PAGES", "SHARED_PAGES", "keys_of_pages", "kind_of", "kinds", "names"]
+__all__ = ["FIXED_PAGES", "SHARED_PAGES", "import_steps", "keys_of_pages", "kind_of", "kinds", "names"]
 
 
 @cache
@@ -31,6 +33,16 @@ def kinds() -> tuple[ViewKind, ...]:
 def keys_of_pages() -> dict[str, str]:
     """The key of each page of a kernel, the same whatever probe ran."""
     return page_keys({kind.name: kind.title for kind in kinds()})
+
+
+def import_steps() -> Iterator[Callable[[], object]]:
+    """Yield steps that import all probes and pages, each of them short."""
+    from tui_probe.probe_files.loading import built_in_files
+    from tui_probe.probekit.registry import probe_named
+
+    yield from (partial(probe_named, name) for name in built_in_files())
+    yield from (partial(_of_module, name) for name in (*FIXED_PAGES, *SHARED_PAGES))
+    yield kinds
 
 
 def names() -> tuple[str, ...]:

@@ -135,13 +135,13 @@ class OpeningView(PaneView):
         """The view shown until then; the new one takes its place."""
 
     def draw(self, width: int, height: int) -> list[Line]:
-        """A bar, and how to stop."""
-        del width, height
+        """A bar, and how to stop, above what was shown: an empty page in between would be sent, too."""
         done = round(_BAR * self.opening.share)
         bar = "█" * done + "░" * (_BAR - done)
         return [
             ((f" reading {self.opening.page.title} ", ""), (bar, "accent"), (f" {self.opening.words}", "")),
             ((" Esc stops; all other keys still work", "dim"),),
+            *self.before.draw(width, height)[2:],
         ]
 
 

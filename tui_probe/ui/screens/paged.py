@@ -63,6 +63,8 @@ class PagedScreen(ViewScreen):
         self._opening: object = None
         """Page that was being opened at the last tick: one that opens in less than a tick leaves no gap."""
         self._view: PaneView = MessageView(self, "nothing", reading)
+        self.held_back = True
+        """The screen before stays until the page and its tabs are there: an empty screen would be sent, too."""
         self.jump_history = JumpHistory()
         self.hotspot_jump = HotspotJump(self)
         self.spot = Spot()
@@ -173,6 +175,7 @@ class PagedScreen(ViewScreen):
         if isinstance(self._view, DocumentView):
             self._view.name_keys(self.page_keys())
         self.show_bars()
+        self._show_complete()
         menu, self._menu = self._menu, None
         if menu is not None and not menu.was_closed:
             menu.take(further_pages(self.tabs))
@@ -208,15 +211,22 @@ class PagedScreen(ViewScreen):
         if self.is_mounted:
             self.query_one("#page", Pane).host(view)
             self.show_bars()
+            self._show_complete()
+
+    def _show_complete(self) -> None:
+        if self.known and self.opener.opening is None:
+            self.show_whole()
 
     def tick(self) -> None:
-        """Progress of what is opened, and what happened meanwhile. Left out while the terminal lags behind."""
+        """Progress of what takes longer than a tick, and what happened. Left out while the terminal lags behind."""
         if self.probe_app.screen is not self or self.probe_app.backed_up:
             return
         if isinstance(self._view, OpeningView):
             self.redraw(self._view)
         elif self.opener.opening is not None and self.opener.opening is self._opening:
             self.host(OpeningView(self, self._view.name, self.opener.opening, self._view))
+        if self.opener.opening is self._opening:
+            self.show_whole()
         self._opening = self.opener.opening
         self.look()
         self.show_bars()

@@ -86,6 +86,7 @@ class ImportedScreen(PagedScreen):
     def __init__(self, imported: PageSet) -> None:
         tabs = file_tabs(imported.pages)
         super().__init__(tabs, tabs[0].id, known=True)
+        self.held_back = False  # no screen was before it
         self.imported = imported
 
     def _page(self, name: str) -> LazyPage:
