@@ -71,7 +71,8 @@ def test_boundaries_are_where_the_kernel_reads_clocks(
 ) -> None:
     """A record of a boundary is less than 100 cycles from each clock that the kernel reads there.
 
-    Not for the first tile: the added code is not in the instruction cache yet. SASS without lines has the starts of waits only.
+    Not for the first tile: the added code is not in the instruction cache yet. SASS without lines has the starts of
+    waits only.
     """
     by_line = "ptx" in request.node.name
     unprofiled = runner.unprofiled([planted, str(tmp_path / "unprobed")])

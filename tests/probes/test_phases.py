@@ -314,6 +314,29 @@ def test_named_phases_nest_and_take_their_cycles(tmp_path: Path) -> None:
     assert overlap_of(analysis) is None, "names do not tell what phases do"
 
 
+MEETING = entry(
+    """.reg .b32 %r<3>;
+    .loc 1 3 0
+"""
+    + "add.u32 %r1, %r1, 1;\n" * 40
+    + """.loc 1 4 0
+    bar.sync 0;
+    .loc 1 5 0
+"""
+    + "add.u32 %r1, %r1, 1;\n" * 40
+    + "ret;",
+    module='.file 1 "/src/attn.py"',
+)
+
+
+def test_named_wait_of_one_instruction_is_a_phase(tmp_path: Path) -> None:
+    """Fewer than four instructions of a name join their neighbors, but the time of a wait is what it was named for."""
+    phases = tuple((name, SourceRange("attn.py", line, line)) for name, line in (("load", 3), ("meet", 4), ("work", 5)))
+    analysis = recorded(tmp_path, MEETING, "kernel", block=64, probe=replace(PROBE, phases=phases))
+    names = [analysis.phases[phase].name for phase in analysis.spans.where(analysis.spans.warp == 0).phase.tolist()]
+    assert names == ["load", "meet", "work"]
+
+
 def test_records_of_a_block_beyond_the_cap_are_dropped(tmp_path: Path) -> None:
     """A block that begins with room for one record saves two; the second one is counted, not read."""
     text = NAMED.replace("setp.lt.u32 %p1, %r1, 5;", "setp.lt.u32 %p1, %r1, 1400;")

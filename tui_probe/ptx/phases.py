@@ -44,7 +44,7 @@ _MAX_RUNS: Final = 6
 _MIN_LOOP: Final = 96
 """Weight of the body from which on a loop without waits has its iterations recorded."""
 _MIN_NAMED: Final = 4
-"""Instructions of one name that make a phase; fewer were moved there by the compiler."""
+"""Instructions of one name that make a phase; fewer were moved there by the compiler. A wait does by itself."""
 _SHORT: Final = 8
 """Instructions without a kind of work that may join the phase before them."""
 _ITERATIONS: Final = 16
@@ -104,10 +104,16 @@ class _Run:
     code: Block
     weight: int = 0
     moved: int = 0
+    has_wait: bool = False
+    """True for a run of a name that the user gave and that has a wait: it is never joined with another name."""
 
     @property
     def waits(self) -> bool:
         return self.work in WAITS
+
+    def rank(self) -> tuple[bool, int]:
+        """Return the key by which runs are joined, the least first."""
+        return self.has_wait, self.weight
 
 
 @dataclass(slots=True)
@@ -269,7 +275,7 @@ class _Phases:
         """The runs of all blocks. A light block without waits continues what runs before it in its stage."""
         runs = [self._block_runs(index) for index in range(len(self._loops.successors))]
         for index, (run, *others) in enumerate(runs):
-            if not others and not run.waits and run.weight < self._min_weight:
+            if not others and not run.waits and not run.has_wait and run.weight < self._min_weight:
                 works = self._neighbor_works(runs, index)
                 run.moved += len(run.code) if self._names and run.work and works and works[0] != run.work else 0
                 run.work = next(iter(works), run.work) or OTHER
@@ -449,6 +455,7 @@ def _raw_runs(block: Block, works: Sequence[str | None], weight: Callable[[str],
         run.work = work if run.work is None else run.work
         run.code.append(instruction)
         run.weight += weight(own) if own is not None else 0
+        run.has_wait |= bool(own) and work_of(instruction) in WAITS
     if run is not None:
         yield run
 
@@ -462,8 +469,8 @@ def _merged(runs: list[_Run], min_weight: int) -> list[_Run]:
     """Join runs that are too light with the heavier run next to them."""
     total = sum(run.weight for run in runs)
     while len(runs) > 1:
-        lightest = min(runs, key=lambda run: run.weight)
-        if lightest.weight >= max(min_weight, _MIN_SHARE * total) and len(runs) <= _MAX_RUNS:
+        lightest = min(runs, key=_Run.rank)
+        if lightest.has_wait or (lightest.weight >= max(min_weight, _MIN_SHARE * total) and len(runs) <= _MAX_RUNS):
             break
         place = runs.index(lightest)
         around = [index for index in (place - 1, place + 1) if 0 <= index < len(runs)]
@@ -475,9 +482,10 @@ def _merged(runs: list[_Run], min_weight: int) -> list[_Run]:
 
 
 def _joined(first: _Run, second: _Run) -> _Run:
-    heavy, light = (first, second) if first.weight >= second.weight else (second, first)
+    heavy, light = (first, second) if first.rank() >= second.rank() else (second, first)
     moved = first.moved + second.moved + (len(light.code) if light.work not in ("", heavy.work) else 0)
-    return _Run(heavy.work, [*first.code, *second.code], first.weight + second.weight, moved)
+    has_wait = first.has_wait or second.has_wait
+    return _Run(heavy.work, [*first.code, *second.code], first.weight + second.weight, moved, has_wait)
 
 
 def _equals_joined(runs: list[_Run]) -> list[_Run]:
