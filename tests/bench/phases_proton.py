@@ -4,7 +4,7 @@
 
 The programs are ``gluon_regions`` and ``triton_regions`` of ``programs``. They name their regions for Proton, which
 instruments them when they are compiled; tui-probe is given the same source lines with ``--phase``. Each runs three
-times: plain, under Proton, under tui-probe. Printed are the mean cycles of a warp in each region and the launch times.
+times: plain, under Proton, under tui-probe. Printed are the mean cycles of a warp in each region and the kernel times.
 Goal: regions of more than 200 cycles agree within 5 %, and the slowdown is below that of Proton.
 """
 
@@ -81,7 +81,7 @@ def probe_cycles(trace: Path) -> dict[str, float]:
 
 
 def ran(command: list[str], cwd: Path) -> list[float]:
-    """Run a program; return its launch times in microseconds, the first with its compilation."""
+    """Run a program; return the times of its kernels in microseconds."""
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
     times = re.search(r"^us (.*)$", done.stdout, re.MULTILINE)
     if times is None or "close True" not in done.stdout:
@@ -103,7 +103,7 @@ def compare(program: Path) -> None:
         probed = ran(profiled, folder)
         (own,) = (folder / "traces").iterdir()
         print_table(program.stem, regions, proton_cycles(trace, len(proton)), probe_cycles(own))
-    print(f"  launch, least: plain {min(plain):.1f} us, Proton {min(proton) / min(plain):.2f}x, ", end="")
+    print(f"  kernel, least: plain {min(plain):.1f} us, Proton {min(proton) / min(plain):.2f}x, ", end="")
     print(f"tui-probe {min(probed) / min(plain):.2f}x\n")
 
 
