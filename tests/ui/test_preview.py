@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,8 +24,6 @@ from tui_probe.ui.live.feed import Session
 from tui_probe.ui.live.preview import doubled
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.ui.conftest import Stage
 
 
@@ -184,3 +183,13 @@ async def test_on_a_small_terminal_nothing_is_read_for_it(writer: TraceWriter) -
         await stage.resize(200, 50)
         await settle(stage)
         assert stage.live.preview.charts != ()
+
+
+async def test_preview_has_lines_where_the_page_below_has_findings() -> None:
+    trace = Path(__file__).parents[1] / "data" / "h200" / "attention_sectors"
+    async with on_stage(Session(traces=(trace,)), (200, 50)) as stage:
+        stage.live.table.select(1)
+        await settle(stage)
+        header, first, *_ = shown(stage)
+        assert header == " lines by sectors, gmem_sectors_by_line"
+        assert first == " ████      47%  attention.py:31  cp.async.cg.shared.global ×12  2 097 152"

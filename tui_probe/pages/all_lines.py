@@ -8,7 +8,9 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
+from tui_probe.draw.charts import row_bar
 from tui_probe.draw.shorten import shorten
+from tui_probe.draw.spans import clip, pad, width
 from tui_probe.draw.table import Column, safe
 from tui_probe.draw.table_content import PageTexts
 from tui_probe.draw.units import NOT_MEASURED, size
@@ -29,10 +31,12 @@ from tui_probe.verdicts.findings import MAX_UNASKED_BYTES, result_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
     from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec, LineValue
     from tui_probe.trace.model import Kernel, Trace
 
+_BAR: Final = 8
 MAX_LINES_SHOWN: Final = 40
 """Lines in the report; data has all."""
 LINES_ABOUT: Final = (
@@ -109,11 +113,15 @@ class _RankedResult:
             yield KernelLine(self.kernel, self.probe, self.name, row, value, self.spec.measures, share, opcode, is_main)
 
 
-def measured_lines(trace: Trace, progress: Progress = no_progress) -> MeasuredLines:
-    """Read the measured lines of all kernels: main measures such as waste first, then by share of all kernels."""
+def measured_lines(
+    trace: Trace, progress: Progress = no_progress, kernels: Sequence[Kernel] | None = None
+) -> MeasuredLines:
+    """Read the measured lines of these kernels, by default of all: main measures such as waste first, then by share of
+    all kernels.
+    """
     results: list[_RankedResult] = []
     errors: list[str] = []
-    for kernel in with_progress(trace.kernels, progress):
+    for kernel in with_progress(trace.kernels if kernels is None else kernels, progress):
         for source in _sources_with_lines(trace, kernel):
             try:
                 results.append(_ranked_result(kernel, source))
@@ -186,6 +194,39 @@ ALL_LINES_COLUMNS: Final[tuple[Column[KernelLine], ...]] = (
     Column("others", lambda r: dict(r.row.found), "in addition", lambda r: r.adjacent, False, 3, nested=True),
 )
 """The column of the measure stays at any table width, because a value means nothing without it."""
+
+
+def ranked_lines(lines: Sequence[KernelLine], cells: int) -> list[Line]:
+    """Return a list, ``cells`` wide, of a kernel's source lines with the largest share of their first measure."""
+    by_place: defaultdict[str, list[KernelLine]] = defaultdict(list)
+    for line in lines:
+        if line.share and (line.probe, line.name) == (lines[0].probe, lines[0].name):
+            by_place[line.place if line.row.source else short_position(line.row.line)].append(line)
+    if not by_place:
+        return []
+    ranked = sorted(by_place.items(), key=lambda item: -sum(line.value for line in item[1]))
+    texts = [(place, _opcode_text(parts), _sum_text(parts)) for place, parts in ranked]
+    widths = [max(width(part) for part in column) for column in zip(*texts, strict=True)]
+    rows: list[Line] = [((clip(f" lines by {lines[0].heading}, {lines[0].probe}", cells), "head"),)]
+    for (_, parts), (place, opcode, value) in zip(ranked, texts, strict=True):
+        share = ShareValue(sum(line.share for line in parts))
+        others = parts[0].adjacent if len(parts) == 1 else ""
+        text = f" {pad(place, widths[0])}  {pad(opcode, widths[1])}  {pad(value, widths[2], right=True)}  {others}"
+        bar = f" {row_bar(share, _BAR)}"
+        rows.append(((bar, "hue0"), (f" {share.text:>4} ", ""), (clip(text, cells - len(bar) - 6), "")))
+    return rows
+
+
+def _opcode_text(parts: Sequence[KernelLine]) -> str:
+    """Return ``ld.global.b32 ×4``, or the number of instructions if they differ."""
+    opcodes = {line.opcode or "" for line in parts}
+    if len(opcodes) > 1:
+        return f"{len(parts)} instructions"
+    return f"{opcodes.pop()} ×{len(parts)}" if len(parts) > 1 else opcodes.pop()
+
+
+def _sum_text(parts: Sequence[KernelLine]) -> str:
+    return _value_text(_whole_if_integer(sum(float(line.value) for line in parts)))
 
 
 def no_lines_text() -> str:

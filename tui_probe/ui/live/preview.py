@@ -1,4 +1,4 @@
-"""Preview of the selected kernel: small charts, with findings next to them where there is space."""
+"""Preview of the selected kernel: small charts, with findings or its worst lines next to them where there is space."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tui_probe.draw.spans import Line
+    from tui_probe.pages.all_lines import KernelLine
     from tui_probe.pages.kernel_detail import Chart
     from tui_probe.trace.model import Trace
     from tui_probe.ui.live.feed import ProcessView
@@ -34,11 +35,17 @@ def doubled(now: Known, before: Known) -> bool:
     return any(new > 0 and new >= 2 * old for new, old in zip(now[:2], before[:2], strict=True))
 
 
-def read(trace: Trace, index: int) -> tuple[Chart, ...]:
-    """The charts of a kernel; imported with the first of them, since it brings the analyses."""
+Contents = tuple["tuple[Chart, ...]", "Sequence[KernelLine]"]
+"""Charts, and measured lines, the worst first."""
+
+
+def read(trace: Trace, index: int) -> Contents:
+    """Read the charts and lines of a kernel; imported with the first of them, since it brings the analyses."""
+    from tui_probe.pages.all_lines import measured_lines
     from tui_probe.pages.kernel_detail import preview_charts
 
-    return preview_charts(trace, trace.kernels[index])
+    kernel = trace.kernels[index]
+    return preview_charts(trace, kernel), measured_lines(trace, kernels=[kernel]).lines
 
 
 class Preview(TextView):
@@ -63,6 +70,7 @@ class Preview(TextView):
         """The kernel that is shown."""
         self._known: Known = (0, 0, True)
         self.charts: tuple[Chart, ...] = ()
+        self.measured: Sequence[KernelLine] = ()
 
     def look(self, process: ProcessView | None, kernel: KernelSnapshot | None, *, running: bool) -> None:
         """Read new data of the selected kernel, once per frame."""
@@ -82,12 +90,13 @@ class Preview(TextView):
         elif not another:
             self.changed()  # words may have come
 
-    def _take(self, trace: Trace, index: int, charts: tuple[Chart, ...]) -> None:
-        self._of, self.charts = (trace, index), charts
+    def _take(self, trace: Trace, index: int, contents: Contents) -> None:
+        self._of = trace, index
+        self.charts, self.measured = contents
         self.changed()
 
     def draw(self, width: int, height: int) -> list[Line]:
-        """Return as many charts as fit, then texts."""
+        """Return as many charts as fit, then findings, or lines where those are on the page below."""
         if self._of is None:
             return super().draw(width, height)
         from tui_probe.pages.kernel_detail import CHART_FRAME_ROWS, CHART_ROWS, chart_lines
@@ -100,9 +109,9 @@ class Preview(TextView):
                 drawn = [((" ", ""), *line) for line in chart_lines(chart, cells, rows, ascii_only=self.ascii_only)]
                 lines = side_by_side(lines, drawn, used - GAP) if used else list(drawn)
                 used += 1 + cells + GAP
-        if self.speaks and width - used >= MIN_CELLS:
-            findings = self._text_lines(width - used)[:height]
-            lines = side_by_side(lines, findings, used - GAP) if used else findings
+        if width - used >= MIN_CELLS:
+            texts = self._text_lines(width - used)[:height]
+            lines = side_by_side(lines, texts, used - GAP) if used else texts
         return lines or self._empty(width)
 
     def _empty(self, width: int) -> list[Line]:
@@ -118,16 +127,20 @@ class Preview(TextView):
         """Return the columns of each chart: more than the minimum if no text needs the room."""
         from tui_probe.pages.kernel_detail import CHART_CELLS, CHART_COLUMNS
 
-        if self.speaks or not self.charts:
+        if self.speaks or self.measured or not self.charts:
             return CHART_CELLS
         return max(CHART_CELLS, min(CHART_COLUMNS, width // len(self.charts) - 1 - GAP))
 
     def _text_lines(self, cells: int) -> list[Line]:
+        from tui_probe.pages.all_lines import ranked_lines
         from tui_probe.pages.findings_page import kernel_finding_lines, limiter_lines
 
         assert self._of is not None
         index = self._of[1]
+        if not self.speaks:
+            return ranked_lines(self.measured, cells)
         lines = [*limiter_lines(self.limits_of(index), cells), *kernel_finding_lines(self.findings_of(index), cells)]
+        lines = lines or ranked_lines(self.measured, cells)
         if lines or self.charts:
             return lines
         return [((f" #{self._of[1]}: no results yet, and too few timed launches", "dim"),)]
