@@ -76,7 +76,7 @@ def test_bytecode_is_kept_in_the_cache_if_python_writes_none(tmp_path: Path, var
 
 
 def test_no_bytecode_is_written_where_files_are_cut_off(tmp_path: Path) -> None:
-    """Python renames a file of which it could write a part only, and cannot read it afterwards."""
+    """Python renames a file that it could write only in part, and cannot read it afterwards."""
     package = tmp_path / "site" / "tui_probe"
     shutil.copytree(Path(tests.__file__).parents[1] / "tui_probe", package, ignore=_COMPILED)
     unset = {"PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE"}

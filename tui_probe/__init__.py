@@ -11,7 +11,7 @@
 array([2560,  192])
 
 Public are the names in ``__all__`` and what they give; everything else may change. ``open`` takes a trace directory,
-its ``event.log``, or a folder of traces, of which it reads the newest. Errors are those of :mod:`tui_probe.errors`,
+its ``event.log``, or a folder of traces: then it reads the newest. Errors are those of :mod:`tui_probe.errors`,
 whose texts name the file and what to do. ``tui-probe help python-api`` has more examples.
 """
 

@@ -109,7 +109,7 @@ class CudaDevice:
         self.call("cuEventRecord", event, None)
 
     def milliseconds(self, start: c_void_p, end: c_void_p) -> float:
-        """Time between two events, both of which have happened."""
+        """Time between two events that have happened."""
         value = ctypes.c_float()
         self.call("cuEventElapsedTime", byref(value), start, end)
         return value.value

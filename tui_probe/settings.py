@@ -99,8 +99,8 @@ SETTINGS = (
             "`true`: redraw half as often and ignore the mouse; `false`: do neither", "low_bandwidth = true"),
     Setting("mouse", bool, "on, but not over SSH",
             "use the mouse (selecting text then needs Shift)", "mouse = false"),
-    Setting("trace_dir", Path, "`./trace`", "directory where `run` creates traces, and `watch` and the home screen "
-            "search for them", 'trace_dir = "~/traces"'),
+    Setting("trace_dir", Path, "`./trace`", "directory in which `run` creates traces; `watch` and the home screen"
+            " search it", 'trace_dir = "~/traces"'),
     Setting("probe", str, f"`{DEFAULT_PROBE}`", "probe of `run` and of the home screen's form",
             f'probe = "{DEFAULT_PROBE}"'),
     Setting("launches", str, "`auto`", "launches of each kernel that `run` probes: `auto`, `all`, or a list such as "

@@ -49,7 +49,7 @@ WAITS: Final = count_kind(
     (
         "Cycles from the start to the end of each wait, summed over warps. The probe counts waits at mbarriers, for"
         " cp.async groups, for bulk copy groups and for wgmma. Low values mean that data arrives before warps need it."
-        " A wait takes a few tens of cycles even if its data has arrived.",
+        " Even if the data has arrived, a wait takes a few tens of cycles.",
     ),
     order=60,
 )

@@ -58,7 +58,7 @@ def schedule_line(schedule: BlockSchedule) -> str:
     counts = (
         (schedule.warps_missing, "warp", "without a record, not counted"),
         (schedule.blocks_missing, "block", "without a record, not counted"),
-        (schedule.blocks_astray, "block", "left out, since the SM changed"),
+        (schedule.blocks_astray, "block", "excluded, because the SM changed"),
     )
     left_out = [f"{units.counted(count, noun)} {why}" for count, noun, why in counts if count]
     running, scheduling = (units.count(round(cycles)) for cycles in (schedule.running, schedule.scheduling))
@@ -293,7 +293,7 @@ BLOCKS: Final = probe_view(
     _open,
     explanation=(
         "Each slot's cycles are divided into running (a block runs), gaps (empty between blocks), ramp-up (empty before"
-        " its first block) and ramp-down (empty after its last). Percentiles and the curve show block times. A step"
+        " its first block) and ramp-down (empty after its last). Percentiles and the curve show times of blocks. A step"
         " in the curve is a group of blocks with similar times.",
     ),
     order=40,

@@ -197,7 +197,9 @@ def _rows(of: ProbeResult, bounds: Bounds) -> LineRows:
         )
         for access in bounds.accesses
     ]
-    return LineRows(rows, [f"{units.counted(bounds.total, 'warp access')} outside; listed: the first of each warp"])
+    return LineRows(
+        rows, [f"{units.counted(bounds.total, 'warp access')} outside of allocations; listed: the first of each warp"]
+    )
 
 
 LINES: Final = LineSpec(

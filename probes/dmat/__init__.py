@@ -155,7 +155,9 @@ def _all_accesses(table: AccessTable) -> Finding:
     if requests:
         text += f", {sectors / requests:.1f} sectors per request"
     if table.kept != table.accesses:
-        text += f"; kept: the first {units.count(table.capacity)} of each thread, {units.count(table.kept)} in total"
+        text += (
+            f"; recorded: the first {units.count(table.capacity)} of each thread, {units.count(table.kept)} in total"
+        )
     numbers = {"accesses": table.accesses, "kept": table.kept, "requests": requests, "sectors": sectors}
     values = {name: counted(number) for name, number in numbers.items()}
     return Finding("accesses", "accesses", text, "dmat", values=values)

@@ -54,7 +54,7 @@ def gutter_of(bands: Sequence[Band], cells: int) -> int:
 
 
 def draw_cells(canvas: Canvas, x: int, y: int, frame: Frame, colouring: Colouring, *, ascii_only: bool) -> None:
-    """The cells of all strips, the first of which begins in row ``y``."""
+    """The cells of all strips; the first strip begins in row ``y``."""
     codes, roles = _cells(canvas, frame, colouring, ascii_only=ascii_only)
     at = 0
     for strip in frame.strips:

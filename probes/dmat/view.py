@@ -42,15 +42,14 @@ if TYPE_CHECKING:
     from .frame import Frame
 
 EXPLANATION: Final = (
-    "Time runs to the right, addresses run down. Each tensor or allocation is a band; gaps between bands are not"
-    " drawn. A cell covers a range of cycles and bytes: more dots, or a stronger shade, mean more"
-    " accesses.",
-    "Sectors per request: a warp's load or store moves whole 32-byte sectors. 32 adjacent lanes of 4 bytes touch"
-    " 4 sectors; 32 scattered lanes touch 32. “used” is the share of the moved bytes that the lanes requested."
-    " Sectors above the minimum for the requested bytes are excessive; the page Lines counts them. If 32 adjacent lanes"
-    " access 16 bytes each, they touch 16 sectors, and none is excessive. Bytes can be unused even if no sector is"
-    " excessive, because a sector is always moved whole. One colour scheme shows the share of excessive sectors in"
-    " steps of 10 %.",
+    "Time runs to the right, addresses run down. Each tensor or allocation is a band; memory between bands is not"
+    " drawn. A cell covers a range of cycles and bytes: more dots, or a stronger shade, mean more accesses.",
+    "Sectors per request: a warp's load or store moves whole 32-byte sectors. 32 adjacent lanes of 4 bytes touch 4"
+    " sectors; 32 scattered lanes touch 32. “used” is the share of the moved bytes that the lanes requested. Sectors"
+    " above the minimum for the requested bytes are excessive; the page Lines counts them. If 32 adjacent lanes access"
+    " 16 bytes each, they touch 16 sectors, and none of these is excessive. A sector is always moved whole, so some"
+    " bytes can be unused even without excessive sectors. One of the colour schemes shows the share of excessive"
+    " sectors in steps of 10 %.",
     "A flat row is memory that is accessed repeatedly. A diagonal is a walk through memory. A column is many addresses"
     " at one time. The lines below the picture describe the cell under the cursor.",
 )

@@ -60,7 +60,7 @@ MEMORY: Final = count_kind(
     "Memory",
     "bytes of global memory that each launch requested to read and write",
     (
-        "Bytes that executed instructions requested, per launch, before any cache. Divided by the original's time, they"
+        "Bytes that executed instructions requested, per launch, before caches. Divided by the original's time, they"
         " give the requested bandwidth of the kernel, not its DRAM bandwidth.",
     ),
     order=70,
@@ -224,7 +224,7 @@ def notes(found: MemoryBytes) -> list[str]:
         f"newest launch: {units.size(found.read)} read, {units.size(found.written)} written (requested, before caches)"
     )
     if found.tensor_loads or found.tensor_stores:
-        text += "; the sum is unknown, since sizes of some copies by tensor map are unknown"
+        text += "; the sum is unknown, because sizes of some copies by tensor map are unknown"
     return [text]
 
 

@@ -141,7 +141,7 @@ def findings(of: ProbeResult, found: Births) -> Iterator[Finding]:
     """The first birth, and how many there were."""
     first = found.first
     if first is None:
-        text = "no finite numbers became NaN or infinite in checked arithmetic"
+        text = "no checked arithmetic turned finite numbers into NaN or infinity"
         yield Finding("births", "births", text, "lines", values={"total": counted(found.total, ideal=0)})
         return
     where = f"block ({index_text(first.block)}) thread ({index_text(first.thread)}) warp {first.warp}"

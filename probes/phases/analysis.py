@@ -160,7 +160,7 @@ def analyse(result: Result, folder: Path | None) -> Phases:
         raise TraceError(f"{result.path}: the number of records is missing: another probe wrote the file")
     ran = written[:, :, 0] & (seen > 0)
     if not ran.any():
-        raise TraceError(f"{result.path}: no warp saved a record: the kernel was cut off, or the probe did not run")
+        raise TraceError(f"{result.path}: no warp saved a record: the kernel was interrupted, or the probe did not run")
     recorded = np.minimum(seen, starts.shape[2])[ran]
     block, warp = np.nonzero(ran)
     first, step = (0, 1) if result.sample is None else (result.sample.blocks.start, result.sample.blocks.step)

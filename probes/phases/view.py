@@ -110,8 +110,8 @@ class PhasesView(Document):
         if overlap is not None:
             compute, load, both, idle = (percent(part, 1) for part in overlap.parts)
             yield (
-                f"block time: {compute} computing, {load} issuing loads, {both} both, {idle} none of computing,"
-                " loading and storing"
+                f"block time: {compute} computing, {load} issuing loads, {both} both, {idle} idle (no computing,"
+                " loading or storing)"
             )
         yield from self._tensor_notes()
         if launch.kept_text:
@@ -124,8 +124,8 @@ class PhasesView(Document):
                 yield f"{phase.name}: contains {', '.join(phase.waits)}"
             if phase.moved:
                 yield (
-                    f"{phase.name}: includes {units.counted(phase.moved, 'instruction')} of other named phases,"
-                    " which the compiler moved here"
+                    f"{phase.name}: includes {units.counted(phase.moved, 'instruction')} of other named phases: the"
+                    " compiler moved them here"
                 )
         for name, count in (self.moved or {}).items():
             if count:
@@ -258,7 +258,7 @@ class PhasesView(Document):
             "simulated": self.of.simulated,
             "time": "cycles since the block began, at the device's highest clock"
             if self.of.clock_khz
-            else "cycles: 1 ns in this file is 1 cycle, since the clock rate is unknown",
+            else "cycles: 1 ns in this file is 1 cycle, because the clock rate is unknown",
             "blocks": self.launch.some_blocks,
         }
 
@@ -342,12 +342,12 @@ PHASES_VIEW: Final = probe_view(
     "what the warps of a block do over time, by phase and role, and which role waits for which",
     _open,
     explanation=(
-        "One lane per warp, time to the right: each letter is the phase with most time in its cell, and the table names"
-        " it. The second group of lanes shows some iterations of the main loop. Warps that run the same loops have one"
-        " role.",
+        "There is one lane per warp; time runs to the right. Each letter stands for the phase with most time in its"
+        " cell; the table lists the phases. The second group of lanes shows some iterations of the main loop. Warps"
+        " that run the same loops have one role.",
         "The median is over iterations for a phase in a loop, and over warps for other phases. A wait ends when the"
-        " other role has signaled and the copies are complete; the sentence above the table and the notes show"
-        " which part of the wait was before the signal.",
+        " other role has signaled and the copies are complete. The sentence above the table and the notes give the part"
+        " of the wait before the signal.",
     ),
     order=18,
 )

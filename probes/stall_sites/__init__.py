@@ -32,11 +32,11 @@ _REMEDIES: Final = {
     "local": "avoid local memory: reduce live values (spills) or index arrays with constants",
     "async": "start the copy more iterations ahead (a deeper pipeline)",
     "bulk": "start the copy more iterations ahead (a deeper pipeline)",
-    "mbarrier": "use a deeper pipeline or more producer warps, since the producer is late",
+    "mbarrier": "the producer is late: use a deeper pipeline or more producer warps",
     "barrier": "balance the work of the block's warps, or use fewer barriers",
     "shared": "load from shared memory earlier and check for bank conflicts",
     "wgmma": "overlap wgmma with other work, e.g. ping-pong two tiles",
-    "math": "interleave independent chains of operations, since special functions limit this chain",
+    "math": "special functions limit this chain: interleave it with independent chains",
     "shuffle": "interleave independent reductions, or use fewer of them",
 }
 
@@ -143,7 +143,7 @@ def _rows(of: ProbeResult, found: Stalls) -> LineRows:
         [
             *([_SPILL_NOTE] if spills else []),
             f"cycles that warps wait at the instruction, summed over warps. The probe hides up to {DELAY} cycles of"
-            " each wait; they are added, but at most double the measured wait",
+            " each wait. The values include an estimate of the hidden cycles: at most as many as were measured",
             f"remaining {percent(issuing, found.life)} of warp life: issue, fixed-latency dependencies and"
             " unmeasured waits",
         ],

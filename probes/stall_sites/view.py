@@ -189,9 +189,9 @@ class StallsView(Document):
         share = max((row.uncertainty for row in self.rows), default=0.0)
         yield (
             f"warp life, mean, max: the probe hides up to {DELAY} cycles of each wait, up to {percent(share, 1)} of"
-            f" warp life. The page adds these cycles, but at most doubles the measured wait (≤ {DELAY}: no cycle was"
-            " measured). Waits include cycles in which a warp is ready but not selected. The shares of a row are"
-            " from the launch that measured it. clock reads: share of warp life taken by the probe's clock reads,"
+            f" warp life. The page adds an estimate of these cycles, at most as many as were measured (≤ {DELAY}: no"
+            " cycle was measured). Waits include cycles in which a warp is ready but not selected. The shares of a row"
+            " are from the launch that measured it. clock reads: share of warp life taken by the probe's clock reads,"
             " in addition to the waits"
         )
 
@@ -213,7 +213,7 @@ class StallsView(Document):
         ended = [int(row.site.line) for row in self.sites if row.ended]
         if ended:
             yield (
-                f"{units.counted(len(ended), 'site')} not measured again, since no wait of their group reached"
+                f"{units.counted(len(ended), 'site')} not measured again, because no wait of their group reached"
                 f" {LEAST_PERCENT}% of warp life: {self._places(ended)}"
             )
 
@@ -253,7 +253,7 @@ class StallsView(Document):
         """Return how much longer launches took with the probe."""
         if all(slowdown is None for slowdown in self.slowdowns):
             return (
-                f"slowdown with the probe: {units.NOT_MEASURED}, since no launches of one shape were timed with and"
+                f"slowdown with the probe: {units.NOT_MEASURED}, because no launches of one shape were timed with and"
                 " without it; run with --benchmark --save-results"
             )
         texts = [units.NOT_MEASURED if slowdown is None else f"{slowdown:.2f}×" for slowdown in self.slowdowns]
@@ -350,7 +350,7 @@ def _sample_notes(results: Sequence[tuple[ProbeResult, Stalls]]) -> Iterator[str
         for of, launches in counts.items()
     ]
     if texts:
-        yield f"sample: {'; '.join(texts)}. executions: counts of these warps, from the launch that measured the row"
+        yield f"sample: {'; '.join(texts)}. executions: counted in these warps, in the launch that measured the row"
     lives = sorted(round(stalls.life / stalls.sample.warps) for _, stalls in results if stalls.sample and stalls.life)
     if lives:
         spread = units.count(lives[0]) + (f" to {units.count(lives[-1])}" if lives[-1] > lives[0] else "")
@@ -386,13 +386,13 @@ STALLS_VIEW: Final = probe_view(
     "SASS instructions at which warps wait, for how long, and for which earlier instruction",
     StallsView,
     explanation=(
-        "One row per SASS instruction at which warps wait, by its share of warp life: the cycles from entry to exit"
-        " summed over all warps. The producer is the earlier instruction whose result, barrier or copies the"
-        " warp needs.",
-        "The instructions are measured in groups of eight, one group per launch, so rows may be of different launches."
-        f" If no instruction of a group has {LEAST_PERCENT}% of warp life, the group is not measured again."
+        "One row per SASS instruction at which warps wait, sorted by share of warp life. Warp life is the time from"
+        " entry to exit in cycles, summed over all warps. The producer is the earlier instruction whose result, barrier"
+        " or copies the warp waits for.",
+        "Instructions are measured in groups of eight, one group per launch, so rows may come from different launches."
+        f" A group is measured again only if one of its instructions has at least {LEAST_PERCENT}% of warp life."
         " Executions, waits and warp life are of the sampled blocks; the page lists these blocks.",
-        "Instructions from CUDA Toolkit headers show the line in the program that calls them, if it is known.",
+        "For instructions from headers of the CUDA Toolkit, the row shows the calling line of the program, if known.",
     ),
     order=15,
 )

@@ -27,7 +27,7 @@ class Cause:
 
 
 def likely_cause(stuck: StuckWarps) -> Cause | None:
-    """The first of the causes below that the warps show; None for a launch of which no warp is known."""
+    """The first of the causes below that the warps show; None for a launch without a known warp."""
     searches: tuple[Callable[[StuckWarps, PlaceGroup], Iterator[Cause]], ...] = (
         _own_lock, _held_lock, _grid_barrier, _wrong_count, _missing_warps, _other_flag, _loop,
     )  # fmt: skip
@@ -145,9 +145,8 @@ def _other_flag(_: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     warp = group.warps[0]
     yield Cause(
         "flag-not-set",
-        f"{group.place.address:#x} is polled by {units.counted(len(group.warps), 'warp')} at"
-        f" {group.place.text}, and no warp of this launch is known to set it: another kernel, another"
-        " GPU or the host must set it",
+        f"{group.place.address:#x} is polled by {units.counted(len(group.warps), 'warp')} at {group.place.text}, and no"
+        " warp of this launch is known to write there: another kernel, another GPU or the host must write the value",
         "find the kernel or rank that must write it, and check in its trace that it was launched",
         warp,
     )
@@ -160,6 +159,6 @@ def _loop(_: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     yield Cause(
         "long-loop",
         f"the last place of {units.counted(len(group.warps), 'warp')} is {where}",
-        "check what ends the loop",
+        "check the condition that ends the loop",
         warp,
     )

@@ -114,7 +114,7 @@ def rank_cause(states: Sequence[RankState], size: int) -> RankCause | None:
             f"{_ranks(missing)} {_has(missing)} not arrived: {_ranks(state.rank for state in there)} wait in"
             f" {shorten(name, _NAME)} (launch {most} of it in each process){without}"
         )
-        advice = "see what these ranks do instead: another branch, an exception, or a slow or waiting host"
+        advice = "check these ranks: another branch, an exception, or a slow or waiting host"
         return RankCause("rank-missing", text, advice, tuple(missing))
     if others:
         parts = (f"{_ranks(s.rank for s in stuck if s.kernel and s.kernel.name == own)} in {own}" for own in kernels)
@@ -180,7 +180,7 @@ def _traces(trace: Trace) -> list[Trace]:
 
 
 def _is_of_ranks(trace: Trace) -> bool:
-    """Return whether a run has several processes, one of which has a launch that does not end."""
+    """Return whether a run has several processes, and one of them a launch that does not end."""
     if len(traces_of_run(trace.directory, trace.run_info)) < 2 and not _size(trace) > 1:
         return False
     return any(own.state.stuck for own in _traces(trace))

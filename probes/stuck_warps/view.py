@@ -114,7 +114,7 @@ class StuckView(Document):
             yield f"to fix it: {self.cause.advice}"
         if self.stuck.blocks_not_started:
             yield f"{units.counted(self.stuck.blocks_not_started, 'block')} had not started"
-        yield "A place is the last loop or wait that a warp reached; warps that had ended are not listed."
+        yield "A place is the last loop or wait that a warp reached. The list omits warps that had ended."
         if any(isinstance(group.place.line, Offset) for group in self.stuck.groups):
             yield (
                 "Without PTX, barrier numbers, mbarrier phases and holders of locks are unknown, and"
@@ -190,8 +190,8 @@ _VIEW: Final = probe_view(
     StuckView,
     explanation=(
         "One row per place: a loop that does not end by a count, a barrier, an mbarrier, a lock or a polled address."
-        " The warps of a row were there when the run's --watchdog time had passed. “Not arrived” lists the other warps"
-        " of the same blocks, with their places.",
+        " The warps of a row were at this place when the run's --watchdog time was over. “Not arrived” lists the other"
+        " warps of the same blocks, with their places.",
     ),
     order=5,
 )

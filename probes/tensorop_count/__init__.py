@@ -97,7 +97,7 @@ def multiply_adds_of(line: LineSums) -> int:
 
 
 def _operations(result: Result, sums: dict[str, int], threads_missing: int) -> TensorOperations:
-    """Return the operations from sums over lanes. Raises TraceError if they are no whole instructions though no
+    """Return the operations from sums over lanes. Raises TraceError if they are not whole instructions though no
     thread is missing.
     """
     counts = {}

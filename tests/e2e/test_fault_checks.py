@@ -76,9 +76,9 @@ for _ in range(64):
     assert not cuda.cuMemFree_v2(memory(256 << 20))
 print("ended")
 """
-"""Launches that load four bytes each. So many fills are more than the driver lists: then all counts as initialized.
+"""Launches that load four bytes each. The driver lists fewer fills: all memory then counts as initialized.
 
-Neither the program nor the hook gets the freed memory at once; all that is freed would not fit in the device.
+The driver does not return freed memory immediately. The sum of all freed memory would not fit in the device.
 """
 
 

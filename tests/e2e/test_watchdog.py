@@ -45,7 +45,7 @@ def test_planted_deadlock_has_its_cause_and_line(stuck: dict[str, dict[str, Any]
 
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory: pytest.TempPathFactory, natives: Path) -> Tool:
-    """A run of three ranks, two of which wait for the third."""
+    """A run of three ranks: two of them wait for the third."""
     tool = Tool(tmp_path_factory.mktemp("ranks"), natives)
     script = "".join(f"RANK={rank} WORLD_SIZE=3 {sys.executable} {RANKS} & " for rank in range(3)) + "wait"
     options = ("--sim", "--no-check", "--no-report", "--watchdog", "400ms", "--name", "ranks")

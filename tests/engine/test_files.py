@@ -56,5 +56,5 @@ def test_a_log_is_not_open_after_its_block(tmp_path: Path) -> None:
 
 
 def descriptors() -> set[str]:
-    """The open descriptors of this process, one of which is that of the folder which tells them."""
+    """The open descriptors of this process, including the one of the folder that lists them."""
     return {path.name for path in Path("/proc/self/fd").iterdir()}

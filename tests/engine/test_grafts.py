@@ -121,7 +121,8 @@ def test_the_cubin_stays_whole_where_the_trial_of_pruned_ones_failed(tmp_path: P
         assert ((folder / "pruned.bin").read_bytes() == IMAGE) == bool(wrong)
         log = (folder / "process.log").read_text()
         failed = (
-            "[prune] pruned.bin is the whole cubin, since the self-test of pruned cubins failed on this GPU: other sums"
+            "[prune] pruned.bin is the whole cubin, because the self-test of pruned cubins failed on this GPU: other"
+            " sums"
         )
         assert (failed in log) == bool(wrong)
         assert ("[prune] pruned.bin contains one of 2 kernels: " in log) != bool(wrong)
@@ -572,7 +573,7 @@ def test_records_of_single_accesses_of_the_trial() -> None:
 
     odd = good[5]
     for bad, words in (
-        (bytes(32) + recorded(good)[32:], "a warp's record"),
+        (bytes(32) + recorded(good)[32:], "a record of a warp has impossible values"),
         (changed(5, odd[:1]), "thread 5 saved 1 accesses"),
         (changed(5, odd[::-1]), "accesses in the wrong order"),
         (changed(5, [odd[0]._replace(address=OUTPUT), odd[1]]), "thread 5 saved 1 accesses"),

@@ -149,7 +149,7 @@ def test_a_summary_counts_attempts(tmp_path: Path) -> None:
     two_maps(tmp_path / "1.bin", 3, [2, 7, 0, UNKNOWN])
     done = run_script(tmp_path, TWO_MAPS, "read.py", "1.bin")
     assert "  moves: 360 records in 4 blocks of 45 slots with room for 3\n" in done.stdout
-    assert "  moves.attempts: 405 in all, at most 7 per slot\n" in done.stdout
+    assert "  moves.attempts: 405 in total, at most 7 per slot\n" in done.stdout
 
 
 def test_without_a_file_it_tells_its_use(tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ before = "SAVE [ first ] {%smid}; ADD [ sites ] {1, 4};"
 
 @pytest.mark.parametrize("group", ["warp", "block", "launch"])
 def test_reduced_map_content(tmp_path: Path, group: str) -> None:
-    """Of 4 blocks of 45 threads, one of which saved nothing."""
+    """Of 4 blocks of 45 threads; one block saved nothing."""
     probe = toml_probe(
         f"""
 [map.m]

@@ -129,7 +129,8 @@ def test_a_server_makes_forms_for_samples(tmp_path: Path) -> None:
         refused = hook.send(f"sample\t2\t{directory}\tsm_80\tstore\t0\t256\n".encode())
         assert refused.split("\t")[:2] == ["skipped", "2"]
         assert refused.endswith(
-            "block_sched needs every block, and the records of all do not fit code needs-every-block"
+            "block_sched needs every block, but the records of all blocks do not fit into probe memory"
+            " code needs-every-block"
         )
         for place in ("2", "x"):
             assert hook.send(f"sample\t3\t{directory}\tsm_80\tstore\t{place}\t256\n".encode()).startswith("failed\t3\t")

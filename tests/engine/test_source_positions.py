@@ -59,7 +59,7 @@ def test_runs_are_the_instructions_of_the_lines(position: str, expected: Sequenc
     [("softmax.cu:23", {23}), ("softmax.cu:26", {26}), ("softmax.cu:22-27", {23, 26}), ("softmax.cu:8", {23, 26})],
 )
 def test_inlined_instructions_have_the_line_of_the_call(position: str, calls: set[int]) -> None:
-    """Both calls of a function with three barriers, the first of which is in its line 8."""
+    """Both calls of a function with three barriers; the first barrier is in its line 8."""
     text = prune_to_kernel(parse((EXAMPLES / "softmax.ptx").read_text()), "softmax")
     lines = ["", *text.splitlines()]
     matches = [line for run in runs(position, text, "softmax") for line in run if "bar.sync" in lines[line]]

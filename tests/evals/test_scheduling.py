@@ -136,4 +136,4 @@ def test_traces_and_results_of_existing_systems(
     for given in (writer.directory, result):
         answer = tui_probe.evaluate("scheduling", given)
         assert answer.said[0] == "No.block:8 Running:200 Scheduling:20(cycle)"
-        assert answer.said[1].endswith("the line above has the same values, since each SM had one block at a time")
+        assert answer.said[1].endswith("the line above has the same values, because each SM had one block at a time")

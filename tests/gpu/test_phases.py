@@ -159,7 +159,7 @@ def test_triton_kernels_keep_their_results(program: str, kernel: str, products: 
 
 
 @pytest.mark.exclusive
-def test_roles_of_gluon_kernel_are_told_apart(runner: Runner) -> None:
+def test_roles_of_gluon_kernel_are_distinguished(runner: Runner) -> None:
     """One warp loads, four compute, one stores, two are idle."""
     if importlib.util.find_spec("triton") is None:
         pytest.skip("no Triton on this machine")

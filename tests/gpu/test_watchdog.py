@@ -45,7 +45,7 @@ SASS_PLACES = {
     "grid": ("grid-does-not-fit", "LD"),
     "lock": ("flag-not-set", "ATOM"),
 }
-"""Causes and operations in kernels without PTX, of which the lock that a warp took is not known."""
+"""Causes and operations in kernels without PTX; for these, the lock that a warp took is not known."""
 
 
 @pytest.mark.exclusive

@@ -114,7 +114,7 @@ class Engine:
         self.asked_for_samples: list[tuple[str, int]] = []
         self.answer: Prepare | None = None
         self.later: Prepare | None = None
-        """Answers that come behind others of which some are ``later``."""
+        """Answers that come behind others; some of these are ``later``."""
         self.prepared: list[str] = []
         self.threads: list[int] = []
         self.architectures: list[str] = []

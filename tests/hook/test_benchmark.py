@@ -302,7 +302,7 @@ print(read(w))
 
 
 def answering(engine: Engine, probes: str) -> None:
-    """The engine of a run with several probes, each of which is in every kernel."""
+    """The engine of a run with several probes; each probe is in every kernel."""
 
     def answer(directory: Path, name: str) -> str:
         for probe in probes.split(":"):

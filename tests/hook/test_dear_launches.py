@@ -86,7 +86,11 @@ def test_launches_that_fit_are_recorded_whole(host: Host, page: ControlPage, ser
 
 
 @pytest.mark.parametrize(
-    "words", ["x needs every block, and the records of all do not fit code needs-every-block", "no PTX"]
+    "words",
+    [
+        "x needs every block, but the records of all blocks do not fit into probe memory code needs-every-block",
+        "no PTX",
+    ],
 )
 def test_a_probe_that_needs_every_block_is_passed(host: Host, page: ControlPage, serving: Engine, words: str) -> None:
     serving.unsampled = words
@@ -302,7 +306,9 @@ def answering(engine: Engine) -> None:
         return "ok\t<id>\tprobed.bin\nok\t<id>\tprobed.bin"
 
     engine.answer = answer
-    engine.unsampled = "dear needs every block, and the records of all do not fit code needs-every-block"
+    engine.unsampled = (
+        "dear needs every block, but the records of all blocks do not fit into probe memory code needs-every-block"
+    )
 
 
 def saved(run: Run) -> list[str]:

@@ -96,7 +96,7 @@ def test_correlation_is_within_a_process(tmp_path: Path) -> None:
     )
     report = read_nsys([path])
     assert projected(report) == []
-    assert report.notes[0] == "kernels in no NVTX range, since their launch calls are missing: 1"
+    assert report.notes[0] == "kernels not assigned to an NVTX range, because their launch calls are missing: 1"
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_kernels_at_impossible_times_are_excluded_and_reported(tmp_path: Path, s
     path = write_export(tmp_path / "x.sqlite", tables(kernels, calls, [span(5, 30, "step"), span(start, end, "odd")]))
     report = read_nsys([path])
     assert report.kernels.start.tolist() == [100]
-    why = "excluded, since its end is before its start or out of range; export the report again"
+    why = "excluded, because its end is before its start or out of range; export the report again"
     assert report.notes == (f"1 NVTX range {why}", f"1 kernel {why}")
     assert [(row.name, row.duration) for row in projected(report)] == [("step", 50)]
     seen = "\n".join(kernels_page(NsysSources(report)).text(100))
@@ -158,11 +158,11 @@ def test_rows_without_times_are_left_out_and_counted(tmp_path: Path) -> None:
     report = read_nsys([write_export(tmp_path / "x.sqlite", there)])
     assert report.kernels.start.tolist() == [100]
     assert [(row.name, row.kernels) for row in projected(report)] == [("step", 1)]
-    running = "without an end excluded: still running at the end of the recording"
+    running = "excluded: no end, still running when the recording ended"
     assert report.notes == (
-        "1 NVTX range without a start excluded; export the report again",
+        "1 NVTX range excluded: no start; export the report again",
         f"2 kernels {running}",
-        "2 kernels without a start excluded; export the report again",
+        "2 kernels excluded: no start; export the report again",
         f"2 copies {running}",
     )
     nulled_export = write_export(tmp_path / "y.sqlite", tables([nulled(complete, 1)], [], []))

@@ -192,7 +192,7 @@ def test_the_copy_of_the_output_is_limited_and_the_output_is_not(
     assert (trace / "stdout.log").stat().st_size == 65536
     record = json.loads((trace / "run.json").read_text())
     assert record["messages"] == [
-        "stdout.log and stderr.log end after 65536 bytes: to keep more, raise --max-trace-bytes"
+        "stdout.log and stderr.log end after 65536 bytes: to save more, raise --max-trace-bytes"
     ]
     assert result.stderr.count(b"\n") == 1
     budgets = record["budgets"]

@@ -29,5 +29,5 @@ def test_process_of_another_program_is_not_ended() -> None:
     stuck = StuckProcesses(1.0)
     stuck.end({os.getppid(): "gemm 0", os.getpid(): "gemm 1"}, 10.0)
     messages = stuck.end({os.getppid(): "gemm 0", os.getpid(): "gemm 1"}, 12.0)
-    advice = "end this process yourself, since the run did not start it"
+    advice = "end this process yourself, because the run did not start it"
     assert [message.split("; ")[1] for message in messages] == [advice] * 2

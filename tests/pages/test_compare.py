@@ -172,7 +172,7 @@ def test_the_first_line_says_what_it_comes_to(capfd: pytest.CaptureFixture[str])
     simulated = told(capfd, "simulated/before:matmul", "simulated/after:matmul", "--width", "200").splitlines()[0]
     assert simulated.startswith(" fixed: spills, spill bytes"), "cycles of a simulated GPU are no reason"
     other = told(capfd, "before:matmul", ":softmax", "--figures", "spills").splitlines()
-    assert other[0] == " different kernels, so neither is better"
+    assert other[0] == " the kernels differ, so there is no verdict"
     same = told(capfd, "before:copy", ":copy", "--width", "80").splitlines()
     assert same[0] == " B is as fast as A: time 100 µs → 100 µs; 1 finding remaining"
     assert " A and B are the same" in same
@@ -275,7 +275,7 @@ def test_failed_program_is_reported_before_the_verdict(
     sides = str(before), write_ending(after, **ended)
     warning = f"B's program failed: A exit status 0, B {words}"
     assert told(capfd, *sides, "--width", "120").startswith(
-        f" {warning}; the results below may cover less work\n fixed: matmul"
+        f" {warning}; its results below may cover less work\n fixed: matmul"
     )
     assert told(capfd, *sides, "--format", "md").startswith(f"**{warning}")
     record = document(capfd, *sides)
@@ -290,8 +290,8 @@ def test_failed_program_is_reported_before_the_verdict(
 def test_forms_without_room_for_a_warning_give_it_on_stderr(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     before, after = write_pair(tmp_path)
     expected = (
-        "tui-probe: warning: B's program failed: A exit status 0, B exit status 1;"
-        " the results below may cover less work\n"
+        "tui-probe: warning: B's program failed: A exit status 0, B exit status 1; its results below may cover less"
+        " work\n"
     )
     for ending, words in ((0, ""), (1, expected)):
         write_ending(after, exit_status=ending)

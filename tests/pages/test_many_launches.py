@@ -23,7 +23,7 @@ LAUNCHES = 1200
 
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
-    """Three kernels, the last of which has three launches; every third launch of the others has a result."""
+    """Three kernels, the last with three launches; every third launch of the others has a result."""
     writer = TraceWriter(tmp_path_factory.mktemp("many") / "trace")
     kernels = [writer.kernel(f"kernel_{place}") for place in range(3)]
     for place in range(LAUNCHES):

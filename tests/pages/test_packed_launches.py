@@ -93,5 +93,5 @@ def test_a_recorded_launch_is_named_by_its_place_among_them(trace: Trace) -> Non
 
 def test_the_list_of_launches_says_that_there_are_more(trace: Trace) -> None:
     view = KIND.open(choose_target(trace, KIND, "one").source, lambda *_: None)
-    assert view.status() == ["2 of 8 launches; the others are only counted"]
+    assert view.status() == ["2 of 8 launches; the other launches are only counted"]
     assert len(view.record()["launches"]) == 2

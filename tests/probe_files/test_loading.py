@@ -181,7 +181,7 @@ B_OK = B_MAP + '[probe.p]\nposition = "kernel"\nafter = "SAVE [ m ] {%clock64};"
         ('[p]\nposition = "kernel"\nbefor = "x"', ["befor", "'before'"]),
         ('[p]\nposition = "kernel"\ndatamodel = "block:8"\nafter = "SAVE.u64 {%clock64};"', ["datamodel", "thread"]),
         ('[p]\nposition = "kernel"\ndatamodel = "warp"\nafter = "SAVE.u64 {%clock64};"', ["datamodel", "warp:16"]),
-        ('[p]\nposition = "kernel"\ndatamodel = "warp:16"\nafter = ""', ["nothing is saved"]),
+        ('[p]\nposition = "kernel"\ndatamodel = "warp:16"\nafter = ""', ["the probe saves nothing"]),
         ('[p]\nposition = "kernel"\ndatamodel = "warp:8"\nafter = "SAVE {%clock64};"', ["SAVE.u64"]),
         ('[p]\nposition = "kernel"\ndatamodel = "warp:4"\nafter = "SAVE.u64 {%clock64};"', ["4 bytes", "8"]),
         ('[p]\nposition = "kernel"\nafter = "SAVE.u64 {%clock64};"', ["SAVE", "map"]),

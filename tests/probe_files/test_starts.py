@@ -58,7 +58,7 @@ def test_nothing_is_overwritten(
         ("ld.globl", "unknown modifier .globl: did you mean global?"),
         ("", "'' is not a position"),
         ('"x"', "is not a position"),
-        ("block", "blocks and loops have no single end"),
+        ("block", "blocks and loops cannot be timed"),
     ],
 )
 @pytest.mark.parametrize("option", [(), ("--toml",)])
@@ -79,7 +79,7 @@ def test_a_position_that_is_none_is_refused_at_once(
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("clock", "clock is a word of the language"),
+        ("clock", "clock is reserved by the probe language"),
         ("began", "began is declared twice"),
         ("probe", "probe.py and probe.toml make a folder a probe"),
         ("block_sched", "block_sched is a built-in probe"),

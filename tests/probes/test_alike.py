@@ -33,7 +33,7 @@ EACH = {"load_requests": 2, "load_sectors": 64}
 
 
 class Sampling(Writer):
-    """Launches of 64 blocks, of which all or some were measured."""
+    """Launches of 64 blocks; all or some of them were measured."""
 
     def measured(self, kernel: int, blocks: int) -> None:
         records = np.zeros((blocks, 2, 1), RECORD)
@@ -104,7 +104,7 @@ def test_spreads_stand_apart_and_say_of_which_blocks_they_are(writer: Sampling) 
     assert lines[0] == "  10 results"
     heads = [line.strip() for line in lines if "launches" in line]
     assert heads == [
-        "2 launches of all blocks",
+        "2 launches, all blocks measured",
         "8 launches sampled, 16 of 64 blocks each: values cover only these blocks",
     ]
     loads = [line.strip() for line in lines if line.strip().startswith("load sectors")]

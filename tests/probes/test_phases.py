@@ -450,7 +450,7 @@ def test_phase_option_writes_a_probe(tmp_path: Path, monkeypatch: pytest.MonkeyP
         (["attn.py:1-2"], "write NAME=FILE:FIRST-LAST"),
         (["a b=attn.py:1-2"], "write NAME=FILE:FIRST-LAST"),
         (["load=attn.py"], "write FILE:FIRST-LAST"),
-        (["load=a.py:1", "load=a.py:2"], "several phases have one name"),
+        (["load=a.py:1", "load=a.py:2"], "two phases have the same name"),
         ([f"p{number}=a.py:{number + 1}" for number in range(33)], "at most 32"),
     ],
 )

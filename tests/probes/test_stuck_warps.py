@@ -94,7 +94,7 @@ MISSING = launch([warp(BARRIER), warp(WarpPlace(50, "loop"), number=1)])
         (GRID, "grid-does-not-fit", "4 blocks of 6 on the GPU do not end, so 2 blocks cannot start"),
         (COUNT, "mbarrier-count", "expects 65 arrivals (mbarrier.init PTX:38); block 0 made 32 arrivals"),
         (MISSING, "barrier-not-reached", "1 of 2 warps arrived; warp 1 is at PTX:50"),
-        (launch([warp(FLAG)]), "flag-not-set", "another GPU or the host must set it"),
+        (launch([warp(FLAG)]), "flag-not-set", "another GPU or the host must write the value"),
         (launch([warp(WarpPlace(50, "loop"))]), "long-loop", "the last place of 1 warp is PTX:50"),
     ],
 )

@@ -107,7 +107,7 @@ def test_launcher_starts_again_where_an_address_is_in_use(extracted: Extracted, 
     assert (result.returncode, result.stderr) == (0, "")
     result = extracted.launch("sh", "-c", f"export LAUNCH_ATTEMPT=10; {start}")
     assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr.endswith(" are in use in each of 10 processes\n")
+    assert result.stderr.endswith(" are in use in each of 10 attempts; run again\n")
 
 
 def test_launcher_reports_changed_input(extracted: Extracted) -> None:
@@ -181,14 +181,14 @@ def test_outcomes_of_a_run_have_reasons_and_advice(tmp_path: Path) -> None:
     log = tmp_path / "event.log"
     log.write_text(
         "[probe] kept kernel 0 launch 4 bytes 2048 regions 2 unknown 1\n"
-        "[probe] not-kept kernel 1 launch 5 reason its memory before and after takes at least 16 bytes; the budget is"
-        " 15 bytes code kept-too-large\n"
+        "[probe] not-kept kernel 1 launch 5 reason its memory before and after the launch takes at least 16 bytes; the"
+        " budget is 15 bytes code kept-too-large\n"
     )
     assert [outcome_text(event) for _, event in saved_launches([tmp_path])] == [
         "launch 0@4 is saved (2.05 kB; 1 pointer to memory that is not saved)"
     ]
     [(_, problem)] = keep_problems([tmp_path], ["add@0"])
-    assert problem.startswith("launch 1@5 is not saved: its memory before and after takes at least 16 bytes")
+    assert problem.startswith("launch 1@5 is not saved: its memory before and after the launch takes at least 16 bytes")
     assert "Raise --max-kept-bytes" in problem
     log.write_text("")
     assert [text for _, text in keep_problems([tmp_path], ["add@9"])] == [

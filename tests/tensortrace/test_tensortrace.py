@@ -263,6 +263,12 @@ for _ in range(3):
 class Worse(Odd):
     __dict__ = property(lambda self: {}["1" * 1000])
 Worse().work(1)
+class NoText(Exception):
+    def __str__(self): raise ValueError
+class Mute(Odd):
+    @property
+    def __dict__(self): raise NoText
+Mute().work(1)
 done = torch.Tensor(0x1000, (4,))
 torch.use(done)
 print("done")
@@ -273,7 +279,8 @@ print("done")
     notes = [fields[1] for fields in ran.traces[0] if fields[0] == "[info]"]
     assert notes[0] == r"not all tensors are named in work: KeyError: 'no\n dict'"
     assert notes[1].startswith("not all tensors are named in work: KeyError: '111")
-    assert (len(notes), len(notes[1])) == (2, len("not all tensors are named in ") + 300)
+    assert notes[2] == "not all tensors are named in work: NoText"
+    assert (len(notes), len(notes[1])) == (3, len("not all tensors are named in ") + 300)
 
 
 def test_an_installed_neutrino_wins(tmp_path: Path) -> None:

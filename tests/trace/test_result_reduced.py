@@ -81,8 +81,8 @@ def test_a_map_that_is_not_reduced(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("marks", "record", "message"),
     [
-        (b"", 16, "0 bytes do not form a reduced map"),
-        (struct.pack("<II", 4, 0) + bytes(99), 16, "107 bytes do not form a reduced map"),
+        (b"", 16, "0 bytes are not a reduced map"),
+        (struct.pack("<II", 4, 0) + bytes(99), 16, "107 bytes are not a reduced map"),
         (struct.pack("<II", GROUPS["block"], 0) + bytes(105), 16, "113 bytes for 6 records of 16 bytes, one per block"),
         (struct.pack("<II", GROUPS["launch"], 0) + bytes(26), 24, "34 bytes for 1 records of 24 bytes, one per launch"),
     ],

@@ -117,7 +117,7 @@ async def test_the_time_between_two_marks_on_the_source_is_asked_for_first(demo:
         await stage.press("3", "2")
         assert "marked zero_fill.cu:1-2" in stage.text
         await stage.press("R")
-        assert "▌1 --between zero_fill.cu:1-2  how much time does each warp spend there?" in stage.text
+        assert "▌1 --between zero_fill.cu:1-2  how much time does each warp spend in the marked lines?" in stage.text
         await stage.pilot.press("enter")
     assert rerun_request(session) == (demo, ("--between", "zero_fill.cu:1-2"))
 

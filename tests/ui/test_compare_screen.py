@@ -36,7 +36,7 @@ async def test_two_kernels_of_a_run() -> None:
         stage.live.table.select(4)
         await stage.press("C", "right_square_bracket", "C")
         lines = stage.inside.split("\n")
-        assert lines[2].startswith(" different kernels, so neither is better: span cycles 6 957 → 1 618 (-76.7%)")
+        assert lines[2].startswith(" the kernels differ, so there is no verdict: span cycles 6 957 → 1 618 (-76.7%)")
         running = next(line for line in lines if "running cycles" in line)
         assert running.split()[-5:] == ["618", "▼", "-5", "339", "-76.7%"]
         await stage.press("greater_than_sign")

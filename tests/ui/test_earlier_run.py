@@ -37,7 +37,7 @@ async def test_two_keys_compare_with_the_run_before(tmp_path: Path) -> None:
         await stage.press("R")
         assert "▌1 compare" in stage.text
         assert "what changed since the previous run?" in stage.text
-        assert "with first, 1970-01-01; nothing runs" in stage.text
+        assert "with first, 1970-01-01; nothing is run" in stage.text
         await stage.press("enter")
         screen = stage.app.screen
         assert isinstance(screen, CompareRunsScreen)

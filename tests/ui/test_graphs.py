@@ -32,7 +32,7 @@ async def test_the_screen(writer: TraceWriter, ascii_only: bool) -> None:
 async def test_enter_goes_to_the_kernel_of_the_node(writer: TraceWriter) -> None:
     async with on_stage(Session(traces=(writer.directory,)), (120, 40)) as stage:
         await stage.press("0", "h", "tab", "enter")
-        assert "this line is not about a kernel" in stage.text
+        assert "this line names no kernel" in stage.text
         await stage.press("j", "j", "enter")
         assert isinstance(stage.app.screen, KernelScreen)
         assert "#1 relu(float*)" in stage.text

@@ -300,7 +300,7 @@ async def test_the_form_is_filled_in_and_shows_the_command_line() -> None:
         assert home.form.simulated is True  # no driver was found
         await stage.press("down", "right", "down", "right")
         assert (home.form.simulated, home.form.benchmark) == (False, True)
-        assert "the GPU (none was found here)" in stage.text
+        assert "the GPU (not found on this machine)" in stage.text
         line = "tui-probe run -p dmat -k a:b --exclude c --launches 0-9 --benchmark -- python q?.py"
         assert line in stage.text
         await stage.press("down")
@@ -404,7 +404,7 @@ async def test_runs_of_one_command_are_folded_and_say_what_changed() -> None:
 async def test_the_page_of_keys_says_how_to_read_the_list() -> None:
     async with at_home(home_of(), (120, 40)) as stage:
         await stage.press("question_mark")
-        assert "its differences from the previous run of the same command" in " ".join(stage.text.split())
+        assert "what changed since the previous run of its command" in " ".join(stage.text.split())
 
 
 async def test_verdicts_are_read_of_ended_runs_that_are_visible() -> None:
@@ -559,7 +559,7 @@ def test_sections_fill_the_terminal(current: str) -> None:
 async def test_keys_of_a_target_say_that_there_is_none() -> None:
     async with at_home(home_of()) as stage:
         await stage.press("ctrl+c")
-        assert "nothing runs here" in stage.text
+        assert "no program is running here" in stage.text
         await stage.press("colon", *"next panel", "enter")
         assert screen(stage).current == "form"
 

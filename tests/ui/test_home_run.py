@@ -40,7 +40,7 @@ def test_home_opens_trace_and_returns(folder: Path) -> None:
                 terminal.wait("./vector_add")
                 terminal.type("\r")
         terminal.type(CTRL_C)
-        terminal.wait("nothing runs here")
+        terminal.wait("no program is running here")
         terminal.type("q")
         assert terminal.wait_for_end() == 0
         assert_restored(terminal)

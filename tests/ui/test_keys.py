@@ -304,7 +304,7 @@ async def _(stage: Stage, key: str) -> None:
     assert stage.target is not None
     trace = stage.target.traces[0]
     await stage.press(key)
-    assert "K repeats it with --watchdog 10s" in stage.text
+    assert "K runs the program again with --watchdog 10s" in stage.text
     (trace / "run.json").write_text(json.dumps({"launcher": os.getpid(), "options": {"watchdog": 2.0}}))
     await stage.refresh()
     await stage.press(key)
@@ -479,7 +479,7 @@ async def _(stage: Stage, key: str) -> None:
 @checks("one_pane")
 async def _(stage: Stage, key: str) -> None:
     await stage.press("enter", key)
-    assert "this screen has one panel: > shows the next page" in stage.text
+    assert "this screen has only one panel; > shows the next page" in stage.text
     assert kernel_screen(stage).current == "summary"
 
 

@@ -62,4 +62,4 @@ async def test_names_of_imported_row(tmp_path: Path) -> None:
         await stage.press("i")
         assert "void gemv2T_kernel_val<int, int, double, double, double, double," in stage.inside
         await stage.press("escape", "7", "i")
-        assert "no name here is shortened" in stage.inside
+        assert "all names are shown in full" in stage.inside

@@ -32,11 +32,11 @@ async def test_filter_warning_after_program_end(tmp_path: Path) -> None:
         target.status = 0
         await stage.refresh()
         assert f"{SAID}: did you mean matmul?" in stage.text.split("\n")[-1]
-        assert "-k matmull matches none of these · 2 kernels (0 probed)" in stage.text
+        assert "-k matmull matches no kernel · 2 kernels (0 probed)" in stage.text
         await stage.press("down")
         await stage.refresh()
         assert SAID not in stage.text, "once"
-        assert "-k matmull matches none of these · 2 kernels (0 probed)" in stage.text
+        assert "-k matmull matches no kernel · 2 kernels (0 probed)" in stage.text
 
 
 async def test_filter_warning_until_a_kernel_matches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,7 +47,7 @@ async def test_filter_warning_until_a_kernel_matches(tmp_path: Path, monkeypatch
         monkeypatch.setattr(state_line, "WARN_AFTER", 0.0)
         await stage.refresh()
         assert f"{SAID} so far: did you mean matmul?" in stage.text
-        assert "-k matmull matches none of these" in stage.text
+        assert "-k matmull matches no kernel" in stage.text
         trace.kernel("_Z7matmullPf")
         await stage.refresh()
         assert "matches none of these" not in stage.text

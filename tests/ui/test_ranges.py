@@ -46,7 +46,7 @@ async def test_enter_goes_to_the_kernel_of_the_row_and_back(writer: TraceWriter)
 async def test_a_line_above_the_table_leads_nowhere(writer: TraceWriter) -> None:
     async with on_stage(Session(traces=(writer.directory,)), (120, 40)) as stage:
         await stage.press("0", "n", "tab", "g", "enter")
-        assert "this line is not about a kernel" in stage.text
+        assert "this line names no kernel" in stage.text
 
 
 async def test_the_page_grows_with_the_trace_and_the_cursor_stays(writer: TraceWriter) -> None:

@@ -54,7 +54,7 @@ async def test_watch_follows_reports_end_and_touches_nothing(
         assert "● running" in stage.text
         assert "Ctrl-C" not in stage.text
         await stage.press("ctrl+c")
-        assert "this screen only watches" in stage.text
+        assert "watch cannot end the run" in stage.text
         assert process.poll() is None
         trace.kernel("came_later")
         await stage.refresh()
@@ -87,7 +87,7 @@ async def test_one_that_ended_before_says_so(trace: TraceWriter) -> None:
     async with on_stage(Session(traces=(trace.directory,), watching=True)) as stage:
         assert "has already ended" in stage.text
         await stage.press("ctrl+c")
-        assert "nothing runs here" in stage.text
+        assert "no program is running here" in stage.text
 
 
 def test_on_a_terminal(running: tuple[subprocess.Popen[bytes], TraceWriter]) -> None:
@@ -95,7 +95,7 @@ def test_on_a_terminal(running: tuple[subprocess.Popen[bytes], TraceWriter]) -> 
     with Terminal([*WATCH, str(trace.directory.parent)], (100, 30)) as terminal:
         terminal.wait("first_of_the_run")
         terminal.type(CTRL_C)
-        terminal.wait("this screen only watches")
+        terminal.wait("watch cannot end the run")
         terminal.resize(80, 24)
         terminal.wait("9 Log")
         trace.kernel("came_later")

@@ -112,7 +112,7 @@ class Trace:
 
 
 def open_trace(trace: str | PathLike[str], *, probes: Iterable[str | PathLike[str]] = ()) -> Trace:
-    """Read a trace: its directory, its ``event.log``, or a folder of traces, of which the newest is meant.
+    """Read a trace: its directory, its ``event.log``, or a folder of traces: then the newest trace.
 
     ``TRACE:KERNEL``, as the command line takes it, has the kernels only that an index or a regular expression means;
     for a launch write ``.kernels[0].launches``. ``probes`` are folders of probes that no package brings: their code is

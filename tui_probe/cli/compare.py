@@ -57,7 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " loss that is worse by more than X%%. Amounts of work, such as instructions, count only if --figures names"
         " them. The cost of the probe does not count",
     )
-    parser.add_argument("--figures", metavar="KEY,…", help="compare only these metrics, e.g. span_cycles,registers")
+    parser.add_argument(
+        "--figures", dest="metrics", metavar="KEY,…", help="compare only these metrics, e.g. span_cycles,registers"
+    )
     parser.add_argument("--view", metavar="VIEW", help="draw this page of A and B side by side, e.g. timeline")
     parser.add_argument(
         "--height", type=height_option, metavar="N", default=24, help="lines of a drawing; default %(default)s"
@@ -80,8 +82,8 @@ def run(arguments: argparse.Namespace) -> int:
         put(drawing_lines(sides, arguments))
         return ExitStatus.OK
     comparison = comparison_of(sides)
-    if arguments.figures is not None:
-        comparison.keep(arguments.figures.split(","))
+    if arguments.metrics is not None:
+        comparison.keep(arguments.metrics.split(","))
     put(drawing_lines(sides, arguments) if arguments.view is not None else comparison_lines(comparison, arguments))
     if not comparison.pairs:
         warn("error: nothing to compare: no kernel is in both traces")

@@ -46,21 +46,21 @@ def write_answer(answer: Answer, arguments: argparse.Namespace) -> int:
     """Write it in the form that was asked for; returns the exit status."""
     if arguments.figure and arguments.table:
         raise UsageError("--figure and --table cannot be combined; omit one of them")
-    figure = None if arguments.figure is None else _find_named(answer.drawings, arguments.figure, "figure", answer)
+    drawing = None if arguments.figure is None else _find_named(answer.drawings, arguments.figure, "figure", answer)
     table = None if arguments.table is None else _find_named(answer.tables, arguments.table, "table", answer)
     if arguments.png or arguments.svg:
         return _write_pictures(answer, arguments)
     if arguments.json:
-        record = figure.record() if figure is not None else None if table is None else table.records()
+        record = drawing.record() if drawing is not None else None if table is None else table.records()
         return _write_data([dump_json(answer.to_dict() if record is None else record, indent=1)])
     if arguments.csv:
         from tui_probe.draw.csv_output import csv_lines
 
         chosen = table or next(iter(answer.tables.values()))
-        return _write_data(csv_lines(figure.cells()) if figure is not None else chosen.csv())
+        return _write_data(csv_lines(drawing.cells()) if drawing is not None else chosen.csv())
     if table is not None:
         return _write_text([((line, ""),) for line in table.lines(table_width(arguments))], arguments)
-    return _write_text(_figure_lines(figure, arguments) if figure else _document_lines(answer, arguments), arguments)
+    return _write_text(_drawing_lines(drawing, arguments) if drawing else _document_lines(answer, arguments), arguments)
 
 
 def _find_named(things: Mapping[str, Named], name: str, what: str, answer: Answer) -> Named:
@@ -87,13 +87,13 @@ def _document_lines(answer: Answer, arguments: argparse.Namespace) -> list[Line]
     return list(AnswerDocument(answer, ascii_only=_plain(arguments)).lines(table_width(arguments)))
 
 
-def _figure_lines(figure: Drawing, arguments: argparse.Namespace, *, plain: bool | None = None) -> list[Line]:
+def _drawing_lines(drawing: Drawing, arguments: argparse.Namespace, *, plain: bool | None = None) -> list[Line]:
     columns, height = drawing_size(arguments)
     check_drawing_size(columns, height)
-    work = figure.prepare(columns, height)
+    work = drawing.prepare(columns, height)
     if work is not None:
         work()
-    return figure.draw(columns, height, ascii_only=_plain(arguments) if plain is None else plain)
+    return drawing.draw(columns, height, ascii_only=_plain(arguments) if plain is None else plain)
 
 
 def _write_text(lines: list[Line], arguments: argparse.Namespace) -> int:
@@ -102,22 +102,22 @@ def _write_text(lines: list[Line], arguments: argparse.Namespace) -> int:
 
 
 def _write_pictures(answer: Answer, arguments: argparse.Namespace) -> int:
-    """The figure that was named, else all: FILE where there is one, FILE-NAME where there are several."""
+    """Write the drawing that was named, else all: FILE for one, FILE-NAME for several."""
     from tui_probe.draw.picture import write_png, write_svg
 
     path: Path = arguments.png or arguments.svg
     chosen: dict[str, Any] = dict(answer.drawings)
     if arguments.figure is not None:
         chosen = {arguments.figure: answer.drawings[arguments.figure]}
-    for name, figure in chosen.items():
+    for name, drawing in chosen.items():
         file = path if len(chosen) == 1 else path.with_stem(f"{path.stem}-{name}")
         columns = drawing_size(arguments)[0]
-        lines = _figure_lines(figure, arguments, plain=bool(arguments.ascii))
+        lines = _drawing_lines(drawing, arguments, plain=bool(arguments.ascii))
         try:
             if arguments.png:
-                write_png(file, figure, lines, columns)
+                write_png(file, drawing, lines, columns)
             else:
-                write_svg(file, lines, columns, figure.title)
+                write_svg(file, lines, columns, drawing.title)
         except OSError as error:
             warn(f"error: {file}: {error.strerror}: pass a writable file")
             return ExitStatus.FAILED

@@ -106,7 +106,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--metric", action="append", default=[], metavar="METRIC", help="judge only this metric; may be repeated"
     )
     parser.add_argument(
-        "--against", metavar="COMMAND", help="compare times with those of this command, in interleaved runs (ABBA)"
+        "--against", metavar="COMMAND", help="compare times with this command, in interleaved runs (ABBA)"
     )
     parser.add_argument(
         "--repeats", type=count, default=8, metavar="N", help="number of ABBA blocks; default %(default)s"

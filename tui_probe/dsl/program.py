@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tui_probe.probe_model.probe import Position
 
 _MAX_SOURCE_BYTES: Final = 1 << 20
-_NESTING_ERROR: Final = "this is nested too deeply: use variables for its parts"
+_NESTING_ERROR: Final = "the expression is nested too deeply: assign parts of it to variables"
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,7 +177,7 @@ def read_program(source: ProbeSource) -> Program:
     if not program.functions:
         raise source.error(tree, "the file has no probe: write a function under @probe(pos=…)")
     if not program.maps:
-        raise source.error(tree, "the file has no map: add a class under @Map(level=…) and save in it")
+        raise source.error(tree, "the file has no map: add a class under @Map(level=…), and save records in it")
     return program
 
 
@@ -215,7 +215,7 @@ def _checked_name(name: str, node: ast.AST, program: Program, source: ProbeSourc
     if not name.isascii():
         raise source.error(node, f"{name!a} has letters that PTX does not know: use A-Z, a-z, 0-9 and _")
     if name in RESERVED_NAMES:
-        raise source.error(node, f"{name} is a word of the language: choose another name")
+        raise source.error(node, f"{name} is reserved by the probe language: choose another name")
     if any(name in kind for kind in (program.maps, program.registers, program.constants, program.functions)):
         raise source.error(node, f"{name} is declared twice: choose another name")
     return name

@@ -72,8 +72,8 @@ class Saver:
         name = self._located_map
         raise self._source.error(
             statement,
-            f"'{source_of(statement)}' is between {name}.locate() and {name}.save(…): move it before or after. "
-            "Only saving lanes execute the statements between the two calls, so these may only assign local variables",
+            f"'{source_of(statement)}' is between {name}.locate() and {name}.save(…): move it out. Between the two"
+            " calls, a probe may only assign local variables, because only lanes that save execute this code",
         )
 
     def end_of_block(self) -> None:

@@ -201,8 +201,8 @@ class KeyLocks:
     def take(self, key: str, seconds: float) -> tuple[KeyLock | None, bool]:
         """Return the lock of ``key``, and whether another one held it meanwhile.
 
-        The lock is None if it is still held after so many seconds, and where the file system has none: then the caller
-        must do without.
+        The lock is None if it is still held after ``seconds``, or if the file system has no locks. The caller then
+        continues without a lock.
         """
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)

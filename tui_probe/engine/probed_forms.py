@@ -100,7 +100,7 @@ def largest_block(kernel: Kernel) -> int:
 
 
 def may_need_less(after: AssemblyReport, probe: Probe) -> bool:
-    """Return whether a probed kernel has so many registers that another form could have fewer."""
+    """Return whether a probed kernel has enough registers for another form to need fewer."""
     return after.registers is not None and after.registers > (
         MAX_ADDED_REGISTERS if probe.has_lean_snippets else _MIN_LIMIT
     )

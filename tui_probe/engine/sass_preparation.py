@@ -70,7 +70,7 @@ class SassPreparation:
         if isinstance(work.variants.start_pruned(request.arch, request.name).result(), ToolchainError):
             return None
         work.log.write(
-            f"[graft] inserting {count} snippets into the SASS, since ptxas would take seconds to assemble them"
+            f"[graft] inserting {count} snippets into the SASS, because ptxas would take seconds to assemble them"
         )
         try:
             pruned = Cubin.read(read_file(work.directory / "pruned.bin"))

@@ -106,7 +106,7 @@ class Table(Generic[Row]):
         """Shape (rows,): int64, float64 with NaN for what was not measured, or object for texts; else KeyError."""
         column = next((column for column in in_data(self.columns) if column.key == key), None)
         if column is None or column.value is None:
-            raise KeyError(f"{key}: no such column; columns are {', '.join(self.keys())}")
+            raise KeyError(f"{key}: not a column; use one of {', '.join(self.keys())}")
         return _array([column.value(row) for row in self.rows])
 
     def keys(self) -> list[str]:

@@ -97,7 +97,7 @@ def trace_of_process() -> Path:
     root = Path(os.environ["TUI_PROBE_TRACE_ROOT"])
     traces = sorted(root.glob(f"*_{os.getpid()}"), key=lambda path: path.stat().st_mtime)
     if not traces:
-        raise TraceError(f"{root} has no trace of process {os.getpid()}")
+        raise TraceError(f"{root} contains no trace of process {os.getpid()}")
     return traces[-1]
 
 

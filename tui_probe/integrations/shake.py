@@ -55,7 +55,7 @@ CONFIRMING_RUNS: Final = 3
 SLOWER: Final = 50.0
 MIN_LIMIT: Final = 120.0
 """A run with delays is ended after ``SLOWER`` times the time of one without, at least after these seconds."""
-ENDLESS: Final = "it does not end"
+ENDLESS: Final = "it does not exit"
 HASH_VARIABLE: Final = "TUI_PROBE_HASH_MEMORY"
 UNPROBED: Final = "-k=//"
 """No name of a kernel has two slashes."""
@@ -146,8 +146,8 @@ class Shaker:
             for number in range(1, UNDELAYED_RUNS):
                 if difference := self._difference(self._run(Path(folder) / str(number), [UNPROBED])):
                     raise UsageError(
-                        f"the results of the program differ between runs without delays ({difference}): fix its random"
-                        " seed, print no times or addresses, or compare files with --compare-file"
+                        f"the results of the program differ between runs without delays ({difference}): set a fixed"
+                        " random seed, print no times and addresses, or compare files with --compare-file"
                     )
 
     def _run_delayed(self, seed: int, kernels: Sequence[str], lines: tuple[int, int] | None) -> tuple[str, list[Site]]:

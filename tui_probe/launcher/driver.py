@@ -118,8 +118,8 @@ def find_driver(chosen: Path | None, simulated: bool, environment: Mapping[str, 
         if is_driver(path):
             return Driver(path, simulated=False)
     raise NoDriverError(
-        f"no NVIDIA driver on this machine ({LIBRARY} is neither in the loader's cache nor in the usual places); "
-        "install the driver, name it with --driver PATH, or use the simulated GPU with --sim"
+        f"no NVIDIA driver on this machine ({LIBRARY} was not found in the loader's cache and the usual places);"
+        " install the driver, name it with --driver PATH, or use the simulated GPU with --sim"
     )
 
 
@@ -129,7 +129,9 @@ def chosen_driver(chosen: Path) -> Driver:
     if not is_elf_for_this_machine(path):
         raise LaunchError(f"--driver {chosen}: not a shared library for {os.uname().machine}")
     if b"TUI_PROBE_DRIVER" in own_text(path):
-        raise LaunchError(f"--driver {chosen}: this is the hook of tui-probe; pass the driver that it should call")
+        raise LaunchError(
+            f"--driver {chosen}: this is the hook of tui-probe; pass the libcuda.so.1 of the NVIDIA driver"
+        )
     return Driver(path, simulated=b"TUI_PROBE_SIM" in own_text(path))
 
 

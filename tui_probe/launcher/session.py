@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 NO_ROOM = os.strerror(errno.ENOSPC)
 _TOOLS_LOCK: Final = threading.Lock()
-_CUT_ADVICE: Final = "to keep more, raise --max-trace-bytes"
+_CUT_ADVICE: Final = "to save more, raise --max-trace-bytes"
 
 
 class Session:

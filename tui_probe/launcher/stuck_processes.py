@@ -42,7 +42,7 @@ class StuckProcesses:
                 self._terminated[pid] = now
                 ended = _send(pid, signal.SIGTERM)
                 outcome = (
-                    "the process was ended" if ended else "end this process yourself, since the run did not start it"
+                    "the process was ended" if ended else "end this process yourself, because the run did not start it"
                 )
                 messages.append(
                     f"process {pid}: launch {launch} ran longer than {self._limit:g} s; {outcome}; see"

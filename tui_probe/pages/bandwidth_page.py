@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from tui_probe.draw.view import View
 
 CACHES_EXPLANATION: Final = (
-    "Caches: the buffer for memory is at least four times as large as L2 and is read from start to end, so L2 no"
-    " longer holds a word when it is read again. The buffer for L2 is a quarter of L2 and is read repeatedly,"
-    " bypassing L1."
+    "Caches: the buffer for memory is at least four times as large as L2 and is read from start to end, so a word has"
+    " left L2 before it is read again. The buffer for L2 is a quarter of L2 and is read repeatedly, bypassing L1."
 )
 TIMES_EXPLANATION: Final = (
     "Values are medians over repeats; the first repeat is not counted. Kernels and driver copies are timed with"
@@ -34,16 +33,16 @@ TIMES_EXPLANATION: Final = (
     " written. Spread is the slowest minus the fastest time."
 )
 BANDWIDTH_EXPLANATION: Final = (
-    "Each value is bytes moved divided by time. “of spec.” is its share of the bandwidth that clock and width of the"
-    " memory bus allow. Reads reach 90 to 95 % of it; DRAM refresh takes the rest. Writes and copies reach less, since"
-    " they reverse the direction of the bus.",
-    "Do caches distort a bandwidth test? Yes, if data is used again before it is evicted: a buffer that fits in L2"
-    " shows the bandwidth of L2 from its second use on. The line above the table shows how large this error would be"
-    " on this GPU. Memory is therefore measured with a buffer of at least four times L2, read from start to end. With"
-    " few blocks, a small window moves through the buffer and never returns within a repeat.",
+    "Each value is bytes moved divided by time. “of spec.” relates it to the specification: the bandwidth that clock"
+    " and width of the memory bus allow. Reads reach 90 to 95 % of it; DRAM refresh takes the rest. Writes and copies"
+    " reach less, because the bus has to change its direction.",
+    "Do caches distort a bandwidth test? Yes, if data is read again before it is evicted. A buffer that fits in L2"
+    " shows the bandwidth of L2, not of memory; the line above the table gives the size of this error on this GPU. The"
+    " buffer for memory is therefore at least four times as large as L2 and is read once from start to end. With few"
+    " blocks, a small window moves through the buffer and does not return within a repeat.",
     "What do blocks share? All blocks share L2 and DRAM. The blocks on one SM share its L1, which contains shared"
     " memory; each block has its own part of shared memory. A GPU reaches its bandwidth only with blocks on all SMs."
-    " Each SM has only as many bytes in flight as its blocks have buffers for.",
+    " The buffers of its blocks limit the bytes that an SM has in flight.",
     "How close is a kernel to these limits? tui-probe roofline TRACES --bandwidth FILE shows probed kernels together"
     " with this measurement.",
 )

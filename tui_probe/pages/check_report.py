@@ -35,7 +35,7 @@ _MAX_NAMED: Final = 3
 VERSION = 1
 """Version of the JSON; it rises when a key changes its meaning or goes."""
 _NO_ASSEMBLER_NOTE = "no ptxas found, so registers and spills are unknown"
-_VERIFIED_NOTE = "the probe writes only its own registers and maps and stays within its snippets"
+_VERIFIED_NOTE = "the probe writes only its own registers and maps, and never branches out of its snippets"
 _SPILL_HEADINGS: Final = ("source", "loads", "stores", "bytes per thread", "loops")
 _HEADINGS: Final = ("offset", "SASS", "source", "loops", "waits for", "producers")
 _MOST_PRODUCERS: Final = 3
@@ -170,7 +170,7 @@ def _kernel_lines(check: CheckResult, kernel: KernelCheck, log: ProcessLog, arro
     if (readable := demangle(kernel.name)) != kernel.name:
         yield _field("  is", readable)
     if kernel.target != kernel.arch:
-        compiled = f"compiled for {kernel.arch}, as by the driver of such a GPU"
+        compiled = f"compiled for {kernel.arch}, as the driver of such a GPU does"
         runs = f"{kernel.arch} runs it too"
         yield _field("  target", f"{kernel.target}; {compiled if kernel.way == 'ptx' else runs}")
     if kernel.status == "ok":
@@ -224,7 +224,7 @@ def _image_name(check: CheckResult, kernel: KernelCheck) -> str:
 
 
 def _labelled_lines(label: str, items: Sequence[str]) -> Iterator[str]:
-    """Lines, of which the first has the label."""
+    """Lines; the first has the label."""
     yield from (_field("" if index else label, item) for index, item in enumerate(items))
 
 

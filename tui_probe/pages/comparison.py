@@ -182,7 +182,7 @@ class Comparison(Document):
         if self.sides[0] == self.sides[1]:
             return ["A and B are the same", *problems]
         before, after = (side.about for side in self.sides)
-        model = ["cycles of a simulated GPU are not time, so neither speed nor cycles are judged"]
+        model = ["a simulated GPU has no times: its cycles come from a model, so speed and cycles are not judged"]
         return [
             *(model if any(side.simulated for side in self.sides) else []),
             *self._resized,

@@ -192,7 +192,7 @@ def _graph_sentence(event: Event) -> str | None:
             how = "with" if probed else "without"
             return f"a replay of graph {graph} {how} probes took {units.duration(ns / 1e9)}"
         case launch_events.GraphChanged(graph, what, reason):
-            outcome = {"untwinned": "is not probed", "passed": "ran unprobed, although it was due to be sampled",
+            outcome = {"untwinned": "is not probed", "passed": "ran unprobed, although it was selected for sampling",
                     "given back": "released its probed copy", "destroyed": "was destroyed"}[what]  # fmt: skip
             return f"graph {graph} {outcome}" + (f": {reason.text}" if reason else "")
         case _:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import Trace
 
 MAX_LISTED: Final = 1000
-"""Maximum number of launches of which the report lists all."""
+"""Maximum number of launches for which the report lists all."""
 LISTED_AT_ENDS: Final = 100
 """Launches listed at each end, the first and the newest, if there are more."""
 

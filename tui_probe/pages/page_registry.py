@@ -64,11 +64,11 @@ _GENERAL_PAGES: Final = (
 
 _LIVE_PAGES: Final[dict[str, tuple[str, ...]]] = {
     "recent": (
-        "The newest traces. The column found is about the kernel with the most GPU time: its limiter and utilization,"
-        " or else its first finding. ! marks findings that cost time. – means that nothing was found or the run is"
-        " still active. The text is computed once and kept in your state directory.",
-        "▶3 marks three runs of one command, of which the newest is shown; c shows the others. Below the list are the"
-        " findings of the selected run and its differences from the previous run of the same command.",
+        "The newest traces. The column found describes the kernel with the most GPU time: its limiter and utilization"
+        " or, if they are unknown, its first finding. ! marks findings that cost time. – means that nothing was found,"
+        " or that the run is still active. The text is computed once and saved in your state directory.",
+        "▶3 marks three runs of one command. The list shows the newest of them; c shows the others. Below the list are"
+        " the findings of the selected run, and what changed since the previous run of its command.",
     ),
     "form": (
         "The program to start, and its options. Paths in the command are completed: → accepts the suggestion after"
@@ -78,20 +78,22 @@ _LIVE_PAGES: Final[dict[str, tuple[str, ...]]] = {
         "The results of tui-probe doctor. ✘ marks a missing part, ! a part that needs attention, ○ an optional part.",
     ),
     "figures": (
-        "Each value of A and B, and its change. “better” and “worse” depend on the desired direction of the value. –"
-        " means not measured.",
+        "Each value of A and B, and its change. “Better” is a change in the desired direction of the value, “worse” a"
+        " change in the other direction. – means not measured.",
     ),
     "kernels": (
         "One row per kernel, sorted by GPU time if launches were timed, else by first launch. 12 of 6 060, or"
         " 12/6.1k, means that 12 launches were probed. Registers and spills are shown as before→after probing; sorting"
         " uses the difference. Slowdown is probed time divided by original time. + marks times of probed launches."
         " Enter opens the findings and all other pages of a kernel.",
-        "The column finding shows the first finding of the newest result, or why there is none. ! marks findings that"
-        " cost time. On narrow screens, columns disappear in this order: probe memory, time, spills, block, grid,"
-        " trend, mode, p99, slowdown, registers, median, launches, limited by, share. Bars need 100 columns. The column"
-        " trend shows the times of the last 8 timed launches, newest at the right; a full bar is the longest.",
-        "Skipped: there is nothing to probe, e.g. no PTX. Failed: the original ran instead. Excluded: by --kernel or"
-        " --exclude. The page below shows the reason and advice.",
+        "The column finding shows the first finding of the newest result, or the reason why the kernel has no result. !"
+        " marks findings that cost time. On narrow screens, columns disappear in this order: probe memory, time,"
+        " spills, block, grid, trend, mode, p99, slowdown, registers, median, launches, limited by, share. Bars need"
+        " 100 columns. The column trend shows the times of the last 8 timed launches, newest at the right; a full bar"
+        " is the longest.",
+        "Skipped: the kernel cannot be probed, e.g. it has no PTX. Failed: the probe could not be inserted, and the"
+        " original ran. Excluded: not selected by --kernel, or named in --exclude. The page below shows the reason and"
+        " advice.",
     ),
     "kernel": (
         "The selected kernel: whether and why it was probed, with advice, the overhead of the probe, and its"

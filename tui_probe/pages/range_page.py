@@ -24,7 +24,7 @@ RANGES_ABOUT: Final = (
     "NVTX ranges of the program (torch.cuda.nvtx.range_push, nvtx.annotate), with the kernels launched in them on the"
     " same thread. Ranges with explicit start and end include launches of all threads. A kernel is listed below its"
     " innermost range. Ranges without launches are not listed.",
-    "Host time is the time from push to pop, in which the host launches kernels; it is not GPU time. “In kernels” is"
+    "Host time is the time from push to pop. It is not GPU time: the host only launches kernels in it. “In kernels” is"
     " the time of the launches, computed as launches × median time of the kernel (needs --benchmark). o merges ranges"
     " with the same name and outer range, e.g. the iterations of a loop, into one row. Mean and p99 are then kernel"
     " times per range; the share is relative to the time of all launches in the trace.",
@@ -61,9 +61,9 @@ _SHARE: Final[Column[RangeLine]] = Column("share", lambda r: r.share, "share", l
 RangeKey = tuple[str, str | None, int | None, int, float | None]
 """Identity of a range while the trace grows: text, domain, thread, depth and start."""
 TOTALS_ABOUT: Final = (
-    "The kernels launched in the range and in its inner ranges, each kernel once, sorted by time. The time of a"
-    " kernel is launches × its median over the whole run. The share is relative to the time of all kernels of the"
-    " range; – means that one of them was not timed.",
+    "The kernels launched in the range and in its inner ranges, each kernel once, sorted by time. The time of a kernel"
+    " is launches × its median over the whole run. The share is relative to the time of all kernels of the range; –"
+    " means that at least one of these kernels was not timed.",
     "Enter shows the launches of a kernel; q goes back to the ranges.",
 )
 TOTALS_COLUMNS: Final[tuple[Column[KernelTotal], ...]] = (
@@ -85,7 +85,7 @@ class RangeLine:
     launched: KernelLaunches | None = None
     kernel: Kernel | None = None
     whole: float | None = None
-    """Time of all launches of the trace, of which the row has a share; None where not all were timed."""
+    """Time of all launches of the trace, for the share of the row; None if some launches were not timed."""
 
     @property
     def text(self) -> str:

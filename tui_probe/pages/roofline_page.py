@@ -37,20 +37,20 @@ _MAX_POINTS: Final = 20
 _VERDICT_NAME_WIDTH: Final = 40
 _SIGNS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 ROOFLINE_NOTE: Final = (
-    "Bytes are those that the kernel's instructions request, before caches; a kernel above the memory roof is served"
-    " by caches. Operations are those of matrix instructions or, if there are none, fp32, fp64 and fp16 operations."
-    " The peak is the dense half-precision rate of the tensor cores at the highest clock."
+    "Bytes are those that the kernel's instructions request, before caches; a kernel above the memory roof gets a part"
+    " of its bytes from caches. Operations are those of matrix instructions or, if there are none, fp32, fp64 and fp16"
+    " operations. The peak is the dense half-precision rate of the tensor cores at the highest clock."
 )
 ROOFLINE_ABOUT: Final = (
-    "A kernel is limited by the unit with at least 60 % utilization: memory, tensor cores, fp32, fp64 or fp16 pipes,"
-    " or issue slots. If no unit reaches 60 %, the kernel is latency bound (warps wait for each other, for memory or"
-    " for blocks), too small for the GPU, or so short that launch overhead dominates.",
-    "Counts are those of instructions, before caches. The share of memory is therefore an upper bound (≤) and exceeds"
-    " 100 % if caches serve a part. The level, DRAM or L2, follows from the memory that the launch can touch or from"
-    " ncu (--ncu FILE.csv); otherwise no level is shown. The shares of other units are lower bounds.",
-    "The roof is the limit of the GPU: memory bandwidth × operations per byte to the left of the ridge, the tensor"
-    " core peak to the right. A kernel below the slanted part becomes faster only with fewer bytes per operation, e.g."
-    " larger tiles, fused kernels, smaller types. Kernels without operations are not in the chart.",
+    "A kernel is limited by the unit with at least 60 % utilization: memory, tensor cores, fp32, fp64 or fp16 pipes, or"
+    " issue slots. If no unit reaches 60 %, the kernel is latency bound (warps wait for each other, for memory or for"
+    " blocks), too small for the GPU, or so short that the launch itself takes most of the time.",
+    "Bytes are counted at instructions, before caches. The share of memory is therefore an upper bound (≤). It exceeds"
+    " 100 % if caches serve a part of the bytes. The level, DRAM or L2, follows from the memory that the launch can"
+    " touch or from ncu (--ncu FILE.csv); otherwise no level is shown. The shares of other units are lower bounds.",
+    "The roof is the limit of the GPU: memory bandwidth × operations per byte to the left of the ridge, the tensor core"
+    " peak to the right. Below the slanted part, a kernel becomes faster only with fewer bytes per operation: larger"
+    " tiles, fused kernels or smaller types. Kernels without operations are not in the chart.",
 )
 _NAME_WIDTH: Final = 48
 _MOVES: Final[dict[str, tuple[str, Callable[[RooflineChart], str | None]]]] = {
@@ -338,7 +338,7 @@ class RooflineChart(Drawing):
         """Select the kernel furthest below its roof. Return the text for the user."""
         shares = [(share, mark[1]) for mark in self.shown if (share := mark[1].share_of(self.roof)) is not None]
         if not shares:
-            return "no kernel has a known share of its roof"
+            return "the share of the roof is unknown for all kernels"
         share, self.chosen = min(shares, key=lambda each: each[0])
         return f"furthest below its roof: at {share:.0%} of the roof"
 

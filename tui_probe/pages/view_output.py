@@ -232,6 +232,6 @@ def _launch_arguments(launch: LaunchTimeline) -> dict[str, Any]:
         "launch": launch.which,
         "kernel": launch.name,
         "simulated": launch.simulated,
-        "time": scale if known else "cycles: 1 ns in this file is 1 cycle, since the clock rate is unknown",
+        "time": scale if known else "cycles: 1 ns in this file is 1 cycle, because the clock rate is unknown",
         "alignment": launch.timeline.clocks.words(),
     }

@@ -168,7 +168,7 @@ def choose_probes(texts: Iterable[str], sample: str = "") -> tuple[ChosenProbe, 
         before = chosen.setdefault(chosen_probe.name, chosen_probe)
         if before.path != chosen_probe.path or before.sample != chosen_probe.sample:
             raise ProbeFileError(
-                f"{name}: the run has a probe {chosen_probe.name} already; name each once, or rename a file"
+                f"{name}: the run has a probe {chosen_probe.name} already; select each probe once, or rename a file"
             )
         _refuse_bad_sample(chosen_probe, own)
     if len(chosen) > MAX_PROBES:

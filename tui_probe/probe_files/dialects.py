@@ -115,7 +115,7 @@ def _snippets(table: TomlTable, own_map: str) -> dict[str, ParsedSnippet]:
             text = table.text(key)
             parsed[key] = parse_snippet(text, FileLocation(table.path, _snippet_line(table.source, text)), own_map)
     if not parsed.keys() - {"lean"}:
-        raise table.error("before", "and after are both missing: one of them must hold PTX")
+        raise table.error("before", "and after are missing: write PTX for at least one of them")
     if "lean" in parsed and "before" not in parsed:
         raise table.error("lean", "replaces 'before', which is missing")
     return parsed
@@ -189,7 +189,7 @@ def _datamodel_map(table: TomlTable, name: str, parsed: dict[str, ParsedSnippet]
     cap = _parse_cap(table, "datamodel", sizes[1] if len(sizes) == 2 else 1, dynamic="count")
     saves = [(point.snippet, point.save_types) for point in parsed.values() if point.save_types]
     if not saves:
-        raise table.error("datamodel", "is given, but nothing is saved: add 'SAVE.u64 {%register};'")
+        raise table.error("datamodel", "is present, but the probe saves nothing: add 'SAVE.u64 {%register};'")
     snippet, types = saves[0]
     if any(other != types for _, other in saves):
         raise table.error("after", "saves other fields than 'before': both must save the same types in the same order")

@@ -114,7 +114,7 @@ def _refuse_position(text: str) -> None:
         raise UsageError(f"--at: {error}; write {POSITION_FORMS}") from error
     if any(position.is_block for position in positions):
         raise UsageError(
-            f"--at {text}: blocks and loops have no single end, so they cannot be timed; name instructions or lines"
+            f"--at {text}: blocks and loops cannot be timed: they may end at several places; name instructions or lines"
         )
 
 

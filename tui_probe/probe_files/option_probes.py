@@ -35,7 +35,7 @@ def phases_probe(texts: Sequence[str]) -> str:
     """Return the name of the probe for phases of the form ``NAME=FILE:FIRST-LAST``. Raises UsageError for others."""
     phases = dict(map(_phase, texts))
     if len(phases) < len(texts):
-        raise UsageError("--phase: several phases have one name: choose different names")
+        raise UsageError("--phase: two phases have the same name: choose different names")
     if len(phases) > _MAX_PHASES:
         raise UsageError(f"--phase: {len(phases)} phases, at most {_MAX_PHASES} are supported")
     return PHASES_PREFIX + "+".join(f"{name}={lines}" for name, lines in phases.items())

@@ -131,7 +131,7 @@ def _reduced_parts(table: TomlTable, fields: Mapping[str, Field]) -> list[_Reduc
         return [(name, "sum", field, None) for name, field in fields.items()]
     reduced = table.table(_REDUCED_TABLE)
     if not reduced.values:
-        raise table.error(_REDUCED_TABLE, "is empty: name the fields to keep, such as waited = 'sum'")
+        raise table.error(_REDUCED_TABLE, "is empty: name the fields to save, such as waited = 'sum'")
     return [_reduced_part(reduced, name, fields) for name in reduced.values]
 
 

@@ -165,7 +165,7 @@ def summary(path: str) -> str:
     for name, records in result.maps.items():
         if records.dtype.names is None:
             known = records[records != UNKNOWN].astype(np.int64)
-            lines.append(f"  {name}: {known.sum()} in all, at most {known.max(initial=0)} per slot")
+            lines.append(f"  {name}: {known.sum()} in total, at most {known.max(initial=0)} per slot")
             continue
         saved = records[result.written[name]]
         blocks, slots, room = records.shape

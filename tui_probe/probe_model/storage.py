@@ -1,7 +1,7 @@
 """Layout of a map's records in device memory; the hook converts it to the layout of result files.
 
 Plain: slot after slot, as in the file; what ``ADD`` adds to.
-Folded: the same, of which only the sum is in the file. ``FOLDED_SLOTS`` of them serve all warps of a launch::
+Folded: the same, but only the sum is in the file. ``FOLDED_SLOTS`` of them serve all warps of a launch::
 
     slot = SM mod ``FOLDED_SMS`` x ``SLOTS_OF_SM`` + clock mod ``SLOTS_OF_SM``
 

@@ -128,7 +128,7 @@ class Gain:
 @dataclass(frozen=True, slots=True)
 class Finding:
     """``label`` and ``words`` are for people, ``key`` and ``values`` for programs; a value not measured is None.
-    ``values`` are numbers by the names of their metrics, of which the first with an ideal is the one to compare.
+    ``values`` are numbers by the names of their metrics. The first metric with an ideal is compared.
 
     ``page`` is the view that shows it, ``line`` the line of ``pruned.ptx`` that it is about, counted from 1, or an
     ``Offset``; ``block``, ``warp``, ``sm`` and ``time`` in cycles are there where it is about one. What ``stands_out``

@@ -187,7 +187,7 @@ def _all(whose: str, function: Callable[..., Any], of: type | None = None) -> Ca
         values = tuple(function(*arguments))
         for item in values:
             if of is not None and not isinstance(item, of):
-                raise TypeError(f"{_name(function)} gave {item!r}, which is not a {of.__name__}")
+                raise TypeError(f"{_name(function)} yielded {item!r}, which is not a {of.__name__}")
         return values
 
     return _call(whose, everything, _module(function))

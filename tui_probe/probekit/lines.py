@@ -21,7 +21,7 @@ LineValue = int | float | str | None
 
 CombineRule = Literal["sum", "ratio", "share", "first", "none"]
 IDEAL_SECTORS_NOTE: Final = (
-    "ideal: minimum number of 32 B sectors for the requested bytes; those above it are excessive"
+    "ideal: minimum number of 32 B sectors for the requested bytes; sectors above it are excessive"
 )
 """Note on lines whose sectors are compared with the minimum."""
 

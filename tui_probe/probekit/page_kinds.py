@@ -187,7 +187,7 @@ class PageKey:
 
 PAGES: Final = (
     PageKey("summary", "1", "Summary", "findings, limiter, registers", "Sum"),
-    PageKey("source", "2", "Source", "source with the values of each line", "Src"),
+    PageKey("source", "2", "Source", "source code with measured values per line", "Src"),
     PageKey("ptx", "3", "PTX", "PTX: probed, pruned, original"),
     PageKey("diff", "4", "Diff", "pruned and probed PTX side by side"),
     PageKey("sass", "5", "SASS", "SASS: pruned and probed"),
@@ -197,7 +197,7 @@ PAGES: Final = (
     PageKey("process", "9", "Log", "process.log: how the kernel was built"),
     PageKey("all_lines", "a", "All lines", "lines of all kernels, sorted by waste and waiting time", of_run=True),
     PageKey("stderr", "e", "stderr", "standard error of the program", of_run=True),
-    PageKey("phases", "f", "Phases", "phases of warps over time, roles, and who waits for whom"),
+    PageKey("phases", "f", "Phases", "phases of warps over time, and which role waits for which"),
     PageKey("gpu", "g", "GPU", "load, memory, clocks, temperature and power of the GPUs", of_run=True),
     PageKey("graphs", "h", "Graphs", "CUDA graphs: nodes over time, replays", of_run=True),
     PageKey("ranks", "k"),
@@ -205,7 +205,7 @@ PAGES: Final = (
     PageKey("ranges", "n", "Ranges", "NVTX ranges and the kernels launched in them", of_run=True),
     PageKey("stdout", "o", "stdout", "standard output of the program", of_run=True),
     PageKey("probe", "p", "Probe", "file of the probe"),
-    PageKey("results", "r", "Results", "values that the probe recorded, a line per finished launch", of_run=True),
+    PageKey("results", "r", "Results", "values that the probe recorded: one line per finished launch", of_run=True),
     PageKey("stalls", "s", "Stalls", "wait cycles of each line"),
     PageKey("tree", "t", "Tree", "where the GPU time goes: program, ranges, kernels, lines", of_run=True),
     PageKey("events", "v", "event.log", "log of the hook driver", of_run=True),

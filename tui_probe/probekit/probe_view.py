@@ -59,7 +59,7 @@ def _nothing_saved_reason(run: RunInfo | None) -> str:
     if options.get("memusage"):
         return "--memusage probes nothing: run without it"
     if options.get("benchmark") and options.get("save_results") is False:
-        return "--benchmark saves no results: run with --benchmark --save-results, or without both"
+        return "--benchmark saves no results: add --save-results, or run without --benchmark"
     return "no result was saved yet"
 
 
@@ -78,8 +78,8 @@ def unknown_probe_advice(kernel: KernelFacts) -> str | None:
     if probe_named(name) is not None:
         return None
     return (
-        f"the probe {safe(name)} is not installed, so only the page Results shows its maps: install the"
-        f" package with the probe, or pass its directory: --probe {safe(_folder_of(kernel.trace.run_info))}"
+        f"the probe {safe(name)} is not installed; only the page Results shows its maps. Install the package with the"
+        f" probe, or pass the probe directory: --probe {safe(_folder_of(kernel.trace.run_info))}"
     )
 
 

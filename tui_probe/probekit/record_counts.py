@@ -52,7 +52,7 @@ def unlisted_launches_text(kernel: Kernel) -> str:
     if unlisted <= 0:
         return ""
     shown = units.count(kernel.launches_recorded)
-    return f"{shown} of {units.counted(kernel.launches, 'launch')}; the others are only counted"
+    return f"{shown} of {units.counted(kernel.launches, 'launch')}; the other launches are only counted"
 
 
 def unrecorded_launch_reason(trace: Trace, number: int) -> str | None:
@@ -65,7 +65,7 @@ def unrecorded_launch_reason(trace: Trace, number: int) -> str | None:
     kernel = None if passed.kernel is None else trace.kernels.get(passed.kernel)
     of = "" if kernel is None else f" of kernel #{kernel.index}"
     if passed.reason.code == CAPTURED:
-        return f"launch {number}{of} was captured into a graph and ran only in replays"
+        return f"launch {number}{of} was captured into a CUDA graph and ran only in replays of it"
     near = [] if kernel is None else _nearest(trace, kernel, number)
     instead = f"; launches recorded at the same time: {' and '.join(f'@{other}' for other in near)}" if near else ""
     return f"launch {number}{of} was counted, not recorded ({passed.reason.text}){instead}"

@@ -120,7 +120,7 @@ def result_lines(trace: Trace, kernel: KernelFacts, cells: int, listed: int, mos
         if extent is not None:
             yield f"    {_sampled_extent_text(extent, len(results))}"
         elif len(groups) > 1:
-            yield f"    {units.counted(len(results), 'launch')} of all blocks"
+            yield f"    {units.counted(len(results), 'launch')}, all blocks measured"
         spreads = metric_spreads(results)
         if spreads:
             yield from (f"    {line}" for line in table(_COLUMNS, spreads, cells - 4))

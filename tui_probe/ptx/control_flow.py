@@ -98,7 +98,7 @@ class _ScopeLabels:
 
 @dataclass(slots=True)
 class _BlockBuilder:
-    """The blocks of a body so far, of which the last may be empty; and what each branch sees, by its identity."""
+    """The blocks of a body so far, the last possibly empty; and what each branch sees, by its identity."""
 
     blocks: list[Block] = field(default_factory=lambda: [[]])
     labels: dict[int, _ScopeLabels] = field(default_factory=dict)

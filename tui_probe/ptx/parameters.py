@@ -1,7 +1,7 @@
 """Kernel parameters that the addresses of accesses come from: pointers, and tensor maps in parameters.
 
 Addresses are followed back through loads of parameters, moves and sums. A product is an offset, so its factors are not
-followed. Of a sum of several parameters all are given: a number among them is no address.
+followed. For a sum of several parameters, all are returned: a parameter that is only a number is not an address.
 """
 
 from __future__ import annotations

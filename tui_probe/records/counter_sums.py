@@ -67,7 +67,9 @@ def sum_records(result: Result, record: np.dtype[Any], probe: str, reduced: np.d
             " the records are not from one launch"
         )
     if not threads:
-        raise TraceError(f"{result.path}: no thread saved a count: the kernel was cut off, or the probe did not run")
+        raise TraceError(
+            f"{result.path}: no thread saved a count: the kernel was interrupted, or the probe did not run"
+        )
     return CounterSums(totals, launched - threads)
 
 

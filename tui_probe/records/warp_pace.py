@@ -127,7 +127,7 @@ def analyse(result: Result, clock_khz: int | None = None) -> WarpProgress:
         raise TraceError(f"{result.path}: the file does not show which records were written: another probe wrote it")
     ran = written[:, :, 0]
     if not ran.any():
-        raise TraceError(f"{result.path}: no warp saved a record: the kernel was cut off, or the probe did not run")
+        raise TraceError(f"{result.path}: no warp saved a record: the kernel was interrupted, or the probe did not run")
     running = warps[ran]
     alignment = align_clocks(running["sm"], running["start"], running["time"], clock_khz)
     start, end = np.full(warps.shape, np.nan), np.full(warps.shape, np.nan)
@@ -146,7 +146,7 @@ def stamped(result: Result, clock_khz: int | None = None) -> tuple[int, int | No
     records = result.one_record(0, WARP)
     warps = records[written[:, :, 0]] if written is not None else records[records["time"] > 0]
     if not len(warps):
-        raise TraceError(f"{result.path}: no warp saved a record: the kernel was cut off, or the probe did not run")
+        raise TraceError(f"{result.path}: no warp saved a record: the kernel was interrupted, or the probe did not run")
     alignment = align_clocks(warps["sm"], warps["start"], warps["time"], clock_khz)
     begin = int(warps["time"].min())
     if alignment is None:

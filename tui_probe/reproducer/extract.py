@@ -162,7 +162,7 @@ def readme(launch: KeptLaunch) -> str:
         "python3 launch.py [--repeat N] [--device N]",
         "cc -O2 -o launch launch.c -ldl && ./launch [--repeat N]",
         "",
-        "Both need only the CUDA driver (libcuda.so.1). They map memory at the same addresses as the program,",
+        "Both need only the CUDA driver (libcuda.so.1). Both map memory at the same addresses as the program,",
         "launch the kernel, and compare the memory with the program's memory after the launch. Exit status: 0 same,",
         "1 different, 2 launch failed. Floating-point atomics may give other results in each run.",
         *([""] if (notes := list(differences(launch))) else []),
@@ -175,9 +175,9 @@ def differences(launch: KeptLaunch) -> Iterator[str]:
     """Yield sentences about what of the program's launch the directory lacks."""
     if launch.unknown:
         listed = ", ".join(f"{address:#x}" for address in launch.unknown)
-        yield f"Not saved: memory at {listed}, since the hook did not see its allocation."
+        yield f"Not saved: memory at {listed}, because the hook did not see its allocation."
     if not launch.variables_known:
-        yield "Not saved: variables of the module (__device__, __constant__), since the kernel could not be prepared."
+        yield "Not saved: variables of the module (__device__, __constant__), because the kernel could not be prepared."
     if launch.load_options:
         yield "Not repeated: JIT options that the program passed when it loaded the module."
     if launch.left_out:

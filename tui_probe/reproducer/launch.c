@@ -170,7 +170,7 @@ static void start_again(struct range taken)
         setenv("LAUNCH_ATTEMPT", next, 1);
         execv("/proc/self/exe", arguments);
     }
-    fprintf(stderr, "error: addresses %#llx to %#llx are in use in each of %d processes\n", taken.start, taken.end,
+    fprintf(stderr, "error: addresses %#llx to %#llx are in use in each of %d attempts; run again\n", taken.start, taken.end,
             ATTEMPTS);
     exit(2);
 }

@@ -154,7 +154,7 @@ def map_memory(driver: Driver, launch: Launch, device: int) -> None:
         address, size = c_ulonglong(), c_size_t(end - start)
         driver.cuMemAddressReserve(byref(address), size, c_size_t(0), c_ulonglong(start), c_ulonglong(0))
         if address.value != start:
-            raise AddressInUse(f"addresses {start:#x} to {end:#x} are in use in each of {ATTEMPTS} processes")
+            raise AddressInUse(f"addresses {start:#x} to {end:#x} are in use in each of {ATTEMPTS} attempts; run again")
     for start, end in covering_ranges(launch, page.value):
         handle, size = c_ulonglong(), c_size_t(end - start)
         driver.cuMemCreate(byref(handle), size, byref(properties), c_ulonglong(0))

@@ -127,7 +127,7 @@ class _ExcerptWriter:
         return bytes(out)
 
     def _flags(self) -> int:
-        """The flags of the file, the top byte of which is the number of the section that reports its device."""
+        """The flags of the file. Their top byte is the number of the section that reports its device."""
         flags = self._cubin.header.flags
         top = flags >> _TOP_BYTE
         if not self._cubin.is_new_abi or not top:

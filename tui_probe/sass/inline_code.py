@@ -203,7 +203,7 @@ class InlineCode:
             if not index * WORD_BYTES < to <= end:
                 raise UnsupportedKernelError(because("graft-snippet", what="a loop"))
             if any(word.operation in _CONVERGENT for word in self.words[to // WORD_BYTES :]):
-                raise UnsupportedKernelError(because("graft-snippet", what="a branch that lanes come back from"))
+                raise UnsupportedKernelError(because("graft-snippet", what="a branch from which lanes return"))
 
     def placed(self, free: FreeRegisters, sources: Mapping[int, MarkValue]) -> list[Word]:
         """Return its words in a kernel. ``sources``: the value of each mark. Raises UnsupportedKernelError."""

@@ -273,7 +273,8 @@ def kernel_cubin(cubin: Cubin, name: str, wrong: str) -> tuple[Cubin, str]:
     if wrong:
         return (
             cubin,
-            f"[prune] pruned.bin is the whole cubin, since the self-test of pruned cubins failed on this GPU: {wrong}",
+            "[prune] pruned.bin is the whole cubin, because the self-test of pruned cubins failed on this GPU:"
+            f" {wrong}",
         )
     try:
         pruned = prune_cubin(cubin, name, cut_table)

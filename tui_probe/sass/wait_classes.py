@@ -67,7 +67,7 @@ _CLASS_OF_OPERATION: Final = {
 }
 _TEXTURES: Final = range(0x160, 0x178)
 _TENSOR_MEMORY: Final = range(0x1E0, 0x1F0)
-"""tcgen05 and tensor memory, of which not every operation has a name here."""
+"""tcgen05 and tensor memory; some of their operations have no name here."""
 _IN_ORDER: Final = {
     **dict.fromkeys(("LDS", "LDSM"), "shared"),
     "SHFL": "shuffle",

@@ -107,7 +107,7 @@ class Look:
                 return False
             return not (file == "<string>" and code.co_name.startswith("__"))
         except Exception as error:  # noqa: BLE001 - the program continues as if no one looked
-            self._tell(code, error)
+            self._report(code, error)
             return False
 
     def _learn(self) -> None:
@@ -133,19 +133,20 @@ class Look:
                 self._write(frame, release)
                 self._lines.flush()
         except Exception as error:  # noqa: BLE001 - the program continues as if no one looked
-            self._tell(frame.f_code, error)
+            self._report(frame.f_code, error)
 
-    def _tell(self, code: CodeType, error: Exception) -> None:
+    def _report(self, code: CodeType, error: Exception) -> None:
         """Write the reason why a function's tensors are not named to the trace, for the first few reasons. Never
         raises.
         """
         try:
-            message = " ".join(f"{code.co_name}: {type(error).__name__}: {error}".split())[:_LONGEST_MESSAGE]
+            message = " ".join(f"{code.co_name}: {_error_text(error)}".split())[:_LONGEST_MESSAGE]
             if message not in self._reported and len(self._reported) < _MOST_MESSAGES:
                 self._reported.add(message)
                 self._lines.say(f"not all tensors are named in {message}")
-        except Exception:  # noqa: BLE001 - an error that cannot be determined is none of the program's either
-            pass
+        except Exception:  # noqa: BLE001 - the trace, the only place for this reason, cannot be written
+            # The caller runs within a call of the program: an exception would become the program's own.
+            return
 
     def _write(self, frame: FrameType, release: bool) -> None:
         variables = frame.f_locals
@@ -180,6 +181,14 @@ class Look:
     def close(self) -> None:
         """Write what could not be written yet."""
         self._lines.close()
+
+
+def _error_text(error: Exception) -> str:
+    """Return the type and text of an error; only the type of an error of the program whose text cannot be formatted."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001 - its __str__ is code of the program
+        return type(error).__name__
 
 
 _TOOLS = (4, 3, 2)

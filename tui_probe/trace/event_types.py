@@ -230,8 +230,8 @@ class MemoryHashed:
 
 @dataclass(frozen=True, slots=True)
 class LaunchStuck:
-    """A launch that did not end for so many seconds. ``warps`` were on the device; ``reason`` is why there is no result
-    with their places, None if there is one.
+    """A launch that did not end for this many seconds. ``warps`` were on the device; ``reason`` is why there is no
+    result with their places, None if there is one.
     """
 
     launch: int

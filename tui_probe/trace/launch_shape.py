@@ -46,7 +46,7 @@ class Header:
         return x * y * z
 
     def slots(self, level: Level) -> int:
-        """Slots per block: its threads, or its warps, the last of which may be partial."""
+        """Slots per block: its threads, or its warps. The last warp may be partial."""
         return self.threads if level == "thread" else -(-self.threads // WARP_SIZE)
 
 

@@ -38,7 +38,7 @@ _NEWLINE: Final = ord("\n")
 
 @dataclass(frozen=True, slots=True)
 class Needle:
-    """A text (of which ASCII letters may match either case), or a pattern, which may not reach over a line's end."""
+    """A text (its ASCII letters may match either case), or a pattern, which may not reach over a line's end."""
 
     text: bytes = b""
     ignore_case: bool = True

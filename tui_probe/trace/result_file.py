@@ -75,7 +75,7 @@ def reduction_group(where: str, blocks: int, threads: int, marks: NDArray[np.uin
     """
     group = _GROUPS.get(int(marks[:4].view("<u4")[0])) if len(marks) >= _HEAD else None
     if group is None:
-        raise TraceError(f"{where}: {len(marks)} bytes do not form a reduced map")
+        raise TraceError(f"{where}: {len(marks)} bytes are not a reduced map")
     groups = prod(_shape(blocks, threads, group))
     if len(marks) != _HEAD + groups * record + 2 * -(-groups // 8) + _MISSING:
         raise TraceError(f"{where}: {len(marks)} bytes for {groups} records of {record} bytes, one per {group}")
@@ -200,7 +200,7 @@ class Maps(Sequence["NDArray[np.uint8]"]):
 # say: eight bytes ``records\1``; a map ``u32 kind, u32 bytes per record, u64 bytes of marks``; the marks of each map.
 # Kinds: 0 nothing is known; 1 one record per slot, and one bit per slot (the lowest of a byte first) that tells
 # whether it was written; 2 several records per slot, whose number is in the next map; 3 that next map: one u32 per
-# slot, the number of records that were to be saved, of which those that fit are kept; 4294967295 where the thread or
+# slot, the number of records that were to be saved (those that fit are kept); 4294967295 where the thread or
 # the warp's lane 0 ended without telling. Records of a warp are in the order in which they were saved by lane 0, then
 # by lanes that came without it. 4 is a map whose warps have slots of 0 bytes: in place of marks there is a record for
 # each site, an instruction that the probe was at, with the sums of all warps; ``kernel.info`` tells the lines of the
@@ -286,7 +286,7 @@ def _check_map_records(
         )
     if about.kind == "reduced":
         if section.slot_bytes:
-            raise TraceError(f"{where}: {section.slot_bytes} bytes per slot of a reduced map, which has none")
+            raise TraceError(f"{where}: {section.slot_bytes} bytes per slot, but a reduced map has no slots")
         reduction_group(where, header.blocks, header.threads, about.marks, about.record_bytes)
     if about.kind == "counts" and section.slot_bytes != _COUNT_BYTES:
         raise TraceError(f"{where}: a count has {section.slot_bytes} bytes, not {_COUNT_BYTES}")

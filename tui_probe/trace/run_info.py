@@ -195,7 +195,9 @@ class MissingDirectoryError(UsageError):
 
     def __init__(self, trace: Path, folder: Path, command: str) -> None:
         self.command = command
-        super().__init__(f"{trace}: directory {folder} does not exist on this machine; where it exists, run {command}")
+        super().__init__(
+            f"{trace}: directory {folder} does not exist on this machine; on the machine that has it, run {command}"
+        )
 
 
 def recorded_run(trace: Path, asked: Sequence[str] = ()) -> tuple[RunInfo, Path]:
@@ -209,8 +211,8 @@ def recorded_run(trace: Path, asked: Sequence[str] = ()) -> tuple[RunInfo, Path]
         raise UsageError(f"{trace}: run.json has no command; start the program with tui-probe run -- COMMAND")
     if any(MASK in word for word in info.command):
         raise UsageError(
-            f"{trace}: the command line cannot be run again, since its secrets were masked ({MASK}); start the program"
-            " with tui-probe run -- COMMAND, with --keep-secrets if traces may contain them"
+            f"{trace}: the command line cannot be run again, because its secrets were masked ({MASK}); start the"
+            " program with tui-probe run -- COMMAND, with --keep-secrets if traces may contain them"
         )
     folder = Path(info.cwd or ".")
     if not folder.is_dir():

@@ -168,7 +168,7 @@ def named_files(ptx: str) -> dict[int, str]:
 
 
 def _shared_file(folder: Path, name: str) -> Path:
-    """A file that all probes of a kernel share: in its folder, of which that of one among several probes is a part."""
+    """A file that all probes of a kernel share, in the kernel's folder, which contains folders of several probes."""
     own = folder / name
     return own if own.exists() else folder.parent / name
 

@@ -232,7 +232,7 @@ class FrugalDriver(OpenDriver):
     """Leaves out the rows of a frame that were sent before and are still shown.
 
     Textual draws a new or resized screen up to four times, with the same or nearly the same content. A frame is a
-    sequence of pieces, each of which begins with a move to its row and column; the pieces of a row that equal those
+    sequence of pieces. Each begins with a move to its row and column; the pieces of a row that equal those
     sent for that row last change nothing. The terminal is not asked to report when its window gains or loses focus:
     nothing here depends on it.
     """

@@ -27,7 +27,7 @@ LEAVE = (
 )
 STOP = (
     QuestionKey("t", "terminate it", "terminate"),
-    QuestionKey("K", "kill it: results are lost", "kill"),
+    QuestionKey("K", "kill it; its results are lost", "kill"),
     QuestionKey("c", "cancel"),
 )
 
@@ -85,8 +85,8 @@ class RunEnding:
 
     def _say_why_not(self) -> None:
         run = self.app.feed.latest
-        watches = f"this screen only watches; end the run in its own terminal, or: kill -INT {run.pid}"
-        self.app.speaking.notice(watches if run.running else "nothing runs here; Ctrl-Q quits")
+        watches = f"watch cannot end the run; end it in its own terminal, or with kill -INT {run.pid}"
+        self.app.speaking.notice(watches if run.running else "no program is running here; Ctrl-Q quits")
 
     def _stop(self, answer: str) -> None:
         target = self.app.target

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.run_info import RunInfo
 
 OPTION_QUESTIONS: Final = {
-    "--between": "how much time does each warp spend there?",
+    "--between": "how much time does each warp spend in the marked lines?",
     "--watchdog": "where is a kernel stuck?",
 }
 """Questions that options answer; of lines once they are marked."""
@@ -194,13 +194,13 @@ def _offer_without_rerun(trace: Path, error: UsageError, before: Path | None, pr
 def _compare_choice(before: Path, problem: str = "") -> PickerItem:
     known = brief(before)
     ago = "" if known is None else f", {age_text(known.when, time.time())}"
-    detail = f"with {before.name}{ago}; nothing runs{problem}"
+    detail = f"with {before.name}{ago}; nothing is run{problem}"
     label = "what changed since the previous run?"
     return PickerItem("compare", label, detail, value=COMPARE, also="difference against earlier")
 
 
 def _previous_choice(before: Path) -> PickerItem:
-    detail = f"{before.name}; nothing runs"
+    detail = f"{before.name}; nothing is run"
     return PickerItem("previous run", "open the previous run", detail, value=PREVIOUS, also="back earlier")
 
 

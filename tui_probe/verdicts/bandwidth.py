@@ -185,8 +185,8 @@ def cache_findings(measured: Bandwidth) -> Iterator[str]:
     if memory is not None and cache is not None and card is not None:
         times = cache.bytes_per_second / memory.bytes_per_second
         yield (
-            f"caches: L2 delivers {units.rate(cache.bytes_per_second)}, {times:.2f} × memory; a test whose data fit in"
-            f" {units.size(card.l2_bytes)} overstates memory by this factor"
+            f"caches: L2 delivers {units.rate(cache.bytes_per_second)}, {times:.2f} × memory; a test with data that"
+            f" fits in {units.size(card.l2_bytes)} overstates memory by this factor"
         )
 
 

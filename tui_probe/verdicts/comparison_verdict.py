@@ -123,7 +123,7 @@ def _same_kernel_texts(pair: KernelPair, unmeasured: str) -> list[str]:
 def _different_kernels_text(pair: KernelPair) -> str:
     """Text about two kernels that are not the same: no judgement."""
     lead = next((change for change in pair.changes if change.before.leads and change.change is not None), None)
-    return "different kernels, so neither is better" + (f": {lead.words}" if lead else "")
+    return "the kernels differ, so there is no verdict" + (f": {lead.words}" if lead else "")
 
 
 def _is_part_of_time(change: ValueChange) -> bool:

@@ -37,7 +37,7 @@ _NAME_WIDTH: Final = 32
 class FindingChange:
     """A finding of one kernel on both sides. ``before`` or ``after`` is None where that side has no such finding.
 
-    ``unknown`` is the outcome where the probe of the finding has no result on the other side: absence is no fix.
+    ``unknown`` is the outcome where the probe of the finding has no result on the other side: absence is not a fix.
     ``kernel`` names it where several kernels are compared.
     """
 

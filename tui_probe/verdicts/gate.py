@@ -98,7 +98,7 @@ def judge_counts(
 ) -> Iterator[Judgement]:
     """Judge the counts of a run; ``baseline`` are those of repeated runs, ``metrics`` the keys to judge, () for all.
 
-    Kernels that the run was told not to probe are left out. Raises UsageError for a metric that no run has.
+    Kernels that the options of the run exclude are not judged. Raises UsageError for a metric that no run has.
     """
     kernels = kernel_values(trace)
     _check_metrics(metrics, baseline, kernels)
@@ -152,7 +152,7 @@ def _judge(kernel: str, value: KernelValue, before: Sequence[float], *, same_too
     if len(set(before)) > 1:
         return judged("cannot tell", "the metric varied between the baseline runs")
     if value.key in _ASSEMBLED and not same_tools:
-        return judged("cannot tell", "another version of ptxas, or another GPU, made the baseline")
+        return judged("cannot tell", "the baseline comes from another version of ptxas or another GPU")
     if value.better == "neither":
         return judged("changed")
     return judged("better" if (value.value < before[0]) == (value.better == "lower") else "worse")

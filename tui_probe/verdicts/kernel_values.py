@@ -64,7 +64,7 @@ def occupancy(blocks_per_sm: int | None, block: Dim3 | None, capability: str | N
 def metric_pages(probe: Probe, metric: Metric) -> tuple[str, ...]:
     """The pages that show it, the best one first: the one that it names; of time the drawings, of counts the lines.
 
-    In the end the launches, each of which has its numbers there.
+    In the end the launches; each has its numbers there.
     """
     named = [metric.page] if metric.page else []
     lines = ["lines"] if probe.lines is not None else []
@@ -91,7 +91,7 @@ class KernelValue:
     leads: bool = False
     """True if a kernel is judged by it where it was measured."""
     launches: int = 1
-    """Number of launches of which the value is the median."""
+    """Number of launches; the value is their median."""
     low: float | None = None
     """The quartiles of those, where there are enough for it; between them half of the launches lie."""
     high: float | None = None

@@ -206,7 +206,7 @@ def _memory_level_text(limiter: KernelLimiter) -> str:
     if verdict.level == "DRAM":
         if limiter.demand.dram is not None:
             return "DRAM: measured by ncu"
-        return "DRAM: more bytes touched than L2 holds, each only once"
+        return "DRAM: the kernel touches more bytes than L2 holds, each byte once"
     if verdict.level == "L1":
         return "L1 and shared memory: each request takes at least one cycle"
     if fits_in_l2(limiter.demand, limiter.machine):

@@ -144,10 +144,14 @@ def _budget_text(budget: BudgetEvent) -> str:
             return f"event.log reached {units.budget(budget.limit)}: later launches are counted but not listed"
         case "write-rate":
             return (
-                f"launches ran unprobed while results exceeded {units.budget(budget.limit)}/s or half the disk's rate"
+                f"launches ran unprobed while results came faster than {units.budget(budget.limit)}/s or half the"
+                " disk's rate"
             )
         case _:
-            return "launches over their share of the budget ran unprobed or kept only some blocks"
+            return (
+                "launches that needed more than their share of the budget ran unprobed, or only some of their blocks"
+                " were saved"
+            )
 
 
 def _trace_loss_text(trace: Trace) -> str:
@@ -260,8 +264,8 @@ def context_error_text(trace: Trace, failed: ContextFailed) -> str:
     launched = f" Launched since the last result: {', '.join(names)}." if names else ""
     command = safe(trace.state.command) or "PROGRAM"
     return (
-        f"{failed.name} ({failed.error}) ended the GPU context; the program received the error.{launched} Probes write"
-        f" only to their own maps. Check the program's kernels: compute-sanitizer {command}"
+        f"{failed.name} ({failed.error}) ended the GPU context; the program received the error.{launched} A probe"
+        f" writes only to its own maps, so check the program's kernels: compute-sanitizer {command}"
     )
 
 

@@ -33,7 +33,7 @@ _ADVICE: Final = {
     "misaligned": "align the address to the size of the access, or access smaller elements",
     "uninitialized": "initialize the memory before the kernel reads it",
     "race": "order the two accesses: a barrier within a block, atomics or two launches between blocks",
-    "divergent_barrier": "move the barrier to where all threads of the block reach it",
+    "divergent_barrier": "move the barrier to a place that all threads of the block reach",
     "deadlock": "make all participating threads reach the barrier",
     "unchecked": "report this as a defect of tui-probe; to run without checks: run --no-check",
 }
@@ -56,7 +56,7 @@ def simulator_findings(kernel: KernelFacts) -> Iterator[Finding]:
 
 
 def faulty_kernels(trace: Trace) -> frozenset[str]:
-    """Names of the kernels of which the log has faults."""
+    """Names of the kernels that have faults in the log."""
     parsed = map(_parsed, trace.state.faults)
     return frozenset(str(fault["kernel"]) for fault in parsed if fault is not None and "kernel" in fault)
 

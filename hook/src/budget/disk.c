@@ -121,8 +121,8 @@ static void tell_pause(const struct look *found, uint64_t size)
     char least[LEAST_TEXT];
     least_text(least);
     event_log(
-        "[exec] save-paused disk is nearly full (less than %s free): %llu of %llu bytes are free, %llu wanted for a "
-        "result; make room, name another disk with --tracedir, or allow less with --min-free-disk\n",
+        "[exec] save-paused disk is nearly full (less than %s free): %llu of %llu bytes are free, a result needs %llu;"
+        " free some space, choose another disk with --tracedir, or lower --min-free-disk\n",
         least, (unsigned long long)found->free, (unsigned long long)found->total, (unsigned long long)size);
 }
 

@@ -98,8 +98,8 @@ static void tell_limit(void)
     if (reported_limit == atomic_load(&budget->limit) + 1)
         return;
     reported_limit = atomic_load(&budget->limit) + 1;
-    log_file_append("[budget] %s reached limit %llu used %llu: launches that are not recorded are counted, and no "
-                    "longer listed; allow more with --max-%s\n",
+    log_file_append("[budget] %s reached limit %llu used %llu: unrecorded launches are counted but no longer listed;"
+                    " allow more with --max-%s\n",
                     name, (ull)atomic_load(&budget->limit), (ull)atomic_load(&budget->used), name);
 }
 

@@ -23,7 +23,7 @@
 #include "streams.h"
 #include "trace_dir.h"
 
-/* The answers of the engine about all probes of a kernel, some of which come over CONNECTION later. */
+/* The answers of the engine about all probes of a kernel. Some of them come over CONNECTION later. */
 struct late_answers {
     struct connection *connection;
     struct budget_folder folder; /* of the kernel, which grows until then */

@@ -123,8 +123,8 @@ static void follow_fused(struct kernel *kernel, const struct launch *launch, con
     prepare_log_fused(kernel);
 }
 
-/* The reason to give up the fused probe of KERNEL: its parts, of which RESULTS are, do not have its maps, one after
- * another. NULL if they do. Then RESULTS are that they failed. */
+/* The reason to give up the fused probe of KERNEL: the maps of its parts, one after another, are not its own maps.
+ * NULL if they are. RESULTS belong to the parts; with a reason, they are set to a failure. */
 static const struct reason *parts_disagree(struct kernel *kernel, struct prepare_result *results)
 {
     const struct reason *reason = NULL;

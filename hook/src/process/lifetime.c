@@ -425,7 +425,7 @@ __attribute__((constructor)) static void loaded(void)
     at_quick_exit(end_at_exit); /* as the first, so that it comes after those of the program */
     if (!as_asked)
         event_log(
-            "[budget] %s cannot be used: budgets count for this process only, and tui-probe ctl does not reach it\n",
+            "[budget] %s cannot be used: budgets apply to this process only, and tui-probe ctl has no effect on it\n",
             settings.control);
 }
 

@@ -138,7 +138,7 @@ static int compare(enum kind kind, int dimension, uint64_t first, uint64_t secon
 }
 
 /* A parameter that counts from 1, in consecutive bits, as it is or less 1. The first bits, of the unit and above, tell
- * the others, of which a few are compared. */
+ * the others; a few of these are compared. */
 static bool find_count(enum kind kind, int dimension, int unit_bits, int width, struct field *field)
 {
     const uint64_t unit = (uint64_t)1 << unit_bits;

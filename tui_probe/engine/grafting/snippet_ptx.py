@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 LEADING_BYTES: Final = 64
 """Bytes of parameters before those of the probe."""
 MANY_LEADING_BYTES: Final = 8192
-"""Leading bytes for kernels with so many parameters that these begin elsewhere on some architectures."""
+"""Leading bytes for kernels with many parameters, which begin at another offset on some architectures."""
 ENTRY_KERNEL: Final = "tui_probe_entry"
 EXIT_KERNEL: Final = "tui_probe_exit"
 FLAT_KERNEL: Final = "tui_probe_flat_exit"

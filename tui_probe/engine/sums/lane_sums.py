@@ -295,7 +295,7 @@ class SparseSummation:
         return product
 
     def _add_pair(self, address: str, offset: int, low: str | None, high: str | None) -> list[str]:
-        """Return the lines that add two fields, of which one may be missing."""
+        """Return the lines that add two fields; one of them may be missing."""
         pair, nothing = self._names.temporary("sum", "b64"), self._b32("nothing")
         place = f"{address}+{offset}" if offset else address
         return [

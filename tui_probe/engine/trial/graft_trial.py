@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 ROUND_COUNT: Final = 4
 """Launches: what goes wrong by chance of timing may need several."""
 _NOT_ENDED: Final = "it did not finish"
-_NOT_TRIED: Final = "not run, since the previous test did not finish"
+_NOT_TRIED: Final = "not run, because the previous test did not finish"
 _WARP_RECORD: Final = struct.Struct("<QIIIxxxxxxxxxxxx")
 _TABLE_BYTES: Final = struct.pack("<4I", 3, 5, 7, 11)
 _INPUT_BYTES: Final = struct.pack(f"<{THREADS_OF_GRID}I", *(number * 40503 for number in range(THREADS_OF_GRID)))
@@ -232,7 +232,9 @@ def check_warp_records(content: bytes) -> None:
         raise TrialFailedError(f"{missing} of {len(records)} warps saved no record")
     for start, elapsed, sm, _ in records:
         if not start or not elapsed or sm >= MAX_SMS:
-            raise TrialFailedError(f"a warp's record is impossible: start {start}, {elapsed} cycles, SM {sm}")
+            raise TrialFailedError(
+                f"a record of a warp has impossible values: start {start}, {elapsed} cycles, SM {sm}"
+            )
 
 
 class CudaContext(CudaDevice):

@@ -330,7 +330,7 @@ def check_access_records(content: bytes) -> None:
 def _check_warp_records(content: bytes) -> None:
     for start, sm, mark in _WARP_RECORD.iter_unpack(content):
         if mark != 1 or not start or sm >= MAX_SMS:
-            raise TrialFailedError(f"a warp's record is impossible: start {start}, SM {sm}, mark {mark}")
+            raise TrialFailedError(f"a record of a warp has impossible values: start {start}, SM {sm}, mark {mark}")
 
 
 def _thread_records(content: bytes) -> list[list[AccessRecord]]:

@@ -148,8 +148,8 @@ class Program:
         self.notes += page.words.notes
         if self.tensor is not None and self.critical is not None and not self.stores_counted:
             self.notes.append(
-                f"{self.name}: the counters show no store of the critical kernel. It probably stores with a copy"
-                " unit (TMA): these counters cover only load and store instructions"
+                f"{self.name}: the counters show no stores of the critical kernel. They count only load and store"
+                " instructions, so it probably stores with TMA"
             )
 
 
@@ -288,11 +288,11 @@ EVALUATION: Final = Evaluation(
     probes=(PROBE,),
     reading=(
         "A sector is 32 bytes. A request is one warp instruction: 32 lanes that store adjacent 4-byte values touch 4"
-        " sectors; with gaps of 4 bytes between the values, 8 sectors. A probe counts the same as ncu, without"
-        " permission for counters.",
-        "A kernel that writes a tensor once stores elements × bytes / 32 sectors (expected), and at most one sector"
-        " per element. The critical kernel does the matrix work: it uses the tensor cores. If several kernels"
-        " do, it is the one that stores the tensor. The selection steps are shown.",
+        " sectors; with gaps of 4 bytes between the values, 8 sectors. A probe counts the same values as ncu and needs"
+        " no permission for counters.",
+        "A kernel that writes a tensor once stores elements × bytes / 32 sectors (expected), and at most one sector per"
+        " element. The critical kernel is the one that uses the tensor cores. If several kernels use them, it is the"
+        " one that stores the tensor. The answer shows the selection steps.",
         "The data type of a kernel follows from the operands of its tensor core operations, from the counted"
         " instructions, or from its name. Files PROGRAM-ncu.csv and traces PROGRAM-probes are compared side by side."
         " For your own tensor: tui-probe import ncu FILE.csv --page critical --seq-len N --head-dim N --dtype bf16.",

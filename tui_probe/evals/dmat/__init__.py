@@ -225,17 +225,17 @@ def _bands(walk: AccessWalk) -> Iterator[dict[str, Any]]:
 
 EVALUATION: Final = Evaluation(
     name="dmat",
-    question="how do implementations of attention access memory, and how much of it do they keep in use?",
+    question="how do implementations of attention access memory, and how much memory is in use at a time?",
     probes=ACCESS_PROBES,
     reading=(
         "In each figure, time runs to the right and addresses downwards, with one band per tensor; darker is denser."
         " A flat row is memory that is accessed repeatedly. A diagonal is a walk through memory.",
-        "“In use” is the memory touched in one column of the figure, averaged over columns: the amount that caches"
-        " would have to hold. Its share of all touched memory shows the locality; smaller is more local.",
+        "“In use” is the memory touched in one column of the figure, averaged over columns. Caches would have to hold"
+        " this amount. A smaller share of all touched memory means better locality.",
         "Memory in use is computed from the rows and columns of the figure, so it is an upper bound. If only some"
         " blocks were sampled, as with --run, values cover these blocks.",
-        "A kernel that could not be probed has no addresses; a note gives the reason. Page maps of existing systems"
-        " (.dmat) and pictures as data (show dmat TRACE --format json) are also accepted.",
+        "If a kernel could not be probed, it has no addresses, and a note gives the reason. Page maps of existing"
+        " systems (.dmat) and pictures as data (show dmat TRACE --format json) are also accepted.",
     ),
     open=answer,
     collect=collect,

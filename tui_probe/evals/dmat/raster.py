@@ -186,7 +186,7 @@ def raster_of_pages(pages: PageMap, source: str) -> Raster:
 
 
 def _address_rows(pages: NDArray[np.uint64]) -> tuple[AddressRow, ...]:
-    """Return up to about ``RASTER_ROWS`` rows of whole pages, none of which reaches over a gap."""
+    """Return up to about ``RASTER_ROWS`` rows of whole pages; no row reaches over a gap."""
     addresses = pages.astype(np.int64)
     cuts = np.flatnonzero(np.diff(addresses) > _GAP) + 1
     bands = [(int(group[0]), int(group[-1]) + PAGE) for group in np.split(addresses, cuts)]

@@ -234,7 +234,7 @@ def _read_call_times(given: Sequence[EvaluationInput], progress: Progress) -> tu
     if any(row.neutrino is None for row in probed):
         missing.append("no times on the simulated GPU; collect on a GPU")
     if not any(row.ncu for row in rows):
-        missing.append("no run under ncu, so its column is empty")
+        missing.append("no run under ncu, so the column ncu is empty")
     return rows, [*notes, *missing]
 
 
@@ -293,14 +293,13 @@ EVALUATION: Final = Evaluation(
         "Each operation is called many times, one call at a time. The time of a call runs from the call to the"
         " result, measured by the host's clock. “Original” is the same call without a probe, “ncu” the same call under"
         " Nsight Compute.",
-        "Records are kept in pooled buffers, which are cleared in bulk and copied back while the program continues."
-        " The parts of a call are therefore defined by waits. The prologue is the host's wait until the launch call"
+        "Records are kept in pooled buffers. The buffers are cleared in bulk and copied back while the program"
+        " continues, so the parts of a call are defined by waits. The prologue is the host's wait until the launch call"
         " returns. The kernel part is the time between an event before and an event after the launch, measured while"
         " earlier work keeps the GPU busy; it includes all work between these events. The epilogue is the remaining"
-        " time until the result is available, and never less than 0. Prologue and kernel part are medians; the"
-        " epilogue is the median of the whole call minus these two. The original call has these parts, too: the cost"
-        " of the probe is the difference. The wait at the program's end, until the last records are saved, is not"
-        " included.",
+        " time until the result is available, and never less than 0. Prologue and kernel part are medians; the epilogue"
+        " is the median of the whole call minus these two. The original call has these parts, too: the cost of the"
+        " probe is the difference. The wait at the program's end, until the last records are saved, is not included.",
         "CSV files with the columns probe, original, ncu, neutrino, prologue, kernel, epilogue are also read, one"
         " file per operation. --csv --table OPERATION writes such a file. In these files, the column neutrino"
         " is the probed call.",

@@ -277,13 +277,13 @@ EVALUATION: Final = Evaluation(
         "Probe memory is that of the launch with the most records, as given by probe-mem in event.log. On the device,"
         " padding and a mark per written slot take a little more. Several launches can be in flight at the same time;"
         " --max-probe-memory limits their total.",
-        "Each model is one block, run eagerly with random weights, since the largest launch is the same in every"
-        " block. A Llama of 1B has 16 blocks, of 3B 28 and of 8B 32; the memory of a whole model is larger. Products,"
-        " convolutions and attention are Triton kernels. In runs with several probes, launches"
-        " alternate between the probes.",
+        "Each model is one transformer block, run eagerly with random weights: the largest launch is the same in every"
+        " block. Llama 1B has 16 blocks, 3B has 28 and 8B has 32. The memory of a whole model is larger. Products,"
+        " convolutions and attention are Triton kernels. In runs with several probes, launches alternate between the"
+        " probes.",
         "Sized: computed from the shape of each launch, without probing (run --memusage). Counted: the number of"
-        " records depends on data, so a kernel ran that counts records without keeping them. Probed: an ordinary run,"
-        " whose budgets may have dropped records.",
+        " records depends on data, so a version of the kernel first counted them without saving any. Probed: an"
+        " ordinary run, whose budgets may have dropped records.",
         "Original memory is the value in the program's output line “max memory: BYTES”, or else the peak of its"
         " allocations in event.log, including memory that a framework keeps for later.",
         "The published system allocated as much memory for each launch as its records need; the ratio uses"

@@ -113,9 +113,8 @@ def _published_notes(alike: Schedule | None) -> list[str]:
     if alike is None:
         return []
     return [
-        f"published values of a fill kernel are compared with {alike.label}: both grids have"
-        f" {units.count(PUBLISHED_BLOCKS)} blocks."
-        " GPUs and kernels differ, so compare the shares, not the cycles"
+        f"the published fill kernel is compared with {alike.label}: both grids have {units.count(PUBLISHED_BLOCKS)}"
+        " blocks. GPUs and kernels differ, so compare the shares, not the cycles"
     ]
 
 
@@ -228,8 +227,8 @@ EVALUATION: Final = Evaluation(
         "The block slots of an SM run one block after another. Running is the time in which a slot has a block."
         " Scheduling is the time from the end of a block to the start of the next block in its slot. Both are means"
         " over the slots of an SM and over SMs, so they can be compared with the time of the launch.",
-        "The published line has sums over the slots of an SM instead. They are larger by a factor, the number of blocks"
-        " per SM, so they cannot be compared with the time of the launch. Both forms are given.",
+        "The published line has sums over the slots of an SM instead. These sums are larger by the number of slots per"
+        " SM and cannot be compared with the time of the launch. The answer gives both forms.",
         "While a slot waits, the other slots of its SM work, and writes to memory continue. Scheduling is therefore"
         " an upper bound of the time that a kernel with fewer, longer blocks can save; usually it saves less. The"
         " difference between the spans of two kernels shows the actual effect.",

@@ -123,7 +123,7 @@ def _configurations(given: Sequence[EvaluationInput], progress: Progress) -> tup
 def _no_launch_reason(given: EvaluationInput) -> str:
     if given.path.suffix in _PICKLES:
         return (
-            f"{given.path}: pickle files are not read, since they can run any code; pass the trace or its result file"
+            f"{given.path}: pickle files are not read, because they can run any code; pass the trace or its result file"
         )
     return given.no_result_reason(LIFETIMES, PROGRESS)
 
@@ -147,7 +147,7 @@ def _missing_notes(
         if one is None:
             yield f"no {figures[name]}; collect it with tui-probe eval {NAME} --run --only {name}"
     if progress is not None and paced is None:
-        yield f"no figure c: the warps of {progress.label} recorded no loop iterations"
+        yield f"no figure c: warps of {progress.label} recorded no loop iterations"
     if paced is not None and paced.cut:
         warps = units.counted(paced.cut, "warp")
         yield f"{warps} had more iterations than were recorded; their speeds cover the recorded ones"
@@ -175,7 +175,7 @@ def _sentences(
             f" at a time, an SM has {shared.together / times:.2f}× the throughput"
         )
     if exclusive is not None and shared is not None and (exclusive.spread or 0) >= (shared.spread or 0) > 0:
-        yield "blocks that share an SM differ no more than exclusive ones, so sharing does not cause the differences"
+        yield "shared blocks differ no more than exclusive blocks, so sharing an SM is not the cause of the differences"
 
 
 # -- figures
@@ -264,10 +264,10 @@ EVALUATION: Final = Evaluation(
         " blocks also compete for the SM's warp schedulers. The spread is (max - min) / min of the elapsed cycles of"
         " blocks. The slowest block determines the end of the launch.",
         "Figures a and b are the distributions of elapsed cycles for exclusive and shared blocks. A steep curve is a"
-        " steady kernel; steps are groups of blocks with different times. Figures c and d need a trace of warp"
-        " progress (shared_acc: shared blocks with a record per loop iteration of each warp). Figure c shows the speed"
-        " of each block over its own progress. Diverging lines are blocks that are served unequally; a rise at the"
-        " end is the gain when other blocks have finished. Figure d has a line per warp, with time to the right and"
+        " steady kernel; steps are groups of blocks with different times. Figures c and d need a trace of warp progress"
+        " (shared_acc: shared blocks with a record per loop iteration of each warp). Figure c shows the speed of each"
+        " block over its own progress. Diverging lines show blocks that progress at different speeds. A rise at the end"
+        " is the gain after other blocks have finished. Figure d has a line per warp, with time to the right and"
         " iterations upwards; its zoom (d-zoom) is the end of the slowest warp.",
         "A trace counts as exclusive if no two of its blocks were on an SM at the same time, regardless of its name.",
     ),

@@ -201,9 +201,7 @@ def select_launches(table: NcuTable, plan: IterationPlan) -> LaunchSelection:
         if not own:
             notes.append(f"{table.files[session.file].name}: {_no_loop_reason(session, plan)}")
     if loops and plan.warm_up is None and plan.runs is None:
-        notes.append(
-            "averages cover all iterations, since the number of warm-up iterations is unknown: pass --warmup or --runs"
-        )
+        notes.append("averages include warm-up iterations, whose number is unknown; pass --warmup or --runs")
     names = [launch.kernel for launch in table.launches]
     missing = [part for part in plan.expected if not any(part in name for name in names)]
     with_loops = {loop.file for loop in loops}

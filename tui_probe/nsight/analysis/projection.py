@@ -56,7 +56,7 @@ def ranges_within(rows: Sequence[ProjectedRange], outer: Sequence[ProjectedRange
 
 
 def _nested(*parts: Sequence[ProjectedRange]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Starts and ends as numbers in the same order, none of which are equal for ranges of different levels."""
+    """Starts and ends as numbers in the same order; numbers of ranges of different levels differ."""
     rows = [row for part in parts for row in part]
     times = np.array([_interval(row) for row in rows], dtype=np.int64).reshape(-1, 2)
     levels = np.array([row.level for row in rows], dtype=np.int64)

@@ -23,7 +23,7 @@ GAP_CAUSES: Final[tuple[GapCause | None, ...]] = (None, "copy", "host", "other")
 GAP_CAUSE_TEXTS: Final[dict[GapCause, str]] = {
     "copy": "mostly a copy",
     "host": "launched late by the host",
-    "other": "launched in time, but waited",
+    "other": "launched early enough, but waited",
 }
 
 

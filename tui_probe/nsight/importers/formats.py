@@ -125,7 +125,7 @@ def report_rows(path: Path, progress: Callable[[float], object]) -> Iterator[tup
 
 
 def _are_headings(cells: Sequence[str]) -> bool:
-    """Return whether a line begins a report: several cells, none of which is a number or empty."""
+    """Return whether a line begins a report: it has several cells, and no cell is a number or empty."""
     return len(cells) >= _NO_NUMBER and all(cell.strip() and parse_cell(cell) is None for cell in cells)
 
 

@@ -45,8 +45,8 @@ HOW_TO_GET_PERMISSION: Final = (
     " tensor operations without this permission: see tui-probe probes"
 )
 COLD_CACHE: Final = (
-    "cold caches: unless run with --cache-control none, ncu flushes all caches before each pass of each launch, so"
-    " DRAM traffic is that of a launch with an empty L2"
+    "cold caches: ncu flushes all caches before each pass, so each launch starts with an empty L2 and needs more DRAM"
+    " traffic (not with --cache-control none)"
 )
 
 

@@ -142,7 +142,7 @@ def read_report(path: Path, progress: Callable[[float], object] = lambda _: None
     for action in actions_of(path, progress):
         kernel = kernel_name(action)
         if kernel is None:
-            what = "truncated, its kernel names are missing"
+            what = "truncated: the kernel names are missing"
             raise ImportFileError(f"{path}: {what}; copy or record it again")
         rows.add(action, kernel)
     if not rows.launches:

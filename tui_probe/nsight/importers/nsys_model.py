@@ -315,9 +315,9 @@ def impossible_times(noun: str, start: NDArray[Any], end: NDArray[Any]) -> Itera
     unended = (end == NO_TIME) & ~unstarted
     others = int((~possible_times(start, end) & ~unstarted & ~unended).sum())
     if count := int(unended.sum()):
-        yield f"{units.counted(count, noun)} without an end excluded: still running at the end of the recording"
+        yield f"{units.counted(count, noun)} excluded: no end, still running when the recording ended"
     if count := int(unstarted.sum()):
-        yield f"{units.counted(count, noun)} without a start excluded; export the report again"
+        yield f"{units.counted(count, noun)} excluded: no start; export the report again"
     if others:
         verb = "its end is before its start" if others == 1 else "their ends are before their starts"
-        yield f"{units.counted(others, noun)} excluded, since {verb} or out of range; export the report again"
+        yield f"{units.counted(others, noun)} excluded, because {verb} or out of range; export the report again"

@@ -149,7 +149,7 @@ _OF_KERNELS: Final[dict[str, object]] = {
 }  # fmt: skip
 _OF_GRAPHS: Final[dict[str, object]] = {**_OPERATION, "graphId": 0, "graphExecId": UNKNOWN}
 _MARKS: Final = ("META_DATA_EXPORT", "StringIds", "TARGET_INFO_SESSION_START_TIME")
-"""Tables of which every export has at least one."""
+"""Tables; every export has at least one of them."""
 _UNNAMED: Final = "kernel without a name"
 
 
@@ -301,7 +301,7 @@ def _notes(tables: Tables, strings: Strings, recorder: Recorder, work: _Work, ra
         yield "no CUDA API calls were recorded, so kernels cannot be assigned to NVTX ranges"
     unknown = int((kernels.thread == UNKNOWN).sum())
     if unknown and CALLS in tables.names:
-        yield f"kernels in no NVTX range, since their launch calls are missing: {unknown}"
+        yield f"kernels not assigned to an NVTX range, because their launch calls are missing: {unknown}"
 
 
 def _graph_notes(kernels: Kernels) -> Iterator[str]:

@@ -17,14 +17,14 @@ NSYS_PAGES: Final[tuple[NsysPage, ...]] = ("totals", "kernels", "ranges", "gaps"
 
 EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
     "kernels": (
-        "One row per kernel, grid and block, since one kernel name may have several configurations; sorted by kept"
-        " time. “kept” launches are those of the measured iterations, after the warm-up; if nothing repeats, all"
+        "One row per kernel, grid and block, because a kernel may have several configurations. Rows are sorted by kept"
+        " time. “Kept” launches are those of the measured iterations, after the warm-up. If nothing repeats, all"
         " launches are kept. Kept time and share cover kept launches; total, mean and p99 cover all launches. Enter"
-        " shows every launch. A measured program launches each kernel warm-up + runs times, or a multiple of that."
-        " These numbers come from --warmup and --runs, or from the repeating part of the launch sequence.",
+        " shows every launch. The number of launches of a kernel is warm-up + runs, or a multiple of it. Warm-up and"
+        " runs come from the options --warmup and --runs, or from the repeating part of the launch sequence.",
         "Blocks of a grid share global memory and L2. Threads of a block share its shared memory and barriers. All"
-        " blocks on an SM share its L1. A grid with fewer blocks than SMs leaves SMs idle: check such kernels first if"
-        " they are slow although no unit is busy.",
+        " blocks on an SM share its L1. A grid with fewer blocks than SMs leaves SMs idle. If a kernel is slow and no"
+        " unit is busy, check its grid first.",
     ),
     "metrics": (
         "One row per value of a launch, in base units: bytes, ns, hz, bytes/s. A metric that ncu lists in two"
@@ -36,13 +36,12 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         "Bytes moved per iteration, averaged over the measured iterations: DRAM dram__bytes.sum, L2 lts__t_bytes.sum,"
         " L1 l1tex__t_bytes.sum. “of best” divides by the smallest value of the column.",
         "Do caches distort these values? Yes, in two ways. First, ncu flushes all caches before each pass, so each"
-        " launch starts with cold caches: data that an earlier kernel left in L2 is read from DRAM here, but not in"
-        " the program. Second, data that fits in L2 is written back after the kernel ends, so the DRAM traffic of a"
-        " kernel can be smaller than the bytes it writes. For warm caches run ncu with --cache-control none, and"
-        " compare.",
-        "More blocks alone do not move more bytes: L1 bytes are requested by threads, L2 bytes are L1 misses, DRAM"
-        " bytes are L2 misses. If DRAM bytes grow with the number of blocks and L1 bytes do not, blocks evict each"
-        " other's data from L2.",
+        " launch starts with cold caches. Data that an earlier kernel left in L2 is then read from DRAM; in the program"
+        " it is not. Second, data that fits in L2 is written back after the kernel ends, so DRAM traffic can be less"
+        " than the bytes that the kernel writes. For warm caches run ncu with --cache-control none, and compare.",
+        "L1 bytes are requested by threads, L2 bytes are L1 misses, DRAM bytes are L2 misses. More blocks for the same"
+        " work do not request more bytes. If DRAM bytes grow with the number of blocks and L1 bytes do not, blocks"
+        " evict each other's data from L2.",
     ),
     "sectors": (
         "A request is one load or store that a warp executes with at least one active lane. A sector is 32 bytes. 32"
@@ -61,19 +60,19 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         " shown here can therefore be fewer than the tensor needs.",
     ),
     "critical": (
-        "The critical kernel computes the matrix products, or else takes most of the time. The lines below the table"
-        " show the selection steps and the number of kernels left after each step. Tensor work and share cover the"
-        " kept launches of the page Kernels. Activity is"
-        " sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed; values below 5 % mean nothing, since"
+        "The critical kernel computes the matrix products. If no kernel does, it is the kernel with most time. The"
+        " lines below the table show each selection step and the number of kernels left. Tensor work and share cover"
+        " the kept launches of the page Kernels. Activity is"
+        " sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed; values below 5 % mean nothing, because"
         " kernels without matrix instructions also reach them. A probe counts the operations directly and needs no"
         " permission.",
-        "The type is that of most tensor operations, or else of most arithmetic (ffma, fadd, fmul are fp32, d… fp64,"
-        " h… fp16). Metrics such as …_op_ffma_pred_on.avg.peak_sustained are constants of the GPU and cannot"
-        " distinguish types; use …_pred_on.sum. Only tensor core operations or the kernel's name distinguish bf16 from"
-        " fp16.",
-        "Bound is compute or memory, whichever is closer to its peak. If both are below 60 %, it is “neither”, which"
-        " suggests latency: too few blocks or warps, or waits. Small problems do much arithmetic per byte of DRAM"
-        " because their data stays in L1 and L2.",
+        "The type is that of most tensor operations. Without tensor operations, it is that of most arithmetic (ffma,"
+        " fadd, fmul: fp32; d…: fp64; h…: fp16). Metrics such as …_op_ffma_pred_on.avg.peak_sustained are constants of"
+        " the GPU and cannot distinguish types; use …_pred_on.sum. Only tensor core operations or the kernel's name"
+        " distinguish bf16 from fp16.",
+        "Bound names the unit that is closer to its peak, compute or memory. “Neither” means that both are below 60 %."
+        " The kernel is then probably latency bound: too few blocks or warps, or waits. Small problems do much"
+        " arithmetic per byte of DRAM because their data stays in L1 and L2.",
     ),
     "averages": (
         "Each metric of each kept kernel, averaged over its launches in the measured iterations, after the warm-up."
@@ -93,9 +92,9 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
     "sass": (
         "The same counters for every instruction, in code order. Offsets are relative to the first counted"
         " instruction.",
-        "With --trace, the counts of a SASS probe are compared by offset. A PTX probe counts before the compiler"
-        " moves, merges or repeats accesses. Its counts are compared only for lines with one access of a kind (load,"
-        " store, atomic), in both PTX and SASS.",
+        "With --trace, the counts of a SASS probe are compared by offset. A PTX probe counts before the compiler moves,"
+        " merges or repeats accesses. These counts are compared only for lines that have one access of a kind (load,"
+        " store, atomic) in PTX and in SASS.",
     ),
     "nsys totals": (
         "One row per kernel, sorted by time. Time is the sum over all launches on all streams; concurrent kernels"
@@ -106,9 +105,8 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "nsys kernels": (
         "All kernel launches on all streams, sorted by start. “few blocks” marks grids with fewer blocks than the GPU"
-        " has SMs. The other SMs are then idle, and the bandwidth is lower, since each SM can have only a limited"
-        " number of bytes in flight. Blocks that do not fit at the same time run in waves; they add no bandwidth and"
-        " compete for L2.",
+        " has SMs. The other SMs are then idle. The bandwidth is lower, because each SM has a limited number of bytes"
+        " in flight. Blocks that do not fit at the same time run in waves; they add no bandwidth and compete for L2.",
         "Blocks share L2 and DRAM. Threads of one block share its shared memory and can wait for each other at"
         " barriers; blocks cannot, except in a cluster or a cooperative launch. All warps of a block run on one SM.",
     ),
@@ -121,21 +119,20 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "nsys sums": (
         "One row per range name. Calls counts the ranges that launched a kernel; time is the kernel time on all"
-        " streams, each kernel counted once. Mean and p99 are per call. If a range contains another range with its own"
-        " name, e.g. a recursive function, both calls include the inner kernels, so mean × calls exceeds the total."
-        " The share is relative to the time of all kernels. Shares of nested ranges add up to more than 100 %.",
+        " streams, each kernel counted once. Mean and p99 are per call. A range can contain another range of the same"
+        " name, e.g. in a recursive function. Both calls then include the inner kernels, and mean × calls exceeds the"
+        " total. The share is relative to the time of all kernels. Shares of nested ranges add up to more than 100 %.",
         "Enter shows the kernels in all ranges of the name, one row per kernel.",
     ),
     "nsys gaps": (
-        "Time between the end of one kernel and the start of the next on the same stream, longest first. “why” is the"
-        " cause of most of the gap: a copy on the stream, or the host, which launched only after the previous kernel"
-        " had ended. Otherwise the launch was early enough and waited for the GPU itself (typically 1 µs), another"
-        " stream, or an event.",
+        "Time between the end of one kernel and the start of the next on the same stream, longest first. “Why” is the"
+        " cause of most of the gap: a copy on the stream, or a late launch (the host launched after the previous kernel"
+        " had ended). Otherwise the kernel waited for the GPU itself (typically 1 µs), another stream, or an event.",
     ),
     "nsys timeline": (
-        "One row per stream with its kernels; below it are the NVTX ranges projected on the stream, outermost first."
-        " With enough space, each kernel and range is a bar with its name. Elsewhere, the height of a cell is the"
-        " share of its time in which a kernel ran. Bars of one name have one colour; colours only distinguish"
+        "One row per stream shows its kernels. Below it are the NVTX ranges projected on the stream, outermost first."
+        " Where space allows, each kernel and range is a bar with its name. In other places, the height of a cell is"
+        " the share of its time in which a kernel ran. Bars of one name have one colour; colours only distinguish"
         " neighbours.",
     ),
 }

@@ -125,7 +125,7 @@ def _traffic_notes(report: NcuReport, choice: LaunchSelection, rows: list[Traffi
     for (file, reason), kernels in dropped.items():
         yield f"dropped from {report.names[file]} ({reason}): {', '.join(kernels)}"
     if any(how == "derived" for row in rows for how in row.traffic.how.values()):
-        yield "derived: throughput × duration, since no total was collected"
+        yield "derived: throughput × duration, because no total was collected"
     for row in rows:
         lacking = [_TITLES[level] for level in LEVELS if row.traffic.bytes[level] is None]
         if lacking:

@@ -127,7 +127,7 @@ def open_imported(
 def _is_bandwidth(paths: Sequence[Path]) -> bool:
     """Return whether this is one bandwidth result.
 
-    Raises ImportFileError for other JSON, and for several files of which one is JSON.
+    Raises ImportFileError for other JSON, and for several files if one of them is JSON.
     """
     kinds = {path: file.kind for path in paths if (file := json_file(path)) is not None}
     for path, kind in kinds.items():

@@ -252,8 +252,8 @@ def _notes(name: str, rows: Sequence[SourceRow], traces: Sequence[Trace]) -> Ite
         )
     elif name == "sass" and (left := sum(row.counts.requests is not None and row.probed is None for row in rows)):
         yield (
-            f"{units.counted(left, 'access')} not compared: their line has several accesses of one kind, or the trace"
-            " lacks them; --page lines compares whole lines"
+            f"{units.counted(left, 'access')} not compared: the line has several accesses of one kind, or the trace has"
+            " no counts of it; --page lines compares whole lines"
         )
 
 

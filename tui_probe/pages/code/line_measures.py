@@ -233,7 +233,7 @@ def _is_number(value: LineValue) -> bool:
 
 
 def measures_by_row(measures: LineMeasures, rows: Mapping[int, Sequence[int]]) -> LineMeasures:
-    """The measures of rows, each of which stands for some lines of ``pruned.ptx``; keyed by row, not by line.
+    """The measures of rows, keyed by row, not by line. A row stands for some lines of ``pruned.ptx``.
 
     Quantities that can neither be added up nor be had from sums, such as shares and degrees, are left out.
     """

@@ -153,7 +153,7 @@ def ptx_lines(cubin: Path, code: SassCode) -> list[int | None]:
 def instruction_purposes(code: SassCode, lines: Sequence[int | None]) -> list[int | None]:
     """Return the PTX line of the one instruction that does what that line says; None for all other instructions.
 
-    A line that was unrolled or split has several, none of which did what was measured of the line.
+    A line that was unrolled or split has several instructions; none of them has the measured values of the line.
     """
     acting = [
         line if line is not None and _purpose(text) else None for line, text in zip(lines, code.lines, strict=True)

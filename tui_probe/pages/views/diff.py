@@ -271,7 +271,7 @@ KIND: Final = ViewKind(
     _open,
     explanation=(
         "Pruned PTX is on the left, probed PTX on the right. + marks added lines and the part of the probe that added"
-        " them. Apart from these, only register declarations differ. Unchanged lines are folded.",
+        " them. Apart from added lines, only register declarations differ. Unchanged lines are folded.",
     ),
     order=0,
     all_probes=True,

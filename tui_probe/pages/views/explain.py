@@ -39,7 +39,7 @@ _FILES: Final = (
     ("probe.toml", "the probe of this run"),
     (LOG, "events of the hook, one line per event"),
     ("kernel", "one directory per prepared kernel"),
-    ("result", "records of the probe, one file per saved launch, named by seconds since the start"),
+    ("result", "records of the probe: one file per saved launch; its name has the seconds since the start"),
     ("read.py", "a Python reader for this probe's result files"),
     ("run.json", "command, machine and outcome of the run"),
     ("stdout.log", "standard output of the program"),

@@ -171,8 +171,9 @@ KIND: Final = ViewKind(
     _missing,
     _open,
     explanation=(
-        "Time that the probe adds outside of the kernel, measured by --benchmark: its records are cleared before the"
-        " kernel and copied back after it. Below are waits inside the kernel, at barriers or between blocks.",
+        "Time that the probe adds outside of the kernel, measured by --benchmark: the hook clears the records before"
+        " the kernel and copies them back after it. The part below shows waits inside the kernel, at barriers or"
+        " between blocks.",
     ),
     order=60,
     short="Lat",

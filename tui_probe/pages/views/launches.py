@@ -314,7 +314,7 @@ KIND: Final = ViewKind(
     _open,
     explanation=(
         "One row per launch: grid, block, kernel parameters, stream, probe memory, and the result file. Launches are"
-        " numbered from 0 per process. “Ran unprobed” means that the original kernel ran instead; the reason follows.",
+        " numbered from 0 per process. “Ran unprobed” means that the original kernel ran; the reason follows.",
         f"The column metrics has the main metric of each result, for the newest {_RESULTS_READ} results.",
         "Enter selects the launch of a row for all pages of this kernel. Page Results has the values of each launch.",
     ),

@@ -336,8 +336,8 @@ KIND: Final = ViewKind(
     _missing,
     LinesView,
     explanation=(
-        "One row per instruction of pruned.ptx, or of SASS if the probe is in SASS, with its source line, sorted by"
-        " importance. The columns are the values of one probe; – means not measured. With several probes, the page"
+        "One row per instruction of pruned.ptx (of SASS for a probe in SASS), with its source line. The most important"
+        " rows come first. The columns are the values of one probe; – means not measured. With several probes, the page"
         " starts with the probe of the largest loss; u shows the next probe. tui-probe show lines prints all.",
         "Sectors per request: with adjacent lanes, accesses of 4, 8 or 16 bytes per lane need 4, 8 or 16 sectors;"
         " those above are excessive. Conflict degree: shared memory wavefronts divided by the minimum. Lanes: active"

@@ -355,9 +355,9 @@ KIND: Final = ViewKind(
     missing,
     _open,
     explanation=(
-        "The probe's file of this run. A table with a position inserts its lines at each matching instruction; its"
-        " heading shows the number of such places in this kernel. On other pages, p on a line of the probe opens the"
-        " table that inserted it. Enter on a table shows the first line at which it was inserted.",
+        "The probe's file of this run. Each table with a position was inserted at all matching instructions; the"
+        " heading of the table shows their number in this kernel. On other pages, p on a line of the probe opens the"
+        " table that inserted the line. Enter on a table shows the first line at which the table was inserted.",
     ),
     order=97,
 )

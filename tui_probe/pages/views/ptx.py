@@ -167,7 +167,7 @@ class PtxView(Document):
         return Spot.of_line(line) if line is not None and self._measured and self._measured.words(line) else None
 
     def no_target_reason(self, number: int, width: int) -> str:
-        """A line of the probe, or one of which nothing was measured."""
+        """A line of the probe, or a line without measured values."""
         if self.variant == "original":
             return "measured values are available for pruned.ptx and probed.ptx only; press v to show them"
         if self.spot(number, width).probed is not None:
@@ -334,8 +334,9 @@ KIND: Final = ViewKind(
     _open,
     explanation=(
         "The PTX of the kernel: probed (as it ran), pruned (only this kernel), or original (as in the image). A PTX"
-        " line on other pages, such as PTX:32, is a line of the pruned text. Lines of the probed text show that number"
-        " first, then their own number. u shows the next column of values; ! and a name mark lines with a finding.",
+        " line on other pages, such as PTX:32, is a line of the pruned text. In the probed text, each line shows its"
+        " pruned line number first, then its own number. u shows the next column of values; ! and a name mark lines"
+        " with a finding.",
     ),
     order=0,
     all_probes=True,

@@ -390,10 +390,10 @@ KIND: Final = ViewKind(
     missing,
     _open,
     explanation=(
-        "The SASS of both kernels as printed by nvdisasm, and instruction counts by class. The assembler schedules"
-        " the whole kernel again, so more lines differ here than in PTX.",
-        "A kernel without PTX is probed in SASS. Its instructions stay at their places; a ~ marks an instruction that"
-        " became a branch, followed by the code at the branch target. For a kernel that was not probed, the original"
+        "The SASS of both kernels as printed by nvdisasm, and instruction counts by class. ptxas schedules the whole"
+        " kernel again, so more lines differ here than in PTX.",
+        "A kernel without PTX is probed in SASS. Instructions stay at their offsets. ~ marks an instruction that was"
+        " replaced by a branch; the code at the branch target follows. For a kernel that was not probed, the original"
         " SASS is shown.",
     ),
     order=0,

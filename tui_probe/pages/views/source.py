@@ -400,9 +400,9 @@ KIND: Final = ViewKind(
     missing,
     _open,
     explanation=(
-        "The source lines of the PTX, from copies made while the program ran. Lines without code are dimmed. Next to"
-        " each line are the values of the probes for all its PTX instructions: sums, and ratios of sums. u shows the"
-        " next column. ! and a name mark lines with a finding.",
+        "The source lines of the PTX, from copies made while the program ran. Lines without code are dimmed. Each line"
+        " shows the values of the probes for all its PTX instructions: sums, and ratios of sums. u shows the next"
+        " column. ! and a name mark lines with a finding.",
         "On the screen, m marks the first and a second m the last line of a range. R then runs the program again and"
         " measures the time of each warp in this range, including inlined code (run --between).",
     ),

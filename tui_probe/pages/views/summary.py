@@ -213,12 +213,12 @@ KIND: Final = ViewKind(
     lambda _: None,
     _open,
     explanation=(
-        "The limiter of the kernel and the utilization of its units come first. Findings follow, sorted by possible"
-        " gain: each line names its page, and ! marks findings that cost time. Below are questions that another run"
-        " can answer, and the cost of the probe in registers, spills and occupancy.",
-        "“original” is the unchanged kernel, “probed” the kernel that ran instead. – means not measured. Slowdown is"
-        " probed time divided by original time. With --benchmark it is the median of this ratio over pairs of"
-        " launches, which usually differs from the ratio of the medians. Otherwise it is the ratio of mean times.",
+        "The page begins with the limiter of the kernel and the utilization of the units. Findings follow, sorted by"
+        " possible gain. Each finding names the page with its details; ! marks findings that cost time. Then come"
+        " questions that another run can answer, and the cost of the probe in registers, spills and occupancy.",
+        "“Original” is the unchanged kernel, “probed” the kernel with the probe. – means not measured. Slowdown is"
+        " probed time divided by original time. With --benchmark it is the median of this ratio over pairs of launches,"
+        " which usually differs from the ratio of the medians. Otherwise it is the ratio of mean times.",
     ),
     order=0,
     short="Sum",

@@ -69,5 +69,5 @@ def timeline_waits(launch: LaunchTimeline) -> Waits:
     text = f"{units.counted(len(blocks), 'block')}"
     if (sample := launch.timeline.sample) is not None:
         return Waits(launch.which, {"one block": blocks.duration}, f"{text}; {sampled_blocks_text(sample)}")
-    text += "; a gap is a slot's time between two blocks"
+    text += "; a gap is the time between two blocks in a slot"
     return Waits(launch.which, {"one block": blocks.duration, "one gap": slot_gaps(blocks)}, text)

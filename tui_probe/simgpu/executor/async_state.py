@@ -127,7 +127,7 @@ class MBarriers:
         elif event.may_end:
             self._end(word, now)
         else:
-            problem = "a noComplete arrival ends the phase"
+            problem = "an arrival with .noComplete would complete the phase"
         if not problem:
             self._store(word, now)
         return problem

@@ -81,7 +81,7 @@ class Scheduler:
         for waiting in self._assembling.values():
             line = self.program.blocks[waiting.block].line
             where = self.batch.describe(waiting.lanes, 0)
-            message = f"deadlock at line {line}: {where} waits for threads of its warp that do not arrive"
+            message = f"deadlock at line {line}: {where} waits for threads of its warp that never arrive"
             raise DeadlockError(message)
 
     def _advance(self, start: ThreadGroup) -> None:

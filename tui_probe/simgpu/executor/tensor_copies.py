@@ -172,7 +172,7 @@ class _TensorOperand:
             bind.unsupported()
         self._coordinates = [bind.source(coordinate, TYPES["s32"]) for coordinate in operand.coordinates]
         self._map = Access(replace(operand, coordinates=()), "", _CHUNK, bind)
-        bind.layout.least_access = 1  # only the map says of which size its elements are
+        bind.layout.least_access = 1  # only the map has the size of its elements
         bind.effects.starts_block = True
 
     def tile(self, own: ThreadGroup) -> Tile:

@@ -408,7 +408,7 @@ class Feed:
         states = [trace.follower.trace.state for trace in self._traces.values()]
         first, home = states[0], next(iter(self._traces))
         info = next(iter(self._traces.values())).follower.trace.run_info
-        # How the command ended, of which the first trace may be but one process.
+        # How the command ended; the first trace may be of only one of its processes.
         ending = info if info is not None and info.ended is not None else first
         return Snapshot(
             processes=self._views(),

@@ -318,7 +318,7 @@ def filled_columns(rows: Sequence[KernelSnapshot]) -> frozenset[str]:
 def columns_of(
     *, timed: bool, ranked: bool, cells: int, shared: bool = False, filled: frozenset[str] | None = None
 ) -> list[ScreenColumn[KernelSnapshot]]:
-    """Return the columns of rows of which some are ``ranked`` by launch times or ``timed`` by a benchmark.
+    """Return the columns of rows; some rows may be ``ranked`` by launch times or ``timed`` by a benchmark.
 
     ``shared`` rows have shares of cycles, where no launch was timed.
 

@@ -47,7 +47,7 @@ class KernelTableDrawing:
         return [self._titles(layout), *(self._row(row, layout, cells, searched, focused) for row in window)]
 
     def layout(self, cells: int) -> Layout:
-        """Return the columns that fit in so many cells."""
+        """Return the columns that fit in this many cells."""
         columns = columns_of(
             timed=self.has_times,
             ranked=self._kernels.share_of == GPU_TIME,

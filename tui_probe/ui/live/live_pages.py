@@ -323,7 +323,7 @@ class LivePages:
         if kernel is not None and not kernel.read:
             self.process_log.open(None, READING_TEXT)
         elif kernel is None or kernel.folder is None:
-            why = "no kernel is selected" if kernel is None else "the probe engine never received this kernel"
+            why = "no kernel is selected" if kernel is None else "this kernel was not sent to the probe engine"
             self.process_log.open(None, why)
         else:
             self.process_log.open(kernel.folder / "process.log", "no process.log yet")

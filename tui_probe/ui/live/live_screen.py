@@ -308,7 +308,8 @@ class LiveScreen(ViewScreen):
             self.notice("no kernel was launched yet")
         elif not watchdog and self.current_selection.snapshot.running:
             self.notice(
-                f"no probe can be added to a running kernel; after the run, K repeats it with {WATCHDOG_OPTION}"
+                "a probe cannot be added to a running kernel; after the run, K runs the program again with"
+                f" {WATCHDOG_OPTION}"
             )
         elif not watchdog:
             self.probe_app.run_again(trace.directory, None, WATCHDOG_OPTION)
@@ -341,7 +342,7 @@ class LiveScreen(ViewScreen):
         if isinstance(self.view, GrowingView):
             index = self.view.kernel_index()
             if index is None:
-                self.notice("this line is not about a kernel")
+                self.notice("this line names no kernel")
                 return
             self.table.select(index)
             self.show_screen_of_kernel(*self.view.destination())

@@ -175,7 +175,7 @@ class KernelFilterWarning:
         self._since = now if self._since is None else self._since
         if self.state or (snapshot.running and now < self._since + WARN_AFTER):
             return ""
-        self.state = f"-k {shorten(safe(asked), _FILTER_CELLS)} matches none of these"
+        self.state = f"-k {shorten(safe(asked), _FILTER_CELLS)} matches no kernel"
         return self._filter_warning(asked, snapshot)
 
     @classmethod

@@ -45,7 +45,7 @@ LEAST_FOR_ALL = BARS + ROWS + LEAST + 5
 
 
 class HomeScreen(ViewScreen):
-    """Three sections, one of which has the keys. Leaves with what was chosen in ``HomeSources.choice``."""
+    """Three sections; one of them has the keys. Leaves with what was chosen in ``HomeSources.choice``."""
 
     BINDINGS = keys.bindings("home")
 

@@ -362,7 +362,7 @@ class PagedScreen(ViewScreen):
 
     def action_next_pane(self) -> None:
         """Show the notice that there is one panel."""
-        self.notice(f"this screen has one panel: {keys.key_of('next_page')} shows the next page")
+        self.notice(f"this screen has only one panel; {keys.key_of('next_page')} shows the next page")
 
     def action_next_page(self, step: int) -> None:
         """The page next to this one."""

@@ -40,7 +40,7 @@ SORT_OR_ZOOM = "zoom_out"
 
 
 class ViewScreen(OpenScreen[None]):
-    """A screen of panes, one of which has the keys. Textual's focus is not used: it re-sends whole widgets.
+    """A screen of panes; one of them has the keys. Textual's focus is not used: it re-sends whole widgets.
 
     Subclasses have a ``Bar`` with the id ``hint``, and say which view has the keys (``view``).
     """
@@ -335,7 +335,7 @@ class ViewScreen(OpenScreen[None]):
         if names := self.whole_names():
             self.show_names(names)
         else:
-            self.notice("no name here is shortened")
+            self.notice("all names are shown in full")
 
     def show_names(self, names: Sequence[str]) -> None:
         """Show names over the screen, to be copied."""

@@ -141,7 +141,7 @@ class FormView(PaneView):
             return "looking for a GPU"
         if self.form.simulated:
             return "the simulated GPU: correct results, modeled timing"
-        return "the GPU" if self.has_gpu is not False else "the GPU (none was found here)"
+        return "the GPU" if self.has_gpu is not False else "the GPU (not found on this machine)"
 
     # -- keys
 

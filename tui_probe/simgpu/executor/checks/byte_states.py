@@ -71,7 +71,7 @@ class ByteStates:
 
 @cache
 def whole_word(size: int, state: int) -> Value:
-    """The word of an access of ``size`` bytes, each of which has ``state``."""
+    """The word of an access of ``size`` bytes that all have ``state``."""
     word: Value = np.full(min(size, 8), state, U8).view(UNSIGNED[8 * min(size, 8)])[0]
     return word
 

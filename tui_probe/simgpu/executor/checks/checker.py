@@ -93,7 +93,7 @@ class Checker:
             return None
 
     def begin(self, granule: int, blocks: int) -> tuple[LaunchClock, Stamps]:
-        """The clock of a launch of so many blocks, and the stamps of device memory. Raises OSError."""
+        """The clock of a launch of this many blocks, and the stamps of device memory. Raises OSError."""
         self.states.begin()
         if self._stamps is None or self._stamps.granule > granule or self._time > _MAX_TIME:
             self._stamps, self._time = Stamps.of_device(self._memory_bytes, granule), 0

@@ -109,7 +109,7 @@ class RaceSearch:
         return [] if race is None else [race]
 
     def _race(self, before: Value, *, ignores_strong: bool) -> Race | None:
-        """The race with accesses of which ``before`` are the stamps: shape (lanes or one, granules)."""
+        """The race with the accesses that have the stamps ``before``: shape (lanes or one, granules)."""
         if not self._order.has_copies and before.max() <= self._floor:
             return None
         recent = (before > self._floor) | ((before & _COPIES) != 0)

@@ -66,7 +66,7 @@ class SplitBarrierSearch:
         self._exit_time[lanes.places] = time
 
     def found(self, waits: Sequence[WaitingLanes], opened: NDArray[np.bool_]) -> Iterator[SplitBarrier]:
-        """The split barriers that open now, of which ``waits`` are all lanes that wait at any."""
+        """The split barriers that open now; ``waits`` are all lanes that wait at any of them."""
         for number, wait in enumerate(waits):
             for other in waits[number + 1 :]:
                 if other.line != wait.line and other.is_whole == wait.is_whole:
