@@ -11,7 +11,7 @@ import pytest
 
 from tests.patience import HANG
 from tests.recorded import DATA, H200
-from tui_probe.trace.portable_files import open_flags, read_at, read_into
+from tui_probe.trace.plain_file import open_flags, read_at, read_into
 
 from .conftest import ROOT
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.whole_files import read_file, write_file
 from tui_probe.own_python import cache_home
-from tui_probe.trace.portable_files import open_flags
+from tui_probe.trace.plain_file import open_flags
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

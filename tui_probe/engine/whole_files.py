@@ -6,7 +6,7 @@ import os
 import threading
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.trace.portable_files import open_flags
+from tui_probe.trace.plain_file import open_flags
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,8 +18,7 @@ import numpy as np
 
 from tui_probe.errors import TraceError
 from tui_probe.input_limits import LOG_LINE
-from tui_probe.trace.plain_file import open_plain
-from tui_probe.trace.portable_files import read_at
+from tui_probe.trace.plain_file import open_plain, read_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, overload
 
 import numpy as np
 
-from tui_probe.trace.portable_files import read_at
+from tui_probe.trace.plain_file import read_at
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray

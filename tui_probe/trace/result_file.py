@@ -19,8 +19,7 @@ import numpy as np
 
 from tui_probe.errors import TraceError
 from tui_probe.trace.launch_shape import WARP_SIZE
-from tui_probe.trace.plain_file import plain_descriptor
-from tui_probe.trace.portable_files import read_into
+from tui_probe.trace.plain_file import plain_descriptor, read_into
 
 if TYPE_CHECKING:
     from pathlib import Path

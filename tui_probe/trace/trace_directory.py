@@ -12,7 +12,7 @@ import shutil
 import stat
 from typing import TYPE_CHECKING, Final, Self
 
-from tui_probe.trace.portable_files import open_flags
+from tui_probe.trace.plain_file import open_flags
 
 if TYPE_CHECKING:
     from pathlib import Path

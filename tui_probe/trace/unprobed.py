@@ -20,8 +20,7 @@ from tui_probe.trace.launches import CAPTURED
 from tui_probe.trace.line_block import BEFORE, BEHIND, ByteBlock
 from tui_probe.trace.locate import LOG
 from tui_probe.trace.long_column import LongColumn, Spill
-from tui_probe.trace.plain_file import plain_descriptor
-from tui_probe.trace.portable_files import read_at
+from tui_probe.trace.plain_file import plain_descriptor, read_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
