@@ -14,8 +14,7 @@ from tests.sass import corpus
 from tests.sass.test_wait_probe import ATTENTION, code_at, grafted
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.sass.flow import FlowGraph
-from tui_probe.sass.operands import operands_of
-from tui_probe.sass.register_room import RegisterRoom
+from tui_probe.sass.register_room import RegisterRoom, operands_of
 from tui_probe.sass.target import GraftTarget
 from tui_probe.sass.words import MAX_REGISTERS, RESERVED, WORD_BYTES
 from tui_probe.toolchain import find_disassembler
