@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from tui_probe.draw import units
 from tui_probe.draw.spans import wrap
 from tui_probe.draw.table import safe
-from tui_probe.ui.live.arranged_kernels import ArrangedKernels
+from tui_probe.ui.live.arranged_kernels import ArrangedKernels, arranged, data_forms, table_text
 from tui_probe.ui.live.kernel_columns import COLUMN_POSITIONS, COLUMNS, STATUSES
-from tui_probe.ui.live.kernel_rows import arranged, data_forms, table_text
 from tui_probe.ui.live.kernel_table_drawing import KernelTableDrawing
 from tui_probe.ui.views.view import Desk, PaneView
 from tui_probe.verdicts.kernel_snapshot import sorting_title
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.spans import Line
     from tui_probe.ui.export import Writer
-    from tui_probe.ui.live.kernel_rows import ArrangedRows, Rows
+    from tui_probe.ui.live.arranged_kernels import ArrangedRows, Rows
     from tui_probe.verdicts.kernel_snapshot import KernelSnapshot
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tui_probe.draw.spans import width
 from tui_probe.draw.table_content import heading
+from tui_probe.ui.live.arranged_kernels import RowOrder
 from tui_probe.ui.live.kernel_columns import (
     BAR_CELLS,
     COLUMN_POSITIONS,
@@ -16,15 +17,13 @@ from tui_probe.ui.live.kernel_columns import (
     columns_of,
     fit_columns,
 )
-from tui_probe.ui.live.kernel_rows import RowOrder
 from tui_probe.ui.views.view import cursor_role, cursor_sign, mark
 from tui_probe.verdicts.kernel_snapshot import GPU_TIME
 
 if TYPE_CHECKING:
     from tui_probe.draw.spans import Line, Span
-    from tui_probe.ui.live.arranged_kernels import ArrangedKernels
+    from tui_probe.ui.live.arranged_kernels import ArrangedKernels, Rows
     from tui_probe.ui.live.kernel_columns import ScreenColumn
-    from tui_probe.ui.live.kernel_rows import Rows
     from tui_probe.verdicts.kernel_snapshot import KernelSnapshot
 
     Layout = list[tuple[ScreenColumn[KernelSnapshot], int]]
