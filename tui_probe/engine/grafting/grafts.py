@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.engine.grafting.instruction_grafts import graft_instructions
-from tui_probe.engine.grafting.sass_positions import excluded_copies, site_offsets
+from tui_probe.engine.grafting.sass_positions import excluded_copies, sass_form, site_offsets
 from tui_probe.engine.grafting.sass_site_file import sass_site_file
 from tui_probe.engine.grafting.snippet_ptx import (
     ENTRY_KERNEL,
@@ -33,7 +33,6 @@ from tui_probe.engine.grafting.snippet_ptx import (
     snippet_ptx,
 )
 from tui_probe.engine.grafting.snippet_store import SnippetStore
-from tui_probe.engine.grafting.stay_positions import sass_form
 from tui_probe.engine.grafting.wait_grafts import ProbedWaits, graft_waits
 from tui_probe.engine.kernel_texts import SASS_MODE_LINE, kernel_info
 from tui_probe.engine.refusals import is_for_instructions, no_match_reason, refuse_architecture

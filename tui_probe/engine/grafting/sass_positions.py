@@ -4,13 +4,20 @@ A SASS instruction is counted as the first of its PTX equivalents (:mod:`tui_pro
 a probe must be for all of them, or for none: a probe of only ``fma.f32`` would count each ``mad.f32`` as one. SASS
 computes half precision in pairs, so a single ``fma.f16`` counts as ``fma.f16x2``. Instructions that only move a value,
 such as ``HFMA2 R0, -RZ, RZ, 0, 0``, are not counted.
+
+``stay.access`` are strong loads and atomics whose result is used, which a loop may repeat until memory has some value.
+``stay.other`` are barriers of blocks and clusters, operations of mbarriers, and the heads of loops that no other such
+instruction is in and whose end does not depend on a count. A count is a register that a test in the loop compares, and
+to which the loop adds.
+
+Not found: ``WARPSYNC``, which cannot be moved, and loops with several entries.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.engine.grafting.ptx_equivalents import (
     ARITHMETIC_FAMILIES,
@@ -25,23 +32,113 @@ from tui_probe.engine.grafting.ptx_equivalents import (
 from tui_probe.engine.grafting.sass_blocks import SassBlock, additions, block_points, is_padding, probed_blocks
 from tui_probe.engine.grafting.sass_phases import SassPhase, sass_phases
 from tui_probe.engine.grafting.site_kernel_text import InstructionFacts, Mark, SnippetSite
-from tui_probe.engine.grafting.stay_positions import stay_instructions
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.positions import matches
 from tui_probe.probe_model.probe import BLOCK, PHASE, STAY, Level, Save
+from tui_probe.ptx.printer import MADE_UP
+from tui_probe.ptx.tree import Instruction
 from tui_probe.reasons import because
 from tui_probe.sass import accesses, operations
+from tui_probe.sass.accesses import ATOM, ATOMG, ATOMS
+from tui_probe.sass.flow import FlowGraph
 from tui_probe.sass.inline_code import MarkValue
-from tui_probe.sass.words import ALWAYS, WORD_BYTES
+from tui_probe.sass.operations import is_strong_load, operation_name
+from tui_probe.sass.words import ALWAYS, CONTROL_FLOW, RZ, WORD_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from tui_probe.probe_model.probe import Probe, ProbePoint
-    from tui_probe.ptx.tree import Instruction
     from tui_probe.reasons import Reason
     from tui_probe.sass.accesses import MemoryAccess
     from tui_probe.sass.target import GraftTarget
+    from tui_probe.sass.words import Word
+
+_ACCESS: Final = Instruction(STAY, ("access",), (), MADE_UP)
+_OTHER: Final = Instruction(STAY, ("other",), (), MADE_UP)
+_BARRIERS: Final = frozenset({"BAR", "SYNCS", "UCGABAR"})
+_TESTS: Final = frozenset({"ISETP", "UISETP"})
+_ADDITIONS: Final = frozenset({"IADD3", "VIADD", "IADD", "LEA", "UIADD3", "ULEA"})
+_PRODUCTS: Final = frozenset({"IMAD", "UIMAD"})
+_REGISTER_FORM: Final = 1
+_SUM_LAST: Final = frozenset({1, 4, 5, 6})
+"""Forms whose third field is what a product is added to."""
+_THIRD: Final = 64, 8
+_ZEROS: Final = frozenset({RZ, 63})
+"""Registers that read as 0; up to sm_90 the last uniform one, too."""
+
+
+def sass_form(probe: Probe) -> Probe:
+    """Return the form of a probe for SASS: of one with such positions, the points there and those of the kernel."""
+    if not any(position.is_stay for point in probe.points for position in point.positions):
+        return probe
+    points = (
+        point for point in probe.points if all(position.is_stay or position.is_kernel for position in point.positions)
+    )
+    return replace(probe, points=tuple(points))
+
+
+def stay_instructions(target: GraftTarget) -> dict[int, Instruction]:
+    """Return the PTX equivalents of the instructions of a kernel at which a warp may stay, by their numbers."""
+    stays = {
+        index: stay
+        for index, word in enumerate(target.words)
+        if not word.never_runs and (stay := _stay_of(word, target.arch)) is not None
+    }
+    return stays | dict.fromkeys(_loop_heads(target, stays), _OTHER)
+
+
+def _stay_of(word: Word, arch: int) -> Instruction | None:
+    name = operation_name(word, arch)
+    if name in _BARRIERS:
+        return _OTHER
+    if word.operation in ATOMS:
+        return _OTHER
+    if is_strong_load(word, arch) or (word.operation in ATOM | ATOMG and word.rd != RZ):
+        return _ACCESS
+    return None
+
+
+def _loop_heads(target: GraftTarget, stays: Iterable[int]) -> list[int]:
+    """Return an instruction at the head of each loop that may not end and has no place to stay in it."""
+    try:
+        flow = FlowGraph.of(target)
+        loops = flow.loops
+    except UnsupportedKernelError:
+        return []
+    staying = {flow.block_at(index) for index in stays}
+    heads = []
+    for loop in loops:
+        body = [target.words[index] for block in loop.blocks for index in flow.blocks[block]]
+        if not staying & loop.blocks and not _is_counted(body, target.arch):
+            head = flow.blocks[loop.header]
+            heads += [index for index in head if index and target.words[index].operation not in CONTROL_FLOW][:1]
+    return heads
+
+
+def _is_counted(words: Sequence[Word], arch: int) -> bool:
+    """Return whether a test in a loop compares a register to which the loop adds."""
+    added, compared = set(), set()
+    for word in words:
+        name = operation_name(word, arch)
+        if name in _TESTS:
+            compared |= {(name[0] == "U", number) for number in _sources(word)[:-1]}
+        elif word.rd not in _ZEROS and _adds(name, word):
+            added.add((name[0] == "U", word.rd))
+    return bool(added & compared)
+
+
+def _adds(name: str, word: Word) -> bool:
+    """Return whether an instruction adds to the register that it writes."""
+    sources = _sources(word)
+    return (name in _ADDITIONS and word.rd in sources) or (
+        name in _PRODUCTS and word.form in _SUM_LAST and word.rd == sources[-1]
+    )
+
+
+def _sources(word: Word) -> list[int]:
+    """Return the registers that an instruction reads, the third one last."""
+    return [word.ra, *([word.rb] if word.form == _REGISTER_FORM else []), word.field(*_THIRD)]
 
 
 @dataclass(frozen=True, slots=True)
