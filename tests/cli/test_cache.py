@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tui_probe.cli.checks import Item, prepared
+from tui_probe.cli import doctor
+from tui_probe.cli.machine_checks import Item
 from tui_probe.engine.cache import Cache, CacheUsage, default_cache_directory
 
 from .conftest import Command
@@ -21,14 +22,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_an_empty_cache(folder: Path) -> None:
-    assert prepared.cache_items() == [Item("cache", "ok", f"0 entries, 0 B of at most 1G, {folder}")]
+    assert doctor.cache_items() == [Item("cache", "ok", f"0 entries, 0 B of at most 1G, {folder}")]
     assert not folder.exists()
 
 
 def test_cache_item_counts_entries_and_bytes(folder: Path) -> None:
     for key in "abc":
         Cache(folder).put(key, {"x": bytes(10_000)})
-    (item,) = prepared.cache_items()
+    (item,) = doctor.cache_items()
     assert item.state == "ok"
     assert item.found == f"3 entries, 30.2 kB of at most 1G, {folder}"
     assert "--clear-cache" in item.advice
@@ -36,16 +37,16 @@ def test_cache_item_counts_entries_and_bytes(folder: Path) -> None:
 
 def test_a_place_that_cannot_be_written(folder: Path) -> None:
     folder.parent.touch()
-    (item,) = prepared.cache_items()
+    (item,) = doctor.cache_items()
     assert (item.state, item.found) == ("warn", f"{folder} is not writable")
     assert "XDG_CACHE_HOME" in item.advice
 
 
 def test_no_home(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prepared, "default_cache_directory", lambda: None)
-    (item,) = prepared.cache_items()
-    assert (item.state, item.found) == ("warn", prepared.NO_HOME)
-    assert prepared.clear_cache() == f"nothing to remove: {prepared.NO_HOME}"
+    monkeypatch.setattr(doctor, "default_cache_directory", lambda: None)
+    (item,) = doctor.cache_items()
+    assert (item.state, item.found) == ("warn", doctor.NO_HOME)
+    assert doctor.clear_cache() == f"nothing to remove: {doctor.NO_HOME}"
 
 
 def test_clearing(folder: Path, command: Command) -> None:

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tui_probe.cli import doctor
-from tui_probe.cli.checks import Item, gpu, prepared
-from tui_probe.cli.checks.gpu import ask_library
+from tui_probe.cli import doctor, machine_checks
+from tui_probe.cli.machine_checks import Item, ask_library
 from tui_probe.engine.cache import default_cache_directory
 from tui_probe.launcher.driver import Driver
 from tui_probe.launcher.environment import graft_faults_file
@@ -42,7 +41,7 @@ CRASHING = "#include <stdlib.h>\n__attribute__((constructor)) static void f(void
 def test_a_driver_is_asked_in_a_process_of_its_own(source: str, state: str, words: str, tmp_path: Path) -> None:
     library = tmp_path / "driver" / "libcuda.so.1"
     compile_library(source, library)
-    item = gpu.driver_item(Driver(library, simulated=False))
+    item = machine_checks.driver_item(Driver(library, simulated=False))
     assert item.state == state
     assert words in item.found
     assert str(library) in item.found
@@ -58,36 +57,36 @@ def test_a_question_without_an_answer() -> None:
 
 def test_the_hook_and_the_simulated_gpu_of_this_checkout(natives: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TUI_PROBE_NATIVE", str(natives))
-    assert [item.state for item in gpu.hook_items()] == ["ok"]
-    assert [item.state for item in gpu.simulator_items()] == ["ok"]
+    assert [item.state for item in machine_checks.hook_items()] == ["ok"]
+    assert [item.state for item in machine_checks.simulator_items()] == ["ok"]
 
 
 def test_a_library_that_does_not_stand_in_for_the_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compile_library("int nothing;", tmp_path / "hook" / "libcuda.so.1")
     monkeypatch.setenv("TUI_PROBE_NATIVE", str(tmp_path))
-    (hook,) = gpu.hook_items()
-    (simulator,) = gpu.simulator_items()
+    (hook,) = machine_checks.hook_items()
+    (simulator,) = machine_checks.simulator_items()
     assert (hook.state, simulator.state) == ("missing", "missing")
     assert "does not replace" in hook.found
 
 
 def test_tool_items_list_versions_and_paths(monkeypatch: pytest.MonkeyPatch) -> None:
     tools = [Tool(Path("/new/ptxas"), (13, 0), "13.0.88"), Tool(Path("/old/ptxas"), (12, 4), "12.4.131")]
-    monkeypatch.setattr(gpu, "find_tools", lambda name: tools if name == "ptxas" else [])
+    monkeypatch.setattr(machine_checks, "find_tools", lambda name: tools if name == "ptxas" else [])
     monkeypatch.setenv("PATH", "")
-    items = {item.name: item for item in gpu.tool_items()}
+    items = {item.name: item for item in machine_checks.tool_items()}
     assert items["ptxas"].found == "13.0.88, /new/ptxas; also 12.4.131"
     assert items["nvdisasm"].state == items["ncu"].state == "optional"
     assert "tui-probe[cuda]" in items["nvdisasm"].advice
     assert "nsys" in items
-    monkeypatch.setattr(gpu, "find_tools", lambda _: [])
-    assert {item.name: item.state for item in gpu.tool_items()}["ptxas"] == "missing"
+    monkeypatch.setattr(machine_checks, "find_tools", lambda _: [])
+    assert {item.name: item.state for item in machine_checks.tool_items()}["ptxas"] == "missing"
 
 
 def test_optional_items_name_their_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu, "find_tools", lambda _: [])
+    monkeypatch.setattr(machine_checks, "find_tools", lambda _: [])
     monkeypatch.setenv("PATH", "")
-    items = [*gpu.tool_items(), *gpu.gpu_items(), *gpu.package_items()]
+    items = [*machine_checks.tool_items(), *machine_checks.gpu_items(), *machine_checks.package_items()]
     optional = [item for item in items if item.state == "optional"]
     assert {item.name for item in optional} >= {"nvdisasm", "cuobjdump", "ncu", "nsys"}
     assert all(item.advice.startswith(("to ", "for ", "optional")) for item in optional)
@@ -108,11 +107,11 @@ def test_who_may_read_counters(
     setting = tmp_path / "params"
     if content is not None:
         setting.write_text(content)
-    monkeypatch.setattr(gpu, "COUNTER_SETTING", setting)
+    monkeypatch.setattr(machine_checks, "COUNTER_SETTING", setting)
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    assert [item.state for item in gpu.counter_items()] == ([expected] if expected else [])
+    assert [item.state for item in machine_checks.counter_items()] == ([expected] if expected else [])
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    assert [item.state for item in gpu.counter_items()] == (["ok"] if expected else [])
+    assert [item.state for item in machine_checks.counter_items()] == (["ok"] if expected else [])
 
 
 def test_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,14 +209,14 @@ def test_doctor_lists_kernels_excluded_after_context_failure() -> None:
     path = graft_faults_file()
     assert path is not None
     path.write_text("".join(f"700 179535827{n} kernel_{n}\n" for n in (1, 2, 2, 3, 4)))
-    _, item = prepared.machine_code_items()
+    _, item = doctor.machine_code_items()
     assert item.state == "warn"
     assert item.found == "4 kernels not probed in SASS because a GPU context failed: kernel_1, kernel_2, kernel_3, ..."
     assert str(path) in item.advice
 
 
 def test_how_the_trial_of_probes_in_machine_code_went() -> None:
-    (item,) = prepared.machine_code_items()
+    (item,) = doctor.machine_code_items()
     assert (item.state, "not run yet" in item.found) == ("ok", True)
     folder = default_cache_directory("grafts")
     assert folder is not None
@@ -237,7 +236,7 @@ def test_how_the_trial_of_probes_in_machine_code_went() -> None:
     for number, (name, text) in enumerate(outcomes):
         (folder / name).write_text(text)
         os.utime(folder / name, (number, number))
-    assert [(item.state, item.found) for item in prepared.machine_code_items()] == [
+    assert [(item.state, item.found) for item in doctor.machine_code_items()] == [
         ("warn", "not probed on sm_80, driver 570.1: the saved self-test result cannot be read"),
         ("warn", "not probed on sm_80, driver 580.159: other sums"),
         ("warn", "only entry/exit probes work on sm_86, driver 580.159: other counts"),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tui_probe import toolchain
-from tui_probe.cli.checks import gpu
+from tui_probe.cli import machine_checks
 
 
 @pytest.fixture
@@ -26,9 +26,9 @@ def hanging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_silent_tool_is_asked_once_and_named(hanging: Path, tmp_path: Path) -> None:
     assert toolchain.find_tools() == toolchain.find_tools() == []
     assert (tmp_path / "asked").read_text() == "\n"
-    check = gpu.cuda_tool("ptxas", "")
+    check = machine_checks.cuda_tool("ptxas", "")
     assert (check.state, check.found) == ("warn", f"{hanging} does not answer --version")
-    assert gpu.cuda_tool("nvdisasm", "advice").state != "ok"
+    assert machine_checks.cuda_tool("nvdisasm", "advice").state != "ok"
 
 
 def test_another_one_is_used(hanging: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,4 +39,4 @@ def test_another_one_is_used(hanging: Path, tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(toolchain, "_VERSION_SECONDS", 20)
     monkeypatch.setattr(toolchain, "candidate_paths", lambda _: iter([hanging, good]))
     assert [tool.path for tool in toolchain.find_tools()] == [good]
-    assert gpu.cuda_tool("ptxas", "").found == f"12.1.105, {good}; {hanging} does not answer --version"
+    assert machine_checks.cuda_tool("ptxas", "").found == f"12.1.105, {good}; {hanging} does not answer --version"

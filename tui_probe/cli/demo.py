@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tui_probe.launcher.options import RunOptions
 
 from .arguments import default_launches
-from .checks.gpu import driver_items
+from .machine_checks import driver_items
 from .output import inform, shell_word
 from .profiling import profile
 from .run_options import add_probe_options, probes_of, wants_detail

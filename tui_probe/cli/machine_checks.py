@@ -9,19 +9,32 @@ import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import dataclass
 from importlib import metadata, util
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from tui_probe.errors import LaunchError
 from tui_probe.launcher.driver import REINSTALL, Driver, find_driver, native_library, package_path
 from tui_probe.own_python import own_environment
 from tui_probe.toolchain import PTXAS_HINT, find_tools, silent_tools
 
-from . import Item, State
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+State = Literal["ok", "optional", "warn", "missing"]
+"""``optional``: it is not there, and no command that profiles needs it; the advice says what it would give."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """One thing that was looked at: what was found, and what to do if that is not enough."""
+
+    name: str
+    state: State
+    found: str
+    advice: str = ""
+
 
 ANSWER_SECONDS = 60  # seconds; a driver may take ten to wake many GPUs
 ASK_DRIVER = """
