@@ -1,4 +1,4 @@
-"""Measures of the lines of a kernel by all probes, and of rows that stand for several lines, as lines of source do."""
+"""Measures of the lines of a kernel by all probes, largest loss first, and lines with a flagged finding."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from tui_probe.draw import units
 from tui_probe.draw.table import safe
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
-from tui_probe.pages.code.line_sources import line_sources
 from tui_probe.pages.code.measure_column import WORST_MARK, MeasureColumn, cell_text
 from tui_probe.probekit import probe_results
+from tui_probe.probekit.finding import NO_FINDING
 from tui_probe.probekit.guard import ProbeCodeError
 from tui_probe.probekit.lines import ShareValue, measure_named
 from tui_probe.probekit.page_kinds import ViewSource
@@ -20,15 +20,18 @@ from tui_probe.probekit.probe_view import no_result_reason
 from tui_probe.probekit.recognised import analysis_name
 from tui_probe.probekit.record_counts import sampled_blocks_text
 from tui_probe.probekit.registry import probe_named, probe_names_where
+from tui_probe.verdicts.findings import MAX_UNASKED_BYTES, launch_findings, result_bytes, unprobed_findings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from tui_probe.draw.spans import Line
+    from tui_probe.probekit.finding import Finding, FindingOrder
     from tui_probe.probekit.lines import LineRows, LineSpec, LineValue
     from tui_probe.probekit.probe_results import ProbeResult
 
-MAX_UNASKED_BYTES: Final = 64 << 20
-"""Bytes of a result up to which one who only wants to read the code waits for it."""
+MAX_BYTES_BEFORE_CODE: Final = 64 << 20
+"""Bytes of a result up to which a page of code reads it before it shows the code."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +163,7 @@ def _measures_of_probe(source: ViewSource) -> LineMeasures | None:
     try:
         result = probe_results.read_result(source)
         size = result.result.path.stat().st_size
-        if size > MAX_UNASKED_BYTES:
+        if size > MAX_BYTES_BEFORE_CODE:
             return LineMeasures(result, (), f"a result of {units.size(size)} is read only by the page Lines")
         measured = tuple(replace(column, result=result) for column in columns(*_rows_of_groups(source, result)))
         missing_text = "" if measured else f"{result.which.partition(' of ')[0]}: {no_line_text(result)}"
@@ -298,3 +301,61 @@ def _first_measured_lines(column: MeasureColumn, rows: Mapping[int, Sequence[int
 def _all_idle(columns: Sequence[MeasureColumn], lines: Sequence[int]) -> bool:
     known = [line for line in lines if any(line in column.values for column in columns)]
     return bool(known) and all(any(line in column.idle for column in columns) for line in known)
+
+
+FINDING_MARK: Final = "!"
+"""Sign of a line of code with a flagged finding."""
+
+
+def line_sources(source: ViewSource) -> list[ViewSource]:
+    """Return the kernel under each probe that has values by line, the one with the largest loss in a line first.
+
+    Probes with a result of the launch at hand come before the others, whose nearest launch is taken.
+    """
+    telling = probe_names_where(lambda probe: probe.lines)
+    measured = [
+        of_probe
+        for of_probe in source.of_all_probes()
+        if of_probe.kernel.result_rows and (analysis_name(of_probe.kernel) or "") in telling
+    ]
+    return sorted(measured, key=lambda of_probe: (not _has_launch(of_probe, source), _rank_of_losses(of_probe)))
+
+
+def _has_launch(of_probe: ViewSource, source: ViewSource) -> bool:
+    """Return whether the probe has a result of the launch at hand; True if no launch was chosen."""
+    if source.launch is None or of_probe.launch is None:
+        return True
+    return of_probe.launch.row == source.launch.row
+
+
+def _rank_of_losses(source: ViewSource) -> tuple[bool, FindingOrder]:
+    """The order of a probe next to others: by its largest loss in a line, as in the summary."""
+    orders = [finding.order for finding in _findings_read(source) if finding.line is not None]
+    return source.kernel.matched_nothing, min(orders, default=NO_FINDING)
+
+
+def _findings_read(source: ViewSource) -> tuple[Finding, ...]:
+    """The findings of one probe; none of a result that is too large to be read unasked."""
+    read = launch_findings(source) if result_bytes(source) <= MAX_UNASKED_BYTES else None
+    return () if read is None else read.findings
+
+
+def flagged_lines(source: ViewSource) -> Mapping[int, str]:
+    """Return the names of the flagged findings of all probes by their line of ``pruned.ptx``, or offset."""
+    labels: dict[int, dict[str, None]] = {}
+    for finding in _all_findings(source):
+        if finding.stands_out and finding.line is not None:
+            labels.setdefault(finding.line, {})[finding.label] = None
+    return {line: ", ".join(of_line) for line, of_line in labels.items()}
+
+
+def flag_spans(flag: str) -> Line:
+    """The names of the findings of a line, for the end of its code."""
+    return ((f"  {FINDING_MARK} {flag}", "warn"),) if flag else ()
+
+
+def _all_findings(source: ViewSource) -> Iterator[Finding]:
+    for of_probe in source.of_all_probes():
+        yield from _findings_read(of_probe)
+    for found in unprobed_findings(source.kernel.kernel):
+        yield from found.findings

@@ -12,8 +12,7 @@ from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.draw.view import Document, Spot, with_progress
 from tui_probe.errors import TraceError
 from tui_probe.input_limits import PTX_TEXT
-from tui_probe.pages.code.line_measures import line_rows, no_line_text
-from tui_probe.pages.code.line_sources import line_sources
+from tui_probe.pages.code.line_measures import line_rows, line_sources, no_line_text
 from tui_probe.pages.code.measure_column import full_text
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.lines import measure_named

@@ -13,8 +13,7 @@ from tui_probe.errors import TraceError
 from tui_probe.pages.code.alignment import PARAMETER, align_probed
 from tui_probe.pages.code.code_lines import colored_code, printable_code, read_lines, without_edit_mark
 from tui_probe.pages.code.kernel_sass import no_ptx_reason
-from tui_probe.pages.code.line_measures import column_index, column_key, measures_of
-from tui_probe.pages.code.line_sources import flag_spans, flagged_lines
+from tui_probe.pages.code.line_measures import column_index, column_key, flag_spans, flagged_lines, measures_of
 from tui_probe.pages.code.measure_column import MeasureMargin
 from tui_probe.probekit.page_kinds import ViewKind
 from tui_probe.trace.kernel_files import long_position

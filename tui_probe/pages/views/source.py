@@ -15,8 +15,15 @@ from rich.cells import cell_len
 from tui_probe.draw import units
 from tui_probe.draw.spans import LazyLines, clip
 from tui_probe.draw.view import Document, Spot
-from tui_probe.pages.code.line_measures import LineMeasures, column_index, column_key, measures_by_row, measures_of
-from tui_probe.pages.code.line_sources import flag_spans, flagged_lines
+from tui_probe.pages.code.line_measures import (
+    LineMeasures,
+    column_index,
+    column_key,
+    flag_spans,
+    flagged_lines,
+    measures_by_row,
+    measures_of,
+)
 from tui_probe.pages.code.measure_column import MeasureMargin
 from tui_probe.pages.code.syntax import colored_source
 from tui_probe.probekit.page_kinds import ViewKind
