@@ -25,7 +25,7 @@ from tests.trace.make import TraceWriter, block_sched_result
 from tui_probe.draw.view import COMMANDS, Spot, no_progress
 from tui_probe.pages.view_output import csv_of_view, view_lines
 from tui_probe.pages.views.timeline import KIND, TimelineView
-from tui_probe.pages.views.timeline_moves import TIMELINE_MOVES
+from tui_probe.pages.views.timeline_window import TIMELINE_MOVES
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.timelines.busy_rows import LengthGrades
 from tui_probe.probekit.timelines.drawing import Window

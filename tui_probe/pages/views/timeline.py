@@ -12,8 +12,7 @@ from tui_probe.draw.canvas import CYCLES, TIME, Canvas, draw_across, label_x_axi
 from tui_probe.draw.shorten import draw_head, view_heading
 from tui_probe.draw.spans import clip
 from tui_probe.errors import TraceError
-from tui_probe.pages.views.timeline_moves import TIMELINE_MOVES, commands
-from tui_probe.pages.views.timeline_window import AROUND, ShownRows
+from tui_probe.pages.views.timeline_window import AROUND, TIMELINE_MOVES, ShownRows, commands
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.measured import known_probe
 from tui_probe.probekit.page_kinds import ViewKind
@@ -165,10 +164,6 @@ class TimelineView(ShownRows):
             if all(values[i] == values[index] for values in place):
                 return int(intervals.start[index] - intervals.end[i])
         return None
-
-    def measured(self) -> str:
-        """Text of the interval between the two marks."""
-        return f"× to ×: {cycles_text(abs(self.marks[1] - self.marks[0]), self.launch.clock_khz)}"
 
     def record(self) -> dict[str, Any]:
         """The launch, its tail and clocks, and its blocks in columns; cycles."""
