@@ -16,7 +16,7 @@ from tui_probe.engine.function_sites import source_runs
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.refusals import no_match_reason
 from tui_probe.probe_files.loading import load_probe
-from tui_probe.probe_files.templates import line_range_text
+from tui_probe.probe_files.option_probes import line_range_text
 from tui_probe.probe_model.positions import parse_positions
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.references import prune_to_kernel

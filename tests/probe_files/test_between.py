@@ -10,7 +10,7 @@ from tui_probe.cli.main import main
 from tui_probe.engine.verify import verify_probe
 from tui_probe.errors import ProbeFileError, UsageError
 from tui_probe.probe_files.loading import load_probe
-from tui_probe.probe_files.templates import line_range_of, line_range_probe, write_line_range_probe
+from tui_probe.probe_files.option_probes import line_range_of, line_range_probe, write_line_range_probe
 
 
 @pytest.fixture(autouse=True)

@@ -13,8 +13,14 @@ from tui_probe.errors import UsageError
 from tui_probe.launcher.options import RunOptions, why_not_itself
 from tui_probe.probe_files.choices import split_choice
 from tui_probe.probe_files.loading import built_in_files
-from tui_probe.probe_files.option_probes import PHASES_PREFIX, limited_probe, phases_probe, records_phases
-from tui_probe.probe_files.templates import line_range_of, line_range_probe
+from tui_probe.probe_files.option_probes import (
+    PHASES_PREFIX,
+    limited_probe,
+    line_range_of,
+    line_range_probe,
+    phases_probe,
+    records_phases,
+)
 from tui_probe.trace.locate import parse_address
 from tui_probe.trace.run_info import recorded_run, rerun_command
 from tui_probe.trace.user_state import is_own_command

@@ -15,9 +15,15 @@ from tui_probe.errors import ProbeFileError, did_you_mean
 from tui_probe.input_limits import PROBE_FILE, parse_toml
 from tui_probe.probe_files import DEFAULT_PROBE
 from tui_probe.probe_files.dialects import OTHER_TABLES, ProbeContents, read_dialect_a, read_dialect_b
-from tui_probe.probe_files.option_probes import PHASES_PREFIX, limited_probe, write_limited_probe, write_phases_probe
+from tui_probe.probe_files.option_probes import (
+    LINE_RANGE_PREFIX,
+    PHASES_PREFIX,
+    limited_probe,
+    write_limited_probe,
+    write_line_range_probe,
+    write_phases_probe,
+)
 from tui_probe.probe_files.tables import TomlTable
-from tui_probe.probe_files.templates import LINE_RANGE_PREFIX, write_line_range_probe
 from tui_probe.probe_model.positions import parse_positions
 from tui_probe.probe_model.probe import WEIGHTS, Probe, ProbeAbout, ProbePoint, SourceRange, Weight
 from tui_probe.trace.plain_file import read_within

@@ -13,7 +13,7 @@ import toml
 from tui_probe.dsl.compiler import compile_tables
 from tui_probe.errors import ProbeFileError, UsageError
 from tui_probe.probe_files.loading import MAIN_STEM, built_in_files, installed_files, read_probe
-from tui_probe.probe_files.templates import PYTHON_TEMPLATE, TEMPLATE_TITLE, TOML_TEMPLATE
+from tui_probe.probe_files.option_probes import PYTHON_TEMPLATE, TEMPLATE_TITLE, TOML_TEMPLATE
 from tui_probe.probe_model.positions import POSITION_FORMS, parse_positions, suspicious_positions
 
 if TYPE_CHECKING:

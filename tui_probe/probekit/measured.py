@@ -13,7 +13,7 @@ from tui_probe.draw import units
 from tui_probe.draw.table import safe
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
-from tui_probe.probe_files.templates import line_range_of
+from tui_probe.probe_files.option_probes import line_range_of
 from tui_probe.probekit import custom_probe, probe_results
 from tui_probe.probekit.custom_probe import custom_maps
 from tui_probe.probekit.probe import Probe
