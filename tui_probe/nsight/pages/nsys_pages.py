@@ -29,8 +29,17 @@ from tui_probe.nsight.importers.nsys_model import KernelSum, ProjectedRange, dis
 from tui_probe.nsight.pages.cells import ProcessNames, cut_texts, moment, nanoseconds, shorten_names, show_moments
 from tui_probe.nsight.pages.explanations import EXPLANATIONS
 from tui_probe.nsight.pages.nsys_profile import NsysSources, found_text, nsys_head
-from tui_probe.nsight.pages.nsys_rows import NsysKernelRow, RowsOnDemand, few_blocks, kernel_rows
-from tui_probe.nsight.pages.row_batches import GAP_VALUES, KERNEL_VALUES, GapBatch, in_batches, known
+from tui_probe.nsight.pages.nsys_rows import (
+    GAP_VALUES,
+    KERNEL_VALUES,
+    GapBatch,
+    NsysKernelRow,
+    RowsOnDemand,
+    few_blocks,
+    in_batches,
+    kernel_rows,
+    known,
+)
 from tui_probe.pages.table_page import Only, TablePage
 
 if TYPE_CHECKING:
