@@ -11,8 +11,7 @@ from tui_probe.draw import units
 from tui_probe.draw.spans import wrap
 from tui_probe.draw.view import Spot
 from tui_probe.ui.export import document_forms
-from tui_probe.ui.views.document_search import DocumentSearch
-from tui_probe.ui.views.document_window import LineWindow, plain_lines
+from tui_probe.ui.views.document_window import DocumentSearch, LineWindow, plain_lines
 from tui_probe.ui.views.view import SIDE_STEP, PaneView
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from tui_probe.draw.view import Document
     from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.ui.export import Writer
-    from tui_probe.ui.views.document_search import SearchState
+    from tui_probe.ui.views.document_window import SearchState
     from tui_probe.ui.views.view import Desk
 
 
