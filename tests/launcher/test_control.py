@@ -15,7 +15,7 @@ from tui_probe.cli.main import main
 from tui_probe.errors import ControlError
 from tui_probe.launcher.control import BUDGETS, NO_LIMIT, ControlPage, RecordingWindow, find_page, page_of_trace
 from tui_probe.launcher.options import RunOptions
-from tui_probe.launcher.supervisor import OutputLog
+from tui_probe.launcher.supervised_target import OutputLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tui_probe.launcher.run_traces import write_record
-from tui_probe.launcher.supervisor import OutputLog
+from tui_probe.launcher.supervised_target import OutputLog
 
 BLOCK = bytes(1 << 16)
 LIMIT = 30  # seconds; reaching it means that something hangs
