@@ -1,7 +1,7 @@
 """Phases of a kernel: stretches of code by loop and by the work that dominates in them, and where each begins.
 
-A wait is a phase of its own. Other code of a basic block is cut where the kind of work changes; runs that are too short
-to time join the heavier neighbor. Loops with little work are one phase and have no iterations. Where ``names`` give a
+Runs of the same work (:mod:`tui_probe.ptx.phase_runs`) that follow each other, in one block or across blocks, are one
+phase; a wait is a phase of its own. Loops with little work are one phase and have no iterations. Where ``names`` give a
 phase to instructions, only these names and the loops make phases.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import groupby
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from tui_probe.ptx.control_flow import Flow, natural_loops
@@ -17,7 +16,6 @@ from tui_probe.ptx.instruction_facts import class_of, multiply_adds
 from tui_probe.ptx.parameters import address_parameters
 from tui_probe.ptx.phase_names import (
     ACCESSES,
-    BARRIER,
     INTEGER,
     OTHER,
     POLLING,
@@ -27,10 +25,11 @@ from tui_probe.ptx.phase_names import (
     marked_phases,
     work_of,
 )
+from tui_probe.ptx.phase_runs import SHORT, Run, runs_of
 from tui_probe.ptx.waiting import Edge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from tui_probe.ptx.control_flow import Block
     from tui_probe.ptx.tree import Function, Instruction
@@ -38,15 +37,10 @@ if TYPE_CHECKING:
 Stage = Literal["prologue", "loop", "between", "epilogue"]
 _MIN_WEIGHT: Final = 16
 """Weight from which on a run is a phase of its own: a record takes about 20 cycles."""
-_MIN_SHARE: Final = 0.1
-_MAX_RUNS: Final = 6
-"""Phases that a stretch between two waits has at most."""
 _MIN_LOOP: Final = 96
 """Weight of the body from which on a loop without waits has its iterations recorded."""
 _MIN_NAMED: Final = 4
 """Instructions of one name that make a phase; fewer were moved there by the compiler. A wait does by itself."""
-_SHORT: Final = 8
-"""Instructions without a kind of work that may join the phase before them."""
 _ITERATIONS: Final = 16
 """Assumed iterations of a loop that is a phase as a whole."""
 _SIGNALS: Final = ("arrive", "arrive_drop", "complete_tx", "mbarrier::complete_tx::bytes")
@@ -94,26 +88,6 @@ class PhaseStart:
 
 _Key: TypeAlias = "tuple[str | None, Stage, tuple[int, ...]]"
 """Key of a phase: its work, stage, and the heads of the loops around."""
-
-
-@dataclass(slots=True)
-class _Run:
-    """Instructions of a basic block in a row. ``work`` is None while nothing names it."""
-
-    work: str | None
-    code: Block
-    weight: int = 0
-    moved: int = 0
-    has_wait: bool = False
-    """True for a run of a name that the user gave and that has a wait: it is never joined with another name."""
-
-    @property
-    def waits(self) -> bool:
-        return self.work in WAITS
-
-    def rank(self) -> tuple[bool, int]:
-        """Return the key by which runs are joined, the least first."""
-        return self.has_wait, self.weight
 
 
 @dataclass(slots=True)
@@ -251,13 +225,13 @@ class _Phases:
     def _weight(self, work: str) -> int:
         return WEIGHTS[work] if self._names is None else 1
 
-    def _block_runs(self, index: int) -> list[_Run]:
+    def _block_runs(self, index: int) -> list[Run]:
         """The runs of a block; one for a block of a loop that is a phase as a whole."""
         block, works = self._flow.blocks[index], self._works[index]
         head = self._loops.unrecorded.get(index)
         if head is None or self._names is not None:
-            return _runs_of(block, works, self._weight, self._min_weight)
-        return [_Run(*self._loop_work(head, block))]
+            return runs_of(block, works, self._weight, self._min_weight)
+        return [Run(*self._loop_work(head, block))]
 
     def _loop_work(self, head: int, block: Block) -> tuple[str | None, Block, int]:
         """The work of a loop that is a phase as a whole, for one of its blocks, and its weight."""
@@ -271,7 +245,7 @@ class _Phases:
         return work, block, weight
 
     @cached_property
-    def _runs(self) -> list[list[_Run]]:
+    def _runs(self) -> list[list[Run]]:
         """The runs of all blocks. A light block without waits continues what runs before it in its stage."""
         runs = [self._block_runs(index) for index in range(len(self._loops.successors))]
         for index, (run, *others) in enumerate(runs):
@@ -283,9 +257,9 @@ class _Phases:
             self._name_others(runs)
         return runs
 
-    def _name_others(self, runs: list[list[_Run]]) -> None:
+    def _name_others(self, runs: list[list[Run]]) -> None:
         """Name what no kind names, stage by stage and loop by loop, so that no more phases begin."""
-        groups: dict[tuple[Stage, tuple[int, ...]], list[_Run]] = {}
+        groups: dict[tuple[Stage, tuple[int, ...]], list[Run]] = {}
         for index, stretch in enumerate(runs):
             for run in stretch:
                 if run.work in (None, OTHER):
@@ -295,10 +269,10 @@ class _Phases:
             for run in others:
                 run.work = work
 
-    def _neighbor_works(self, runs: list[list[_Run]], index: int) -> list[str]:
+    def _neighbor_works(self, runs: list[list[Run]], index: int) -> list[str]:
         """The works that a light block may continue: of the block behind a short loop head, else of those before it."""
         run, leads_to = runs[index][0], self._loops.successors[index]
-        short = len(run.code) < _SHORT and index not in self._loops.unrecorded
+        short = len(run.code) < SHORT and index not in self._loops.unrecorded
         if short and not run.work and index in self._loops.recorded and len(leads_to) == 1:
             return [work for work in [runs[leads_to[0]][0].work] if work]
         before = [
@@ -309,7 +283,7 @@ class _Phases:
         works = [work for source in before if (work := runs[source][-1].work)]
         return [work for work in works if (short and not run.work) or work not in WAITS]
 
-    def _key(self, index: int, run: _Run) -> _Key:
+    def _key(self, index: int, run: Run) -> _Key:
         return run.work, self._loops.stages[index], tuple(self._loops.around[index])
 
     def starts(self) -> list[PhaseStart]:
@@ -323,7 +297,7 @@ class _Phases:
                     starts.append(self._start(index, run, ways, iterates=iterates))
         return starts
 
-    def _ways(self, index: int, run: _Run) -> tuple[Edge, ...]:
+    def _ways(self, index: int, run: Run) -> tuple[Edge, ...]:
         """The ways to a block's first run from other phases; its start where all come from others."""
         before, blocks = self._loops.predecessors[index], self._flow.blocks
         others = [source for source in before if self._key(source, self._runs[source][-1]) != self._key(index, run)]
@@ -333,7 +307,7 @@ class _Phases:
         falls = [source for source in others if self._flow.falls[source] and source + 1 == index]
         return (*taken, *(Edge(blocks[source][-1], "behind") for source in falls))
 
-    def _start(self, index: int, run: _Run, ways: tuple[Edge, ...], *, iterates: bool) -> PhaseStart:
+    def _start(self, index: int, run: Run, ways: tuple[Edge, ...], *, iterates: bool) -> PhaseStart:
         heads, facts = self._loops.around[index], self._facts[self._key(index, run)]
         work, named = run.work or OTHER, self._names is not None and run.work not in (None, "", OTHER)
         return PhaseStart(
@@ -355,14 +329,14 @@ class _Phases:
             main=next((instruction for instruction in run.code if self._work(instruction) == work), None),
         )
 
-    def _products_from(self, index: int, run: _Run) -> int | None:
+    def _products_from(self, index: int, run: Run) -> int | None:
         code = self._code_from(index, run)
         products = [self._multiply_adds(instruction) for instruction in code if work_of(instruction) == PRODUCTS]
         if index in self._loops.unrecorded and any(products):
             return None
         return None if None in products else sum(filter(None, products))
 
-    def _code_from(self, index: int, run: _Run) -> Block:
+    def _code_from(self, index: int, run: Run) -> Block:
         """The code of a phase from one of its starts on, with that of blocks that continue it."""
         key, code, seen = self._key(index, run), list(run.code), {index, *self._loops.recorded}
         waiting = [index] if run is self._runs[index][-1] else []
@@ -383,7 +357,7 @@ class _Phases:
                 self._add_facts(facts.setdefault(self._key(index, run), _PhaseFacts()), run)
         return facts
 
-    def _add_facts(self, facts: _PhaseFacts, run: _Run) -> None:
+    def _add_facts(self, facts: _PhaseFacts, run: Run) -> None:
         facts.instructions += len(run.code)
         facts.moved += run.moved if self._names else 0
         facts.signals = facts.signals or any(map(_signals, run.code))
@@ -416,83 +390,3 @@ def _dominant(works: Iterable[str | None]) -> str | None:
         if work is not None:
             weights[work] = weights.get(work, 0) + WEIGHTS[work]
     return max(weights, key=lambda work: weights[work], default=None)
-
-
-def _runs_of(block: Block, works: Sequence[str | None], weight: Callable[[str], int], min_weight: int) -> list[_Run]:
-    """Cut a block at waits, and code between them where the kind of work changes for long enough."""
-    runs: list[_Run] = []
-    for waits, group in groupby(_raw_runs(block, works, weight), key=lambda run: run.waits):
-        stretch = list(group)
-        runs += stretch if waits else _merged(stretch, min_weight)
-    joined: list[_Run] = []
-    for run in runs:
-        if joined and (run.work == joined[-1].work or (run.work is None and len(run.code) < _SHORT)):
-            joined[-1].code += run.code
-        elif joined and joined[-1].work is None and len(joined[-1].code) < _SHORT:
-            joined[-1] = _Run(run.work, [*joined[-1].code, *run.code], run.weight, run.moved)
-        elif joined and joined[-1].waits and run.work == BARRIER:
-            joined[-1].code += run.code
-        else:
-            joined.append(run)
-    return joined
-
-
-def _raw_runs(block: Block, works: Sequence[str | None], weight: Callable[[str], int]) -> Iterator[_Run]:
-    """Runs of equal work, waits apart. Instructions of no kind join the work around them.
-
-    Nothing is cut between the fence and the commit of wgmma, where other code makes ptxas serialize the products.
-    """
-    run: _Run | None = None
-    is_open = False
-    for instruction, own in zip(block, works, strict=True):
-        work = run.work if is_open and run is not None and own not in WAITS else own
-        if instruction.opcode == "wgmma":
-            is_open = "fence" in instruction.modifiers or ("mma_async" in instruction.modifiers and is_open)
-        if run is None or run.waits != (work in WAITS) or _differ(work, run.work):
-            if run is not None:
-                yield run
-            run = _Run(work, [])
-        run.work = work if run.work is None else run.work
-        run.code.append(instruction)
-        run.weight += weight(own) if own is not None else 0
-        run.has_wait |= bool(own) and work_of(instruction) in WAITS
-    if run is not None:
-        yield run
-
-
-def _differ(first: str | None, second: str | None) -> bool:
-    """Return whether both kinds of work are known and differ."""
-    return first is not None and second is not None and first != second
-
-
-def _merged(runs: list[_Run], min_weight: int) -> list[_Run]:
-    """Join runs that are too light with the heavier run next to them."""
-    total = sum(run.weight for run in runs)
-    while len(runs) > 1:
-        lightest = min(runs, key=_Run.rank)
-        if lightest.has_wait or (lightest.weight >= max(min_weight, _MIN_SHARE * total) and len(runs) <= _MAX_RUNS):
-            break
-        place = runs.index(lightest)
-        around = [index for index in (place - 1, place + 1) if 0 <= index < len(runs)]
-        other = max(around, key=lambda index: runs[index].weight)
-        first, last = sorted((place, other))
-        runs[first : last + 1] = [_joined(runs[first], runs[last])]
-        runs = _equals_joined(runs)
-    return runs
-
-
-def _joined(first: _Run, second: _Run) -> _Run:
-    heavy, light = (first, second) if first.rank() >= second.rank() else (second, first)
-    moved = first.moved + second.moved + (len(light.code) if light.work not in ("", heavy.work) else 0)
-    has_wait = first.has_wait or second.has_wait
-    return _Run(heavy.work, [*first.code, *second.code], first.weight + second.weight, moved, has_wait)
-
-
-def _equals_joined(runs: list[_Run]) -> list[_Run]:
-    joined: list[_Run] = []
-    for run in runs:
-        if joined and joined[-1].work == run.work:
-            joined[-1] = _joined(joined[-1], run)
-        else:
-            joined.append(run)
-    return joined
