@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tui_probe.pages.trace_list import RunVerdict
     from tui_probe.ui.requests import HomeSources, StartForm
 
-    from .checks import Item
+    from .machine_checks import Item
 
 LISTED = 500
 CRASHED = 1

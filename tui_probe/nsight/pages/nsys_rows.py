@@ -20,11 +20,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tui_probe.draw.csv_output import Batch
-    from tui_probe.draw.table import Column, Row
+    from tui_probe.draw.table import Column
     from tui_probe.nsight.analysis.stream_times import Gaps
-    from tui_probe.nsight.importers.nsys_model import Column, Kernels, NsysReport, SharedRows, Stream
+    from tui_probe.nsight.importers.nsys_model import Column as NumberColumn
+    from tui_probe.nsight.importers.nsys_model import Kernels, NsysReport, SharedRows, Stream
     from tui_probe.nsight.pages.nsys_profile import NsysSources
     from tui_probe.trace.model import Kernel
+
+Row = TypeVar("Row")
 
 
 def known_list(column: NDArray[Any]) -> list[int | None]:
@@ -213,7 +216,6 @@ def in_batches(
     return [replace(column, batch=values.get(column.key)) for column in columns]
 
 
-Row = TypeVar("Row")
 _BATCH_ROWS: Final = 4096
 """Rows that are made at a time: numbers of a list are far quicker to ask for than those of an array."""
 
@@ -348,7 +350,7 @@ def _make_rows(sources: NsysSources, positions: NDArray[np.int64]) -> list[NsysK
     """Make the rows of the kernels at some positions."""
     kernels = sources.report.kernels
     names, streams = kernels.names, kernels.streams
-    columns: tuple[Column | SharedRows, ...] = (
+    columns: tuple[NumberColumn | SharedRows, ...] = (
         kernels.start, kernels.end, kernels.queue, kernels.name, kernels.mangled, kernels.shape,
         kernels.registers, kernels.shared, kernels.graph,
     )  # fmt: skip
