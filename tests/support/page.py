@@ -18,9 +18,9 @@ PAGE: Final = ROOT / "tui_probe" / "help" / "support.md"
 HEAD: Final = """# support: programs, GPUs and drivers with which tui-probe was run
 
 `python -m tests.support.matrix` makes this page from `tests/support/results.json`. It runs each program of
-`tests/support/programs` twice, without tui-probe and with `run --machine-code all --tensors` and the default probes.
-*Unharmed* means that the output and the exit status are the same. *Not run* means that the program was not tried: it
-may work.
+`tests/support/programs` twice: without tui-probe, and with `run --machine-code all --tensors` and the default probes.
+*Unharmed* means that the output and the exit status are the same in both runs. *Not run* means that the program was
+not tried: it may work.
 
 """
 PROGRAM_NOTES: Final = """
@@ -38,7 +38,7 @@ GPU_NOTES: Final = """
 
 *Run* lists the GPUs on which programs ran. Without a GPU, each of the probes `block_sched`, `gmem_sectors`, `dmat` and
 `inst_mix` was inserted into the SASS of test kernels. *Grafted* is the number of pairs of a kernel and a probe for
-which `nvdisasm` could read the result. The other pairs are refused.
+which `nvdisasm` could read the result. tui-probe refuses the other pairs.
 `tui-probe help architectures` lists the kinds of probes. PTX mode does not depend on the architecture.
 
 """
@@ -67,7 +67,7 @@ def markdown(results: Mapping[str, Any]) -> str:
     return "".join(
         (
             HEAD, table(head, rows), PROGRAM_NOTES,
-            table(("program", "GPU", "kernels", "probed in PTX", "with SASS", "versions"), earlier), GPU_NOTES,
+            table(("program", "GPU", "kernels", "probed in PTX", "probed with `--machine-code all`", "versions"), earlier), GPU_NOTES,
             table(("architecture", "GPUs", "run", "grafted"), gpus),
             f"\nTools: {'; '.join(tools)}.\n" if tools else "", DRIVER_NOTES,
         )
