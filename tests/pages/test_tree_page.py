@@ -11,6 +11,7 @@ from tests.recorded import H200, unpacked
 from tests.trace.make import EPOCH_NS, TraceWriter
 from tui_probe.pages.tree_page import MAX_LINES, OUTSIDE, page_of_tree, program_tree, tree_page
 from tui_probe.trace.follow import open_trace
+from tui_probe.verdicts.kernel_columns import cycle_shares
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,7 +60,7 @@ def test_shares_are_unknown_if_a_kernel_was_not_timed(tmp_path: Path) -> None:
 def test_page_shows_the_opened_part_only(timed: Trace) -> None:
     root = program_tree(timed)
     opened = frozenset({root.path, (*root.path, "step")})
-    page = page_of_tree(timed.directory, root, opened)
+    page = page_of_tree(timed, root, opened)
     text = "\n".join(line for line, *_ in (tuple(part for part, _ in line) or ("",) for line in page.lines(90)))
     assert "▾ step" in text
     assert f"▸ {OUTSIDE}" in text
@@ -82,3 +83,15 @@ def test_tree_as_data(timed: Trace) -> None:
         "name": "#0 f0", "level": "kernel", "depth": 2, "share": 0, "seconds": 3e-3, "launches": 1, "kernel": 0,
         "line": None, "note": None,
     }  # fmt: skip
+
+
+def test_tree_has_shares_of_cycles_where_nothing_was_timed() -> None:
+    """Of the seven kernels of the demo, one launch each, as the kernel table has them."""
+    trace = open_trace(H200 / "demo")
+    page = tree_page(trace)
+    assert page.words.found == ["by share of launch cycles: not all kernels were timed"]
+    program, matmul, softmax, *_ = page.rows
+    assert program.share == pytest.approx(1.0)
+    assert [matmul.name, softmax.name] == ["#4 matmul", "#6 softmax"]
+    assert matmul.share == pytest.approx(cycle_shares(trace)[4])
+    assert matmul.seconds is None

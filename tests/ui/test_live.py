@@ -11,12 +11,12 @@ import pytest
 
 from tests.patience import HANG
 from tests.ui.conftest import no_gpu, on_stage
+from tui_probe.draw.shorten import fitted_command
 from tui_probe.ui import Appearance
 from tui_probe.ui.app import ProbeApp
 from tui_probe.ui.layout import SMALLEST, arrangement
 from tui_probe.ui.live.arranged_kernels import ArrangedRows
 from tui_probe.ui.live.feed import Session, is_full
-from tui_probe.ui.live.live_bars import fitted_command
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -61,6 +61,14 @@ def short_name(name: str, more: str = "…") -> str:
     return f"{function}<{cut_middle(arguments, _ARGUMENT_CELLS, more=more)}>"
 
 
+def fitted_command(command: str, cells: int) -> str:
+    """``python lib/demo.py`` for ``/usr/bin/python lib/demo.py``; where it does not fit, ``python demo.py``."""
+    words = [word.rpartition("/")[2] or word if word.startswith("/") else word for word in command.split(" ")]
+    if len(" ".join(words)) > cells:
+        words = [word if word.startswith("-") else word.rpartition("/")[2] or word for word in words]
+    return " ".join(words)
+
+
 def cut_middle(text: str, cells: int, *, more: str = "…") -> str:
     """``text`` without its middle, in at most ``cells`` cells; a little more of the start is kept than of the end."""
     if width(text) <= cells:

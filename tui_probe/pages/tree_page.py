@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from tui_probe.draw import units
-from tui_probe.draw.shorten import cut_middle, shorten
+from tui_probe.draw.shorten import cut_middle, fitted_command, shorten
 from tui_probe.draw.table import Column
 from tui_probe.draw.table_content import PageTexts
 from tui_probe.draw.units import NOT_MEASURED
@@ -14,6 +14,8 @@ from tui_probe.draw.view import no_progress
 from tui_probe.pages.all_lines import measured_lines
 from tui_probe.pages.range_tree import range_tree
 from tui_probe.pages.table_page import TablePage
+from tui_probe.verdicts.kernel_columns import cycle_shares
+from tui_probe.verdicts.kernel_snapshot import GPU_TIME, LAUNCH_CYCLES, sorting_title
 from tui_probe.verdicts.run_outcome import program_command
 
 if TYPE_CHECKING:
@@ -27,7 +29,8 @@ if TYPE_CHECKING:
 
 TREE_ABOUT: Final = (
     "The program, its NVTX ranges (merged by name), the kernels launched in them, and the most important lines of"
-    " each kernel. Time is launches × median time of the kernel. The share is relative to the time of all launches."
+    " each kernel. Time is launches × median time of the kernel. The share is relative to the time of all launches;"
+    " if kernels were not timed, to the cycles of all measured launches."
     " The share of a line is its part of the probe's main metric, summed over all kernels.",
     "Enter opens the program, a range or a kernel; on a line it shows the code. h goes up.",
 )
@@ -99,6 +102,8 @@ def program_tree(trace: Trace, progress: Progress = no_progress) -> TreeNode:
     elif outside:
         root.inner = _kernel_nodes(trace, outside, root.path, lines)
     _rank(root, root.seconds)
+    if root.seconds is None:
+        _rank_by_cycles(trace, root, cycle_shares(trace))
     return root
 
 
@@ -179,29 +184,53 @@ def _rank(node: TreeNode, total: float | None) -> None:
         _rank(inner, total)
 
 
+def _rank_by_cycles(trace: Trace, node: TreeNode, shares: Mapping[int, float]) -> None:
+    """Set shares of the cycles of all launches, where known, and put the largest first."""
+    for inner in node.inner:
+        _rank_by_cycles(trace, inner, shares)
+    if node.level == "kernel":
+        share = shares.get(-1 if node.kernel is None else node.kernel)
+        if share is not None and node.kernel is not None:
+            node.share = share * (node.launches or 0) / trace.kernels[node.kernel].launches
+    elif node.level != "line":
+        known = [inner.share for inner in node.inner if inner.share is not None]
+        node.share = sum(known) if known else None
+        node.inner.sort(key=lambda inner: -(inner.share or 0.0))
+
+
+def _order_text(trace: Trace, root: TreeNode) -> str:
+    if root.seconds is not None:
+        return sorting_title(GPU_TIME, simulated=False)
+    if root.share is None:
+        return "by launches: nothing was timed"
+    return f"{sorting_title(LAUNCH_CYCLES, simulated=trace.state.simulated)}: not all kernels were timed"
+
+
 def tree_page(trace: Trace, progress: Progress = no_progress) -> TablePage[TreeNode]:
     """Return the page of the whole tree, for text and data."""
-    return page_of_tree(trace.directory, program_tree(trace, progress), None)
+    return page_of_tree(trace, program_tree(trace, progress), None)
 
 
-def page_of_tree(directory: Path, root: TreeNode, opened: frozenset[tuple[str, ...]] | None) -> TablePage[TreeNode]:
+def page_of_tree(trace: Trace, root: TreeNode, opened: frozenset[tuple[str, ...]] | None) -> TablePage[TreeNode]:
     """Return the page of the ``opened`` part of a tree; None: of all of it."""
     rows = list(root.walk(opened))
     marked = [replace(_NAME, text=lambda node: _indented(node, opened)), *_COLUMNS]
     columns = [column if _has_values(rows, column) else replace(column, text=None) for column in marked]
 
     def opens(node: TreeNode) -> tuple[Path, int] | None:
-        return None if node.kernel is None else (directory, node.kernel)
+        return None if node.kernel is None else (trace.directory, node.kernel)
 
     return TablePage(
-        "tree", "Where the GPU time goes", columns, rows, PageTexts(about=TREE_ABOUT), opens=opens, ordered=True,
-        names=lambda node: (node.name,),
+        "tree", "Where the GPU time goes", columns, rows, PageTexts((), [_order_text(trace, root)], about=TREE_ABOUT),
+        opens=opens, ordered=True, names=lambda node: (node.name,),
     )  # fmt: skip
 
 
 def _indented(node: TreeNode, opened: frozenset[tuple[str, ...]] | None) -> str:
     sign = " " if not node.inner else "▾" if opened is None or node.path in opened else "▸"
     number, _, name = node.name.partition(" ") if node.level == "kernel" else ("", "", node.name)
+    if node.level == "program":
+        name = fitted_command(name, _NAME_CELLS)
     short = f"{number} {shorten(name, _NAME_CELLS)}" if number else cut_middle(name, _NAME_CELLS)
     return f"{'  ' * (len(node.path) - 1)}{sign} {short}"
 

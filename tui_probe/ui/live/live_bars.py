@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tui_probe.draw.shorten import shorten
+from tui_probe.draw.shorten import fitted_command, shorten
 from tui_probe.draw.spans import plain
 from tui_probe.ui import keys
 from tui_probe.ui.layout import arrangement
@@ -45,14 +45,6 @@ _NAME_CELLS = 48
 """Cells of the name of a kernel in the title of its panel."""
 _RATE_FROM = 100
 """Columns of a terminal from which on there is room for launches per second."""
-
-
-def fitted_command(command: str, cells: int) -> str:
-    """``python lib/demo.py`` for ``/usr/bin/python lib/demo.py``; where it does not fit, ``python demo.py``."""
-    words = [word.rpartition("/")[2] or word if word.startswith("/") else word for word in command.split(" ")]
-    if len(" ".join(words)) > cells:
-        words = [word if word.startswith("-") else word.rpartition("/")[2] or word for word in words]
-    return " ".join(words)
 
 
 @dataclass

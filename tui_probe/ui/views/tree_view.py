@@ -48,7 +48,7 @@ class TreeView(GrowingView):
             self._built = basis, program_tree(trace)
         root = self._built[1]
         opened = self.open_paths if self.open_paths is not None else frozenset({root.path})
-        return page_of_tree(trace.directory, root, opened)
+        return page_of_tree(trace, root, opened)
 
     def basis(self, trace: Trace, process: ProcessView) -> tuple[object, ...]:
         return len(trace.results), process.launches, self.open_paths
