@@ -117,9 +117,9 @@ def test_the_store_that_does_not_coalesce(tmp_path: Path) -> None:
     assert line.source is not None
     assert (line.source.file.rpartition("/")[2], line.source.line) == ("strided_store.cu", 4)
     assert line.opcode == "st.global.u32"
-    assert {metric_value.key: metric_value.value for metric_value in figures_in("gmem_sectors_by_line", analysis)}[
-        "worst_value"
-    ] == 8
+    (worst,) = [figure for figure in figures_in("gmem_sectors_by_line", analysis) if figure.key == "worst_value"]
+    assert worst.value == 8
+    assert worst.metric.standalone_title == "worst line: most sectors per request"
 
 
 def test_each_instruction_has_its_own_count(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import isfinite
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from tui_probe.trace.kernel_files import Offset
 
@@ -179,7 +179,7 @@ def metrics_by_line(metrics: Iterable[Metric], words: str) -> tuple[Metric, ...]
 
     ``words`` say by what it does, such as ``most bytes``. The analysis is a ``CountsByLine``.
     """
-    return (*_metrics_of_whole(metrics), _worst_line(words), _WORST_VALUE)
+    return (*_metrics_of_whole(metrics), _worst_line(words), _worst_value(words))
 
 
 def _metrics_of_whole(metrics: Iterable[Metric]) -> Iterator[Metric]:
@@ -211,10 +211,12 @@ def _worst_line(words: str) -> Metric:
     )
 
 
-_WORST_VALUE: Final = Metric(
-    "worst_value",
-    "with",
-    over_launches="none",
-    read=lambda analysis: analysis.worst[1] if analysis.worst else None,
-    shown=where_known,
-)
+def _worst_value(words: str) -> Metric:
+    return Metric(
+        "worst_value",
+        "with",
+        over_launches="none",
+        standalone_title=f"worst line: {words}",
+        read=lambda analysis: analysis.worst[1] if analysis.worst else None,
+        shown=where_known,
+    )
