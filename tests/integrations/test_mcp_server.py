@@ -52,6 +52,27 @@ async def test_tools_are_few_and_described_in_6000_characters(tmp_path: Path) ->
     assert sum(len(tool.model_dump_json(exclude_none=True)) for tool in tools) <= 6000
 
 
+@pytest.mark.parametrize(
+    ("tool", "arguments", "usage"),
+    [
+        (
+            "list_kernels",
+            {"kernel": "f", "max_char": 9},
+            "argument kernel, max_char: its arguments are trace, max_chars",
+        ),
+        ("list_kernels", {"li\x1b[2Jne": 4}, "argument line: its arguments are trace, max_chars"),
+        ("capabilities", {"verbose": True}, "argument verbose: it has no arguments"),
+    ],
+)
+async def test_unknown_arguments_are_refused_with_the_known_ones(
+    tmp_path: Path, tool: str, arguments: dict[str, Any], usage: str
+) -> None:
+    async with Client(make_server(Roots([tmp_path]))) as client:
+        text, failed = await call(client, tool, **arguments)
+    assert failed
+    assert text == f"{tool} has no {usage}"
+
+
 @pytest.mark.usefixtures("natives_in_environment")
 async def test_an_agent_finds_the_line_fixes_it_and_sees_that_it_is_better(tmp_path: Path) -> None:
     """Profile, brief, line, change, compare; over stdin and stdout, as agents start it."""

@@ -76,9 +76,21 @@ class Roots:
         return ", ".join(map(str, self.roots))
 
 
+class StrictServer(MCPServer[Any]):
+    """Refuses arguments that a tool does not have, which the SDK ignores: a misspelled filter would have no effect."""
+
+    async def call_tool(self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None) -> Any:
+        known = {tool.name: list(tool.input_schema.get("properties", {})) for tool in await self.list_tools()}
+        unknown = [argument for argument in arguments if argument not in known.get(name, arguments)]
+        if unknown:
+            usage = f"its arguments are {', '.join(known[name])}" if known[name] else "it has no arguments"
+            raise ToolError(f"{name} has no argument {printable(', '.join(unknown))}: {usage}")
+        return await super().call_tool(name, arguments, context)
+
+
 def make_server(roots: Roots) -> MCPServer[Any]:
     """Return the server with all tools."""
-    server: MCPServer[Any] = MCPServer("tui-probe", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING")
+    server = StrictServer("tui-probe", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING")
     tools = Tools(roots)
     for tool in (
         tools.capabilities, tools.profile, tools.list_kernels, tools.explain_kernel, tools.compare, tools.expand,
