@@ -1,6 +1,6 @@
-"""Cases that take turns: of many that would take minutes, a run of the tests takes a third, ``--in-full`` all.
+"""Cases that take turns: of many that would take minutes, a run of the tests takes a sixth, ``--in-full`` all.
 
-Which third is a hash of the commit, so that each case is run by one commit in three; ``--turn N`` repeats it.
+Which sixth is a hash of the commit, so that each case is run by one commit in six; ``--turn N`` repeats it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 One = TypeVar("One")
 Other = TypeVar("Other")
 
-TURNS: Final = 3
+TURNS: Final = 6
 _ROOT: Final = Path(__file__).resolve().parent
 _full: list[bool] = []
 _turn: list[int] = [0]
@@ -55,5 +55,11 @@ def due(cases: Iterable[One]) -> list[One]:
 
 def due_pairs(ones: Iterable[One], others: Iterable[Other]) -> list[tuple[One, Other]]:
     """Return each of ``ones`` with some of ``others``, and each of these with some of those."""
-    listed = list(others)
-    return [(one, other) for i, one in enumerate(ones) for j, other in enumerate(listed) if is_due(i + j)]
+    rows, columns = list(ones), list(others)
+    turns = min(TURNS, len(rows), len(columns))  # with more, some would have none
+    return [
+        (row, column)
+        for i, row in enumerate(rows)
+        for j, column in enumerate(columns)
+        if _full or (i + j - _turn[0]) % turns == 0
+    ]

@@ -1,4 +1,7 @@
-"""For any name, no command in any format writes what a terminal, a spreadsheet or a reader would obey."""
+"""For any name, no command in any format writes what a terminal, a spreadsheet or a reader would obey.
+
+Each page has one of the formats in turn, all with ``--in-full``.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.attack.planted import EVIL, obeyed, planted_csv, planted_sqlite, planted_trace
+from tests.turns import due_pairs
 from tui_probe.cli import output
 from tui_probe.cli.main import main
 from tui_probe.cli.parser import COMMANDS
@@ -62,8 +66,7 @@ def well_formed(form: str, text: str) -> None:
             assert not cell.startswith(("=", "+", "@", "-")) or _NUMBER.fullmatch(cell), cell
 
 
-@pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize("page", [page.name for page in all_pages()])
+@pytest.mark.parametrize(("page", "form"), due_pairs([page.name for page in all_pages()], FORMATS))
 def test_pages(say: Say, traces: list[Path], page: str, form: str) -> None:
     shown = 0
     for trace in traces:

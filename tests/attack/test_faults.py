@@ -1,6 +1,6 @@
 """No matter which call of tui-probe fails, the program does not notice, and what is in the trace can be read.
 
-Runs with graphs take a second each: a third of their places fails here, all with ``--in-full``.
+Runs with graphs take a second each: a sixth of their places fails here, all with ``--in-full``.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ import pytest
 
 from tests.attack.conftest import Start
 from tests.hook.conftest import Host, Run
+from tests.turns import due_pairs
 
 
 def counts(run: Run) -> dict[str, int]:
@@ -60,8 +61,10 @@ def check_that_nothing_is_lost_silently(run: Run, *, others: int = 0) -> None:
         assert run.codes[-1] == "no-time"
 
 
-@pytest.mark.parametrize("microseconds", ["1000", "3100", "7300", "20000"])
-@pytest.mark.parametrize("interrupted", ["launch", "malloc", "threads"])
+@pytest.mark.parametrize(
+    ("interrupted", "microseconds"),
+    due_pairs(["launch", "malloc", "threads"], ["1000", "3100", "7300", "20000"]),
+)
 def test_exit_in_handler_waits_for_no_lock(host: Host, start: Start, interrupted: str, microseconds: str) -> None:
     run = host.finish(start("exit_in_handler", interrupted, microseconds, TUI_PROBE_EXIT_TIMEOUT=str(PATIENT)))
     assert (run.status, run.stderr) == (7, "")

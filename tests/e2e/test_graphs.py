@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import tests.graphs.programs
+from tests.turns import due_pairs
 from tui_probe.pages.graph_times import stamped_node_runs, times_by_graph
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
@@ -122,10 +123,10 @@ def test_a_graph_whose_kernels_cannot_be_timed_is_probed(tool: Tool) -> None:
 OPTIONS = {"all": ["--launches", "all"], "auto": [], "little memory": ["--max-probe-memory", "200k"]}
 
 
-@pytest.mark.parametrize("before", [[], TIMED], ids=["", "timed"])
-@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
-def test_random_walks_leave_the_same_memory(tool: Tool, options: list[str], before: list[str]) -> None:
-    trace = compare(tool, [*before, *program("walk", "77", "12")], "-p", "block_sched", "-p", "gmem_bytes", *options)
+@pytest.mark.parametrize(("before", "way"), due_pairs([[], TIMED], OPTIONS))
+def test_random_walks_leave_the_same_memory(tool: Tool, way: str, before: list[str]) -> None:
+    probes = ["-p", "block_sched", "-p", "gmem_bytes"]
+    trace = compare(tool, [*before, *program("walk", "77", "12")], *probes, *OPTIONS[way])
     assert sum(graph.replays_probed for graph in trace.graphs) > 10
     assert trace.state.unknown_lines == 0
     assert trace.state.launches == sum(kernel.launches for kernel in trace.kernels)

@@ -16,6 +16,7 @@ from tui_probe.trace.follow import open_trace
 
 from ..graphs.cuda_graph import KERNELS
 from ..hook.conftest import ROOT, compile_c, sanitized_natives
+from ..turns import due
 from .conftest import Tool
 
 SOURCES = {
@@ -62,7 +63,7 @@ def sanitized(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     return Sanitized(request.param, natives, programs)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", due(WAYS))
 def test_graphs_in_many_threads(
     sanitized: Sanitized, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
@@ -78,7 +79,7 @@ def test_graphs_in_many_threads(
     assert sum(graph.replays_probed for graph in open_trace(trace).graphs) > 20
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", due(WAYS))
 def test_contexts_in_many_threads(
     sanitized: Sanitized, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:

@@ -99,7 +99,8 @@ def test_fused_probe_is_verified(probe: Probe) -> None:
 def test_fused_counts_equal_those_of_separate_kernels() -> None:
     """Each pair of probes has some kernels, each kernel has some pair."""
     compared = 0
-    for number, case in due(enumerate(cases())):
+    mine = due(enumerate(cases()))
+    for number, case in mine:
         pair = PAIRS[number % len(PAIRS)]
         try:
             apart = counts_by_themselves(case, pair)
@@ -108,7 +109,7 @@ def test_fused_counts_equal_those_of_separate_kernels() -> None:
         together = maps_after(case, fuse(pair))
         assert contents(together) == contents(apart), (case.name, [part.name for part in pair])
         compared += 1
-    assert compared >= 20
+    assert compared >= 0.6 * len(mine)
 
 
 def survey_parts() -> tuple[Probe, ...]:
@@ -119,7 +120,7 @@ def survey_parts() -> tuple[Probe, ...]:
 def test_fused_survey_counts_equal_those_of_separate_kernels() -> None:
     parts = survey_parts()
     assert len(parts) > 1
-    for _, case in due(enumerate(cases()))[::3]:
+    for _, case in due(enumerate(cases()))[::2]:
         try:
             apart = counts_by_themselves(case, parts)
         except UnsupportedKernelError:

@@ -10,6 +10,7 @@ from tests.bench.assembling import assembler
 from tests.engine.kernels import CORPUS, DATA, entry, toml_probe
 from tests.ptx.corpus import CorpusFile
 from tests.ptx.images import fatbin_of
+from tests.turns import due
 from tui_probe.engine.insertion import build_probed_ptx
 from tui_probe.engine.kernel import Kernel, function_instructions
 from tui_probe.engine.site_file import SiteSources, site_file
@@ -80,7 +81,7 @@ def is_global(name: str) -> bool:
     return "global" in opcode_parts and "bulk" not in opcode_parts
 
 
-@pytest.mark.parametrize("file", CORPUS, ids=lambda file: file.name)
+@pytest.mark.parametrize("file", due(CORPUS), ids=lambda file: file.name)
 def test_the_file_tells_what_the_ptx_does(file: CorpusFile, tmp_path: Path) -> None:
     compared(tmp_path, parse(file.read_text()), file.read_text().encode())
 
@@ -95,7 +96,7 @@ def test_sources_from_the_line_tables_of_a_cubin(name: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("file", "depth"), [("numba_warp_sum.sm_80", 2), ("triton_attention.sm_90a", 1), ("torch_softmax.sm_90a", 1)]
+    ("file", "depth"), due([("numba_warp_sum.sm_80", 2), ("triton_attention.sm_90a", 1), ("torch_softmax.sm_90a", 1)])
 )
 def test_lines_of_a_line_table_are_those_of_directives(file: str, depth: int, tmp_path: Path) -> None:
     """A fatbin whose cubin keeps its PTX without ``.loc``, as ``nvcc -lineinfo`` leaves it: its line table has the

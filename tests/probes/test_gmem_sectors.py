@@ -14,6 +14,7 @@ from tests.engine.kernels import entry
 from tests.probes.kernels import GENERIC
 from tests.probes.running import example, result_of, simulated
 from tests.probes.specimens import strided_store
+from tests.turns import due_pairs
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.probes.gmem_sectors import _sectors
 from tui_probe.probes.gmem_sectors.analysis import MemorySectors, analyse
@@ -171,16 +172,17 @@ def touched(indices: np.ndarray[Any, Any], size: int, offset: int) -> tuple[int,
     return sum(len(warp) > 0 for warp in active), sum(sectors), sum(fewest)
 
 
+SIZES = {"u8": 1, "u32": 4, "v2.b32": 8, "v4.b32": 16}
 lanes = st.lists(st.one_of(st.integers(0, 900), st.integers(0, 12), st.just(4000)), min_size=64, max_size=64)
 
 
-@pytest.mark.parametrize("predicate", [False, True], ids=["branch", "predicate"])
-@pytest.mark.parametrize(("kind", "size"), [("u8", 1), ("u32", 4), ("v2.b32", 8), ("v4.b32", 16)])
+@pytest.mark.parametrize(("predicate", "kind"), due_pairs([False, True], SIZES))
 @given(picked=lanes)
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=12)
 def test_gather_and_scatter(
-    counted: Callable[..., MemorySectors], kind: str, size: int, predicate: bool, picked: list[int]
+    counted: Callable[..., MemorySectors], kind: str, predicate: bool, picked: list[int]
 ) -> None:
+    size = SIZES[kind]
     indices = np.array(picked, np.uint32)
     table = np.zeros(1100 * size, np.uint8)
     counts = counted(gather(kind, size, predicate=predicate), table, indices, block=(64,))

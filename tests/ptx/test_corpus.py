@@ -12,6 +12,7 @@ import pytest
 
 from tests.ptx.corpus import FILES, NAMES, corpus, instructions, shape, statements
 from tests.ptx.whole import print_module
+from tests.turns import due
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.printer import MADE_UP, print_instruction, tokens
 from tui_probe.ptx.references import prune_to_kernel
@@ -101,7 +102,7 @@ def _ptxas() -> str | None:
     return shutil.which("ptxas") or shutil.which("ptxas", path="/usr/local/cuda/bin")
 
 
-@pytest.mark.parametrize(("name", "entry"), [case for case in ENTRIES if case not in NOT_ALONE])
+@pytest.mark.parametrize(("name", "entry"), due(case for case in ENTRIES if case not in NOT_ALONE))
 def test_pruned_assembles(name: str, entry: str, tmp_path: Path) -> None:
     ptxas = _ptxas()
     if ptxas is None:

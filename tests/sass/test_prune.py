@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.sass.kernels import LINKED, MANY_PARAMETERS, OWN_TABLE, SAXPY, SEVERAL
+from tests.turns import due
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.binaries.line_tables import cut_table, source_places
 from tui_probe.errors import ImageError
@@ -138,7 +139,7 @@ def test_all_of_a_kernel_is_the_same_and_the_others_are_gone(assembled: Assemble
             assert section.offset % max(section.align, 1) == 0
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("arch", due(ARCHITECTURES))
 def test_nvidias_tools_read_it_as_the_whole(assembled: Assemble, tmp_path: Path, arch: int) -> None:
     tool, dumpers = find_disassembler(), find_tools("cuobjdump")
     if tool is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.recorded import H200
+from tests.turns import due
 from tests.ui.conftest import Stage, on_stage
 from tui_probe.ui.live.feed import Session
 from tui_probe.ui.screens.kernel import KernelScreen
@@ -25,7 +26,7 @@ def kernel_screen(stage: Stage) -> KernelScreen:
     return screen
 
 
-@pytest.mark.parametrize("name", ["demo", "dmat", "attention_progress", "attention_sectors"])
+@pytest.mark.parametrize("name", due(["demo", "dmat", "attention_progress", "attention_sectors"]))
 async def test_every_page_is_as_it_was(name: str) -> None:
     async with on_stage(Session(traces=(H200 / name,)), (120, 40)) as stage:
         await stage.press("enter")
