@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.ptx.corpus import FILES
-from tui_probe.engine.insertion import insert_probe
+from tui_probe.engine.insertion import insert_probe, with_matched_maps
 from tui_probe.engine.kernel import INSERTED_MARK, REPLACED_MARK, Edits, Kernel, UnusedNames
 from tui_probe.engine.module_variables import SharedVariables, share_variables
 from tui_probe.probe_files.loading import load_probe, read_probe
@@ -94,11 +94,17 @@ def probed_and_shared(text: str, name: str = "kernel", probe: Probe = BLOCK_SCHE
     return probed_with_sites(text, name, probe)[:2]
 
 
+def matched_probe(text: str, name: str, probe: Probe) -> Probe:
+    """The probe with the maps that a kernel has."""
+    return with_matched_maps(kernel_of(text, name), probe)
+
+
 def probed_with_sites(
     text: str, name: str = "kernel", probe: Probe = BLOCK_SCHED
 ) -> tuple[str, SharedVariables, dict[str, list[int]]]:
     """Besides these, the lines of the sites of each map that keeps them."""
     kernel = kernel_of(text, name)
+    probe = with_matched_maps(kernel, probe)
     names, edits = UnusedNames(kernel.pruned), Edits(kernel.module.source)
     shared = share_variables(kernel, names, edits)
     sites = insert_probe(kernel, probe, names, edits, shared).sites

@@ -6,6 +6,7 @@ import runpy
 import struct
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,17 @@ def test_a_sample_of_the_blocks(tmp_path: Path) -> None:
     np.testing.assert_array_equal(result.written["ends"], ours.written(0))
     done = run_script(tmp_path, TWO_MAPS, "read.py", "1.bin")
     assert done.stdout.splitlines()[1] == "  a sample of 4 blocks: 2 to 23 in steps of 7"
+
+
+def test_script_reads_results_without_an_optional_map(tmp_path: Path) -> None:
+    maps = TWO_MAPS.maps[0], replace(TWO_MAPS.maps[1], optional=True)
+    probe = replace(TWO_MAPS, maps=maps)
+    both = names_of(tmp_path, probe)["read"](str(two_maps(tmp_path / "2.bin", 3, [2])))
+    assert list(both.maps) == ["ends", "moves", "moves.attempts"]
+    path = result_file(tmp_path / "1.bin", [(16, 32)], [random_bytes(8 * 16)])
+    assert list(names_of(tmp_path, probe)["read"](str(path)).maps) == ["ends"]
+    with pytest.raises(ValueError, match="not a result file with the 3 maps"):
+        names_of(tmp_path, TWO_MAPS)["read"](str(path))
 
 
 def test_read_script_as_a_program(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from tests.engine.device_maps import DeviceMaps
-from tests.engine.kernels import probed_with_sites
+from tests.engine.kernels import matched_probe, probed_with_sites
 from tests.probes.running import ESTIMATE, EXAMPLES, KERNELS
 from tests.ptx.corpus import FILES
 from tests.simgpu.device import BASE, Device
@@ -102,6 +102,7 @@ def memory_after(text: str, name: str, kind: str, probe: Probe | None = None) ->
     device.allocate(ROOM - (device.allocate(1) - BASE))
     if probe is not None:
         source, shared, sites = probed_with_sites(text, name, probe)
+        probe = matched_probe(text, name, probe)
         function = compile_kernel(parse(source), name)
         caps = {own_map.name: ESTIMATE for own_map in probe.maps if own_map.cap is None}
         arguments += DeviceMaps(probe, GRID, block_of(entry), caps, sites).arguments

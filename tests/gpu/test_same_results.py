@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from tests.engine.device_maps import DeviceMaps
-from tests.engine.kernels import probed_with_sites
+from tests.engine.kernels import matched_probe, probed_with_sites
 from tests.engine.test_same_results import ELEMENTS, GRID, ROOM, SHARED_BYTES, Case, block_of, cases, compiled, made_up
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_files.loading import built_in_names, load_probe
@@ -187,7 +187,7 @@ def left_by(gpu: Gpu, case: Case, probe: str = "") -> list[bytes] | None:
     owner = gpu.load(case.text)
     if owner is None:
         return None
-    own = load_probe(probe or "block_sched")
+    own = matched_probe(case.text, case.name, load_probe(probe or "block_sched"))
     source, shared, sites = probed_with_sites(case.text, case.name, own)
     variables = [gpu.variable(owner, name) for name in shared.variables]
     gpu.clear()

@@ -11,7 +11,7 @@ import numpy as np
 import tui_probe.simgpu.examples
 from tests.engine.device_maps import DeviceMaps
 from tests.simgpu.device import Device
-from tui_probe.engine.insertion import probed_kernel
+from tui_probe.engine.insertion import probed_kernel, with_matched_maps
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.map_layout import parse_layout
 from tui_probe.probe_files.loading import load_probe
@@ -68,6 +68,7 @@ def result_of(
     originals = [argument.copy() for argument in arguments]
     Device().launch(compile_kernel(tree, name), *originals, grid=grid, block=block, shared=shared)
     kernel = replace(Kernel.of(tree, name), map_layout=parse_layout(SIMULATED_MAPS) if SIMULATED_MAPS else None)
+    own = with_matched_maps(kernel, own)
     probed, info = probed_kernel(kernel, own, sampled=sample is not None)
     known = parse_kernel_info(info.splitlines())
     assert known.variables == ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from tui_probe.engine.call_state import CallState, KernelCallGraph, add_parameters, live_registers
@@ -77,6 +77,14 @@ def count_snippets(kernel: Kernel, probe: Probe) -> int:
         for form, instruction in forms.items()
     }
     return sum(snippets[instruction.opcode, instruction.modifiers] for instruction in instructions)
+
+
+def with_matched_maps(kernel: Kernel, probe: Probe) -> Probe:
+    """The probe without its optional maps if a kernel and its functions have no instruction that they are for."""
+    optional = tuple(point for point in probe.points if probe.saves_in_optional_map(point))
+    if not optional or count_snippets(kernel, replace(probe, points=optional)):
+        return probe
+    return probe.without_optional_maps()
 
 
 class _Inserter:
@@ -306,7 +314,7 @@ def build_probed_ptx(
     ``note`` is added to its kernel.info. ``max_registers`` of a thread: 0 for as many as the assembler takes. Raises
     UnsupportedKernelError.
     """
-    kernel, probe = fit_to_probe(kernel, probe, arch)
+    kernel, probe = fit_to_probe(kernel, with_matched_maps(kernel, probe), arch)
     names, edits = UnusedNames(kernel.pruned), Edits(kernel.module.source)
     shared = share_variables(kernel, names, edits)
     if max_registers and kernel.entry.body_span is not None:

@@ -192,7 +192,7 @@ class Recording:
         In these warps 64-bit ``value`` rises evenly from lane to lane, and all lanes have come to the same record.
         """
         lanes, lane, step = (self._b32(name) for name in ("lanes", "lane", "step"))
-        low, high, first = self._b32("low"), self._b32("high"), self._names.temporary("first", "b64")
+        low, high, first = self._b32("low"), self._b32("high"), self._names.temporary("first_value", "b64")
         alike, attempts = self._pred("alike"), self._attempts(own_map)
         return [
             f"activemask.b32 {lanes};",

@@ -120,6 +120,7 @@ def verify_probe(probe: Probe) -> None:
             raise ProbeFileError(
                 f"{probe.path}: nothing is saved in map {own_map.name}: add 'SAVE [ {own_map.name} ] …'"
             )
+    _check_optional_maps(probe)
     if probe.is_resident:
         _check_resident(probe)
     if not probe.maps:
@@ -164,6 +165,16 @@ def _check_wait(probe: Probe, point: ProbePoint) -> None:
         f"{place}: [{point.name}] is at 'wait': write only after = 'ADD [ MAP ] {{{WAIT_HELPER}, 1}};', with or"
         f" without {LONGEST_HELPER}, and use a map of level site"
     )
+
+
+def _check_optional_maps(probe: Probe) -> None:
+    """A kernel without an optional map has no point that saves in it, so such a point saves in no other."""
+    for point in probe.points:
+        if probe.saves_in_optional_map(point) and not all(probe.map_named(name).optional for name in point.saved_maps):
+            raise ProbeFileError(
+                f"{probe.path}: [{point.name}] saves in an optional map and in one that all kernels have:"
+                " write two points"
+            )
 
 
 def _check_resident(probe: Probe) -> None:

@@ -99,6 +99,7 @@ def read_dialect_b(top: TomlTable) -> ProbeContents:
         contents.maps.append(_declared_map(table, name))
     for _, table in top.table("map").tables():
         _refuse_wrong_least(table, contents.maps)
+        _refuse_wrong_optional(table, contents.maps)
     for name, table in top.table("probe").tables():
         if "level" in table:
             _parse_level(table, "level", table.text("level"))
@@ -259,7 +260,10 @@ def _with_flags(table: TomlTable, level: Level, made: Map) -> Map:
     host = table.flag("host")
     if host and (level is not Level.WARP or made.cap == 1 or leader):
         raise table.error("host", "needs a map of warps with several records, without leader")
-    return replace(made, even=even, sparse=sparse, resident=resident, leader=leader, latest=latest, host=host)
+    optional = table.flag("optional")
+    return replace(
+        made, even=even, sparse=sparse, resident=resident, leader=leader, latest=latest, host=host, optional=optional
+    )
 
 
 def _read_least(table: TomlTable, level: Level) -> LeastShare | None:
@@ -284,6 +288,13 @@ def _refuse_wrong_least(table: TomlTable, maps: Sequence[Map]) -> None:
         raise table.error("least", f'needs a map {least.whole!r} with reduce = "launch", whose first field is a sum')
     if first.to.offset:
         raise table.error("least", f"needs the sum {first.to.name!r} first in the reduced record of {least.whole!r}")
+
+
+def _refuse_wrong_optional(table: TomlTable, maps: Sequence[Map]) -> None:
+    """Raise ProbeFileError for an optional map in front of one that all kernels have: results name maps by place."""
+    flags = [own_map.optional for own_map in maps]
+    if "optional" in table and (flags != sorted(flags) or all(flags)):
+        raise table.error("optional", "must be last: declare the maps that all kernels have in front of optional ones")
 
 
 def _parse_cap(table: TomlTable, key: str, value: object, *, dynamic: str) -> int | None:

@@ -32,6 +32,7 @@ WAIT_HELPER: Final = "WAITED"
 LONGEST_HELPER: Final = "LONGEST"
 """The cycles of the longest wait at an instruction."""
 
+_REGISTER: Final = re.compile(r"%[\w$]+")
 _CLOCK: Final = re.compile(r"%(?:clock(?:64|_hi)?|globaltimer(?:_lo|_hi)?)(?![\w$])")
 
 Weight: TypeAlias = Literal["light", "heavy"]
@@ -139,6 +140,7 @@ class Map:
     warp on the GPU, and the host reads it while the kernel runs. ``leader``: only lane 0 of each warp saves, with
     ``latest`` over its oldest records, so that the last ones are kept. ``host``:
     records are in host memory, and complete before the warp continues: they outlive an error that ends the context.
+    ``optional``: kernels without an instruction at which a record is saved have no such map.
     """
 
     name: str
@@ -154,6 +156,7 @@ class Map:
     leader: bool = False
     latest: bool = False
     host: bool = False
+    optional: bool = False
     least: LeastShare | None = None
     """Share, for a map of sites, from which on a launch is worth another one."""
 
@@ -310,6 +313,22 @@ class ProbePoint:
     within: SourceRange | None = None
     """The lines of source that instructions must come from; None: any."""
 
+    @property
+    def statements(self) -> list[SnippetStatement]:
+        """The statements of all its snippets."""
+        snippets = [snippet for snippet in (self.before, self.after, self.lean) if snippet]
+        return [statement for snippet in snippets for statement in snippet.statements]
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts of its instructions, and the values that it saves."""
+        return [s.text if isinstance(s, SnippetCode) else " ".join(getattr(s, "values", ())) for s in self.statements]
+
+    @property
+    def saved_maps(self) -> set[str]:
+        """The maps that it saves records in."""
+        return {statement.map for statement in self.statements if isinstance(statement, Save)}
+
     def straight(self) -> ProbePoint:
         """Return the point without the branches that only skip."""
         if not self.skips:
@@ -328,10 +347,7 @@ def _is_skip(statement: SnippetStatement) -> bool:
 
 
 def _reads_clock(point: ProbePoint) -> bool:
-    snippets = [snippet for snippet in (point.before, point.after, point.lean) if snippet]
-    statements = [statement for snippet in snippets for statement in snippet.statements]
-    texts = (s.text if isinstance(s, SnippetCode) else " ".join(getattr(s, "values", ())) for s in statements)
-    return any(_CLOCK.search(text) for text in texts)
+    return any(_CLOCK.search(text) for text in point.texts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,6 +414,22 @@ class Probe:
         points = tuple(replace(point, before=point.lean, lean=None) if point.lean else point for point in self.points)
         return replace(self, points=points, is_lean=True)
 
+    def without_optional_maps(self) -> Probe:
+        """Return the probe without its optional maps, the points that save in them, and the registers of these."""
+        maps = tuple(own_map for own_map in self.maps if not own_map.optional)
+        if maps == self.maps:
+            return self
+        points = tuple(point for point in self.points if not self.saves_in_optional_map(point))
+        texts = " ".join(text for point in points for text in point.texts)
+        named = set(_REGISTER.findall(texts))
+        registers = {name: kind for name, kind in self.registers.items() if name in named}
+        return replace(self, maps=maps, points=points, registers=registers)
+
+    def saves_in_optional_map(self, point: ProbePoint) -> bool:
+        """Return True if a point saves in a map that kernels may lack."""
+        optional = {own_map.name for own_map in self.maps if own_map.optional}
+        return not optional.isdisjoint(point.saved_maps)
+
     def straight_form(self) -> Probe:
         """Return the probe without branches that only skip recomputation of the same values."""
         return replace(self, points=tuple(point.straight() for point in self.points))
@@ -416,8 +448,11 @@ class Probe:
     def counts(self) -> bool:
         """True if a kernel may have other counting probes at the same time: what it records is the same then.
 
-        As the file says; where it does not, a probe counts that reads no clock and has no dynamic map.
+        As the file says; where it does not, a probe counts that reads no clock and has no dynamic map. Joint kernels
+        have the same maps for all kernels, so a probe with an optional map never counts.
         """
+        if any(own_map.optional for own_map in self.maps):
+            return False
         if self.about.counts is not None:
             return self.about.counts
         return all(own_map.cap is not None for own_map in self.maps) and not any(map(_reads_clock, self.points))

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from tui_probe.probe_model.probe import Field, Map, Probe
 
 _NO_MAPS: Final = "MAPS: dict[str, Any] = {}\n"
+_NO_OPTIONAL: Final = "OPTIONAL: set[str] = set()\n"
+_OPTIONAL_CODE: Final = re.compile(
+    r"# Maps that results of kernels.*\nOPTIONAL.*\n|    if len\(data\) >= 32 and .*\n.*OPTIONAL\}\n"
+)
+"""Part needed only for probes with optional maps."""
 _NO_PROBES: Final = "PROBES: dict[str, dict[str, Any]] = {}\n"
 _MULTI_PROBE_CODE: Final = re.compile(
     r"# The same by probe.*\n.*\n|def maps_of\(.*(?:\n(?!def ).*)*\n(?=def )|^from pathlib.*\n", re.MULTILINE
@@ -34,11 +39,20 @@ def with_markers(script: str) -> str:
 def read_script(*probes: Probe) -> str:
     """The text of ``read.py`` for the traces of one or several probes: ``read_template.py`` with their maps in it."""
     template = Path(__file__).with_name("read_template.py").read_text(encoding="utf-8").replace("  # noqa: T201", "")
+    template = _with_optional(template, [own_map for probe in probes for own_map in probe.maps if own_map.optional])
     if len(probes) == 1:
         maps = "".join(["MAPS: dict[str, Any] = {\n", *_map_table(probes[0]), "}\n"])
         return _MULTI_PROBE_CODE.sub("", template).replace("maps_of(path)", "MAPS").replace(_NO_MAPS, maps, 1)
     tables = "".join(_probe_table(probe) for probe in probes)
     return template.replace(_NO_PROBES, f"PROBES: dict[str, dict[str, Any]] = {{\n{tables}}}\n", 1)
+
+
+def _with_optional(template: str, optional: Sequence[Map]) -> str:
+    """The template with the names of maps that results may lack; without the code for them if there are none."""
+    if not optional:
+        return _OPTIONAL_CODE.sub("", template)
+    names = [name for own_map in optional for name in (own_map.name, f"{own_map.name}.attempts")]
+    return template.replace(_NO_OPTIONAL, f"OPTIONAL: set[str] = {{{', '.join(map(json.dumps, names))}}}\n", 1)
 
 
 def _probe_table(probe: Probe) -> str:

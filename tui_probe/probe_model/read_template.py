@@ -36,6 +36,8 @@ import numpy as np
 MAPS: dict[str, Any] = {}
 # The same by probe, where the run had several: event.log tells which of them a result is of.
 PROBES: dict[str, dict[str, Any]] = {}
+# Maps that results of kernels without instructions for them do not have.
+OPTIONAL: set[str] = set()
 UNKNOWN = 0xFFFFFFFF
 Array = Any  # numpy.ndarray
 Header = namedtuple("Header", "gridDimX gridDimY gridDimZ blockDimX blockDimY blockDimZ sharedMemBytes numProbes")
@@ -58,6 +60,8 @@ class Result:
 def read(path: str) -> Result:
     """Read a result file. Raises ValueError if it is not one of this trace."""
     data, maps = np.memmap(path, np.uint8, "r"), maps_of(path)
+    if len(data) >= 32 and data[28:32].view("<u4")[0] != len(maps):
+        maps = {name: record for name, record in maps.items() if name not in OPTIONAL}
     if len(data) < 32 + 16 * len(maps) or data[28:32].view("<u4")[0] != len(maps):
         raise ValueError(f"{path}: not a result file with the {len(maps)} maps of this trace")
     numbers = data[:32].view("<u4").tolist()

@@ -48,7 +48,7 @@ class CustomMap:
     """A map of the probe: the fields of its records, and whether they are ``sums`` that lanes add to.
 
     ``reduced`` are the fields of what a run keeps of it without ``--detail``, None if that is all of it; ``added`` are
-    those of them that are sums.
+    those of them that are sums. Kernels may lack an ``is_optional`` map.
     """
 
     name: str
@@ -56,6 +56,7 @@ class CustomMap:
     sums: bool = False
     reduced: np.dtype[Any] | None = None
     added: frozenset[str] = frozenset()
+    is_optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +96,14 @@ def analyse_custom(result: Result, maps: Sequence[CustomMap]) -> CustomCounts:
 def map_indices(result: Result, maps: Sequence[CustomMap]) -> list[tuple[int, CustomMap]]:
     """Return the maps, each with its index in the file, where attempts follow a map of several records per slot.
 
+    Optional maps that the kernel does not have are left out.
     Raises TraceError if the file has other maps.
     """
     indices: list[tuple[int, CustomMap]] = []
     index = 0
     for custom_map in maps:
+        if index == len(result.maps) and custom_map.is_optional:
+            break
         if index >= len(result.maps):
             raise TraceError(
                 f"{result.path}: {len(result.maps)} maps, too few for this probe: another probe wrote the file"
@@ -199,7 +203,7 @@ def _custom_map(probe: Probe, probe_map: Map) -> CustomMap:
     record = _record(probe_map.fields, probe_map.record_bytes)
     sums = probe_map.level is Level.SITE or storage_of(probe, probe_map).layout is Layout.PLAIN
     if probe_map.reduction is None:
-        return CustomMap(probe_map.name, record, sums)
+        return CustomMap(probe_map.name, record, sums, is_optional=probe_map.optional)
     fields = probe_map.reduction.fields
     reduced = _record([declared.to for declared in fields], probe_map.reduction.record_bytes)
     added = frozenset(declared.to.name for declared in fields if declared.operation == "sum")

@@ -159,6 +159,7 @@ def _records_fit(probe: Probe, result: Result) -> bool | None:
     """Return whether the SM numbers in the records are those of SMs; None if the probe records none."""
     import numpy as np
 
+    probe = probe if len(probe.maps) <= len(result.sections) else probe.without_optional_maps()
     if len(probe.maps) > len(result.sections):
         return False
     fits: bool | None = None
@@ -211,9 +212,11 @@ def _names_in(values: dict[str, Any]) -> Iterator[str]:
 
 def _fits(known: Probe, maps: tuple[MapInfo, ...], used: Probe | None) -> bool:
     """Return True if a known probe has records of the same size per thread, and the same fields if these are given."""
-    if [(own.level.name.lower(), own.slot_bytes) for own in known.maps] != [(own.level, own.size) for own in maps]:
+    sizes = [(own.level, own.size) for own in maps]
+    forms = (known, known.without_optional_maps())
+    if not any([(own.level.name.lower(), own.slot_bytes) for own in form.maps] == sizes for form in forms):
         return False
-    return used is None or _fields(known) == _fields(used)
+    return used is None or any(_fields(form) == _fields(used) for form in forms)
 
 
 def _fields(probe: Probe) -> list[list[tuple[int, str]]]:

@@ -134,7 +134,8 @@ class Grafter:
     """Grafts one probe. The probe's code is assembled once for each architecture. Safe to use from several threads."""
 
     def __init__(self, probe: Probe, assembler: Assembler, cache: Cache | None = None, *, sampled: bool) -> None:
-        self._probe = _with_lanes_summed(sass_form(probe))
+        self._whole_probe = probe
+        self._probe = _with_lanes_summed(sass_form(probe.without_optional_maps()))
         self._assembler = assembler
         self._snippets = SnippetStore(assembler, cache)
         self._sampled = sampled
@@ -188,7 +189,7 @@ class Grafter:
             self._probe.callback,
             sampled=self._sampled,
             independent=not blocks_may_wait(target.words, target.arch),
-            note=excluded_copies(self._probe, target)
+            note=excluded_copies(self._whole_probe, target)
             or (None if has_sites or not is_for_instructions(self._probe) else no_match_reason(self._probe)),
             way=_info_lines(grafted),
         )
