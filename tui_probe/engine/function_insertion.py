@@ -186,7 +186,8 @@ class FunctionInsertion:
         self.inserted += [snippet for snippet in (point.before, point.after) if snippet]
         if point.before:
             values = {name: helpers.value(name) for name in sorted(point.before.helpers)}
-            lines = [line for value in values.values() for line in value.lines]
+            shared = dict.fromkeys(tuple(value.lines) for value in values.values())  # those of a box set all its values
+            lines = [line for together in shared for line in together]
             inside = self._called(point.before, values, instruction)
             body = self._guarded(instruction, point, point.before, inside)
             self.before(instruction.span, self._of_snippet(point.before, [*lines, *body]))

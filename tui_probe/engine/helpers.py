@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.bounds import BOUNDS_HELPERS, bounds_lines, bounds_register
 from tui_probe.engine.kernel import register_type
-from tui_probe.engine.tensor_maps import BoxLines
+from tui_probe.engine.tensor_maps import BOX_FIELDS, BoxLines
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.probe import OUTSIDE_HELPER
 from tui_probe.ptx.instruction_facts import TYPE_BYTES, access_bytes, fragment_bytes, multiply_adds
@@ -44,7 +44,7 @@ NONFINITE_KINDS: Final = {"f16": 1, "bf16": 2, "f32": 3, "f64": 4}
 NONFINITE_HELPERS: Final = frozenset({"NONFINITE", "VALUE", "KIND", "FINITE"})
 _MAX_BITS: Final = 64
 _EXPONENT_MASKS: Final = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F80_0000, "f64": 0x7FF0_0000_0000_0000}
-BOX_HELPERS: Final = frozenset({"SECTORS", "UNSIZED"})
+BOX_HELPERS: Final = frozenset({"SECTORS", "UNSIZED"}) | BOX_FIELDS.keys()
 """Properties of copies by tensor map, besides ``BYTES``."""
 _OPERANDS: Final = {"OUT": 0, "IN1": 1, "IN2": 2, "IN3": 3}
 _STORES: Final = frozenset({"st", "wmma"})
@@ -330,13 +330,19 @@ class Helpers:
         return self._instruction.opcode == "cp" and {"bulk", "tensor"} <= set(self._instruction.modifiers)
 
     def _of_box(self, helper: str) -> HelperValue:
-        """BYTES and SECTORS of a copy by tensor map, 0 if UNSIZED is 1."""
+        """BYTES, SECTORS and rows of a copy by tensor map, 0 if UNSIZED is 1."""
         operand = next((own for own in self._instruction.operands if isinstance(own, Memory) and own.coordinates), None)
         if not self.is_tensor_copy or operand is None:
             raise self._absent(f"{helper}: the instruction does not copy by tensor map")
         address = self._address(replace(operand, coordinates=()), "box")
         box = BoxLines(self._instruction, operand, address.operand, self._names, self._kernel.map_layout)
-        if not box.is_sized or not isinstance(operand.base, Register):  # other bases may have no generic address
+        has_address = isinstance(operand.base, Register)  # other bases may have no generic address
+        if helper in BOX_FIELDS:
+            is_known = box.is_sized and has_address
+            field = box.rows(is_known=is_known)[helper]
+            lines = [*(address.lines if is_known else ()), *field.lines]
+            return HelperValue(field.register, BOX_FIELDS[helper], lines, address.sources)
+        if not box.is_sized or not has_address:
             return HelperValue("1" if helper == "UNSIZED" else "0", "b32")
         value = {"BYTES": box.bytes, "SECTORS": box.sectors, "UNSIZED": box.unsized}[helper]()
         return HelperValue(value.register, "b32", [*address.lines, *value.lines], address.sources)

@@ -1,4 +1,4 @@
-"""Boxes of copies by tensor map: PTX that reads them out of the map in memory, and computes bytes and sectors.
+"""Boxes of copies by tensor map: PTX that reads them out of the map in memory, and computes bytes, sectors and rows.
 
 The map may be a parameter, in device memory, or made by the kernel.
 
@@ -27,6 +27,16 @@ _OTHER_FORMS: Final = ("im2col", "tile::gather4", "tile::scatter4")
 _MAX_EXTENT: Final = (1 << 31) - 1
 _SECTOR_BYTES: Final = 32
 _HALF_SECTOR: Final = 16
+_MAX_RANK: Final = 5
+BOX_FIELDS: Final = {
+    "BOX_START": "b64",
+    **{f"BOX_STRIDE{dimension}": "b64" for dimension in range(1, _MAX_RANK)},
+    "BOX_ROW": "b32",
+    **{f"BOX_COUNT{dimension}": "b32" for dimension in range(1, _MAX_RANK)},
+}
+"""Helpers that describe a box, with their PTX types: the address of its first byte inside the tensor, bytes per row,
+rows per dimension, and bytes from one row to the next.
+"""
 
 
 class BoxValue(NamedTuple):
@@ -134,6 +144,43 @@ class BoxLines:
         ]
         return BoxValue(rows, lines)
 
+    def rows(self, *, is_known: bool) -> dict[str, BoxValue]:
+        """The rows of the box inside the tensor, as ``BOX_FIELDS``; START and ROW are 0 unless the size ``is_known``.
+
+        All have the same lines, which need to be there once.
+        """
+        size = self._name("box_size")
+        registers = {name: self._name(name.lower(), kind) for name, kind in BOX_FIELDS.items()}
+        lines = [f"mov.{kind} {registers[name]}, {int('COUNT' in name)};" for name, kind in BOX_FIELDS.items()]
+        if is_known:
+            unsized = self.unsized()
+            row, start = registers["BOX_ROW"], registers["BOX_START"]
+            lines += [
+                *unsized.lines,
+                *self._element_size(size),
+                *self._insides(),
+                f"shl.b32 {row}, {self._count(0)}, {size};",
+                *self._start(registers, size),
+                *self._unless_unsized(unsized.register, row),
+                f"selp.b64 {start}, 0, {start}, {self._name('box_differs', 'pred')};",
+            ]
+        return {name: BoxValue(register, lines) for name, register in registers.items()}
+
+    def _start(self, registers: dict[str, str], size: str) -> Iterator[str]:
+        """Set the address of the first byte inside the tensor, the counts and the strides."""
+        start, part = registers["BOX_START"], self._name("box_part", "b64")
+        offset = self._name("box_stride")
+        yield from self._read_wide("a0", start)
+        yield f"shl.b32 {offset}, {self._name('box_first0')}, {size};"
+        yield f"cvt.u64.u32 {part}, {offset};"
+        yield f"add.u64 {start}, {start}, {part};"
+        for dimension in range(1, self._rank):
+            stride = registers[f"BOX_STRIDE{dimension}"]
+            yield from self._read_wide(f"s{dimension - 1}", stride)
+            yield f"cvt.u64.u32 {part}, {self._name(f'box_first{dimension}')};"
+            yield f"mad.lo.u64 {start}, {part}, {stride}, {start};"
+            yield f"mov.b32 {registers[f'BOX_COUNT{dimension}']}, {self._count(dimension)};"
+
     @property
     def _fields(self) -> MapLayout:
         assert self._layout is not None
@@ -214,6 +261,18 @@ class BoxLines:
             if run.shift:
                 yield f"shl.b32 {word}, {word}, {run.shift};"
             yield f"add.u32 {result}, {result}, {word};"
+
+    def _read_wide(self, name: str, result: str) -> Iterator[str]:
+        """Set a register to all 64 bits of a parameter of the map."""
+        field, word, part = self._fields.fields[name], self._name("box_word"), self._name("box_part", "b64")
+        yield f"mov.b64 {result}, {field.bias};"
+        for run in field.runs:
+            yield from self._load(run.word, word)
+            if run.width < WORD_BITS:
+                yield f"bfe.u32 {word}, {word}, {run.bit % WORD_BITS}, {run.width};"
+            yield f"cvt.u64.u32 {part}, {word};"
+            yield f"shl.b64 {part}, {part}, {run.shift};"
+            yield f"add.u64 {result}, {result}, {part};"
 
     def _load(self, word: int, result: str) -> Iterator[str]:
         if self._guard:
