@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 from tui_probe.draw import units
 from tui_probe.probekit.finding import SHARE, UNCOALESCED_ADVICE, Finding, Gain, brief_text, counted, derived, place
 from tui_probe.probekit.lines import IDEAL_SECTORS_NOTE, LineMeasure, LineRow, LineRows, LineSpec, ShareValue
-from tui_probe.probekit.metric import Metric, metric_values, where_known
+from tui_probe.probekit.metric import Metric, metric_values, where_any, where_known
 from tui_probe.probekit.probe import Probe, Question, Stamps
 from tui_probe.records.counter_sums import ratio
 
 from .accesses import COMPACT_NAME, accesses_of, began_ns
+from .boxes import UNKNOWN_SIZE_TEXT
 from .coalescing import SECTOR, AccessCount, AccessTable, by_line, table_or_count, worst_access
 from .view import DMAT
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from tui_probe.probekit.metric import MetricValue
     from tui_probe.probekit.probe_results import ProbeResult
 
-    from .coalescing import LineAccesses
+    from .coalescing import LineAccesses, LineCopies
 
 _FLAGGED_SHARE: Final = 0.1
 """The part of all sectors from which on what is wasted stands out."""
@@ -81,6 +82,12 @@ _TABLE_METRICS: Final = (
         "worst_sectors_per_request", "with", better="lower", over_launches="largest", read=_worst_value,
         shown=where_known, of_work=True, ideal=_ideal_of_worst, standalone_title="most sectors per request of a line",
     ),
+    Metric("box_copies", "bulk copies", shown=where_any, of_work=True),
+    Metric(
+        "box_bytes", "by bulk copies", "B", better="lower", shown=where_any, of_work=True,
+        standalone_title="bytes of bulk copies",
+    ),
+    Metric("unsized_copies", "bulk copies of unknown size", shown=where_any),
 )  # fmt: skip
 _COUNT_METRICS: Final = (
     Metric("accesses", "accesses", standalone_title="accesses of threads"),
@@ -158,6 +165,8 @@ def _all_accesses(table: AccessTable) -> Finding:
         text += (
             f"; recorded: the first {units.count(table.capacity)} of each thread, {units.count(table.kept)} in total"
         )
+    if table.copies:
+        text += f"; {units.count(table.box_copies)} bulk copies, {units.size(table.box_bytes)}"
     numbers = {"accesses": table.accesses, "kept": table.kept, "requests": requests, "sectors": sectors}
     values = {name: counted(number) for name, number in numbers.items()}
     return Finding("accesses", "accesses", text, "dmat", values=values)
@@ -184,10 +193,30 @@ def _rows(of: ProbeResult, analysis: AccessTable | AccessCount) -> LineRows:
         )
         for row in sorted(table.rows, key=lambda row: (-(row.wasted or 0), -row.sectors, row.line))
     ]
+    rows += [_copies_row(row) for row in table.copies]
     notes = [IDEAL_SECTORS_NOTE]
+    if table.unsized_copies:
+        notes.append(UNKNOWN_SIZE_TEXT)
     if table.kept != table.accesses:
         notes.append(f"counts cover only the first {table.capacity} accesses of each thread")
     return LineRows(rows, notes, table.silent)
+
+
+def _copies_row(row: LineCopies) -> LineRow:
+    """A copy is a request; its rows are not judged, since it moves what its box has."""
+    is_known = not row.unknown
+    values = {
+        "wasted sectors": None,
+        "wasted": None,
+        "sectors": row.sectors if is_known else None,
+        "ideal": None,
+        "requests": row.copies,
+        "sectors per request": ratio(row.sectors, row.copies) if is_known else None,
+        "access": row.text,
+        "accesses": row.copies,
+        "bytes": row.bytes if is_known else None,
+    }
+    return LineRow(row.line, row.code.source if row.code else None, values)
 
 
 def _share(row: LineAccesses) -> ShareValue | None:

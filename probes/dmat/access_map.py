@@ -16,6 +16,7 @@ from tui_probe.errors import TraceError
 
 from .accesses import SECTOR
 from .axes import Band, bands_of
+from .boxes import read_boxes
 from .density import MAX_PARTS_IN_MEMORY, MAX_TABLE_ENTRIES, FineCounts, Grid, each_part, raster
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.device_memory import LaunchMemory, Tensor
 
     from .accesses import Accesses, RecordPart, Selection
+    from .boxes import Boxes
 
 _MAX_RUNS: Final = 1 << 12
 _SECTOR_BITS: Final = np.uint64(5)
@@ -151,6 +153,8 @@ class AccessMap:
     survey: Survey
     bands: tuple[Band, ...]
     fine_counts: FineCounts | None = None
+    boxes: Boxes | None = None
+    """Bulk copies; None for a kernel without any."""
 
     @property
     def end(self) -> int:
@@ -176,8 +180,9 @@ def read_map(
     small = accesses.records.size <= MAX_RECOUNTED_RECORDS
     if small:
         accesses, summary = survey_accesses(accesses, progress)
+        summary, boxes = _with_boxes(accesses, summary)
         _refuse_damaged(accesses, summary)
-        return AccessMap(accesses, summary, tuple(bands_of(summary.runs, memory, tensors)))
+        return AccessMap(accesses, summary, tuple(bands_of(summary.runs, memory, tensors)), boxes=boxes)
     accesses, summary, fine_counts = _from_sample(accesses, memory, tensors, progress)
     if int(fine_counts.counts.sum()) != summary.kept:
         accesses, summary = survey_accesses(accesses, progress)
@@ -186,7 +191,18 @@ def read_map(
         summary, fine_counts = _count_finely(accesses, summary, ranges, summary.end, progress)
     used = fine_counts.counts.any(axis=1)
     runs = merged_runs(np.stack((fine_counts.grid.low[used], fine_counts.grid.high[used]), axis=1))
-    return AccessMap(accesses, summary, tuple(bands_of(runs, memory, tensors)), fine_counts)
+    summary, boxes = _with_boxes(accesses, replace(summary, runs=runs))
+    _refuse_damaged(accesses, summary)
+    return AccessMap(accesses, summary, tuple(bands_of(summary.runs, memory, tensors)), fine_counts, boxes)
+
+
+def _with_boxes(accesses: Accesses, summary: Survey) -> tuple[Survey, Boxes | None]:
+    """Return the survey with the memory and the times of bulk copies, and these."""
+    boxes = read_boxes(accesses)
+    if boxes is None or not len(boxes.records):
+        return summary, boxes
+    runs = merged_runs(np.concatenate((summary.runs, boxes.spans())))
+    return replace(summary, runs=runs, end=max(summary.end, int(boxes.times.max()) + 1)), boxes
 
 
 def _from_sample(

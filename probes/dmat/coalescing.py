@@ -15,7 +15,7 @@ are whole if every thread kept all its records; otherwise they are of the first 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -24,6 +24,8 @@ from tui_probe.errors import TraceError
 from tui_probe.records.counter_sums import ratio
 from tui_probe.records.probed_sites import access_lines
 from tui_probe.trace.launch_shape import WARP_SIZE
+
+from .boxes import Boxes, kind_of, read_boxes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -85,6 +87,34 @@ class LineAccesses:
 
 
 @dataclass(frozen=True, slots=True)
+class LineCopies:
+    """Bulk copies of one instruction in one launch; ``bytes`` and ``sectors`` are of those of known size."""
+
+    line: int
+    code: AccessLine | None
+    copies: int
+    bytes: int
+    sectors: int
+    unknown: int
+
+    @property
+    def text(self) -> str:
+        """``bulk load``, ``bulk store``."""
+        return "bulk copy" if self.code is None else f"bulk {kind_of(self.code)}"
+
+
+def copies_by_line(boxes: Boxes, code: Mapping[int, AccessLine]) -> tuple[LineCopies, ...]:
+    """Add up bulk copies by instruction, that with most bytes first."""
+    lines, which = np.unique(boxes.records["line"], return_inverse=True)
+    sums = [
+        np.bincount(which, weights, len(lines)).astype(np.int64).tolist()
+        for weights in (None, boxes.bytes, boxes.sectors(), ~boxes.is_known)
+    ]
+    rows = [LineCopies(line, code.get(line), *numbers) for line, *numbers in zip(lines.tolist(), *sums, strict=True)]
+    return tuple(sorted(rows, key=lambda row: (-row.bytes, row.line)))
+
+
+@dataclass(frozen=True, slots=True)
 class AccessTable:
     """All instructions that accessed global memory, the one with the most sectors first.
 
@@ -100,7 +130,24 @@ class AccessTable:
     threads_missing: int = field(default=0)
     silent: tuple[int, ...] = ()
     footprint: int | None = None
-    """Bytes of the distinct sectors that were touched; None unless every access was recorded."""
+    """Bytes of the distinct sectors that were touched; None unless every access was recorded, and with bulk copies."""
+    copies: tuple[LineCopies, ...] = ()
+    """Bulk copies by instruction, that with most bytes first."""
+
+    @property
+    def box_copies(self) -> int:
+        """Number of bulk copies that were recorded."""
+        return sum(row.copies for row in self.copies)
+
+    @property
+    def box_bytes(self) -> int | None:
+        """Bytes of all recorded bulk copies; None if the size of some is not known."""
+        return None if self.unsized_copies else sum(row.bytes for row in self.copies)
+
+    @property
+    def unsized_copies(self) -> int:
+        """Number of bulk copies of unknown size."""
+        return sum(row.unknown for row in self.copies)
 
     @property
     def requests(self) -> int:
@@ -149,8 +196,11 @@ def by_line(accesses: Accesses, folder: Path | None) -> AccessTable:
         access.line for access in code.values() if "global" in access.spaces and "bulk" not in access.opcode.split(".")
     )
     silent = tuple(line for line in named if line not in counts["accesses"]) if recorded == accesses.made else ()
-    footprint = SECTOR * len(touched) if recorded == accesses.made else None
-    return AccessTable(tuple(rows), accesses.made, recorded, accesses.capacity, silent=silent, footprint=footprint)
+    boxes = read_boxes(accesses)
+    copies = () if boxes is None else copies_by_line(boxes, code)
+    footprint = SECTOR * len(touched) if recorded == accesses.made and not copies else None
+    table = AccessTable(tuple(rows), accesses.made, recorded, accesses.capacity, silent=silent, footprint=footprint)
+    return replace(table, copies=copies)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _HEADINGS: Final = (
     "band", "address", "address_end", "cycle", "cycle_end", "accesses", "loads", "stores", "sectors_per_request",
+    "box_sectors",
 )  # fmt: skip
 _MAPS: Final = ("Blues", "Oranges", "Greens", "Purples", "YlOrBr", "Reds", "PuBu", "Greys")
 """Colour maps of matplotlib in the order of the hues on the screen."""
@@ -35,6 +36,7 @@ def record(view: PictureState, frame: Frame | None) -> dict[str, Any]:
         "kept": survey.kept,
         "accesses": accesses.made,
         "capacity": accesses.capacity,
+        "boxes": None if view.map.boxes is None else view.map.boxes.record(),
         "blocks": view.found.result.header.blocks,
         "blocks_measured": len(view.found.result.blocks),
         "selection": {"block": block, "warp": view.selection.warp, "ptx_line": view.selection.line},
@@ -76,27 +78,30 @@ def _name(view: PictureState, address: int) -> str | None:
 def _row(view: PictureState, frame: Frame, row: int) -> dict[str, Any]:
     low, high = frame.addresses(row)
     sectors = None if frame.sectors is None else frame.sectors[row].tolist()
+    copied = 0 if frame.boxes is None else frame.boxes[row]
     return {
         "band": _name(view, low),
         "start": low,
         "end": high,
-        "accesses": frame.cell_counts[row].tolist(),
+        "accesses": (frame.cell_counts[row] - copied).tolist(),
         "loads": None if frame.loads is None else frame.loads[row].tolist(),
         "stores": None if frame.stores is None else frame.stores[row].tolist(),
         "sectors_per_request": None if sectors is None else [None if np.isnan(mean) else mean for mean in sectors],
+        "box_sectors": None if frame.boxes is None else frame.boxes[row].tolist(),
     }
 
 
 def cells(view: PictureState, frame: Frame | None) -> Iterator[Sequence[object]]:
-    """One row per cell that has accesses, the headings first."""
+    """One row per cell that has accesses or sectors of bulk copies, the headings first."""
     yield _HEADINGS
     if frame is None:
         return
-    counts, others = frame.cell_counts, (frame.loads, frame.stores, frame.sectors)
+    counts, others = frame.cell_counts, (frame.loads, frame.stores, frame.sectors, frame.boxes)
     for row, column in np.argwhere(counts).tolist():
         low, high = frame.addresses(row)
-        values = (None if other is None else other[row, column].item() for other in others)
-        yield (_name(view, low), low, high, *frame.times(column), int(counts[row, column]), *values)
+        values = [None if other is None else other[row, column].item() for other in others]
+        accesses = int(counts[row, column]) - int(values[-1] or 0)
+        yield (_name(view, low), low, high, *frame.times(column), accesses, *values)
 
 
 def _row_labels(view: PictureState, frame: Frame) -> dict[int, str]:

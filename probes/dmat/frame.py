@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
+from tui_probe.draw.view import no_progress
+
 from .accesses import Selection
 from .axes import row_edges
+from .boxes import MAX_POINTS, BoxDetail, kind_of, raster_boxes, shape_text
 from .coalescing import asked_by_lanes, moved_shares, sectors_by_request, sectors_of_requests, wasted_shares
 from .density import Grid, each_part, raster
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from .access_map import AccessMap
     from .accesses import RecordPart
     from .axes import AddressAxis, Strip, Window
+    from .boxes import Boxes
 
 Colouring = Literal["bands", "density", "sectors", "kinds"]
 DOTS_DOWN, DOTS_ACROSS = 4, 2
@@ -34,6 +38,8 @@ _MIN_WASTE: Final = 1e-6
 """Wasted sectors that are more than what adding up shares leaves."""
 _MAX_RECORDS_PER_KEY: Final = 1 << 20
 """Records that are read while a key waits."""
+_QUICK_POINTS: Final = 1 << 17
+"""Sectors of boxes that are placed while a key waits."""
 _MOST_PARTS: Final = 8
 """Parts of a large result that are read again for what is under the cursor."""
 
@@ -58,7 +64,8 @@ class FrameRequest:
 class Frame:
     """``counts`` has shape (rows of dots, columns of dots); the others are of cells, shape (rows, cells), as asked for.
 
-    ``exact`` is False for one made from fine counts, in which an access may be in a neighbouring cell.
+    ``exact`` is False for one made from fine counts, in which an access may be in a neighbouring cell. A 32-byte sector
+    of a bulk copy counts as one access.
     """
 
     request: FrameRequest
@@ -72,6 +79,8 @@ class Frame:
     """The share of the sectors moved by the accesses of a cell that no one asked for; nan where that is not known."""
     loads: NDArray[np.int64] | None = None
     stores: NDArray[np.int64] | None = None
+    boxes: NDArray[np.int64] | None = None
+    """Sectors of bulk copies among the counts; None for a kernel without any."""
 
     @property
     def cell_counts(self) -> NDArray[np.int64]:
@@ -118,7 +127,7 @@ class Painter:
     def _kinds(self, kinds: tuple[str, ...]) -> NDArray[np.bool_]:
         """Return, by line, whether it is of one of the kinds."""
         is_kind = np.zeros(max(self.code, default=0) + 2, dtype=np.bool_)
-        is_kind[[line for line, code in self.code.items() if code.kind in kinds]] = True
+        is_kind[[line for line, code in self.code.items() if kind_of(code) in kinds]] = True
         return is_kind
 
     @property
@@ -138,6 +147,8 @@ class Painter:
         for part in accesses.parts():
             lines = part.lines()
             numbers.update([] if lines is None else np.flatnonzero(np.bincount(lines)).tolist())
+        if self.map.boxes is not None:
+            numbers.update(np.unique(self.map.boxes.records["line"]).tolist())
         return [self.code[line].line if line in self.code else line for line in sorted(numbers)]
 
     def _outline(self, request: FrameRequest) -> tuple[tuple[Strip, ...], Grid]:
@@ -152,7 +163,15 @@ class Painter:
         if self.map.fine_counts is None or request.selection != Selection() or request.counted.colouring != "bands":
             return None
         strips, grid = self._outline(request)
-        return Frame(request.counted, strips, grid, self.map.fine_counts.resampled(grid), exact=False)
+        counts, boxes = self.map.fine_counts.resampled(grid), self._boxes(request, grid)
+        if boxes is None:
+            return Frame(request.counted, strips, grid, counts, exact=False)
+        dots = raster_boxes(boxes, grid, no_progress, _QUICK_POINTS)
+        return Frame(request.counted, strips, grid, counts + dots, exact=False, boxes=_by_cell(dots))
+
+    def _boxes(self, request: FrameRequest, grid: Grid) -> Boxes | None:
+        """Return the bulk copies of a picture; None for a kernel without any."""
+        return None if self.map.boxes is None else self.map.boxes.of(request.selection, grid.start, grid.end)
 
     def fine_enough(self, frame: Frame) -> bool:
         """Return True if a coarse frame shows as much as is visible."""
@@ -162,26 +181,55 @@ class Painter:
         """Count the accesses of a window. ``progress`` may raise to stop it."""
         strips, grid = self._outline(request)
         parts = self.map.parts(request.selection, grid.start, grid.end)
-        frame = Frame(request.counted, strips, grid, raster(parts, grid, progress), exact=True)
+        counts, boxes = raster(parts, grid, progress), self._boxes(request, grid)
+        dots = None if boxes is None else raster_boxes(boxes, grid, progress)
+        frame = Frame(
+            request.counted,
+            strips,
+            grid,
+            counts if dots is None else counts + dots,
+            exact=boxes is None or boxes.step(MAX_POINTS) == 1,
+            boxes=None if dots is None else _by_cell(dots),
+        )
         if request.colouring == "sectors":
             return self._with_sectors(frame, parts, progress)
         if request.colouring == "kinds":
             loads, stores = (
-                _by_cell(raster(parts, grid, progress, partial(_chosen, kinds)))
-                for kinds in (self._is_load, self._is_store)
+                self._count_kind(parts, boxes, grid, kinds, progress) for kinds in (self._is_load, self._is_store)
             )
             return replace(frame, loads=loads, stores=stores)
         return frame
 
+    def _count_kind(
+        self,
+        parts: Sequence[RecordPart],
+        boxes: Boxes | None,
+        grid: Grid,
+        kinds: NDArray[np.bool_],
+        progress: Callable[[float], None],
+    ) -> NDArray[np.int64]:
+        """Count the accesses and sectors of bulk copies in each cell whose lines ``kinds`` selects."""
+        counts = raster(parts, grid, progress, partial(_chosen, kinds))
+        if boxes is not None:
+            chosen = kinds[np.minimum(boxes.records["line"], len(kinds) - 1)]
+            counts = counts + raster_boxes(boxes.chosen(chosen), grid, progress)
+        return _by_cell(counts)
+
     def _with_sectors(self, frame: Frame, parts: Sequence[RecordPart], progress: Callable[[float], None]) -> Frame:
-        """Sectors per request, and where the records name instructions, how many of them are wasted."""
+        """Sectors per request, and where the records name instructions, how many of them are wasted.
+
+        Bulk copies make no requests, and waste none of the sectors that they move.
+        """
         sums = _by_cell(raster(parts, frame.grid, progress, sectors_of_requests))
+        copied = 0 if frame.boxes is None else frame.boxes
+        accesses = frame.cell_counts - copied
         with np.errstate(invalid="ignore", divide="ignore"):
-            frame = replace(frame, sectors=np.where(frame.cell_counts > 0, sums / frame.cell_counts, np.nan))
+            frame = replace(frame, sectors=np.where(accesses > 0, sums / accesses, np.nan))
             if not self.knows_kinds:
                 return frame
             weighing = (partial(wasted_shares, asked=self._asked), moved_shares)
             lost, moved = (_by_cell(raster(parts, frame.grid, progress, weigh)) for weigh in weighing)
+            moved = moved + copied
             return replace(frame, wasted=np.where(moved > 0, lost / moved, np.nan))
 
     def worst(self, frame: Frame, progress: Callable[[float], None]) -> tuple[int, int] | None:
@@ -210,6 +258,10 @@ class Painter:
             for candidate in each_part(parts, partial(_nearest, near=near or 0.0), progress)
             if candidate is not None
         ]
+        if self.map.boxes is not None:
+            boxes = self.map.boxes.of(selection, 0, self.map.end)
+            boxes = boxes.chosen(boxes.rows > 0)
+            candidates += list(zip(boxes.times.tolist(), boxes.records["start"].tolist(), strict=True))
         return min(candidates, default=None, key=lambda access: abs(access[0] - (near or 0.0)))
 
     def look(self, request: FrameRequest, spot: Patch, progress: Callable[[float], None]) -> CellDetail | None:
@@ -222,6 +274,10 @@ class Painter:
             for detail in each_part(parts, lambda part: _accesses_in_patch(part, spot), progress)
             if detail.accesses
         ]
+        boxes = None if self.map.boxes is None else self.map.boxes.of(request.selection, spot.start, spot.end)
+        copies = None if boxes is None else _boxes_in_patch(boxes, spot)
+        if copies is not None:
+            details.append(copies)
         return CellDetail(
             accesses=sum(detail.accesses for detail in details),
             first=min((detail.first for detail in details), default=None, key=lambda first: first or (0, 0)),
@@ -229,6 +285,7 @@ class Painter:
             warps=sum((detail.warps for detail in details), Counter()),
             sectors=sum(detail.sectors for detail in details),
             moved=sum(detail.moved for detail in details),
+            boxes=None if copies is None else copies.boxes,
         )
 
 
@@ -268,6 +325,7 @@ class CellDetail:
     """The accesses of a spot: the cycle and address of the first, how many each line and each warp made.
 
     ``sectors`` is the sum over accesses of the sectors of their requests, ``moved`` that of their shares of them.
+    Lines and warps also count the sectors of bulk copies.
     """
 
     accesses: int
@@ -276,6 +334,30 @@ class CellDetail:
     warps: Counter[int]
     sectors: float
     moved: float
+    boxes: BoxDetail | None = None
+    """Bulk copies with a part in the spot."""
+
+
+def _boxes_in_patch(boxes: Boxes, spot: Patch) -> CellDetail | None:
+    """Return the detail of the copies with a sector in a spot; None without any."""
+    sectors, lowest = np.zeros(len(boxes.records), dtype=np.int64), np.full(len(boxes.records), spot.high, np.uint64)
+    step = boxes.step(MAX_POINTS)
+    for box, addresses in boxes.points(step):
+        here = (addresses >= spot.low) & (addresses < spot.high)
+        sectors += step * np.bincount(box[here], minlength=len(sectors))
+        np.minimum.at(lowest, box[here], addresses[here])
+    if not sectors.any():
+        return None
+    inside = np.flatnonzero(sectors)
+    earliest = int(inside[boxes.times[inside].argmin()])
+    first = (int(boxes.times[earliest]), int(lowest[earliest]))
+    record = boxes.records[earliest]
+    detail = BoxDetail(len(inside), int(sectors.sum()), first, shape_text(record), int(record["lanes"]))
+    lines, warps = Counter[int](), Counter[int]()
+    for number in inside.tolist():
+        lines[int(boxes.records["line"][number])] += int(sectors[number])
+        warps[int(boxes.warps[number])] += int(sectors[number])
+    return CellDetail(0, first, lines, warps, 0.0, 0.0, detail)
 
 
 def _accesses_in_patch(part: RecordPart, spot: Patch) -> CellDetail:

@@ -10,6 +10,7 @@ from tui_probe.draw.spans import clip, width
 from tui_probe.trace.kernel_files import short_position
 
 from .accesses import SECTOR
+from .boxes import repeats_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from tui_probe.records.probed_sites import AccessLine
 
     from .axes import Band
+    from .boxes import BoxDetail
     from .frame import CellDetail, Patch
 
 
@@ -33,6 +35,8 @@ class ReadOut:
     warps_per_block: int
     blocks: range
     """The numbers of the blocks that were measured."""
+    box_sectors: int = 0
+    """Sectors of bulk copies in the cell, besides the accesses."""
 
     @property
     def address(self) -> int:
@@ -56,6 +60,7 @@ class ReadOut:
             "index": None if index is None else list(index),
             "cycle": self.spot.start if self.detail is None or self.detail.first is None else self.detail.first[0],
             "accesses": self.accesses,
+            "box_sectors": self.box_sectors,
         }
 
     def lines(self, cells: int, most: int) -> list[str]:
@@ -83,27 +88,41 @@ class ReadOut:
             yield f"cycle {units.count(first[0])}"
         else:
             yield f"cycles {units.count(self.spot.start)} to {units.count(self.spot.end - 1)}"
-        yield f"{'' if self.exact else 'about '}{units.counted(self.accesses, 'access')}"
-        if self.accesses and self.detail is None:
+        about = "" if self.exact else "about "
+        if self.accesses or not self.box_sectors:
+            yield f"{about}{units.counted(self.accesses, 'access')}"
+        if self.box_sectors:
+            yield f"{about}{units.counted(self.box_sectors, 'sector')} of bulk copies"
+        if (self.accesses or self.box_sectors) and self.detail is None:
             yield "zoom in for details"
 
     def makers(self) -> Iterator[str]:
         """Origin, most important first: instruction, sectors per request, loads and stores, warps."""
         detail = self.detail
-        if detail is None or not detail.accesses:
+        if detail is None or not (detail.accesses or detail.boxes):
             return
         for line, count in detail.lines.most_common(1):
             others = len(detail.lines) - 1
-            yield self._instruction(line) + (f" ({count / detail.accesses:.0%}) +{others}" if others else "")
+            if detail.boxes is not None:
+                yield self._copies(detail.boxes, line)
+            yield self._instruction(line) + (f" ({count / detail.lines.total():.0%}) +{others}" if others else "")
         used = self.used()
         share = "" if used is None else f", {used:.0%} used"
-        yield f"{detail.sectors / detail.accesses:.1f} sectors per request{share}"
+        if detail.accesses:
+            yield f"{detail.sectors / detail.accesses:.1f} sectors per request{share}"
         kinds = self.kinds()
         if kinds is not None:
             yield ", ".join(units.counted(count, kind) for kind, count in kinds.items())
         block, warp = divmod(detail.warps.most_common(1)[0][0], self.warps_per_block)
         others = len(detail.warps) - 1
         yield f"block {self.blocks[block]} warp {warp}" + (f" +{others}" if others else "")
+
+    def _copies(self, boxes: BoxDetail, line: int) -> str:
+        """``2 bulk copies, box 64 B × 8``."""
+        code = self.code.get(line)
+        lanes = f", of the lowest of {boxes.lanes} lanes" if boxes.lanes > 1 else ""
+        copies = f"{units.count(boxes.copies)} bulk {'copy' if boxes.copies == 1 else 'copies'}"
+        return f"{copies}, box {boxes.shape}{lanes}{'' if code is None else repeats_text(code)}"
 
     def _instruction(self, line: int) -> str:
         """``ld.global.f32 PTX:84 matmul.cu:11``."""
@@ -118,7 +137,7 @@ class ReadOut:
 
         None where the PTX does not tell how much that is, and where lanes share addresses, so that it is more.
         """
-        if self.detail is None or not self.detail.moved:
+        if self.detail is None or not self.detail.moved or self.detail.boxes is not None:
             return None
         asked = 0
         for line, count in self.detail.lines.items():
@@ -131,7 +150,7 @@ class ReadOut:
 
     def kinds(self) -> dict[str, int] | None:
         """Accesses by kind; None where the records or the PTX do not tell."""
-        if self.detail is None or not self.code or not self.detail.lines:
+        if self.detail is None or not self.code or not self.detail.lines or self.detail.boxes is not None:
             return None
         counts: dict[str, int] = {}
         for line, count in self.detail.lines.items():

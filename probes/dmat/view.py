@@ -20,6 +20,7 @@ from . import data
 from .access_map import read_map
 from .accesses import Selection, accesses_of
 from .axes import Window
+from .boxes import UNKNOWN_SIZE_TEXT
 from .moves import COLOURINGS, MOVES
 from .picture import draw_cells, draw_gutter, draw_time, gutter_of, legend
 from .visible_accesses import (
@@ -50,6 +51,8 @@ EXPLANATION: Final = (
     " 16 bytes each, they touch 16 sectors, and none of these is excessive. A sector is always moved whole, so some"
     " bytes can be unused even without excessive sectors. One of the colour schemes shows the share of excessive"
     " sectors in steps of 10 %.",
+    "A bulk copy (TMA) counts as one access per 32-byte sector of its box inside the tensor, at the time when a lane"
+    " starts it. A copy to several blocks of a cluster (multicast) and a reduction count once.",
     "A flat row is memory that is accessed repeatedly. A diagonal is a walk through memory. A column is many addresses"
     " at one time. The lines below the picture describe the cell under the cursor.",
 )
@@ -95,12 +98,18 @@ class Dmat(VisibleAccesses):
 
     def _draw_head(self, canvas: Canvas) -> None:
         totals = self.totals()
+        boxes = self.map.boxes
         lost = self.map.accesses.made is not None and self.map.survey.kept < self.map.accesses.made
+        lost = lost or (boxes is not None and boxes.made is not None and len(boxes.records) < boxes.made)
         what, role = view_heading(DMAT.title, DMAT.about), "warn" if lost else "dim"
         draw_head(canvas, what, self.found.which, self.found.name, totals, role)
 
     def totals(self) -> str:
-        """Return the numbers of all and of recorded accesses."""
+        """Return the numbers of all and of recorded accesses, and of bulk copies."""
+        boxes = self.map.boxes
+        return self._access_totals() + ("" if boxes is None else f", {boxes.text}")
+
+    def _access_totals(self) -> str:
         recorded, made = self.map.survey.kept, self.map.accesses.made
         if made is None:
             return f"{units.counted(recorded, 'access')} kept, total unknown"
@@ -211,6 +220,8 @@ class Dmat(VisibleAccesses):
             parts.append("coarse")
         if self.nothing_wasted:
             parts.append("no visible access has excessive sectors")
+        if self.map.boxes is not None and self.map.boxes.unknown:
+            parts.append(UNKNOWN_SIZE_TEXT)
         if self.not_found_reason:
             parts.append(self.not_found_reason)
         parts.append("simulated" if self.found.simulated else self.map.accesses.clocks.words())

@@ -285,13 +285,15 @@ class VisibleAccesses(Drawing):
         row, column = frame.row_at(self.address), frame.column_at(self.time)
         spot = self._patch(frame)
         number = self.space.band_of(spot.low)
+        copied = 0 if frame.boxes is None else int(frame.boxes[row, column])
         return ReadOut(
             spot=spot,
             band=None if number is None else self.map.bands[number],
-            accesses=int(frame.cell_counts[row, column]),
+            accesses=int(frame.cell_counts[row, column]) - copied,
             exact=frame.exact,
             detail=self._detail[2] if self._detail is not None and self._has_detail(spot) else None,
             code=self.painter.code,
             warps_per_block=self.map.accesses.start.shape[1],
             blocks=self.found.result.blocks,
+            box_sectors=copied,
         )

@@ -56,7 +56,7 @@ def test_probe_with_an_optional_map_is_not_fused() -> None:
     assert replace(probe, maps=tuple(replace(own_map, optional=False) for own_map in probe.maps)).counts
 
 
-def test_bulk_copies_alone_give_dmat_a_map_of_boxes() -> None:
+def test_dmat_has_a_map_of_boxes_for_bulk_copies_only() -> None:
     probe = load_probe("dmat")
     assert [own_map.name for own_map in probe.without_optional_maps().maps] == ["warps", "dmat"]
     assert probe.without_optional_maps().registers.keys() < probe.registers.keys()

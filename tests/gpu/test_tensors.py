@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 
+from tests.probes.tensor_copy import COLUMNS, ROWS, STRIDE, TIMES
 from tui_probe.evals.evaluation import PROGRAMS_FOLDER as EVALUATED
-from tui_probe.trace.device_memory import read_tensors
+from tui_probe.probes.dmat.accesses import read_accesses
+from tui_probe.probes.dmat.boxes import read_boxes
+from tui_probe.trace.device_memory import LaunchMemory, read_tensors
 from tui_probe.trace.follow import open_trace
+from tui_probe.trace.results import read_result
 
 from .conftest import PROGRAMS, Runner
 
@@ -80,3 +86,34 @@ def test_programs_launch_the_same_kernels_with_names(name: str, module: str, run
     kernels = [[(kernel.name, kernel.launches) for kernel in open_trace(run.trace).kernels] for run in (without, named)]
     assert kernels[0] == kernels[1]
     assert read_tensors(open_trace(named.trace))
+
+
+@pytest.mark.exclusive
+def test_boxes_of_bulk_copies_are_the_bytes_of_their_tensors(runner: Runner) -> None:
+    """Maps of the driver are read by the kernel: each byte of both tensors is in one box, and none that overhangs."""
+    command = [sys.executable, str(PROGRAMS.parents[1] / "probes" / "tensor_copy.py")]
+    unprofiled = runner.unprofiled(command)
+    profiled = runner.profiled(command, "-p", "dmat", "--launches", "all", "--wait")
+    assert (profiled.outcome.status, profiled.outcome.stdout) == (unprofiled.status, unprofiled.stdout)
+    trace = open_trace(profiled.trace)
+    (kernel,) = trace.kernels
+    assert kernel.status == "probed", kernel.reason
+    assert len(kernel.results) == TIMES
+    log = (profiled.trace / "event.log").read_text()
+    addresses = {int(address, 16) for address in re.findall(r"cuTensorMapEncodeTiled 0 .* address (\w+) ", log)}
+    inside = {row * STRIDE + byte for row in range(ROWS) for byte in range(4 * COLUMNS)}
+    for path in kernel.results:
+        result = read_result(path)
+        boxes = read_boxes(read_accesses(result, compact=False, memory=LaunchMemory(), simulated=False))
+        assert boxes is not None
+        assert (len(boxes.records), boxes.made, boxes.unknown) == (18, 18, 0)
+        copied = Counter(
+            int(record["start"]) + row * int(record["stride1"]) + byte
+            for record in boxes.records
+            for row in range(record["count1"])
+            for byte in range(record["row"])
+        )
+        assert copied == {address + offset: 1 for address in addresses for offset in inside}
+        assert all(0 <= time < 1 << 24 for time in boxes.times.tolist())
+        print(f"GPU-BOXES\t{boxes.text}\t{int(boxes.bytes.sum())} B\t{path.stat().st_size} B on disk")
+    assert len(addresses) == 2

@@ -65,13 +65,18 @@ class LaunchMemory:
 
     allocations: tuple[Allocation, ...] = ()
     parameters: tuple[int | bytes, ...] | None = None
+    tensor_maps: dict[str, int] = field(default_factory=dict)
+    """Addresses of the tensors of tensor maps, by the SHA-1 of the map."""
 
     def pointers(self) -> Iterator[tuple[str, int]]:
-        """Possible addresses: parameters, as ``("0", value)``, and words of long ones, as ``("1[16]", value)``."""
+        """Possible addresses: parameters and tensor maps, as ``("0", value)``, and words of other long parameters, as
+        ``("1[16]", value)``.
+        """
         for index, value in enumerate(self.parameters or ()):
-            if isinstance(value, int):
-                yield str(index), value
-            else:
+            address = value if isinstance(value, int) else self.tensor_maps.get(_digest(value))
+            if address is not None:
+                yield str(index), address
+            elif isinstance(value, bytes):
                 pieces = struct.iter_unpack("<Q", value[: len(value) // 8 * 8])
                 yield from ((f"{index}[{8 * place}]", word) for place, (word,) in enumerate(pieces))
 
@@ -88,10 +93,9 @@ def parameter_names(trace: Run, launch: Launch | None) -> dict[int, str]:
     """
     memory = read_launch_memory(trace, launch)
     tensors = read_tensors(trace, None if launch is None else launch.time_ns)
-    maps = _tensor_maps(trace) if any(isinstance(value, bytes) for value in memory.parameters or ()) else {}
     names = {}
     for number, value in enumerate(memory.parameters or ()):
-        address = value if isinstance(value, int) else maps.get(hashlib.sha1(value).hexdigest())
+        address = value if isinstance(value, int) else memory.tensor_maps.get(_digest(value))
         if address is None:
             continue
         tensor = next((own for own in tensors if own.start <= address < own.end), None)
@@ -100,6 +104,10 @@ def parameter_names(trace: Run, launch: Launch | None) -> dict[int, str]:
         elif not isinstance(value, int) or memory.allocation_at(address) is not None:
             names[number] = f"param {number}"
     return names
+
+
+def _digest(value: bytes) -> str:
+    return hashlib.sha1(value).hexdigest()
 
 
 def _tensor_maps(trace: Run) -> dict[str, int]:
@@ -122,7 +130,9 @@ def read_launch_memory(trace: Run, launch: Launch | None) -> LaunchMemory:
         heap.read(text, len(text) if place < 0 else place)
         if place >= 0 and line is not None:
             parameters = text[place + len(line) : place + len(line) + _MAX_PARAMETERS_LINE].partition(b"\n")[0]
-            return LaunchMemory(heap.live(), tuple(_pointer_values(parameters)))
+            values = tuple(_pointer_values(parameters))
+            maps = _tensor_maps(trace) if any(isinstance(value, bytes) for value in values) else {}
+            return LaunchMemory(heap.live(), values, maps)
     return LaunchMemory(heap.live())
 
 

@@ -1,0 +1,266 @@
+"""Boxes of bulk copies: which bytes the copies of a launch moved, and when.
+
+A record is one copy. It has the rows of its box that are inside the tensor: the first byte, bytes per row, and for four
+dimensions the number of rows and the bytes from one to the next. A copy to several blocks of a cluster (multicast) and
+a reduction have one record. Pictures count a copy as the 32-byte sectors that its rows touch, at the clock of the copy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tui_probe.draw import units
+from tui_probe.errors import TraceError
+
+from .accesses import SECTOR
+from .density import CellIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+    from tui_probe.records.probed_sites import AccessLine
+
+    from .accesses import Accesses, Selection
+    from .density import Grid
+
+DIMENSIONS: Final = range(1, 5)
+BOX: Final = np.dtype(
+    [
+        ("start", "<u8"),
+        *((f"stride{dimension}", "<u8") for dimension in DIMENSIONS),
+        ("clock", "<u4"),
+        ("line", "<u4"),
+        ("row", "<u4"),
+        *((f"count{dimension}", "<u4") for dimension in DIMENSIONS),
+        ("lanes", "<u4"),
+    ]
+)
+"""Record of map ``boxes``."""
+MAX_POINTS: Final = 4 << 20
+"""Sectors of a picture that are placed one by one; of more, some stand for those that follow them."""
+_PIECE_POINTS: Final = 1 << 18
+_PIECE_RECORDS: Final = 1 << 20
+"""Records that are read at a time, with those of warps that copy nothing."""
+UNKNOWN_SIZE_TEXT: Final = "bulk copies of unknown size are not drawn: im2col, gathers, element strides, packed types"
+_MAX_SECTORS: Final = 1 << 32
+"""Sectors of a box: more than a copy can move."""
+_MAX_ADDRESS: Final = 1 << 57
+"""End of GPU addresses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Boxes:
+    """Copies of a launch: ``records`` with their ``times`` on the common axis (i8) and ``warps`` of the grid (i8)."""
+
+    records: NDArray[Any]
+    times: NDArray[np.int64]
+    warps: NDArray[np.int64]
+    made: int | None
+    """Copies that were recorded or found no room; None if the result does not tell."""
+    warps_per_block: int
+
+    @property
+    def is_known(self) -> NDArray[np.bool_]:
+        """Mask of the boxes whose size is known."""
+        known: NDArray[np.bool_] = self.records["start"] != 0
+        return known
+
+    @property
+    def unknown(self) -> int:
+        """Copies whose box is not known."""
+        return int(np.count_nonzero(~self.is_known))
+
+    @property
+    def text(self) -> str:
+        """``18 bulk copies``, ``kept 64 of 100 bulk copies``, ``total unknown``."""
+        recorded = len(self.records)
+        if self.made is None:
+            return f"{units.count(recorded)} bulk copies kept, total unknown"
+        if recorded < self.made:
+            return f"kept {units.count(recorded)} of {units.count(self.made)} bulk copies"
+        return f"{units.count(recorded)} bulk {'copy' if recorded == 1 else 'copies'}"
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """Rows of each box."""
+        counts = [self.records[f"count{dimension}"].astype(np.int64) for dimension in DIMENSIONS]
+        rows: NDArray[np.int64] = np.where(self.records["row"] > 0, np.prod(counts, axis=0), 0)
+        return rows
+
+    @property
+    def bytes(self) -> NDArray[np.int64]:
+        """Bytes of each box."""
+        sizes: NDArray[np.int64] = self.rows * self.records["row"]
+        return sizes
+
+    @property
+    def places(self) -> NDArray[np.int64]:
+        """Sectors that each box touches at most: rows that begin within a sector may touch one more than others."""
+        places: NDArray[np.int64] = self.rows * _sectors_of_row(self.records["row"])
+        return places
+
+    def record(self) -> dict[str, int | None]:
+        """Copies that were kept and made, those of unknown size, and bytes of all others."""
+        return {
+            "kept": len(self.records),
+            "copies": self.made,
+            "unknown": self.unknown,
+            "bytes": int(self.bytes.sum()),
+        }
+
+    def spans(self) -> NDArray[np.uint64]:
+        """The memory from the first to the last byte of each box: shape (boxes, 2), u8, from to before."""
+        some = self.records[self.rows > 0]
+        last = some["start"] + some["row"]
+        for dimension in DIMENSIONS:
+            last = last + (some[f"count{dimension}"].astype(np.uint64) - np.uint64(1)) * some[f"stride{dimension}"]
+        return np.stack((some["start"], last), axis=1)
+
+    def chosen(self, mask: NDArray[np.bool_]) -> Boxes:
+        """The boxes that a mask selects."""
+        return Boxes(self.records[mask], self.times[mask], self.warps[mask], self.made, self.warps_per_block)
+
+    def of(self, selection: Selection, start: float, end: float) -> Boxes:
+        """The boxes of a selection from cycle ``start`` to before ``end``."""
+        mask = (self.times >= start) & (self.times < end)
+        if selection.block is not None:
+            block, warp = np.divmod(self.warps, self.warps_per_block)
+            mask &= block == selection.block
+            mask &= (selection.warp is None) | (warp == selection.warp)
+        if selection.line is not None:
+            mask &= self.records["line"] == selection.line
+        return self.chosen(mask)
+
+    def step(self, most: int) -> int:
+        """Sectors that one point stands for if there are at most ``most`` points: 1 unless there are very many."""
+        return max(-(-int(self.places.sum()) // most), 1)
+
+    def points(self, step: int = 1) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint64]]]:
+        """Yield the number of the box, and the first byte inside a sector, of one in ``step`` sectors of each box."""
+        ends = np.cumsum(-(-self.places // step))
+        total = int(ends[-1]) if len(ends) else 0
+        for first in range(0, total, _PIECE_POINTS):
+            numbers = np.arange(first, min(first + _PIECE_POINTS, total), dtype=np.int64)
+            box = np.searchsorted(ends, numbers, side="right")
+            within = numbers - np.where(box > 0, ends[box - 1], 0)
+            addresses, inside = _sector_of(self.records[box], within * step)
+            yield box[inside], addresses[inside]
+
+    def sectors(self) -> NDArray[np.int64]:
+        """Sectors that the rows of each box touch, exactly unless there are very many."""
+        counts, step = np.zeros(len(self.records), dtype=np.int64), self.step(MAX_POINTS)
+        for box, _ in self.points(step):
+            counts += step * np.bincount(box, minlength=len(counts))
+        return counts
+
+
+def _sectors_of_row(row: NDArray[Any]) -> NDArray[np.int64]:
+    """Sectors that a row touches at most."""
+    return (row.astype(np.int64) + 2 * SECTOR - 2) // SECTOR
+
+
+def _sector_of(boxes: NDArray[Any], number: NDArray[np.int64]) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+    """The first byte in a sector of each box by the sector's number, and whether the row reaches that sector."""
+    rows, sector = np.divmod(number, _sectors_of_row(boxes["row"]))
+    start = boxes["start"].copy()
+    for dimension in DIMENSIONS:
+        rows, place = np.divmod(rows, boxes[f"count{dimension}"].astype(np.int64))
+        start += place.astype(np.uint64) * boxes[f"stride{dimension}"]
+    address = (start & ~np.uint64(SECTOR - 1)) + sector.astype(np.uint64) * np.uint64(SECTOR)
+    return np.maximum(address, start), address < start + boxes["row"]
+
+
+def read_boxes(accesses: Accesses) -> Boxes | None:
+    """The copies of a result; None for kernels without such copies and results of older versions.
+
+    Raises TraceError for a box that no copy can move.
+    """
+    result = accesses.result
+    index = next((i for i in range(len(result.sections)) if result.record_bytes(i) == BOX.itemsize), None)
+    if index is None:
+        return None
+    attempts = result.attempts(index)
+    blocks, warps = accesses.start.shape
+    slots = max(result.form(index, BOX)[1][2] * warps, 1)
+    step = max(_PIECE_RECORDS // slots, 1)
+    pieces = [_read_piece(accesses, index, at, min(at + step, blocks)) for at in range(0, blocks, step)]
+    records, times, numbers = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
+    made = None if attempts is None or (attempts < 0).any() else int(attempts.sum())
+    boxes = Boxes(records, times, numbers, made, warps)
+    sectors, ends = np.where(records["row"] > 0, records["row"] / SECTOR + 2, 0), records["start"].astype(float)
+    for dimension in DIMENSIONS:
+        count = records[f"count{dimension}"].astype(float)
+        sectors, ends = sectors * count, ends + count * records[f"stride{dimension}"]
+    if (sectors > _MAX_SECTORS).any() or (ends > _MAX_ADDRESS).any():
+        raise TraceError(f"{result.path} is damaged: it has a bulk copy that no GPU can make")
+    return boxes
+
+
+def _read_piece(
+    accesses: Accesses, index: int, first: int, last: int
+) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:
+    """The records of some blocks, with their times and warps; those of a warp are in the order in which it copied."""
+    slots = accesses.result.some_records(index, BOX, first, last)
+    written = slots["lanes"] > 0
+    start = accesses.start[first:last, :, np.newaxis]
+    since = slots["clock"] - start.astype(np.uint32)
+    times = since.astype(np.int64)
+    if accesses.long:
+        times += np.cumsum(np.diff(times, axis=2, prepend=0) < 0, axis=2) << 32
+    times += accesses.entry[first:last, :, np.newaxis]
+    warps = accesses.start.shape[1]
+    numbers = (np.arange(first, last)[:, np.newaxis] * warps + np.arange(warps))[:, :, np.newaxis]
+    return slots[written], times[written], np.broadcast_to(numbers, slots.shape)[written]
+
+
+def raster_boxes(
+    boxes: Boxes, grid: Grid, progress: Callable[[float], None], most: int = MAX_POINTS
+) -> NDArray[np.int64]:
+    """Count the sectors of boxes in each cell of ``grid``, placing about ``most``: shape (rows, columns), i8."""
+    index, step = CellIndex(grid), boxes.step(most)
+    total = np.zeros(index.cells, dtype=np.int64)
+    for box, addresses in boxes.points(step) if grid.rows else ():
+        total += np.bincount(index.places(addresses, boxes.times[box]), minlength=index.cells)
+        progress(0.0)
+    return step * total.reshape(grid.rows + 1, index.stride)[:-1, :-1]
+
+
+@dataclass(frozen=True, slots=True)
+class BoxDetail:
+    """Copies with a part in some cell: the sectors there, and the box of the first one."""
+
+    copies: int
+    sectors: int
+    first: tuple[int, int]
+    """Cycle and address."""
+    shape: str
+    lanes: int
+    """Lanes that started the first copy together; its box is that of the lowest one."""
+
+
+def shape_text(record: Any) -> str:
+    """``64 B × 8``: bytes of a row, and rows by dimension."""
+    counts = [int(record[f"count{dimension}"]) for dimension in DIMENSIONS]
+    while counts and counts[-1] == 1:
+        counts.pop()
+    return " × ".join([units.size(int(record["row"])), *map(units.count, counts)])
+
+
+def kind_of(code: AccessLine) -> str:
+    """``load``, ``store``, ``atomic`` or ``copy``; bulk copies are loads or stores."""
+    parts = code.opcode.split(".")
+    if "bulk" in parts:
+        return "store" if "bulk_group" in parts else "load"
+    return code.kind
+
+
+def repeats_text(code: AccessLine) -> str:
+    """``, multicast: counted once``; "" for a copy that is neither a multicast nor a reduction."""
+    parts = [part.partition("::")[0] for part in code.opcode.split(".")]
+    names = [name for name, part in (("multicast", "multicast"), ("reduction", "reduce")) if part in parts]
+    return f", {' and '.join(names)}: counted once" if names else ""
