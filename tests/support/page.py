@@ -33,6 +33,7 @@ The simulated GPU uses the same hook, engine and probes as a GPU; programs that 
 These programs were run before the table above existed (`tui-probe help measured`):
 
 """
+EARLIER_HEAD: Final = ("program", "GPU", "kernels", "probed in PTX", "probed with `--machine-code all`", "versions")
 GPU_NOTES: Final = """
 ## Architectures
 
@@ -67,7 +68,7 @@ def markdown(results: Mapping[str, Any]) -> str:
     return "".join(
         (
             HEAD, table(head, rows), PROGRAM_NOTES,
-            table(("program", "GPU", "kernels", "probed in PTX", "probed with `--machine-code all`", "versions"), earlier), GPU_NOTES,
+            table(EARLIER_HEAD, earlier), GPU_NOTES,
             table(("architecture", "GPUs", "run", "grafted"), gpus),
             f"\nTools: {'; '.join(tools)}.\n" if tools else "", DRIVER_NOTES,
         )
