@@ -41,7 +41,7 @@ BOX: Final = np.dtype(
     ]
 )
 """Record of map ``boxes``."""
-MAX_POINTS: Final = 4 << 20
+MAX_POINTS: Final = 2 << 20
 """Sectors of a picture that are placed one by one; of more, some stand for those that follow them."""
 _PIECE_POINTS: Final = 1 << 18
 _PIECE_RECORDS: Final = 1 << 20
@@ -99,10 +99,26 @@ class Boxes:
         return sizes
 
     @property
+    def is_even(self) -> NDArray[np.bool_]:
+        """Mask of the boxes whose rows all begin at the same place within a sector."""
+        strides = [
+            (self.records[f"stride{dimension}"] % SECTOR == 0) | (self.records[f"count{dimension}"] == 1)
+            for dimension in DIMENSIONS
+        ]
+        even: NDArray[np.bool_] = np.all(strides, axis=0)
+        return even
+
+    @property
+    def row_sectors(self) -> NDArray[np.int64]:
+        """Sectors that a row of each box touches, at most for rows that begin at different places within a sector."""
+        first = np.where(self.is_even, self.records["start"] % SECTOR, SECTOR - 1).astype(np.int64)
+        sectors: NDArray[np.int64] = (first + self.records["row"] + SECTOR - 1) // SECTOR
+        return sectors
+
+    @property
     def places(self) -> NDArray[np.int64]:
-        """Sectors that each box touches at most: rows that begin within a sector may touch one more than others."""
-        places: NDArray[np.int64] = self.rows * _sectors_of_row(self.records["row"])
-        return places
+        """Sectors that the rows of each box touch, counted as ``row_sectors``."""
+        return self.rows * self.row_sectors
 
     def record(self) -> dict[str, int | None]:
         """Copies that were kept and made, those of unknown size, and bytes of all others."""
@@ -121,8 +137,8 @@ class Boxes:
             last = last + (some[f"count{dimension}"].astype(np.uint64) - np.uint64(1)) * some[f"stride{dimension}"]
         return np.stack((some["start"], last), axis=1)
 
-    def chosen(self, mask: NDArray[np.bool_]) -> Boxes:
-        """The boxes that a mask selects."""
+    def chosen(self, mask: NDArray[Any]) -> Boxes:
+        """The boxes that a mask or numbers select."""
         return Boxes(self.records[mask], self.times[mask], self.warps[mask], self.made, self.warps_per_block)
 
     def of(self, selection: Selection, start: float, end: float) -> Boxes:
@@ -137,36 +153,44 @@ class Boxes:
         return self.chosen(mask)
 
     def step(self, most: int) -> int:
-        """Sectors that one point stands for if there are at most ``most`` points: 1 unless there are very many."""
+        """Sectors that one point stands for if there are about ``most`` points: 1 unless there are very many."""
         return max(-(-int(self.places.sum()) // most), 1)
+
+    def weights(self, step: int) -> NDArray[np.float64]:
+        """Sectors that one point of each box stands for, at most ``step``."""
+        places = self.places
+        return places / np.maximum(-(-places // step), 1)
 
     def points(self, step: int = 1) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint64]]]:
         """Yield the number of the box, and the first byte inside a sector, of one in ``step`` sectors of each box."""
-        ends = np.cumsum(-(-self.places // step))
+        row_sectors = self.row_sectors
+        places = self.rows * row_sectors
+        counts = -(-places // step)
+        ends = np.cumsum(counts)
         total = int(ends[-1]) if len(ends) else 0
         for first in range(0, total, _PIECE_POINTS):
             numbers = np.arange(first, min(first + _PIECE_POINTS, total), dtype=np.int64)
             box = np.searchsorted(ends, numbers, side="right")
-            within = numbers - np.where(box > 0, ends[box - 1], 0)
-            addresses, inside = _sector_of(self.records[box], within * step)
+            within = (numbers - ends[box] + counts[box]) * places[box] // counts[box]
+            addresses, inside = _sector_of(self.records[box], *np.divmod(within, row_sectors[box]))
             yield box[inside], addresses[inside]
 
     def sectors(self) -> NDArray[np.int64]:
-        """Sectors that the rows of each box touch, exactly unless there are very many."""
-        counts, step = np.zeros(len(self.records), dtype=np.int64), self.step(MAX_POINTS)
-        for box, _ in self.points(step):
-            counts += step * np.bincount(box, minlength=len(counts))
+        """Sectors that the rows of each box touch, exactly unless very many rows begin at different places in them."""
+        counts = self.places
+        uneven = np.flatnonzero(~self.is_even & (counts > 0))
+        others = self.chosen(uneven)
+        step, sums = others.step(MAX_POINTS), np.zeros(len(uneven))
+        for box, _ in others.points(step):
+            sums += np.bincount(box, minlength=len(uneven))
+        counts[uneven] = np.rint(sums * others.weights(step))
         return counts
 
 
-def _sectors_of_row(row: NDArray[Any]) -> NDArray[np.int64]:
-    """Sectors that a row touches at most."""
-    return (row.astype(np.int64) + 2 * SECTOR - 2) // SECTOR
-
-
-def _sector_of(boxes: NDArray[Any], number: NDArray[np.int64]) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-    """The first byte in a sector of each box by the sector's number, and whether the row reaches that sector."""
-    rows, sector = np.divmod(number, _sectors_of_row(boxes["row"]))
+def _sector_of(
+    boxes: NDArray[Any], rows: NDArray[np.int64], sector: NDArray[np.int64]
+) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+    """The first byte in a sector of a row of each box, and whether the row reaches that sector."""
     start = boxes["start"].copy()
     for dimension in DIMENSIONS:
         rows, place = np.divmod(rows, boxes[f"count{dimension}"].astype(np.int64))
@@ -223,11 +247,11 @@ def raster_boxes(
 ) -> NDArray[np.int64]:
     """Count the sectors of boxes in each cell of ``grid``, placing about ``most``: shape (rows, columns), i8."""
     index, step = CellIndex(grid), boxes.step(most)
-    total = np.zeros(index.cells, dtype=np.int64)
+    total, weights = np.zeros(index.cells), boxes.weights(step)
     for box, addresses in boxes.points(step) if grid.rows else ():
-        total += np.bincount(index.places(addresses, boxes.times[box]), minlength=index.cells)
+        total += np.bincount(index.places(addresses, boxes.times[box]), weights[box], index.cells)
         progress(0.0)
-    return step * total.reshape(grid.rows + 1, index.stride)[:-1, :-1]
+    return np.rint(total).astype(np.int64).reshape(grid.rows + 1, index.stride)[:-1, :-1]
 
 
 @dataclass(frozen=True, slots=True)

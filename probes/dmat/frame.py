@@ -340,12 +340,13 @@ class CellDetail:
 
 def _boxes_in_patch(boxes: Boxes, spot: Patch) -> CellDetail | None:
     """Return the detail of the copies with a sector in a spot; None without any."""
-    sectors, lowest = np.zeros(len(boxes.records), dtype=np.int64), np.full(len(boxes.records), spot.high, np.uint64)
+    points, lowest = np.zeros(len(boxes.records)), np.full(len(boxes.records), spot.high, np.uint64)
     step = boxes.step(MAX_POINTS)
     for box, addresses in boxes.points(step):
         here = (addresses >= spot.low) & (addresses < spot.high)
-        sectors += step * np.bincount(box[here], minlength=len(sectors))
+        points += np.bincount(box[here], minlength=len(points))
         np.minimum.at(lowest, box[here], addresses[here])
+    sectors = np.ceil(points * boxes.weights(step)).astype(np.int64)
     if not sectors.any():
         return None
     inside = np.flatnonzero(sectors)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from tests.probes.dmat_files import as_bytes
 from tests.probes.dmat_view import drawn, opened
+from tests.probes.running import result_of
 from tests.probes.tensor_copy import COLUMNS, ROWS, STRIDE
 from tests.probes.test_tensor_copies import TILINGS, Tiling, run
 from tests.trace.make import result_bytes
@@ -24,8 +25,9 @@ from tui_probe.cli.main import main
 from tui_probe.draw.view import no_progress
 from tui_probe.errors import TraceError
 from tui_probe.probes.dmat.accesses import COMPACT, RECORD, WARP, Selection, read_accesses
-from tui_probe.probes.dmat.boxes import BOX, Boxes, raster_boxes, read_boxes
+from tui_probe.probes.dmat.boxes import BOX, Boxes, kind_of, raster_boxes, read_boxes, repeats_text
 from tui_probe.probes.dmat.density import Grid
+from tui_probe.records.probed_sites import AccessLine
 from tui_probe.trace.device_memory import LaunchMemory
 from tui_probe.trace.results import read_result
 
@@ -128,7 +130,11 @@ def test_fewer_points_stand_for_all_sectors_of_each_box(boxes: Boxes, most: int)
     step = boxes.step(most)
     points = Counter(number for box, _ in boxes.points(step) for number in box.tolist())
     assert sum(points.values()) <= most + len(boxes.records)
-    assert all(points[number] * step <= places + step for number, places in enumerate(boxes.places.tolist()))
+    weights, touched_places = boxes.weights(step), boxes.sectors()
+    for number, places in enumerate(boxes.places.tolist()):
+        assert weights[number] <= step
+        assert points[number] * weights[number] <= places
+        assert bool(points[number]) <= bool(touched_places[number])
 
 
 @given(random_boxes(), st.integers(0, 2), st.integers(0, 1) | st.none(), st.integers(1, 3) | st.none())
@@ -245,3 +251,118 @@ def test_metrics_and_lines_count_copies_and_their_bytes(trace: Path, capsys: pyt
     ]
     assert main(["report", str(trace)]) == 0
     assert "bulk copies 18, by bulk copies 7 040 B" in " ".join(capsys.readouterr().out.split())
+
+
+def copy_of_box(shape: tuple[int, ...], box: tuple[int, ...], first: tuple[int, ...]) -> str:
+    """A kernel that makes a map of words of a tensor in C order and loads one box; innermost dimensions first."""
+    rank, size = len(shape), 4 * int(np.prod(box))
+    replaced = [("rank", "b32", str(rank - 1)), ("elemtype", "b32", "7")]
+    for number, (extent, side) in enumerate(zip(shape, box, strict=True)):
+        replaced += [(name, "b32", f"{number}, {value}") for name, value in
+                     (("box_dim", side), ("global_dim", extent), ("element_stride", 1))]  # fmt: skip
+        replaced += [("global_stride", "b64", f"{number}, %s{number}")] if number + 1 < rank else []
+    strides = np.cumprod((4, *shape))[1:]
+    sets = " ".join(f"mov.b64 %s{number}, {value};" for number, value in enumerate(strides.tolist()[: rank - 1]))
+    maps = "\n".join(f"tensormap.replace.tile.{n}.shared::cta.b1024.{t} [%rd3], {v};" for n, t, v in replaced)
+    places = " ".join(f"mov.b32 %c{number}, {value};" for number, value in enumerate(first))
+    names = ", ".join(f"%c{number}" for number in range(rank))
+    return f""".version 8.6\n.target sm_90a\n.address_size 64
+    .visible .entry copies(.param .u64 map, .param .u64 tensor) {{
+        .shared .align 128 .b8 made[128]; .shared .align 128 .b8 tile[{size}]; .shared .align 8 .b64 arrived;
+        .reg .b32 %r<6>, %c<5>; .reg .b64 %rd<6>, %s<5>; .reg .pred %p, %q;
+        ld.param.u64 %rd1, [map]; ld.param.u64 %rd2, [tensor]; mov.u32 %r1, %tid.x; mov.u32 %r2, made;
+        shl.b32 %r3, %r1, 2; add.u32 %r2, %r2, %r3; st.shared.b32 [%r2], 0; bar.sync 0; {sets} {places}
+        mov.u32 %r2, made; cvt.u64.u32 %rd3, %r2; setp.eq.u32 %p, %r1, 0; @!%p bra rest;
+        tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%rd3], %rd2;
+        {maps}
+    rest:
+        bar.sync 0; mov.u32 %r4, tile; mov.u32 %r5, arrived;
+        tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%rd1], [%rd3], 128;
+        fence.proxy.tensormap::generic.acquire.gpu [%rd1], 128;
+        @!%p bra done;
+        mbarrier.init.shared::cta.b64 [%r5], 1; mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r5], {size};
+        cp.async.bulk.tensor.{rank}d.shared::cta.global.tile.mbarrier::complete_tx::bytes [%r4],
+            [%rd1, {{{names}}}], [%r5];
+    again:
+        mbarrier.try_wait.parity.shared::cta.b64 %q, [%r5], 0; @!%q bra again;
+    done:
+        ret; }}"""
+
+
+@pytest.mark.parametrize(
+    ("shape", "box", "first"),
+    [
+        ((64,), (32,), (8,)),
+        ((64,), (32,), (56,)),
+        ((16, 6, 5), (16, 4, 2), (0, 3, 4)),
+        ((16, 6, 5), (8, 4, 2), (-4, -1, 1)),
+        ((8, 5, 4, 3), (8, 2, 3, 2), (0, 4, 2, 1)),
+        ((8, 5, 4, 3, 2), (8, 2, 2, 2, 2), (4, 0, 1, 2, 1)),
+        ((8, 5, 4, 3, 2), (4, 1, 2, 3, 2), (2, 3, -1, 0, 0)),
+        ((16, 6), (16, 2), (0, 9)),
+    ],
+)
+def test_boxes_of_all_ranks(
+    tmp_path: Path, shape: tuple[int, ...], box: tuple[int, ...], first: tuple[int, ...]
+) -> None:
+    tensor = np.arange(np.prod(shape), dtype=np.uint32).reshape(shape[::-1])
+    result = result_of(tmp_path, "dmat", copy_of_box(shape, box, first), np.zeros(128, np.uint8), tensor)
+    boxes = boxes_of(result)
+    assert (len(boxes.records), boxes.unknown) == (1, 0)
+    sides = [range(max(at, 0), min(at + side, extent)) for at, side, extent in zip(first, box, shape, strict=True)]
+    inside = [tensor[place[::-1]].item() for place in product(*sides)]
+    (record,) = boxes.records
+    assert int(boxes.bytes[0]) == 4 * len(inside)
+    if not inside:
+        assert touched(boxes) == []
+        return
+    base = int(record["start"]) - 4 * min(inside)
+    rows = product(*(range(record[f"count{dimension}"]) for dimension in range(1, 5)))
+    starts = [sum(at * int(record[f"stride{number}"]) for number, at in enumerate(row, 1)) for row in rows]
+    found = [int(record["start"]) + start + byte - base for start in starts for byte in range(0, record["row"], 4)]
+    assert sorted(word // 4 for word in found) == sorted(inside)
+
+
+def plain_copies(lanes: int) -> str:
+    """A kernel whose first lanes load 48 bytes each and store them, 256 bytes apart."""
+    return f""".version 8.6\n.target sm_90\n.address_size 64
+    .visible .entry copies(.param .u64 from, .param .u64 to) {{
+        .shared .align 128 .b8 tile[4096]; .shared .align 8 .b64 arrived;
+        .reg .b32 %r<6>; .reg .b64 %rd<6>; .reg .pred %p, %q, %t;
+        ld.param.u64 %rd1, [from]; ld.param.u64 %rd2, [to]; mov.u32 %r1, %tid.x;
+        mov.u32 %r2, tile; mov.u32 %r3, arrived; setp.eq.u32 %t, %r1, 0; setp.lt.u32 %p, %r1, {lanes};
+        mul.wide.u32 %rd3, %r1, 256; add.u64 %rd1, %rd1, %rd3; add.u64 %rd2, %rd2, %rd3; mad.lo.u32 %r2, %r1, 64, %r2;
+        @%t mbarrier.init.shared::cta.b64 [%r3], 1;
+        @%t mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], {48 * lanes};
+        bar.sync 0;
+        @%p cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r2], [%rd1+16], 48, [%r3];
+    again:
+        mbarrier.try_wait.parity.shared::cta.b64 %q, [%r3], 0; @!%q bra again;
+        @%p cp.async.bulk.global.shared::cta.bulk_group [%rd2], [%r2], 48;
+        cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;
+        ret; }}"""
+
+
+@pytest.mark.parametrize("lanes", [1, 5])
+def test_lanes_that_start_copies_together_have_one_record(tmp_path: Path, lanes: int) -> None:
+    memory = np.arange(8192, dtype=np.uint8), np.zeros(8192, np.uint8)
+    boxes = boxes_of(result_of(tmp_path, "dmat", plain_copies(lanes), *memory))
+    assert boxes.records["lanes"].tolist() == [lanes, lanes]
+    assert boxes.records["row"].tolist() == [48, 48]
+    assert boxes.sectors().tolist() == [2, 2]
+    assert (boxes.records["start"] % 256).tolist() == [16, 0]
+
+
+@pytest.mark.parametrize(
+    ("opcode", "kind", "text"),
+    [
+        ("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster", "load",
+         ", multicast: counted once"),
+        ("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group", "store", ", reduction: counted once"),
+        ("cp.async.bulk.prefetch.tensor.2d.L2.global.tile", "load", ""),
+        ("cp.async.ca.shared.global", "copy", ""),
+    ],
+)  # fmt: skip
+def test_multicast_and_reduction_are_named(opcode: str, kind: str, text: str) -> None:
+    code = AccessLine(7, opcode, "copy", None, None)
+    assert (kind_of(code), repeats_text(code)) == (kind, text)
