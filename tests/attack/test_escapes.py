@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.attack.planted import EVIL, obeyed, planted_csv, planted_sqlite, planted_trace
-from tests.turns import due_pairs
+from tests.turns import due, due_pairs
 from tui_probe.cli import output
 from tui_probe.cli.main import main
 from tui_probe.cli.parser import COMMANDS
@@ -98,7 +98,7 @@ def test_json_loses_nothing(say: Say, traces: list[Path]) -> None:
     assert EVIL.split(" ", maxsplit=1)[0] in names
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", due(FORMATS))
 def test_files_of_other_profilers(say: Say, tmp_path: Path, form: str) -> None:
     files = {"nsys": planted_sqlite(tmp_path), "ncu": planted_csv(tmp_path)}
     for tool, names in {

@@ -72,8 +72,7 @@ def test_exit_in_handler_waits_for_no_lock(host: Host, start: Start, interrupted
     check_that_nothing_is_lost_silently(run, others=interrupted == "threads")
 
 
-@pytest.mark.parametrize("delay", [0.0, 0.05, 0.3, 0.7])
-@pytest.mark.parametrize("way", ["exit", "_exit"])
+@pytest.mark.parametrize(("way", "delay"), due_pairs(["exit", "_exit"], [0.0, 0.05, 0.3, 0.7]))
 def test_a_signal_during_the_last_flush(host: Host, start: Start, slow_disk: str, way: str, delay: float) -> None:
     process = start("ends_twice", way, "0", LD_PRELOAD=slow_disk, SLOW_DISK="20", TUI_PROBE_EXIT_TIMEOUT=str(PATIENT))
     assert process.stdout

@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pytest
 
+from tests.turns import due
 from tui_probe.simgpu.examples import demo
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.results import read_result
@@ -133,7 +134,7 @@ def test_the_report_has_the_block_scheduling_line(tool: Tool) -> None:
     assert line[0] in again.stdout
 
 
-@pytest.mark.parametrize("size", [(24, 80), (50, 200)])
+@pytest.mark.parametrize("size", due([(24, 80), (50, 200)]))
 def test_the_live_screen_from_start_to_end(tool: Tool, size: tuple[int, int]) -> None:
     argv = [*RUN, "--", *EXAMPLE, "--kernel", "zero_fill"]
     environment = tool.environment | {"TERM": "xterm-256color", COLD: "1"}

@@ -11,6 +11,7 @@ import pytest
 import tui_probe
 from tests.e2e.conftest import EXAMPLE, SAXPY, Tool
 from tests.engine.reduced_maps import reduced_bytes
+from tests.turns import due
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.trace.follow import open_trace
 
@@ -44,7 +45,7 @@ def unprofiled(tmp_path_factory: pytest.TempPathFactory, natives: Path) -> str:
     return Tool(tmp_path_factory.mktemp("alone"), natives).unprofiled(*EXAMPLE).stdout
 
 
-@pytest.mark.parametrize("probe", ["block_sched", "gmem_bytes", "gmem_sectors", "barrier_wait"])
+@pytest.mark.parametrize("probe", due(["block_sched", "gmem_bytes", "gmem_sectors", "barrier_wait"]))
 def test_reduced_results_give_the_same_pages(tool: Tool, probe: str, unprofiled: str) -> None:
     run, small = tool.run(EXAMPLE, "-p", probe)
     (tool.folder / "other").mkdir()

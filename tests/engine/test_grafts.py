@@ -14,6 +14,7 @@ from tests.engine.cubin_entries import kernels_in
 from tests.ptx.corpus import DATA
 from tests.sass.conftest import ARCHITECTURES, assembled, code_texts, disassembled
 from tests.sass.kernels import NO_PARAMETERS, SAXPY, SEVERAL, VARIABLES
+from tests.turns import due_pairs
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.binaries.line_tables import cut_table
 from tui_probe.engine.assembler import Assembler
@@ -196,8 +197,7 @@ def test_one_from_the_cache_is_not_used_where_grafts_are_off(tmp_path: Path) -> 
     assert not (tmp_path / "second" / "probed.bin").exists()
 
 
-@pytest.mark.parametrize("sampled", [False, True])
-@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize(("arch", "sampled"), due_pairs(ARCHITECTURES, [False, True]))
 def test_added_code_keeps_the_uniform_registers_of_the_kernel(
     assembled: Callable[[str, int], Cubin], arch: int, sampled: bool
 ) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.engine.test_fusion import survey_parts
 from tests.sass.conftest import code_texts, listing
-from tests.turns import due_pairs
+from tests.turns import due, due_pairs
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.fusion import fuse
@@ -293,7 +293,7 @@ def test_replaced_instructions_are_not_counted_as_none(
     assert caught.value.reason.code == "needs-instructions"
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("arch", due(ARCHITECTURES))
 def test_snippets_write_no_register_of_the_kernel(arch: int, cubins: dict[int, Cubin]) -> None:
     made = grafted("gmem_bytes", cubins[arch])
     target = GraftTarget.of(cubins[arch], "mixed")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.engine.test_instruction_grafts import texts
+from tests.turns import due_pairs
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.grafting.grafts import Grafter
@@ -142,8 +143,7 @@ def test_merged_instructions_count_as_executed(arch: int, tmp_path: Path) -> Non
     assert [place.point.name for probed in parts.sites for place in probed.places].count("fp32_singles") == len(guarded)
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
-@pytest.mark.parametrize("probe", ["what_limits", "inst_mix"])
+@pytest.mark.parametrize(("probe", "arch"), due_pairs(["what_limits", "inst_mix"], ARCHITECTURES))
 def test_probes_of_blocks_leave_the_kernel_as_it_is(probe: str, arch: int, tmp_path: Path) -> None:
     cubin = cubin_of(WIDE, "wide", arch, tmp_path)
     made = Grafter(load_probe(probe), Assembler(), sampled=False).graft(cubin, "wide")

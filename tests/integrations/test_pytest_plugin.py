@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.patience import HANG
+from tests.turns import due
 from tui_probe.errors import UsageError
 from tui_probe.integrations.launched_kernels import LaunchedKernel, LaunchedKernels, exceeded
 
@@ -42,11 +43,12 @@ def example() -> str:
     return page.partition("```python\n")[2].partition("```")[0] + STRIDED
 
 
+ALONE = ("-p", "no:xdist")
 WORKERS = ("-p", "xdist", "-n", "2", "--dist", "load")
 
 
 def run_pytest(
-    folder: Path, natives: Path, *options: str, workers: tuple[str, ...] = ("-p", "no:xdist")
+    folder: Path, natives: Path, *options: str, workers: tuple[str, ...] = ALONE
 ) -> subprocess.CompletedProcess[str]:
     (folder / "kernels.py").write_text(KERNELS)
     (folder / "test_kernels.py").write_text(example())
@@ -58,7 +60,7 @@ def run_pytest(
     )
 
 
-@pytest.mark.parametrize("workers", [("-p", "no:xdist"), WORKERS])
+@pytest.mark.parametrize("workers", due([ALONE, WORKERS]))
 def test_limits_are_checked_on_the_simulated_gpu(tmp_path: Path, natives: Path, workers: tuple[str, ...]) -> None:
     """With pytest-xdist, each of its processes has a trace of its own."""
     done = run_pytest(tmp_path, natives, "--gpu-probe-sim", workers=workers)
@@ -70,7 +72,7 @@ def test_limits_are_checked_on_the_simulated_gpu(tmp_path: Path, natives: Path, 
     assert len(list((tmp_path / "trace").iterdir())) == (2 if workers == WORKERS else 1)
 
 
-@pytest.mark.parametrize("workers", [("-p", "no:xdist"), WORKERS])
+@pytest.mark.parametrize("workers", due([WORKERS, ALONE]))
 def test_limits_without_the_option_are_named_as_unchecked(
     tmp_path: Path, natives: Path, workers: tuple[str, ...]
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.probes.running import result_of
 from tests.probes.test_by_line import LAUNCHES
+from tests.turns import due_pairs
 from tui_probe.errors import TraceError
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.probe_model.storage import FOLDED_SLOTS
@@ -46,8 +47,7 @@ def told(probe: str, result: Result) -> Any:
     return known.analyse(SimpleNamespace(result=result, probe=probe, kernel=SimpleNamespace(read_info=lambda: None)))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("probe", COUNTED)
-@pytest.mark.parametrize("launch", ["strided", "matmul", "fragments", "uneven"])
+@pytest.mark.parametrize(("probe", "launch"), due_pairs(COUNTED, ["strided", "matmul", "fragments", "uneven"]))
 def test_sums_of_a_launch(tmp_path: Path, launch: str, probe: str) -> None:
     whole, reduced = both(tmp_path, probe, launch)
     assert (whole.group(0), reduced.group(0)) == (None, "launch")

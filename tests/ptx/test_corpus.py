@@ -54,7 +54,7 @@ def test_spans_and_lines(name: str) -> None:
         assert text.split("\n")[0] in lines[instruction.span.line - 1]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", due(NAMES))
 def test_comments_between_all_tokens_change_nothing(name: str) -> None:
     """The fast patterns and the lexer read the same tree."""
     source = corpus(name)
@@ -62,7 +62,7 @@ def test_comments_between_all_tokens_change_nothing(name: str) -> None:
     assert shape(parse(spaced)) == shape(parse(source))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", due(NAMES))
 def test_made_up_instructions_parse_back(name: str) -> None:
     module = parse(corpus(name))
     remade = parse(print_module(_remade(module)))

@@ -10,6 +10,7 @@ import pytest
 
 from tests.bench.grafts import of_corpus
 from tests.bench.sass_operations import unlike
+from tests.turns import due
 from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.trial.trial_cases import block_cubin
 from tui_probe.errors import UnsupportedKernelError
@@ -64,7 +65,7 @@ def led_to(image: bytes, folder: Path) -> set[int]:
     return classes
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("arch", due(ARCHITECTURES))
 def test_operations_have_the_names_that_nvdisasm_gives_them(arch: int) -> None:
     cubins = list(of_corpus(arch, CHOSEN))
     assert len(cubins) == len(CHOSEN)

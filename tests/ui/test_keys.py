@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from textual.keys import _character_to_key
 
+from tests.turns import due
 from tests.ui.conftest import Stage, on_stage
 from tests.ui.fakes import FakeDrawing, show_fakes
 from tests.ui.synthetic import FakeTarget, TraceWriter, example
@@ -78,7 +79,7 @@ def test_the_readme_section_names_every_key() -> None:
 
 @pytest.mark.parametrize(
     ("row", "name"),
-    [(key, name) for key in HERE for name in key.keys],
+    [(key, name) for key in HERE for name in due(key.keys)],
     ids=lambda value: getattr(value, "id", value),
 )
 async def test_a_key_does_what_its_row_says(
