@@ -235,7 +235,7 @@ class Blocks(Document):
         shares = ", ".join(f"{text} {part}" for text, part in zip(SLOT_TIME_LABELS.values(), parts, strict=True))
         text = f"{cycles_text(schedule.span, self.measured.clock_khz)} per SM: {shares}"
         if self.idle_sms:
-            text += f"; {units.counted(len(self.idle_sms), 'SM')} ran nothing"
+            text += f"; {units.counted(len(self.idle_sms), 'SM')} ran no block"
         return text
 
     def _chart(self, width: int) -> list[str]:

@@ -77,7 +77,7 @@ def _grid_barrier(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
         f" {units.counted(stuck.blocks_not_started, 'block')} cannot start;"
         f" {units.count(len(group.blocks))} wait at {group.place.text}",
         "launch at most as many blocks as fit (cuOccupancyMaxActiveBlocksPerMultiprocessor times SMs), or launch"
-        " cooperatively, which refuses larger grids",
+        " cooperatively: the driver then refuses larger grids",
         group.warps[0],
     )
 

@@ -59,7 +59,7 @@ def test_a_report_after_the_run_knows_it(tool: Tool) -> None:
 
 
 def test_without_it_the_records_are_shown_and_what_to_do(tool: Tool, trace: Path) -> None:
-    todo = f"the probe store_count is not installed .*--probe {FOLDER}"
+    todo = f"the probe store_count is not installed; .*--probe {FOLDER}"
     for page in ("results", "summary"):
         shown = tool("show", page, f"{trace}:0")
         assert shown.returncode == 0, shown.stderr

@@ -26,7 +26,7 @@ def test_a_long_name_does_not_hide_why_a_kernel_was_not_probed(tmp_path: Path, c
     text = [plain(line) for line in detail_lines(kernel_snapshot(trace.kernels[0], trace.state.device), cells)]
     assert any("no PTX in image" in line for line in text[:6])
     assert "…" in text[1]
-    value = "".join(line[17:].strip() for line in text[text.index(next(x for x in text if "whole name" in x)) :])
+    value = "".join(line[17:].strip() for line in text[text.index(next(x for x in text if "full name" in x)) :])
     assert name in value
 
 

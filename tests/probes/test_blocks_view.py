@@ -58,7 +58,7 @@ def test_the_straggler_is_the_longest_block_and_its_sm_the_longest_bar(view: Blo
     bars = {line.split()[0]: sum(map(line.count, "█▒░")) for line in lines if "█" in line and line.split()[0].isdigit()}
     assert max(bars, key=bars.__getitem__) == str(planted.STRAGGLER_SM)
     assert str(planted.IDLE_SM) not in bars
-    assert "1 SM ran nothing" in " ".join(lines)
+    assert "1 SM ran no block" in " ".join(lines)
 
 
 def test_anchors_are_the_chart_and_the_sms(view: Blocks) -> None:

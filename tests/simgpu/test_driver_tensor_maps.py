@@ -58,4 +58,4 @@ def test_invalid_and_unsimulated_tensor_maps(loaded_driver: Driver, capfd: pytes
     for changed in ({"fill": 1}, {"interleave": 1}, {"swizzle": 4}):
         with fails(Code.NOT_SUPPORTED):
             encode(loaded_driver, tensor, (8, 2), FLOAT32, **changed)
-    assert capfd.readouterr().err.count("NaN for what is outside, or swizzles of larger atoms are not simulated") == 1
+    assert capfd.readouterr().err.count("NaN fill, or swizzles of larger atoms are not simulated") == 1

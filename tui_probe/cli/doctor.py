@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 NO_HOME = "no home directory, and XDG_CACHE_HOME is not set"
 WITHOUT_CACHE = "without a cache, every run prepares its kernels again; set XDG_CACHE_HOME to a writable directory"
-SASS_ITEM: Final = "machine code"
+SASS_ITEM: Final = "SASS mode"
 _MAX_NAMED: Final = 3
 _OUTCOME: Final = re.compile(r"(?P<driver>[\d.]+)-(?P<arch>sm_\d+)-\w+\.json")
 _NOT_YET: Final = "SASS self-test not run yet; it runs on first use"

@@ -232,7 +232,7 @@ def _histogram(values: Sequence[float]) -> str:
 
     data = np.asarray(values, dtype=np.float64)
     if data.min() == data.max():
-        return "all alike"
+        return "all equal"
     counts, _ = np.histogram(data, bins=_BINS)
     return column_chart([int(n) if n else None for n in counts], _BINS, high=float(counts.max()))[0]
 

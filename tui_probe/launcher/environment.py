@@ -47,7 +47,7 @@ def loader_variables(base: Mapping[str, str], hook: Path) -> dict[str, str]:
     Raises LaunchError where the loader cannot take the hook's path, or where there is no such way.
     """
     if set(str(hook)) & set(": "):
-        reason = "LD_PRELOAD takes no path with a space or a colon; install tui-probe elsewhere"
+        reason = "LD_PRELOAD does not support paths with spaces or colons; install tui-probe in another directory"
         raise LaunchError(f"{hook}: {reason}")
     way = base.get(LOADING_VARIABLE, "")
     if way not in ("", AUDIT, PRELOAD):

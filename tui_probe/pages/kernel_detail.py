@@ -97,7 +97,7 @@ def name_lines(row: KernelSnapshot, cells: int) -> tuple[list[Line], list[Line]]
     lines: list[Line] = []
     if len(name_parts) > NAME_LINES:
         head[-1] = ((f" {name_parts[NAME_LINES - 1]}…", "title"),)
-        lines += _labelled_field("whole name", row.demangled, cells)
+        lines += _labelled_field("full name", row.demangled, cells)
     if row.name != row.demangled:
         lines += _labelled_field("mangled", row.name, cells, "dim")
     return head, [(), *lines] if lines else []

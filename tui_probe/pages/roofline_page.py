@@ -79,7 +79,7 @@ def roofline_columns(points: Sequence[RooflinePoint], roof: Roof) -> tuple[Colum
         Column("operations", lambda p: p.operations, "operations", lambda p: scaled_text(p.operations), rank=3),
         Column("seconds", lambda p: p.seconds, "time", lambda p: units.duration(p.seconds), rank=3),
         Column("intensity", lambda p: p.intensity, "op/B", lambda p: _number(p.intensity)),
-        Column("bytes_per_second", lambda p: p.bytes_per_second, "asked for",
+        Column("bytes_per_second", lambda p: p.bytes_per_second, "requested",
                lambda p: units.rate(p.bytes_per_second), rank=1),
         Column("operations_per_second", lambda p: p.operations_per_second, "op/s",
                lambda p: scaled_text(p.operations_per_second)),

@@ -38,14 +38,14 @@ began: u64 = 0
 spent: u64 = 0
 
 
-# What is kept: here a record per warp. level="thread" keeps one per thread, cap=16 up to 16 of them.
+# Records: one per warp. level="thread" saves one per thread, cap=16 up to 16 per warp or thread.
 @Map(level="warp")
 class {name}:
     cycles: u64
 
 
-# Where: "kernel" is its entry and exits; "ld.global:st.global" instructions, by opcode and modifiers; "attn.py:22" or
-# "attn.py:22-26" lines of source (compile with -lineinfo); "block" and "loop" the start of basic blocks and loops.
+# Positions: "kernel": entry and exits of the kernel. "ld.global:st.global": instructions, by opcode and modifiers.
+# "attn.py:22" or "attn.py:22-26": source lines (compile with -lineinfo). "block", "loop": start of blocks and loops.
 @probe(pos="{position}", before=True)
 def enter():
     began = clock()
@@ -67,17 +67,17 @@ TOML_TEMPLATE: Final = '''\
 
 [about]
 title = "Time that each warp spends between two places of a kernel"
-measures = "cycles that each warp spends there"
+measures = "cycles that each warp spends between the two places"
 unit = "cycles"
 
-# What is kept: here a record per warp. level = "thread" keeps one per thread, cap = 16 up to 16 of them.
+# Records: one per warp. level = "thread" saves one per thread, cap = 16 up to 16 per warp or thread.
 [map.{name}]
 level = "warp"
 
 [map.{name}.regs]
 cycles = "u64"
 
-# A register is declared where it is first used, and keeps its value.
+# A register is declared at its first use and keeps its value.
 [probe.whole]
 position = "kernel"
 before = """
@@ -86,8 +86,8 @@ mov.u64 %spent, 0;
 """
 after = "SAVE [ {name} ] {{%spent}};"
 
-# Where: "ld.global:st.global" are instructions, by opcode and modifiers; "attn.py:22" or "attn.py:22-26" lines of
-# source (compile with -lineinfo); "block" and "loop" the start of basic blocks and loops.
+# Positions: "ld.global:st.global": instructions, by opcode and modifiers. "attn.py:22" or "attn.py:22-26": source
+# lines (compile with -lineinfo). "block", "loop": start of basic blocks and loops.
 [probe.there]
 position = "{position}"
 before = "mov.u64 %began, %clock64;"
@@ -198,7 +198,9 @@ def write_phases_probe(name: str, files: Iterable[Path]) -> Path:
     """
     base = next(filter(records_phases, files), None)
     if base is None:
-        raise ProbeFileError("no installed probe records phases, which --phase needs; install tui-probe again")
+        raise ProbeFileError(
+            "--phase needs a probe that records phases, and none is installed; install tui-probe again"
+        )
     lines = "\n".join(f"{json.dumps(phase)} = {json.dumps(text)}" for phase, text in phases_in(name).items())
     mark = hashlib.sha1(name.encode(), usedforsecurity=False).hexdigest()[:6]
     file, text = f"probes/phases_{mark}.toml", f"{base.read_text(encoding='utf-8')}\n[phases]\n{lines}\n"

@@ -11,7 +11,7 @@
     }
 
 #define PIXELS                                                                                              \
-    "the simulated GPU copies tiles by tensor map, and no columns of pixels. Encode with "                  \
+    "tensor maps for im2col are not simulated, only tensor maps for tiles. Encode with "                    \
     "cuTensorMapEncodeTiled, as Triton and most of CUTLASS do, or run on an NVIDIA GPU. See tui-probe help" \
     " simulated-gpu"
 #define TEXTURES                                                                                       \

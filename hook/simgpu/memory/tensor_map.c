@@ -52,8 +52,8 @@ API cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *address, co
         fill < 0 || fill >= FILLS || swizzle < 0 || !fits(rank, extents, strides, box, element_strides))
         return CUDA_ERROR_INVALID_VALUE;
     if (interleave || fill || swizzle >= SWIZZLES) {
-        report("cuTensorMapEncodeTiled: tensor maps with interleaved layout, NaN for what is outside, or swizzles of "
-               "larger atoms are not simulated. See tui-probe help simulated-gpu");
+        report("cuTensorMapEncodeTiled: tensor maps with interleaved layout, NaN fill, or swizzles of larger atoms are"
+               " not simulated. See tui-probe help simulated-gpu");
         return CUDA_ERROR_NOT_SUPPORTED;
     }
     struct tensor_map made = {

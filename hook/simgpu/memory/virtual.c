@@ -121,7 +121,8 @@ API cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, unsigned long lon
     if (!physical || !is_whole(bytes) || bytes > physical->bytes || offset || flags)
         return leave(CUDA_ERROR_INVALID_VALUE);
     if (physical->is_mapped) {
-        report("cuMemMap: the simulated GPU maps memory of cuMemCreate once. Create memory for each mapping");
+        report("cuMemMap: the simulated GPU maps each handle of cuMemCreate only once. Call cuMemCreate for each"
+               " mapping");
         return leave(CUDA_ERROR_NOT_SUPPORTED);
     }
     physical->is_mapped = heap_change(heap_of(address), address, bytes, BLOCK_RESERVED, BLOCK_MAPPED);

@@ -138,7 +138,7 @@ static CUresult give_up(void)
     if (connection >= 0) {
         bool is_open = is_connected();
         report("its server (%s -m tui_probe.simgpu) %s: no kernel runs in this process", server_python(),
-               !is_open  ? "is out of reach, since the program closed a file descriptor that is not its own"
+               !is_open  ? "is out of reach, because the program closed a file descriptor that is not its own"
                : greeted ? "has ended"
                          : "did not start");
         server_forget();

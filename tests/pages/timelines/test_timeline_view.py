@@ -246,7 +246,7 @@ def named_place(words: str | None) -> tuple[str, str]:
 def test_an_idle_sm_is_named_where_rows_share_lines(view: TimelineView) -> None:
     after(view, "zoom_out_rows", "zoom_out_rows")
     assert view.go_to(Spot(sm=planted.IDLE_SM))
-    assert view.status()[:2] == [f"SM {planted.IDLE_SM}", "ran nothing"]
+    assert view.status()[:2] == [f"SM {planted.IDLE_SM}", "ran no block"]
     assert view.spot().sm == planted.IDLE_SM
 
 

@@ -229,9 +229,9 @@ EVALUATION: Final = Evaluation(
         " over the slots of an SM and over SMs, so they can be compared with the time of the launch.",
         "The published line has sums over the slots of an SM instead. These sums are larger by the number of slots per"
         " SM and cannot be compared with the time of the launch. The answer gives both forms.",
-        "While a slot waits, the other slots of its SM work, and writes to memory continue. Scheduling is therefore"
-        " an upper bound of the time that a kernel with fewer, longer blocks can save; usually it saves less. The"
-        " difference between the spans of two kernels shows the actual effect.",
+        "While a slot waits, the other slots of its SM work, and writes to memory continue. A kernel with fewer, longer"
+        " blocks can save at most the scheduling time; usually it saves less. The difference between the spans of two"
+        " kernels shows the actual effect.",
     ),
     open=answer,
     collect=collect,

@@ -218,7 +218,7 @@ FILL_COLUMNS: Final[tuple[Column[FillComparison], ...]] = (
     Column("faster", lambda r: r.faster, "as fast", lambda r: _ratio_text(r.faster)),
     Column("scheduling_us", lambda r: r.scheduling, "scheduling", lambda r: _duration_text(r.scheduling)),
     Column("gained_us", lambda r: r.gained, "gained", lambda r: _duration_text(r.gained)),
-    Column("saved_us", lambda r: r.saved, "waits less", lambda r: _duration_text(r.saved)),
+    Column("saved_us", lambda r: r.saved, "wait saved", lambda r: _duration_text(r.saved)),
     Column("explained", lambda r: r.explained, "explains ≤", lambda r: percent_text(r.explained)),
-    Column("shorter_us", lambda r: r.shorter, "span less", lambda r: _duration_text(r.shorter), rank=2),
+    Column("shorter_us", lambda r: r.shorter, "span saved", lambda r: _duration_text(r.shorter), rank=2),
 )

@@ -151,7 +151,7 @@ class SourceView(Document):
 
     def _heading(self, file: str, width: int) -> Line:
         folder, _, name = file.rpartition("/")
-        text = f"  {folder}" if self._copies[file] else f"  no copy in the trace: only line numbers known  {folder}"
+        text = f"  {folder}" if self._copies[file] else f"  no copy in the trace: only line numbers are known  {folder}"
         return (clip(f" {name}", width), "title"), (clip(text, max(0, width - cell_len(name) - 1)), "dim")
 
     @property

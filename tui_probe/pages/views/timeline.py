@@ -138,7 +138,7 @@ class TimelineView(ShownRows):
         measured = [self.measured()] if len(self.marks) == 2 else []
         index = self.under(rows)
         if index is None:
-            return [self.place_words(rows), "ran nothing", *measured]
+            return [self.place_words(rows), "ran no block", *measured]
         each, khz = rows.intervals, self.launch.clock_khz
         start, end = int(each.start[index]), int(each.end[index])
         who = self.launch.block_words(int(each.block[index])) + (

@@ -48,7 +48,7 @@ _WORDS = {
     "next_match": "next match",
     "previous_match": "previous match",
     "copy": "copy",
-    "whole_names": "whole names",
+    "whole_names": "full names",
     "reverse": "reverse",
     "status": "status filter",
     "back": "back",
