@@ -200,7 +200,7 @@ def _sector_of(
 
 
 def read_boxes(accesses: Accesses) -> Boxes | None:
-    """The copies of a result; None for kernels without such copies and results of older versions.
+    """The copies of a result; None for kernels without such copies.
 
     Raises TraceError for a box that no copy can move.
     """

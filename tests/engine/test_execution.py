@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.engine.device_maps import DeviceMaps
-from tests.engine.kernels import BLOCK_SCHED, DATA, HEADER, entry, probed_and_shared, toml_probe
+from tests.engine.kernels import BLOCK_SCHED, DATA, HEADER, entry, matched_probe, probed_and_shared, toml_probe
 from tests.simgpu.device import Device
 from tui_probe.probe_model.probe import Level, Probe
 from tui_probe.ptx.parser import parse
@@ -63,7 +63,7 @@ def run_probed(
     device.launch(compile_kernel(parse(text), name), *originals, grid=grid, block=block)
     probed, shared = probed_and_shared(text, name, probe)
     assert shared.variables == ()
-    maps = DeviceMaps(probe, grid, block, caps)
+    maps = DeviceMaps(matched_probe(text, name, probe), grid, block, caps)
     copies = [argument.copy() for argument in arguments]
     device.launch(compile_kernel(parse(probed), name), *copies, *maps.arguments, grid=grid, block=block)
     for original, copy in zip(originals, copies, strict=True):
