@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_home_opens_trace_and_returns(folder: Path) -> None:
     with Terminal(HOME, (80, 24), folder=folder) as terminal:
-        terminal.wait("./vector_add")
+        terminal.wait("vector_add -")
         terminal.wait("need attention")
         terminal.resize(120, 40)
         terminal.wait("kernels  probe")
@@ -37,7 +37,7 @@ def test_home_opens_trace_and_returns(folder: Path) -> None:
             terminal.type(key)
             terminal.wait("Recent traces")
             if key == CTRL_Q:
-                terminal.wait("./vector_add")
+                terminal.wait("vector_add -")
                 terminal.type("\r")
         terminal.type(CTRL_C)
         terminal.wait("no program is running here")

@@ -265,6 +265,14 @@ async def test_the_title_says_which_launch_is_shown(session: Session, trace: Tra
         assert "1 launch, no result" in stage.text.split("\n")[0]
 
 
+async def test_title_drops_the_place_of_the_launch_before_the_name() -> None:
+    async with on_stage(Session(traces=(H200 / "attention_sectors",)), (60, 15)) as stage:
+        stage.live.table.select(1)
+        await stage.press("enter")
+        title = stage.text.split("\n")[0]
+        assert title.split() == ["#1", "flash_attention", "launch", "6", "probed"]
+
+
 async def test_the_summary_names_the_numbers_of_pages(recorded: Session) -> None:
     async with on_stage(recorded, (120, 40)) as stage:
         stage.live.table.select(4)

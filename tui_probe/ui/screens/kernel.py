@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tui_probe.draw import units
-from tui_probe.draw.shorten import shorten
+from tui_probe.draw.shorten import short_name, shorten
 from tui_probe.draw.spans import width
 from tui_probe.draw.view import Spot
 from tui_probe.pages.views import FIXED_PAGES, kind_of
@@ -150,6 +150,8 @@ class KernelScreen(PagedScreen):
         launch = self._launch_words(source)
         if width(kernel.demangled) + width(launch) > room:
             launch = self._launch_words(source, brief=True)
+        if width(short_name(kernel.demangled)) + width(launch) > room:
+            launch = launch.partition(" (")[0]  # the place among the launches of the kernel
         right: Line = ((launch, "dim"), (newer, "accent"), ("  ", ""), status)
         name = shorten(kernel.demangled, max(10, room - width(launch)))
         return ((f" #{kernel.index} ", "dim"), (name, "title")), right

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from tui_probe.draw import units
-from tui_probe.draw.shorten import cut_middle
+from tui_probe.draw.shorten import cut_middle, fitted_command
 from tui_probe.draw.spans import Line, clip, pad, wrap
 from tui_probe.draw.table import cell, in_tables
 from tui_probe.draw.table_content import UNSORTED, heading
@@ -162,7 +162,8 @@ class RecentView(PaneView):
         spans = [("▌" if chosen else " ", "accent" if chosen else "")]
         for title, size in columns:
             own = "+".join(filter(None, (roles.get(title, ""), ground)))
-            text = (cut_middle if title == "command" else clip)(cells[title], size)
+            text = cells[title]
+            text = cut_middle(fitted_command(text, size), size) if title == "command" else clip(text, size)
             spans += [(pad(text, size, right=title == "kernels"), own), ("  ", ground)]
         return tuple(spans)
 
