@@ -196,6 +196,8 @@ class FineCounts:
 
     def fine_enough(self, grid: Grid) -> bool:
         """Return whether each column, and each row but the narrowest of a band, covers one or more of these."""
+        if not self.grid.rows:
+            return True
         column_cycles = (self.grid.end - self.grid.start) / self.grid.columns
         if (grid.end - grid.start) / grid.columns < column_cycles:
             return False
@@ -208,6 +210,8 @@ class FineCounts:
 
         A cell counts where it begins. On a finer grid, its count is spread over the cells in it.
         """
+        if not self.grid.rows:
+            return np.zeros((grid.rows, grid.columns), dtype=np.int64)
         rows = np.searchsorted(grid.low, self.grid.low, side="right") - 1
         inside = (rows >= 0) & (self.grid.low < grid.high[np.maximum(rows, 0)])
         part = np.zeros((grid.rows, self.grid.columns), dtype=np.int64)
@@ -225,6 +229,7 @@ class FineCounts:
         if edges[1] - edges[0] < width:
             nearest = np.clip((edges[:-1] - self.grid.start) // width, 0, self.grid.columns - 1)
             spread: NDArray[np.int64] = np.ceil(part[:, nearest] * ((edges[1] - edges[0]) / width)).astype(np.int64)
+            spread[:, edges[:-1] >= self.grid.end] = 0
             return spread
         columns = np.searchsorted(edges, starts, side="right") - 1
         inside = (columns >= 0) & (columns < grid.columns)

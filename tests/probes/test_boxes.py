@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import subprocess
@@ -24,8 +25,9 @@ from tests.trace.make import result_bytes
 from tui_probe.cli.main import main
 from tui_probe.draw.view import no_progress
 from tui_probe.errors import TraceError
+from tui_probe.probes.dmat import access_map, frame
 from tui_probe.probes.dmat.accesses import COMPACT, RECORD, WARP, Selection, read_accesses
-from tui_probe.probes.dmat.boxes import BOX, Boxes, kind_of, raster_boxes, read_boxes, repeats_text
+from tui_probe.probes.dmat.boxes import BOX, Boxes, kind_of, raster_boxes, read_boxes, repeats_text, shape_text
 from tui_probe.probes.dmat.density import Grid
 from tui_probe.records.probed_sites import AccessLine
 from tui_probe.trace.device_memory import LaunchMemory
@@ -189,6 +191,39 @@ def test_damaged_box_is_refused(tmp_path: Path, field: str, value: int) -> None:
         boxes_of(read_result(tmp_path / "1.bin"))
 
 
+@st.composite
+def wild_records(draw: st.DrawFn) -> np.ndarray[Any, Any]:
+    """Records with any numbers, most of them such as a GPU writes."""
+    records = np.zeros(draw(st.integers(1, 3)), BOX)
+    for record in records:
+        for name in BOX.names or ():
+            largest = 1 << 8 * BOX.fields[name][0].itemsize  # type: ignore[index]
+            small = st.integers(0, 64 if name != "start" else 1 << 47)
+            record[name] = draw(small | small | small | st.integers(0, largest - 1))
+    return records
+
+
+@given(wild_records(), st.integers(0, 9))
+def test_any_records_are_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, records: np.ndarray[Any, Any], attempts: int
+) -> None:
+    path = tmp_path_factory.mktemp("boxes") / "1.bin"
+    path.write_bytes(content(records, attempts))
+    boxes = None
+    with contextlib.suppress(TraceError):
+        boxes = boxes_of(read_result(path))
+    if boxes is None:
+        with pytest.raises(TraceError, match="is damaged"):
+            boxes_of(read_result(path))
+        return
+    spans = boxes.spans()
+    assert (spans[:, 0] < spans[:, 1]).all()
+    grid = Grid(0, 1 << 33, 50, spans.min(axis=0)[:1], spans.max(axis=0)[1:]) if len(spans) else None
+    if grid is not None:
+        assert raster_boxes(boxes, grid, no_progress, 1 << 10).sum() <= boxes.places.sum()
+    assert all(shape_text(record) for record in boxes.records)
+
+
 def test_results_without_boxes_have_none(tmp_path: Path) -> None:
     path = tmp_path / "1.bin"
     assert COMPACT.itemsize != BOX.itemsize
@@ -226,6 +261,20 @@ def test_page_shows_boxes_in_the_bands_of_their_tensors(trace: Path, capsys: pyt
         sectors[row["band"]] += sum(row["box_sectors"])
         assert sum(row["accesses"]) == 0
     assert sectors == {"param 0": ROWS * 3 * 2, "param 1": ROWS * 3 * 2}
+
+
+@pytest.mark.parametrize("quick", [1 << 17, 40])
+def test_pictures_of_large_results_have_boxes(trace: Path, monkeypatch: pytest.MonkeyPatch, quick: int) -> None:
+    """Accesses of a large result are counted on a fine grid first, of which there may be none."""
+    monkeypatch.setattr(access_map, "MAX_RECOUNTED_RECORDS", 0)
+    monkeypatch.setattr(frame, "_QUICK_POINTS", quick)
+    view = opened(trace)
+    assert view.map.fine_counts is not None
+    drawn(view)
+    assert view.frame is not None
+    assert view.frame.boxes is not None
+    assert abs(int(view.frame.boxes.sum()) - ROWS * 12) <= (0 if quick > ROWS * 12 else ROWS)
+    assert (view.frame.cell_counts == view.frame.boxes).all()
 
 
 def test_kinds_tell_bulk_loads_from_stores(trace: Path) -> None:
