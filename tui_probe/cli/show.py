@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
 LABEL = 12
 SCOPE = 15
-FINDINGS_FIELDS = ("findings", "data")
-"""Fields of documents that --max-chars cuts last."""
+FINDINGS_FIELDS = ("findings", "data", "summary")
+"""Fields of documents that --max-chars cuts last: those that have findings."""
 
 
 @dataclass(frozen=True, slots=True)
