@@ -98,6 +98,10 @@ class ToolchainError(ProbeError):
         self.details = details
 
 
+class NewerPtxError(ToolchainError):
+    """PTX of a version, or for a target, that is newer than every ptxas on this machine."""
+
+
 class TraceError(ProbeError):
     """A trace directory, log or result file that cannot be read."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 import struct
 import subprocess
@@ -143,6 +144,24 @@ def test_ptx_comes_first(tmp_path: Path) -> None:
     assert answer.outcome == "ok"
     assert (tmp_path / "probed.ptx").exists()
     assert "way graft" not in (tmp_path / "kernel.info").read_text()
+
+
+def test_sass_is_used_where_ptx_is_newer_than_ptxas(tmp_path: Path) -> None:
+    """Packages bring compilers that are newer than the CUDA toolkit, and the machine code of the image runs."""
+    image = (DATA / "attn_fwd.sm_90a.cubin").read_bytes()
+    newer = re.sub(rb"\.version 8\.\d", b".version 9.9", image, count=1)
+    assert newer != image
+    cache = Cache(tmp_path / "cache")
+    for folder in (tmp_path / "first", tmp_path / "again"):
+        answer = prepared(folder, newer, "attn_fwd", cache=cache)
+        assert (answer.outcome, answer.text) == ("ok", "probed.bin")
+        assert "way graft" in (folder / "kernel.info").read_text().splitlines()
+        assert not list(folder.glob("*.ptx"))
+    log = (tmp_path / "first" / "process.log").read_text()
+    assert "Unsupported .version 9.9" in log
+    answer = prepared(tmp_path / "closed", newer, "attn_fwd", gate=ClosedGate())
+    assert (answer.outcome, answer.code) == ("skipped", "graft-fails")
+    assert "Unsupported .version 9.9" in (tmp_path / "closed" / "process.log").read_text()
 
 
 @pytest.mark.parametrize(

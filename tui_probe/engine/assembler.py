@@ -16,7 +16,7 @@ from tui_probe.binaries import elf
 from tui_probe.engine.cache import digest
 from tui_probe.engine.grafting.snippet_ptx import ptx_version
 from tui_probe.engine.whole_files import read_file, write_file
-from tui_probe.errors import ImageError, ProbeError, ToolchainError
+from tui_probe.errors import ImageError, NewerPtxError, ProbeError, ToolchainError
 from tui_probe.ptx.lexer import ptx_target
 from tui_probe.reasons import because
 from tui_probe.toolchain import PTXAS_HINT, Tool, find_tools
@@ -214,7 +214,8 @@ def _run_ptxas(
     if status != 0:
         message_lines = [line for line in output.splitlines() if line.strip()] or [f"exit status {status}"]
         refused = because("ptxas-refused", version=tool.version, words=message_lines[0])
-        raise ToolchainError(refused, "\n".join([shlex.join(command), *message_lines]))
+        kind = NewerPtxError if _TOO_OLD.search(output) else ToolchainError
+        raise kind(refused, "\n".join([shlex.join(command), *message_lines]))
     return replace(_read_report(shlex.join(command), output, entry, elapsed, tool), code_bytes=_code_bytes(binary))
 
 

@@ -16,7 +16,7 @@ from tui_probe.engine.ptx_preparation import NO_ASSEMBLER_TEXT, PtxPreparation
 from tui_probe.engine.reception import Answer
 from tui_probe.engine.sass_preparation import SassPreparation
 from tui_probe.engine.whole_files import read_file
-from tui_probe.errors import ImageError, ProbeError
+from tui_probe.errors import ImageError, NewerPtxError, ProbeError
 from tui_probe.reasons import because
 
 if TYPE_CHECKING:
@@ -104,7 +104,11 @@ class PrepareJob:
         kernel = replace(self._kernel(original, name), image=image, map_layout=request.map_layout)
         request = replace(request, description=description)
         in_sass = self._sass.prefer_for_many_snippets(original, kernel, request)
-        return in_sass or PtxPreparation(work, original, kernel, request).prepare()
+        try:
+            return in_sass or PtxPreparation(work, original, kernel, request).prepare()
+        except NewerPtxError as error:
+            # Its compiler is newer than this machine's ptxas, as that of a Python package may be.
+            return self._sass.prepare(image, request, error)
 
     def _kernel(self, original: Original, name: str) -> Kernel:
         with original.lock:

@@ -22,7 +22,7 @@ from tui_probe.engine.probed_forms import LARGEST_BLOCK, FormChooser, limit_with
 from tui_probe.engine.reception import Answer
 from tui_probe.engine.site_file import site_file
 from tui_probe.engine.whole_files import write_file
-from tui_probe.errors import ToolchainError, UnsupportedKernelError
+from tui_probe.errors import NewerPtxError, ToolchainError, UnsupportedKernelError
 from tui_probe.probe_model.positions import matches
 from tui_probe.reasons import because
 from tui_probe.toolchain import PTXAS_HINT
@@ -55,7 +55,10 @@ class PtxPreparation:
     request: KernelRequest
 
     def prepare(self) -> Answer:
-        """Write the files of the kernel and put them into the cache. Raises ProbeError and OSError."""
+        """Write the files of the kernel and put them into the cache.
+
+        Raises NewerPtxError where the PTX is newer than this machine's ptxas; ProbeError and OSError.
+        """
         work, kernel, request = self.work, self.kernel, self.request
         max_registers = 0 if work.assembler.tools() else limit_without_ptxas(kernel, request.threads)
         probe, probed = work.probe, self._insert_or_refuse(max_registers)
@@ -81,6 +84,8 @@ class PtxPreparation:
     def _answer_failed_assembly(self, failure: ToolchainError) -> Answer:
         if failure.reason is not None and failure.reason.code == _UNKNOWN_ARCHITECTURE:
             return self._answer_driver_compiles()
+        if isinstance(failure, NewerPtxError):
+            raise failure
         return Answer.refusal("failed", assembly_failure(failure))
 
     def _answer_driver_compiles(self) -> Answer:

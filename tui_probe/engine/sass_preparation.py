@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tui_probe.engine.kernel import Kernel
     from tui_probe.engine.kernel_cache import Original
     from tui_probe.engine.kernel_work import KernelRequest, KernelWork
+    from tui_probe.errors import ProbeError
 
 _MORE_REGISTERS_REASONS: Final = frozenset({"graft-uniform", "graft-calls"})
 
@@ -36,16 +37,18 @@ class SassPreparation:
     grafter: Callable[[], Grafter]
     gate: Gate
 
-    def prepare(self, image: bytes, request: KernelRequest, error: ImageError) -> Answer:
+    def prepare(self, image: bytes, request: KernelRequest, error: ProbeError) -> Answer:
         """Graft the probe into the kernel of an image.
 
-        Raises ``error``, the reason why there is no PTX, if the image has no SASS of the kernel either; ProbeError.
+        Raises ``error``, the reason why no PTX is used, if the image has no SASS of the kernel either; ProbeError.
         """
         try:
             cubin, description = find_cubin(image, request.name, request.arch_number)
         except ImageError:
             raise error from None
         self.work.log.write(self.work.log_header(description, request.name))
+        for file in (self.work.kernel_directory / "original.ptx", *self.work.directory.glob("*.ptx")):
+            file.unlink(missing_ok=True)  # of an attempt in PTX mode
         pruned, prune_log = self._prune_cubin(cubin, request)
         if prune_log:
             self.work.log.write(prune_log)
