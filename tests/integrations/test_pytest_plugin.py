@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -34,11 +35,16 @@ STRIDED = """
 @pytest.mark.gpu_probe(max_wasted_of_stores=10)
 def test_strided():
     fill(stride=32)
+
+
+@pytest.mark.gpu_probe(10)
+def test_limit_without_name():
+    fill(stride=1)
 """
 
 
 def example() -> str:
-    """The module of the help page, and a test that fails."""
+    """The module of the help page, and two tests that fail."""
     page = (PROGRAM.parents[2] / "tui_probe" / "help" / "ci.md").read_text()
     return page.partition("```python\n")[2].partition("```")[0] + STRIDED
 
@@ -64,7 +70,8 @@ def run_pytest(
 def test_limits_are_checked_on_the_simulated_gpu(tmp_path: Path, natives: Path, workers: tuple[str, ...]) -> None:
     """With pytest-xdist, each of its processes has a trace of its own."""
     done = run_pytest(tmp_path, natives, "--gpu-probe-sim", workers=workers)
-    assert "1 failed, 2 passed" in done.stdout, done.stdout + done.stderr
+    assert "2 failed, 2 passed" in done.stdout, done.stdout + done.stderr
+    assert "gpu_probe: a limit has a name: write max_METRIC=N" in done.stdout
     place = r"worst line: fill\.cu:4 st\.global 32 sectors, ideal 4"
     assert re.search(rf"^fill: wasted_of_stores 87\.5 is above the limit 10; {place}$", done.stdout, re.MULTILINE)
     assert "were not checked" not in done.stdout
@@ -77,7 +84,7 @@ def test_limits_without_the_option_are_named_as_unchecked(
     tmp_path: Path, natives: Path, workers: tuple[str, ...]
 ) -> None:
     done = run_pytest(tmp_path, natives, workers=workers)
-    assert "limits of 2 tests marked gpu_probe were not checked: run pytest --gpu-probe" in done.stdout, done.stdout
+    assert "limits of 3 tests marked gpu_probe were not checked: run pytest --gpu-probe" in done.stdout, done.stdout
 
 
 class Launched(LaunchedKernels):
@@ -119,3 +126,6 @@ def test_limit_that_cannot_be_checked_fails() -> None:
     assert exceeded(Launched(unprobed), {"no_spills": True}) == ["gpu_probe: spills was not measured (no PTX in image)"]
     with pytest.raises(UsageError, match="has no limit conflicts"):
         exceeded(Launched(kernel()), {"conflicts": 1})
+    for limit in ("ten", None, math.nan):
+        with pytest.raises(UsageError, match=f"max_conflicts={limit!r} is not a number"):
+            exceeded(Launched(kernel()), {"max_conflicts": cast("Any", limit)})

@@ -133,7 +133,7 @@ def _measured(kernel: Kernel, launches: int, rows: list[tuple[int, int]]) -> Lau
 
 
 def exceeded(kernels: LaunchedKernels, limits: Mapping[str, float | bool]) -> list[str]:
-    """Return a line per limit that a kernel exceeds, or that was not measured. Raises UsageError for unknown limits."""
+    """Return a line per limit that a kernel exceeds, or that was not measured. Raises UsageError for wrong limits."""
     if not limits:
         return []
     measured = list(kernels)
@@ -142,7 +142,7 @@ def exceeded(kernels: LaunchedKernels, limits: Mapping[str, float | bool]) -> li
     problems = []
     for name, limit in limits.items():
         bound, metric = _parsed(name)
-        limit_value = 0.0 if name == "no_spills" else float(limit)
+        limit_value = 0.0 if name == "no_spills" else _number(name, limit)
         if name == "no_spills" and not limit:
             continue
         problems += [problem for kernel in measured if (problem := _problem(kernel, bound, metric, limit_value))]
@@ -150,6 +150,13 @@ def exceeded(kernels: LaunchedKernels, limits: Mapping[str, float | bool]) -> li
             keys = {key: None for kernel in measured for key in kernel.metrics}
             problems.append(f"gpu_probe: {metric} was not measured{did_you_mean(metric, keys)}{_reasons(measured)}")
     return problems
+
+
+def _number(name: str, limit: object) -> float:
+    """Return a limit as a number. Raises UsageError for others, and for NaN, which no value would exceed or keep."""
+    if not isinstance(limit, (int, float)) or math.isnan(limit):
+        raise UsageError(f"gpu_probe: the limit {name}={limit!r} is not a number")
+    return float(limit)
 
 
 def _parsed(name: str) -> tuple[str, str]:

@@ -98,12 +98,19 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
         if markers:
             item.user_properties.append(UNCHECKED)
         return (yield)
+    from tui_probe.errors import UsageError
     from tui_probe.integrations.launched_kernels import LaunchedKernels, exceeded
 
     kernels = item.stash.setdefault(_kernels, LaunchedKernels.begin())
     result = yield
     limits = {name: value for marker in reversed(markers) for name, value in marker.kwargs.items()}
-    if problems := exceeded(kernels, limits):
+    try:
+        problems = exceeded(kernels, limits)
+    except UsageError as error:
+        problems = [str(error)]
+    if any(marker.args for marker in markers):
+        problems.append("gpu_probe: a limit has a name: write max_METRIC=N, min_METRIC=N or no_spills=True")
+    if problems:
         pytest.fail("\n".join(problems), pytrace=False)
     return result
 
