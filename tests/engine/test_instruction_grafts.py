@@ -420,3 +420,6 @@ def test_bulk_copies_are_not_taken_for_nothing(tmp_path: Path) -> None:
     made = grafted("gmem_sectors", cubin)
     assert made.grafted.branches
     assert "note gmem_sectors does not count the kernel's bulk copies" in made.info
+    boxless = grafted("dmat", cubin).info.splitlines()
+    assert boxless[2:6] == ["3", "1,24", "0,-1", "0,4"]
+    assert any(line.startswith("note dmat does not count the kernel's bulk copies") for line in boxless)

@@ -14,10 +14,11 @@ from tui_probe.probe_files.choices import (
     built_in_sets,
     choose_probes,
     compact_sample,
+    describe_probe,
     find_set,
     split_choice,
 )
-from tui_probe.probe_files.loading import built_in_names
+from tui_probe.probe_files.loading import built_in_names, load_probe
 
 NAMES = built_in_names()
 SAMPLES = st.one_of(
@@ -98,3 +99,9 @@ def test_a_file_whose_name_has_a_colon_is_a_file(tmp_path: Path) -> None:
     assert (chosen.name, chosen.sample) == ("mine:1", "")
     with pytest.raises(ProbeFileError, match="each probe's name is a directory name: rename the file"):
         choose_probes([str(path), "dmat"])
+
+
+def test_optional_maps_are_marked() -> None:
+    warps, accesses, boxes = describe_probe(load_probe("dmat")).records
+    assert "only in kernels that save one (start u64" in boxes
+    assert "only in kernels" not in warps + accesses

@@ -96,7 +96,9 @@ def _record_text(own_map: Map) -> str:
     """``lifetime: 1 record of 16 bytes per warp (start u64, elapsed u32, smid u32)``."""
     fields = ", ".join(f"{field.name} {field.type}" for field in own_map.fields)
     number = "any number of records" if own_map.cap is None else f"{own_map.cap} record{'s' if own_map.cap > 1 else ''}"
-    return f"{own_map.name}: {number} of {own_map.record_bytes} bytes per {own_map.level.name.lower()} ({fields})"
+    where = ", only in kernels that save one" if own_map.optional else ""
+    owner = own_map.level.name.lower()
+    return f"{own_map.name}: {number} of {own_map.record_bytes} bytes per {owner}{where} ({fields})"
 
 
 def _saved_text(own_map: Map) -> str:
