@@ -10,6 +10,7 @@ import numpy as np
 
 from tui_probe.draw import units
 from tui_probe.draw.spans import clip, pad
+from tui_probe.ptx.phase_names import WAITS
 
 from .analysis import NOT_RECORDED
 from .kinds import ALL_WARPS
@@ -126,19 +127,22 @@ def _phase_cycles(launch: Phases, warp: int) -> NDArray[np.int64]:
 
 def main_iterations(launch: Phases, warps: Sequence[int]) -> tuple[int, int, int, int] | None:
     """Numbers of the first and last of some iterations in the middle of the main loop, and their time; None without a
-    loop of several iterations. The main loop is the one in which these warps spend most time.
+    loop of several iterations. The main loop is the one in which one of these warps works longest: idle warps can wait
+    in a loop for the whole kernel.
     """
     own = np.isin(launch.spans.warp, warps)
     loops = np.array([phase.loop or 0 for phase in launch.phases] + [0])[launch.spans.phase]
     own &= (loops > 0) & (launch.iteration > 0)
     if not own.any():
         return None
-    cycles = {
-        (loop, warp): int(launch.spans.cycles[own & (loops == loop) & (launch.spans.warp == warp)].sum())
+    waits = np.array([phase.work in WAITS for phase in launch.phases] + [True])[launch.spans.phase]
+    cycles = np.where(waits, 0, launch.spans.cycles)
+    worked = {
+        (loop, warp): int(cycles[own & (loops == loop) & (launch.spans.warp == warp)].sum())
         for loop in np.unique(loops[own]).tolist()
         for warp in warps
     }
-    loop, warp = max(cycles, key=lambda key: cycles[key])
+    loop, warp = max(worked, key=lambda key: worked[key])
     chosen = own & (loops == loop) & (launch.spans.warp == warp)
     numbers = launch.iteration[chosen]
     count = int(numbers.max())
