@@ -326,6 +326,10 @@ async def _(stage: Stage, key: str) -> None:
     await stage.press(key)
     assert len(stage.live.table.kernels.all) == before + 1
     assert "display paused" not in stage.text
+    stage.target.status = 0
+    await stage.refresh()
+    await stage.press(key)
+    assert "the run has ended, so the display does not change" in stage.text
 
 
 @checks("zoom")

@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 
 OPENING = 5.0
 """Seconds after which keys no longer wait for a screen that does not come."""
+PREPARE_AFTER = 0.3
+"""Seconds from the first snapshot until pages are imported: the kernel table comes first."""
 EARLY_ENTER = "ctrl+j"
 """Enter, pressed before the terminal hands over keys as they are: until then it makes them ends of lines."""
 _ALWAYS = ("ctrl+c", "ctrl+q")
@@ -130,7 +132,7 @@ class ProbeApp(OpenApp):
         """Draw now that there is something to show, instead of with the next frame. Then prepare for pages."""
         if self.live.is_mounted:
             self.live.refresh_frame()
-        self.analyses.prepare(import_steps())
+        self.set_timer(PREPARE_AFTER, lambda: self.analyses.prepare(import_steps()))
 
     def _first_screen(self) -> ViewScreen:
         if self.session.home is not None:

@@ -177,6 +177,8 @@ class LiveBars:
             return free and keys.command_of(row) in self._panes.view.commands()
         if row.id == "next_found":
             return any(kernel.stands_out for kernel in self._panes.table.shown)
+        if row.id == "pause":
+            return self._screen.applies(row)
         return row.id not in ("interrupt", "probe") or (row.id == "interrupt" and self._screen.probe_app.target_runs)
 
 

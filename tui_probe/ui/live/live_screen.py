@@ -285,6 +285,9 @@ class LiveScreen(ViewScreen):
 
     def action_pause(self) -> None:
         """Freeze what is shown, and continue."""
+        if not self.current_selection.paused and not self.current_selection.snapshot.running:
+            self.notice("the run has ended, so the display does not change")
+            return
         self.current_selection.paused = not self.current_selection.paused
         self.refresh_frame()
 
