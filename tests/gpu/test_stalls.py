@@ -171,9 +171,9 @@ def test_comparison_of_builds_has_waits_by_line(tmp_path: Path, runner: Runner) 
 @pytest.mark.exclusive
 def test_wavefronts_of_lines_in_machine_code_add_up_to_the_counters(tmp_path: Path, runner: Runner) -> None:
     program = tmp_path / "bank_conflicts"
-    built_for = "-gencode=arch=compute_90,code=sm_90"  # without PTX
+    built_for = "-gencode=arch=compute_90,code=sm_90"  # without PTX, which -lineinfo would leave in the cubin
     source = str(PROGRAMS / "bank_conflicts.cu")
-    subprocess.run([tool("nvcc"), built_for, "-lineinfo", "-o", str(program), source], check=True, capture_output=True)
+    subprocess.run([tool("nvcc"), built_for, "-o", str(program), source], check=True, capture_output=True)
     profiled = runner.profiled([str(program)], "-p", "smem_conflicts_by_line", "--machine-code", "all")
     assert profiled.outcome.status == 0, profiled.outcome.stderr
     trace = open_trace(profiled.trace)
@@ -205,7 +205,7 @@ def test_groups_without_a_notable_wait_end(runs: str, tmp_path: Path, runner: Ru
         ended = [group for group in groups if group.outcome.ended_after is not None]
         for group in groups:
             stalls = analyse_result(group.trace, group, list(group.result_rows)[-1]).analysis
-            largest = max(site.waited for site in stalls.sites)
+            largest = max((site.waited for site in stalls.sites), default=0)
             assert group not in ended or 100 * largest < stalls.life
         others = [count for count, after in counts.values() if after is None]
         assert all(len(group.result_rows) <= min(others) for group in ended)
