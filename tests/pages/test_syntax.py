@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from tui_probe.draw.palette import PALETTES
 from tui_probe.draw.spans import plain
-from tui_probe.pages.code.code_lines import colored_code
-from tui_probe.pages.code.syntax import colored_source
+from tui_probe.pages.code.code_lines import colored_code, colored_source
 
 ROLES = ("code_keyword", "code_type", "code_name", "code_string", "code_number", "code_comment")
 

@@ -15,6 +15,7 @@ from rich.cells import cell_len
 from tui_probe.draw import units
 from tui_probe.draw.spans import LazyLines, clip
 from tui_probe.draw.view import Document, Spot
+from tui_probe.pages.code.code_lines import colored_source
 from tui_probe.pages.code.line_measures import (
     LineMeasures,
     column_index,
@@ -25,7 +26,6 @@ from tui_probe.pages.code.line_measures import (
     measures_of,
 )
 from tui_probe.pages.code.measure_column import MeasureMargin
-from tui_probe.pages.code.syntax import colored_source
 from tui_probe.probekit.page_kinds import ViewKind
 from tui_probe.trace.kernel_files import Offset, long_position
 from tui_probe.trace.source_lines import SourceFiles, SourceLine, SourceLines, source_position
