@@ -17,9 +17,8 @@ from tui_probe.probekit.probe_view import probe_view
 from tui_probe.probekit.record_counts import sampled_blocks_text
 
 from .analysis import analyse_launch
-from .events import trace_events
 from .kinds import ALL_WARPS
-from .lanes import TensorRates, lanes, main_iterations, shown_warps
+from .lanes import TensorRates, lanes, main_iterations, shown_warps, trace_events
 from .moved import moved_in_trace
 from .shares import PhaseRow, multiply_adds, overlap_of, rows_of
 from .waits import Wait, waits_of
