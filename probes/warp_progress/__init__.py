@@ -17,7 +17,7 @@ from tui_probe.records.distribution import distribution
 from tui_probe.records.probed_sites import probed_sites
 from tui_probe.records.warp_pace import stamped
 
-from .timeline import analyse, of_launch, timeline_of
+from .paces import analyse, of_launch, timeline_of
 from .view import PROGRESS
 
 if TYPE_CHECKING:
