@@ -37,11 +37,11 @@ def trace_events(launch: Phases, waits: Sequence[Wait], title: str, clock_khz: i
     scale = 1e3 / clock_khz if clock_khz else 1e-3
     blocks = set(launch.some_blocks)
     for block in sorted(blocks):
-        yield _name("process_name", block + 1, 0, f"block {block} of {title}")
+        yield _metadata("process_name", block + 1, 0, f"block {block} of {title}")
     for warp, (block, number) in enumerate(zip(launch.warps.block.tolist(), launch.warps.warp.tolist(), strict=True)):
         if block in blocks:
             role = launch.roles[int(launch.warps.role[warp])]
-            yield _name("thread_name", block + 1, number, f"warp {number} {role}")
+            yield _metadata("thread_name", block + 1, number, f"warp {number} {role}")
             yield from _spans(launch, warp, scale)
     numbers = count(1)
     for wait in waits:
@@ -49,7 +49,8 @@ def trace_events(launch: Phases, waits: Sequence[Wait], title: str, clock_khz: i
             yield from _flows(launch, wait, numbers, scale)
 
 
-def _name(kind: str, pid: int, tid: int, name: str) -> Event:
+def _metadata(kind: str, pid: int, tid: int, name: str) -> Event:
+    """Return the event that names a process or a thread."""
     return {"name": kind, "ph": "M", "pid": pid, "tid": tid, "args": {"name": name}}
 
 

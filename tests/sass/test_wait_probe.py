@@ -20,10 +20,9 @@ from tui_probe.probe_files.loading import load_probe
 from tui_probe.sass.flow import FlowGraph
 from tui_probe.sass.graft import Grafted
 from tui_probe.sass.graft_check import refuse_changes
-from tui_probe.sass.scoreboards import Producer, WaitSite, pending_scoreboards, wait_sites
+from tui_probe.sass.scoreboards import Producer, WaitSite, choose_group, movable_sites, pending_scoreboards, wait_sites
 from tui_probe.sass.target import GraftTarget
 from tui_probe.sass.uniform_registers import UNIFORM_REGISTERS
-from tui_probe.sass.wait_choice import choose_group, movable_sites
 from tui_probe.sass.words import WORD_BYTES, branch_target, code_of
 from tui_probe.toolchain import find_tools
 

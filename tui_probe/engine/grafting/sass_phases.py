@@ -26,7 +26,7 @@ from tui_probe.sass.operations import (
     operation_class,
     operation_name,
 )
-from tui_probe.sass.wait_choice import fixed_offsets
+from tui_probe.sass.scoreboards import fixed_offsets
 from tui_probe.sass.wait_classes import is_mbarrier_wait, is_named_barrier, own_wait
 from tui_probe.sass.words import CONTROL_FLOW, IMMEDIATE, WORD_BYTES
 

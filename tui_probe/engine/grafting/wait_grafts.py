@@ -18,13 +18,12 @@ from tui_probe.sass.graft import Grafted, Splice, apply_splices
 from tui_probe.sass.graft_check import refuse_changes
 from tui_probe.sass.inline_code import FreeRegisters, MarkValue
 from tui_probe.sass.register_room import RegisterRoom
-from tui_probe.sass.scoreboards import pending_scoreboards, wait_sites
+from tui_probe.sass.scoreboards import MAX_SITES, choose_group, movable_sites, pending_scoreboards, wait_sites
 from tui_probe.sass.snippets import UniformAssignment, assign_uniform_registers, with_initial_wait
 from tui_probe.sass.spills import StackAccess, stack_accesses
 from tui_probe.sass.trampolines import least_used_barriers, opening_words
 from tui_probe.sass.uniform_registers import FIRST_FREE_UNIFORM, UNIFORM_REGISTERS, used_uniform_registers
 from tui_probe.sass.variables import calls_outside
-from tui_probe.sass.wait_choice import MAX_SITES, choose_group, movable_sites
 from tui_probe.sass.wait_probe import (
     FIRST_ARCHITECTURE,
     SiteResources,
