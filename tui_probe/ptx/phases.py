@@ -1,6 +1,6 @@
 """Phases of a kernel: stretches of code by loop and by the work that dominates in them, and where each begins.
 
-Runs of the same work (:mod:`tui_probe.ptx.phase_runs`) that follow each other, in one block or across blocks, are one
+Runs of the same work (:mod:`tui_probe.ptx.phase_names`) that follow each other, in one block or across blocks, are one
 phase; a wait is a phase of its own. Loops with little work are one phase and have no iterations. Where ``names`` give a
 phase to instructions, only these names and the loops make phases.
 """
@@ -20,12 +20,14 @@ from tui_probe.ptx.phase_names import (
     OTHER,
     POLLING,
     PRODUCTS,
+    SHORT,
     WAITS,
     WEIGHTS,
+    Run,
     marked_phases,
+    runs_of,
     work_of,
 )
-from tui_probe.ptx.phase_runs import SHORT, Run, runs_of
 from tui_probe.ptx.waiting import Edge
 
 if TYPE_CHECKING:
