@@ -16,6 +16,7 @@ import pytest
 
 from tests.patience import HANG
 from tui_probe.cli.gate import ClockWatch
+from tui_probe.cli.main import main
 from tui_probe.errors import UsageError
 from tui_probe.integrations.baselines import find_baseline, read_baseline
 from tui_probe.pages.gate_report import clock_lines, gate_lines, gate_markdown
@@ -257,3 +258,21 @@ def test_action_passes_its_inputs_and_keeps_the_status(tmp_path: Path) -> None:
     assert arguments[:4] == ["gate", "train", "--sim", "-k=gemm"]
     assert arguments[-4:] == ["--", "bash", "-c", "python 'my train.py'"]
     assert (tmp_path / "summary").read_text() == "before\n### gate\n"
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "problem"),
+    [
+        ("--repeats", "3", "'3' is not a number of at least 4; write 8"),
+        ("--repeats", "none", "'none' is not a number of at least 4; write 8"),
+        ("--within", "x", "'x' is not a share below 100%; write 1%"),
+        ("--within", "nan", "'nan' is not a share below 100%; write 1%"),
+        ("--within", "100%", "'100%' is not a share below 100%; write 1%"),
+    ],
+)
+def test_options_out_of_range_are_refused(
+    option: str, value: str, problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["gate", "base", option, value, "--", "true"])
+    assert problem in capsys.readouterr().err

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import re
 import shlex
 import sys
 import tempfile
@@ -26,13 +28,11 @@ from tui_probe.pages.gate_report import (
 )
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.gpu_time import typical_ns
-from tui_probe.verdicts.gate import Clocks, judge_counts, judge_times
+from tui_probe.verdicts.gate import MIN_BLOCKS, Clocks, judge_counts, judge_times
 
-from .arguments import count
 from .output import ExitStatus, put
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from tui_probe.nvml import GpuSample
@@ -109,7 +109,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--against", metavar="COMMAND", help="compare times with this command, in interleaved runs (ABBA)"
     )
     parser.add_argument(
-        "--repeats", type=count, default=8, metavar="N", help="number of ABBA blocks; default %(default)s"
+        "--repeats", type=_repeats, default=8, metavar="N", help="number of ABBA blocks; default %(default)s"
     )
     parser.add_argument(
         "--within",
@@ -233,8 +233,15 @@ def _report(
 
 
 def _share(text: str) -> float:
-    """``1%`` or ``0.01`` -> 0.01. Raises ValueError for anything else."""
-    value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    if not 0 <= value < 1:
-        raise ValueError(text)
+    """``1%`` or ``0.01`` -> 0.01."""
+    number = re.fullmatch(r"(\d*\.?\d+)(%?)", text)
+    value = float(number[1]) / (100 if number[2] else 1) if number else 1.0
+    if value >= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share below 100%; write 1%")
     return value
+
+
+def _repeats(text: str) -> int:
+    if not re.fullmatch(r"\d{1,6}", text) or int(text) < MIN_BLOCKS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least {MIN_BLOCKS}; write 8")
+    return int(text)
