@@ -13,12 +13,13 @@ import numpy as np
 
 from tui_probe.errors import SimulationError
 from tui_probe.ptx.tree import Immediate, Memory, Vector
-from tui_probe.simgpu.executor import loads
+from tui_probe.simgpu.executor import loads_and_stores
+from tui_probe.simgpu.executor.addressing import Access, LaneAccess
 from tui_probe.simgpu.executor.async_state import MAX_TRACKED_GROUPS, WORD_BYTES, MBarrierEvent
 from tui_probe.simgpu.executor.barrier_instructions import apply_events, build_tracking, words_of
 from tui_probe.simgpu.executor.checks.accesses import COPY, LOAD, STORE, TRACKED_COPY, AccessKind
 from tui_probe.simgpu.executor.clusters import MAX_BLOCKS, at_rank
-from tui_probe.simgpu.executor.loads import Access, LaneAccess, store, whole_type
+from tui_probe.simgpu.executor.loads_and_stores import store, whole_type
 from tui_probe.simgpu.executor.model import COPY_LATENCY, WARP_SIZE, copy_cycles
 from tui_probe.simgpu.executor.scalars import B128, TYPES, U8, Value, integer_literal, last_type, operands_of
 from tui_probe.simgpu.executor.tensor_copies import build_tensor_copy
@@ -359,13 +360,13 @@ BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {"cp": 
 def build_any_store(instruction: Instruction, bind: Binder) -> Operation:
     """``st`` in all its forms."""
     if "async" not in instruction.modifiers:
-        return loads.build_store(instruction, bind)
+        return loads_and_stores.build_store(instruction, bind)
     if "mbarrier::complete_tx::bytes" not in instruction.modifiers:
         return bind.unsupported()
     to, stored, word = operands_of(instruction, 3)
     kind = last_type(instruction)
     size = kind.bytes * (len(stored.elements) if isinstance(stored, Vector) else 1)
-    store = loads.build_store_of(to, stored, kind, "shared", bind)
+    store = loads_and_stores.build_store_of(to, stored, kind, "shared", bind)
     access, line = Access(word, "shared", WORD_BYTES, bind), bind.line
     bind.effects.starts_block = True
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tui_probe.ptx.tree import Vector
+from tui_probe.simgpu.executor.addressing import Access, state_space
 from tui_probe.simgpu.executor.checks.accesses import atomic_kind
 from tui_probe.simgpu.executor.floating import arithmetic
-from tui_probe.simgpu.executor.loads import Access, state_space
 from tui_probe.simgpu.executor.scalars import choose, last_type, operands_of
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import numpy as np
 from tui_probe.errors import SimulationError
 from tui_probe.ptx.tree import OperandList as Parenthesised
 from tui_probe.ptx.tree import Symbol
+from tui_probe.simgpu.executor.addressing import PointerAccess
 from tui_probe.simgpu.executor.faults import KernelAssertionError
-from tui_probe.simgpu.executor.loads import PointerAccess
 from tui_probe.simgpu.executor.scalars import U8, U32, U64
 from tui_probe.simgpu.executor.scope import BytesName, FunctionName
 

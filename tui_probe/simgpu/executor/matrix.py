@@ -13,9 +13,9 @@ import numpy as np
 
 from tui_probe.errors import SimulationError
 from tui_probe.ptx.tree import Immediate, Operand, Vector
+from tui_probe.simgpu.executor.addressing import Access, state_space
 from tui_probe.simgpu.executor.checks.accesses import STORE
 from tui_probe.simgpu.executor.convert import FORMATS
-from tui_probe.simgpu.executor.loads import Access, state_space
 from tui_probe.simgpu.executor.model import WARP_SIZE
 from tui_probe.simgpu.executor.rounding import fma64, from_bfloat16
 from tui_probe.simgpu.executor.scalars import (

@@ -14,10 +14,10 @@ import numpy as np
 
 from tui_probe.errors import SimulationError
 from tui_probe.ptx.tree import Memory
+from tui_probe.simgpu.executor.addressing import Access, state_space
 from tui_probe.simgpu.executor.async_state import WORD_BYTES, MBarrierEvent
 from tui_probe.simgpu.executor.barrier_instructions import apply_events, words_of
 from tui_probe.simgpu.executor.checks.accesses import LOAD, STORE, TRACKED_COPY, AccessKind, CheckedAccess
-from tui_probe.simgpu.executor.loads import Access, state_space
 from tui_probe.simgpu.executor.memory import AccessFault
 from tui_probe.simgpu.executor.model import COPY_LATENCY, copy_cycles
 from tui_probe.simgpu.executor.scalars import B128, TYPES, UNSIGNED, integer_literal, operands_of

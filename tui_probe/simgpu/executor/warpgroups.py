@@ -16,8 +16,8 @@ import numpy as np
 
 from tui_probe.errors import SimulationError
 from tui_probe.ptx.tree import Immediate, Vector
+from tui_probe.simgpu.executor.addressing import Access, PointerAccess, state_space
 from tui_probe.simgpu.executor.checks.accesses import LOAD, STORE, AccessKind
-from tui_probe.simgpu.executor.loads import Access, PointerAccess, state_space
 from tui_probe.simgpu.executor.matrix import (
     accumulator_of,
     check_whole_warps,
