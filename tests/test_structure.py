@@ -17,6 +17,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("tui_probe", "probes")
+GREEDY_GROUP = re.compile(r"(?<!\|)\)(?:[*+?]|\{\d*,?\d*\})\+")
 FRONT_ENDS = ("tui_probe.cli.", "tui_probe.ui.")
 ARRAYS_IN_FRONT_ENDS = {"tui_probe.ui.views.log"}  # the numbers of the lines that a filter of a log chose
 
@@ -185,3 +186,17 @@ def test_driver_is_bound_in_one_module() -> None:
     package = ROOT / "tui_probe"
     bound = {str(path.relative_to(package)) for path in package.rglob("*.py") if '"cuLaunchKernel"' in path.read_text()}
     assert bound == {"cuda_driver.py"}
+
+
+def test_possessive_groups_end_with_an_empty_alternative() -> None:
+    """Python before 3.11.5 takes what a failed attempt of a possessive group has read for a part of the match."""
+    texts = {path: path.read_text() for package in PACKAGES for path in (ROOT / package).rglob("*.py")}
+    assert any("|)*+" in text for text in texts.values())
+    groups = [
+        f"{path.relative_to(ROOT)}:{node.lineno}: {match[0]}"
+        for path, text in texts.items()
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        for match in GREEDY_GROUP.finditer(node.value)
+    ]
+    assert groups == []

@@ -17,7 +17,7 @@ _REST_IGNORED: Final = "the rest is not read"
 _EXTRACT: Final = "cuobjdump -xelf all -xptx all"
 BYTES_PER_ROW: Final = 4
 """Bytes that a row of an sqlite table takes at least: with more rows than that, its pages are linked in a circle."""
-_KEY_PART: Final = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.){0,64}+"|'[^'\n]{0,64}+')[ \t]{0,64}+"""
+_KEY_PART: Final = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.|){0,64}+"|'[^'\n]{0,64}+')[ \t]{0,64}+"""
 """Pattern of the short quoted parts: a file has few others, and a search for their ends takes time."""
 
 

@@ -49,12 +49,12 @@ _DOTTED: Final = 11
 _BRACE: Final = 12
 _STATEMENT: Final = re.compile(
     rf"{TRIVIA}(?:"
-    rf"((?:@{SPACE}*+(!?){SPACE}*+({NAME}){SPACE}*+)?+({NAME}(?:{DOTTED})*+)"
-    rf"(?!{SPACE}*+\.|[A-Za-z0-9_$])({_PLAIN}(?:\{{{_PLAIN}\}}{_PLAIN})*+);)"
+    rf"((?>@{SPACE}*+(!?){SPACE}*+({NAME}){SPACE}*+|)({NAME}(?:{DOTTED}|)*+)"
+    rf"(?!{SPACE}*+\.|[A-Za-z0-9_$])({_PLAIN}(?:\{{{_PLAIN}\}}{_PLAIN}|)*+);)"
     rf"|({NAME}){SPACE}*+:(?!:)"
     rf"|(\.loc(?![A-Za-z0-9_$:]){_NUMBER}{_NUMBER}{_NUMBER}"
-    rf"(?:{TRIVIA},{TRIVIA}function_name{TRIVIA}{NAME}(?:{TRIVIA}\+{_ANY_NUMBER})?+{TRIVIA},"
-    rf"{TRIVIA}inlined_at{_ANY_NUMBER}{_ANY_NUMBER}{_ANY_NUMBER})?+)"
+    rf"(?>{TRIVIA},{TRIVIA}function_name{TRIVIA}{NAME}(?>{TRIVIA}\+{_ANY_NUMBER}|){TRIVIA},"
+    rf"{TRIVIA}inlined_at{_ANY_NUMBER}{_ANY_NUMBER}{_ANY_NUMBER}|))"
     rf"|({DOTTED})"
     rf"|([{{}}])"
     rf"|(?!/\*)(?=[^ \t\r\n\f\v\"])"

@@ -2,6 +2,8 @@
 
 The fragments below are the only definition of comments, strings, names and numbers: the parser's
 faster patterns are built from them, so that both always agree on where a token ends.
+A possessive group has an empty last alternative, ``(?:…|)*+``, so that no attempt fails: Python before 3.11.5, such as
+Debian 12's, takes what a failed attempt has read for a part of the match. ``(?>(?:…)*)`` takes memory per repetition.
 PTX ISA reference, sections 4.1 to 4.5.
 """
 
@@ -17,16 +19,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SPACE: Final = r"[ \t\r\n\f\v]"
-COMMENT: Final = r"//[^\n]*+|/\*[^*]*+\*++(?:[^/*][^*]*+\*++)*/"
-"""No group is possessive: before Python 3.11.5 (Debian 12) that fails where a part of the group is possessive."""
-TRIVIA: Final = rf"(?>{SPACE}++|{COMMENT})*+"
+COMMENT: Final = r"//[^\n]*+|/\*[^*]*+(?:\*(?!/)[^*]*+|)*+\*/"
+TRIVIA: Final = rf"(?:{SPACE}++|{COMMENT}|)*+"
 STRING: Final = r'"[^"]*+"'
 """Pattern of a string in ptxas: a backslash is an ordinary character, and a line break may be inside."""
 _SOURCE_END: Final = r"[ \t]*+\.source_end[ \t\r]*+(?=\n|\Z)"
-SOURCE_TEXT: Final = rf"\.source_begin[ \t\r]*+\n(?>(?!{_SOURCE_END})[^\n]*+\n)*+(?>{_SOURCE_END}|[^\n]*+)"
+SOURCE_TEXT: Final = rf"\.source_begin[ \t\r]*+\n(?:(?!{_SOURCE_END})[^\n]*+\n|)*+(?>{_SOURCE_END}|[^\n]*+)"
 """Text of another language, from the line ``.source_begin`` to the next line ``.source_end``: any characters."""
 NAME: Final = r"(?>[A-Za-z][A-Za-z0-9_$]*+|[_$%][A-Za-z0-9_$]*+)"
-DOTTED: Final = r"\.[A-Za-z0-9_$]++(?>::[A-Za-z0-9_$]++)*+"
+DOTTED: Final = r"\.[A-Za-z0-9_$]++(?:::[A-Za-z0-9_$]++|)*+"
 NUMBER: Final = (
     r"(?>0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16}|0[xX][0-9a-fA-F]++U?|0[bB][01]++U?"
     r"|[0-9]++\.[0-9]*+(?:[eE][+-]?[0-9]++)?|[0-9]++[eE][+-]?[0-9]++|[0-9]++U?)"

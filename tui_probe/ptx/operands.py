@@ -34,12 +34,12 @@ _ENDS: Final = frozenset({"", ",", "}", ")", "]", "|"})
 _CLOSERS: Final = {"{": "}", "(": ")", "[": "]"}
 _SIMPLE: Final = re.compile(
     rf"{SPACE}*+(?:"
-    rf"(?P<name>{NAME})(?:\.(?P<selector>[A-Za-z][A-Za-z0-9_]*+))?+"
+    rf"(?P<name>{NAME})(?>\.(?P<selector>[A-Za-z][A-Za-z0-9_]*+)|)"
     rf"|(?P<number>-?{NUMBER})"
-    rf"|\[{SPACE}*+(?P<base>{NAME})(?:{SPACE}*+\+{SPACE}*+(?P<offset>-?{NUMBER}))?+{SPACE}*+\]"
+    rf"|\[{SPACE}*+(?P<base>{NAME})(?>{SPACE}*+\+{SPACE}*+(?P<offset>-?{NUMBER})|){SPACE}*+\]"
     rf"){SPACE}*+"
 )
-_PIECE: Final = re.compile(r"(?:^|(?<=,))(?:[^,{}()\[\]]|\{[^{}]*\}|\([^()]*\)|\[[^\[\]]*\])*+(?=,|\Z)")
+_PIECE: Final = re.compile(r"(?:^|(?<=,))(?:[^,{}()\[\]]|\{[^{}]*\}|\([^()]*\)|\[[^\[\]]*\]|)*+(?=,|\Z)")
 _INTEGER: Final = re.compile(r"(-?)(?:0[xX]([0-9a-fA-F]++)|0[bB]([01]++)|(0[0-7]*+)|([1-9][0-9]{0,39}))U?")
 _NUMBERED: Final = re.compile(r"(.*?)(0|[1-9][0-9]{0,8})\Z", re.DOTALL)
 

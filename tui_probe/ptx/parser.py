@@ -28,9 +28,11 @@ from tui_probe.ptx.lexer import (
 from tui_probe.ptx.tree import Directive, Function, Module, Span, Statement, TopLevel
 
 _NO_BRACE: Final = r"[^{}\"/]*+"
-_TO_BRACE: Final = re.compile(rf"{_NO_BRACE}(?:(?:{STRING}|{COMMENT}|/(?!\*)){_NO_BRACE})*+(.)")
+_TO_BRACE: Final = re.compile(rf"{_NO_BRACE}(?:(?:{STRING}|{COMMENT}|/(?!\*)){_NO_BRACE}|)*+(.)")
 _NO_DOT: Final = r"[^{}\"/.]*+"
-_TO_BRACE_OF_SECTION: Final = re.compile(rf"{_NO_DOT}(?:(?:{STRING}|{COMMENT}|{SOURCE_TEXT}|/(?!\*)|\.){_NO_DOT})*+(.)")
+_TO_BRACE_OF_SECTION: Final = re.compile(
+    rf"{_NO_DOT}(?:(?:{STRING}|{COMMENT}|{SOURCE_TEXT}|/(?!\*)|\.){_NO_DOT}|)*+(.)"
+)
 """Bodies have no ``.source_begin``, and such a number of dots that looking for one would take a third of the parser's
 time.
 """
