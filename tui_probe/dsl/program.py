@@ -38,8 +38,8 @@ class ProbeSource:
                 return ast.parse(self.text)
         except SyntaxError as error:
             raise ProbeFileError(f"{self.path}, line {error.lineno or 1}: this is not Python: {error.msg}") from error
-        except ValueError as error:
-            raise ProbeFileError(f"{self.path}: this is not Python: {error}") from error
+        except ValueError as error:  # a null byte, in Python 3.11.2; later a SyntaxError without a line
+            raise ProbeFileError(f"{self.path}, line 1: this is not Python: {error}") from error
         except (RecursionError, MemoryError) as error:
             raise ProbeFileError(f"{self.path}: {_NESTING_ERROR}") from error
 
