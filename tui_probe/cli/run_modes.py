@@ -100,6 +100,8 @@ def shake(arguments: argparse.Namespace, command: Sequence[str]) -> int:
     race = shaker.find(seeds, inform)
     put(_race_lines(race) if race else [f"no difference in {units.counted(len(seeds), 'run')} with delays"])
     put(f"not delayed: {kernel}: {reason}" for kernel, reason in shaker.unprobed.items())
+    if arguments.sim and not race:
+        inform("delays seldom change the order of warps on the simulated GPU; without --shake, run --sim finds races")
     if race:
         put(f"{shaker.runs} runs; to repeat: tui-probe run --shake 1 --seed {race.seed} -- {shlex.join(command)}")
     return ExitStatus.FAILED if race else ExitStatus.OK
