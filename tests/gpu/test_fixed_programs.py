@@ -36,8 +36,9 @@ def check_fixes(runner: Runner, before: list[str], after: list[str], losses: dic
     original, mended = runner.unprofiled(before), runner.unprofiled(after)
     assert (original.status, original.stdout) == (mended.status, mended.stdout) != (0, "")
     traces = []
+    chosen = [word for name in losses for word in ("-k", name)]
     for command in (before, after):
-        profiled = runner.profiled(command, "-p", "survey", "-k", "|".join(losses), "--wait")
+        profiled = runner.profiled(command, "-p", "survey", *chosen, "--wait")
         assert (profiled.outcome.status, profiled.outcome.stdout) == (original.status, original.stdout)
         traces.append(str(profiled.trace))
     compare = [sys.executable, "-m", "tui_probe", "compare", *traces, "--format", "json"]
