@@ -209,6 +209,7 @@ def test_producer_that_computes_too_long_is_named_with_its_line(runner: Runner) 
 
 
 @pytest.mark.exclusive
+@pytest.mark.xfail(reason="ptxas reads the clock directly behind the BAR, before the barrier is complete", strict=True)
 def test_warp_with_more_work_is_named_at_the_barrier(runner: Runner) -> None:
     wait = next(wait for wait in pipeline_waits("uneven_warps", runner) if wait.last_warp is not None)
     print(f"GPU-PHASES\tuneven_warps: {wait}")
