@@ -275,7 +275,7 @@ def test_failed_program_is_reported_before_the_verdict(
     sides = str(before), write_ending(after, **ended)
     warning = f"B's program failed: A exit status 0, B {words}"
     assert told(capfd, *sides, "--width", "120").startswith(
-        f" {warning}; its results below may cover less work\n fixed: matmul"
+        f" {warning}; the results below may cover less work\n fixed: matmul"
     )
     assert told(capfd, *sides, "--format", "md").startswith(f"**{warning}")
     record = document(capfd, *sides)
@@ -290,7 +290,7 @@ def test_failed_program_is_reported_before_the_verdict(
 def test_forms_without_room_for_a_warning_give_it_on_stderr(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     before, after = write_pair(tmp_path)
     expected = (
-        "tui-probe: warning: B's program failed: A exit status 0, B exit status 1; its results below may cover less"
+        "tui-probe: warning: B's program failed: A exit status 0, B exit status 1; the results below may cover less"
         " work\n"
     )
     for ending, words in ((0, ""), (1, expected)):

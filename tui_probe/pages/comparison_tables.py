@@ -119,7 +119,7 @@ def sides_warning(sides: tuple[ComparedSide, ComparedSide]) -> str:
     if before.ending == after.ending or not (before.failed or after.failed):
         return ""
     failed = [f"{letter}'s program" for letter, side in zip("AB", sides, strict=True) if side.failed]
-    return f"{' and '.join(failed)} failed: A {before.ending}, B {after.ending}; its results below may cover less work"
+    return f"{' and '.join(failed)} failed: A {before.ending}, B {after.ending}; the results below may cover less work"
 
 
 @dataclass(frozen=True, slots=True)

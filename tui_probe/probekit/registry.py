@@ -104,8 +104,8 @@ def add_folder(folder: Path) -> None:
     strangers = sorted(probes.keys() - probe_files_in(folder).keys())
     if strangers:
         raise ProbeFileError(
-            f"{module}: PROBES names {', '.join(strangers)}, for which there is no file next to it: Probe.name must be"
-            f" the folder's name, {folder.name}, or {folder.name}_VARIANT for VARIANT.toml"
+            f"{module}: PROBES names {', '.join(strangers)}, but this directory has no probe file of that name:"
+            f" Probe.name must be {folder.name} (probe.toml or probe.py) or {folder.name}_VARIANT (VARIANT.toml)"
         )
     others = [probe for probe in all_probes() if probe is not probes.get(probe.name)]
     if clash := _clash(probes, others):

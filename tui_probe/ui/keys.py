@@ -105,8 +105,7 @@ TABLE = (
     Key("previous_launch", ("left_curly_bracket",), "step_launch(-1)", "kernels", "previous launch of the kernel"),
     Key("next_launch", ("right_curly_bracket",), "step_launch(1)", "kernels", "next launch of the kernel",
         "next launch"),
-    Key("compare", ("C",), "compare", "kernels", "mark a kernel or launch; press again on another one to compare"
-                                                 " both", "compare"),
+    Key("compare", ("C",), "compare", "kernels", "mark a kernel or launch, or compare with the marked one", "compare"),
     Key("probe", ("p",), "probe", "kernels", "show the probe source at the cursor", "probe"),
     Key("leave", ("q", "escape"), "back", "pages",
         "back one level: stop reading, clear search or filter, undo jump, leave", "back"),

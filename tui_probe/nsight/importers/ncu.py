@@ -40,9 +40,9 @@ _LONGEST_ROW: Final = 64
 HEADING: Final = "Kernel Name"
 NO_PERMISSION: Final = "ERR_NVGPUCTRPERM"
 HOW_TO_GET_PERMISSION: Final = (
-    "this user may not read the GPU's performance counters (ERR_NVGPUCTRPERM): run ncu as root, or load the driver"
-    " with NVreg_RestrictProfilingToAdminUsers=0. Probes count requests, sectors, bytes and"
-    " tensor operations without this permission: see tui-probe probes"
+    "no permission to read the GPU's performance counters (ERR_NVGPUCTRPERM): run ncu as root, or load the driver with"
+    " NVreg_RestrictProfilingToAdminUsers=0. Probes count requests, sectors, bytes and tensor operations without this"
+    " permission: see tui-probe probes"
 )
 COLD_CACHE: Final = (
     "cold caches: ncu flushes all caches before each pass, so each launch starts with an empty L2 and needs more DRAM"
