@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tui_probe.cli import run_options
 from tui_probe.cli.arguments import UNITS, count, launches, limit, min_free, names, sample, size
 from tui_probe.launcher.control import NO_LIMIT
 
@@ -86,3 +87,14 @@ def test_names() -> None:
     for text in ("", ":", "a:", "a::b"):
         with pytest.raises(argparse.ArgumentTypeError, match="empty part"):
             names(text)
+
+
+@pytest.mark.parametrize("option", ["-k", "--exclude"])
+def test_names_of_an_option_that_is_given_twice_are_joined(option: str) -> None:
+    """The last one alone would leave kernels out without a word."""
+    parser = argparse.ArgumentParser()
+    run_options.add_choice_options(parser.add_argument_group("choice"))
+    arguments = parser.parse_args([option, "scale", option, "transpose:sum"])
+    chosen = {"-k": arguments.kernel, "--exclude": arguments.exclude}
+    assert chosen.pop(option) == "scale:transpose:sum"
+    assert list(chosen.values()) == [None]

@@ -167,6 +167,16 @@ def names(text: str) -> str:
     return text
 
 
+class JoinNames(argparse.Action):
+    """Joins the names of an option that is given several times, as ``a:b`` would."""
+
+    def __call__(
+        self, _parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: object, _option: object = None
+    ) -> None:
+        before = getattr(namespace, self.dest)
+        setattr(namespace, self.dest, f"{before}:{values}" if before else values)
+
+
 def run_name(text: str) -> str:
     """Return a name for a run. Raises ArgumentTypeError for one that could be a path, an address or an option."""
     if not is_run_name(text):

@@ -17,6 +17,7 @@ from tui_probe.probe_files.choices import ChosenProbe, choose_probes, default_ch
 from tui_probe.probe_files.loading import built_in_files, installed_files, is_in_probe_folder
 
 from .arguments import (
+    JoinNames,
     count,
     default_launches,
     kept_launch,
@@ -126,11 +127,13 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
 def add_choice_options(chosen: argparse._ArgumentGroup) -> None:
     """Add the options that select kernels, launches and blocks."""
     chosen.add_argument(
-        "-k", "--kernel", type=names, metavar="A:B", help="probe only kernels with A or B in their names"
-    )
+        "-k", "--kernel", type=names, action=JoinNames, metavar="A:B",
+        help="probe only kernels with A or B in their names",
+    )  # fmt: skip
     chosen.add_argument(
-        "--exclude", "--filter", type=names, metavar="A:B", help="do not probe kernels with A or B in their names"
-    )
+        "--exclude", "--filter", type=names, action=JoinNames, metavar="A:B",
+        help="do not probe kernels with A or B in their names",
+    )  # fmt: skip
     chosen.add_argument("--all-kernels", action="store_true", help="with --again: ignore that run's -k and --exclude")
     chosen.add_argument(
         "--launches", type=launches, metavar="WHICH",
