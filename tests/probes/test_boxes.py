@@ -265,7 +265,7 @@ def test_page_shows_boxes_in_the_bands_of_their_tensors(trace: Path, capsys: pyt
 
 @pytest.mark.parametrize("quick", [1 << 17, 40])
 def test_pictures_of_large_results_have_boxes(trace: Path, monkeypatch: pytest.MonkeyPatch, quick: int) -> None:
-    """Accesses of a large result are counted on a fine grid first, of which there may be none."""
+    """Accesses of a large result are counted on a fine grid first; there may be no accesses."""
     monkeypatch.setattr(access_map, "MAX_RECOUNTED_RECORDS", 0)
     monkeypatch.setattr(frame, "_QUICK_POINTS", quick)
     view = opened(trace)
