@@ -1,87 +1,255 @@
-"""Cost of leaving the profiler on: the median step of PyTorch loops, as a ratio to the same loops without it.
+"""Cost of leaving the profiler on: steps of PyTorch loops, as ratios to the same loops without it.
 
-    python -m tests.bench.steady [--pairs 5] [--seconds 1.5] [--variants on off kineto ...] [--program FILE] [--sim]
+    python -m tests.bench.steady [training decoding graph] [--limit 155] [--starts 4] [--window 0.25] [--cpus 8]
+                                 [--variants again on off light kineto proton] [--program FILE] [--sim]
 
-Needs PyTorch with torchvision on an NVIDIA GPU, or another ``--program``, which ``--sim`` tries without one. All
-variants run in turn, ``--pairs`` times, each in a process of its own, after a warm-up and with a warm cache: ``on`` is
-the default set of probes, ``light`` is ``block_sched``, ``off`` the default set with recording switched off by
-``tui-probe ctl off`` before the measured steps, ``kineto`` is torch.profiler instead, and ``proton``, where asked for,
-that of Triton. A row has the median step without
-any, and per variant the median of the ratios of all pairs, with the least and the greatest.
+Needs PyTorch with torchvision on an NVIDIA GPU, or another ``--program``, which ``--sim`` tries without one. A start
+has one process per variant and one without a profiler. All are warm before the first measurement; then each in turn, in
+random order, measures steps for ``--window`` seconds, while the others wait. So a pair of windows is less than a second
+or two apart, and what the machine does meanwhile slows both. Starts repeat this with new processes, until ``--limit``
+seconds per loop are over. The processes of a loop share ``--cpus`` processors; engines and the benchmark use others.
+
+Variants: ``again`` is a second process without a profiler, whose ratios show what cannot be told apart; ``on`` is the
+default set of probes, ``light`` is ``block_sched``, ``off`` the default set with recording switched off by ``tui-probe
+ctl off``; ``kineto`` is torch.profiler and ``proton`` that of Triton, which start anew for each window.
+
+A row has the median of the ratios of all pairs, with an interval that has it in 95 % of samples of starts and of their
+pairs (bootstrap). The columns are explained in ``steady_windows``; ``cpu`` and ``instructions`` are of the host alone.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
-import shlex
-import shutil
+import random
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections import defaultdict
+from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 PROGRAM = Path(__file__).parent.parent / "gpu" / "programs" / "steady_loops.py"
 TOOL = [sys.executable, "-m", "tui_probe"]
+LOOPS = ("training", "decoding", "graph")
 NATIVE = "native"
 VARIANTS: dict[str, list[str]] = {
+    "again": [],
     "on": ["run", "--no-ui", "--no-report"],
     "light": ["run", "--no-ui", "--no-report", "-p", "block_sched"],
     "off": ["run", "--no-ui", "--no-report"],
     "kineto": [],
     "proton": [],
 }
-USUAL_VARIANTS = ("on", "light", "off", "kineto")
+USUAL_VARIANTS = ("again", "on", "off", "kineto")
+PROFILERS = ("kineto", "proton")
+COLUMNS = ("step", "mean", "cpu", "instructions")
+UNITS = {"instructions": (1e-6, "M")}
+SAMPLES = 2000
+"""Samples of a bootstrap."""
+Window = dict[str, float | None]
+Pairs = list[list[float]]
+"""Ratios of pairs, in a list per start."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=1.5)
+    parser.add_argument("loops", nargs="*", default=LOOPS, metavar="LOOP")
+    parser.add_argument("--limit", type=float, default=155)
+    parser.add_argument("--starts", type=int, default=4)
+    parser.add_argument("--window", type=float, default=0.25)
+    parser.add_argument("--warm-up", type=float, default=3)
+    parser.add_argument("--cpus", type=int, default=8)
     parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=USUAL_VARIANTS, metavar="VARIANT")
     parser.add_argument("--program", type=Path, default=PROGRAM)
     parser.add_argument("--sim", action="store_true")
     options = parser.parse_args()
-    ratios: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    native: dict[str, list[float]] = defaultdict(list)
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        for variant in options.variants:  # for the caches
-            measured(folder, variant, options)
-        for _ in range(options.pairs):
-            unprofiled = measured(folder, NATIVE, options)
-            for loop, step in unprofiled.items():
-                native[loop].append(step)
-            for variant in options.variants:
-                for loop, step in measured(folder, variant, options).items():
-                    ratios[loop][variant].append(step / unprofiled[loop])
-                    print(f"{loop} {variant}: {step:.3f} of {unprofiled[loop]:.3f} ms", flush=True)
-    show(native, ratios)
+    processors = share_processors(options.cpus)
+    for loop in options.loops:
+        with tempfile.TemporaryDirectory() as name:
+            LoopBench(Path(name), loop, processors, options).run()
 
 
-def measured(folder: Path, variant: str, options: argparse.Namespace) -> dict[str, float]:
-    """Run the loops once; the median step of each in ms."""
-    traces = folder / "trace"
-    settings = {f"XDG_{kind}_HOME": str(folder / kind.lower()) for kind in ("CACHE", "CONFIG", "STATE")}
-    if variant == "off":
-        settings["STEADY_BEFORE"] = shlex.join([*TOOL, "ctl", str(traces), "off"])
-    arguments = VARIANTS.get(variant, [])
-    tool = [*TOOL, *arguments, *["--sim"] * options.sim, "--tracedir", str(traces), "--"] if arguments else []
-    profiler = [variant] if variant != NATIVE and not arguments else []
-    program = [sys.executable, str(options.program), str(options.seconds), *profiler]
-    done = subprocess.run([*tool, *program], env=os.environ | settings, stdout=subprocess.PIPE, text=True, check=True)
-    shutil.rmtree(traces, ignore_errors=True)
-    return {loop: float(step) for loop, step in (line.split() for line in done.stdout.splitlines())}
+def share_processors(count: int) -> list[int]:
+    """Return the last ``count`` processors, and leave them to the loops. None are pinned where there are too few."""
+    allowed = sorted(os.sched_getaffinity(0))
+    if len(allowed) <= count:
+        return []
+    os.sched_setaffinity(0, allowed[:-count])
+    return allowed[-count:]
 
 
-def show(native: dict[str, list[float]], ratios: dict[str, dict[str, list[float]]]) -> None:
-    """Print the table."""
-    for loop, steps in native.items():
-        print(f"{loop:<12}{statistics.median(steps):>9.3f} ms")
-        for variant, values in ratios[loop].items():
-            print(f"  {variant:<10}{statistics.median(values):>9.3f}   {min(values):.3f} to {max(values):.3f}")
+@dataclass
+class LoopBench:
+    """Measures one loop, with traces and a cache below ``folder``."""
+
+    folder: Path
+    loop: str
+    processors: Sequence[int]
+    options: argparse.Namespace
+
+    def run(self) -> None:
+        """Fill the cache, measure in each start, and print the table."""
+        end = time.monotonic() + self.options.limit
+        tools = {tuple(VARIANTS[variant]): variant for variant in self.options.variants if VARIANTS[variant]}
+        closing = close(self.start(list(tools.values())))
+        starts: list[dict[str, list[Window]]] = []
+        for left in range(self.options.starts, 0, -1):
+            share = (end - time.monotonic()) / left
+            windows, closing = self.measure(time.monotonic() + share - closing)
+            starts.append(windows)
+            print(f"{self.loop}, start {len(starts)}, {len(windows[NATIVE])} windows: {brief(windows)}", flush=True)
+        show(self.loop, starts)
+
+    def start(self, variants: Sequence[str]) -> dict[str, LoopProcess]:
+        """Start a process of each variant; all are warm when this returns."""
+        processes = {variant: LoopProcess(self.command(variant), self.environment) for variant in variants}
+        for process in processes.values():
+            process.wait_until_warm()
+        if "off" in processes:
+            control = [*TOOL, "ctl", str(self.folder / "off"), "off"]
+            subprocess.run(control, env=self.environment, check=True, stdout=subprocess.DEVNULL)
+        return processes
+
+    def measure(self, end: float) -> tuple[dict[str, list[Window]], float]:
+        """Measure windows of all variants in turn, until another round would not fit, at least once.
+
+        Returns them, and the seconds in which the processes ended.
+        """
+        processes = self.start([NATIVE, *self.options.variants])
+        windows: dict[str, list[Window]] = {variant: [] for variant in processes}
+        longest = 0.0
+        while not windows[NATIVE] or time.monotonic() + longest < end:
+            begun = time.monotonic()
+            for variant in random.sample(list(processes), len(processes)):
+                windows[variant].append(processes[variant].measure(self.options.window))
+            longest = max(longest, time.monotonic() - begun)
+        return windows, close(processes)
+
+    def command(self, variant: str) -> list[str]:
+        """The program, under the profiler of a variant."""
+        arguments = VARIANTS.get(variant, [])
+        driver = ["--sim"] if self.options.sim else []
+        tool = [*TOOL, *arguments, *driver, "--tracedir", str(self.folder / variant), "--"] if arguments else []
+        profiler = [variant] if variant in PROFILERS else []
+        return [*tool, sys.executable, str(self.options.program), self.loop, str(self.options.warm_up), *profiler]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of all processes, with a cache of their own."""
+        own = {f"XDG_{kind}_HOME": str(self.folder / kind.lower()) for kind in ("CACHE", "CONFIG", "STATE")}
+        return os.environ | own | {"STEADY_CPUS": ",".join(map(str, self.processors))}
+
+
+class LoopProcess:
+    """A process that runs steps of a loop when requested."""
+
+    def __init__(self, command: list[str], environment: dict[str, str]) -> None:
+        self._process = subprocess.Popen(
+            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._requests: IO[str] = self._process.stdin
+        self._answers: IO[str] = self._process.stdout
+
+    def wait_until_warm(self) -> None:
+        """Wait for the end of the warm-up. Raises EOFError if the program ended."""
+        while self._line() != "ready\n":  # other lines are of libraries
+            pass
+
+    def measure(self, seconds: float) -> Window:
+        """Measure steps for so long."""
+        self._requests.write(f"{seconds}\n")
+        self._requests.flush()
+        window: Window = json.loads(self._line())
+        return window
+
+    def _line(self) -> str:
+        if line := self._answers.readline():
+            return line
+        raise EOFError(f"the loop ended with status {self._process.wait()}")
+
+    def end(self) -> None:
+        """Let the program end."""
+        self._requests.close()
+        self._process.wait()
+        self._answers.close()
+
+
+def close(processes: dict[str, LoopProcess]) -> float:
+    """End all; the seconds that it took."""
+    begun = time.monotonic()
+    for process in processes.values():
+        process.end()
+    return time.monotonic() - begun
+
+
+def ratios(starts: Sequence[dict[str, list[Window]]], variant: str, column: str) -> Pairs:
+    """Ratios of a column to that of the native window of the same round, for each start. Unknown values have none."""
+    pairs: Pairs = []
+    for windows in starts:
+        both = zip(windows[variant], windows[NATIVE], strict=True)
+        values = [(window[column], native[column]) for window, native in both]
+        pairs.append([value / base for value, base in values if value is not None and base])
+    return [start for start in pairs if start]
+
+
+def interval(pairs: Pairs) -> tuple[float, float]:
+    """Interval that has 95 % of the medians of samples: of starts with replacement, and of pairs of each of these."""
+    chance = random.Random(0)
+    medians = []
+    for _ in range(SAMPLES):
+        starts = chance.choices(pairs, k=len(pairs))
+        medians.append(statistics.median(ratio for start in starts for ratio in chance.choices(start, k=len(start))))
+    cuts = statistics.quantiles(medians, n=40, method="inclusive")
+    return cuts[0], cuts[-1]
+
+
+def brief(windows: dict[str, list[Window]]) -> str:
+    """Medians of the steps of one start."""
+    medians = {variant: statistics.median(window["step"] or 0 for window in own) for variant, own in windows.items()}
+    return ", ".join(f"{variant} {median:.3f} ms" for variant, median in medians.items())
+
+
+def show(loop: str, starts: Sequence[dict[str, list[Window]]]) -> None:
+    """Print the table of a loop."""
+    natives: dict[str, list[float]] = defaultdict(list)
+    for window in (window for windows in starts for window in windows[NATIVE]):
+        for column in COLUMNS:
+            if (value := window[column]) is not None:
+                natives[column].append(value)
+    print(row_text(loop, COLUMNS))
+    print(row_text(f"  {NATIVE}", [native_text(natives[column], column) for column in COLUMNS]))
+    for variant in starts[0]:
+        if variant != NATIVE:
+            print(row_text(f"  {variant}", [ratio_text(ratios(starts, variant, column)) for column in COLUMNS]))
+
+
+def row_text(name: str, cells: Sequence[str]) -> str:
+    """A row of the table."""
+    return f"{name:<12}{''.join(f' {cell:>23}' for cell in cells)}"
+
+
+def native_text(values: list[float], column: str) -> str:
+    """The median of all windows without a profiler."""
+    scale, unit = UNITS.get(column, (1.0, "ms"))
+    return f"{statistics.median(values) * scale:.4g} {unit}" if values else "–"
+
+
+def ratio_text(pairs: Pairs) -> str:
+    """The median of the ratios, and its interval."""
+    if not pairs:
+        return "–"
+    low, high = interval(pairs)
+    return f"{statistics.median(ratio for start in pairs for ratio in start):.3f} ({low:.3f}–{high:.3f})"
 
 
 if __name__ == "__main__":

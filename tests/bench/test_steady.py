@@ -1,17 +1,24 @@
-"""The benchmark of steady loops runs all of its variants, here with a loop on the simulated GPU."""
+"""The benchmark of steady loops measures all of its variants in turn, here with a loop on the simulated GPU."""
 
 from __future__ import annotations
 
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
-from tests.bench.steady import USUAL_VARIANTS
+from tests.bench.steady import COLUMNS, NATIVE, PROGRAM, USUAL_VARIANTS, Window, interval, ratios
 
 ROOT = Path(__file__).parents[2]
-PROGRAM = '''
-import ctypes, os, shlex, subprocess, sys, time
+LOOP = f"""
+import ctypes, sys
+sys.path.insert(0, {str(PROGRAM.parent)!r})
+from steady_windows import Instructions, pin_processors, serve_windows
+"""
+KERNEL = '''
+pin_processors()
+instructions = Instructions()
 PTX = b""".version 8.0
 .target sm_80
 .address_size 64
@@ -30,34 +37,47 @@ if cuda:
 def step():
     if cuda:
         assert cuda.cuLaunchKernel(function, *(1, 1, 1, 32, 1, 1), 0, None, None, None) == 0
+def wait():
+    if cuda:
         assert cuda.cuCtxSynchronize() == 0
-step()
-if command := os.environ.get("STEADY_BEFORE"):
-    subprocess.run(shlex.split(command), check=True, stdout=subprocess.DEVNULL)
-with open(os.environ["STEPS"], "a") as log:
-    print("off" if command else "on" if cuda else "native", *sys.argv[2:], file=log)
-begun = time.perf_counter()
-for _ in range(20):
-    step()
-print("loop", max(1e3 * (time.perf_counter() - begun), 1e-6))
+serve_windows(step, wait, instructions, float(sys.argv[2]))
 '''
 
 
 def test_every_variant_is_measured_next_to_the_program_by_itself(tmp_path: Path) -> None:
-    program, steps = tmp_path / "loop.py", tmp_path / "steps"
-    program.write_text(PROGRAM)
-    bench = [sys.executable, "-m", "tests.bench.steady", "--sim", "--pairs", "1", "--seconds", "0"]
+    program = tmp_path / "loop.py"
+    program.write_text(LOOP + KERNEL)
+    bench = [sys.executable, "-m", "tests.bench.steady", "tiny", "--sim", "--starts", "2", "--limit", "0"]
     done = subprocess.run(
-        ["env", f"STEPS={steps}", *bench, "--program", str(program)],
+        [*bench, "--window", "0", "--warm-up", "0", "--cpus", "1", "--program", str(program)],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert all(line.startswith("[info] trace in ") for line in done.stderr.splitlines())
-    warm, pair = ["on", "on", "off", "native kineto"], ["native", "on", "on", "off", "native kineto"]
-    assert steps.read_text().splitlines() == [*warm, *pair]
-    lines = done.stdout.splitlines()
-    assert len(lines) == len(USUAL_VARIANTS) + 1 + len(USUAL_VARIANTS)
-    assert re.fullmatch(r"loop +[\d.]+ ms", lines[-1 - len(USUAL_VARIANTS)])
-    table = [line.split() for line in lines[-len(USUAL_VARIANTS) :]]
-    assert [(name, to) for name, _, _, to, _ in table] == [(name, "to") for name in USUAL_VARIANTS]
-    assert all(float(least) <= float(median) <= float(most) for _, median, least, _, most in table)
+    first, second, head, native, *rows = done.stdout.splitlines()
+    assert [line.partition(":")[0] for line in (first, second)] == [
+        "tiny, start 1, 1 windows",
+        "tiny, start 2, 1 windows",
+    ]
+    assert all(re.findall(r"(\w+) [\d.]+ ms", line) == [NATIVE, *USUAL_VARIANTS] for line in (first, second))
+    assert head.split() == ["tiny", *COLUMNS]
+    assert re.fullmatch(rf" +{NATIVE}( +[\d.e-]+ ms){{3}} +([\d.]+ M|–)", native)
+    assert [row.split()[0] for row in rows] == list(USUAL_VARIANTS)
+    ratio = r" +[\d.]+ \([\d.]+–[\d.]+\)"
+    assert all(re.fullmatch(rf" +\w+({ratio}){{3}}({ratio}| +–)", row) for row in rows)
+
+
+def test_ratios_pair_windows_of_one_round_and_leave_out_unknown_values() -> None:
+    native: list[Window] = [{"step": 2.0, "instructions": None}, {"step": 4.0, "instructions": 10.0}]
+    profiled: list[Window] = [{"step": 3.0, "instructions": 5.0}, {"step": 5.0, "instructions": 20.0}]
+    starts = [{NATIVE: native, "on": profiled}]
+    assert ratios(starts, "on", "step") == [[1.5, 1.25]]
+    assert ratios(starts, "on", "instructions") == [[2.0]]
+    assert ratios(starts, "on", "step") != ratios([{NATIVE: native[::-1], "on": profiled}], "on", "step")
+
+
+def test_interval_spans_starts_that_differ_though_their_own_pairs_agree() -> None:
+    alike = interval([[1.0, 1.01, 1.02] * 20] * 4)
+    assert 1.0 <= alike[0] <= alike[1] <= 1.02
+    low, high = interval([[1.0] * 20, [1.1] * 20, [1.2] * 20])
+    assert Counter((low, high)) == Counter((1.0, 1.2))

@@ -1,36 +1,34 @@
-"""Three loops of PyTorch, each warmed up and then measured: prints ``LOOP MEDIAN_STEP_MS``.
+"""One of three loops of PyTorch, measured in windows: see ``steady_windows``.
 
-    python steady_loops.py SECONDS [kineto | proton]
+    python steady_loops.py training|decoding|graph WARM_UP_SECONDS [kineto | proton]
 
 Loops: training steps of a ResNet-18, eager decoding of one token by eight transformer layers, replays of a CUDA graph
-of twelve linear layers. ``STEADY_BEFORE`` is a command that is run before the first measured step.
+of twelve linear layers.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
-import shlex
-import statistics
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import torch
-import torchvision
+from steady_windows import Instructions, pin_processors, serve_windows
+
+pin_processors()
+INSTRUCTIONS = Instructions()
+
+import torch  # noqa: E402  its threads keep the processors, and count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
-WARM_UP = 1.0
-LEAST_STEPS = 20
-
 
 def training() -> Callable[[], None]:
+    import torchvision
+
     model = torchvision.models.resnet18().cuda()
     optimiser = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     images, labels = torch.randn(32, 3, 128, 128, device="cuda"), torch.arange(32, device="cuda") % 10
@@ -62,18 +60,6 @@ def graph() -> Callable[[], None]:
     return captured.replay
 
 
-def steps(step: Callable[[], None], seconds: float) -> list[float]:
-    """Run steps for so long; the time of each, in ms, to the end of its kernels."""
-    taken: list[float] = []
-    end = time.perf_counter() + seconds
-    while len(taken) < LEAST_STEPS or time.perf_counter() < end:
-        begun = time.perf_counter()
-        step()
-        torch.cuda.synchronize()
-        taken.append((time.perf_counter() - begun) * 1e3)
-    return taken
-
-
 def kineto() -> AbstractContextManager[object]:
     activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
     return torch.profiler.profile(activities=activities)
@@ -89,20 +75,15 @@ def proton() -> Iterator[None]:
         profiler.finalize(session)
 
 
+LOOPS: dict[str, Callable[[], Callable[[], None]]] = {"training": training, "decoding": decoding, "graph": graph}
 PROFILERS: dict[str, Callable[[], AbstractContextManager[object]]] = {"kineto": kineto, "proton": proton}
 
 
 def main() -> None:
     torch.manual_seed(0)
-    loops = {"training": training(), "decoding": decoding(), "graph": graph()}
-    for step in loops.values():
-        steps(step, WARM_UP)
-    if command := os.environ.get("STEADY_BEFORE"):
-        subprocess.run(shlex.split(command), check=True, stdout=subprocess.DEVNULL)
-    for name, step in loops.items():
-        with PROFILERS[sys.argv[2]]() if len(sys.argv) > 2 else contextlib.nullcontext():
-            taken = steps(step, float(sys.argv[1]))
-        print(name, statistics.median(taken))
+    name, warm_up, *profilers = sys.argv[1:]
+    profiler = PROFILERS[profilers[0]] if profilers else contextlib.nullcontext
+    serve_windows(LOOPS[name](), torch.cuda.synchronize, INSTRUCTIONS, float(warm_up), profiler)
 
 
 if __name__ == "__main__":
