@@ -43,15 +43,17 @@ _MAX_NAMED: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class StallRow:
-    """A wait site, and the launch that measured it, the newest of ``launches``. After a group has ``ended``, launches
-    measure other groups.
+    """A wait site, and the launch that measured it, the newest of ``launches``.
+
+    Launch ``ended_after`` showed no notable wait of the group. Later launches measure other groups, except those that
+    were under way.
     """
 
     site: StallSite
     life: int
     sample: WarpSample | None
     launches: int
-    ended: bool
+    ended_after: int | None
 
     @property
     def waits_for(self) -> str:
@@ -141,7 +143,7 @@ _COLUMNS: Final[tuple[Column[StallRow], ...]] = (
         rank=5,
     ),
     Column("launches", lambda r: r.launches, "launches", lambda r: units.count(r.launches), rank=6),
-    Column("ended", lambda r: r.ended),
+    Column("ended", lambda r: r.ended_after is not None),
     Column("call_file", lambda r: r.site.call.file if r.site.call else None),
     Column("call_line", lambda r: r.site.call.line if r.site.call else None),
 )
@@ -153,7 +155,7 @@ class StallsView(Document):
     def __init__(self, source: ViewSource, progress: Progress) -> None:
         progress(0.0)
         self.title = f"Stalls of {source.kernel.demangled}"
-        self.results = _results(source)
+        self.results, self._has_further_groups = _results(source)
         self._lines = _source_lines(self.results)
         rows = [row for result, stalls in self.results for row in _rows_of_group(result.kernel, stalls)]
         self.sites = sorted(rows, key=lambda row: -(row.share or 0))
@@ -210,11 +212,14 @@ class StallsView(Document):
         if max(counts) > 1:
             numbers = ", ".join(map(units.count, counts))
             yield f"launches of each group of sites: {numbers}. Rows show the newest launch of their group"
-        ended = [int(row.site.line) for row in self.sites if row.ended]
-        if ended:
+        ended: dict[int, list[int]] = {}
+        for row in self.sites:
+            if row.ended_after is not None:
+                ended.setdefault(row.ended_after, []).append(int(row.site.line))
+        for launch, offsets in sorted(ended.items()):
             yield (
-                f"{units.counted(len(ended), 'site')} not measured again, because no wait of their group reached"
-                f" {LEAST_PERCENT}% of warp life: {self._places(ended)}"
+                f"{units.counted(len(offsets), 'site')} not measured again, because no wait of their group reached"
+                f" {LEAST_PERCENT}% of warp life in launch {launch}: {self._places(offsets)}"
             )
 
     def _line_note(self) -> Iterator[str]:
@@ -236,7 +241,7 @@ class StallsView(Document):
         if not self.not_measured:
             return
         places = self._places(self._unmeasured())
-        more = "; more launches measure further groups" if len(self.results) < len(GROUPS) else ""
+        more = "; more launches measure further groups" if self._has_further_groups else ""
         yield f"{units.counted(self.not_measured, 'wait site')} not measured{f': {places}' if places else ''}{more}"
 
     def _unmeasured(self) -> list[int]:
@@ -307,9 +312,8 @@ class StallsView(Document):
 
 
 def _rows_of_group(kernel: KernelFacts, stalls: Stalls) -> Iterator[StallRow]:
-    ended = kernel.outcome.ended_after is not None
     for site in stalls.sites:
-        yield StallRow(site, stalls.life, stalls.sample, len(kernel.result_rows), ended)
+        yield StallRow(site, stalls.life, stalls.sample, len(kernel.result_rows), kernel.outcome.ended_after)
 
 
 def _source_lines(results: Sequence[tuple[ProbeResult, Stalls]]) -> Mapping[int, SourceLine]:
@@ -367,17 +371,21 @@ def _sample_record(stalls: Stalls) -> dict[str, int | None]:
     }
 
 
-def _results(source: ViewSource) -> list[tuple[ProbeResult, Stalls]]:
-    """Return the newest result of each group of the kernel. Raises TraceError for none that can be read."""
+def _results(source: ViewSource) -> tuple[list[tuple[ProbeResult, Stalls]], bool]:
+    """Return the newest result of each group of the kernel, and whether there may be sites of other groups.
+
+    Raises TraceError for none that can be read.
+    """
     kernel = next((own for own in source.trace.kernels if own.index == source.kernel.index), None)
+    groups = [(analysis_name(probed), probed) for probed in (kernel.by_probe() if kernel else (source.kernel,))]
     newest = []
-    for probed in kernel.by_probe() if kernel else (source.kernel,):
-        if analysis_name(probed) in GROUPS and probed.result_rows:
+    for name, probed in groups:
+        if name in GROUPS and probed.result_rows:
             result = probe_results.read_result(ViewSource(source.trace, probed))
             newest.append((result, analyse(result.result, result.sites, result.kernel.folder)))
     if not newest:
         raise TraceError(f"{source.trace.directory}: there is no result of {GROUPS[0]}")
-    return newest
+    return newest, not set(GROUPS) <= {name for name, probed in groups if probed.result_rows or probed.matched_nothing}
 
 
 STALLS_VIEW: Final = probe_view(

@@ -231,13 +231,18 @@ print(read(w))
 """
 
 
-def ending(engine: Engine, least: dict[str, int]) -> None:
-    """The engine of a run with three probes of sites that have turns while some site has this share, in per cent."""
-    engine.maps, engine.filled = "1,0 1,8", "1,256 1,8"
+def ending(engine: Engine, least: dict[str, int], empty: str = "") -> None:
+    """The engine of a run with three probes of sites that have turns while some site has this share, in per cent. Those
+    that are ``empty`` have no sites.
+    """
+    engine.maps = "1,0 1,8"
 
     def answer(directory: Path, name: str) -> str:
         for probe in NAMES.split(":"):
-            engine.storage = [*SITES, f"least 0 percent {least[probe]} of 1"]
+            is_empty = probe in empty.split(":")
+            engine.filled = "1,0 1,8" if is_empty else "1,256 1,8"
+            sites = [line.replace("cap 3", "cap 0") if is_empty else line for line in SITES]
+            engine.storage = [*sites, f"least 0 percent {least[probe]} of 1"]
             (directory / probe).mkdir()
             engine.write_probed(directory / probe, name)
         return "\n".join(["ok\t<id>\tprobed.bin"] * len(least))
@@ -252,6 +257,20 @@ def test_probe_without_a_notable_site_has_no_more_turns(host: Host, serving: Eng
     assert run.stdout == "14\n"
     assert saved(run) == ["one", "two", "three", "one", "three", "one", "three", "one", "one"]
     assert run.lines(r"\[probe\] ended ") == ["[probe] ended kernel 0 launch 1 probe two"]
+
+
+@pytest.mark.parametrize(
+    ("empty", "expected"),
+    [("two", ["one", "three"]), ("two:three", ["one"]), ("one:two", ["three"]), (NAMES, ["one"])],
+)
+def test_probe_without_sites_has_no_turns(host: Host, serving: Engine, empty: str, expected: list[str]) -> None:
+    """Unless no probe of the run has any."""
+    ending(serving, {"one": 3, "two": 3, "three": 3}, empty)
+    run = host.python(LAUNCHES, TUI_PROBE_PROBES=NAMES)
+    assert run.stdout == "12\n"
+    assert saved(run) == (expected * 7)[:7]
+    assert not run.lines(r"\[probe\] ended ")
+    assert probings(run) == [(name, "probed", "-") for name in NAMES.split(":")]
 
 
 def test_last_probe_keeps_its_turns(host: Host, serving: Engine) -> None:

@@ -101,8 +101,8 @@ def group_result(
     (folder / "sites.json").write_text(grafted.sites)
     (folder / "pruned.bin").write_bytes(grafted.pruned)
     (folder / "probed.bin").write_bytes(grafted.probed)
-    sites = next(line.split()[2:] for line in grafted.info.splitlines() if line.startswith("sites 0 "))
-    sums = np.array([[most >> number, 16, (most >> number) // 4] for number in range(len(sites))], "<u8")
+    sites = next((line.split()[2:] for line in grafted.info.splitlines() if line.startswith("sites 0 ")), [])
+    sums = np.array([[most >> number, 16, (most >> number) // 4] for number in range(len(sites))], "<u8").reshape(-1, 3)
     sums[len(sites) - idle :] = 0
     lives = np.full((GRID[0], BLOCK[0] // WARP_SIZE, 1), LIFE, "<u4").view(np.uint8)
     maps = [(WARP_SIZE, np.zeros((GRID[0], BLOCK[0] // WARP_SIZE, 0), np.uint8)), (WARP_SIZE, lives)]
@@ -141,11 +141,43 @@ def test_page_names_sites_that_are_not_measured_again(
     lines.insert(place + 1, "[probe] ended kernel 0 launch 1 probe stall_sites_2\n")
     log.write_text("".join(lines))
     text = shown_text(directory, capsys)
-    assert "8 sites not measured again, because no wait of their group reached 1% of warp life: 0x" in text
+    assert "8 sites not measured again, because no wait of their group reached 1% of warp life in launch 1: 0x" in text
     assert front.main(["show", "stalls", str(directory), "--format", "json"]) == 0
     sites = json.loads(capsys.readouterr().out)["data"]["sites"]
     assert sum(site["ended"] for site in sites) == 8
     assert {site["launches"] for site in sites} == {1}
+
+
+def test_groups_without_sites_are_not_missing(
+    assembled: Callable[[str, int | str], Cubin], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Graft all groups into a kernel with few waits; only those with sites have a launch."""
+    writer = started_trace(tmp_path / "trace")
+    folder, cubin = writer.kernel(0, "k"), assembled(FEW_WAITS, 90)
+    log, sites = writer.directory / "event.log", {}
+    for name in GROUPS:
+        (folder / name).mkdir()
+        result = group_result(folder / name, name, 8192, cubin, "k")
+        info = (folder / name / "kernel.info").read_text()
+        note = next((line.removeprefix("note ") for line in info.splitlines() if line.startswith("note ")), "-")
+        writer.lines(f"[probing] 0 probed registers 18 local 0 shared 0 blocks 12 probe {name} reason {note}")
+        sites[name] = int(info.partition(" sites record 24 cap ")[2].split()[0])
+        assert (note == "-") is bool(sites[name])
+        if sites[name]:
+            launch = writer.launch(0, GRID, BLOCK)
+            path = writer.save(0, launch, result)
+            saved = f"save result/{path.name} size {len(result)} kernel 0 launch {launch}"
+            log.write_text(log.read_text().replace(saved, f"{saved} probe {name}"))
+    writer.exit()
+    assert sites[GROUPS[0]] > 0 == sites[GROUPS[-1]]
+    text = shown_text(writer.directory, capsys)
+    assert "k, launch 0 of kernel #0" in text
+    assert "sample: 4 blocks of 4 × 1 launch, 8 warps each" in text
+    assert "further groups" not in text
+    assert front.main(["report", str(writer.directory)]) == 0
+    report = " ".join(capsys.readouterr().out.split())
+    assert "not measured by" not in report
+    assert f"{GROUPS[-1]} matched no instruction of this kernel" in report
 
 
 def test_page_has_the_cost_of_each_group(groups: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -181,6 +213,15 @@ def test_page_folds_sites_that_were_not_executed(
     assert not {site["offset"] for site in record["sites"]} & {*record["offsets_not_measured"]}
 
 
+FEW_WAITS = """
+.visible .entry k(.param .u64 x) {
+    .reg .b64 %d<2>; .reg .f32 %f<3>;
+    ld.param.u64 %d1, [x];
+    ld.global.f32 %f1, [%d1];
+    add.f32 %f2, %f1, %f1;
+    st.global.f32 [%d1], %f2;
+    ret; }
+"""
 INLINED = """.version 8.1
 .target sm_90
 .address_size 64

@@ -43,13 +43,16 @@ def unmeasured_probes(kernel: KernelFacts) -> list[UnmeasuredProbe]:
 
 
 def unused_probes(trace: Trace) -> list[UnmeasuredProbe]:
-    """The probes of a run that have no result of any kernel; none while it lasts, and where no kernel was launched."""
+    """The probes of a run that have no result of any kernel, although some kernel may have what they measure; none
+    while it lasts, and where no kernel was launched.
+    """
     kernels = [kernel for kernel in trace.kernels if kernel.launches]
     if not kernels or trace.state.running or not _saves_results(trace):
         return []
     named = tuple(dict.fromkeys(name for kernel in kernels for name in kernel.named_probes))
     asked = (trace.run_info.probes if trace.run_info is not None else ()) or named
-    return [UnmeasuredProbe(name, _run_reason(kernels, name)) for name in asked if not _has_result(kernels, name)]
+    unused = [(name, _kernels_with_sites(kernels, name)) for name in asked if not _has_result(kernels, name)]
+    return [UnmeasuredProbe(name, _run_reason(left, name)) for name, left in unused if left]
 
 
 def unmeasured_texts(probes: Iterable[UnmeasuredProbe]) -> Iterator[str]:
@@ -75,6 +78,13 @@ def _has_result(kernels: Iterable[Kernel], name: str) -> bool:
         not kernel.named_probes and kernel.result_rows
         for kernel in kernels
     )  # fmt: skip
+
+
+def _kernels_with_sites(kernels: Iterable[Kernel], name: str) -> list[Kernel]:
+    """Return the kernels that may have something for a probe to measure."""
+    return [
+        kernel for kernel in kernels if name not in kernel.named_probes or not kernel.named_probes[name].matched_nothing
+    ]
 
 
 def _run_reason(kernels: Iterable[Kernel], name: str) -> str:

@@ -21,9 +21,15 @@ static unsigned slot_of(const struct launch *launch)
     return slot_of_shape(launch->grid, launch->block, launch->shared);
 }
 
+/* True of a group of sites for which the kernel has none: its launches would find nothing of note. */
+static bool is_empty(const struct kernel_probe *probe)
+{
+    return probe->least.percent && !probe->maps[probe->least.sites].sites;
+}
+
 static unsigned last_of(const struct kernel_probe *probe, unsigned slot)
 {
-    return atomic_load_explicit(&probe->served[slot], memory_order_relaxed);
+    return is_empty(probe) ? ENDED : atomic_load_explicit(&probe->served[slot], memory_order_relaxed);
 }
 
 /* Puts PROBE, unless it cannot be used, behind those of N that have waited as long or longer. Returns how many there
@@ -77,7 +83,7 @@ void rotation_served(struct kernel_probe *probe, const struct launch *launch)
 
 static bool has_turns(const struct kernel_probe *probe, unsigned slot)
 {
-    return !atomic_load_explicit(&probe->reason, memory_order_relaxed) && last_of(probe, slot) != ENDED;
+    return !atomic_load_explicit(&probe->reason, memory_order_acquire) && last_of(probe, slot) != ENDED;
 }
 
 bool rotation_end(struct kernel_probe *probe, const uint32_t grid[3], const uint32_t block[3], uint32_t shared)

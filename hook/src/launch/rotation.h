@@ -1,8 +1,8 @@
 /* The probes of a kernel take turns over the launches that may be probed: the next one is that whose last launch is
  * longest ago. One that cannot have a launch leaves it to the others, and is the first to be asked of the next.
  * Launches of one shape have turns of their own: shapes that alternate would else meet the same probe each time. The
- * fused probe takes turns instead of its parts, and has the first one. A probe has no more turns after a launch that showed
- * nothing of note, as long as another one has. */
+ * fused probe takes turns instead of its parts, and has the first one. As long as another one has turns, a probe has no
+ * more of them after a launch that showed nothing of note, and none at all if it has no sites in the kernel. */
 #ifndef TUI_PROBE_ROTATION_H
 #define TUI_PROBE_ROTATION_H
 
