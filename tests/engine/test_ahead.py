@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import socket
 import time
@@ -19,6 +20,7 @@ from tui_probe.engine.cache import Cache, KeyLocks
 from tui_probe.engine.kernel_cache import PrepareOptions
 from tui_probe.engine.reception import AHEAD_SUFFIX, receive_at
 from tui_probe.engine.server import EngineServer
+from tui_probe.engine.workers import Workers
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.probe_model.probe import FUSED_NAME
 from tui_probe.toolchain import Tool
@@ -116,6 +118,62 @@ def test_next_run_counts_kernels_of_this_one_as_hits(tmp_path: Path, ptxas: Tool
     with serving(tmp_path, ptxas), connected(tmp_path / "engine") as hook:
         assert not is_prepared_ahead(hook, kernel_directory(tmp_path, image), NAMES[0])
         assert hook.send(b"cache\t7\n") == "ok\t7\t1 0"
+
+
+class Workforce:
+    """Counts the connections that are given to workers."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.connections = 0
+        take_ahead = Workers.take_ahead
+
+        def take(workers: Workers, connection: socket.socket) -> bool:
+            self.connections += 1
+            return take_ahead(workers, connection)
+
+        monkeypatch.setattr(Workers, "take_ahead", take)
+
+
+def connections_of_run(tmp_path: Path, ptxas: Tool, workforce: Workforce, image: bytes) -> int:
+    """The connections of a run that loads an image."""
+    before = workforce.connections
+    with serving(tmp_path, ptxas):
+        wait_until_removed(load(tmp_path, image))
+    return workforce.connections - before
+
+
+def test_next_run_starts_workers_only_for_kernels_whose_entries_are_gone(
+    tmp_path: Path, ptxas: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image, workforce, cache = image_of(NAMES), Workforce(monkeypatch), Cache(tmp_path / "cache")
+    runs = [connections_of_run(tmp_path, ptxas, workforce, image) for _ in range(2)]
+    kernels = {path for path in cache.folder.glob("*.entry") if SITES_FILE in (cache.get(path.stem) or {})}
+    assert len(kernels) == len(NAMES)
+    removed = min(kernels)
+    removed.unlink()
+    runs += [connections_of_run(tmp_path, ptxas, workforce, image) for _ in range(2)]
+    assert runs == [1, 0, 1, 0]
+    assert removed.exists()
+
+
+def test_refused_kernel_is_tried_ahead_in_one_run(tmp_path: Path, ptxas: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    recursive = f"{HEADER}.func f() {{ call f; exit; }}\n.entry kernel() {{ call f; ret; }}".encode()
+    workforce = Workforce(monkeypatch)
+    assert [connections_of_run(tmp_path, ptxas, workforce, recursive) for _ in range(2)] == [1, 0]
+
+
+def test_kernel_that_fails_is_tried_again_in_the_next_run(
+    tmp_path: Path, ptxas: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workforce, image = Workforce(monkeypatch), image_of(NAMES[:1])
+    with monkeypatch.context() as broken:
+        broken.setattr(Assembler, "assemble", raise_no_space)
+        assert connections_of_run(tmp_path, ptxas, workforce, image) == 1
+    assert [connections_of_run(tmp_path, ptxas, workforce, image) for _ in range(2)] == [1, 0]
+
+
+def raise_no_space(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 @pytest.mark.parametrize("count", [MAX_IMAGE_KERNELS + 1, 0])

@@ -5,6 +5,8 @@
 The file has the bytes of ``original.bin``, so that kernels get the keys in the cache under which their launches look.
 All kernels get the probes that are ready soon first, and then those that the engine is not hurried to prepare: its
 counting probes together. So most launches of a short program have a result.
+The cache keeps a record of each image: kernels that it has already, and those that are refused, are passed over, so a
+program whose images are known needs no other process.
 Processes next to those that serve launches do it. Bounds: images of up to 16 MiB (``MOST_BYTES`` of ahead.c) and
 ``MAX_IMAGE_KERNELS`` kernels, since a larger one is that of a library of which few are launched; of a run,
 ``MAX_RUN_KERNELS`` kernels and ``MAX_RUN_SECONDS`` of work, and one directory per process on the disk.
@@ -14,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import os
 import queue
 import re
@@ -24,12 +27,16 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from tui_probe.engine.cache import digest
 from tui_probe.engine.image_kernels import read_kernel_file
 from tui_probe.engine.reception import AHEAD_SUFFIX
+from tui_probe.engine.whole_files import read_file
 from tui_probe.errors import ImageError, PtxError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from tui_probe.engine.cache import Cache
 
 MAX_IMAGE_KERNELS: Final = 64
 MAX_RUN_KERNELS: Final = 256
@@ -39,6 +46,7 @@ CLOSED_NAMES: Final = ("cublas", "cudnn", "cusparse", "cufft", "cusolver", "cute
 machine_code.c.
 """
 _CLOSED: Final = re.compile(rf"(?:_ZN?\d*)?(?:{'|'.join(CLOSED_NAMES)})")
+_RECORD_ENTRY: Final = "ahead"
 _ARCH: Final = re.compile(r"sm_(\d+)")
 _MAX_DATAGRAM: Final = 4096
 _WAKE: Final = b"stop"
@@ -60,11 +68,56 @@ class KernelChoice(NamedTuple):
 EVERY_KERNEL: Final = KernelChoice((), (), closed=True)
 
 
+class ImageRecord:
+    """Kernels of one image that were prepared ahead, each with a step: the keys of their entries in the cache.
+
+    A kernel without keys is refused. Safe to use from several threads.
+    """
+
+    def __init__(self, cache: Cache, key: str) -> None:
+        self._cache, self._key = cache, key
+        entry = cache.get(key)
+        self._keys: dict[str, list[str]] = json.loads(entry[_RECORD_ENTRY]) if entry else {}
+        self._is_changed = False
+        self._lock = threading.Lock()
+
+    def has(self, step: int, name: str) -> bool:
+        """Return whether nothing is to be done for a kernel: its entries are still there, or it has none."""
+        keys = self._keys.get(f"{step} {name}")
+        return keys is not None and all(self._cache.path(key).exists() for key in keys)
+
+    def add(self, step: int, name: str, keys: list[str]) -> None:
+        """Note a kernel that is done."""
+        with self._lock:
+            self._keys[f"{step} {name}"] = keys
+            self._is_changed = True
+
+    def save(self) -> None:
+        """Put what was noted into the cache; without space there, the next run does the same again."""
+        with self._lock:
+            if self._is_changed:
+                with contextlib.suppress(OSError):
+                    self._cache.put(self._key, {_RECORD_ENTRY: json.dumps(self._keys).encode()})
+            self._is_changed = False
+
+
+class ImageRecords:
+    """The records of images in a cache. ``surroundings`` are all other inputs of what comes of a kernel."""
+
+    def __init__(self, cache: Cache, surroundings: str) -> None:
+        self._cache, self._surroundings = cache, surroundings
+
+    def find(self, image: bytes, arch: str) -> ImageRecord:
+        """The record of an image on a device of ``arch``, empty if there is none."""
+        inputs = (_RECORD_ENTRY, self._surroundings, arch)
+        return ImageRecord(self._cache, digest(*(text.encode() for text in inputs), image))
+
+
 class _AheadImage:
     """The file of an image, with the number of requests for its kernels that are still to be made."""
 
-    def __init__(self, path: Path, arch: str, requests: int) -> None:
-        self.path, self.arch = path, arch
+    def __init__(self, path: Path, arch: str, requests: int, record: ImageRecord | None) -> None:
+        self.path, self.arch, self.record = path, arch, record
         self._left = requests
         self._lock = threading.Lock()
 
@@ -73,6 +126,8 @@ class _AheadImage:
         with self._lock:
             self._left -= 1
             if not self._left:
+                if self.record is not None:
+                    self.record.save()
                 self.path.unlink(missing_ok=True)
 
 
@@ -90,7 +145,7 @@ class Ahead:
     """Receives images at ``source`` and has their kernels prepared.
 
     ``hand_over`` gives a connection to another process, which answers ``ahead`` requests over it, or returns False.
-    Kernels are prepared below ``folder``, in as many ``steps``.
+    Kernels are prepared below ``folder``, in as many ``steps``, except those that ``records`` have.
     """
 
     def __init__(
@@ -100,17 +155,20 @@ class Ahead:
         choice: KernelChoice,
         hand_over: Callable[[socket.socket], bool],
         steps: int = 1,
+        records: ImageRecords | None = None,
     ) -> None:
         self._source, self._folder, self._steps = source, folder, steps
         self._images = source.getsockname().removesuffix(AHEAD_SUFFIX) + ".image."
         """Beginning of the paths of images that the hook writes; no other file is read or removed."""
         self._choice = choice
         self._hand_over = hand_over
+        self._records = records
+        self._used_records: list[ImageRecord] = []
         self._requests: queue.PriorityQueue[_AheadRequest] = queue.PriorityQueue()
         self._threads: list[threading.Thread] = []
         self._numbers = itertools.count()
         """Numbers of requests and their directories, since a preparer remembers the kernel of each."""
-        self._taken = 0
+        self._kernels_left = MAX_RUN_KERNELS
         self._spent = 0.0
         self._stopping = threading.Event()
         self._lock = threading.Lock()
@@ -125,6 +183,8 @@ class Ahead:
     def stop(self) -> None:
         """Begin no more kernels; those under way are left to their processes."""
         self._stopping.set()
+        for record in list(self._used_records):
+            record.save()
         for _ in self._threads:  # behind the kernels that are left, which the threads pass over
             self._requests.put(_AheadRequest(self._steps, next(self._numbers)))
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as own:
@@ -145,15 +205,30 @@ class Ahead:
         names = self._names(path, arch)
         if len(names) > MAX_IMAGE_KERNELS:
             names = []
-        names = names[: MAX_RUN_KERNELS - self._taken]
-        if not names:
+        record = self._record(path, arch) if names else None
+        steps = {name: self._missing_steps(record, name) for name in names}
+        steps = dict(itertools.islice(((name, own) for name, own in steps.items() if own), self._kernels_left))
+        if not steps:
             path.unlink(missing_ok=True)
             return
-        self._taken += len(names)
-        image = _AheadImage(path, arch, self._steps * len(names))
-        for step in range(self._steps):
-            for name in names:
+        self._kernels_left -= len(steps)
+        image = _AheadImage(path, arch, sum(map(len, steps.values())), record)
+        for name, own in steps.items():
+            for step in own:
                 self._requests.put(_AheadRequest(step, next(self._numbers), image, name))
+
+    def _record(self, path: Path, arch: str) -> ImageRecord | None:
+        if self._records is None:
+            return None
+        try:
+            record = self._records.find(read_file(path), arch)
+        except OSError:  # the file is gone
+            return None
+        self._used_records.append(record)
+        return record
+
+    def _missing_steps(self, record: ImageRecord | None, name: str) -> list[int]:
+        return [step for step in range(self._steps) if record is None or not record.has(step, name)]
 
     def _names(self, path: Path, arch: str) -> list[str]:
         number = _ARCH.fullmatch(arch.partition("+")[0])
@@ -185,7 +260,9 @@ class Ahead:
         directory.mkdir()
         try:
             os.link(image.path, directory / "original.bin")
-            process.prepare(request.step, directory, image.arch, request.name)
+            keys = process.prepare(request.step, directory, image.arch, request.name)
+            if keys is not None and image.record is not None:
+                image.record.add(request.step, request.name, keys)
         finally:
             shutil.rmtree(directory, ignore_errors=True)
 
@@ -206,8 +283,14 @@ class _Process:
         self._answers.close()
         self._own.close()
 
-    def prepare(self, step: int, directory: Path, arch: str, name: str) -> None:
-        """Wait until a kernel is in the cache, or turns out to be refused. Raises OSError."""
+    def prepare(self, step: int, directory: Path, arch: str, name: str) -> list[str] | None:
+        """Wait until a kernel is in the cache, or turns out to be refused. Raises OSError.
+
+        Returns the keys of its entries; None if the next run may get another answer.
+        """
         self._own.sendall(f"ahead\t{step}\t{directory}\t{arch}\t{name}\n".encode("utf-8", "surrogateescape"))
-        if not self._answers.readline():
+        answer = self._answers.readline().decode().rstrip("\n").split("\t")
+        if len(answer) != 3:  # it was ended
             raise BrokenPipeError
+        outcome, _, keys = answer
+        return keys.split() if outcome == "ok" else None

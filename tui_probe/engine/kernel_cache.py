@@ -209,16 +209,17 @@ class KernelCache:
         self._cache = cache
         made_as = repr((options.load, options.sampled, options.most_assembled))
         assemblers = repr([(str(tool.path), tool.version) for tool in tools])
-        self._surroundings = digest(
+        self.surroundings = digest(
             *(part.encode() for part in (code_digest(), assemblers, made_as, probe.name, probe.source)),
             repr([own_map.folded for own_map in probe.maps]).encode(),
         )
+        """Digest of all inputs except the image, the kernel and the device."""
         self._written: dict[str, Path] = {}
         self.locks = KeyLocks(cache.folder)
 
     def key(self, image: bytes, arch: str, name: str) -> str:
         """The key of one kernel of an image on a device of ``arch``."""
-        return digest(self._surroundings.encode(), arch.encode(), name.encode("utf-8", "surrogateescape"), image)
+        return digest(self.surroundings.encode(), arch.encode(), name.encode("utf-8", "surrogateescape"), image)
 
     def place(self, key: str) -> Path:
         """Path of the entry of a key."""

@@ -85,7 +85,8 @@ class PrepareJob:
             entry = self._restore(request) if was_held else None
         try:
             self._counts.add(hit=entry is not None and not entry.ahead)
-            return self._prepare(originals, image, request) if entry is None else self._log_restored(entry, request)
+            answer = self._prepare(originals, image, request) if entry is None else self._log_restored(entry, request)
+            return replace(answer, key=key)
         finally:
             if lock is not None:
                 _release_later(lock, work.kept)

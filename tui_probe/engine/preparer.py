@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.cache import default_cache_directory
 from tui_probe.engine.fusion import fuse, hand_out, link_files, take_back, write_part_sites
-from tui_probe.engine.grafting.graft_gate import Gate, GraftGate
+from tui_probe.engine.grafting.graft_gate import Gate, GraftGate, driver_version
 from tui_probe.engine.insertion import build_probed_ptx
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.kernel_cache import PREPARED_FILES, KernelCache, Originals, PrepareOptions, PrunedAssemblies
@@ -61,6 +61,9 @@ $end:
 }
 """
 _MAX_CONCURRENT_KERNELS = 4
+_LASTING: Final = frozenset({"ok", "skipped"})
+_PASSING_CODES: Final = frozenset({"being-prepared", "graft-untested"})
+"""Codes of kernels that are refused at this moment only. Outcomes of a self-test last as long as the driver."""
 SAMPLED_FOLDER = "sampled"
 """Subdirectory of a probe's directory for the form that measures only some blocks."""
 MAX_ASSEMBLED: Final = 250
@@ -120,6 +123,12 @@ class Preparer:
             if self._kept is None and self._cache is not None:
                 self._kept = KernelCache(self._cache, self._probe, self._options, tools)
             return self._kept
+
+    @property
+    def surroundings(self) -> str:
+        """All that decides which kernels can be prepared, except the image and the device; "" without a cache."""
+        cache = self._kept_kernels()
+        return f"{cache.surroundings} {self._options.machine_code}" if cache else ""
 
     def _graft_gate(self) -> Gate:
         with self._lock:
@@ -322,8 +331,17 @@ class MultiPreparer:
         for preparer in self._preparers:
             preparer.is_ahead = True
 
-    def prepare_ahead(self, step: int, directory: Path, arch: str, name: str) -> None:
-        """Put a kernel into the cache with the probes of a step, for a launch of any size."""
+    @property
+    def surroundings(self) -> str:
+        """All that decides what comes of a kernel that is prepared ahead, except the image and the device."""
+        own = (preparer.surroundings for preparer in self._preparers)
+        return "\n".join([driver_version(), str(self.ahead_steps), *own])
+
+    def prepare_ahead(self, step: int, directory: Path, arch: str, name: str) -> list[str] | None:
+        """Put a kernel into the cache with the probes of a step, for a launch of any size.
+
+        Returns the keys of its entries, none of a kernel that is refused; None if the next run may get another answer.
+        """
         submit = partial(self._submit, directory=directory, arch=arch, name=name, threads=0)
         places = [place for place in range(len(self._preparers)) if place not in self._fused]
         if self.ahead_steps > 1:
@@ -331,9 +349,12 @@ class MultiPreparer:
         futures = [submit(place) for place in places]
         answers = [future.result() for future in futures]
         if self._fused and step == self.ahead_steps - 1 and answers[-1].code not in (None, "being-prepared"):
-            wait([submit(place) for place in self._fused])
+            parts = [submit(place) for place in self._fused]
+            answers += [part.result() for part in parts]
         for preparer in self._preparers:
             preparer.wait_until_kept()
+        is_lasting = all(answer.outcome in _LASTING and answer.code not in _PASSING_CODES for answer in answers)
+        return [answer.key for answer in answers if answer.key] if is_lasting else None
 
     def prepare_parts(self, directory: Path, arch: str, name: str, threads: int = 0) -> Iterator[Answer]:
         """The answer of each probe of the fused one, by itself: the program cannot launch the kernel with all."""

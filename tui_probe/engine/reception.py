@@ -193,12 +193,13 @@ class Answer:
     """Answer about a kernel: ``ok`` with the file to load, ``skipped`` or ``failed`` with a reason.
 
     ``text`` is on one line: the file, or the words of the reason. ``code`` is that of the reason, None for ``ok``.
-    ``later``: another answer about the same probe follows.
+    ``later``: another answer about the same probe follows. ``key`` is that of the kernel in the cache, if it is kept.
     """
 
     outcome: Literal["ok", "skipped", "failed", "later"]
     text: str
     code: str | None = None
+    key: str = ""
 
     @classmethod
     def refusal(cls, outcome: Literal["skipped", "failed"], reason: Reason) -> Answer:

@@ -12,7 +12,8 @@
     Places count from 0. One answer: the same kernel, made to measure the blocks of a sample, in a folder ``sampled``.
     A reason ends with its code: no PTX in image code no-ptx
     engine → worker    ahead TAB step TAB kernel directory TAB sm_XY TAB kernel name
-    worker → engine    ok TAB step TAB      the kernel is in the cache, or is refused; see ``ahead``
+    worker → engine    ok TAB step TAB keys of its entries in the cache, none if it is refused; see ``ahead``
+    worker → engine    later TAB step TAB      it is neither, for a reason that may not hold in the next run
     launcher → engine  cache TAB id         engine → launcher  ok TAB id TAB hits SPACE misses
 
 Requests of a connection are answered in order, connections in parallel: a process has one for each kernel that it waits
@@ -21,14 +22,15 @@ for. The launcher runs the server in a process of its own, ``launcher.engine_pro
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui_probe.engine.ahead import EVERY_KERNEL, Ahead, KernelChoice
+from tui_probe.engine.ahead import EVERY_KERNEL, Ahead, ImageRecords, KernelChoice
 from tui_probe.engine.kernel_cache import PrepareOptions
 from tui_probe.engine.preparer import MultiPreparer
 from tui_probe.engine.reception import PROTOCOL, Answer, Reception, listen_at
-from tui_probe.engine.workers import SharedCounts, Workers, WorkerTask
+from tui_probe.engine.workers import AHEAD_NICENESS, SharedCounts, Workers, WorkerTask
 from tui_probe.reasons import because, listed_reasons
 
 if TYPE_CHECKING:
@@ -67,6 +69,7 @@ class EngineServer:
         ``images`` is the datagram socket for images whose kernels of ``choice`` as many ``ahead_workers`` prepare.
         """
         self._path = path
+        self._cache = cache
         self._max_workers = workers
         self._workers: Workers | None = None
         self._counts = SharedCounts(1 + workers)
@@ -91,7 +94,9 @@ class EngineServer:
         self._reception.open(self._answers_of(0), self._workers.take if self._workers and self._max_workers else None)
         if self._images is not None and self._workers is not None:
             steps = self._preparers.ahead_steps
-            self._ahead = Ahead(self._images, self._path.parent, self._choice, self._workers.take_ahead, steps)
+            records = ImageRecords(self._cache, self._preparers.surroundings) if self._cache else None
+            take = self._workers.take_ahead
+            self._ahead = Ahead(self._images, self._path.parent, self._choice, take, steps, records)
             self._ahead.start(self._max_ahead)
         listed_reasons()  # read now, next to the start of the target: the first kernel with a reason would wait for it
 
@@ -126,7 +131,8 @@ class EngineServer:
         return answers
 
     def _ahead_of(self, _: int) -> Callable[[bytes], Iterator[str]]:
-        """The answers of a worker that prepares ahead of launches."""
+        """The answers of a worker that prepares ahead of launches, and takes processors last."""
+        os.nice(AHEAD_NICENESS)
         self._preparers.work_ahead()
         return self._answers
 
@@ -144,8 +150,8 @@ class EngineServer:
                 answer = self._preparers.prepare_sampled(int(place), Path(directory), arch, name, int(threads))
                 yield _answer_line(answer, request)
             case ["ahead", step, directory, arch, name] if step.isdecimal():
-                self._preparers.prepare_ahead(int(step), Path(directory), arch, name)
-                yield f"ok\t{step}\t\n"
+                keys = self._preparers.prepare_ahead(int(step), Path(directory), arch, name)
+                yield f"later\t{step}\t\n" if keys is None else f"ok\t{step}\t{' '.join(keys)}\n"
             case ["cache", request]:
                 hits, misses = self._counts.total()
                 yield f"ok\t{request}\t{hits} {misses}\n"

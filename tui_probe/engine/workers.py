@@ -29,6 +29,10 @@ background.c).
 """
 MAX_AHEAD_WORKERS: Final = 6
 """Limit of workers that prepare ahead of launches. Each has about 15 MB of its own."""
+AHEAD_NICENESS: Final = 5
+"""Added to the niceness of these workers: on a full machine the program has three times as much of a processor. Not
+more, since a launch may wait for a kernel that such a worker prepares.
+"""
 _COUNTS: Final = struct.Struct("=QQ")
 _LAUNCHES: Final = b"\0"
 """Byte sent with the descriptor of a connection: for a worker of launches."""
