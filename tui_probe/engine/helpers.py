@@ -1,4 +1,4 @@
-"""Values of snippet helpers (``OUT IN1 ADDR BYTES NONFINITE`` ..) for one probed instruction.
+"""Values of snippet helpers (``OUT IN1 ADDR BYTES NONFINITE OUTSIDE`` ..) for one probed instruction.
 
 OUT, IN1, IN2, IN3 are its operands in order. An operand in memory stands for its address. ADDR is the
 address in global memory, if the instruction has one, or else in the first memory operand, always as
@@ -6,7 +6,8 @@ address in global memory, if the instruction has one, or else in the first memor
 reads less than it writes what it reads; of a copy by tensor map the box inside the tensor, whose SECTORS are those of
 its rows, unless it is UNSIZED. MULTIPLY_ADDS is a thread's share of those of a matrix instruction.
 LINE is where the instruction is in ``pruned.ptx``, counted from 1. NONFINITE, VALUE and KIND report what a store
-writes: see :mod:`tui_probe.engine.helpers`.
+writes: see ``NONFINITE_KINDS``. OUTSIDE and those found with it look ADDR up in the table of allocations: see
+``BOUNDS_HELPERS``.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.bounds import BOUNDS_HELPERS, bounds_lines, bounds_register
 from tui_probe.engine.kernel import register_type
 from tui_probe.engine.tensor_maps import BOX_FIELDS, BoxLines
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.probe import OUTSIDE_HELPER
+from tui_probe.probe_model.storage import ALLOCATIONS_PARAMETER
 from tui_probe.ptx.instruction_facts import TYPE_BYTES, access_bytes, fragment_bytes, multiply_adds
 from tui_probe.ptx.printer import print_operand
 from tui_probe.ptx.tree import Element, Immediate, Instruction, Memory, Operand, Register, Sum, Symbol, Vector
@@ -32,6 +33,21 @@ if TYPE_CHECKING:
     from tui_probe.probe_model.probe import Snippet
     from tui_probe.ptx.tree import Function
     from tui_probe.ptx.value_types import Elements
+
+# ``OUTSIDE``: whether an access is outside of all allocations, by the table that the hook passes to the kernel.
+#
+# The table is sorted by address: u64 number of entries, then three u64 for each::
+#
+#     start   first address
+#     end     behind the last byte, or start if the allocation was freed
+#     limit   behind the last byte that it has, or had
+#
+# The first entry begins at 0, and behind the last one is another start, the largest u64. So some entry begins at or
+# below any address, and some above it. A binary search finds them.
+BOUNDS_HELPERS: Final = frozenset({OUTSIDE_HELPER, "BELOW", "BELOW_END", "BELOW_LIMIT", "ABOVE"})
+"""OUTSIDE: a predicate, and the code that finds the others: the entry at or below the address, and the next start."""
+_FIRST_ENTRY: Final = 8
+_ENTRY_BYTES: Final = 24
 
 # ``NONFINITE``: 1 if a store writes a NaN or an infinity, from the bits of its values.
 #
@@ -54,6 +70,46 @@ _OFFSETS: Final = frozenset({"shared", "local"})
 TYPE_BITS: Final = {name: size * 8 for name, size in TYPE_BYTES.items()}
 _ADDRESSES: Final = (Memory, Element)
 _INNER_FIELDS: Final = ("base", "index", "first", "second", "operand")
+
+
+def bounds_register(helper: str, names: UnusedNames) -> tuple[str, str]:
+    """Return the register that holds a helper, and its type."""
+    kind = "pred" if helper == OUTSIDE_HELPER else "b64"
+    return names.temporary(f"bounds_{helper.lower()}", kind), kind
+
+
+def bounds_lines(address: str, size: str, names: UnusedNames) -> list[str]:
+    """Return the code that fills all registers. ``size`` is a number, or a register of 32 bits."""
+    own = {helper: bounds_register(helper, names)[0] for helper in sorted(BOUNDS_HELPERS)}
+    table, last, entry = (names.temporary(f"bounds_{name}", "b64") for name in ("table", "last", "entry"))
+    low, high, middle = (names.temporary(f"bounds_{name}", "b32") for name in ("low", "high", "middle"))
+    is_done, again, done = names.temporary("bounds_is_done", "pred"), names.new_label(), names.new_label()
+    return [
+        f"ld.param.u64 {table}, [{names.parameter(*ALLOCATIONS_PARAMETER)}];",
+        f"ld.global.u32 {high}, [{table}];",
+        f"mov.u32 {low}, 0;",
+        f"{again}:",
+        f"sub.u32 {middle}, {high}, {low};",
+        f"setp.le.u32 {is_done}, {middle}, 1;",
+        f"@{is_done} bra {done};",
+        f"shr.u32 {middle}, {middle}, 1;",
+        f"add.u32 {middle}, {middle}, {low};",
+        f"mad.wide.u32 {entry}, {middle}, {_ENTRY_BYTES}, {table};",
+        f"ld.global.u64 {last}, [{entry}+{_FIRST_ENTRY}];",
+        f"setp.gt.u64 {is_done}, {last}, {address};",
+        f"selp.b32 {high}, {middle}, {high}, {is_done};",
+        f"selp.b32 {low}, {low}, {middle}, {is_done};",
+        f"bra {again};",
+        f"{done}:",
+        f"mad.wide.u32 {entry}, {low}, {_ENTRY_BYTES}, {table};",
+        f"ld.global.u64 {own['BELOW']}, [{entry}+{_FIRST_ENTRY}];",
+        f"ld.global.u64 {own['BELOW_END']}, [{entry}+{_FIRST_ENTRY + 8}];",
+        f"ld.global.u64 {own['BELOW_LIMIT']}, [{entry}+{_FIRST_ENTRY + 16}];",
+        f"ld.global.u64 {own['ABOVE']}, [{entry}+{_FIRST_ENTRY + _ENTRY_BYTES}];",
+        f"cvt.u64.u32 {last}, {size};" if size.startswith("%") else f"mov.u64 {last}, {size};",
+        f"add.u64 {last}, {last}, {address};",
+        f"setp.gt.u64 {own[OUTSIDE_HELPER]}, {last}, {own['BELOW_END']};",
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.bounds import BOUNDS_HELPERS
-from tui_probe.engine.helpers import BOX_HELPERS
+from tui_probe.engine.helpers import BOUNDS_HELPERS, BOX_HELPERS
 from tui_probe.engine.helpers import NONFINITE_HELPERS as NONFINITE
 from tui_probe.errors import ProbeFileError, PtxError
 from tui_probe.probe_model.probe import (

@@ -27,8 +27,7 @@ from tui_probe.engine.grafting.site_kernel_text import (
 )
 from tui_probe.engine.grafting.snippet_ptx import LEADING_BYTES, ptx_version
 from tui_probe.engine.kernel import UnusedNames
-from tui_probe.engine.sums.lane_sums import REDUX_FROM, never_counted
-from tui_probe.engine.sums.site_records import SiteRecords
+from tui_probe.engine.sums import REDUX_FROM, SiteRecords, never_counted
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.probe import SnippetCode
 from tui_probe.probe_model.storage import probe_parameters

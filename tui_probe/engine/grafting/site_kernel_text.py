@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from tui_probe.engine.grafting.sass_blocks import BlockCode
-    from tui_probe.engine.sums.site_records import SiteRecords
+    from tui_probe.engine.sums import SiteRecords
     from tui_probe.probe_model.probe import Map, Probe, ProbePoint, Snippet
     from tui_probe.ptx.tree import Instruction
 
