@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from tui_probe.bandwidth.device import DeviceProperties, bus_bandwidth
+from tui_probe.bandwidth.measure import DeviceProperties, bus_bandwidth
 from tui_probe.bandwidth.rates import Bandwidth, Rate
 from tui_probe.cli.bandwidth import lines
 

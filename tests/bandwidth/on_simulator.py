@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tui_probe.bandwidth.device import Gpu
-from tui_probe.bandwidth.measure import STAGES, GpuBench
+from tui_probe.bandwidth.measure import STAGES, Gpu, GpuBench
 
 ROOM = 1 << 19
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_probe.bandwidth.device import DeviceProperties, bus_bandwidth
-from tui_probe.bandwidth.measure import CHUNK, measure_disk
+from tui_probe.bandwidth.measure import CHUNK, DeviceProperties, bus_bandwidth, measure_disk
 from tui_probe.bandwidth.rates import Bandwidth, Rate
 from tui_probe.cli.bandwidth import lines
 from tui_probe.cli.main import main

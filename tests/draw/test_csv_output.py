@@ -9,8 +9,7 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tui_probe.draw.csv_output import as_csv, csv_lines
-from tui_probe.draw.table import Column
+from tui_probe.draw.table import Column, as_csv, csv_lines
 
 CELLS = [
     st.integers(-(2**70), 2**70),

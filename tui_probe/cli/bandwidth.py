@@ -18,7 +18,7 @@ from .output import ExitStatus, inform, put, speaks_utf8
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tui_probe.bandwidth.device import Gpu
+    from tui_probe.bandwidth.measure import Gpu
     from tui_probe.bandwidth.rates import Bandwidth, Rate
     from tui_probe.probekit.page_kinds import Format
 
@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Measure and print. Raises NoDriverError without a GPU, unless only the disk is asked for."""
     if arguments.repeats < 1 or (arguments.blocks is not None and arguments.blocks < 1):
         arguments.refuse("--repeats and --blocks must be at least 1")
-    from tui_probe.bandwidth.device import Gpu
+    from tui_probe.bandwidth.measure import Gpu
     from tui_probe.bandwidth.rates import Bandwidth
 
     on_gpu = any(part != "disk" for part in arguments.only)

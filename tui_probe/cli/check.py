@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui_probe.engine.assembler import Assembler
-from tui_probe.engine.check.kernel_check import check_kernels, select_kernels
 from tui_probe.engine.image_kernels import read_kernel_file
+from tui_probe.engine.kernel_check import check_kernels, select_kernels
 from tui_probe.errors import LaunchError, ProbeError, ProbeFileError
 from tui_probe.pages.check_report import CheckResult, check_json, check_text, error_json
 from tui_probe.probe_files.loading import find_probe, load_probe
@@ -25,8 +25,8 @@ from .output import ExitStatus, Progress, put, speaks_utf8, warn
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tui_probe.engine.check.kernel_check import KernelCheck
     from tui_probe.engine.image_kernels import FoundKernel
+    from tui_probe.engine.kernel_check import KernelCheck
     from tui_probe.probe_model.probe import Probe
     from tui_probe.trace.kernel_files import ProcessLog
 

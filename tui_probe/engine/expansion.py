@@ -6,10 +6,10 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.engine.additions import SiteRecords, Summation
 from tui_probe.engine.helpers import TYPE_BITS, HelperValue
 from tui_probe.engine.recording import NO_ROOM, RecordAddress, Recording, RecordTurn
 from tui_probe.engine.snippet import LAUNCH_HELPER
-from tui_probe.engine.sums import SiteRecords, Summation
 from tui_probe.probe_model.probe import (
     FIELD_BYTES,
     Field,

@@ -28,10 +28,10 @@ from tui_probe.reasons import because
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from tui_probe.engine.additions import SiteRecords
     from tui_probe.engine.kernel import Edits, Kernel, UnusedNames
     from tui_probe.engine.module_variables import SharedVariables
     from tui_probe.engine.site_file import SiteNotes
-    from tui_probe.engine.sums import SiteRecords
     from tui_probe.probe_model.probe import Probe, ProbePoint, Snippet
     from tui_probe.ptx.tree import Function, Instruction, Span
     from tui_probe.ptx.waiting import Edge

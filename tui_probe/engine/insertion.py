@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
+from tui_probe.engine.additions import can_reduce, never_counted
 from tui_probe.engine.call_state import CallState, KernelCallGraph, add_parameters, live_registers
 from tui_probe.engine.expansion import SAMPLE_PARAMETERS
 from tui_probe.engine.function_insertion import MAX_WRITTEN_OUT, FunctionInsertion, SnippetFunctions
@@ -14,7 +15,6 @@ from tui_probe.engine.module_variables import SharedVariables, replay_hazard, sh
 from tui_probe.engine.ptx_target import fit_to_probe
 from tui_probe.engine.refusals import is_for_instructions, no_match_reason, refuse_unsupported
 from tui_probe.engine.site_file import SiteNotes
-from tui_probe.engine.sums import can_reduce, never_counted
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.positions import matches
 from tui_probe.probe_model.probe import BLOCK, Save

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final, cast
 from tui_probe.engine.ahead import KernelChoice
 from tui_probe.engine.assembler import Assembler, keep_empty_kernels
 from tui_probe.engine.cache import EMPTY_KERNEL_DIRECTORY, Cache, default_cache_directory
+from tui_probe.engine.grafting.graft_gate import start_early_trial
 from tui_probe.engine.kernel_cache import PrepareOptions
 from tui_probe.engine.server import EngineServer
-from tui_probe.engine.trial.early_trial import start_early_trial
 from tui_probe.engine.workers import usual_ahead_workers, usual_workers
 from tui_probe.errors import ProbeError
 from tui_probe.launcher.environment import places_to_fuse

@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from tui_probe.engine.check.kernel_check import KernelCheck
-    from tui_probe.engine.check.wait_listing import KernelWaits
     from tui_probe.engine.image_kernels import KernelFile, ProbeMode
+    from tui_probe.engine.kernel_check import KernelCheck, KernelWaits
     from tui_probe.probe_model.probe import Map, Probe
     from tui_probe.sass.scoreboards import Producer, WaitSite
     from tui_probe.sass.spills import SpillLine

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from collections.abc import Set as AbstractSet
 
+    from tui_probe.engine.additions import SiteRecords
     from tui_probe.engine.grafting.sass_blocks import BlockCode
-    from tui_probe.engine.sums import SiteRecords
     from tui_probe.probe_model.probe import Map, Probe, ProbePoint, Snippet
     from tui_probe.ptx.tree import Instruction
 

@@ -1,4 +1,7 @@
-"""Check a probe on the kernels of a file without a GPU: select, prune, probe and assemble as a run does."""
+"""Check a probe on the kernels of a file without a GPU: select, prune, probe and assemble as a run does.
+
+Wait sites and spills are read from the machine code of the kernel, with the source line of each instruction.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,20 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
-from tui_probe.engine.check.wait_listing import KernelWaits, kernel_waits
+from tui_probe.binaries.cubin import Cubin
 from tui_probe.engine.grafting.graft_gate import OpenGate
 from tui_probe.engine.kernel import inserted_instructions
-from tui_probe.engine.kernel_cache import Originals
+from tui_probe.engine.kernel_cache import PRUNED_FILE, Originals
 from tui_probe.engine.kernel_texts import note_in
 from tui_probe.engine.preparer import KERNEL_FILES, Preparer
-from tui_probe.errors import ImageError, did_you_mean
+from tui_probe.errors import ImageError, UnsupportedKernelError, did_you_mean
 from tui_probe.ptx.images import PtxText
 from tui_probe.reasons import advice_on, because
+from tui_probe.sass.flow import FlowGraph
+from tui_probe.sass.operations import operation_name
+from tui_probe.sass.scoreboards import wait_sites
+from tui_probe.sass.spills import spills_by_line, stack_accesses
+from tui_probe.sass.target import GraftTarget
 from tui_probe.toolchain import tool_architectures
 from tui_probe.trace.kernel_files import read_process_log
 from tui_probe.trace.kernel_identity import demangle
@@ -32,6 +40,8 @@ if TYPE_CHECKING:
     from tui_probe.engine.image_kernels import FoundKernel, KernelFile, ProbeMode
     from tui_probe.probe_model.probe import Probe
     from tui_probe.reasons import Reason
+    from tui_probe.sass.scoreboards import Producer, WaitSite
+    from tui_probe.sass.spills import SpillLine
     from tui_probe.trace.kernel_files import ProcessLog
 
 _NO_PTX_HINT: Final = "compile with PTX, e.g. with -gencode arch=compute_90,code=compute_90"
@@ -49,6 +59,54 @@ _COMPLAINT: Final = re.compile(
 )
 _MAX_COMPLAINTS: Final = 4
 _ADDED_INSTRUCTIONS: Final = re.compile(r"^\[graft\] added (\d+) instructions", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class KernelWaits:
+    """The wait sites of a kernel; ``reason`` says why they are unknown. ``lines`` has file and line by offset."""
+
+    sites: tuple[WaitSite, ...] = ()
+    names: tuple[str, ...] = ()
+    lines: dict[int, tuple[str, int]] | None = None
+    reason: Reason | None = None
+    spills: tuple[SpillLine, ...] = ()
+    """Accesses of the stack by source line."""
+
+    @property
+    def instructions(self) -> int:
+        """Number of instructions, padding included."""
+        return len(self.names)
+
+    def name(self, place: WaitSite | Producer) -> str:
+        """Return the name of an instruction, ``LDG``."""
+        return self.names[place.index]
+
+    def line(self, place: WaitSite | Producer) -> tuple[str, int] | None:
+        """Return the source file and line of an instruction; None without a line table."""
+        return (self.lines or {}).get(place.at)
+
+
+def kernel_waits(kernel: FoundKernel, directory: Path) -> KernelWaits:
+    """Return the wait sites of a kernel that was prepared in ``directory``.
+
+    Without machine code in its file they are those of the code that ptxas made of its PTX.
+    """
+    try:
+        cubin = kernel.machine_code() or _assembled_cubin(directory, f"sm_{kernel.arch}")
+        target = GraftTarget.of(cubin, kernel.name)
+        names = tuple(operation_name(word, target.arch) or f"{word.operation:#05x}" for word in target.words)
+        graph, lines = FlowGraph.of(target), target.source_lines()
+        spills = tuple(spills_by_line(stack_accesses(target, graph), lines))
+        return KernelWaits(tuple(wait_sites(target, graph)), names, lines, spills=spills)
+    except (ImageError, UnsupportedKernelError) as error:
+        return KernelWaits(reason=error.reason)
+
+
+def _assembled_cubin(directory: Path, arch: str) -> Cubin:
+    try:
+        return Cubin.read((directory / PRUNED_FILE).read_bytes())
+    except FileNotFoundError:
+        raise UnsupportedKernelError(because("no-machine-code", gpu=arch)) from None
 
 
 def select_kernels(
