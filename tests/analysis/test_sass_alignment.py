@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_probe.pages.code.sass_alignment import _rising, align_sass, with_labels
+from tui_probe.pages.code.alignment import _rising, align_sass, with_labels
 from tui_probe.pages.code.sass_text import parse_sass
 
 if TYPE_CHECKING:

@@ -1,21 +1,32 @@
-"""Alignment of two texts line by line, exact where the inserted lines are marked.
+"""Alignment of code before and after probing, line by line: PTX by marks of inserted lines, SASS by PTX lines.
 
 For probed PTX the alignment is exact: the engine ends every line that it inserts with ``// tui-probe: NAME``, and one
 that replaces another quotes that one. For anything else lines are matched by what they say but for the
 numbers of registers.
+
+In SASS, instructions that came from lines of the probe are added ones, no matter what they look like. The one
+instruction that does what a line of PTX says is next to the one that does so in the other code. What is left in between
+is matched by what it says. The assembler moves instructions; of those that it moved past each other some are reported
+as removed and added. For grafted code the alignment is exact: the graft says where its code is.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from bisect import bisect_left
+from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Literal
 
 from tui_probe.engine.kernel import INSERTED_MARK, REPLACED_MARK
+from tui_probe.pages.code.sass_text import count_classes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from tui_probe.pages.code.sass_text import SassCode
+    from tui_probe.trace.kernel_files import Graft
 
 LineChange = Literal["same", "renamed", "added", "removed", "changed"]
 """``renamed``: the same but for the numbers of registers, addresses and constants."""
@@ -24,6 +35,7 @@ MAX_LINES: Final = 40_000
 PARAMETER: Final = "parameter"
 _LOOKAHEAD: Final = 64
 _SAME_START: Final = 0.5
+_BRANCH_TARGET: Final = re.compile(r"\bBRA\b.*?(?:\((\.L_\w+)\)|(0x[0-9a-f]+))\s*$")
 _PARAMETER: Final = re.compile(r"\s*\.param \.u(?:32|64) tp_\w+,?\s*")
 _REGISTER: Final = re.compile(r"%([a-z_]+)\d+")
 _SASS: Final = re.compile(r"\b(UR|UP|R|P|B|SB)\d+\b|0x[0-9a-f]+|/\*[0-9a-f]+\*/|\.L_x_\d+")
@@ -187,3 +199,214 @@ def _have_same_opcode(one: str, other: str) -> bool:
         return False
     same = sum(a == b for a, b in zip(first, second, strict=False))
     return same >= _SAME_START * max(len(first), len(second))
+
+
+def align_sass(
+    left: Sequence[str],
+    right: Sequence[str],
+    acting: tuple[Sequence[int | None], Sequence[int | None]],
+    owners: Sequence[str | None],
+) -> Alignment:
+    """Lines of ``SassCode`` paired. ``acting`` is what :func:`doing` gives of each code, in lines of pruned.ptx.
+
+    ``owners`` has the probe of each line of ``right`` that came from an inserted line of PTX, None of the others.
+    """
+    alignment = Alignment()
+    anchors = [(-1, -1), *_anchors(left, right, acting), (len(left), len(right))]
+    for (a, b), (a_end, b_end) in pairwise(anchors):
+        if a >= 0:
+            alignment.pairs.append(_pair(left, right, a, b))
+        unowned = [i for i in range(b + 1, b_end) if owners[i] is None]
+        part = align(left[a + 1 : a_end], [right[i] for i in unowned], normalised_sass)
+        alignment.problem = alignment.problem or part.problem
+        alignment.pairs += _with_inserted(part, a + 1, unowned, range(b + 1, b_end), owners)
+    return alignment
+
+
+def with_labels(owners: Sequence[str | None], code: SassCode) -> list[str | None]:
+    """The ``owners`` of the lines of a code, labels included: one between instructions of a probe is of that, too."""
+    extended = list(owners)
+    instructions = [place for place, address in enumerate(code.addresses) if address is not None]
+    for before, after in pairwise(instructions):
+        if owners[before] == owners[after]:
+            extended[before + 1 : after] = [owners[before]] * (after - before - 1)
+    return extended
+
+
+def _pair(left: Sequence[str], right: Sequence[str], a: int, b: int) -> LinePair:
+    if left[a] == right[b]:
+        return LinePair(a, b, "same")
+    return LinePair(a, b, "renamed" if normalised_sass(left[a]) == normalised_sass(right[b]) else "changed")
+
+
+def _anchors(
+    left: Sequence[str], right: Sequence[str], acting: tuple[Sequence[int | None], Sequence[int | None]]
+) -> list[tuple[int, int]]:
+    """Instructions that do the same line of PTX: the most of them that are in the same order in both codes."""
+    places = {line: place for place, line in enumerate(acting[1]) if line is not None}
+    pairs = [
+        (a, places[line])
+        for a, line in enumerate(acting[0])
+        if line in places and _opcode(left[a]) == _opcode(right[places[line]])
+    ]
+    return _rising(pairs)
+
+
+def _opcode(text: str) -> str:
+    word = next((word for word in text.split() if not word.startswith("@")), "")
+    return word.partition(".")[0]
+
+
+def _rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The longest part of ``pairs``, whose first numbers rise, in which the second ones rise, too."""
+    ends: list[int] = []
+    chosen: list[int] = []
+    before: list[int] = []
+    for place, (_, second) in enumerate(pairs):
+        at = bisect_left(ends, second)
+        before.append(chosen[at - 1] if at else -1)
+        ends[at : at + 1] = [second]
+        chosen[at : at + 1] = [place]
+    found: list[tuple[int, int]] = []
+    place = chosen[-1] if chosen else -1
+    while place >= 0:
+        found.append(pairs[place])
+        place = before[place]
+    return found[::-1]
+
+
+def _with_inserted(
+    part: Alignment, start: int, kept: Sequence[int], whole: range, owners: Sequence[str | None]
+) -> Iterator[LinePair]:
+    """The pairs of a part, numbered as in the whole, and between them the lines that the probe inserted."""
+    following = iter([i for i in whole if owners[i] is not None])
+    inserted = next(following, None)
+    for pair in part.pairs:
+        right = None if pair.right is None else kept[pair.right]
+        while right is not None and inserted is not None and inserted < right:
+            yield LinePair(None, inserted, "added", owners[inserted] or "")
+            inserted = next(following, None)
+        yield LinePair(None if pair.left is None else start + pair.left, right, pair.change, pair.owner)
+    while inserted is not None:
+        yield LinePair(None, inserted, "added", owners[inserted] or "")
+        inserted = next(following, None)
+
+
+# Machine code before and after code was grafted into it, side by side: exact, by the offsets that were replaced.
+#
+# Nothing of the original moved, so an instruction is next to the one at the same address. Below a replaced
+# instruction comes the added code that the branch in its place leads to.
+
+
+def without_padding(probed: SassCode, pruned: SassCode, graft: Graft) -> SassCode:
+    """The probed code without what filled the space between the end of the original and the code that was added."""
+    end = max((at for at in pruned.addresses if at is not None), default=-1)
+    inside = [i for i, at in enumerate(probed.addresses) if at is None or not end < at < graft.appended]
+    lines = [probed.lines[i] for i in inside]
+    return replace(
+        probed,
+        lines=lines,
+        addresses=[probed.addresses[i] for i in inside],
+        sources=[probed.sources[i] for i in inside],
+        counts=count_classes(lines),
+    )
+
+
+def owners_of_added_lines(probed: SassCode, graft: Graft, owner: str) -> list[str | None]:
+    """``owner`` for each line of the added code, the labels before its instructions included, None of others."""
+    owners: list[str | None] = []
+    following: int | None = None
+    for address in reversed(probed.addresses):
+        following = address if address is not None else following
+        owners.append(owner if following is not None and following >= graft.appended else None)
+    return owners[::-1]
+
+
+def align_graft(pruned: SassCode, probed: SassCode, graft: Graft, owners: Sequence[str | None]) -> Alignment:
+    """Lines of both codes paired. ``owners`` has the probe of each added line of ``probed``, None of others."""
+    return Alignment(list(_GraftWalk(pruned, probed, graft, owners).pairs()), exact=True)
+
+
+class _GraftWalk:
+    def __init__(self, pruned: SassCode, probed: SassCode, graft: Graft, owners: Sequence[str | None]) -> None:
+        self._pruned, self._probed, self._graft, self._owners = pruned, probed, graft, owners
+        self._places = _places(probed)
+        self._parts = self._added_parts()
+
+    def pairs(self) -> Iterator[LinePair]:
+        left = right = 0
+        end = next((i for i, own in enumerate(self._owners) if own is not None), len(self._owners))
+        for address, place in _places(self._pruned).items():
+            adjacent = self._places.get(address)
+            stop = end if adjacent is None else adjacent
+            yield from self._labels(left, place, right, stop)
+            left, right = place + 1, max(right, stop)
+            if adjacent is None:
+                yield LinePair(place, None, "removed")
+                continue
+            right = adjacent + 1
+            yield self._pair(place, adjacent, address)
+            if address in self._graft.replaced:
+                yield from self._added_below(adjacent)
+        yield from self._labels(left, len(self._pruned.lines), right, end)
+        for part in self._parts.values():  # what no replaced instruction leads to
+            yield from self._added(part)
+
+    def _pair(self, left: int, right: int, address: int) -> LinePair:
+        before, after = self._pruned.lines[left], self._probed.lines[right]
+        if address in self._graft.replaced:
+            return LinePair(left, right, "changed", next((own for own in self._owners if own), ""))
+        if before == after:
+            return LinePair(left, right, "same")
+        return LinePair(left, right, "renamed" if normalised_sass(before) == normalised_sass(after) else "changed")
+
+    def _labels(self, left: int, left_end: int, right: int, right_end: int) -> Iterator[LinePair]:
+        """Labels before an instruction; nvdisasm numbers them anew, and one that only one code has is separate."""
+        while left < left_end and right < right_end:
+            alike = self._pruned.lines[left] == self._probed.lines[right]
+            yield LinePair(left, right, "same" if alike else "renamed")
+            left, right = left + 1, right + 1
+        yield from (LinePair(i, None, "removed") for i in range(left, left_end))
+        yield from (LinePair(None, i, "added", self._owners[i] or "") for i in range(right, right_end))
+
+    def _added_below(self, branch: int) -> Iterator[LinePair]:
+        target = self._target(self._probed.lines[branch])
+        if target is not None:
+            yield from self._added(self._parts.pop(target, range(0)))
+
+    def _added(self, part: range) -> Iterator[LinePair]:
+        return (LinePair(None, i, "added", self._owners[i] or "") for i in part)
+
+    def _added_parts(self) -> dict[int, range]:
+        """The lines of the added code by the address that a branch leads to; what is before the first is its own."""
+        added = [i for i, own in enumerate(self._owners) if own is not None]
+        if not added:
+            return {}
+        branches = [self._places[at] for at in self._graft.replaced if at in self._places]
+        targets = {self._graft.appended, *filter(None, map(self._target, (self._probed.lines[i] for i in branches)))}
+        starts = sorted((self._first_of(at), at) for at in targets if at in self._places and self._places[at] in added)
+        ends = [*(first for first, _ in starts[1:]), len(self._owners)]
+        return {at: range(first, end) for (first, at), end in zip(starts, ends, strict=True)}
+
+    def _first_of(self, address: int) -> int:
+        """The place of an instruction, of the labels before it if there are any."""
+        place = self._places[address]
+        while place and self._probed.addresses[place - 1] is None and self._owners[place - 1] is not None:
+            place -= 1
+        return place
+
+    def _target(self, text: str) -> int | None:
+        """The address that a branch leads to."""
+        match = _BRANCH_TARGET.search(text)
+        if match is None:
+            return None
+        if match[2]:
+            return int(match[2], 16)
+        label = f"{match[1]}:"
+        at = self._probed.lines.index(label) if label in self._probed.lines else len(self._probed.lines)
+        return next((address for address in self._probed.addresses[at:] if address is not None), None)
+
+
+def _places(code: SassCode) -> dict[int, int]:
+    """The place of the instruction at each address, in order."""
+    return {address: place for place, address in enumerate(code.addresses) if address is not None}

@@ -1,25 +1,29 @@
-"""Page ``results``: every metric of every result in the report, and a table of the launches of a kernel."""
+"""Page ``results``: every metric of every result in the report, and a table of the launches of a kernel.
+
+Of a custom probe there are its values: the histogram of each field of a map, and the slots with the largest values.
+"""
 
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import numpy as np
+
 from tui_probe.draw import units
 from tui_probe.draw.shell import command_lines, shell_word
 from tui_probe.draw.shorten import shorten
-from tui_probe.draw.spans import hang_line
+from tui_probe.draw.spans import hang_line, pad
 from tui_probe.draw.table import Column, safe
 from tui_probe.draw.table_content import RemadeRows, TableContent
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.draw.view import Document, no_progress, with_progress
 from tui_probe.errors import TraceError
-from tui_probe.pages.field_values import FieldValues, field_lines, field_values
 from tui_probe.probekit import probe_results
-from tui_probe.probekit.custom_probe import custom_maps
+from tui_probe.probekit.custom_probe import MAX_READ_BYTES, custom_maps, map_indices
 from tui_probe.probekit.measured import (
     UNKNOWN_PROBE,
     AnalysedResult,
@@ -33,25 +37,120 @@ from tui_probe.probekit.probe_view import unknown_probe_advice
 from tui_probe.probekit.registry import probe_named
 from tui_probe.probekit.result_tables import (
     CountTable,
+    distribution_head,
+    distribution_row,
     kernel_result_lines,
     result_lines,
 )
+from tui_probe.records.distribution import distribution
 from tui_probe.verdicts.kernel_columns import by_time_share
 from tui_probe.verdicts.probe_coverage import NO_MATCH_NOTE, no_match_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
+    from tui_probe.probekit.custom_probe import CustomMap
     from tui_probe.probekit.metric import MetricValue
     from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.trace.model import KernelFacts, ProbedKernel, Trace
+    from tui_probe.trace.results import Result
 
+HISTOGRAM_BINS: Final = 10
+MAX_VALUES: Final = 10
+"""Slots that are shown, those with the largest values."""
+_BAR: Final = 40
 MAX_LISTED: Final = 2
 """Results of a kernel that have a line each in the report of a run."""
 MAX_READ: Final = 12
 """Results of a kernel that are read for the spread of its values there."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldValues:
+    """The values of a field of a map (u8), one per record, with the block and the warp or thread of each (i8)."""
+
+    map: str
+    field: str
+    level: str
+    values: NDArray[np.uint64]
+    blocks: NDArray[np.int64]
+    slots: NDArray[np.int64]
+
+    @property
+    def largest(self) -> list[tuple[int, int, int]]:
+        """Block, warp or thread, and value, the largest first."""
+        order = np.argsort(self.values, kind="stable")[::-1][:MAX_VALUES]
+        return [(int(self.blocks[at]), int(self.slots[at]), int(self.values[at])) for at in order]
+
+    def histogram(self) -> list[tuple[float, float, int]]:
+        """Return start, end and count of each bin; fewer bins if there are fewer whole numbers."""
+        low, high = float(self.values.min()), float(self.values.max())
+        bins = max(1, min(HISTOGRAM_BINS, int(high - low) + 1))
+        counts, edges = np.histogram(self.values.astype(np.float64), bins=bins, range=(low, max(high, low + 1)))
+        return [(float(a), float(b), int(n)) for a, b, n in zip(edges[:-1], edges[1:], counts, strict=True)]
+
+    def record(self) -> dict[str, Any]:
+        """Return the JSON record."""
+        spread = distribution(self.values.astype(np.float64))
+        return {
+            "map": self.map,
+            "field": self.field,
+            "count": len(self.values),
+            "least": int(self.values.min()),
+            "median": None if spread is None else spread.median,
+            "most": int(self.values.max()),
+            "histogram": [{"from": low, "to": high, "count": number} for low, high, number in self.histogram()],
+            "largest": [{"block": b, self.level: s, "value": v} for b, s, v in self.largest],
+        }
+
+
+def field_values(result: Result, maps: Sequence[CustomMap]) -> Iterator[FieldValues]:
+    """Values of each field whose records were all kept; TraceError for a file of another probe."""
+    for index, custom_map in map_indices(result, maps):
+        yield from _map_values(result, index, custom_map)
+
+
+def _map_values(result: Result, index: int, custom_map: CustomMap) -> Iterator[FieldValues]:
+    if result.group(index) is not None or result.sites(index, custom_map.record) is not None:
+        return
+    records = result.records(index, custom_map.record)
+    if records.nbytes > MAX_READ_BYTES:
+        return
+    written = np.ones(records.shape, dtype=np.bool_) if custom_map.sums else result.written(index)
+    if written is None or not written.any():
+        return
+    block, slot = np.nonzero(written)[:2]
+    level = result.sections[index].level
+    numbers = np.asarray(result.blocks, dtype=np.int64)[block]
+    for name in custom_map.record.names or ():
+        yield FieldValues(custom_map.name, name, level, records[name][written].astype(np.uint64), numbers, slot)
+
+
+def field_lines(values: FieldValues, launch_text: str, width: int) -> Iterator[Line]:
+    yield ((f" {values.map}.{values.field} of {launch_text}", "title"),)
+    spread = distribution(values.values.astype(np.float64))
+    if spread is not None:
+        yield ((" ", ""), *distribution_head(f"{units.counted(len(values.values), 'value')}"))
+        yield ((" ", ""), *distribution_row("", spread, _short))
+    rows = values.histogram()
+    most = max(number for *_, number in rows)
+    cells = min(_BAR, max(width - 34, 4))
+    for low, high, number in rows:
+        bar = "█" * round(cells * number / most) or ("▏" if number else "")
+        yield ((f" {_short(low):>8} – {_short(high):<8} ", "dim"), (f"{units.count(number):>8} ", ""), (bar, "accent"))
+    titles = (("block", 10), (values.level, 10), ("value", 14))
+    yield ((" " + "".join(pad(title, cells, right=True) for title, cells in titles), "head"),)
+    for block, slot, value in values.largest:
+        yield ((f" {block:>10}{slot:>10}{units.count(value):>14}", ""),)
+
+
+def _short(value: float) -> str:
+    """Format a value in up to 8 characters."""
+    return units.count(round(value)) if abs(value) < 1e6 else f"{value:.3g}"
 
 
 class MetricRow(NamedTuple):

@@ -12,11 +12,18 @@ from tui_probe.draw.spans import LazyLines, pad, wrap
 from tui_probe.draw.table import as_record
 from tui_probe.draw.table_content import RemadeRows, TableContent
 from tui_probe.draw.view import Document, Spot
+from tui_probe.pages.code.alignment import align_graft, align_sass
 from tui_probe.pages.code.code_lines import DiffLines, colored_code, printable_code
-from tui_probe.pages.code.kernel_sass import has_both_sides, missing_code_reason, read_code, read_original
+from tui_probe.pages.code.kernel_sass import (
+    WaitLinks,
+    has_both_sides,
+    missing_code_reason,
+    read_code,
+    read_original,
+    wait_links,
+)
 from tui_probe.pages.code.line_measures import column_index, column_key, measures_of
 from tui_probe.pages.code.measure_column import MeasureColumn, MeasureMargin
-from tui_probe.pages.code.sass_alignment import align_graft, align_sass
 from tui_probe.pages.code.sass_text import (
     CLASSES,
     COUNT_COLUMNS,
@@ -29,7 +36,6 @@ from tui_probe.pages.code.sass_text import (
     count_lines,
     diff_columns,
 )
-from tui_probe.pages.code.wait_links import WaitLinks, wait_links
 from tui_probe.probekit.page_kinds import ViewKind
 from tui_probe.trace.kernel_files import Offset, long_position
 
