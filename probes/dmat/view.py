@@ -16,7 +16,7 @@ from tui_probe.records.probed_sites import access_lines
 from tui_probe.trace.device_memory import read_launch_memory, read_tensors
 from tui_probe.trace.kernel_files import Offset
 
-from . import data
+from . import picture
 from .access_map import read_map
 from .accesses import Selection, accesses_of
 from .axes import Window
@@ -274,17 +274,17 @@ class Dmat(VisibleAccesses):
 
     def record(self) -> Mapping[str, Any]:
         """Axes, bands, and the accesses of each cell, row by row; sectors and kinds are None if not asked for."""
-        return data.record(self, self._counted())
+        return picture.record(self, self._counted())
 
     def cells(self) -> Iterator[Sequence[object]]:
         """One row per cell that has accesses."""
-        return data.cells(self, self._counted())
+        return picture.cells(self, self._counted())
 
     def plot(self, axes: Any) -> None:
         """The bands one below the other, darker where accesses are denser."""
         frame = self._counted()
         if frame is not None:
-            data.plot(self, frame, axes)
+            picture.plot(self, frame, axes)
 
 
 def _open(source: ViewSource, progress: Progress) -> View:

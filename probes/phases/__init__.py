@@ -9,7 +9,7 @@ from tui_probe.probekit.metric import Metric, where_known
 from tui_probe.probekit.probe import Probe, Question
 
 from . import analysis
-from .shares import overlap_of, rows_of
+from .tables import overlap_of, rows_of
 from .view import PHASES_VIEW, wait_text
 from .waits import waits_of
 

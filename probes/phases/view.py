@@ -20,8 +20,7 @@ from tui_probe.ptx.phase_names import BARRIER, NAMED_BARRIER
 from .analysis import analyse_launch
 from .kinds import ALL_WARPS
 from .lanes import TensorRates, lanes, main_iterations, shown_warps, trace_events
-from .moved import moved_in_trace
-from .shares import PhaseRow, multiply_adds, overlap_of, rows_of
+from .tables import PhaseRow, moved_in_trace, multiply_adds, overlap_of, rows_of
 from .waits import Wait, waits_of
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pytest
 from tests.ui.conftest import on_stage
 from tui_probe.ui.live.feed import Session
 from tui_probe.ui.live.kernel_columns import COLUMNS
-from tui_probe.ui.live.kernel_table_drawing import cell_role
+from tui_probe.ui.live.kernel_table import cell_role
 
 from .conftest import Tool
 

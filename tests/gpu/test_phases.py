@@ -12,7 +12,7 @@ import pytest
 
 from tui_probe.probekit.measured import analyse_result
 from tui_probe.probes.phases.analysis import START
-from tui_probe.probes.phases.shares import multiply_adds, rows_of
+from tui_probe.probes.phases.tables import multiply_adds, rows_of
 from tui_probe.probes.phases.waits import waits_of
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.results import read_result

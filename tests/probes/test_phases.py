@@ -36,8 +36,7 @@ from tui_probe.probes.phases import findings
 from tui_probe.probes.phases.analysis import NOT_RECORDED, Phases, analyse
 from tui_probe.probes.phases.kinds import Phase, roles_of
 from tui_probe.probes.phases.lanes import MIN_CELLS, TensorRates, dominant_phases, lanes, shown_warps
-from tui_probe.probes.phases.moved import moved_instructions
-from tui_probe.probes.phases.shares import PhaseRow, multiply_adds, overlap_of, rows_of
+from tui_probe.probes.phases.tables import PhaseRow, moved_instructions, multiply_adds, overlap_of, rows_of
 from tui_probe.probes.phases.view import PhasesView, wait_text
 from tui_probe.probes.phases.waits import Wait, waits_of
 from tui_probe.ptx.parser import parse

@@ -22,11 +22,9 @@ from tui_probe.trace.plain_file import read_within
 from tui_probe.verdicts.finding_summary import ranked_losses, ranked_results
 from tui_probe.verdicts.findings import NO_PROBE, findings_by_probe
 from tui_probe.verdicts.kernel_findings import findings_of_result
-from tui_probe.verdicts.limiter import has_limiter_counts, kernel_limiter
-from tui_probe.verdicts.limiter_text import limiter_texts
-from tui_probe.verdicts.probe_coverage import kernel_advice, missing_probes
+from tui_probe.verdicts.limiter import has_limiter_counts, kernel_limiter, limiter_texts
+from tui_probe.verdicts.probe_coverage import kernel_advice, missing_probes, unmeasured_probes, unmeasured_texts
 from tui_probe.verdicts.run_outcome import program_command
-from tui_probe.verdicts.unmeasured import unmeasured_probes, unmeasured_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import KernelFacts, ProbedKernel, Trace
     from tui_probe.verdicts.findings import ResultFindings
     from tui_probe.verdicts.kernel_findings import KernelFinding
-    from tui_probe.verdicts.limiter_text import KernelLimiter
+    from tui_probe.verdicts.limiter import KernelLimiter
 
 LABEL_WIDTH: Final = 16
 LOSSES_TITLE: Final = "Where to look first"

@@ -15,10 +15,18 @@ from tui_probe.verdicts.findings import finding_text
 from tui_probe.verdicts.kernel_columns import kernel_table
 from tui_probe.verdicts.kernel_findings import losses_of
 from tui_probe.verdicts.kernel_snapshot import sorting_title
-from tui_probe.verdicts.probe_coverage import NO_MATCH_NOTE, REMARKS, no_match_lines, remark_lines, unprobed_lines
+from tui_probe.verdicts.probe_coverage import (
+    NO_MATCH_NOTE,
+    REMARKS,
+    no_match_lines,
+    remark_lines,
+    unmeasured_probes,
+    unmeasured_texts,
+    unprobed_lines,
+    unused_probes,
+)
 from tui_probe.verdicts.run_findings import bounds_section, kernel_bounds
 from tui_probe.verdicts.run_outcome import head_lines
-from tui_probe.verdicts.unmeasured import unmeasured_probes, unmeasured_texts, unused_probes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

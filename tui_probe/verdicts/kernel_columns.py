@@ -152,7 +152,7 @@ def mode_text(way: ProbeMode | None) -> str:
 
 def probed_record(kernel: KernelFacts) -> dict[str, Any]:
     """A kernel as one of several probes had it, as data."""
-    from tui_probe.verdicts.unmeasured import unmeasured_probes
+    from tui_probe.verdicts.probe_coverage import unmeasured_probes
 
     return {
         "probe": kernel.probe,

@@ -28,9 +28,8 @@ from tui_probe.verdicts.findings import (
     unprobed_findings,
 )
 from tui_probe.verdicts.limiter import kernel_limiter
-from tui_probe.verdicts.probe_coverage import kernel_advice
+from tui_probe.verdicts.probe_coverage import kernel_advice, unmeasured_probes
 from tui_probe.verdicts.run_outcome import probing_command
-from tui_probe.verdicts.unmeasured import unmeasured_probes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from tui_probe.probekit.finding import FindingOrder
     from tui_probe.trace.model import KernelFacts, Trace
     from tui_probe.trace.source_lines import SourceLine, SourceLines
-    from tui_probe.verdicts.limiter_text import KernelLimiter
+    from tui_probe.verdicts.limiter import KernelLimiter
 
 Severity = Literal["error", "high", "medium", "low", "info"]
 Confidence = Literal["high", "medium", "low"]

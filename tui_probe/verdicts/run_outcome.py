@@ -16,7 +16,7 @@ from tui_probe.probekit.record_counts import probed_launches_text
 from tui_probe.trace.kernel_status import ended_context
 from tui_probe.trace.source_lines import copied_names
 from tui_probe.verdicts.code_places import failure_lines
-from tui_probe.verdicts.unmeasured import unmeasured_probes, unmeasured_texts, unused_probes
+from tui_probe.verdicts.probe_coverage import unmeasured_probes, unmeasured_texts, unused_probes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -17,8 +17,7 @@ from tui_probe.ui.live.state_line import ending
 from tui_probe.ui.screens.further_pages import kernel_tab
 from tui_probe.ui.screens.page_opening import MessageView, PageDesk, PageOpener, page_spec
 from tui_probe.ui.views.log import LogView
-from tui_probe.ui.views.table_views import AllLinesView, GraphsView, GrowingView, RangesView
-from tui_probe.ui.views.tree_view import TreeView
+from tui_probe.ui.views.table_views import AllLinesView, GraphsView, GrowingView, RangesView, TreeView
 from tui_probe.ui.views.view import TextView
 from tui_probe.ui.widgets.tabs import Tab, keys_of
 

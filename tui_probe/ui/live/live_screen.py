@@ -25,8 +25,7 @@ from tui_probe.ui.screens.kernel import PROBE, KernelScreen
 from tui_probe.ui.screens.lists import PickerItem, choose_tags
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.views.log import LogView
-from tui_probe.ui.views.table_views import GrowingView, RangesView
-from tui_probe.ui.views.tree_view import TreeView
+from tui_probe.ui.views.table_views import GrowingView, RangesView, TreeView
 from tui_probe.ui.widgets.pane import Bar, FrameEdge, Pane
 from tui_probe.ui.widgets.tabs import TabBar, keys_of
 
