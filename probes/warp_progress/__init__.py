@@ -17,8 +17,8 @@ from tui_probe.records.distribution import distribution
 from tui_probe.records.probed_sites import probed_sites
 from tui_probe.records.warp_pace import stamped
 
-from .paces import analyse, of_launch, timeline_of
 from .view import PROGRESS
+from .warp_timeline import analyse, of_launch, timeline_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

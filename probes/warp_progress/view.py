@@ -18,7 +18,7 @@ from tui_probe.probekit.probe_view import probe_view
 from tui_probe.probekit.timelines.drawing import Window, draw_marks
 from tui_probe.records.distribution import distribution
 
-from .paces import draw_picture, pace_lines, pace_picture, warp_timeline
+from .warp_timeline import draw_picture, pace_lines, pace_picture, warp_timeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.records.timeline import Intervals
 
-    from .paces import PacePicture, WarpTimeline
+    from .warp_timeline import PacePicture, WarpTimeline
 
 _LINES_AROUND: Final = 5
 """Lines that are not the picture: a head, the axis and its labels, the warps, the clocks."""

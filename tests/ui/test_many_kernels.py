@@ -13,9 +13,9 @@ from tests.ui.conftest import no_gpu, on_stage
 from tests.ui.synthetic import TraceWriter
 from tui_probe.trace.follow import TraceFollower, open_trace
 from tui_probe.ui.app import ProbeApp
-from tui_probe.ui.live.arranged_kernels import RowOrder
 from tui_probe.ui.live.feed import Feed, Session
 from tui_probe.ui.live.kernel_columns import COLUMNS
+from tui_probe.ui.live.kernel_rows import RowOrder
 from tui_probe.ui.live.kernel_snapshots import FOLDERS_PER_UPDATE, KernelSnapshots
 
 KERNELS = 3 * FOLDERS_PER_UPDATE

@@ -13,7 +13,6 @@ from tui_probe.draw import units
 from tui_probe.draw.spans import width, wrap
 from tui_probe.draw.table import safe
 from tui_probe.draw.table_content import heading
-from tui_probe.ui.live.arranged_kernels import ArrangedKernels, RowOrder, arranged, data_forms, table_text
 from tui_probe.ui.live.kernel_columns import (
     BAR_CELLS,
     COLUMN_POSITIONS,
@@ -25,6 +24,7 @@ from tui_probe.ui.live.kernel_columns import (
     columns_of,
     fit_columns,
 )
+from tui_probe.ui.live.kernel_rows import ArrangedKernels, RowOrder, arranged, data_forms, table_text
 from tui_probe.ui.views.view import Desk, PaneView, cursor_role, cursor_sign, mark
 from tui_probe.verdicts.kernel_snapshot import GPU_TIME, sorting_title
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.spans import Line, Span
     from tui_probe.ui.export import Writer
-    from tui_probe.ui.live.arranged_kernels import ArrangedRows, Rows
     from tui_probe.ui.live.kernel_columns import ScreenColumn
+    from tui_probe.ui.live.kernel_rows import ArrangedRows, Rows
     from tui_probe.verdicts.kernel_snapshot import KernelSnapshot
 
     Layout = list[tuple[ScreenColumn[KernelSnapshot], int]]
