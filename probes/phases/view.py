@@ -15,7 +15,6 @@ from tui_probe.probekit import probe_results
 from tui_probe.probekit.finding import percent
 from tui_probe.probekit.probe_view import probe_view
 from tui_probe.probekit.record_counts import sampled_blocks_text
-from tui_probe.ptx.phase_names import BARRIER, NAMED_BARRIER
 
 from .analysis import analyse_launch
 from .kinds import ALL_WARPS
@@ -69,11 +68,6 @@ _COLUMNS: Final[tuple[Column[PhaseRow], ...]] = (
     Column("waits", lambda r: list(r.phase.waits)),
     Column("tensors", lambda r: list(r.phase.tensors)),
 )
-
-
-def has_block_barriers(launch: Phases) -> bool:
-    """Return whether warps of a launch wait at barriers of a block."""
-    return any(not {BARRIER, NAMED_BARRIER}.isdisjoint((phase.work, *phase.waits)) for phase in launch.phases)
 
 
 class PhasesView(Document):
@@ -146,8 +140,6 @@ class PhasesView(Document):
             yield f"slowdown with the probe: {slowdown:.2f}×"
         if self.of.simulated:
             yield "simulated: cycles of a model"
-        elif self.of.kernel.mode == "ptx" and has_block_barriers(launch):
-            yield "waits at barriers of a block can count for the phase after the barrier: see tui-probe help phases"
 
     def _tensor_notes(self) -> Iterator[str]:
         """Sentences on the tensor cores: a role's rate over the whole block, and in each phase that issues products."""

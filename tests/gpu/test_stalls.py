@@ -97,6 +97,25 @@ def test_planted_waits_are_as_long_as_they_were_made(planted: str, runner: Runne
 
 
 @pytest.mark.exclusive
+def test_barrier_waits_are_as_long_as_they_were_made(planted: str, runner: Runner) -> None:
+    profiled = runner.profiled([planted], "-p", "barrier_wait", "-k", "late_", "--launches", "all", "--wait")
+    assert profiled.outcome.status == 0, profiled.outcome.stderr
+    kernels = {kernel.demangled.partition("(")[0]: kernel for kernel in open_trace(profiled.trace).kernels}
+    for name in ("late_barrier", "late_cluster"):
+        waits = []
+        for probed in kernels[name].by_probe():
+            for row in sorted(probed.result_rows, key=lambda row: probed.trace.results.launch(row) or 0):
+                analysis = analyse_result(probed.trace, probed, row).analysis
+                waits.append(analysis.waited / analysis.barriers)
+        print(f"GPU-STALLS\tbarrier_wait {name} {waits}")
+        assert len(waits) == 5
+        assert waits[0] < ROUND_CYCLES * (10 if name == "late_cluster" else 1)
+        steps = np.diff(waits[1:])
+        assert steps == pytest.approx(np.full(3, steps.mean()), rel=0.05)
+        assert steps.mean() > 4 * ROUND_CYCLES * 0.5 * 0.9  # half of the warps wait
+
+
+@pytest.mark.exclusive
 def test_spills_are_executed_as_often_as_counters_say(tmp_path: Path, runner: Runner) -> None:
     program, cubin = tmp_path / "spills", tmp_path / "spills.cubin"
     options = ["-arch=sm_90", "-lineinfo", f"-maxrregcount={SPILL_REGISTERS}"]

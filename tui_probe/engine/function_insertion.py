@@ -8,8 +8,10 @@ instructions, and operands that are in registers. The rest is in the function; e
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.engine.addressing import Addressing, BlockShape
@@ -21,12 +23,14 @@ from tui_probe.engine.recording import RecordTurn
 from tui_probe.engine.snippet import BLOCK_HELPER, ISSUED_HELPER, LINE_HELPER
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.probe import Level, Locate, Save, SnippetCode
+from tui_probe.ptx.control_flow import basic_blocks
+from tui_probe.ptx.phase_names import is_block_barrier
 from tui_probe.ptx.references import names_in
 from tui_probe.ptx.tree import Register
 from tui_probe.reasons import because
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from tui_probe.engine.additions import SiteRecords
     from tui_probe.engine.kernel import Edits, Kernel, UnusedNames
@@ -35,6 +39,9 @@ if TYPE_CHECKING:
     from tui_probe.probe_model.probe import Probe, ProbePoint, Snippet
     from tui_probe.ptx.tree import Function, Instruction, Span
     from tui_probe.ptx.waiting import Edge
+
+_CLOCK: Final = re.compile(r"%clock|%globaltimer")
+_PMTRIG: Final = "pmevent.mask 0;"
 
 MIN_STATEMENTS: Final = 8
 """Minimum statements of a snippet that is called: passing its operands takes as many lines."""
@@ -225,6 +232,26 @@ class FunctionInsertion:
         for product, reader in self._kernel.value_types(self.function).fused.pairs:
             if self._edits.any_between(product.span.end, reader.span.start):
                 self.before(reader.span, [self._kernel.text(product.span)])
+
+    def separate_clocks_from_barriers(self) -> None:
+        """Put an instruction without effect between each barrier of a block and the clock reads that follow it.
+
+        For sm_90 and later, ptxas gives a BAR that a clock read (CS2R) follows a stall count of 1 instead of 6. The
+        warp then runs on before the barrier is complete: on an H200 even a clock read behind 20 dependent multiply-adds
+        gave a time before the arrival of the last warp. Behind PMTRIG the count is 6. Its mask of 0 triggers no event.
+        """
+        clocks = self._edits.positions_of(_CLOCK)
+        for barrier, end in self._behind_barriers() if clocks else ():
+            following = bisect_left(clocks, barrier.end)
+            if following < len(clocks) and clocks[following] <= end:
+                self.after(barrier, [_PMTRIG], first=True)
+
+    def _behind_barriers(self) -> Iterator[tuple[Span, int]]:
+        """Yield each barrier of a block, and where the next one or the next basic block begins."""
+        for block, following in pairwise([*basic_blocks(self.function), None]):
+            barriers = [instruction.span for instruction in block or () if is_block_barrier(instruction)]
+            end = following[0].span.start if following else self.function.span.end
+            yield from ((span, then.start if then else end) for span, then in pairwise([*barriers, None]) if span)
 
     def before(self, span: Span, lines: Iterable[str], *, first: bool = False) -> None:
         """Insert lines of PTX in front of a node."""

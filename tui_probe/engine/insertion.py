@@ -149,6 +149,7 @@ class _Inserter:
         for part in self._parts.values():
             part.expander.zero = zero
             self._at_exits(part, after)
+            part.separate_clocks_from_barriers()
         passing.settle({name: part.mentioned() for name, part in self._parts.items()})
         for name in self._passed:
             self._in_function(self._parts[name], passing)

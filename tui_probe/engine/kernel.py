@@ -149,6 +149,10 @@ class Edits:
         """Return whether something was put between two places."""
         return any(start <= position <= end for position, _, _ in self._changes)
 
+    def positions_of(self, pattern: re.Pattern[str]) -> list[int]:
+        """Return the positions of insertions that a pattern occurs in, in ascending order."""
+        return sorted(position for position, _, text in self._changes if pattern.search(text))
+
     def apply(self, span: Span) -> str:
         """The text of a node with the edits inside it. Replacements must not overlap."""
         pieces = []

@@ -88,11 +88,18 @@ def _wait_of(instruction: Instruction) -> str | None:
             return "wgmma wait"
         case "griddepcontrol" if waits:
             return "grid wait"
-        case "bar" | "barrier" if "warp" not in modifiers and (waits or {"sync", "red"} & set(modifiers)):
-            if "cluster" in modifiers:
-                return "cluster barrier wait"
+        case "barrier" if "cluster" in modifiers and waits:
+            return "cluster barrier wait"
+        case "bar" | "barrier" if is_block_barrier(instruction):
             return NAMED_BARRIER if _is_named(instruction) else BARRIER
     return None
+
+
+def is_block_barrier(instruction: Instruction) -> bool:
+    """Return whether warps of a block wait for each other at an instruction."""
+    modifiers = set(instruction.modifiers)
+    waits = {"sync", "red"} & modifiers and not {"warp", "cluster"} & modifiers
+    return instruction.opcode in ("bar", "barrier") and bool(waits)
 
 
 def _is_named(barrier: Instruction) -> bool:
