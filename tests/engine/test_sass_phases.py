@@ -11,6 +11,7 @@ import pytest
 from tests.bench.assembling import assembler
 from tests.engine.kernels import DATA
 from tests.sass.conftest import listing
+from tests.sass.test_wait_probe import code_at
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.engine.grafting.grafts import Grafter
 from tui_probe.engine.grafting.sass_phases import sass_phases
@@ -19,7 +20,9 @@ from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.sass.flow import FlowGraph
 from tui_probe.sass.operations import operation_name
+from tui_probe.sass.register_room import RegisterRoom
 from tui_probe.sass.target import GraftTarget
+from tui_probe.sass.uniform_registers import used_uniform_registers
 from tui_probe.sass.wait_classes import is_mbarrier_wait
 from tui_probe.sass.words import WORD_BYTES
 from tui_probe.toolchain import find_disassembler
@@ -150,9 +153,68 @@ def test_starts_without_an_instruction_are_counted(waits: Path) -> None:
     assert probe.phases_missing == missing
 
 
-def test_warps_that_give_registers_away_are_refused(waits: Path) -> None:
-    with pytest.raises(UnsupportedKernelError, match="setmaxnreg leaves some warps 40 registers"):
-        Grafter(PROBE, assembler(), sampled=False).graft(Cubin.read(waits.read_bytes()), "producer_consumer")
+RECORD = """
+CS2R.32 Rv, SR_CLOCKLO
+VOTE.ANY Rw, PT, PT
+LOP3.LUT Rw, Rw, 0x1, RZ, 0xc0, !PT
+R2UR URs, Rw
+IMAD Rw, Rw, -0x800, RZ
+IADD3 Rw, Rw, URc, RZ
+VIADD Rw, Rw, 0x800
+VIMNMX.U32 Rw, Rw, 0x800, PT
+MOV Ra, URl
+MOV Rb, URh
+IMAD.WIDE.U32 Ra, Rw, 0x8, Ra
+UIADD3 URc, URc, URs, URZ
+MOV Rw, LINE
+STG.E.EF.64 [Ra], Rv
+NOP
+"""
+
+
+def with_names(text: str, names: dict[str, str]) -> str:
+    return re.sub(r"\bU?R\d+", lambda match: names.get(match[0], match[0]), text)
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+def test_warps_that_exchange_registers_have_records_in_their_own(waits: Path, sampled: bool) -> None:
+    if find_disassembler() is None:
+        pytest.skip("no nvdisasm on this machine: install nvidia-cuda-nvdisasm")
+    target = GraftTarget.of(Cubin.read(waits.read_bytes()), "producer_consumer")
+    assert target.fewest_registers == 40 < target.registers
+    kernel = Grafter(PROBE, assembler(), sampled=sampled).graft(Cubin.read(waits.read_bytes()), "producer_consumer")
+    assert kernel.grafted.registers == target.registers  # more would not fit into the block's registers
+    room, used = RegisterRoom(target, FlowGraph.of(target)), used_uniform_registers(target.all_words(), target.arch)
+    sections = re.split(r"(?m)^\.text\.", listing(kernel.probed))
+    section = next(section for section in sections if section.startswith("producer_consumer:"))
+    texts = {int(at, 16): text for at, text in re.findall(r"/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;", section)}
+    after = GraftTarget.of(Cubin.read(kernel.probed), "producer_consumer")
+    sites = json.loads(kernel.sites)["probes"][0]["sites"]
+    assert len(sites) == len(sass_phases(PROBE, target)[0]) > 30
+    limits = set()
+    for site in sites:
+        at = code_at(kernel.probed, "producer_consumer", site["offset"])
+        address, value = after.words[at // WORD_BYTES + 8].rd, after.words[at // WORD_BYTES].rd
+        uniform = re.findall(r"UR(\d+)", " ".join(texts[at + WORD_BYTES * index] for index in range(15)))
+        step, count, low, high = uniform[:4]
+        names = {
+            f"R{value}": "Rv", f"R{value + 1}": "Rw", f"R{address}": "Ra", f"R{address + 1}": "Rb", f"UR{step}": "URs",
+            f"UR{count}": "URc", f"UR{low}": "URl", f"UR{high}": "URh", f"{site['offset']:#x}": "LINE",
+        }  # fmt: skip
+        code = [texts[at + WORD_BYTES * index] for index in range(15)]
+        code[12] = code[12].replace(f"{site['offset']:#x}", "LINE")
+        assert [with_names(text, names) for text in code] == RECORD.split("\n")[1:-1]
+        assert {address, address + 1, value, value + 1} <= set(room.free(site["offset"] // WORD_BYTES))
+        assert not used & {*map(int, uniform)}
+        limits.add(room.limit(site["offset"] // WORD_BYTES))
+    assert limits >= {40, 232}
+
+
+def test_sampled_phases_of_small_kernels_get_more_registers(waits: Path) -> None:
+    kernel = Grafter(PROBE, assembler(), sampled=True).graft(Cubin.read(waits.read_bytes()), "ring")
+    target = GraftTarget.of(Cubin.read(waits.read_bytes()), "ring")
+    assert kernel.grafted.registers > target.registers
+    assert "blocks sampled" in kernel.info.splitlines()
 
 
 def test_phases_by_line_need_lines(waits: Path) -> None:

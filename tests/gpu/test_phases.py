@@ -31,6 +31,8 @@ CONSUMERS, TILES, DELAYS = 4, 64, (20, 40, 60, 80, 100)
 ROUND_CYCLES = 16 * 4
 """16 multiplications in a row, besides the loop around them."""
 MAX_ERROR = 100
+WAIT_ROUNDS = 500
+"""Of ``planted_waits.cu``: rounds of each launch, after each of which the late warps have 4 more rounds of work."""
 PRODUCER, CONSUMER = ("empty", "late", "copy"), ("full", "compute", "release")
 
 
@@ -177,6 +179,34 @@ def test_roles_of_gluon_kernel_are_distinguished(runner: Runner) -> None:
     assert sorted(analysis.roles) == ["consumer 1", "consumer 2", "other", "producer"]
     assert (in_named := analysis.named()) is not None
     assert in_named >= 0.95
+
+
+@pytest.mark.exclusive
+@pytest.mark.parametrize("sampled", ["", ":1/2"])
+def test_roles_that_exchange_registers_have_phases(sampled: str, runner: Runner, tmp_path: Path) -> None:
+    """Three warpgroups with ``setmaxnreg`` and without PTX: two wait for the third, in steps of its work."""
+    program = nvcc_program(
+        PROGRAMS / "planted_waits.cu", tmp_path / "planted_waits", "-gencode=arch=compute_90a,code=sm_90a"
+    )
+    unprofiled = runner.unprofiled([program])
+    options = ("-p", f"phases{sampled}", "-k", "late_producer", "--launches", "all", "--wait")
+    profiled = runner.profiled([program], *options)
+    assert (profiled.outcome.status, profiled.outcome.stdout) == (unprofiled.status, unprofiled.stdout)
+    (kernel,) = [kernel for kernel in open_trace(profiled.trace).kernels if kernel.status == "probed"]
+    assert kernel.mode == "graft"
+    waits = []
+    for result, analysis in launches_of(profiled.trace):
+        names = {site.instruction.line: site.phase.work for site in analysis.sites if site.phase}
+        records = result.records(1, START)[0]
+        work = np.array([[names.get(line, "") for line in own] for own in records["line"].tolist()])
+        assert (np.count_nonzero(work == "mbarrier wait", axis=1) >= WAIT_ROUNDS).all()
+        lengths = (records["clock"][:, 1:] - records["clock"][:, :-1]).astype(np.uint32)
+        waiting = np.where((work[:, :-1] == "mbarrier wait") & (work[:, 1:] != ""), lengths, 0).sum(axis=1)
+        waits.append(float(np.median(waiting[len(waiting) // 3 :])) / WAIT_ROUNDS)
+    print(f"GPU-PHASES\twaits of two warpgroups for the third by its work: {waits}")
+    steps = np.diff(waits)[1:]
+    assert steps == pytest.approx(np.full(len(steps), steps.mean()), rel=0.05)
+    assert steps.mean() == pytest.approx(4 * ROUND_CYCLES, rel=0.25)
 
 
 def pipeline_waits(name: str, runner: Runner, code: str = "[sm_90,compute_90]") -> list[Wait]:

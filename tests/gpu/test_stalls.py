@@ -225,7 +225,7 @@ def test_groups_without_a_notable_wait_end(runs: str, tmp_path: Path, runner: Ru
         ended = [group for group in groups if group.outcome.ended_after is not None]
         for group in ended:  # launches that were under way have results, too
             rows = {group.trace.results.launch(row): row for row in group.result_rows}
-            last = group.trace.launches.row_of(group.outcome.ended_after)
+            last = group.trace.launches.row_of(group.outcome.ended_after or 0)
             stalls = analyse_result(group.trace, group, rows[last]).analysis
             assert 100 * max((site.waited for site in stalls.sites), default=0) < stalls.life
         others = [count for count, after in counts.values() if after is None]

@@ -125,6 +125,14 @@ class Sampling:
             return [self._compared(), *(self._unless_outside(line) for line in lines)]
         return self.skip_outside_sample(lines)
 
+    def begin_in_memory(self, begin: list[str], attempts: Sequence[str]) -> list[str]:
+        """Lines for the entry, where blocks outside of the sample have no room and yet an address: that of the first
+        block, behind whose records they store theirs.
+        """
+        outside = self._outside()
+        moves = [f"@{outside} mov.u32 {register}, {NO_ROOM};" for register in attempts]
+        return [self._compared(), f"@{outside} mov.u32 {self.place}, 0;", *begin, *moves]
+
     def stop(self, attempts: Sequence[str]) -> list[str]:
         """Lines for the entry after which blocks outside of the sample have no room for records of lane 0."""
         moves = [f"@{self._outside()} mov.u32 {register}, {NO_ROOM};" for register in attempts]
@@ -155,9 +163,11 @@ class Expander:
         reduces: bool,
         tail_in_use: bool = False,
         gathers: bool = False,
+        of_warps: bool = False,
         sites: SiteRecords | None = None,
     ) -> None:
         """``tail_in_use``: what is behind the marks of slots is in use. ``gathers``: lanes that part do not meet again.
+        ``of_warps``: what lives throughout is the same in all lanes of a warp.
 
         ``sites`` are those of the kernel that calls this.
         """
@@ -165,7 +175,9 @@ class Expander:
         self._names = names
         self._addressing = addressing
         self._own = {name: names.register(name, kind) for name, kind in probe.registers.items()}
-        self._recording = Recording(probe, names, addressing, tail_in_use=tail_in_use, elects=not gathers)
+        self._recording = Recording(
+            probe, names, addressing, tail_in_use=tail_in_use, elects=not gathers, of_warps=of_warps
+        )
         self._summation = Summation(probe, names, self._own, reduces=reduces, gathers=gathers)
         self._exchanges = reduces and not gathers and not probe.is_lean
         self.sites = sites.of_function(names) if sites else SiteRecords(probe, names)
@@ -233,6 +245,10 @@ class Expander:
         Of one map, or of all.
         """
         return self._recording.live_registers(own_map)
+
+    def leader_attempts(self) -> list[str]:
+        """The registers that count records of lane 0."""
+        return self._recording.leader_attempts()
 
     def begin(self, sampling: Sampling | None = None) -> list[str]:
         """PTX for the kernel's entry, after which records can be saved; ``sampling`` if of a sample of blocks."""

@@ -65,14 +65,16 @@ class Recording:
         *,
         tail_in_use: bool = False,
         elects: bool = True,
+        of_warps: bool = False,
     ) -> None:
         """``tail_in_use``: what is behind the mark of a slot is in use. ``elects``: one lane saves resident records;
-        else all do, so that the code has no branch.
+        else all do, so that the code has no branch. ``of_warps``: what lives throughout is the same in all lanes of a
+        warp: the address of its first record, and the number of records.
         """
+        self._of_warps = of_warps
         self._probe = probe
         self._elects = elects
         self._tail_in_use = tail_in_use
-        self._is_uniform = saves_uniform_values(probe)
         self._names = names
         self._addressing = addressing
         self._counted = [own_map for own_map in probe.maps if own_map.cap != 1]
@@ -102,6 +104,12 @@ class Recording:
     def _begin_leader(self, own_map: Map, storage: Storage, warp: str, lane: str) -> list[str]:
         """The index of the warp's first record. Lanes that never save begin with more attempts than there is room."""
         header, room = QUEUE_HEADER // storage.record_bytes, self._pred("room")
+        if self._of_warps:
+            return [
+                f"mad.lo.u32 {self._place(own_map)}, {warp}, {header + 2 * storage.cap}, {header};",
+                *self._unit_address(own_map, self._place(own_map), storage.record_bytes),
+                f"mov.b64 {{{', '.join(self._halves(own_map))}}}, {self._addressing.address};",
+            ]
         return [
             f"setp.ne.u32 {room}, {lane}, 0;",
             f"@{room} mov.u32 {self._attempts(own_map)}, {NO_ROOM};",
@@ -116,7 +124,8 @@ class Recording:
         """The registers that ``begin`` fills for a map, or for all, 32 bits each; none for most maps."""
         is_resident = self._probe.is_resident if own_map is None else own_map.resident
         of = self._counted if own_map is None else [own for own in self._counted if own == own_map]
-        names = [name for counted in of for name in (self._place(counted), self._attempts(counted))]
+        places = [self._halves(counted) if self._of_warps else [self._place(counted)] for counted in of]
+        names = [name for own, place in zip(of, places, strict=True) for name in (*place, self._attempts(own))]
         if not is_resident:
             return names
         return [self._addressing.resident, *([self._addressing.lane_bit] if self._elects else []), *names]
@@ -151,7 +160,8 @@ class Recording:
         if storage.layout is Layout.RESIDENT:
             return self._in_resident(own_map, storage)
         by_warp = own_map.level is Level.WARP
-        lines = self._lowest_lane(skip) if by_warp and not self._is_uniform else []
+        is_uniform = saves_uniform_values(self._probe, own_map.name if self._of_warps else "")
+        lines = self._lowest_lane(skip) if by_warp and not is_uniform else []
         if by_warp and storage.layout is Layout.MARKED:
             lines += self._addressing.marked_slot(self._parameter(own_map), storage.slot_bytes)
         else:
@@ -296,8 +306,10 @@ class Recording:
     def _slot_of_queue(self, own_map: Map, storage: Storage) -> list[str]:
         if own_map.leader:
             address = self._addressing.address
+            first = f"mov.b64 {address}, {{{', '.join(self._halves(own_map))}}};"
+            at_place = self._unit_address(own_map, self._place(own_map), storage.record_bytes)
             return [
-                *self._unit_address(own_map, self._place(own_map), storage.record_bytes),
+                *([first] if self._of_warps else at_place),
                 f"add.s64 {address}, {address}, -{QUEUE_HEADER};",
             ]
         loaded, stride = self._stride(own_map, storage, 2 * storage.record_bytes, QUEUE_HEADER)
@@ -364,6 +376,10 @@ class Recording:
         number.
         """
         return self._b32(f"place_{own_map.name}")
+
+    def _halves(self, own_map: Map) -> list[str]:
+        """Return the registers of the address of a warp's first record."""
+        return [self._b32(f"{half}_{own_map.name}") for half in ("low", "high")]
 
     def _attempts(self, own_map: Map) -> str:
         return self._b32(f"attempts_{own_map.name}")

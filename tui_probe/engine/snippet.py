@@ -242,18 +242,23 @@ def written_registers(code: SnippetCode) -> set[str]:
     return names_in(print_operand(instruction.operands[0]))
 
 
-def saves_uniform_values(probe: Probe) -> bool:
-    """Return whether all values that a probe saves are equal in all lanes of a warp, so that any lane may save them.
+def saves_uniform_values(probe: Probe, own_map: str = "") -> bool:
+    """Return whether all values that a probe saves, in one map or in all, are equal in all lanes of a warp, so that any
+    lane may save them.
 
-    Its snippets read no registers of a lane and no memory, and are at entries and exits only, where all arriving lanes
+    The snippets read no registers of a lane and no memory, and are at entries and exits only, where all arriving lanes
     of a warp took the same path through the code of the probe.
     """
-    points = probe.points
-    if not all(position.is_kernel for point in points for position in point.positions):
-        return False
     return all(
-        _is_snippet_uniform(probe, snippet) for point in points for snippet in (point.before, point.after) if snippet
+        all(position.is_kernel for position in point.positions) and _is_snippet_uniform(probe, snippet)
+        for point in probe.points
+        for snippet in (point.before, point.after)
+        if snippet and (not own_map or own_map in _saved_maps(snippet))
     )
+
+
+def _saved_maps(snippet: Snippet) -> set[str]:
+    return {statement.map for statement in snippet.statements if isinstance(statement, Save)}
 
 
 def _is_snippet_uniform(probe: Probe, snippet: Snippet) -> bool:

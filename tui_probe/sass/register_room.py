@@ -210,6 +210,11 @@ class RegisterRoom:
         used = live | under_way.all | own.reads | own.writes | self._never
         return [number for number in range(self.limit(index) - RESERVED) if not used >> number & 1]
 
+    def pairs(self, index: int) -> list[int]:
+        """Return the even numbers of the pairs of registers that code at an instruction may use."""
+        free = set(self.free(index))
+        return [number for number in sorted(free) if not number % _PAIR and number + 1 in free]
+
     def limit(self, index: int) -> int:
         """Return the smallest number of registers that a warp has at an instruction."""
         return self._limits[self._graph.block_at(index)]

@@ -25,16 +25,34 @@ Invariants:
   shorter; the least used ones are taken.
 - Barriers that release predicates are waited for before predicates are saved: restoring would undo a later write.
 - The kernel uses the uniform registers and predicates of the snippet nowhere.
+
+A kernel that leaves too few registers gets shorter code for a record of lane 0, in four registers and no predicate::
+
+    CS2R.32 v, CLOCK
+    VOTE.ANY w; LOP3 w, w, 1    is lane 0 here?
+    R2UR    u, w
+    IMAD    w, w, -cap
+    IADD3   w, w, count
+    VIADD   w, w, cap           the number of the record; without lane 0, of one behind all records
+    VIMNMX  w, w, cap           likewise if the warp has saved all
+    MOV     a, base             uniform registers, as count
+    IMAD.WIDE a, w, 8, a
+    UIADD3  count, count, u
+    MOV     w, line
+    STG.64  [a], v              all lanes that are here store the same
+    NOP                         waits until the operands were read
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass.inline_code import FreeRegisters, InlineCode, MarkValue
+from tui_probe.sass.wait_probe import clock_word, uniform_sum
 from tui_probe.sass.words import (
     ALL_BARRIERS,
     ALWAYS,
@@ -55,7 +73,9 @@ from tui_probe.sass.words import (
     Word,
     branch_word,
     new_word,
+    nop_word,
     operation_of,
+    to_uniform_word,
 )
 
 if TYPE_CHECKING:
@@ -69,6 +89,19 @@ _R2P: Final = 0x804
 _RECONVERGENT: Final = 73
 _RECONVERGENT_FROM: Final = 100
 _PREDICATES: Final = 0x7F
+_VOTE: Final = 0x806 | 0x038E0100 << 64
+_AND: Final = 0x812 | 0x0078EC0FF << 64
+_MULTIPLY: Final = 0x824 | 0x078E02FF << 64
+_ADD_UNIFORM: Final = 0xC10 | 0x0FFFE0FF << 64
+_ADD_NUMBER: Final = 0x836
+_SMALLER: Final = 0x848 | 0x03FE0000 << 64
+_MULTIPLY_WIDE: Final = 0x825 | 0x078E0000 << 64
+_STORE_PAIR: Final = 0x386 | 0x0B00 << 64
+_SUM_READY: Final = 6
+_BARRIER_SET: Final = 2
+"""Cycles until a barrier that an instruction sets can be waited for."""
+_RECORD_BYTES: Final = 8
+_OPERAND_BARRIER: Final = 5
 _SETTLED_STALL: Final = 13
 """Cycles after which a predicate or a register that a fixed-latency instruction wrote can be read by any other."""
 
@@ -200,3 +233,52 @@ def _skip_branch(free: FreeRegisters, displaced: Word, words: int) -> Word:
     """Return the branch over the body for lanes that do not execute the instruction."""
     word = branch_word(free.arch, 0, (words + 1) * WORD_BYTES)
     return word.guarded(displaced.guard, negated=not displaced.guard_negated)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRegisters:
+    """Registers of the code for a record at one instruction: even numbers of two pairs, and uniform ones: both halves
+    of the address of the warp's first record, the number of records, and one that holds nothing.
+    """
+
+    address: int
+    value: int
+    base: tuple[int, int]
+    count: int
+    step: int
+
+
+def record_words(registers: RecordRegisters, line: int, cap: int, free: FreeRegisters) -> list[Word]:
+    """Return the code for a record of 8 bytes, clock and ``line``, of up to ``cap`` in a warp."""
+    clock, word, address = registers.value, registers.value + 1, registers.address
+    base = [
+        MarkValue(uniform=half).move(address + place).with_stall(_SUM_READY)
+        for place, half in enumerate(registers.base)
+    ]
+    barrier = free.barriers[_OPERAND_BARRIER]
+    return [
+        clock_word(clock, _BARRIER_SET),
+        _made(_VOTE, word, stall=_SETTLED_STALL),
+        _made(_AND, word, word, 1),
+        to_uniform_word(free.arch, registers.step, word).with_stall(_BARRIER_SET),
+        _made(_MULTIPLY, word, word, -cap),
+        _made(_ADD_UNIFORM, word, word, registers.count),
+        _made(_ADD_NUMBER, word, word, cap),
+        _made(_SMALLER, word, word, cap),
+        *base,
+        _made(_MULTIPLY_WIDE, address, word, _RECORD_BYTES, address),
+        uniform_sum(registers.count, registers.count, registers.step, free.arch),
+        MarkValue(number=line).move(word).with_stall(_SETTLED_STALL),
+        _made(_STORE_PAIR, 0, address, clock, stall=_BARRIER_SET).with_read_barrier(barrier),
+        nop_word().with_stall(_BARRIER_SET).with_wait_mask(1 << barrier),
+    ]
+
+
+def _made(
+    bits: int, to: int, source: int = 0, second: int = 0, third: int | None = None, *, stall: int = _SUM_READY
+) -> Word:
+    """Return an instruction with its registers; ``second`` may be a number."""
+    word = new_word(0, stall)
+    word = Word(word.bits | bits).with_field(*DESTINATION, to).with_field(*SOURCE_A, source)
+    word = word.with_field(*IMMEDIATE, second & 0xFFFFFFFF)
+    return word if third is None else word.with_field(64, 8, third)

@@ -122,8 +122,8 @@ def wait_splice(
     at: int, word: Word, site: int, registers: WaitRegisters, own: SiteResources, arch: int, *, waits_itself: bool
 ) -> Splice:
     """Return the splice that measures the wait at an instruction, for the sums of number ``site``."""
-    begin = _clock(own.before, _CLOCK_GAP)
-    end = _clock(own.after, _OLDER_CLOCK_STALL if needs_scoreboard(arch) else _CLOCK_STALL)
+    begin = clock_word(own.before, _CLOCK_GAP)
+    end = clock_word(own.after, _OLDER_CLOCK_STALL if needs_scoreboard(arch) else _CLOCK_STALL)
     added = [_difference(own.after, own.after, own.before, arch), *_summing_words(site, registers, own, arch)]
     if waits_itself:
         before = (begin.with_wait_mask(word.wait_mask),)
@@ -135,7 +135,7 @@ def _summing_words(site: int, registers: WaitRegisters, own: SiteResources, arch
     """Return the code that adds the difference of the clocks to the sum of a site, and 1 to its count."""
     sums = registers.sites[site]
     counted = _plus_number(sums.count, sums.count, 1, arch)
-    summed = _plus(sums.cycles, sums.cycles, registers.wait, arch)
+    summed = uniform_sum(sums.cycles, sums.cycles, registers.wait, arch)
     scoreboard = NO_BARRIER if own.scoreboard is None else own.scoreboard
     moved = to_uniform_word(arch, registers.wait, own.after, scoreboard)
     longest = [] if sums.longest is None else _longest_words(sums.longest, own, arch)
@@ -176,7 +176,8 @@ def cleared_sums(registers: WaitRegisters, arch: int) -> list[Word]:
     return [_plus_number(number, zero, 0, arch) for number in numbers]
 
 
-def _clock(to: int, stall: int) -> Word:
+def clock_word(to: int, stall: int) -> Word:
+    """``CS2R.32``: a register gets the low half of the clock."""
     return _word(_CS2R | _CLOCK_LOW, stall).with_field(16, 8, to)
 
 
@@ -193,15 +194,16 @@ def _larger(to: int, left: int, uniform: int, arch: int) -> Word:
     return word.with_field(32, uniform_bits(arch), uniform)
 
 
-def _plus(to: int, left: int, right: int, arch: int) -> Word:
-    return _uniform_sum(_UIADD3, to, left, arch).with_field(32, uniform_bits(arch), right)
+def uniform_sum(to: int, left: int, right: int, arch: int) -> Word:
+    """``UIADD3``: a uniform register gets the sum of two others."""
+    return _uniform_addition(_UIADD3, to, left, arch).with_field(32, uniform_bits(arch), right)
 
 
 def _plus_number(to: int, left: int, number: int, arch: int) -> Word:
-    return _uniform_sum(_UIADD3 & ~_FORM_BITS | _NUMBER_FORM, to, left, arch).with_field(32, 32, number)
+    return _uniform_addition(_UIADD3 & ~_FORM_BITS | _NUMBER_FORM, to, left, arch).with_field(32, 32, number)
 
 
-def _uniform_sum(bits: int, to: int, left: int, arch: int) -> Word:
+def _uniform_addition(bits: int, to: int, left: int, arch: int) -> Word:
     width = uniform_bits(arch)
     zero = (1 << width) - 1
     return _word(bits, _SUM_STALL).with_field(16, width, to).with_field(24, width, left).with_field(64, width, zero)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.binaries.cubin import CODE_PREFIX
 from tui_probe.engine.grafting.instruction_ptx import InstructionPtx, block_kernel_name, site_kernel_name
-from tui_probe.engine.grafting.sass_positions import ProbedParts, SassSite, find_probed_parts
+from tui_probe.engine.grafting.sass_positions import ProbedParts, SassSite, find_probed_parts, leader_record
 from tui_probe.engine.grafting.site_kernel_text import ENTRY, EXIT, Mark
 from tui_probe.engine.grafting.snippet_ptx import LEADING_BYTES, MANY_LEADING_BYTES
 from tui_probe.engine.grafting.snippet_store import inline_code
@@ -21,12 +21,21 @@ from tui_probe.engine.ptx_target import without_redux
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass import lane_registers
+from tui_probe.sass.flow import FlowGraph
 from tui_probe.sass.graft import Grafted, Splice, apply_splices
 from tui_probe.sass.graft_check import refuse_changes
 from tui_probe.sass.inline_code import FreeRegisters, InlineCode, MarkValue
 from tui_probe.sass.lane_registers import REGISTER_ALIGNMENT
+from tui_probe.sass.register_room import RegisterRoom
 from tui_probe.sass.snippets import UniformAssignment, assign_uniform_registers, with_initial_wait
-from tui_probe.sass.trampolines import flag_value, least_used_barriers, opening_words, trampoline
+from tui_probe.sass.trampolines import (
+    RecordRegisters,
+    flag_value,
+    least_used_barriers,
+    opening_words,
+    record_words,
+    trampoline,
+)
 from tui_probe.sass.uniform_registers import used_uniform_registers
 from tui_probe.sass.uniform_replacement import without_uniform
 from tui_probe.sass.variables import BY_ADDRESS, calls_outside
@@ -38,7 +47,7 @@ if TYPE_CHECKING:
     from tui_probe.engine.grafting.sass_blocks import SassBlock
     from tui_probe.engine.grafting.site_kernel_text import InstructionFacts, WaitSums
     from tui_probe.engine.grafting.snippet_store import SnippetStore
-    from tui_probe.probe_model.probe import Probe
+    from tui_probe.probe_model.probe import Map, Probe
     from tui_probe.sass.target import GraftTarget
     from tui_probe.sass.words import Word
 
@@ -52,6 +61,10 @@ _UNIFORM_BRANCHES_FROM: Final = 80
 """First architecture for which ptxas lets no lanes reconverge behind ``bra.uni``; before, it does so behind each
 branch.
 """
+_RECORD_ARCHITECTURES: Final = range(90, 100)
+"""Architectures for which there is code of records."""
+_PAIRS_OF_RECORD: Final = 2
+"""Pairs of registers that the code of a record needs."""
 _PARAMETER_ALIGNMENT: Final = 16
 """Parameters may be read two at a time, so they must lie as they will in the kernel."""
 
@@ -94,14 +107,14 @@ class InstructionCode:
         words, _ = without_uniform(self.exit.words, self.exit.registers, self.exit.arch, moves_redux=True)
         return replace(self, exit=replace(self.exit, words=tuple(words)))
 
-    def assigned_uniform(self, taken: Collection[int]) -> UniformAssignment:
+    def assigned_uniform(self, taken: Collection[int], carried: int = 0) -> UniformAssignment:
         """Return uniform registers that are not ``taken`` for all code but that of the entry, where a kernel has put
-        nothing into any. Raises UnsupportedKernelError if too few are free.
+        nothing into any, and for ``carried`` values. Raises UnsupportedKernelError if too few are free.
         """
         entry = sorted(self.entry.uniform_pairs()) if self.entry else []
         later = (inline for inline in (*self.places.values(), *self.blocks.values(), self.exit) if inline)
         pairs = sorted({pair for inline in later for pair in inline.uniform_pairs()})
-        return assign_uniform_registers(entry, pairs, taken, 0, None)
+        return assign_uniform_registers(entry, pairs, taken, carried, None)
 
 
 def graft_instructions(
@@ -116,11 +129,14 @@ def graft_instructions(
         probe = probe.straight_form()
     parts = find_probed_parts(probe, target)
     _refuse(target, probe, parts)
-    code = assemble_code(target, probe, snippets, parts, sampled=sampled)
-    if code.ptx.words and (function := calls_outside(target)):  # what it leaves of registers no one says
-        raise UnsupportedKernelError(because("graft-calls", function=function))
-    code, uniform = _with_uniform_registers(target, code)
-    free, kept_registers = _free_registers(target, code, uniform.exits)
+    try:
+        code, uniform = _with_uniform_registers(target, _assembled(target, probe, snippets, parts, sampled=sampled))
+        free, kept_registers = _free_registers(target, code, uniform.exits)
+    except UnsupportedKernelError as error:
+        record = leader_record(probe)
+        if record is None or target.arch not in _RECORD_ARCHITECTURES:
+            raise
+        return _graft_records(target, probe, record, snippets, error, sampled=sampled)
     splices = _inner_splices(target, code, free, kept_registers, parts)
     if code.entry is not None:
         opening = opening_words(code.entry, replace(free, uniform=uniform.entry), kept_registers)
@@ -134,19 +150,100 @@ def graft_instructions(
     return grafted, parts
 
 
-def _with_uniform_registers(target: GraftTarget, code: InstructionCode) -> tuple[InstructionCode, UniformAssignment]:
+def _graft_records(
+    target: GraftTarget,
+    probe: Probe,
+    record: Map,
+    snippets: SnippetStore,
+    error: UnsupportedKernelError,
+    *,
+    sampled: bool,
+) -> tuple[Grafted, ProbedParts]:
+    """Put a probe of phases into a kernel that leaves too few registers, as ``error`` says, or whose warps exchange
+    registers. Each record has those that are free at its instruction; what is kept is in uniform registers. The code of
+    entry and exits has the registers of the kernel.
+
+    Raises UnsupportedKernelError and ToolchainError.
+    """
+    room = _RecordRoom.of(target)
+    parts = find_probed_parts(probe, target, room.has_pairs)
+    code = _assembled(target, probe, snippets, of_warps=True, sampled=sampled)
+    code, uniform = _with_uniform_registers(target, code, code.ptx.words + 1)
+    registers = room.registers(max(inline.registers for inline in code.all) + RESERVED)
+    if registers is None:
+        raise error
+    free = _free_registers_from(target, code, uniform.exits, 0, 0, registers)
+    *base, count, step = (kept.number for kept in uniform.carried)
+    kept = {Mark.FIRST_KEPT + index: MarkValue(uniform=number) for index, number in enumerate((*base, count))}
+    splices = []
+    for site in parts.sites:
+        address, value, *_ = room.pairs(site.at // WORD_BYTES)
+        own = RecordRegisters(address, value, (base[0], base[1]), count, step)
+        splices.append(Splice(site.at, tuple(record_words(own, site.at, record.cap or 0, free)), together=True))
+    if code.entry is not None:
+        splices.insert(0, Splice(0, tuple(opening_words(code.entry, replace(free, uniform=uniform.entry), kept))))
+    assert code.exit is not None
+    splices = _with_exit_code(target, splices, tuple(with_initial_wait(code.exit.placed(free, kept))))
+    flags = [flag for inline in code.all for flag in inline.flags]
+    rewritten = with_read_barriers(target.words)
+    grafted = apply_splices(target, splices, len(code.ptx.parameters()), free.registers, rewritten, flags)
+    refuse_changes(target, grafted, uniform.pairs)
+    return grafted, parts
+
+
+@dataclass(frozen=True)
+class _RecordRoom:
+    """Registers for records: above those of the kernel, or if it cannot have more, those free at an instruction."""
+
+    target: GraftTarget
+    inside: RegisterRoom | None
+
+    @classmethod
+    def of(cls, target: GraftTarget) -> _RecordRoom:
+        grows = target.fewest_registers == target.registers and cls._end(target) <= MAX_REGISTERS
+        return cls(target, None if grows else RegisterRoom(target, FlowGraph.of(target)))
+
+    @staticmethod
+    def _end(target: GraftTarget) -> int:
+        return _align(target.registers - RESERVED) + 2 * _PAIRS_OF_RECORD + RESERVED
+
+    def pairs(self, index: int) -> list[int]:
+        """Return the even numbers of pairs of registers for a record at an instruction."""
+        if self.inside is not None:
+            return self.inside.pairs(index)
+        first = _align(self.target.registers - RESERVED)
+        return list(range(first, first + 2 * _PAIRS_OF_RECORD, 2))
+
+    def has_pairs(self, index: int) -> bool:
+        """Return whether an instruction leaves enough."""
+        return len(self.pairs(index)) >= _PAIRS_OF_RECORD
+
+    def registers(self, around: int) -> int | None:
+        """Return the registers that the kernel must request, with that many for its entry and exits; None if some warp
+        has fewer there.
+        """
+        if self.inside is None:
+            needed = max(around, self._end(self.target))
+            return needed if needed <= MAX_REGISTERS else None
+        limits = (self.inside.limit(at // WORD_BYTES) for at in self.target.exits())
+        return self.target.registers if around <= min(self.target.registers, *limits) else None
+
+
+def _with_uniform_registers(
+    target: GraftTarget, code: InstructionCode, carried: int = 0
+) -> tuple[InstructionCode, UniformAssignment]:
     """Return the code and its uniform registers. Exit code, which has most of them, does without where a kernel leaves
     too few. Raises UnsupportedKernelError if that is still not enough.
     """
     taken = used_uniform_registers(target.all_words(), target.arch)
     try:
-        return code, code.assigned_uniform(taken)
+        return code, code.assigned_uniform(taken, carried)
     except UnsupportedKernelError as error:
         try:
             fewer = code.with_few_uniform()
         except UnsupportedKernelError:
             raise error from None
-        return fewer, fewer.assigned_uniform(taken)
+        return fewer, fewer.assigned_uniform(taken, carried)
 
 
 def _inner_splices(
@@ -222,6 +319,22 @@ def _refuse(target: GraftTarget, probe: Probe, parts: ProbedParts) -> None:
         raise UnsupportedKernelError(because("graft-called", probe=probe.name, function=function))
 
 
+def _assembled(
+    target: GraftTarget,
+    probe: Probe,
+    snippets: SnippetStore,
+    parts: ProbedParts | None = None,
+    *,
+    of_warps: bool = False,
+    sampled: bool,
+) -> InstructionCode:
+    """Return the machine code of a probe. Raises UnsupportedKernelError if called functions may use what it keeps."""
+    code = assemble_code(target, probe, snippets, parts, of_warps=of_warps, sampled=sampled)
+    if code.ptx.words and (function := calls_outside(target)):  # what it leaves of registers no one says
+        raise UnsupportedKernelError(because("graft-calls", function=function))
+    return code
+
+
 def assemble_code(
     target: GraftTarget,
     probe: Probe,
@@ -229,12 +342,15 @@ def assemble_code(
     parts: ProbedParts | None = None,
     waits: Sequence[WaitSums] = (),
     *,
+    of_warps: bool = False,
     sampled: bool,
 ) -> InstructionCode:
     """Return the machine code of a probe for the probed parts of a kernel, or for the sums of its ``waits``."""
     places = [place for site in parts.sites for place in site.places] if parts else []
     block_codes = parts.blocks if parts else ()
-    ptx = InstructionPtx(probe, places, target.arch, blocks=block_codes, waits=waits, sampled=sampled)
+    ptx = InstructionPtx(
+        probe, places, target.arch, blocks=block_codes, waits=waits, of_warps=of_warps, sampled=sampled
+    )
     odd = target.first_added % _PARAMETER_ALIGNMENT
     for leading in (LEADING_BYTES + odd, MANY_LEADING_BYTES + odd):
         cubins = snippets.cubins(ptx.head, ptx.kernels(leading), target.arch)
@@ -255,7 +371,6 @@ def _free_registers(
     Above the kernel's own registers come those of the snippets, then those that are kept. The saved predicates and the
     flag fill what lies between on account of alignment, or are the last.
     """
-    target_words = list(target.all_words())
     top = target.registers - RESERVED
     first = _align(top)
     inside = max((inline.registers for inline in code.inside), default=0)
@@ -263,9 +378,22 @@ def _free_registers(
     first_kept = first + max(inside, leaving)
     end, own = first_kept + code.ptx.words, 1 + code.ptx.has_flag
     scratch = top if first - top >= own else end
+    free = _free_registers_from(target, code, uniform, first, scratch, max(end, scratch + own) + RESERVED)
+    if free.registers > MAX_REGISTERS or free.registers > target.fewest_registers < target.registers:
+        left = min(MAX_REGISTERS, target.fewest_registers if target.fewest_registers < target.registers else 255)
+        needed = {"needed": free.registers, "left": left}
+        raise UnsupportedKernelError(because("graft-registers", **needed))
+    return free, {Mark.FIRST_KEPT + index: MarkValue(register=first_kept + index) for index in range(code.ptx.words)}
+
+
+def _free_registers_from(
+    target: GraftTarget, code: InstructionCode, uniform: dict[int, int], first: int, scratch: int, registers: int
+) -> FreeRegisters:
+    """Return what snippets use in a kernel, with ``first`` for their R0. Raises UnsupportedKernelError."""
+    target_words = list(target.all_words())
     convergence_barriers = sorted({number for inline in code.all for number in inline.convergence_barriers()})
     convergence, *others = lane_registers.free_barriers(target_words, 1 + len(convergence_barriers))
-    free = FreeRegisters(
+    return FreeRegisters(
         target.arch,
         target.base,
         target.base + target.first_added,
@@ -277,13 +405,8 @@ def _free_registers(
         lane_registers.late_predicates(target_words),
         convergence,
         dict(zip(convergence_barriers, others, strict=True)),
-        max(end, scratch + own) + RESERVED,
+        registers,
     )
-    if free.registers > MAX_REGISTERS or free.registers > target.fewest_registers < target.registers:
-        left = min(MAX_REGISTERS, target.fewest_registers if target.fewest_registers < target.registers else 255)
-        needed = {"needed": free.registers, "left": left}
-        raise UnsupportedKernelError(because("graft-registers", **needed))
-    return free, {Mark.FIRST_KEPT + index: MarkValue(register=first_kept + index) for index in range(code.ptx.words)}
 
 
 def _predicate_numbers(target: GraftTarget, code: InstructionCode) -> dict[int, int]:

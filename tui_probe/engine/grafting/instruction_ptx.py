@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from tui_probe.probe_model.probe import Probe, Snippet
 
 _WORDS_OF_MAP: Final = 2
+_WORDS_OF_WARP_MAP: Final = 3
 
 
 class InstructionPtx:
@@ -57,8 +58,11 @@ class InstructionPtx:
         *,
         blocks: Sequence[SassBlock] = (),
         waits: Sequence[WaitSums] = (),
+        of_warps: bool = False,
         sampled: bool,
     ) -> None:
+        """``of_warps``: what lives throughout is the same in all lanes of a warp."""
+        self._of_warps = of_warps
         self._probe = probe
         self._places = list({place.key: place for place in places}.values())
         self._blocks = list({block.key: block for block in blocks}.values())
@@ -101,7 +105,8 @@ class InstructionPtx:
     def words(self) -> int:
         """Number of 32-bit values that live while the kernel runs."""
         own = sum(KEPT_TYPES[self._probe.registers[name]] // HALF for name in self.live_registers)
-        return own + _WORDS_OF_MAP * len(self.counted) + self._probe.is_resident
+        words = _WORDS_OF_WARP_MAP if self._of_warps else _WORDS_OF_MAP
+        return own + words * len(self.counted) + self._probe.is_resident
 
     @property
     def has_flag(self) -> bool:
@@ -173,7 +178,14 @@ class InstructionPtx:
 
     def _kernel(self) -> SiteKernelText:
         frame = KernelFrame(
-            self.live_registers, self.counted, self.zero, self.reduces, self.leading, self.parameters(), self.sites
+            self.live_registers,
+            self.counted,
+            self.zero,
+            self.reduces,
+            self.leading,
+            self.parameters(),
+            self.sites,
+            self._of_warps,
         )
         return SiteKernelText(self._probe, frame, sampled=self._sampled)
 

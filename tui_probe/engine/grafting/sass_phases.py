@@ -79,8 +79,10 @@ class SassPhase:
     main: int
 
 
-def sass_phases(probe: Probe, target: GraftTarget) -> tuple[list[SassPhase], int]:
-    """The phases of a kernel in source order, and the number of starts that no instruction can record.
+def sass_phases(
+    probe: Probe, target: GraftTarget, has_room: Callable[[int], bool] = lambda _: True
+) -> tuple[list[SassPhase], int]:
+    """The phases of a kernel in source order, and the number of starts that no instruction with room can record.
 
     Raises UnsupportedKernelError for a branch whose destination the file does not give, and for phases by source line
     in a kernel without lines.
@@ -106,7 +108,7 @@ def sass_phases(probe: Probe, target: GraftTarget) -> tuple[list[SassPhase], int
             _places(target, code, graph.blocks[graph.block_at(first)], first, fixed)
         ]
         for places in groups:
-            at = next((place for place in places if place not in taken), None)
+            at = next((place for place in places if place not in taken and has_room(place)), None)
             if at is None:
                 missing += 1
             else:

@@ -46,14 +46,15 @@ from tui_probe.sass.operations import is_strong_load, operation_name
 from tui_probe.sass.words import ALWAYS, CONTROL_FLOW, RZ, WORD_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from tui_probe.probe_model.probe import Probe, ProbePoint
+    from tui_probe.probe_model.probe import Map, Probe, ProbePoint
     from tui_probe.reasons import Reason
     from tui_probe.sass.accesses import MemoryAccess
     from tui_probe.sass.target import GraftTarget
     from tui_probe.sass.words import Word
 
+_CLOCK_AND_LINE: Final = ("%clock", "LINE")
 _ACCESS: Final = Instruction(STAY, ("access",), (), MADE_UP)
 _OTHER: Final = Instruction(STAY, ("other",), (), MADE_UP)
 _BARRIERS: Final = frozenset({"BAR", "SYNCS", "UCGABAR"})
@@ -192,8 +193,10 @@ class ProbedParts:
     missing: int = 0
 
 
-def find_probed_parts(probe: Probe, target: GraftTarget) -> ProbedParts:
-    """Return the instructions and blocks of a kernel that a probe is for.
+def find_probed_parts(
+    probe: Probe, target: GraftTarget, has_room: Callable[[int], bool] = lambda _: True
+) -> ProbedParts:
+    """Return the instructions and blocks of a kernel that a probe is for; phases begin at instructions with room.
 
     Raises UnsupportedKernelError if the kernel contains an instruction that cannot be decoded, or if the probe is for
     instructions that SASS does not identify: a count without them would be wrong.
@@ -204,10 +207,27 @@ def find_probed_parts(probe: Probe, target: GraftTarget) -> ProbedParts:
     )
     if not identifiable or any(point.before is None for point in block_points(probe)) or not _counts_alike(probe):
         raise UnsupportedKernelError(because("needs-instructions", probe=probe.name))
-    phases, missing = _phase_sites(probe, target)
+    phases, missing = _phase_sites(probe, target, has_room)
     matching, added = _matching_sites(probe, target)
     sites = [*matching, *phases]
     return ProbedParts(sites, probed_blocks(probe, target, added, {site.at for site in sites}), missing)
+
+
+def leader_record(probe: Probe) -> Map | None:
+    """Return the map whose records, clock and line of a phase, are all that a probe does between entry and exits; None
+    for a probe that does something else.
+    """
+    inside = [point for point in probe.points if not all(position.is_kernel for position in point.positions)]
+    snippets = [point.before for point in inside if point.after is None and point.positions[0].opcode == PHASE]
+    saves = [snippet.statements for snippet in snippets if snippet is not None]
+    if len(inside) != 1 or len(saves) != 1 or len(saves[0]) != 1:
+        return None
+    (save,) = saves[0]
+    if not isinstance(save, Save) or save.values != _CLOCK_AND_LINE:
+        return None
+    own_map = probe.map_named(save.map)
+    others = any(other.cap != 1 for other in probe.maps if other is not own_map) or probe.registers
+    return own_map if own_map.leader and not own_map.latest and not others else None
 
 
 def excluded_copies(probe: Probe, target: GraftTarget) -> Reason | None:
@@ -294,12 +314,12 @@ def _matching_sites(probe: Probe, target: GraftTarget) -> _MatchingSites:
     return matching
 
 
-def _phase_sites(probe: Probe, target: GraftTarget) -> tuple[list[SassSite], int]:
+def _phase_sites(probe: Probe, target: GraftTarget, has_room: Callable[[int], bool]) -> tuple[list[SassSite], int]:
     """The starts of the kernel's phases, for a point that is at these, and the number of those without a record."""
     points = [point for point in probe.points if any(position.opcode == PHASE for position in point.positions)]
     if not points:
         return [], 0
-    phases, missing = sass_phases(probe, target)
+    phases, missing = sass_phases(probe, target, has_room)
     sites = []
     for phase in phases:
         places = tuple(SnippetSite(point, InstructionFacts(), replace(phase.start.first)) for point in points)

@@ -163,6 +163,8 @@ class KernelFrame:
     leading: int
     parameters: Sequence[tuple[str, str]]
     sites: SiteRecords
+    of_warps: bool = False
+    """True if what lives throughout is the same in all lanes of a warp."""
 
 
 class _KeptRegister(NamedTuple):
@@ -182,7 +184,15 @@ class SiteKernelText:
         self._sampling = Sampling(probe, self._names) if sampled else None
         addressing = Addressing(self._names, None, self._sampling.place if self._sampling else "", LaunchKind.ANY)
         self._addressing = addressing
-        self.expander = Expander(probe, self._names, addressing, reduces=frame.reduces, gathers=True, sites=frame.sites)
+        self.expander = Expander(
+            probe,
+            self._names,
+            addressing,
+            reduces=frame.reduces,
+            gathers=True,
+            of_warps=frame.of_warps,
+            sites=frame.sites,
+        )
         self.expander.zero = frame.zero
         self._mark = self._names.temporary("mark", "b32")
 
@@ -223,6 +233,8 @@ class SiteKernelText:
         body = [line for snippet in snippets for line in self.expander.lines(snippet, {})]
         begin = self.expander.begin()
         if self._sampling is not None and (begin or saved_maps(snippets)):
+            if self._frame.of_warps:
+                begin = self._sampling.begin_in_memory(begin, self.expander.leader_attempts())
             begin = [*self._sample(), *begin]
             body = self._sampling.skip_outside_sample(body) if saved_maps(snippets) else body
         return self._kernel_text(ENTRY, [*begin, *body, *self._store_lines(self._live_marks())])
