@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
@@ -12,9 +12,11 @@ from tui_probe.draw import units
 from tui_probe.errors import PtxError, TraceError
 from tui_probe.input_limits import PTX_TEXT
 from tui_probe.probekit.finding import place as place_text
+from tui_probe.ptx.control_flow import Flow, natural_loops
 from tui_probe.ptx.operands import parse_integer
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.tree import Immediate, instructions_in
+from tui_probe.trace.kernel_files import Offset
 from tui_probe.trace.plain_file import read_within
 from tui_probe.trace.sites import read_sites, source_lines
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from tui_probe.ptx.tree import Instruction
+    from tui_probe.ptx.tree import Function, Instruction
     from tui_probe.trace.launch_shape import Dim3
     from tui_probe.trace.results import Result
     from tui_probe.trace.source_lines import SourceLine
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 LANES: Final = np.dtype([("entered", "<u4"), ("left", "<u4")])
 WARP: Final = np.dtype([("launch", "<u8"), ("block", "<u4"), ("warp", "<u4")])
 MARK: Final = np.dtype([("address", "<u8"), ("line", "<u4"), ("lanes", "<u4")])
+SAW: Final = np.dtype([("value", "<u8"), ("line", "<u4"), ("unused", "<u4")])
+_MAPS: Final = (LANES, WARP, MARK, MARK, MARK, SAW)
 _PHASE_BIT: Final = 63
 _ADDRESS: Final = (1 << _PHASE_BIT) - 1
 WARP_THREADS: Final = 32
@@ -43,6 +47,7 @@ _KINDS: Final[Mapping[str, PlaceKind]] = {
     "wait_for_phase": "mbarrier",
     "wait_for_state": "mbarrier",
     "poll": "flag",
+    "poll_vector": "flag",
     "lock_32": "lock",
     "lock_64": "lock",
     "lock_by_exchange": "lock",
@@ -93,7 +98,8 @@ class WarpPlace:
 class StuckWarp:
     """A warp: its linear block, its number in that, the lanes that came to its place last, and what it did before.
 
-    ``took`` is the lock that it took last, unless it gave it back as the last thing that it did.
+    ``took`` is the lock that it took last, unless it gave it back as the last thing that it did. ``saw`` is the value
+    that it read last at its place, where that polls.
     """
 
     block: int
@@ -102,6 +108,7 @@ class StuckWarp:
     lanes: int
     took: Mark | None
     did: Mark | None
+    saw: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,23 +125,35 @@ class PlaceGroup:
         return tuple(dict.fromkeys(warp.block for warp in self.warps))
 
 
-# Synchronization in the code of a kernel: the counts of mbarriers, and of arrivals.
+# Synchronization in the code of a kernel: counts of barriers, mbarriers and arrivals, and writes that others poll for.
 
-_INIT_COUNT, _ARRIVE_COUNT = 1, 2
+_INIT_COUNT, _ARRIVE_COUNT, _BARRIER_COUNT = 1, 2, 1
 """Places of the operand that is the count."""
 _PTX_FILE: Final = "pruned.ptx"
+_STRONG: Final = frozenset({"volatile", "release", "relaxed", "mmio"})
+_OF_BLOCK: Final = frozenset({"shared", "shared::cta", "shared::cluster", "local", "param"})
+_ARRIVALS: Final = frozenset({"arrive", "arrive_drop"})
 
 
 @dataclass(frozen=True, slots=True)
 class Synchronization:
-    """Lines of ``pruned.ptx`` by count: ``inits`` of mbarriers, ``arrivals`` that count for more than one.
+    """Facts by lines of ``pruned.ptx``: counts that ``mbarrier.init`` sets, and of ``arrivals`` that count for more
+    than one; ``barriers`` with a number of threads; lines of arrivals that also ``expect`` bytes; opcodes of ``writes``
+    that the probe records; the lines of each loop by its first one.
 
-    ``has_unknown_counts``: some mbarrier gets a count that only the launch knows.
+    ``has_unknown_counts``: some mbarrier gets a count that only the launch knows. ``has_plain_stores``: the kernel
+    writes global memory with stores that the probe does not record. ``is_known``: there is PTX.
     """
 
     inits: Mapping[int, int] = field(default_factory=dict)
     arrivals: Mapping[int, int] = field(default_factory=dict)
     has_unknown_counts: bool = False
+    barriers: Mapping[int, int] = field(default_factory=dict)
+    expects: tuple[int, ...] = ()
+    writes: Mapping[int, str] = field(default_factory=dict)
+    loops: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    has_plain_stores: bool = False
+    is_known: bool = False
 
     @classmethod
     def of(cls, folder: Path | None) -> Synchronization:
@@ -145,14 +164,19 @@ class Synchronization:
             code = [instruction for function in functions for instruction in instructions_in(function.body or ())]
         except (OSError, PtxError):
             return cls()
-        barriers = [instruction for instruction in code if instruction.opcode == "mbarrier"]
-        inits = _counts([own for own in barriers if "init" in own.modifiers], _INIT_COUNT)
-        arrivals = _counts([own for own in barriers if "arrive" in own.modifiers], _ARRIVE_COUNT)
+        mbarriers = [instruction for instruction in code if instruction.opcode == "mbarrier"]
+        arrivals = [own for own in mbarriers if _ARRIVALS & {*own.modifiers}]
+        expects = tuple(own.span.line for own in arrivals if "expect_tx" in own.modifiers)
+        inits = _counts([own for own in mbarriers if "init" in own.modifiers], _INIT_COUNT)
+        counted = _counts([own for own in arrivals if own.span.line not in expects], _ARRIVE_COUNT)
+        barriers = _counts([own for own in code if own.opcode in ("bar", "barrier")], _BARRIER_COUNT)
         return cls(
-            {line: count for line, count in inits.items() if count is not None},
-            {line: count for line, count in arrivals.items() if count is not None},
-            None in inits.values(),
-        )
+            _known(inits), _known(counted), None in inits.values(), _known(barriers), expects,
+            {own.span.line: ".".join((own.opcode, *own.modifiers)) for own in code if _is_recorded_write(own)},
+            {head: lines for function in functions for head, lines in _loops(function).items()},
+            any(map(_is_plain_store, code)),
+            bool(code),
+        )  # fmt: skip
 
     @property
     def count(self) -> int | None:
@@ -166,11 +190,49 @@ def _counts(instructions: Sequence[Instruction], place: int) -> dict[int, int | 
     return {instruction.span.line: _number(instruction, place) for instruction in instructions}
 
 
+def _known(counts: Mapping[int, int | None]) -> dict[int, int]:
+    return {line: count for line, count in counts.items() if count is not None}
+
+
 def _number(instruction: Instruction, place: int) -> int | None:
     match instruction.operands[place : place + 1]:
         case (Immediate(text=text),):
             return parse_integer(text)
     return None
+
+
+def _is_recorded_write(instruction: Instruction) -> bool:
+    """Return whether warps record an instruction as the last that they did for others."""
+    modifiers = {*instruction.modifiers}
+    if modifiers & _OF_BLOCK:
+        return False
+    match instruction.opcode:
+        case "atom":
+            return "cas" not in modifiers
+        case "red":
+            return "async" not in modifiers
+        case "st":
+            return bool(modifiers & _STRONG)
+    return False
+
+
+def _is_plain_store(instruction: Instruction) -> bool:
+    """Return whether an instruction may write global memory without a record."""
+    modifiers = {*instruction.modifiers}
+    if instruction.opcode == "cp":
+        return "bulk" in modifiers and "global" in modifiers
+    is_store = instruction.opcode in ("st", "multimem", "call") or (instruction.opcode == "atom" and "cas" in modifiers)
+    return is_store and not modifiers & (_STRONG | _OF_BLOCK)
+
+
+def _loops(function: Function) -> dict[int, frozenset[int]]:
+    """The lines of the loops of a function, by the line of the first instruction."""
+    flow = Flow.of(function)
+    loops = natural_loops([flow.successors(index) for index in range(len(flow.blocks))])
+    return {
+        flow.blocks[head][0].span.line: frozenset(own.span.line for index in blocks for own in flow.blocks[index])
+        for head, blocks in loops.items()
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +266,25 @@ class StuckWarps:
         x, y, z = self.grid
         return x * y * z - 1 - max((warp.block for warp in self.warps), default=x * y * z - 1)
 
+    @property
+    def blocks_ended(self) -> int:
+        """Blocks that started and have no warp on the GPU."""
+        x, y, z = self.grid
+        return x * y * z - self.blocks_not_started - self.blocks
+
+    @property
+    def warps_ended(self) -> int:
+        """Warps that started and are not on the GPU."""
+        return (self.blocks + self.blocks_ended) * self.warps_per_block - len(self.warps)
+
+    def writers(self, place: WarpPlace) -> list[StuckWarp]:
+        """The warps whose last write was to the address that a place polls, not those that poll by writing."""
+        return [
+            warp
+            for warp in self.warps
+            if warp.did is not None and warp.did.address == place.address and warp.did.line != place.line
+        ]
+
     def holder(self, address: int) -> StuckWarp | None:
         """The warp that took a lock last."""
         return next((warp for warp in self.warps if warp.took is not None and warp.took.address == address), None)
@@ -227,10 +308,22 @@ class StuckWarps:
 
 def analyse(result: Result, folder: Path | None = None) -> StuckWarps:
     """The warps of a launch; ``folder`` is its kernel's in the trace. TraceError if the result is of another probe."""
-    if len(result.sections) != len((LANES, WARP, MARK, MARK, MARK)):
+    if len(result.sections) not in (len(_MAPS), len(_MAPS) - 1):  # older files have no values
         raise TraceError(f"{result.path}: the records are not from stuck_warps: another probe wrote the file")
-    warps = tuple(_warps(result, _Places(folder)))
-    return StuckWarps(result.header.grid, result.header.block, group_warps(warps), Synchronization.of(folder))
+    code = Synchronization.of(folder)
+    warps = tuple(_with_polled_address(warp, code) for warp in _warps(result, _Places(folder)))
+    return StuckWarps(result.header.grid, result.header.block, group_warps(warps), code)
+
+
+def _with_polled_address(warp: StuckWarp, code: Synchronization) -> StuckWarp:
+    """A warp in a loop around an atomic polls with it."""
+    if warp.place.kind != "loop" or warp.did is None or warp.did.line not in code.loops.get(warp.place.line, ()):
+        return warp
+    opcode, line = code.writes.get(warp.did.line, ""), warp.did.line
+    if not opcode.startswith("atom"):
+        return warp
+    source = warp.place.source if line == warp.place.line else None
+    return replace(warp, place=WarpPlace(line, "flag", warp.did.address, None, opcode, source))
 
 
 class _Places:
@@ -262,6 +355,7 @@ class _Places:
 def _warps(result: Result, places: _Places) -> Iterator[StuckWarp]:
     warps, written = result.one_record(1, WARP), result.written(1)
     marks = [result.one_record(index, MARK) for index in (2, 3, 4)]
+    values = result.one_record(5, SAW) if len(result.sections) == len(_MAPS) else None
     if written is None:
         raise TraceError(f"{result.path}: the file does not show which records were written")
     for block, warp in np.argwhere(written[:, :, 0]).tolist():
@@ -269,7 +363,14 @@ def _warps(result: Result, places: _Places) -> Iterator[StuckWarp]:
         line, address, lanes = (at.line, at.address, at.lanes) if at else (0, 0, 0)
         is_released = took is not None and did is not None and did.address == took.address
         number = int(warps[block, warp]["block"])
-        yield StuckWarp(number, warp, places.at(line, address), lanes, None if is_released else took, did)
+        place = places.at(line, address)
+        saw = values[block, warp] if values is not None and place.kind in ("flag", "lock") else None
+        value = int(saw["value"]) if saw is not None and saw["line"] == line and not _is_sass(place) else None
+        yield StuckWarp(number, warp, place, lanes, None if is_released else took, did, value)
+
+
+def _is_sass(place: WarpPlace) -> bool:
+    return isinstance(place.line, Offset)
 
 
 def _mark(record: np.void) -> Mark | None:

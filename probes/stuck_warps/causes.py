@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
 from tui_probe.trace.kernel_files import Offset
@@ -11,9 +12,14 @@ from tui_probe.trace.kernel_files import Offset
 from .analysis import lane_words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from .analysis import PlaceGroup, StuckWarp, StuckWarps
+
+_MOST_NAMED: Final = 2
+"""Warps elsewhere that a cause names."""
+_MOST_DECIMAL: Final = 100_000
+_COUNT_ADVICE: Final = "count the threads that arrive in each phase, and initialize the mbarrier with that number"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +33,25 @@ class Cause:
 
 
 def likely_cause(stuck: StuckWarps) -> Cause | None:
-    """The first of the causes below that the warps show; None for a launch without a known warp."""
+    """The first of the causes below that the warps show; None for a launch without a known warp.
+
+    Warps that wait for warps which poll themselves come last: the reason is what the latter poll.
+    """
     searches: tuple[Callable[[StuckWarps, PlaceGroup], Iterator[Cause]], ...] = (
-        _own_lock, _held_lock, _grid_barrier, _wrong_count, _missing_warps, _other_flag, _loop,
+        _own_lock, _held_lock, _grid_barrier, _mbarrier, _missing_warps, _free_lock, _written_flag, _unwritten_flag,
     )  # fmt: skip
-    causes = (cause for search in searches for group in stuck.groups for cause in search(stuck, group))
-    return next(causes, None)
+    first = [group for group in stuck.groups if not _waits_for_polls(group)]
+    last = [group for group in stuck.groups if _waits_for_polls(group)]
+    causes = (
+        cause for groups in (first, last) for search in searches for group in groups for cause in search(stuck, group)
+    )
+    loops = (cause for group in stuck.groups for cause in _loop(stuck, group))
+    return next(chain(causes, loops), None)
+
+
+def _waits_for_polls(group: PlaceGroup) -> bool:
+    kinds = {"flag", "lock", "mbarrier"} if group.place.kind == "barrier" else {"flag", "lock"}
+    return any(warp.place.kind in kinds for warp in group.missing)
 
 
 def _own_lock(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
@@ -68,8 +87,11 @@ def _held_lock(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
 
 
 def _grid_barrier(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
-    """Blocks poll while others cannot start, since the GPU is full."""
-    if group.place.kind not in ("flag", "lock", "loop") or not stuck.blocks_not_started:
+    """Blocks poll for others that cannot start, since the GPU is full. Blocks that ended did not wait for those."""
+    is_sass_lock = group.place.kind == "lock" and isinstance(group.place.line, Offset)
+    if not (group.place.kind == "flag" or is_sass_lock) or not stuck.blocks_not_started or stuck.blocks_ended:
+        return
+    if stuck.code.is_known and not stuck.code.writes and not stuck.code.has_plain_stores:
         return
     yield Cause(
         "grid-does-not-fit",
@@ -87,78 +109,180 @@ def _blocks(stuck: StuckWarps) -> int:
     return x * y * z
 
 
-def _wrong_count(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
-    """An mbarrier expects more arrivals than come."""
+def _mbarrier(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
+    """The phase of an mbarrier does not end: arrivals or bytes are missing, or warps wait for another phase."""
     place, count = group.place, stuck.code.count
     if place.kind != "mbarrier":
         return
     warp = group.warps[0]
+    if isinstance(place.line, Offset):
+        text = f"an mbarrier at {place.text} expects more arrivals than came, or bytes that no copy wrote"
+        yield Cause("mbarrier-count", text + _absent(group, warp.block), _COUNT_ADVICE, warp)
+        return
     arrived = stuck.arrived(place, warp.block)
-    line = next(iter(stuck.code.inits), None)
-    expects = f"expects {count} arrivals (mbarrier.init PTX:{line})" if count is not None else "expects more arrivals"
-    known = (
-        f"mbarrier {place.address:#x} at {place.text}, phase {_phase(place.phase)}: it {expects};"
-        f" block {warp.block} made {units.counted(arrived, 'arrival')}"
-    )
-    unknown = f"an mbarrier at {place.text} expects more arrivals than came"
-    yield Cause(
-        "mbarrier-count",
-        (unknown if isinstance(place.line, Offset) else known) + _absent(group, warp.block),
-        "count the threads that arrive in each phase, and initialize the mbarrier with that number",
-        warp,
-    )
-
-
-def _phase(phase: int | None) -> str:
-    return units.NOT_MEASURED if phase is None else str(phase)
+    came = f"block {warp.block} made {units.counted(arrived, 'arrival')}{_absent(group, warp.block)}"
+    phase = "" if place.phase is None else f", phase {place.phase}"
+    known = f"mbarrier {place.address:#x} at {place.text}{phase}"
+    if count is None or arrived < count:
+        line = next(iter(stuck.code.inits), None)
+        expected = "" if count is None else f"it expects {units.counted(count, 'arrival')} (mbarrier.init PTX:{line}); "
+        yield Cause("mbarrier-count", f"{known}: {expected}{came}", _COUNT_ADVICE, warp)
+    elif stuck.code.expects:
+        yield Cause(
+            "mbarrier-bytes",
+            f"{known}: {came}, as expected, so bytes of copies are missing (expect_tx PTX:{stuck.code.expects[0]})",
+            "compare the bytes of each expect_tx with those that its copies write, and check that they are made",
+            warp,
+        )
+    else:
+        yield Cause(
+            "mbarrier-phase",
+            f"{known}: {came}, as many as it expects, but none of them ends the phase that warps wait for",
+            "check the parity of each wait, and that all threads arrive again in each phase",
+            warp,
+        )
 
 
 def _absent(group: PlaceGroup, block: int) -> str:
     absent = [warp for warp in group.missing if warp.block == block]
     if not absent:
         return ""
-    return "; " + ", ".join(f"warp {warp.warp} is at {warp.place.text}" for warp in absent[:2])
+    return "; " + ", ".join(f"warp {warp.warp} is at {warp.place.text}" for warp in absent[:_MOST_NAMED])
 
 
 def _missing_warps(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
-    """Warps of a block do not come to a barrier."""
-    if group.place.kind not in ("barrier", "warp barrier"):
+    """Warps of a block do not come to a barrier, lanes not to one of their warp, or blocks not to one of a cluster."""
+    place, warp = group.place, group.warps[0]
+    if place.kind not in ("barrier", "warp barrier"):
         return
-    warp = group.warps[0]
     there = sum(other.block == warp.block for other in group.warps)
     gone = stuck.warps_per_block - there - sum(other.block == warp.block for other in group.missing)
+    came = f"{there} of {units.counted(stuck.warps_per_block, 'warp')} arrived{_absent(group, warp.block)}"
     ended = f"; {units.counted(gone, 'warp')} ended" if gone > 0 else ""
-    yield Cause(
-        "barrier-not-reached",
-        f"{group.place.text} waits for all threads of block {warp.block}: {there} of"
-        f" {units.counted(stuck.warps_per_block, 'warp')} arrived"
-        f"{_absent(group, warp.block)}{ended}",
-        "let all threads that a barrier counts reach it, e.g. move it out of branches",
-        warp,
-    )
+    if place.kind == "warp barrier":
+        waits = f"{lane_words(place.address)} of {stuck.warp_text(warp)}: {lane_words(warp.lanes)} came last"
+        advice = "let all lanes of the mask reach __syncwarp, or leave lanes out of the mask that do not"
+    elif place.opcode.startswith("barrier.cluster"):
+        came = f"those at it are in {units.counted(len(group.blocks), 'block')}{_elsewhere(stuck, group)}"
+        waits = f"all blocks of the cluster: {came}"
+        advice = "let all threads of all blocks of a cluster arrive, also those that have nothing to do"
+    elif (count := stuck.code.barriers.get(place.line)) is not None:
+        waits = f"{count} threads of block {warp.block}: {came}{ended}"
+        advice = "count the threads that arrive at the barrier, and let all of them use this number"
+    else:
+        waits = f"all threads of block {warp.block}: {came}{ended}"
+        advice = "let all threads that a barrier counts reach it, e.g. move it out of branches"
+    yield Cause("barrier-not-reached", f"{place.text} waits for {waits}", advice, warp)
 
 
-def _other_flag(_: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
-    """Warps poll memory that another block, GPU or the host is to write."""
-    if group.place.kind not in ("flag", "lock"):
+def _elsewhere(stuck: StuckWarps, group: PlaceGroup) -> str:
+    """``; block 0 warp 1 is at PTX:31``: some of the warps that are not at an address that others poll, or ended."""
+    others = [
+        own for own in stuck.warps if own.place.address != group.place.address or own.place.kind != group.place.kind
+    ]
+    named = [f"; {stuck.warp_text(own)} is at {own.place.text}" for own in others[:_MOST_NAMED]]
+    ended = stuck.warps_ended
+    return "".join(named) + (f"; {units.counted(ended, 'warp')} ended" if ended else "")
+
+
+# Addresses that warps poll
+
+
+def _polled(group: PlaceGroup, verb: str = "polled") -> str:
+    """``0x7f00 (value 4) is polled by 4 warps at ld.acquire.u32 PTX:20``."""
+    values = {warp.saw for warp in group.warps}
+    value = values.pop() if len(values) == 1 else None
+    read = "" if value is None else f" (value {value if value < _MOST_DECIMAL else hex(value)})"
+    warps = units.counted(len(group.warps), "warp")
+    return f"{group.place.address:#x}{read} is {verb} by {warps} at {group.place.text}"
+
+
+def _free_lock(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
+    """Warps try to take a lock that no warp on the GPU is known to hold."""
+    if group.place.kind != "lock" or isinstance(group.place.line, Offset):
         return
-    warp = group.warps[0]
-    yield Cause(
-        "flag-not-set",
-        f"{group.place.address:#x} is polled by {units.counted(len(group.warps), 'warp')} at {group.place.text}, and no"
-        " warp of this launch is known to write there: another kernel, another GPU or the host must write the value",
-        "find the kernel or rank that must write it, and check in its trace that it was launched",
-        warp,
+    ended = stuck.warps_ended
+    reason = (
+        f"{units.counted(ended, 'warp')} ended, and may have kept it"
+        if ended
+        else "no warp has ended, so it was not free before the launch, or its holder has since taken another one"
     )
+    yield Cause(
+        "lock-not-free",
+        f"lock {_polled(group, 'wanted')}, and no warp on the GPU is known to hold it; {reason}",
+        "release the lock on every path, and set it to its free value before the launch",
+        group.warps[0],
+    )
+
+
+def _written_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
+    """Warps of the launch have written the address that others poll, but not the value that these wait for."""
+    writers = stuck.writers(group.place) if group.place.kind == "flag" else []
+    if not writers:
+        return
+    wrote = {warp.block for warp in writers}
+    absent = [own for own in stuck.warps if own.block not in wrote]
+    ended = stuck.blocks_ended
+    if absent:
+        blocks = len({own.block for own in absent})
+        others = (
+            f"{units.counted(blocks, 'other block')} did not: {stuck.warp_text(absent[0])} is at {absent[0].place.text}"
+        )
+    else:
+        others = "" if ended else "no other block is left, so the awaited value or the one before the launch is wrong"
+    gone = f"{units.counted(ended, 'block')} ended" if ended else ""
+    yield Cause(
+        "value-not-reached",
+        "; ".join(filter(None, (f"{_polled(group)}; {_writes_text(stuck, writers)}", others, gone))),
+        "let each block that the awaited value counts write before it waits or ends, and to the same address"
+        if absent or ended
+        else "compare the awaited value with the number of writes, and reset the memory before each launch",
+        group.warps[0],
+    )
+
+
+def _writes_text(stuck: StuckWarps, writers: Sequence[StuckWarp]) -> str:
+    """``4 warps of 4 blocks wrote there (red.global.add.u32 PTX:19)``."""
+    line = next(warp.did.line for warp in writers if warp.did is not None)
+    where = f"{stuck.code.writes.get(line, '')} PTX:{line}".strip()
+    blocks = len({warp.block for warp in writers})
+    return f"{units.counted(len(writers), 'warp')} of {units.counted(blocks, 'block')} wrote there ({where})"
+
+
+def _unwritten_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
+    """Warps poll an address that no warp on the GPU is known to have written."""
+    place, code = group.place, stuck.code
+    if place.kind not in ("flag", "lock"):
+        return
+    writes = [(line, opcode) for line, opcode in code.writes.items() if line != place.line]
+    another = "another kernel, another GPU or the host must write the value"
+    advice = "find the kernel or rank that must write it, and check in its trace that it was launched"
+    if isinstance(place.line, Offset):
+        text = f"without PTX, writes are not recorded: a warp of this launch, {another}"
+        advice = f"check the awaited value, and that all warps that write it get there; else {advice}"
+    elif writes:
+        line, opcode = writes[0]
+        text = (
+            f"this kernel writes at {opcode} PTX:{line}, but no warp on the GPU is known to have written there"
+            f"{_elsewhere(stuck, group)}"
+        )
+        advice = f"check the address that is written, and that no writer waits for a warp that polls; else {advice}"
+    elif code.has_plain_stores:
+        text = f"plain stores of this kernel are not recorded: one of them, {another}"
+        advice = f"write flags with st.release or an atomic, which the watchdog records; else {advice}"
+    elif code.is_known:
+        text = f"no other instruction of this kernel writes global memory: {another}"
+    else:
+        text = f"no warp of this launch is known to write there: {another}"
+    yield Cause("flag-not-set", f"{_polled(group)}; {text}", advice, group.warps[0])
 
 
 def _loop(_: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
-    """Warps are in a loop whose end depends on data."""
+    """Warps are in a loop whose end depends on data, or have come to no place that is recorded."""
     warp = group.warps[0]
-    where = group.place.text
-    yield Cause(
-        "long-loop",
-        f"the last place of {units.counted(len(group.warps), 'warp')} is {where}",
-        "check the condition that ends the loop",
-        warp,
-    )
+    if group.place.line:
+        text, advice = f"the last place of {{}} is {group.place.text}", "check the condition that ends the loop"
+    else:
+        text = "{} came to no wait and no loop without a counter"
+        advice = "check loops with a counter that count very far, and lanes that wait for others in shfl or vote"
+    yield Cause("long-loop", text.format(units.counted(len(group.warps), "warp")), advice, warp)

@@ -91,7 +91,7 @@ def _warp_record(warp: StuckWarp) -> dict[str, Any]:
     return {
         "block": warp.block, "warp": warp.warp, "lanes": warp.lanes, "kind": warp.place.kind,
         "ptx_line": _line(warp.place), "source": source, "address": warp.place.address or None,
-        "phase": warp.place.phase, "took": warp.took.address if warp.took else None,
+        "phase": warp.place.phase, "value": warp.saw, "took": warp.took.address if warp.took else None,
         "arrived_at": warp.did.address if warp.did else None,
     }  # fmt: skip
 

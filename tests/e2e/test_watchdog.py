@@ -1,4 +1,4 @@
-"""``run --watchdog``: three planted deadlocks in processes of one run, which are ended, with their last places."""
+"""``run --watchdog``: five planted deadlocks in processes of one run, which are ended, with their last places."""
 
 from __future__ import annotations
 
@@ -13,9 +13,14 @@ from tests.e2e.conftest import ROOT, Tool
 
 PROGRAM = ROOT / "tests" / "gpu" / "programs" / "deadlocks.py"
 RANKS = PROGRAM.with_name("ranks.py")
-KINDS = ("mbarrier", "grid", "lock")
-CAUSES = {"mbarrier": "mbarrier-count", "grid": "grid-does-not-fit", "lock": "lock-held-by-own-warp"}
-LINES = {"mbarrier": 15, "grid": 27, "lock": 33}
+KINDS = ("mbarrier", "grid", "lock", "count", "leak")
+CAUSES = {
+    "mbarrier": "mbarrier-count", "grid": "grid-does-not-fit", "lock": "lock-held-by-own-warp",
+    "count": "value-not-reached", "leak": "lock-not-free",
+}  # fmt: skip
+LINES = {"mbarrier": 15, "grid": 27, "lock": 33, "count": 43, "leak": 52}
+VALUES = {"count": 4, "leak": 1}
+"""Values that the warps of the first place read."""
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +46,8 @@ def test_planted_deadlock_has_its_cause_and_line(stuck: dict[str, dict[str, Any]
     record = stuck[kind]
     assert record["cause"]["key"] == CAUSES[kind]
     assert record["places"][0]["line"] == LINES[kind]
+    if kind in VALUES:
+        assert {warp["value"] for warp in record["warps"] if warp["address"]} == {VALUES[kind]}
 
 
 @pytest.fixture(scope="module")

@@ -44,6 +44,8 @@ SASS_PLACES = {
     "mbarrier": ("mbarrier-count", "SYNCS"),
     "grid": ("grid-does-not-fit", "LD"),
     "lock": ("flag-not-set", "ATOM"),
+    "count": ("flag-not-set", "LD"),
+    "leak": ("flag-not-set", "ATOM"),
 }
 """Causes and operations in kernels without PTX; for these, the lock that a warp took is not known."""
 

@@ -52,21 +52,27 @@ ret;""",
     ".param .u64 out",
 )
 SPECIMEN = Specimen(LOCKED, (np.zeros(16, np.uint32),), (2, 1, 1), (64, 1, 1))
+ALL = 0xFFFFFFFF
 LOCK = WarpPlace(12, "lock", 0x100, None, "atom.global.cas.b32")
 FLAG = WarpPlace(20, "flag", 0x200, None, "ld.volatile.global.u32")
 BARRIER = WarpPlace(30, "barrier", 1, None, "bar.sync")
 MBARRIER = WarpPlace(40, "mbarrier", 0x10, 1, "mbarrier.try_wait.parity.shared.b64")
-ALL = 0xFFFFFFFF
+CLUSTER = WarpPlace(60, "barrier", 0, None, "barrier.cluster.wait.aligned")
+LANES = WarpPlace(70, "warp barrier", ALL, None, "bar.warp.sync")
+SASS_LOCK, SASS_FLAG = (WarpPlace(Offset(0x20), kind, 0x200, None, "LDG") for kind in ("lock", "flag"))
+ADDED = Mark(19, 0x200, 1)
 
 
 def warp(
     place: WarpPlace, block: int = 0, number: int = 0, took: Mark | None = None, did: Mark | None = None
 ) -> StuckWarp:
-    return StuckWarp(block, number, place, ALL, took, did)
+    return StuckWarp(block, number, place, ALL, took, did, 7 if place.kind in ("flag", "lock") else None)
 
 
-def launch(warps: Sequence[StuckWarp], grid: int = 1, threads: int = 64) -> StuckWarps:
-    return StuckWarps((grid, 1, 1), (threads, 1, 1), group_warps(warps))
+def launch(
+    warps: Sequence[StuckWarp], grid: int = 1, threads: int = 64, code: Synchronization | None = None
+) -> StuckWarps:
+    return StuckWarps((grid, 1, 1), (threads, 1, 1), group_warps(warps), code or Synchronization())
 
 
 def test_warps_have_their_last_place_and_release(tmp_path: Path) -> None:
@@ -84,6 +90,11 @@ COUNT = replace(
     launch([warp(MBARRIER, did=Mark(39, 0x10, ALL)), warp(BARRIER, number=1)]), code=Synchronization({38: 65})
 )
 MISSING = launch([warp(BARRIER), warp(WarpPlace(50, "loop"), number=1)])
+WRITES = Synchronization(writes={19: "red.global.add.u32"}, is_known=True)
+COUNTED = Synchronization({38: 64}, is_known=True)
+ADDERS = [warp(FLAG, block, did=ADDED) for block in range(2)]
+ARRIVED = [warp(MBARRIER, did=Mark(39, 0x10, ALL)), warp(MBARRIER, number=1, did=Mark(39, 0x10, ALL))]
+WAITERS = [warp(BARRIER, block, 1) for block in range(2)]
 
 
 @pytest.mark.parametrize(
@@ -96,6 +107,51 @@ MISSING = launch([warp(BARRIER), warp(WarpPlace(50, "loop"), number=1)])
         (MISSING, "barrier-not-reached", "1 of 2 warps arrived; warp 1 is at PTX:50"),
         (launch([warp(FLAG)]), "flag-not-set", "another GPU or the host must write the value"),
         (launch([warp(WarpPlace(50, "loop"))]), "long-loop", "the last place of 1 warp is PTX:50"),
+        (launch([warp(WarpPlace(0, "entry"))]), "long-loop", "1 warp came to no wait and no loop without a counter"),
+        (
+            launch([*ADDERS, *WAITERS], grid=2, code=WRITES),
+            "value-not-reached",
+            "0x200 (value 7) is polled by 2 warps at ld.volatile.global.u32 PTX:20; 2 warps of 2 blocks wrote there"
+            " (red.global.add.u32 PTX:19); no other block is left",
+        ),
+        (
+            launch([*ADDERS, warp(WarpPlace(50, "loop"), 2)], grid=3, code=WRITES),
+            "value-not-reached",
+            "1 other block did not: block 2 warp 0 is at PTX:50",
+        ),
+        (launch(ADDERS, 3, 32, WRITES), "grid-does-not-fit", "so 1 block cannot start"),
+        (launch([warp(FLAG, 2)], 9, 32, WRITES), "flag-not-set", "is known to have written there; 2 warps ended"),
+        (
+            launch([warp(FLAG)], 9, 32, Synchronization(is_known=True)),
+            "flag-not-set",
+            "no other instruction of this kernel writes global memory: another",
+        ),
+        (
+            launch([warp(FLAG)], code=Synchronization(has_plain_stores=True, is_known=True)),
+            "flag-not-set",
+            "plain stores of this kernel are not recorded: one of them, another kernel",
+        ),
+        (launch([warp(LOCK)]), "lock-not-free", "is known to hold it; 1 warp ended, and may have kept it"),
+        (launch([warp(LOCK)], threads=32), "lock-not-free", "no warp has ended, so it was not free before the launch"),
+        (launch([warp(SASS_LOCK)]), "flag-not-set", "without PTX, writes are not recorded: a warp of this launch"),
+        (launch([warp(SASS_FLAG)], 2), "grid-does-not-fit", "so 1 block cannot start"),
+        (launch(ARRIVED, code=COUNTED), "mbarrier-phase", "block 0 made 64 arrivals, as many as it expects, but none"),
+        (
+            launch(ARRIVED, code=replace(COUNTED, expects=(37,))),
+            "mbarrier-bytes",
+            "so bytes of copies are missing (expect_tx PTX:37)",
+        ),
+        (
+            launch([warp(BARRIER)], code=Synchronization(barriers={30: 96})),
+            "barrier-not-reached",
+            "waits for 96 threads of block 0: 1 of 2 warps arrived; 1 warp ended",
+        ),
+        (
+            launch([warp(CLUSTER), warp(CLUSTER, number=1), warp(FLAG, 1)], 2),
+            "barrier-not-reached",
+            "of the cluster: those at it are in 1 block; block 1 warp 0 is at ld.volatile.global.u32 PTX:20",
+        ),
+        (launch([warp(LANES)]), "barrier-not-reached", "waits for all lanes of block 0 warp 0: all lanes came last"),
     ],
 )
 def test_likely_cause(stuck: StuckWarps, key: str, words: str) -> None:
@@ -103,6 +159,47 @@ def test_likely_cause(stuck: StuckWarps, key: str, words: str) -> None:
     assert cause is not None
     assert cause.key == key
     assert words in cause.words
+
+
+SYNCHRONIZED = entry(
+    """.reg .pred %p<3>;
+.reg .b32 %r<4>;
+.reg .b64 %rd<4>;
+.shared .align 8 .b64 full;
+mov.u32 %r1, full;
+mbarrier.init.shared.b64 [%r1], 3;
+mbarrier.arrive.expect_tx.shared.b64 %rd2, [%r1], 256;
+mbarrier.arrive.shared.b64 %rd2, [%r1], 2;
+bar.sync 2, 96;
+st.shared.u32 [%r1], %r2;
+red.shared.add.u32 [%r1], 1;
+$poll:
+nanosleep.u32 40;
+atom.global.or.b32 %r2, [%rd1], 0;
+setp.eq.u32 %p1, %r2, 0;
+@%p1 bra $poll;
+ret;""",
+    ".param .u64 out",
+)
+
+
+def test_synchronization_of_a_kernel(tmp_path: Path) -> None:
+    (tmp_path / "pruned.ptx").write_text(SYNCHRONIZED)
+    code = Synchronization.of(tmp_path)
+    numbers = {line: number for number, line in enumerate(SYNCHRONIZED.splitlines(), 1)}
+    poll, last = numbers["nanosleep.u32 40;"], numbers["@%p1 bra $poll;"]
+    assert code == Synchronization(
+        {numbers["mbarrier.init.shared.b64 [%r1], 3;"]: 3},
+        {numbers["mbarrier.arrive.shared.b64 %rd2, [%r1], 2;"]: 2},
+        False,
+        {numbers["bar.sync 2, 96;"]: 96},
+        (numbers["mbarrier.arrive.expect_tx.shared.b64 %rd2, [%r1], 256;"],),
+        {poll + 1: "atom.global.or.b32"},
+        {poll: frozenset(range(poll, last + 1))},
+        False,
+        True,
+    )
+    assert Synchronization.of(None) == Synchronization()
 
 
 def test_lanes_and_ranges_as_words() -> None:
@@ -136,4 +233,4 @@ def test_places_of_sass_name_only_what_is_known() -> None:
     assert (waits_for(barrier), waits_for(lock), waits_for(BARRIER)) == ("barrier", "lock 0x100", "barrier 1")
     arrived = likely_cause(launch([warp(WarpPlace(Offset(0x40), "mbarrier", opcode="SYNCS"))]))
     assert arrived is not None
-    assert arrived.words == "an mbarrier at SYNCS 0x0040 expects more arrivals than came"
+    assert arrived.words == "an mbarrier at SYNCS 0x0040 expects more arrivals than came, or bytes that no copy wrote"

@@ -17,12 +17,28 @@ SKIPPED = (
     "add.u32 %r1, %r1, 1;\nsetp.lt.u32 %p1, %r1, 9;\n@%p1 bra $again;"
 )
 ENDLESS = "$again:\nadd.u32 %r1, %r1, 1;\nbra $again;"
+HALVED = "$again:\nshr.u32 %r1, %r1, 1;\nsetp.ne.u32 %p1, %r1, 0;\n@%p1 bra $again;"
+FIXED = "$again:\nsetp.ne.u32 %p1, %r1, %r2;\n@%p1 bra $again;"
+MIXED = "$again:\nmad.lo.u32 %r1, %r1, %r1, 2;\nsetp.ne.u32 %p1, %r1, %r2;\n@%p1 bra $again;"
+BESIDE = "$again:\nadd.u32 %r3, %r3, 1;\nxor.b32 %r1, %r1, 5;\nsetp.ne.u32 %p1, %r1, %r2;\n@%p1 bra $again;"
 CLOCKED = "$again:\nmov.u32 %r1, %clock;\nsetp.lt.u32 %p1, %r1, %r2;\n@%p1 bra $again;"
 
 
 @pytest.mark.parametrize(
     ("loop", "unbounded"),
-    [(COUNTED, 0), (COPIED, 0), (LIMITED, 0), (POLLED, 1), (SKIPPED, 1), (ENDLESS, 1), (CLOCKED, 1)],
+    [
+        (COUNTED, 0),
+        (COPIED, 0),
+        (LIMITED, 0),
+        (HALVED, 0),
+        (POLLED, 1),
+        (SKIPPED, 1),
+        (ENDLESS, 1),
+        (CLOCKED, 1),
+        (FIXED, 1),
+        (MIXED, 1),
+        (BESIDE, 1),
+    ],
 )
 def test_unbounded_loop_heads(loop: str, unbounded: int) -> None:
     text = entry(f".reg .pred %p<3>;\n.reg .b32 %r<4>;\n.reg .b64 %rd<2>;\n{loop}\nret;")

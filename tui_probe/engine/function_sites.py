@@ -271,7 +271,7 @@ class FunctionSites:
     def _loop_heads(self, point: ProbePoint) -> list[Instruction]:
         if not all(UNBOUNDED in position.modifiers for position in point.positions if position.opcode == LOOP):
             return loop_heads(self._function)
-        probed = {site.instruction.span.start for site in self.instructions}
+        probed = {site.instruction.span.start for site in self.instructions if site.point.saved_maps & point.saved_maps}
         blocks = {block[0].span.start: block for block in basic_blocks(self._function)}
         heads = unbounded_loop_heads(self._function)
         return [head for head in heads if not any(own.span.start in probed for own in blocks[head.span.start])]

@@ -1,4 +1,4 @@
-"""Kernels that do not end: ``python deadlocks.py mbarrier|grid|lock [ARCH]``, for compute capability 8.0 or later.
+"""Kernels that do not end: ``python deadlocks.py mbarrier|grid|lock|count|leak [ARCH]``, on sm_80 or later.
 
 A kernel that ends is launched before. Only the driver is needed: the PTX has line information, as nvcc makes it. With
 ARCH, such as ``sm_90``, ptxas makes machine code of it, and the image has no PTX.
@@ -105,8 +105,54 @@ TAKE:
     ret;
 }
 """
+COUNT = """
+.visible .entry count(.param .u64 memory)
+{
+    .reg .pred %p<3>;
+    .reg .b32 %r<6>;
+    .reg .b64 %rd<3>;
+    ld.param.u64 %rd1, [memory];
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, %nctaid.x;
+    setp.ne.u32 %p1, %r1, 0;
+    @%p1 bra DONE;
+    .loc 1 42 0
+    red.release.gpu.global.add.u32 [%rd1], 1;
+    .loc 1 43 0
+POLL:
+    ld.acquire.gpu.global.u32 %r4, [%rd1];
+    setp.le.u32 %p2, %r4, %r2;
+    @%p2 bra POLL;
+DONE:
+    .loc 1 45 0
+    bar.sync 0;
+    ret;
+}
+"""
+LEAK = """
+.visible .entry leak(.param .u64 memory)
+{
+    .reg .pred %p<3>;
+    .reg .b32 %r<6>;
+    .reg .b64 %rd<3>;
+    ld.param.u64 %rd1, [memory];
+    mov.u32 %r1, %tid.x;
+    and.b32 %r1, %r1, 31;
+    setp.ne.u32 %p2, %r1, 0;
+    @%p2 ret;
+    .loc 1 52 0
+TAKE:
+    atom.acquire.gpu.global.cas.b32 %r2, [%rd1], 0, 1;
+    setp.ne.u32 %p1, %r2, 0;
+    @%p1 bra TAKE;
+    ret;
+}
+"""
 FILE = '.file 1 "deadlocks.cu"\n'
-SHAPES = {"mbarrier": (MBARRIER, 2, 128), "grid": (GRID, 0, 64), "lock": (LOCK, 1, 64)}
+SHAPES = {
+    "mbarrier": (MBARRIER, 2, 128), "grid": (GRID, 0, 64), "lock": (LOCK, 1, 64), "count": (COUNT, 4, 64),
+    "leak": (LEAK, 2, 64),
+}  # fmt: skip
 
 
 def image_of(text: str, arch: str) -> bytes:
