@@ -146,6 +146,9 @@ METRICS: Final = (
 )  # fmt: skip
 
 
+_OF_SIMULATOR: Final = frozenset({"out_of_bounds", "use_after_free"})
+
+
 def _illegal_access(of: ProbeResult, bounds: Bounds) -> OutsideAccess | None:
     """Return the access at which the GPU ended the context: the last one of the last launch to unknown memory."""
     failed = of.kernel.trace.state.context_failed
@@ -160,18 +163,20 @@ def findings(of: ProbeResult, bounds: Bounds) -> Iterator[Finding]:
     if illegal is not None:
         text = f"{_access_text(illegal)}; then the GPU ended the kernel for an illegal address"
         yield Finding("illegal", "illegal address", text, "lines", illegal.line, True, brief="illegal address",
-                      values={"address": counted(illegal.address)}, wrong_result=True)  # fmt: skip
+                      values={"address": counted(illegal.address)}, wrong_result=True,
+                      replaced_by=_OF_SIMULATOR)  # fmt: skip
     by_line = {access.line: access for access in reversed(bounds.faults)}
     for access in sorted(by_line.values(), key=bounds.faults.index):
         values = {"address": counted(access.address), "accesses": counted(bounds.total, ideal=0)}
         yield Finding("fault", access.fault, _access_text(access), "lines", access.line, True, values=values,
-                      brief=access.fault, wrong_result=True)  # fmt: skip
+                      brief=access.fault, wrong_result=True, replaced_by=_OF_SIMULATOR)  # fmt: skip
     unknown = next((access for access in bounds.accesses if not access.fault), None)
     if unknown is not None and illegal is None:
-        text = f"access to memory whose allocation the hook did not see, first at {place(unknown.line, unknown.source)}"
-        yield Finding("unknown", "unknown memory", f"{text}: {unknown.where}", "lines", unknown.line)
+        text = f"access far from all allocations that the hook knows, first at {place(unknown.line, unknown.source)}"
+        yield Finding("unknown", "unknown memory", f"{text}: {unknown.where}", "lines", unknown.line,
+                      replaced_by=_OF_SIMULATOR)  # fmt: skip
     if not bounds.total:
-        yield Finding("none", "bounds", "each access is within an allocation", "lines")
+        yield Finding("none", "bounds", "each access is within an allocation", "lines", replaced_by=_OF_SIMULATOR)
 
 
 def _access_text(access: OutsideAccess) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.conftest import Tool
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probes.bounds_check import Bounds, analyse
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.results import read_result
-from tui_probe.verdicts.findings import findings_by_probe
+from tui_probe.verdicts.findings import NO_PROBE, findings_by_probe
 
 PROGRAM = Path(__file__).parents[1] / "gpu" / "programs" / "outside.py"
 Fault = tuple[str, str, int, int, int]
@@ -112,6 +114,21 @@ def test_record_outlives_the_illegal_address_that_ends_the_context(tool: Tool) -
     (finding,) = [finding for finding in of_probe.findings if finding.key == "illegal"]
     assert (finding.label, finding.wrong_result) == ("illegal address", True)
     assert f"thread ({thread},0,0): {size} bytes at {address}" in finding.words
+
+
+def test_checks_of_the_simulated_gpu_replace_findings_of_the_same_access(
+    tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TUI_PROBE_SIM_CHECK", "1")
+    _, trace = tool.run([sys.executable, str(PROGRAM), "st.global.v2.u64", "fatal"], "-p", "bounds_check", "--wait")
+    opened = open_trace(trace)
+    assert launches_of(trace)[-1][1].accesses, "the probe found it, too"
+    by_probe = {own.probe: own.findings for own in findings_by_probe(ViewSource(opened, opened.kernels[0]))}
+    assert by_probe["bounds_check"] == ()
+    assert {finding.key for finding in by_probe[NO_PROBE] if finding.wrong_result} == {
+        "out_of_bounds",
+        "use_after_free",
+    }
 
 
 def test_variable_whose_address_the_program_passes_is_known(tool: Tool) -> None:

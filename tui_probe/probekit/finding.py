@@ -136,7 +136,8 @@ class Finding:
     ``asks`` is the question whose probe tells more about it, "" for none.
     ``gain`` is what mending it could save at most, in the same unit for all findings of a probe. ``advice`` is what to
     change in the program, "" where nothing general helps. ``wrong_result`` is true if it is about results, such as NaN,
-    and not about time.
+    and not about time. ``replaced_by`` are keys of findings of the simulated GPU's checks that know more of the same
+    line: where there is one, this is not shown; without a line, one of any line replaces it.
     """
 
     key: str
@@ -155,6 +156,7 @@ class Finding:
     advice: str = ""
     brief: str = ""
     wrong_result: bool = False
+    replaced_by: frozenset[str] = frozenset()
 
     @property
     def evidence(self) -> dict[str, Evidence]:

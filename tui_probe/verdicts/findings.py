@@ -267,7 +267,7 @@ def launch_findings(source: ViewSource) -> ResultFindings | None:
             )
             for old in list(_cache)[:-_CACHE_SIZE]:
                 _cache.pop(old, None)
-        return _unflag_negligible(_cache[key], kernel.time_share)
+        return _unflag_negligible(_without_replaced(_cache[key], source.kernel), kernel.time_share)
     except (TraceError, OSError) as error:
         problem = str(error).replace(f"{source.trace.directory}/", "")
         return ResultFindings(probe, launch, source.trace.state.simulated, (), problem, unread=True)
@@ -287,6 +287,19 @@ def unprobed_findings(kernel: KernelFacts) -> Iterator[ResultFindings]:
     findings = tuple(static_findings(kernel))
     if findings:
         yield _unflag_negligible(ResultFindings(NO_PROBE, None, False, findings), kernel.time_share)
+
+
+def _without_replaced(found: ResultFindings, kernel: KernelFacts) -> ResultFindings:
+    """Leave out what checks of the simulated GPU know better: both would describe one access, in different words."""
+    if not any(finding.replaced_by for finding in found.findings):
+        return found
+    faults = [(fault.key, fault.line) for fault in simulator_findings(kernel) if fault.values["space"] == "global"]
+    findings = (
+        finding
+        for finding in found.findings
+        if not any(key in finding.replaced_by and finding.line in (line, None) for key, line in faults)
+    )
+    return replace(found, findings=tuple(findings))
 
 
 def _unflag_negligible(found: ResultFindings, share: float | None) -> ResultFindings:
