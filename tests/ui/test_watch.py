@@ -150,7 +150,7 @@ def test_watch_waits_for_first_kernel(tmp_path: Path) -> None:
         done = watch(tmp_path)
         assert done.returncode == 4
         assert "no kernel launched yet" in done.stderr
-        with Terminal([*WATCH, str(tmp_path / "trace")], (100, 30)) as terminal:
+        with Terminal([*WATCH, "trace"], (100, 30), folder=tmp_path) as terminal:  # a long path would break the line
             terminal.wait("waiting for its first kernel launch")
             trace = TraceWriter(tmp_path / "trace" / "Nov21_101010_2", process.pid, " ".join(WAITING))
             trace.kernel("first_of_the_run")
