@@ -14,6 +14,8 @@ from textual._compositor import Compositor
 from textual._context import active_app
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
+from textual.message_pump import MessagePump
+from textual.pilot import Pilot
 
 from tests.fixed_probes import fixed_probes
 from tests.golden import golden
@@ -28,9 +30,9 @@ from tui_probe.ui.live.gpus import GpuSampler
 from tui_probe.ui.screens.view_screen import ViewScreen
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator, Sized
 
-    from textual.pilot import Pilot
+    from textual.message import Message
 
     from tui_probe.ui.live.live_screen import LiveScreen
 
@@ -56,13 +58,39 @@ def _nothing_marked() -> None:
     MARKED.take()
 
 
+_dispatch_message = MessagePump._dispatch_message
+
+
 @pytest.fixture(autouse=True)
 def _no_guessing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Textual's pilot waits until the process looks idle, a second on a busy machine; ``settle`` need not guess."""
+    """Textual's pilot waits until the process looks idle, a second on a busy machine, and until a message to each of
+    the widgets came back, a third of a test's time. The event loop knows when none of them has anything to do."""
+    in_work = 0
+
+    async def count_dispatch(pump: MessagePump, message: Message) -> None:
+        nonlocal in_work
+        in_work += 1
+        try:
+            await _dispatch_message(pump, message)
+        finally:
+            in_work -= 1
+
+    async def wait_for_work(*_: object) -> bool:
+        ready: Sized = asyncio.get_running_loop()._ready  # type: ignore[attr-defined]
+        end = time.monotonic() + HANG
+        while True:
+            await asyncio.sleep(0)
+            if not ready and not in_work:
+                return True
+            assert time.monotonic() < end, "a message is never handled"
+            if not ready:  # a handler waits for a moment
+                await asyncio.sleep(0.001)
 
     async def yield_once(*_: object) -> None:
         await asyncio.sleep(0)
 
+    monkeypatch.setattr(MessagePump, "_dispatch_message", count_dispatch)
+    monkeypatch.setattr(Pilot, "_wait_for_screen", wait_for_work)
     for module in ("app", "pilot"):
         monkeypatch.setattr(f"textual.{module}.wait_for_idle", yield_once)
 
