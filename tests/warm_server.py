@@ -1,6 +1,7 @@
 """Program: a Python that has imported tui-probe, forked for each start of ``python -m tui_probe``; see ``warm_start``.
 
-warm_server.py SOCKET-DESCRIPTOR ROOT-OF-CHECKOUT
+warm_server.py commands ROOT-OF-CHECKOUT DESCRIPTOR,DESCRIPTOR-FOR-SCREENS SIMULATOR-PYTHON ASSEMBLIES
+warm_server.py simulators ROOT-OF-CHECKOUT DESCRIPTOR
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import os
 import pickle
 import pkgutil
 import runpy
+import select
 import signal
 import socket
 import sys
@@ -28,8 +30,11 @@ from typing import Any
 
 SKIPPED = (
     "tui_probe.ui", "tui_probe.tensortrace", "tui_probe.simgpu", "tui_probe.evals.programs", "tui_probe.__main__",
+    "tui_probe.integrations.mcp_server",
 )  # fmt: skip
-"""Programs of their own, and modules that commands without a terminal do not import."""
+"""Programs of their own, and modules that commands without a terminal do not import, or only one: a fork has to copy
+the tables of all pages.
+"""
 SIMULATOR_DESCRIPTORS = 3
 """``warm_python.c`` sends stderr, the socket and the memory."""
 RARE_COLLECTIONS = (50_000, 10, 10)
@@ -137,16 +142,16 @@ def leave(end: SystemExit) -> None:
     os._exit(int(end.code or 0) & 0xFF)
 
 
-def serve_commands(root: str, connection: socket.socket, what: str, python: str, assemblies: str) -> None:
+def serve_commands(root: str, connections: Sequence[socket.socket], python: str, assemblies: str) -> None:
     """Become a command, in each process that is forked for one."""
-    skipped = tuple(name for name in SKIPPED if what != "screens" or name != "tui_probe.ui")
-    import_all(f"{root}/tui_probe", "tui_probe", skipped)
+    import_all(f"{root}/tui_probe", "tui_probe")
     import_all(f"{root}/probes", "tui_probe.probes")
     use_simulator(python)
     read_once()
     from tests.assemblies import assemble_once
 
     assemble_once(Path(assemblies))
+    connection = divide(connections, root)
     sys.path.remove(root)
     gc.collect()
     gc.freeze()
@@ -162,6 +167,21 @@ def serve_commands(root: str, connection: socket.socket, what: str, python: str,
     except SystemExit as end:
         leave(end)
         raise
+
+
+def divide(connections: Sequence[socket.socket], root: str) -> socket.socket:
+    """Fork a process for commands on a terminal, which imports the screen when the first of them comes.
+
+    Returns the connection that this process serves.
+    """
+    commands, screens = connections
+    if os.fork():
+        screens.close()
+        return commands
+    commands.close()
+    select.select([screens], [], [])
+    import_all(f"{root}/tui_probe/ui", "tui_probe.ui", ())
+    return screens
 
 
 def read_once() -> None:
@@ -214,14 +234,14 @@ def serve_simulators(listener: socket.socket) -> None:
 
 
 def main() -> None:
-    what, root, descriptor, *python = sys.argv[1:]
+    what, root, descriptors, *more = sys.argv[1:]
     gc.set_threshold(*RARE_COLLECTIONS)
     sys.path.append(root)
-    connection = socket.socket(fileno=int(descriptor))
+    connections = [socket.socket(fileno=int(descriptor)) for descriptor in descriptors.split(",")]
     if what == "simulators":
-        serve_simulators(connection)
+        serve_simulators(connections[0])
     else:
-        serve_commands(root, connection, what, *python)
+        serve_commands(root, connections, *more)
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ class WarmSimulators:
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(path))
             listener.listen(64)
-            self._process = start_server(environment, listener, "simulators")
+            self._process = start_server(environment, [listener], "simulators")
 
     def stop(self) -> None:
         """End the process; servers that it forked end with their programs."""
@@ -59,7 +59,7 @@ class WarmSimulators:
 
 
 def start_server(
-    environment: dict[str, str], connection: socket.socket, what: str, *more: str
+    environment: dict[str, str], connections: Sequence[socket.socket], what: str, *more: str
 ) -> subprocess.Popen[Any]:
     """Start ``warm_server`` as our own Python processes start: without variables of the program's Python."""
     python = [sys.executable, "-E", "-P"]
@@ -67,22 +67,19 @@ def start_server(
         python.append("-B")
     if prefix := environment.get("PYTHONPYCACHEPREFIX"):
         python += ["-X", f"pycache_prefix={prefix}"]
-    program = [str(ROOT / "tests" / "warm_server.py"), what, str(ROOT), str(connection.fileno()), *more]
-    return subprocess.Popen(
-        [*python, *program], env=environment, stdin=subprocess.DEVNULL, pass_fds=[connection.fileno()]
-    )
+    descriptors = [connection.fileno() for connection in connections]
+    program = [str(ROOT / "tests" / "warm_server.py"), what, str(ROOT), ",".join(map(str, descriptors)), *more]
+    return subprocess.Popen([*python, *program], env=environment, stdin=subprocess.DEVNULL, pass_fds=descriptors)
 
 
 class WarmCommands:
-    """The process that forks commands; of ``what`` "screens" those on a terminal."""
+    """A connection to a process that forks commands."""
 
-    def __init__(self, environment: dict[str, str], simulator: str, assemblies: str, what: str = "commands") -> None:
+    def __init__(self, environment: dict[str, str], connection: socket.socket) -> None:
         self._lock = threading.Lock()
         self._libc = ctypes.CDLL(None)
         self._read_at_start = read_at_start(environment)
-        self._connection, theirs = socket.socketpair()
-        with theirs:
-            self._process = start_server(environment, theirs, what, simulator, assemblies)
+        self._connection = connection
 
     def is_equal(self, call: dict[str, Any]) -> bool:
         """Return whether a fork is equal to this start."""
@@ -121,7 +118,6 @@ class WarmCommands:
     def stop(self) -> None:
         """End the process."""
         self._connection.close()
-        self._process.wait()
 
 
 def read_at_start(environment: Any) -> dict[str, str]:
@@ -138,17 +134,27 @@ class WarmStarts:
 
     def __init__(self, environment: dict[str, str], assemblies: str) -> None:
         self._environment, self._assemblies = environment, assemblies
+        self._process: subprocess.Popen[Any]
         self._original: Any = subprocess.Popen._execute_child  # type: ignore[attr-defined]
         subprocess.Popen._execute_child = self._start_method()  # type: ignore[attr-defined]
         _open.append(self)
 
     @functools.cached_property
-    def commands(self) -> WarmCommands:
-        return WarmCommands(self._environment, self.simulator_python, self._assemblies)
+    def _servers(self) -> tuple[WarmCommands, WarmCommands]:
+        """Connections to the process that forks commands, and to one of it that forks those on a terminal."""
+        (commands, theirs), (screens, theirs_of_screens) = socket.socketpair(), socket.socketpair()
+        with theirs, theirs_of_screens:
+            more = (self.simulator_python, self._assemblies)
+            self._process = start_server(self._environment, [theirs, theirs_of_screens], "commands", *more)
+        return WarmCommands(self._environment, commands), WarmCommands(self._environment, screens)
 
-    @functools.cached_property
+    @property
+    def commands(self) -> WarmCommands:
+        return self._servers[0]
+
+    @property
     def screens(self) -> WarmCommands:
-        return WarmCommands(self._environment, self.simulator_python, self._assemblies, "screens")
+        return self._servers[1]
 
     @functools.cached_property
     def simulators(self) -> WarmSimulators:
@@ -181,9 +187,12 @@ class WarmStarts:
         """Start programs as ever."""
         _open.remove(self)
         subprocess.Popen._execute_child = self._original  # type: ignore[attr-defined]
-        for server in ("commands", "screens", "simulators"):
-            if server in vars(self):
-                vars(self)[server].stop()
+        if "_servers" in vars(self):
+            for server in self._servers:
+                server.stop()
+            self._process.wait()
+        if "simulators" in vars(self):
+            self.simulators.stop()
 
 
 PIPES: Final = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
