@@ -25,9 +25,9 @@ PROGRAMS = HERE / "programs"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    reason = missing_gpu()
+    reason, here = missing_gpu(), str(HERE)
     for item in items:
-        if item.path.is_relative_to(HERE):
+        if str(item.path).startswith(here):  # is_relative_to takes a second for all tests
             item.add_marker("gpu")
             if reason:
                 item.add_marker(pytest.mark.skip(reason=reason))
