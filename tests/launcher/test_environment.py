@@ -160,6 +160,7 @@ def test_framework_variables_keep_ptx() -> None:
         "CUPY_COMPILE_WITH_PTX",
         "CUPY_CACHE_DIR",
         "PYCUDA_DEFAULT_NVCC_FLAGS",
+        "CUTE_DSL_LINEINFO",
     ]
 
 
@@ -169,6 +170,7 @@ def test_framework_variables_of_user_stay() -> None:
         "CUPY_COMPILE_WITH_PTX": "0",
         "NVTX_INJECTION64_PATH": "/opt/other/tool.so",
         "PYCUDA_DEFAULT_NVCC_FLAGS": "-O0",
+        "CUTE_DSL_LINEINFO": "0",
     }
     assert own.items() <= environment(own).items()
     assert framework_settings(own, PLACES.hook, PLACES.cupy_cache) == []

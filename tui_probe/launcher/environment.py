@@ -120,6 +120,7 @@ def faulted_kernels(path: Path) -> list[str]:
 
 
 NVTX_INJECTION = "NVTX_INJECTION64_PATH"
+CUTE_LINE_INFO = "CUTE_DSL_LINEINFO"
 PYCUDA_FLAGS = "PYCUDA_DEFAULT_NVCC_FLAGS"
 XLA_LINE_INFO = "--xla_gpu_generate_line_info"
 
@@ -305,6 +306,8 @@ def framework_settings(base: Mapping[str, str], hook: Path, cupy_cache: Path) ->
             settings.append(Setting("CUPY_CACHE_DIR", str(cupy_cache), reason))
     if PYCUDA_FLAGS not in base:
         settings.append(Setting(PYCUDA_FLAGS, "-lineinfo", "PyCUDA keeps PTX in cubins only with line information"))
+    if CUTE_LINE_INFO not in base:
+        settings.append(Setting(CUTE_LINE_INFO, "1", "CuTe DSL then writes source lines into its cubins"))
     return settings
 
 

@@ -154,7 +154,7 @@ def names_by_line(probe: Probe, target: GraftTarget) -> Callable[[int], str | No
     """
     lines, calls = target.source_lines(), target.inlined_calls()
     if not lines:
-        raise UnsupportedKernelError(because("needs-instructions", probe=probe.name))
+        raise UnsupportedKernelError(because("no-source-lines"))
     outermost = sorted(probe.phases, key=lambda phase: phase[1].first - phase[1].last)
 
     def named(offset: int) -> str | None:
