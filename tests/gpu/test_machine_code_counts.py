@@ -36,7 +36,7 @@ from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Kernel as TracedKernel
 from tui_probe.trace.results import read_result
 
-from .conftest import PROGRAMS, Runner, tool
+from .conftest import PROGRAMS, Runner, nvcc_program, tool
 from .test_counts import METRICS, Counted, counters_of
 
 ARCH = 90
@@ -433,3 +433,23 @@ def test_products_of_a_library_are_2_m_n_k(runner: Runner) -> None:
     print(f"GPU-LIBRARY-TENSOR\t{per_product}\t{counts}")
     assert operations
     assert set(operations) == {per_product}
+
+
+@pytest.mark.parametrize("code", ["[sm_90,compute_90]", "sm_90"])
+def test_bulk_copies_are_counted_as_on_paper(code: str, tmp_path: Path, runner: Runner) -> None:
+    """A warp of each of 4 blocks copies 1024 bytes under a predicate, 16 in each lane, stores 512, prefetches 128."""
+    program = nvcc_program(PROGRAMS / "bulk_forms.cu", tmp_path / "bulk_forms", f"-gencode=arch=compute_90,code={code}")
+    unprofiled = runner.unprofiled([program])
+    profiled = runner.profiled([program], "-p", "gmem_bytes", "-p", "what_limits", "--wait")
+    assert (profiled.outcome.status, profiled.outcome.stdout) == (0, unprofiled.stdout), profiled.outcome.stderr
+    (kernel,) = open_trace(profiled.trace).kernels
+    assert kernel.mode == ("graft" if code == "sm_90" else "ptx")
+    analyses = {
+        probed.probe: [found.analysis for found in analyse_results(probed.trace, probed)]
+        for probed in kernel.by_probe()
+    }
+    (found,), (limits,) = analyses["gmem_bytes"], analyses["what_limits"]
+    print(f"GPU-BULK\t{kernel.mode}\t{found}")
+    assert (found.bulk_loaded, found.bulk_stored) == (4 * (1024 + 32 * 16 + 128), 4 * 512)
+    assert (found.loaded, found.stored, found.copied, found.tensor_loads, found.tensor_stores) == (0, 0, 0, 0, 0)
+    assert (limits.sums["loaded"], limits.sums["stored"]) == (found.read, found.written)

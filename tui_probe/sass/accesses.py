@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
-from tui_probe.sass.words import ALWAYS, RZ
+from tui_probe.sass.words import ALWAYS, RZ, uniform_bits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,8 +35,15 @@ STG: Final = 0x186
 LDS: Final = 0x184
 STS: Final = 0x188
 LDGSTS: Final = 0x1AE
-BULK_COPIES: Final = range(0x1B4, 0x1BC)
-"""UTMALDG, UTMASTG, UBLKCP and their kin."""
+_TENSOR_LOADS, _TENSOR_STORES, _TENSOR_PREFETCH = frozenset({0x1B4}), frozenset({0x1B5, 0x1B6}), 0x1B8
+"""UTMALDG; UTMASTG and UTMAREDG; UTMAPF."""
+_BULK_COPIES: Final = frozenset({0x1BA, 0x1BB})
+"""UBLKCP, UBLKRED."""
+_BULK_PREFETCH: Final = 0x1BC
+UNIFORM_COPIES: Final = _TENSOR_LOADS | _TENSOR_STORES | _BULK_COPIES | {_TENSOR_PREFETCH, _BULK_PREFETCH}
+_DIRECTION: Final = 73, 2
+_TO_SHARED, _TO_GLOBAL = 1, 2
+_SIZE_REGISTER: Final = 64
 _EXTENDED: Final = 72
 _WIDE: Final = 90
 _UNIFORM: Final = 91
@@ -260,3 +267,29 @@ def _atomic_bytes(word: Word, arch: int) -> int | None:
     if word.operation in _FLOAT_OPERATIONS:
         return _REAL_BYTES.get(word.field(_TYPE_AT, 4))
     return (_SWAP_BYTES if word.operation in _SWAP_OPERATIONS else _INTEGER_BYTES).get(word.field(_TYPE_AT, 3))
+
+
+@dataclass(frozen=True, slots=True)
+class BulkCopy:
+    """A bulk copy between global and shared memory, or a prefetch of one, which a warp executes once for all its lanes.
+
+    ``size`` is the uniform register whose low 16 bits are the size in units of 16 bytes; None if a tensor map has it.
+    """
+
+    is_load: bool
+    is_prefetch: bool = False
+    size: int | None = None
+
+
+def bulk_copy_of(word: Word, arch: int) -> BulkCopy | None:
+    """Return the bulk copy that an instruction starts; None for other instructions, and between shared memories."""
+    operation = word.operation
+    if operation in _TENSOR_LOADS | _TENSOR_STORES:
+        return BulkCopy(operation in _TENSOR_LOADS)
+    size = word.field(_SIZE_REGISTER, uniform_bits(arch))
+    if operation in (_TENSOR_PREFETCH, _BULK_PREFETCH):
+        return BulkCopy(True, True, size if operation == _BULK_PREFETCH else None)
+    direction = word.field(*_DIRECTION)
+    if operation not in _BULK_COPIES or direction not in (_TO_SHARED, _TO_GLOBAL):
+        return None
+    return BulkCopy(direction == _TO_SHARED, size=size)

@@ -23,6 +23,7 @@ Invariants:
 - A branch of the kernel to the instruction reaches the branch to the trampoline.
 - Pending instructions of the kernel write registers of its own. A barrier that both use makes one wait longer, never
   shorter; the least used ones are taken.
+- The guard of a bulk copy is a uniform predicate: ``PLOP3`` behind ``P2R`` copies it to one of lanes.
 - Barriers that release predicates are waited for before predicates are saved: restoring would undo a later write.
 - The kernel uses the uniform registers and predicates of the snippet nowhere.
 
@@ -51,6 +52,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
+from tui_probe.sass.accesses import UNIFORM_COPIES
 from tui_probe.sass.inline_code import FreeRegisters, InlineCode, MarkValue
 from tui_probe.sass.wait_probe import clock_word, uniform_sum
 from tui_probe.sass.words import (
@@ -89,6 +91,12 @@ _R2P: Final = 0x804
 _RECONVERGENT: Final = 73
 _RECONVERGENT_FROM: Final = 100
 _PREDICATES: Final = 0x7F
+_FROM_UNIFORM: Final = 0x81C
+_UNIFORM_TEST: Final = 0x03F0F008
+_TESTED: Final = 68
+"""``PLOP3.LUT P0, PT, PT, PT, UP, 0x80, 0x0`` and the bits of UP's number."""
+_TEST: Final = 0
+"""The predicate of lanes that has a uniform predicate's value in a trampoline."""
 _VOTE: Final = 0x806 | 0x038E0100 << 64
 _AND: Final = 0x812 | 0x0078EC0FF << 64
 _MULTIPLY: Final = 0x824 | 0x078E02FF << 64
@@ -120,6 +128,8 @@ def trampoline(
     if not inline and block_code is None:
         return []
     code = [new_word(NOP, _SETTLED_STALL), _save_predicates(free)]
+    test = uniform_guard_test(displaced)
+    displaced = displaced if test is None else displaced.guarded(_TEST, negated=displaced.guard_negated)
     if flag_predicate != ALWAYS:
         code += [MarkValue(number=0).move(free.scratch + 1), MarkValue(number=1).move(free.scratch + 1)]
         code[-1] = code[-1].with_field(*GUARD, flag_predicate)
@@ -129,12 +139,22 @@ def trampoline(
         if number:  # the next one has the same registers, and predicates that say where it runs
             code.append(_restore_predicates(free, _pending_barriers(emitted)))
             emitted = []
+        code += [] if test is None else [test]
         body = [word for snippet, sources in snippets for word in snippet.placed(free, sources)]
         diverges = not displaced.is_unconditional or snippets[-1][0].diverges
         code += _converging(body, displaced, free) if diverges else body
         emitted = [*emitted, *body]
     code.append(_restore_predicates(free, _pending_barriers(emitted)))
     return code
+
+
+def uniform_guard_test(word: Word) -> Word | None:
+    """Return the instruction that copies the uniform predicate of a bulk copy's guard to predicate 0; None for another
+    instruction and without a guard.
+    """
+    if word.is_unconditional or word.operation not in UNIFORM_COPIES:
+        return None
+    return new_word(_FROM_UNIFORM, _SETTLED_STALL).with_field(64, 32, _UNIFORM_TEST).with_field(_TESTED, 3, word.guard)
 
 
 def _snippets_together(inline: Sequence[PlacedSnippet]) -> list[list[PlacedSnippet]]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tui_probe.probe_model.probe import Position, ProbePoint
-    from tui_probe.sass.accesses import MemoryAccess
+    from tui_probe.sass.accesses import BulkCopy, MemoryAccess
     from tui_probe.sass.words import Word
 
 PtxFamily = tuple[Instruction, ...]
@@ -110,8 +110,6 @@ def matrix_access(word: Word) -> Instruction | None:
 
 
 _WIDTHS: Final = {1: ("b8",), 2: ("b16",), 4: ("b32",), 8: ("b64",), 16: ("v4", "b32")}
-BULK_COPY: Final = Instruction("cp", ("async", "bulk", "global", "mbarrier"), (), MADE_UP)
-"""Represents all bulk copies: their form and size are not read from SASS."""
 SHARED_ATOMICS: Final = tuple(Instruction(opcode, ("shared",), (), MADE_UP) for opcode in ("atom", "red"))
 _MEMORY_OPCODES: Final = {
     accesses.LD: ("ld", ()),
@@ -169,6 +167,18 @@ _UNIDENTIFIABLE: Final = tuple(
     )
 )
 """Instructions of ``_IDENTIFIABLE`` opcodes that are not searched in SASS."""
+
+
+def bulk_equivalent(copy: BulkCopy) -> Instruction:
+    """Return the PTX equivalent of a bulk copy."""
+    end = "mbarrier" if copy.is_load else "bulk_group"
+    words = (
+        ("prefetch", copy.is_prefetch),
+        ("tensor", copy.size is None),
+        ("global", True),
+        (end, not copy.is_prefetch),
+    )
+    return Instruction("cp", ("async", "bulk", *(word for word, is_there in words if is_there)), (), MADE_UP)
 
 
 class PtxEquivalent(NamedTuple):

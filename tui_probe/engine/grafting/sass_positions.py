@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.engine.grafting.ptx_equivalents import (
     ARITHMETIC_FAMILIES,
-    BULK_COPY,
     MMA_FAMILIES,
     SHARED_ATOMICS,
     WGMMA_FAMILIES,
     access_facts,
+    bulk_equivalent,
     is_identifiable,
     ptx_equivalent,
 )
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from tui_probe.probe_model.probe import Map, Probe, ProbePoint
     from tui_probe.reasons import Reason
-    from tui_probe.sass.accesses import MemoryAccess
+    from tui_probe.sass.accesses import BulkCopy, MemoryAccess
     from tui_probe.sass.target import GraftTarget
     from tui_probe.sass.words import Word
 
@@ -151,10 +151,13 @@ class SassSite:
     access: MemoryAccess | None
     phase: SassPhase | None = None
     """The phase that begins here."""
+    copy: BulkCopy | None = None
 
     def sources(self) -> dict[int, MarkValue]:
         """Return the values of the marks in the snippets, except those of the flag and of saved registers."""
         values: dict[int, MarkValue] = {Mark.LINE: MarkValue(number=self.at)}
+        if self.copy is not None and self.copy.size is not None:
+            values[Mark.COPIED] = MarkValue(uniform=self.copy.size)
         if self.access is None:
             return values
         address = self.access.address
@@ -231,10 +234,12 @@ def leader_record(probe: Probe) -> Map | None:
 
 
 def excluded_copies(probe: Probe, target: GraftTarget) -> Reason | None:
-    """Return the reason why the kernel's bulk copies are not counted, if it has any that the probe is for."""
-    is_for_copies = any(point.ptx_only and _is_for(point, BULK_COPY) for point in probe.points)
-    has_copies = any(word.operation in accesses.BULK_COPIES and not word.never_runs for word in target.words)
-    return because("graft-bulk", probe=probe.name) if is_for_copies and has_copies else None
+    """Return the reason why bulk copies of the kernel are not counted, if it has any that the probe is for."""
+    copies = [accesses.bulk_copy_of(word, target.arch) for word in target.words if not word.never_runs]
+    equivalents = [bulk_equivalent(copy) for copy in copies if copy is not None]
+    points = [point for point in probe.points if point.ptx_only]
+    count = sum(any(_is_for(point, equivalent) for point in points) for equivalent in equivalents)
+    return because("graft-bulk", probe=probe.name, copies=count) if count else None
 
 
 def site_offsets(probe: Probe, sites: Sequence[SassSite]) -> dict[str, list[int]]:
@@ -285,7 +290,6 @@ def _matching_sites(probe: Probe, target: GraftTarget) -> _MatchingSites:
     opcodes = _probe_opcodes(probe)
     matching = _MatchingSites([], defaultdict(Counter))
     points_by_form: dict[tuple[str, tuple[str, ...]], list[ProbePoint]] = {}
-    bulk = any(_is_for(point, BULK_COPY) and not point.ptx_only for point in probe.points)
     stays = stay_instructions(target) if STAY in opcodes else {}
     for index, word in enumerate(target.words):
         if word.never_runs or is_padding(target, index):
@@ -293,8 +297,9 @@ def _matching_sites(probe: Probe, target: GraftTarget) -> _MatchingSites:
         if index in stays:
             matching.sites.append(_stay_site(probe, target, index, stays[index]))
             continue
-        if bulk and word.operation in accesses.BULK_COPIES:
-            raise UnsupportedKernelError(because("graft-bulk", probe=probe.name))
+        if (copy := accesses.bulk_copy_of(word, target.arch)) is not None:
+            matching.sites.extend(_bulk_sites(probe, index, copy))
+            continue
         equivalent, facts, access = ptx_equivalent(word, target.arch, opcodes)
         if equivalent is None:
             continue
@@ -312,6 +317,14 @@ def _matching_sites(probe: Probe, target: GraftTarget) -> _MatchingSites:
             places = tuple(SnippetSite(point, facts, own) for point in points)
             matching.sites.append(SassSite(index * WORD_BYTES, places, access))
     return matching
+
+
+def _bulk_sites(probe: Probe, index: int, copy: BulkCopy) -> list[SassSite]:
+    """Return the site of a bulk copy, if points are for it that need no more than SASS has."""
+    own, facts = bulk_equivalent(copy), InstructionFacts(bulk=True, tensor=copy.size is None)
+    points = [point for point in probe.points if not point.ptx_only and _is_for(point, own)]
+    places = tuple(SnippetSite(point, facts, own) for point in points)
+    return [SassSite(index * WORD_BYTES, places, None, copy=copy)] if places else []
 
 
 def _phase_sites(probe: Probe, target: GraftTarget, has_room: Callable[[int], bool]) -> tuple[list[SassSite], int]:

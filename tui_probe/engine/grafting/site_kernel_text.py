@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 ENTRY: Final = "tui_probe_entry"
 EXIT: Final = "tui_probe_exit"
 
-_HELPERS: Final = frozenset({"ADDR", "BYTES", "LINE", "MULTIPLY_ADDS"})
+_HELPERS: Final = frozenset({"ADDR", "BYTES", "LINE", "MULTIPLY_ADDS", "SECTORS", "UNSIZED"})
 _HELPERS_OF_BLOCKS: Final = frozenset({BLOCK_HELPER, ISSUED_HELPER})
 REGISTER_WORD: Final = re.compile(r"%[\w$]+")
 HALF: Final = 32
@@ -49,6 +49,7 @@ KEPT_TYPES: Final = {"b32": 32, "u32": 32, "s32": 32, "b64": 64, "u64": 64, "s64
 class Mark(IntEnum):
     """Numbers of marks. An address register and a uniform address register have two marks each, one per half.
 
+    ``COPIED`` of a bulk copy, which has no address here: its size in units of 16 bytes, in the lower half.
     ``OFFSET`` is added to the address. ``READS`` is 1 in lanes that read, else 0. ``LINE`` is the instruction's
     position. From ``FIRST_KEPT`` on, marks are words of registers that live throughout; from ``FIRST_NUMBER`` on, the
     numbers passed to the points of a block, in order; from ``FIRST_SITE`` on, the numbers of the instruction among the
@@ -61,6 +62,7 @@ class Mark(IntEnum):
     READS = 6
     LINE = 7
     FIRST_KEPT = 8
+    COPIED = 1023
     FIRST_NUMBER = 1024
     FIRST_SITE = 1536
 
@@ -69,7 +71,8 @@ class Mark(IntEnum):
 class InstructionFacts:
     """Facts of an instruction for a snippet: the bytes and multiply-adds of a lane, and what its address is made of.
 
-    ``shared``: in shared memory, where the register's value is shifted to the left by ``shift``.
+    ``shared``: in shared memory, where the register's value is shifted to the left by ``shift``. ``bulk``: a bulk copy,
+    which all lanes start once together, of unknown size if it is of a ``tensor``.
     """
 
     bytes: int | None = None
@@ -80,6 +83,8 @@ class InstructionFacts:
     shortened: bool = False
     shared: bool = False
     shift: int = 0
+    bulk: bool = False
+    tensor: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,6 +313,11 @@ class SiteKernelText:
             line, more = self._read_mark(Mark.LINE, "line")
             values["LINE"] = HelperValue(line, "b32")
             lines += more
+        if "SECTORS" in snippet.helpers:
+            values["SECTORS"] = HelperValue("0", "b32")
+        if "UNSIZED" in snippet.helpers:
+            values["UNSIZED"], more = self._of_one_lane("1" if facts.tensor else "0", "unsized")
+            lines += more
         if "MULTIPLY_ADDS" in snippet.helpers:
             values["MULTIPLY_ADDS"] = HelperValue(str(facts.multiply_adds), "b32")
         return values, lines
@@ -343,6 +353,8 @@ class SiteKernelText:
 
     def _bytes(self, facts: InstructionFacts) -> tuple[HelperValue, list[str]]:
         """The bytes that a lane moves. Of a copy that fills with zeros, those that it reads."""
+        if facts.bulk:
+            return self._bulk_bytes(facts)
         if not facts.predicated and not facts.shortened:
             return HelperValue(str(facts.bytes), "b32"), []
         size = self._names.temporary("size", "b32")
@@ -357,6 +369,23 @@ class SiteKernelText:
             reads, more = self._read_mark(Mark.READS, "reads")
             lines += [*more, f"mul.lo.u32 {size}, {size}, {reads};"]
         return HelperValue(size, "b32"), lines
+
+    def _bulk_bytes(self, facts: InstructionFacts) -> tuple[HelperValue, list[str]]:
+        """The bytes of a bulk copy, in one of the lanes that start it; 0 if a tensor map has them."""
+        if facts.tensor:
+            return HelperValue("0", "b32"), []
+        copied, lines = self._read_mark(Mark.COPIED, "copied")
+        lines += [f"and.b32 {copied}, {copied}, 0xffff;", f"shl.b32 {copied}, {copied}, 4;"]
+        value, more = self._of_one_lane(copied, "bulk_size")
+        return value, [*lines, *more]
+
+    def _of_one_lane(self, number: str, name: str) -> tuple[HelperValue, list[str]]:
+        """A number in the lowest active lane, 0 in others."""
+        lanes, lower = self._names.temporary("starting", "b32"), self._names.temporary("lower_lanes", "b32")
+        value, follows = self._names.temporary(name, "b32"), self._names.temporary("follows_lane", "pred")
+        lines = [f"activemask.b32 {lanes};", f"mov.u32 {lower}, %lanemask_lt;", f"and.b32 {lower}, {lower}, {lanes};"]
+        lines += [f"setp.ne.u32 {follows}, {lower}, 0;", f"selp.b32 {value}, 0, {number}, {follows};"]
+        return HelperValue(value, "b32"), lines
 
     def _load_lines(self, registers: Sequence[_KeptRegister]) -> list[str]:
         """Lines that load registers from their marks."""
