@@ -111,8 +111,8 @@ def test_launcher_starts_again_where_an_address_is_in_use(extracted: Extracted, 
 
 
 def test_launcher_reports_changed_input(extracted: Extracted) -> None:
-    before = extracted.folder / "before.bin"
-    content = before.read_bytes()
+    before, description = extracted.folder / "before.bin", extracted.folder / "launch.json"
+    content, text = before.read_bytes(), description.read_text()
     try:
         with before.open("r+b") as file:
             file.seek(8 + 8)  # behind the two variables and the first pointer
@@ -125,8 +125,13 @@ def test_launcher_reports_changed_input(extracted: Extracted) -> None:
         result = extracted.run_python()
         assert (result.returncode, result.stdout) == (2, "")
         assert result.stderr == "error: before.bin has 100 bytes, not 2097256; extract the launch again\n"
+        os.truncate(description, 100)
+        result = extracted.run_python("--repeat", "1")
+        assert (result.returncode, result.stdout) == (2, "")
+        assert result.stderr.startswith("error: launch.json cannot be read: ")
     finally:
         before.write_bytes(content)
+        description.write_text(text)
 
 
 def test_truncated_memory_in_the_trace_is_refused(extracted: Extracted, tmp_path: Path) -> None:
@@ -179,8 +184,9 @@ def test_description_of_odd_names_and_missing_parts(tmp_path: Path) -> None:
 
 def test_outcomes_of_a_run_have_reasons_and_advice(tmp_path: Path) -> None:
     log = tmp_path / "event.log"
+    kernel = "[kernel] 0 probed registers 8 local 0 shared 0 blocks 16 name _Z3addPi reason -\n"
     log.write_text(
-        "[probe] kept kernel 0 launch 4 bytes 2048 regions 2 unknown 1\n"
+        f"{kernel}[probe] kept kernel 0 launch 4 bytes 2048 regions 2 unknown 1\n"
         "[probe] not-kept kernel 1 launch 5 reason its memory before and after the launch takes at least 16 bytes; the"
         " budget is 15 bytes code kept-too-large\n"
     )
@@ -190,17 +196,26 @@ def test_outcomes_of_a_run_have_reasons_and_advice(tmp_path: Path) -> None:
     [(_, problem)] = keep_problems([tmp_path], ["add@0"])
     assert problem.startswith("launch 1@5 is not saved: its memory before and after the launch takes at least 16 bytes")
     assert "Raise --max-kept-bytes" in problem
-    log.write_text("")
-    assert [text for _, text in keep_problems([tmp_path], ["add@9"])] == [
-        "--keep-launch add@9: no such launch; --keep-launch KERNEL@0 saves the first one"
+    assert [text for _, text in keep_problems([tmp_path], ["add@4", "add@5", "add(int*)@0", "sub@0"])][1:] == [
+        "--keep-launch add@5: no launch from number 5 on; --keep-launch add@0 saves the first one",
+        "--keep-launch add(int*)@0: names are compared in their mangled form; use _Z3addPi@0",
+        "--keep-launch sub@0: no kernel has this name; kernels of the program: add(int*)",
     ]
     log.write_text(
-        "[kernel] 0 probed registers 8 local 0 shared 0 blocks 16 name add reason -\n"
-        "[exec] backup 1 1 1 block 32 1 1 shared 0 kernel 0 launch 0 time 1 reason stream is capturing code capturing\n"
+        f"{kernel}[exec] backup 1 1 1 block 32 1 1 shared 0 kernel 0 launch 0 time 1 reason stream is capturing code"
+        " capturing\n"
     )
     assert [text for _, text in keep_problems([tmp_path], ["add@9"])] == [
         "--keep-launch add@9: no such launch outside CUDA graphs; launches in CUDA graphs are not saved"
     ]
+
+
+def test_saved_launch_without_its_variables_is_reported(tmp_path: Path) -> None:
+    kept(tmp_path, "kernel add\ngrid 1 1 1\nblock 1 1 1\nvariables-unknown\n")
+    kernel = "[kernel] 0 filtered registers 8 local 0 shared 0 blocks 16 name add reason -\n"
+    (tmp_path / "event.log").write_text(f"{kernel}[probe] kept kernel 0 launch 3 bytes 0 regions 0 unknown 0\n")
+    [(_, problem)] = keep_problems([tmp_path], ["add@0"])
+    assert problem.startswith("launch 0@3: variables of the module are not saved")
 
 
 def test_links_out_of_the_trace_are_not_followed(tmp_path: Path) -> None:

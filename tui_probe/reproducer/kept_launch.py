@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from tui_probe.trace.model import Trace
+
 FOLDER: Final = "kept"
 INFO: Final = "launch.info"
 BEFORE: Final = "before.bin"
@@ -32,6 +34,7 @@ IMAGES: Final = ("code.bin", "ptx.bin")
 """Machine code of the GPU that launched it, and PTX; one of them at least."""
 _NAME: Final = re.compile(r"(\d{1,10})@(\d{1,18})")
 _ADDRESS_BITS: Final = 64
+_MOST_NAMES: Final = 5
 _MARKS: Final = (b"[probe] kept ", b"[probe] not-kept ")
 
 
@@ -109,7 +112,7 @@ def choose_kept(
     """Return the launch of that number, or the next one, as ``--keep-launch`` chose it. ChoiceError without one."""
     chosen = [launch for launch in launches if selects(launch) and (number is None or launch.number >= number)]
     if not chosen:
-        saved = ", ".join(f"{launch.index}@{launch.number}" for launch in launches)
+        saved = ", ".join(f"{launch.index}@{launch.number} {launch.demangled}" for launch in launches)
         raise ChoiceError(f"no such launch was saved; saved launches: {saved or 'none'}")
     return chosen[0]
 
@@ -219,14 +222,36 @@ def keep_problems(traces: Sequence[Path], wanted: Sequence[str]) -> Iterator[tup
     for trace, event in outcomes:
         if isinstance(event, LaunchNotKept):
             yield trace, outcome_text(event)
-    if traces and wanted and not outcomes:
-        why = "no such launch; --keep-launch KERNEL@0 saves the first one"
-        if any(_is_captured(trace, wanted) for trace in traces):
-            why = "no such launch outside CUDA graphs; launches in CUDA graphs are not saved"
-        yield traces[0], f"--keep-launch {', '.join(wanted)}: {why}"
+        elif _lacks_variables(trace / FOLDER / f"{event.index}@{event.number}"):
+            text = "variables of the module are not saved, because the kernel was not prepared for a probe"
+            yield trace, f"launch {event.index}@{event.number}: {text}; if -k excludes the kernel, include it"
+    if not traces:
+        return
+    opened = [open_trace(trace) for trace in traces]
+    names = [{kernel.index: kernel.name for kernel in trace.kernels} for trace in opened]
+    reached = [(names[traces.index(trace)].get(event.index, ""), event.number) for trace, event in outcomes]
+    for word in wanted:
+        part, _, number = word.rpartition("@") if "@" in word else (word, "", "0")
+        if not any(part in name and own >= int(number) for name, own in reached):
+            yield traces[0], f"--keep-launch {word}: {_missing_text(opened, part, int(number))}"
 
 
-def _is_captured(trace: Path, wanted: Sequence[str]) -> bool:
-    """Return whether a graph has one of the ``wanted`` kernels."""
-    parts = [word.rpartition("@")[0] for word in wanted]
-    return any(kernel.captured and any(part in kernel.name for part in parts) for kernel in open_trace(trace).kernels)
+def _lacks_variables(folder: Path) -> bool:
+    return folder.is_dir() and not read_kept_launch(folder, 0, 0).variables_known
+
+
+def _missing_text(traces: Sequence[Trace], part: str, number: int) -> str:
+    """Return why no launch of a kernel was saved, by the kernels that the program had."""
+    kernels = [kernel for trace in traces for kernel in trace.kernels]
+    named = [kernel for kernel in kernels if part in kernel.name]
+    if not named:
+        meant = next((kernel.name for kernel in kernels if part in kernel.demangled), None)
+        if meant is not None:
+            return f"names are compared in their mangled form; use {meant}@{number}"
+        names = ", ".join(kernel.demangled for kernel in kernels[:_MOST_NAMES]) or "none"
+        return f"no kernel has this name; kernels of the program: {names}{', …' if kernels[_MOST_NAMES:] else ''}"
+    if any(kernel.captured for kernel in named):
+        return "no such launch outside CUDA graphs; launches in CUDA graphs are not saved"
+    numbers = [kernel.trace.launches[kernel.rows[-1]].number for kernel in named if len(kernel.rows)]
+    last = f"; the last one of this kernel is launch {max(numbers)}" if numbers else ""
+    return f"no launch from number {number} on{last}; --keep-launch {part}@0 saves the first one"

@@ -384,7 +384,7 @@ static void prepare(void)
     char name[256] = "";
     driver = dlopen("libcuda.so.1", RTLD_NOW);
     if (!driver)
-        fail("libcuda.so.1", dlerror());
+        fail(dlerror(), "install the NVIDIA driver");
     CALL(cuInit, (unsigned), 0);
     CALL(cuDeviceGet, (int *, int), &device, 0);
     CALL(cuDeviceGetName, (char *, int, int), name, sizeof name, device);

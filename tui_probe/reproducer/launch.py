@@ -118,6 +118,24 @@ class Driver:
         return call
 
 
+def read_launch() -> Launch:
+    """Read the description of the launch."""
+    try:
+        with open(os.path.join(HERE, "launch.json")) as file:
+            launch: Launch = json.load(file)
+    except (OSError, ValueError) as error:
+        raise Failure(f"launch.json cannot be read: {error}; extract the launch again") from error
+    return launch
+
+
+def count_of(text: str) -> int:
+    """The number of further launches."""
+    count = int(text)
+    if count < 1:
+        raise ValueError(text)
+    return count
+
+
 def read_parts(launch: Launch) -> Parts:
     """Return the parts of the files of memory, and check that the files are complete."""
     parts: Parts = [(variable["name"], variable["size"]) for variable in launch["variables"]]
@@ -166,8 +184,12 @@ def load_module(driver: Driver, launch: Launch) -> c_void_p:
     """Load the first image that the GPU can run."""
     module, problems = c_void_p(), []
     for name in launch["images"]:
-        with open(os.path.join(HERE, name), "rb") as file:
-            image = file.read() + SUPPLEMENT
+        try:
+            with open(os.path.join(HERE, name), "rb") as file:
+                image = file.read() + SUPPLEMENT
+        except OSError as error:
+            problems.append(str(error))
+            continue
         code = driver.library.cuModuleLoadData(byref(module), c_char_p(image))
         if code == 0:
             return module
@@ -301,8 +323,7 @@ def prepare(driver: Driver, launch: Launch, number: int) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Launch and compare. Returns the exit status."""
-    with open(os.path.join(HERE, "launch.json")) as file:
-        launch = json.load(file)
+    launch = read_launch()
     parts = read_parts(launch)
     driver = Driver()
     prepare(driver, launch, arguments.device)
@@ -336,7 +357,10 @@ def start_again() -> None:
 def main() -> int:
     """Read the arguments, run, and report a failure."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--repeat", type=int, default=0, metavar="N", help="launch N more times and print GPU times")
+    count_of.__name__ = "positive int"  # argparse names it in its message
+    parser.add_argument(
+        "--repeat", type=count_of, default=0, metavar="N", help="launch N more times and print GPU times"
+    )
     parser.add_argument("--device", type=int, default=0, metavar="N", help="use GPU N; default 0")
     try:
         return run(parser.parse_args())
