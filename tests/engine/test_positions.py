@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.engine.kernels import HEADER
-from tui_probe.probe_model.positions import matches, parse_positions
-from tui_probe.probe_model.probe import Position
+from tui_probe.probe_model.positions import Position, matches, parse_positions
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.tree import Instruction
 

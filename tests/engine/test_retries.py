@@ -13,8 +13,7 @@ from tests.probes.running import result_of
 from tests.ptx.test_wait_loops import ALONE, CUTLASS, FIRST_TRY, GIVES_UP, GUARDED, NVCC, SLEEPS, TRITON, WORKS
 from tui_probe.engine.kernel import Kernel
 from tui_probe.errors import ProbeFileError
-from tui_probe.probe_model.positions import parse_positions
-from tui_probe.probe_model.probe import Position
+from tui_probe.probe_model.positions import Position, parse_positions
 from tui_probe.ptx.parser import parse
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.engine.kernels import HEADER, STORE, probed, toml_probe
-from tui_probe.probe_model.probe import Level, Position
+from tui_probe.probe_model.positions import Position
+from tui_probe.probe_model.probe import Level
 
 GENERIC_STORE = STORE.replace("st.global", "@%p1 st.global").replace(".reg .b32", ".reg .pred %p<2>;\n\t.reg .b32")
 

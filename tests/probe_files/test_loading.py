@@ -15,7 +15,8 @@ from tests.engine.kernels import toml_probe
 from tui_probe.errors import ProbeFileError
 from tui_probe.probe_files.choices import known_probes
 from tui_probe.probe_files.loading import built_in_names, find_probe, load_probe, probe_of_tables, read_probe
-from tui_probe.probe_model.probe import Field, Level, Position, Probe, Save
+from tui_probe.probe_model.positions import Position
+from tui_probe.probe_model.probe import Field, Level, Probe, Save
 
 if TYPE_CHECKING:
     from collections.abc import Callable

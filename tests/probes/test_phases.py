@@ -31,7 +31,7 @@ from tui_probe.engine.site_file import site_file
 from tui_probe.errors import ProbeFileError, TraceError, UsageError
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.probe_files.option_probes import phases_in, phases_probe
-from tui_probe.probe_model.probe import SourceRange
+from tui_probe.probe_model.positions import SourceRange
 from tui_probe.probes.phases import findings
 from tui_probe.probes.phases.analysis import NOT_RECORDED, Phases, analyse
 from tui_probe.probes.phases.kinds import Phase, roles_of

@@ -8,7 +8,7 @@ from tests.engine.kernels import DATA, entry
 from tests.probes.running import EXAMPLES
 from tui_probe.engine.function_sites import source_names
 from tui_probe.engine.kernel import Kernel
-from tui_probe.probe_model.probe import SourceRange
+from tui_probe.probe_model.positions import SourceRange
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.phase_names import KINDS, work_of
 from tui_probe.ptx.phases import PhaseStart, phase_starts

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from tui_probe.dsl.expressions import Operand
 from tui_probe.errors import ProbeFileError
-from tui_probe.probe_model.probe import BLOCK
+from tui_probe.probe_model.positions import BLOCK
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tui_probe.dsl.expressions import Bits
-    from tui_probe.probe_model.probe import Position
+    from tui_probe.probe_model.positions import Position
 
 _MAX_SOURCE_BYTES: Final = 1 << 20
 _NESTING_ERROR: Final = "the expression is nested too deeply: assign parts of it to variables"

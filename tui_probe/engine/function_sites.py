@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.engine.helpers import Helpers
 from tui_probe.engine.kernel import function_instructions, register_types
 from tui_probe.engine.site_file import SiteSources, phase_fields
-from tui_probe.probe_model.positions import MERGED, UNBOUNDED, matches
-from tui_probe.probe_model.probe import BLOCK, LOOP, PHASE, SOURCE
+from tui_probe.probe_model.positions import BLOCK, LOOP, MERGED, PHASE, SOURCE, UNBOUNDED, matches
 from tui_probe.ptx.control_flow import basic_blocks, loop_heads
 from tui_probe.ptx.instruction_facts import class_of, sass_instruction_count
 from tui_probe.ptx.merged_loads import merged_loads
@@ -25,7 +24,8 @@ if TYPE_CHECKING:
     from tui_probe.engine.kernel import Kernel, UnusedNames
     from tui_probe.engine.module_variables import SharedVariables
     from tui_probe.engine.site_file import SiteNotes
-    from tui_probe.probe_model.probe import Probe, ProbePoint, SourceRange
+    from tui_probe.probe_model.positions import SourceRange
+    from tui_probe.probe_model.probe import Probe, ProbePoint
     from tui_probe.ptx.phases import PhaseStart
     from tui_probe.ptx.tree import Function, Instruction
     from tui_probe.ptx.waiting import Edge, WaitLoop

@@ -16,8 +16,8 @@ from tui_probe.engine.ptx_target import fit_to_probe
 from tui_probe.engine.refusals import is_for_instructions, no_match_reason, refuse_unsupported
 from tui_probe.engine.site_file import SiteNotes
 from tui_probe.errors import UnsupportedKernelError
-from tui_probe.probe_model.positions import matches
-from tui_probe.probe_model.probe import BLOCK, Save
+from tui_probe.probe_model.positions import BLOCK, matches
+from tui_probe.probe_model.probe import Save
 from tui_probe.probe_model.storage import map_slots, probe_parameters
 from tui_probe.ptx.references import names_in
 from tui_probe.ptx.tree import Instruction, Label, Scope, Span, Statement, Symbol, statements_in
@@ -100,7 +100,7 @@ class _Inserter:
         self._sampled = sampled
         self._notes = SiteNotes()
         self._callees = KernelCallGraph(kernel)
-        positions = [position for point in probe.points for position in point.positions]
+        positions = probe.positions
         self._at_kernel = any(position.is_kernel for position in positions) or any(
             own_map.cap != 1 for own_map in probe.maps
         )
@@ -115,7 +115,7 @@ class _Inserter:
     def _part(
         self, function: Function, names: UnusedNames, entry: FunctionInsertion | None = None
     ) -> FunctionInsertion:
-        splits = any(position.opcode == BLOCK for point in self._probe.points for position in point.positions)
+        splits = any(position.opcode == BLOCK for position in self._probe.positions)
         return FunctionInsertion(
             self._kernel,
             function,

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from tui_probe.engine.helpers import NONFINITE_HELPERS
 from tui_probe.engine.site_file import SiteSources
 from tui_probe.errors import UnsupportedKernelError
-from tui_probe.probe_model.positions import position_text
-from tui_probe.probe_model.probe import LOOP, PHASE, Level
+from tui_probe.probe_model.positions import LOOP, PHASE, position_text
+from tui_probe.probe_model.probe import Level
 from tui_probe.reasons import Reason, because
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tui_probe.engine.kernel import Kernel
-    from tui_probe.probe_model.probe import Probe, SourceRange
+    from tui_probe.probe_model.positions import SourceRange
+    from tui_probe.probe_model.probe import Probe
     from tui_probe.ptx.tree import Module
 
 # Support by architecture: the table of ``tui-probe help architectures``.
@@ -104,13 +105,13 @@ def _refuse_module(module: Module, probe: Probe) -> None:
 
 def is_for_instructions(probe: Probe) -> bool:
     """Return whether a probe is for something that a kernel may lack. One without a loop is nothing to remark on."""
-    positions = (position for point in probe.points for position in point.positions)
+    positions = probe.positions
     return any(not position.is_kernel and position.opcode not in (LOOP, PHASE) for position in positions)
 
 
 def no_match_reason(probe: Probe, kernel: Kernel | None = None) -> Reason:
     """Return the reason for a probe without sites: the positions sought; for source lines, those of the ``kernel``."""
-    sought = [position for point in probe.points for position in point.positions if not position.is_kernel]
+    sought = [position for position in probe.positions if not position.is_kernel]
     positions = [position for position in sought if position.opcode not in (LOOP, PHASE)] or sought
     names = list(dict.fromkeys(map(position_text, positions)))
     if len(names) > _MAX_NAMED + 1:

@@ -18,11 +18,10 @@ from tui_probe.engine.snippet import (
     points_without_effect,
 )
 from tui_probe.errors import ProbeFileError
+from tui_probe.probe_model.positions import LOOP, PHASE
 from tui_probe.probe_model.probe import (
     FIELD_BYTES,
     LONGEST_HELPER,
-    LOOP,
-    PHASE,
     WAIT_HELPER,
     Field,
     FileLocation,

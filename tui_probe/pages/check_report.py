@@ -155,7 +155,7 @@ def _head_lines(check: CheckResult) -> Iterator[str]:
     yield from _labelled_lines("keeps", entry.records)
     yield from _labelled_lines("runs", entry.places)
     yield _field("verified", _VERIFIED_NOTE)
-    yield from _labelled_lines("suspicious", suspicious_positions(check.probe))
+    yield from _labelled_lines("suspicious", suspicious_positions(check.probe.positions))
     if check.file is not None:
         file = check.file
         images = f" in {counted(len(file.images), 'image')}" if len(file.images) > 1 else ""
@@ -261,7 +261,7 @@ def _probe_record(probe: Probe) -> dict[str, Any]:
         "measures": about.measures,
         "unit": about.unit,
         "maps": [_map_record(own_map) for own_map in probe.maps],
-        "doubts": suspicious_positions(probe),
+        "doubts": suspicious_positions(probe.positions),
     }
 
 

@@ -24,8 +24,8 @@ from tui_probe.probe_files.option_probes import (
     write_phases_probe,
 )
 from tui_probe.probe_files.tables import TomlTable
-from tui_probe.probe_model.positions import parse_positions
-from tui_probe.probe_model.probe import WEIGHTS, Probe, ProbeAbout, ProbePoint, SourceRange, Weight
+from tui_probe.probe_model.positions import SourceRange, parse_positions
+from tui_probe.probe_model.probe import WEIGHTS, Probe, ProbeAbout, ProbePoint, Weight
 from tui_probe.trace.plain_file import read_within
 
 # Directories of probes: ``probe.toml`` or ``probe.py``, and variants next to it.

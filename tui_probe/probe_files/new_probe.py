@@ -76,7 +76,7 @@ def probe_template(name: str, language: ProbeLanguage, position: str) -> tuple[s
     use = _usage_lines(file, "#     " if language == "toml" else "    ")
     text = text.format(name=name, position=position, title=TEMPLATE_TITLE, use=use)
     try:
-        suspicious = suspicious_positions(read_probe(text.encode(), Path(file)))
+        suspicious = suspicious_positions(read_probe(text.encode(), Path(file)).positions)
     except ProbeFileError as error:
         raise UsageError(f"{name!r} is not a name for a probe: {_LOCATION_PREFIX.sub('', str(error))}") from error
     if suspicious:

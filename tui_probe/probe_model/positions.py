@@ -1,4 +1,4 @@
-"""Positions such as ``ld.global:st.global``: parse them, match instructions against them, find suspicious ones.
+"""Positions of probes, such as ``ld.global:st.global``: parse them, match instructions, find suspicious ones.
 
 ``!`` before a modifier leaves out the instructions that have it: ``ld.!param``. ``ld.shared.!merged`` leaves out those
 that :mod:`tui_probe.ptx.merged_loads` finds to be part of another load, for which nothing is left in machine code.
@@ -21,20 +21,30 @@ other work between the tries, each try counts by itself.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import did_you_mean
-from tui_probe.probe_model.probe import BLOCK, LOOP, PHASE, SOURCE, STAY, WAIT, Position, SourceRange
 from tui_probe.ptx.instruction_facts import CLASSES, OPCODES, STATE_SPACES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from tui_probe.probe_model.probe import Probe
     from tui_probe.ptx.tree import Instruction
 
+BLOCK: Final = "block"
+"""Stands for an opcode in the position of basic blocks."""
+SOURCE: Final = "source"
+"""The opcode that stands for lines of source in a position; no instruction has it."""
+LOOP: Final = "loop"
+"""Stands for an opcode in the position of the first blocks of loops."""
+PHASE: Final = "phase"
+"""Stands for an opcode in the position of the starts of phases."""
+STAY: Final = "stay"
+"""Opcode of the SASS instructions at which a warp may stay for ever."""
+WAIT: Final = "wait"
+"""Stands for an opcode in the position of instructions of machine code at which warps wait."""
 MERGED: Final = "merged"
 UNBOUNDED: Final = "unbounded"
 POSITION_FORMS: Final = "'kernel', instructions, 'ld.global:st.global', or lines of source, 'attn.py:22-26'"
@@ -44,6 +54,77 @@ _LINE_RANGE: Final = re.compile(r"(?!(?:PTX|SASS):)([^:]*[^:\s]):(\d{1,9})(?:-(\
 """``attn.py:22``, ``attn.py:22-26``; a file may have no suffix, as what is compiled at run time often has."""
 _LINE_RANGE_LIKE: Final = re.compile(r"[^:\s]*:\s*\d.*")
 _POSITION: Final = re.compile(r"([A-Za-z_]\w*(?:\.!?\w+(?:::\w+)*)*)(\+?)")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRange:
+    """Lines ``first`` to ``last`` of a file, which may be named by only the end of its path."""
+
+    file: str
+    first: int
+    last: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.first}" + (f"-{self.last}" if self.last > self.first else "")
+
+    def holds(self, file: str, line: int) -> bool:
+        """Return whether a line of source is one of them."""
+        return self.first <= line <= self.last and self.is_of(file)
+
+    def is_of(self, file: str) -> bool:
+        """Return whether they are lines of a file."""
+        return file == self.file or file.endswith(f"/{self.file}")
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """``kernel`` (no opcode), ``block``, ``loop``, ``wait``, or an opcode with modifiers that an instruction has in any
+    place.
+
+    An instruction with one of the ``unwanted`` modifiers is left out. ``retried``: a loop that does nothing but try the
+    instruction again is one site, as if it were the instruction.
+    """
+
+    opcode: str
+    modifiers: tuple[str, ...] = ()
+    unwanted: tuple[str, ...] = ()
+    retried: bool = False
+    source: SourceRange | None = None
+    """Lines of a source file: all instructions that came from them, run by run."""
+
+    def __str__(self) -> str:
+        """Return the position as in a probe file: ``ld.global``, ``attn.py:22-26``; ``kernel`` for its entry and
+        exits.
+        """
+        if self.source is not None:
+            return str(self.source)
+        unwanted = (f"!{modifier}" for modifier in self.unwanted)
+        return ".".join((self.opcode or "kernel", *self.modifiers, *unwanted)) + "+" * self.retried
+
+    @property
+    def is_source(self) -> bool:
+        """True for the entry to and the exit from lines of source."""
+        return self.source is not None
+
+    @property
+    def is_kernel(self) -> bool:
+        """True for the entry and every exit of a kernel."""
+        return not self.opcode
+
+    @property
+    def is_block(self) -> bool:
+        """True for the start of basic blocks, loops or phases."""
+        return self.opcode in (BLOCK, LOOP, PHASE)
+
+    @property
+    def is_stay(self) -> bool:
+        """True for SASS instructions at which a warp may stay for ever; of kernels with PTX there are none."""
+        return self.opcode == STAY
+
+    @property
+    def is_wait(self) -> bool:
+        """True for a group of the SASS instructions at which warps wait."""
+        return self.opcode == WAIT
 
 
 def parse_positions(text: str) -> tuple[Position, ...]:
@@ -112,9 +193,8 @@ def _has_modifiers(modifiers: Sequence[str], wanted: str) -> bool:
     return any(modifier == wanted or modifier.startswith(wanted + "::") for modifier in modifiers)
 
 
-def suspicious_positions(probe: Probe) -> list[str]:
-    """Return warnings about the positions of a probe, each once. A newer PTX may have what is questioned."""
-    positions = (position for point in probe.points for position in point.positions)
+def suspicious_positions(positions: Iterable[Position]) -> list[str]:
+    """Return warnings about positions, each once. A newer PTX may have what is questioned."""
     return list(dict.fromkeys(suspicion for position in positions for suspicion in _position_suspicions(position)))
 
 

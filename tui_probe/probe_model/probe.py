@@ -11,22 +11,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from tui_probe.probe_model.positions import Position, SourceRange
     from tui_probe.ptx.tree import Instruction
 
-BLOCK: Final = "block"
-"""Stands for an opcode in the position of basic blocks."""
-SOURCE: Final = "source"
-"""The opcode that stands for lines of source in a position; no instruction has it."""
 OUTSIDE_HELPER: Final = "OUTSIDE"
 """True where an access is not within an allocation of the program that the hook knows."""
-LOOP: Final = "loop"
-"""Stands for an opcode in the position of the first blocks of loops."""
-PHASE: Final = "phase"
-"""Stands for an opcode in the position of the starts of phases."""
-STAY: Final = "stay"
-"""Opcode of the SASS instructions at which a warp may stay for ever."""
-WAIT: Final = "wait"
-"""Stands for an opcode in the position of instructions of machine code at which warps wait."""
 WAIT_HELPER: Final = "WAITED"
 """The cycles that a warp waited at an instruction."""
 LONGEST_HELPER: Final = "LONGEST"
@@ -220,77 +209,6 @@ class Snippet:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceRange:
-    """Lines ``first`` to ``last`` of a file, which may be named by only the end of its path."""
-
-    file: str
-    first: int
-    last: int
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.first}" + (f"-{self.last}" if self.last > self.first else "")
-
-    def holds(self, file: str, line: int) -> bool:
-        """Return whether a line of source is one of them."""
-        return self.first <= line <= self.last and self.is_of(file)
-
-    def is_of(self, file: str) -> bool:
-        """Return whether they are lines of a file."""
-        return file == self.file or file.endswith(f"/{self.file}")
-
-
-@dataclass(frozen=True, slots=True)
-class Position:
-    """``kernel`` (no opcode), ``block``, ``loop``, ``wait``, or an opcode with modifiers that an instruction has in any
-    place.
-
-    An instruction with one of the ``unwanted`` modifiers is left out. ``retried``: a loop that does nothing but try the
-    instruction again is one site, as if it were the instruction.
-    """
-
-    opcode: str
-    modifiers: tuple[str, ...] = ()
-    unwanted: tuple[str, ...] = ()
-    retried: bool = False
-    source: SourceRange | None = None
-    """Lines of a source file: all instructions that came from them, run by run."""
-
-    def __str__(self) -> str:
-        """Return the position as in a probe file: ``ld.global``, ``attn.py:22-26``; ``kernel`` for its entry and
-        exits.
-        """
-        if self.source is not None:
-            return str(self.source)
-        unwanted = (f"!{modifier}" for modifier in self.unwanted)
-        return ".".join((self.opcode or "kernel", *self.modifiers, *unwanted)) + "+" * self.retried
-
-    @property
-    def is_source(self) -> bool:
-        """True for the entry to and the exit from lines of source."""
-        return self.source is not None
-
-    @property
-    def is_kernel(self) -> bool:
-        """True for the entry and every exit of a kernel."""
-        return not self.opcode
-
-    @property
-    def is_block(self) -> bool:
-        """True for the start of basic blocks, loops or phases."""
-        return self.opcode in (BLOCK, LOOP, PHASE)
-
-    @property
-    def is_stay(self) -> bool:
-        """True for SASS instructions at which a warp may stay for ever; of kernels with PTX there are none."""
-        return self.opcode == STAY
-
-    @property
-    def is_wait(self) -> bool:
-        """True for a group of the SASS instructions at which warps wait."""
-        return self.opcode == WAIT
-
-
-@dataclass(frozen=True, slots=True)
 class ProbePoint:
     """Snippets and the positions that they go to.
 
@@ -389,9 +307,14 @@ class Probe:
     """True if few registers matter more than time: records are stored in narrow pieces."""
 
     @property
+    def positions(self) -> list[Position]:
+        """The positions of all its points."""
+        return [position for point in self.points for position in point.positions]
+
+    @property
     def needs_machine_code(self) -> bool:
         """True if PTX does not show what it is at."""
-        return any(position.is_wait for point in self.points for position in point.positions)
+        return any(position.is_wait for position in self.positions)
 
     @property
     def reads_allocations(self) -> bool:

@@ -81,7 +81,7 @@ def trial_part(probe: Probe) -> TrialPart:
     """Return the part of the trial that decides whether a probe can be grafted."""
     if is_graftable(probe):
         return TrialPart.ENTRIES
-    if any(position.is_block for point in probe.points for position in point.positions):
+    if any(position.is_block for position in probe.positions):
         return TrialPart.BLOCKS
     before = [point.before for point in probe.points if point.before]
     saved = (statement for snippet in before for statement in snippet.statements if isinstance(statement, Save))

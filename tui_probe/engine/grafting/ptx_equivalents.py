@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.engine.grafting.site_kernel_text import InstructionFacts
-from tui_probe.probe_model.positions import MERGED, matches
-from tui_probe.probe_model.probe import BLOCK, PHASE
+from tui_probe.probe_model.positions import BLOCK, MERGED, PHASE, matches
 from tui_probe.ptx.printer import MADE_UP
 from tui_probe.ptx.tree import Instruction
 from tui_probe.sass import accesses, operations
@@ -22,7 +21,8 @@ from tui_probe.sass.words import ALWAYS, RZ, is_convergence_test
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tui_probe.probe_model.probe import Position, ProbePoint
+    from tui_probe.probe_model.positions import Position
+    from tui_probe.probe_model.probe import ProbePoint
     from tui_probe.sass.accesses import BulkCopy, MemoryAccess
     from tui_probe.sass.words import Word
 

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.snippet import BLOCK_HELPER, parse_snippet
 from tui_probe.errors import UnsupportedKernelError
-from tui_probe.probe_model.probe import BLOCK, FileLocation, ProbePoint, SnippetCode
+from tui_probe.probe_model.positions import BLOCK
+from tui_probe.probe_model.probe import FileLocation, ProbePoint, SnippetCode
 from tui_probe.reasons import because
 from tui_probe.sass.operations import operation_class, operation_name
 from tui_probe.sass.target import BRA_OPERATION, BSYNC_OPERATION, basic_blocks

@@ -33,8 +33,8 @@ from tui_probe.engine.grafting.sass_blocks import SassBlock, additions, block_po
 from tui_probe.engine.grafting.sass_phases import SassPhase, sass_phases
 from tui_probe.engine.grafting.site_kernel_text import InstructionFacts, Mark, SnippetSite
 from tui_probe.errors import UnsupportedKernelError
-from tui_probe.probe_model.positions import matches
-from tui_probe.probe_model.probe import BLOCK, PHASE, STAY, Level, Save
+from tui_probe.probe_model.positions import BLOCK, PHASE, STAY, matches
+from tui_probe.probe_model.probe import Level, Save
 from tui_probe.ptx.printer import MADE_UP
 from tui_probe.ptx.tree import Instruction
 from tui_probe.reasons import because
@@ -71,7 +71,7 @@ _ZEROS: Final = frozenset({RZ, 63})
 
 def sass_form(probe: Probe) -> Probe:
     """Return the form of a probe for SASS: of one with such positions, the points there and those of the kernel."""
-    if not any(position.is_stay for point in probe.points for position in point.positions):
+    if not any(position.is_stay for position in probe.positions):
         return probe
     points = (
         point for point in probe.points if all(position.is_stay or position.is_kernel for position in point.positions)
@@ -256,7 +256,7 @@ def site_offsets(probe: Probe, sites: Sequence[SassSite]) -> dict[str, list[int]
 
 
 def _probe_opcodes(probe: Probe) -> set[str]:
-    return {position.opcode for point in probe.points for position in point.positions}
+    return {position.opcode for position in probe.positions}
 
 
 def _counts_alike(probe: Probe) -> bool:

@@ -64,7 +64,7 @@ class SnippetPtx(NamedTuple):
 
 def is_graftable(probe: Probe) -> bool:
     """Return whether all that a probe does is at entries and exits of kernels."""
-    return all(position.is_kernel for point in probe.points for position in point.positions)
+    return all(position.is_kernel for position in probe.positions)
 
 
 def snippet_ptx(

@@ -37,7 +37,8 @@ from tui_probe.engine.trial.trial_kernel import (
     trial_cubin,
 )
 from tui_probe.errors import LaunchError, ProbeError
-from tui_probe.probe_model.probe import Field, FileLocation, Level, Map, Position, Probe, ProbePoint
+from tui_probe.probe_model.positions import Position
+from tui_probe.probe_model.probe import Field, FileLocation, Level, Map, Probe, ProbePoint
 from tui_probe.sass.prune import prune_cubin
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from tui_probe.engine.trial.trial_kernel import (
     TrialFailedError,
     trial_cubin,
 )
-from tui_probe.probe_model.positions import parse_positions
-from tui_probe.probe_model.probe import Field, FileLocation, Level, Map, Position, Probe, ProbePoint
+from tui_probe.probe_model.positions import Position, parse_positions
+from tui_probe.probe_model.probe import Field, FileLocation, Level, Map, Probe, ProbePoint
 from tui_probe.probe_model.storage import WARP_THREADS, storage_of
 from tui_probe.ptx.instruction_facts import CLASSES
 from tui_probe.sass.words import WORD_BYTES

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
     from tui_probe.pages.code.alignment import LinePair
-    from tui_probe.probe_model.probe import Position, ProbePoint
+    from tui_probe.probe_model.positions import Position
+    from tui_probe.probe_model.probe import ProbePoint
     from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.trace.model import KernelFacts
 
