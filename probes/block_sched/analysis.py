@@ -56,11 +56,12 @@ if TYPE_CHECKING:
 
 RECORD: Final = np.dtype([("start", "<u8"), ("elapsed", "<u4"), ("sm", "<u4")])
 """Records of ``block_sched``: of each warp, and reduced to one per block: the first start, cycles from there to the
-last end, the SM. ``elapsed`` is cycles modulo 2**32 (2 s at 2 GHz)."""
-_Columns: TypeAlias = "tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint32]]"
+last end, the SM. ``elapsed`` is cycles modulo 2**32 (2 s at 2 GHz).
+"""
+_BlockColumns: TypeAlias = "tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint32]]"
 """Start, end and SM of some blocks."""
-_TOGETHER: Final = 1 << 22
-"""Blocks that are worked out together; of a launch with more, the SMs are gone through in groups."""
+_MAX_BLOCKS_HELD: Final = 1 << 22
+"""Blocks whose times are held in memory; a launch with more is computed in groups of SMs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,15 +121,15 @@ class BlockSchedule:
 
 
 def analyse(result: Result, map_index: int = 0) -> BlockSchedule:
-    """The block schedule of one launch; TraceError if the map holds no records of ``block_sched``, or lacks blocks."""
+    """Return the schedule of a launch. Raises TraceError if records, or those of some blocks, are missing."""
     if result.sample is not None:
         raise TraceError(
             f"{result.path}: only {len(result.blocks)} of {result.header.blocks} blocks were measured, but block_sched"
             " needs all of them. Run without --sample"
         )
     read = _reader(result, map_index)
-    sms = _tally(result, read())
-    rows = [row for some in _together(sms) for row in _schedules(read(), some)]
+    sms = _count_blocks(result, read())
+    rows = [row for some in _sm_groups(sms) for row in _schedules(read(), some)]
     n_slots, running, scheduling, ramp, tail = np.array(rows, dtype=np.float64).reshape(-1, 5).T
     return BlockSchedule(
         blocks=result.header.blocks,
@@ -146,8 +147,8 @@ def analyse(result: Result, map_index: int = 0) -> BlockSchedule:
 
 
 def _reader(result: Result, map_index: int) -> Callable[[], Iterable[BlockTimes]]:
-    """The blocks in parts, each time it is called: read anew where there are too many to be held."""
-    if result.header.blocks > _TOGETHER:
+    """Return a function that yields the blocks in parts: it reads them anew where there are too many to be held."""
+    if result.header.blocks > _MAX_BLOCKS_HELD:
         return lambda: block_times_in_parts(result, map_index)
     held = list(block_times_in_parts(result, map_index))
     return lambda: held
@@ -164,75 +165,75 @@ class _Sms:
     blocks_astray: int
 
 
-def _tally(result: Result, parts: Iterable[BlockTimes]) -> _Sms:
+def _count_blocks(result: Result, parts: Iterable[BlockTimes]) -> _Sms:
     numbers, blocks = np.empty(0, "u4"), np.empty(0, "i8")
     left_out = np.zeros(3, "i8")
     for part in parts:
         ran = np.concatenate((numbers, part.sm[part.valid]))
         counts = np.concatenate((blocks, np.ones(len(ran) - len(numbers), "i8")))
         try:
-            found, which = distinct_sms(ran)
+            distinct, places = distinct_sms(ran)
         except TraceError as error:
             raise TraceError(f"{result.path}: {error}") from None
-        numbers = found.astype("u4")
-        blocks = np.bincount(which, weights=counts).astype("i8")
+        numbers = distinct.astype("u4")
+        blocks = np.bincount(places, weights=counts).astype("i8")
         left_out += (part.warps_missing, part.blocks_missing, part.blocks_astray)
     if not len(numbers):
         raise TraceError(f"{result.path}: no warp saved a record: the kernel was interrupted, or the probe did not run")
     return _Sms(numbers, blocks, *left_out.tolist())
 
 
-def _together(sms: _Sms) -> list[NDArray[np.uint32]]:
-    """The SMs in groups with so few blocks that they can be held; one SM at least."""
-    groups = np.cumsum(sms.blocks) // _TOGETHER
+def _sm_groups(sms: _Sms) -> list[NDArray[np.uint32]]:
+    """Split the SMs into groups with so few blocks that they can be held; one SM at least."""
+    groups = np.cumsum(sms.blocks) // _MAX_BLOCKS_HELD
     return np.split(sms.numbers, np.flatnonzero(np.diff(groups)) + 1)
 
 
 def _schedules(parts: Iterable[BlockTimes], sms: NDArray[np.uint32]) -> list[tuple[float, ...]]:
-    """A row for each of these SMs, from all blocks of the launch."""
-    picked = [_of_sms(part, sms) for part in parts]
+    """Return the schedule of each of these SMs, from all blocks of the launch."""
+    picked = [_blocks_on_sms(part, sms) for part in parts]
     start, end, sm = (np.concatenate(columns) for columns in zip(*picked, strict=True))
     order = np.argsort(sm, kind="stable")
     bounds = np.append(np.searchsorted(sm[order], sms), len(sm))
     return [_schedule_of_blocks(start[order[a:b]], end[order[a:b]]) for a, b in pairwise(bounds)]
 
 
-def _of_sms(
-    part: BlockTimes, sms: NDArray[np.uint32]
-) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint32]]:
-    """Start, end and SM of the blocks that ran on these, which are neighbours in the list of all."""
+def _blocks_on_sms(part: BlockTimes, sms: NDArray[np.uint32]) -> _BlockColumns:
+    """Return the blocks that ran on these SMs, which are neighbours in the list of all."""
     chosen = part.valid & (part.sm >= sms[0]) & (part.sm <= sms[-1])
     return part.start[chosen], part.end[chosen], part.sm[chosen]
 
 
 def _from_first(start: NDArray[np.uint64], end: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """The blocks of one SM by start, then end, in cycles since the first start."""
+    """Sort the blocks of one SM by start, then end, and convert to cycles since the first start."""
     order = np.lexsort((end, start))
     begin = start[order[0]]
     return start[order] - begin, end[order] - begin
 
 
 def block_times_in_parts(result: Result, map_index: int = 0) -> Iterator[BlockTimes]:
-    """Start, end and SM of each block, some blocks at a time. A record of zeros was never saved: it is left out and
-    counted."""
-    left = result.reduced(map_index, RECORD) if result.maps else _no_maps(result)
-    if left is not None:
-        return block_times.reduced_block_times_in_batches(_of_blocks(result, left))
+    """Yield start, end and SM of each block, some blocks at a time. A record of zeros was never saved: it is left out
+    and counted.
+    """
+    reduced = result.reduced(map_index, RECORD) if result.maps else _no_maps(result)
+    if reduced is not None:
+        return block_times.reduced_block_times_in_batches(_require_per_block(result, reduced))
     records = result.one_record(map_index, RECORD)
     return block_times.warp_block_times_in_batches(records["start"], records["elapsed"], records["sm"])
 
 
-def blocks_of(result: Result, left: Reduced) -> BlockTimes:
-    """Start, end and SM of each block where one record per block was kept, as probe.toml says."""
-    return block_times.block_times_from_reduced(_of_blocks(result, left))
+def reduced_block_times(result: Result, reduced: Reduced) -> BlockTimes:
+    """Return start, end and SM of each block where one record per block was kept, as probe.toml says."""
+    return block_times.block_times_from_reduced(_require_per_block(result, reduced))
 
 
-def _of_blocks(result: Result, left: Reduced) -> Reduced:
-    if left.group != "block":
+def _require_per_block(result: Result, reduced: Reduced) -> Reduced:
+    """Return the reduced records. Raises TraceError unless there is one per block."""
+    if reduced.group != "block":
         raise TraceError(
-            f"{result.path}: the file has one record per {left.group}, but block_sched needs one per block"
+            f"{result.path}: the file has one record per {reduced.group}, but block_sched needs one per block"
         )
-    return left
+    return reduced
 
 
 def _no_maps(result: Result) -> NoReturn:
@@ -278,7 +279,9 @@ def timeline_of(result: Result, *, device_sms: int | None = None, has_shared_clo
     clocks = shared_clock if has_shared_clock else clock_domains
     try:
         if isinstance(records, Reduced):
-            return timeline_of_blocks(blocks_of(result, records), clocks, device_sms=device_sms, sample=result.sample)
+            return timeline_of_blocks(
+                reduced_block_times(result, records), clocks, device_sms=device_sms, sample=result.sample
+            )
         return timeline(
             records["start"], records["elapsed"], records["sm"], clocks, device_sms=device_sms, sample=result.sample
         )
@@ -287,6 +290,6 @@ def timeline_of(result: Result, *, device_sms: int | None = None, has_shared_clo
 
 
 def of_launch(of: ProbeResult, progress: Progress) -> LaunchTimeline:
-    """The timeline of a launch, and what is known of it besides."""
+    """Return the timeline of a launch with the facts that its page shows."""
     progress(0.0)
     return launch_timeline(of, timeline_of(of.result, device_sms=of.sms, has_shared_clock=of.simulated))

@@ -65,7 +65,7 @@ def gutter_of(bands: Sequence[Band], cells: int) -> int:
 
 def draw_cells(canvas: Canvas, x: int, y: int, frame: Frame, colouring: Colouring, *, ascii_only: bool) -> None:
     """The cells of all strips; the first strip begins in row ``y``."""
-    codes, roles = _cells(canvas, frame, colouring, ascii_only=ascii_only)
+    codes, roles = _codes_and_roles(canvas, frame, colouring, ascii_only=ascii_only)
     at = 0
     for strip in frame.strips:
         rows = slice(at, at + strip.rows)
@@ -73,31 +73,28 @@ def draw_cells(canvas: Canvas, x: int, y: int, frame: Frame, colouring: Colourin
         at += strip.rows
 
 
-def _cells(
+def _codes_and_roles(
     canvas: Canvas, frame: Frame, colouring: Colouring, *, ascii_only: bool
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint16]]:
     """The character and the role of each cell, without the rows between strips."""
     counts = frame.cell_counts
     roles = np.zeros(counts.shape, dtype=np.uint16)
+    some = counts > 0
     if colouring == "sectors" and frame.wasted is not None:
-        some = counts > 0
         tenths = np.where(some, 1 + np.clip(10 * np.nan_to_num(frame.wasted), 0, 10).round(), 0).astype(np.uint8)
-        levels = np.array([canvas.role(f"ramp{level}") for level in range(8)], dtype=np.uint16)
-        roles = calmed(levels[np.clip((np.maximum(tenths, 1) - 1) * 7 // 10, 0, 7)], some)
-        return shaded(tenths, " " + _TENTHS), roles
+        heat = np.clip((np.maximum(tenths, 1) - 1) * 7 // 10, 0, 7)
+        return shaded(tenths, " " + _TENTHS), calmed(_heat_roles(canvas)[heat], some)
     if colouring == "sectors" and frame.sectors is not None:
-        some = counts > 0
         sectors = np.where(some, np.clip(np.nan_to_num(frame.sectors), 1, 32).round(), 0).astype(np.uint8)
-        levels = np.array([canvas.role(f"ramp{level}") for level in range(8)], dtype=np.uint16)
-        roles = calmed(levels[np.clip((np.maximum(sectors, 1) - 1) // 4, 0, 7)], some)
-        return shaded(sectors, " " + _DIGITS), roles
+        heat = np.clip((np.maximum(sectors, 1) - 1) // 4, 0, 7)
+        return shaded(sectors, " " + _DIGITS), calmed(_heat_roles(canvas)[heat], some)
     if colouring == "kinds" and frame.loads is not None and frame.stores is not None:
         kinds = ((frame.loads > 0) + 2 * (frame.stores > 0)).astype(np.uint8)
         codes = shaded(kinds, _KINDS)
         codes[(grades(counts, 2) == 2) & (kinds > 0)] -= ord("a") - ord("A")
-        codes[(kinds == 0) & (counts > 0)] = ord("?")
+        codes[(kinds == 0) & some] = ord("?")
         roles = np.array([canvas.role(name) for name in _KIND_ROLES], dtype=np.uint16)[kinds]
-        return codes, calmed(roles, counts > 0)
+        return codes, calmed(roles, some)
     ramp = _ramp(frame, colouring, ascii_only=ascii_only)
     codes = halftone(frame.counts) if ramp == _DOTS else shaded(grades(counts, len(ramp)), " " + ramp)
     at = 0
@@ -106,6 +103,11 @@ def _cells(
         roles[at : at + strip.rows] = canvas.role(hue)
         at += strip.rows
     return codes, roles
+
+
+def _heat_roles(canvas: Canvas) -> NDArray[np.uint16]:
+    """Return the codes of the eight roles of a heat ramp."""
+    return np.array([canvas.role(f"ramp{level}") for level in range(8)], dtype=np.uint16)
 
 
 def hue_of(band: int) -> str:
@@ -213,15 +215,15 @@ def record(view: PictureState, frame: Frame | None) -> dict[str, Any]:
             "error": clocks.error,
             "cycles_per_ns": accesses.cycles_per_ns,
         },
-        "bands": [_band(band) for band in view.map.bands],
+        "bands": [_band_record(band) for band in view.map.bands],
         "exact": None if frame is None else frame.exact,
         "cursor": None if frame is None else view.read_out(frame).record(),
         "cycle_edges": None if frame is None else frame.grid.column_edges()[::DOTS_ACROSS].tolist(),
-        "rows": [] if frame is None else [_row(view, frame, row) for row in range(len(frame.cell_counts))],
+        "rows": [] if frame is None else [_row_record(view, frame, row) for row in range(len(frame.cell_counts))],
     }
 
 
-def _band(band: Band) -> dict[str, Any]:
+def _band_record(band: Band) -> dict[str, Any]:
     tensor = band.tensor
     return {
         "name": band.name,
@@ -236,17 +238,17 @@ def _band(band: Band) -> dict[str, Any]:
     }
 
 
-def _name(view: PictureState, address: int) -> str | None:
+def _band_name(view: PictureState, address: int) -> str | None:
     number = view.space.band_of(address)
     return None if number is None else view.map.bands[number].name
 
 
-def _row(view: PictureState, frame: Frame, row: int) -> dict[str, Any]:
+def _row_record(view: PictureState, frame: Frame, row: int) -> dict[str, Any]:
     low, high = frame.addresses(row)
     sectors = None if frame.sectors is None else frame.sectors[row].tolist()
     copied = 0 if frame.boxes is None else frame.boxes[row]
     return {
-        "band": _name(view, low),
+        "band": _band_name(view, low),
         "start": low,
         "end": high,
         "accesses": (frame.cell_counts[row] - copied).tolist(),
@@ -267,10 +269,10 @@ def cells(view: PictureState, frame: Frame | None) -> Iterator[Sequence[object]]
         low, high = frame.addresses(row)
         values = [None if other is None else other[row, column].item() for other in others]
         accesses = int(counts[row, column]) - int(values[-1] or 0)
-        yield (_name(view, low), low, high, *frame.times(column), accesses, *values)
+        yield (_band_name(view, low), low, high, *frame.times(column), accesses, *values)
 
 
-def _row_labels(view: PictureState, frame: Frame) -> dict[int, str]:
+def _axis_labels(view: PictureState, frame: Frame) -> dict[int, str]:
     """The name of each band where it begins, and below it offsets in bytes, by row."""
     labels: dict[int, str] = {}
     for strip in frame.strips:
@@ -298,7 +300,7 @@ def plot(view: PictureState, frame: Frame, axes: Any) -> None:
         )
     axes.set_xlim(frame.grid.start, frame.grid.end)
     axes.set_ylim(max(strip.top + strip.rows for strip in frame.strips), 0)
-    labels = _row_labels(view, frame)
+    labels = _axis_labels(view, frame)
     axes.set_yticks(list(labels), list(labels.values()))
     label_x_axis(axes, float(frame.grid.start), float(frame.grid.end), CYCLES)
     axes.set_xlabel("cycles, simulated" if view.found.simulated else "cycles")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic
 import numpy as np
 
 from tui_probe.draw.spans import hang_line, wrap
-from tui_probe.draw.table import Column, Row, as_csv, as_record, in_data, safe, table
+from tui_probe.draw.table import Column, Row, as_csv, as_record, in_data, safe
 from tui_probe.draw.table import table as table_lines
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.draw.view import Document
@@ -33,7 +33,7 @@ _LABEL: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class PublishedValue:
-    """One figure: ``what`` it is, on which ``hardware``, and where it stands."""
+    """A published value: ``what`` was measured, on which ``hardware``, and in which ``source``."""
 
     key: str
     what: str
@@ -45,7 +45,7 @@ class PublishedValue:
 
 @dataclass(frozen=True, slots=True)
 class ComparedValue:
-    """A published figure and ours, in the same unit; None is not measured."""
+    """A published value and ours, in the same unit; None is not measured."""
 
     published: PublishedValue
     ours: float | None
@@ -57,19 +57,19 @@ class ComparedValue:
 
 @cache
 def published_values(evaluation: str) -> dict[str, PublishedValue]:
-    """The figures of an evaluation by key, in the order of ``published.toml``; none where nothing was published."""
+    """Return the values of an evaluation by key, in the order of ``published.toml``; {} if nothing was published."""
     with _PUBLISHED_FILE.open("rb") as file:
-        figures = tomllib.load(file).get(evaluation, [])
-    return {figure["key"]: PublishedValue(**figure) for figure in figures}
+        records = tomllib.load(file).get(evaluation, [])
+    return {record["key"]: PublishedValue(**record) for record in records}
 
 
 def compare_published(evaluation: str, **ours: float | None) -> tuple[ComparedValue, ...]:
-    """All published figures of an evaluation next to ours, given by key. KeyError for a key that was not published."""
-    figures = published_values(evaluation)
-    unknown = ours.keys() - figures.keys()
+    """Return all published values of an evaluation next to ours, given by key. Raises KeyError for an unknown key."""
+    published = published_values(evaluation)
+    unknown = ours.keys() - published.keys()
     if unknown:
         raise KeyError(f"{evaluation}: published.toml has no {', '.join(sorted(unknown))}")
-    return tuple(ComparedValue(figure, ours.get(key)) for key, figure in figures.items())
+    return tuple(ComparedValue(value, ours.get(key)) for key, value in published.items())
 
 
 def _number(value: float | None, unit: str) -> str:
@@ -137,10 +137,9 @@ def _array(values: list[Any]) -> NDArray[Any]:
 class Answer:
     """Answer of an evaluation. ``tables`` and ``drawings`` have names; the first table is the main one.
 
-    ``said`` are its findings, a sentence or a line each; ``compared`` figures next to published ones. ``arrays`` are
-    larger data for scripts, by name; their shapes are identified by the evaluation's module. What follows is filled in
-    by
-    ``opening``: the evaluation's name and question, what was looked at, and how to read it.
+    ``said`` are its findings, a sentence or a line each; ``compared`` are values next to published ones. ``arrays`` are
+    larger data for scripts, by name; the evaluation's module documents their shapes. The fields after them (name,
+    question, sources, reading) are filled in when the evaluation is opened.
     """
 
     said: Sequence[str] = ()
@@ -169,7 +168,7 @@ class Answer:
             "hardware": self.hardware,
             "said": list(self.said),
             "tables": {name: table.records() for name, table in self.tables.items()},
-            "published": [figure.record() for figure in self.compared],
+            "published": [value.record() for value in self.compared],
             "notes": list(self.notes),
         }
 
@@ -207,7 +206,7 @@ class AnswerDocument(Document):
             yield ()
             of = f" (ours: {safe(self.answer.hardware)})" if self.answer.hardware else ""
             yield ((f"comparison with published values{of}", "head"),)
-            yield from (((line, ""),) for line in table(COMPARED_COLUMNS, self.answer.compared, width))
+            yield from (((line, ""),) for line in table_lines(COMPARED_COLUMNS, self.answer.compared, width))
 
     def _drawings(self, width: int) -> Iterator[Line]:
         cells = min(width, _WIDEST_DRAWING)

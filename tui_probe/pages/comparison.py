@@ -309,7 +309,7 @@ class Comparison(Document):
         return "this line has no metric; press Enter on a table row to open its page" if self._leads else ""
 
     def gutter(self, width: int) -> int:
-        """The whole line."""
+        """Return the whole width: a cursor marks the line."""
         return width if self._leads else 0
 
     def begins(self, width: int) -> int:
@@ -393,7 +393,7 @@ def _as_asked(change: ValueChange) -> ValueChange:
 
 
 def compare_sources(one: ViewSource, other: ViewSource, progress: Progress) -> Comparison:
-    """Two kernels, or two launches."""
+    """Compare two kernels, or two launches."""
     matches = match_shapes(one, other)
     pairs = [
         _kernel_pair(match, _part_of_progress(progress, place, len(matches)), only_pair=len(matches) == 1)
@@ -403,9 +403,9 @@ def compare_sources(one: ViewSource, other: ViewSource, progress: Progress) -> C
 
 
 def compare_traces(one: Trace, other: Trace, progress: Progress) -> Comparison:
-    """The kernels that both have, by name and then by grid and block, no matter what their order."""
+    """Compare the kernels that both traces have, by name and then by grid and block, whatever their order."""
     kernels, before, after = match_traces(one, other)
-    matches = [match for whole in kernels for match in match_shapes(whole.one, whole.other)]
+    matches = [match for named in kernels for match in match_shapes(named.one, named.other)]
     pairs = [
         _kernel_pair(match, _part_of_progress(progress, place, len(matches))) for place, match in enumerate(matches)
     ]

@@ -11,7 +11,7 @@ from tui_probe.draw.table import Column
 from tui_probe.draw.table_content import PageTexts
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.pages.range_tree import KernelLaunches, RangeNode, range_tree
-from tui_probe.pages.table_page import Only, TablePage
+from tui_probe.pages.table_page import PagePart, TablePage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -302,7 +302,7 @@ def range_totals_page(trace: Trace, key: RangeKey, *, together: bool = False) ->
         return None if line.kernel is None else (trace.directory, line.kernel.index)
 
     texts = PageTexts([("range", key[0]), ("seen", seen)], about=TOTALS_ABOUT)
-    only = Only("range", key[0])
+    only = PagePart("range", key[0])
     return TablePage(
         "totals", "Kernels of a range", TOTALS_COLUMNS, rows, texts, opens=opens, names=_kernel_names, only=only
     )

@@ -34,31 +34,31 @@ _MARGIN: Final = " "
 
 
 @dataclass(frozen=True, slots=True)
-class Only:
-    """Filter of the rows of a page: those of a ``kind``, ``kernel`` or ``range``, of a name; of a range that has a
-    time of its own also this, in ns, and its stream.
+class PagePart:
+    """Part of the rows of a page: those of the kernel or range (``kind``) of a ``name``; a range with a time of its own
+    has it in ns, and its stream.
     """
 
     kind: str
-    words: str
+    name: str
     start: int = 0
     end: int = 0
     stream: int | None = None
     key: object = None
     """Distinguishes it from others of its name: of a kernel its grid and block, of a range the range itself."""
-    within: Only | None = None
+    within: PagePart | None = None
     """Range that a kernel is limited to."""
 
     def record(self) -> dict[str, Any]:
         """Return the JSON record; a range by its name, and by time and stream if it is identified by these."""
         if self.kind == "range":
             times = {"start_ns": self.start, "end_ns": self.end, "stream": self.stream} if self.end else {}
-            return {"range": self.words, **times}
-        return {self.kind: self.words, **(self.within.record() if self.within else {})}
+            return {"range": self.name, **times}
+        return {self.kind: self.name, **(self.within.record() if self.within else {})}
 
     def label(self, cells: int) -> str:
         """``kernel add in range Loop``, each name in at most that many cells."""
-        return f"{self.kind} {shorten(self.words, cells)}" + (f" in {self.within.label(cells)}" if self.within else "")
+        return f"{self.kind} {shorten(self.name, cells)}" + (f" in {self.within.label(cells)}" if self.within else "")
 
 
 @dataclass
@@ -70,16 +70,16 @@ class TablePage(TableContent[Row], Document):
     """True if ``lines`` ends with how to read the page."""
     opens: Callable[[Row], tuple[Path, int] | None] | None = None
     """The kernel of a trace, by directory and index, that a row leads to; None where no row leads anywhere."""
-    narrows: Callable[[Row], tuple[str, Only]] | None = None
-    """The page that a row leads to, ``leads``, and which rows are left there."""
+    narrows: Callable[[Row], tuple[str, PagePart]] | None = None
+    """The page that a row leads to, ``leads``, and the part of it that is shown there."""
     leads: str = "kernels"
     names: Callable[[Row], Sequence[str]] | None = None
     """Names in a row, in full, where its columns show others."""
-    holds: Callable[[Row, Only], bool] | None = None
-    """Predicate of rows that are left; None where no page leads here, or where ``left`` makes the page anew."""
-    left: Callable[[Only | None], TablePage[Row]] | None = None
+    is_in_part: Callable[[Row, PagePart], bool] | None = None
+    """Whether a row is in a part; None where no page leads here, or where ``page_of_part`` makes the page anew."""
+    page_of_part: Callable[[PagePart | None], TablePage[Row]] | None = None
     """Makes the same page limited to a kernel or range, rows and counts; None if no page leads here."""
-    only: Only | None = None
+    only: PagePart | None = None
     ordered: bool = False
     """True if the order of the rows has a meaning, so that they are not sorted otherwise."""
     measured: list[int] | None = field(default=None, repr=False)
@@ -132,7 +132,7 @@ class TablePage(TableContent[Row], Document):
             return "kernel"
         return "" if self.narrows is None else self.leads
 
-    def part_at(self, number: int) -> tuple[str, Only] | None:
+    def part_at(self, number: int) -> tuple[str, PagePart] | None:
         """Return the page that a line of ``lines`` leads to, and its part; None for none."""
         row = number - self.rows_from
         if self.narrows is None or not 0 <= row < len(self.rows):
@@ -141,15 +141,15 @@ class TablePage(TableContent[Row], Document):
         of_range = self.only is not None and self.only.kind == "range" and only.kind == "kernel"
         return page, replace(only, within=self.only) if of_range else only
 
-    def select_part(self, only: Only | None) -> bool:
+    def select_part(self, only: PagePart | None) -> bool:
         """Show the rows of one kernel or range, or all of them with None. Return whether that changed anything."""
         if self.narrows is not None and only is not None and only.kind == "kernel":
             only = only.within  # here a kernel is chosen: all are left
-        if (self.holds is None and self.left is None) or only == self.only:
+        if (self.is_in_part is None and self.page_of_part is None) or only == self.only:
             return False
         self.only = only
-        if self.left is not None:
-            page = self.left(only)
+        if self.page_of_part is not None:
+            page = self.page_of_part(only)
             self._all, self.words, self.extra = page.rows, page.words, page.extra
         self._arrange()
         return True
@@ -210,8 +210,12 @@ class TablePage(TableContent[Row], Document):
 
     def _arrange(self) -> None:
         """The rows that are left, in order; what was not measured comes last."""
-        holds, only = self.holds, self.only
-        rows = list(self._all) if holds is None or only is None else [row for row in self._all if holds(row, only)]
+        is_in_part, only = self.is_in_part, self.only
+        rows = (
+            list(self._all)
+            if is_in_part is None or only is None
+            else [row for row in self._all if is_in_part(row, only)]
+        )
         value = next((column.value for column in self.columns if column.key == self._order.key), None)
         self.rows = rows if value is None else self._order.arranged(rows, value)
 
@@ -277,7 +281,7 @@ class TablePage(TableContent[Row], Document):
     @property
     def shown_findings(self) -> Sequence[str]:
         """Findings; none if some rows are left out: findings are about all of them."""
-        return self.words.found if self.only is None or self.left is not None else ()
+        return self.words.found if self.only is None or self.page_of_part is not None else ()
 
     def head(self) -> dict[str, Any]:
         """The head as data."""

@@ -51,7 +51,7 @@ class LineMeasure:
     title: str = ""
 
     def __post_init__(self) -> None:
-        """Raise ValueError for what is none of the words that there are."""
+        """Raise ValueError for an unknown ``better`` or ``rule``."""
         require_one_of(Better, self.better, f"`better` of the line measure {self.name}")
         require_one_of(CombineRule, self.rule, f"`rule` of the line measure {self.name}")
 
@@ -107,7 +107,7 @@ class LineSpec:
 
 
 def measure_named(measures: tuple[LineMeasure, ...], name: str) -> LineMeasure:
-    """The declaration of a column; of what no one declared neither more nor less is better."""
+    """Return the declaration of a column; for an undeclared one neither more nor less is better."""
     return next((measure for measure in measures if measure.name == name), LineMeasure(name, better="neither"))
 
 
@@ -121,8 +121,7 @@ def ranked_rows(
     amount: Callable[[LineSums], float],
     found: Callable[[LineSums], Mapping[str, Any]],
 ) -> list[LineRow]:
-    """A row for each line, that with most first: its ``share`` of the amount of all, then what was ``found`` of
-    it."""
+    """Return a row per line, the largest first: its ``share`` of the amount of all, then what was ``found`` of it."""
     ranked = sorted(lines, key=lambda line: -amount(line))
     total = sum(map(amount, ranked))
     return [
@@ -133,7 +132,7 @@ def ranked_rows(
 def longest_waits(
     key: str, label: str, line: LineSums, whole: int, per_wait: float | None, values: Mapping[str, Evidence]
 ) -> Finding:
-    """The place where warps waited longest: its share of ``whole``, the cycles of all, and the cycles per wait."""
+    """Return the finding of longest waits: the share of a line in ``whole``, the cycles of all, and cycles per wait."""
     text = f"{place(line.line, line.source, line.opcode)}, {percent(line.sums['waited'], whole)} of all waiting, "
     text += f"{units.count(round(per_wait or 0))} cycles per wait"
     return Finding(key, label, text, "lines", line.line, values={"waited": timed(line.sums["waited"]), **values})

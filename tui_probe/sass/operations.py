@@ -70,6 +70,7 @@ _CLASSES: Final = {
 }
 _HALF_OPERATIONS: Final = frozenset({0x030, 0x031, 0x032, 0x033, 0x034, 0x035, 0x040})
 _IS_BFLOAT: Final = 85
+"""Bit of a half-precision operation that is set if its numbers are bfloat16."""
 _TEXTURES: Final = range(0x160, 0x178)
 """Loads through textures, whose names no one needs here."""
 _WARP: Final = 32
@@ -102,8 +103,10 @@ _UNKNOWN_PRODUCTS: Final = frozenset({0x1F1, 0x1F2})
 _NEVER_SET: Final = {_IMMA: (73, 77, 79)}
 """Bits that say something of a shape that is not known."""
 _TF32: Final = 58
+"""Bit of HGMMA that is set if its numbers are TF32."""
 PRODUCT_OPERATIONS: Final = frozenset({*_SHAPES, _DMMA, _HGMMA, _QGMMA}) | _UNKNOWN_PRODUCTS
 _FIRST_WIDE_DMMA: Final = 90
+"""The first architecture whose DMMA has several shapes; before, it is 8 × 8 × 4."""
 _ACCESS_NAMES: Final = {
     accesses.LD: "LD",
     accesses.LDG: "LDG",
@@ -118,6 +121,7 @@ _ACCESS_NAMES: Final = {
     **PRODUCT_NAMES,
 }
 _GLOBAL_FROM: Final = 90
+"""The first architecture for which nvdisasm prints REDG for RED."""
 _WIDE_SUFFIXES: Final = {8: ".64", 16: ".128"}
 _NARROW_SUFFIXES: Final = {1: ".8", 2: ".16"}
 

@@ -121,9 +121,10 @@ def trampoline(
     flag_predicate: int = ALWAYS,
     block_code: PlacedSnippet | None = None,
 ) -> list[Word]:
-    """Return the code that runs before an instruction. ``flag_predicate`` is the
-    predicate whose value the mark of the flag has.
-    ``block_code`` is code for all lanes that come by, no matter what the instruction's guard says.
+    """Return the code that runs before an instruction.
+
+    ``flag_predicate`` is the predicate whose value the mark of the flag has. ``block_code`` is code for all lanes that
+    come by, no matter what the instruction's guard says.
     """
     if not inline and block_code is None:
         return []

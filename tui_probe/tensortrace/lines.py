@@ -47,7 +47,7 @@ class TensorLines:
         self._left = MOST_BYTES
 
     def add(self, array: Array, name: str, function: str, file: str, line: int) -> None:
-        """Write that a variable holds an array, unless that was written, and of one of that form at its address."""
+        """Write that a variable holds an array, once per name as long as arrays of the same form are at its address."""
         if self._pid != os.getpid():
             self._begin()
         form = (array.shape, array.strides, array.dtype)
@@ -192,7 +192,7 @@ class Frameworks:
         return has_new
 
     def read(self, value: Any) -> Array | None:
-        """None for what is not an array, is not in device memory, or does not tell."""
+        """Return the array; None if it is not one, is not in device memory, or cannot be read."""
         reader = self.readers.get(type(value))
         if reader is None:
             return None

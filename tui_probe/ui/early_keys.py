@@ -1,4 +1,4 @@
-"""Keys that are pressed before there is a table to press them on."""
+"""Keys that are pressed before the table they act on is there: held, then pressed in order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TABLE = frozenset(key.id for key in keys.in_scope("kernels", "view", "table"))
 
 
 class EarlyKeys:
-    """Holds them for the table of a screen, in their order. ``reading`` says whether there is no table yet.
+    """Holds early keys for the table of a screen, in order. ``reading`` returns True while there is no table.
 
     ``acting`` are the ids of the keys that act on it.
     """
@@ -46,7 +46,7 @@ class EarlyKeys:
         return {key for row in keys.rows() if row.id in self.acting for key in row.keys}
 
     def drop(self) -> bool:
-        """Forget them: there is nothing that they could act on. Were there any?"""
+        """Forget the held keys, since they have nothing to act on; return whether there were any."""
         held = bool(self._held)
         self._held.clear()
         return held
@@ -70,8 +70,8 @@ class EarlyKeys:
             screen.app.post_message(event)
         elif screen.prompt is not None:
             screen.take_key(event)
-        elif (found := screen.active_bindings.get(event.key)) is not None:
-            await screen.app.run_action(found.binding.action, found.node)
+        elif (active := screen.active_bindings.get(event.key)) is not None:
+            await screen.app.run_action(active.binding.action, active.node)
 
 
 def _app_keys() -> set[str]:

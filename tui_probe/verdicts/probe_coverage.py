@@ -121,7 +121,7 @@ def probe_coverage(trace: Trace) -> ProbeCoverage | None:
         for words, group in groups.items()
     }
     probed = parts.pop(None, CoveragePart(0, 0.0))
-    left_out = sorted(parts.items(), key=lambda each: (-each[1].share, -each[1].kernels, each[0] or ""))
+    left_out = sorted(parts.items(), key=lambda group: (-group[1].share, -group[1].kernels, group[0] or ""))
     reasons = tuple((words or "", part) for words, part in left_out)
     return ProbeCoverage(len(kernels), probed, by_time, reasons, _graph_coverage(trace, total))
 
@@ -304,7 +304,7 @@ def _launch_lines(trace: Trace, cells: int) -> list[str]:
     """Launches of probed kernels that were run unprobed, but for those that were not chosen."""
     lines = []
     for (index, why), count in sorted(
-        _unprobed_launch_counts(trace).items(), key=lambda each: (each[0][0], each[0][1].text)
+        _unprobed_launch_counts(trace).items(), key=lambda item: (item[0][0], item[0][1].text)
     ):
         kernel = trace.kernels.get(index)
         if kernel is None or kernel.status != "probed" or why.code in ("not-sampled", CAPTURED):
@@ -321,13 +321,13 @@ def _unprobed_launch_counts(trace: Trace) -> Counter[tuple[int, Reason]]:
     passed = trace.launches.column("probed") == 0
     pairs, counts = np.unique(np.stack((kernels, reasons))[:, passed], axis=1, return_counts=True)
     reasons_given = trace.launches.reasons
-    found: Counter[tuple[int, Reason]] = Counter()
+    launch_counts: Counter[tuple[int, Reason]] = Counter()
     for (index, reason), count in zip(pairs.T.tolist(), counts.tolist(), strict=True):
-        found[index, reasons_given[reason] if reason >= 0 else Reason("no reason given", None)] += count
+        launch_counts[index, reasons_given[reason] if reason >= 0 else Reason("no reason given", None)] += count
     for kernel, why, count in trace.passed.counts():
         if kernel is not None:
-            found[kernel, why] += count
-    return found
+            launch_counts[kernel, why] += count
+    return launch_counts
 
 
 def _kernel_name(kernel: KernelFacts, cells: int) -> str:
@@ -353,9 +353,9 @@ def unmeasured_probes(kernel: KernelFacts) -> list[UnmeasuredProbe]:
     if not _saves_results(kernel.trace) or kernel.status != "probed":
         return []
     return [
-        UnmeasuredProbe(name, _unserved_reason(one), _reason_code(one))
-        for name, one in kernel.kernel.named_probes.items()
-        if one.status == "probed" and not one.result_rows and not one.matched_nothing
+        UnmeasuredProbe(name, _unserved_reason(probed), _reason_code(probed))
+        for name, probed in kernel.kernel.named_probes.items()
+        if probed.status == "probed" and not probed.result_rows and not probed.matched_nothing
     ]
 
 

@@ -25,7 +25,7 @@ from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.registry import probe_named
 from tui_probe.trace.plain_file import read_unpacked
 
-from .raster import RASTER_COLUMNS, RASTER_ROWS, AccessFigure, Raster, raster_of_pages, raster_of_record, size_words
+from .raster import RASTER_COLUMNS, RASTER_ROWS, AccessFigure, Raster, raster_of_pages, raster_of_record, size_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -51,7 +51,7 @@ _BANDS: Final[tuple[Column[dict[str, Any]], ...]] = (
     Column("run", lambda r: r["run"], "run", lambda r: r["run"], False, narrow=12),
     Column("band", lambda r: r["band"], "band", lambda r: r["band"], False),
     Column("shape", lambda r: r["shape"], "tensor", lambda r: r["shape"] or NOT_MEASURED, False, 1),
-    Column("bytes", lambda r: r["bytes"], "size", lambda r: size_words(r["bytes"])),
+    Column("bytes", lambda r: r["bytes"], "size", lambda r: size_text(r["bytes"])),
     Column("accesses", lambda r: r["accesses"], "accesses", lambda r: units.count(r["accesses"])),
     Column(
         "share", lambda r: r["share"], "share", lambda r: NOT_MEASURED if r["share"] is None else f"{r['share']:.1%}"
@@ -186,8 +186,8 @@ def _walk_sentence(walk: AccessWalk) -> str:
     of = walk.raster
     share = NOT_MEASURED if walk.share is None else f"{walk.share:.1%}"
     return (
-        f"{walk.label}: {units.counted(of.kept, 'access')} to {size_words(of.touched)};"
-        f" {size_words(of.in_use)} ({share}) in use on average"
+        f"{walk.label}: {units.counted(of.kept, 'access')} to {size_text(of.touched)};"
+        f" {size_text(of.in_use)} ({share}) in use on average"
     )
 
 
@@ -202,8 +202,8 @@ COLUMNS_OF_WALKS: Final[tuple[Column[AccessWalk], ...]] = (
     Column("accesses", lambda w: w.raster.made, "accesses", lambda w: _count(w.raster.made)),
     Column("kept", lambda w: w.raster.kept, "kept", lambda w: _count(w.raster.kept), rank=2),
     Column("cycles", lambda w: w.cycles, "cycles", lambda w: units.count(round(w.cycles)), rank=2),
-    Column("touched", lambda w: w.raster.touched, "touched", lambda w: size_words(w.raster.touched)),
-    Column("in_use", lambda w: w.raster.in_use, "in use", lambda w: size_words(w.raster.in_use)),
+    Column("touched", lambda w: w.raster.touched, "touched", lambda w: size_text(w.raster.touched)),
+    Column("in_use", lambda w: w.raster.in_use, "in use", lambda w: size_text(w.raster.in_use)),
     Column("share", lambda w: w.share, "of touched", lambda w: NOT_MEASURED if w.share is None else f"{w.share:.1%}"),
 )
 

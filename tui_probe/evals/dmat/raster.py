@@ -199,13 +199,13 @@ def _address_rows(pages: NDArray[np.uint64]) -> tuple[AddressRow, ...]:
 
 
 class AccessFigure(Drawing):
-    """One raster; it has no window: pages of a trace have one that moves."""
+    """Drawing of a raster as a whole; pages of a trace have a window that moves."""
 
     def __init__(self, title: str, raster: Raster) -> None:
         self.title, self.raster = title, raster
         self.bands = [
             (name, [place for place, _ in rows])
-            for name, rows in groupby(enumerate(raster.rows), key=lambda each: each[1].band)
+            for name, rows in groupby(enumerate(raster.rows), key=lambda numbered: numbered[1].band)
         ]
 
     def draw(self, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
@@ -257,16 +257,16 @@ class AccessFigure(Drawing):
 
 def resized(counts: NDArray[np.int64], rows: int, columns: int) -> NDArray[np.int64]:
     """Resize counts to another grid: sums where it is coarser, repeated where it is finer."""
-    return _along(_along(counts, rows, 0), columns, 1)
+    return _resized_along(_resized_along(counts, rows, 0), columns, 1)
 
 
-def _along(counts: NDArray[np.int64], wanted: int, axis: int) -> NDArray[np.int64]:
-    there = counts.shape[axis]
-    starts = np.arange(wanted) * there // wanted
-    brought = np.take(counts, starts, axis) if wanted >= there else np.add.reduceat(counts, starts, axis)
-    return brought.astype(np.int64)
+def _resized_along(counts: NDArray[np.int64], wanted: int, axis: int) -> NDArray[np.int64]:
+    size = counts.shape[axis]
+    starts = np.arange(wanted) * size // wanted
+    result = np.take(counts, starts, axis) if wanted >= size else np.add.reduceat(counts, starts, axis)
+    return result.astype(np.int64)
 
 
-def size_words(value: float | None) -> str:
-    """Bytes in words."""
+def size_text(value: float | None) -> str:
+    """Format a number of bytes."""
     return units.NOT_MEASURED if value is None else units.size(round(value))

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
     from tui_probe.nsight.importers.nsys_model import Column, HostRanges, Kernels, NsysReport
 
+    Pairs: TypeAlias = tuple[NDArray[Any], NDArray[np.int32]]
+    """Ranges and kernels in them, by position: one entry per pair."""
+
 _AT_ONCE: Final = 1 << 16
 """Pairs of ranges and kernels that are made at a time."""
 _MADE_AT_ONCE: Final = 4096
@@ -73,16 +76,11 @@ def _interval(row: ProjectedRange) -> tuple[int, int]:
 
 def _by_place(rows: Sequence[ProjectedRange]) -> dict[Hashable, list[int]]:
     """The positions of the rows of each thread, or of each stream where the host's times are not known."""
-    found: dict[Hashable, list[int]] = {}
+    positions: dict[Hashable, list[int]] = {}
     for number, row in enumerate(rows):
         on_host = row.host_start is not None and row.host_end is not None
-        found.setdefault((on_host, row.thread if on_host else row.stream), []).append(number)
-    return found
-
-
-if TYPE_CHECKING:
-    Pairs: TypeAlias = tuple[NDArray[Any], NDArray[np.int32]]
-    """Ranges and kernels in them, by position: one entry per pair."""
+        positions.setdefault((on_host, row.thread if on_host else row.stream), []).append(number)
+    return positions
 
 
 class ProjectedRows(Sequence[ProjectedRange]):
@@ -222,7 +220,7 @@ def members(kernels: Kernels, ranges: HostRanges, chosen: NDArray[Any]) -> Itera
             own, launched = own[order], launched[order]
         rows = chosen[places]
         for begin in range(0, len(rows), _AT_ONCE):
-            yield from _of_thread(kernels, ranges, rows[begin : begin + _AT_ONCE], own, launched)
+            yield from _pairs_of_thread(kernels, ranges, rows[begin : begin + _AT_ONCE], own, launched)
 
 
 def _by_thread(threads: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int32]]]:
@@ -237,7 +235,7 @@ def _by_thread(threads: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int
     yield from zip(numbers.tolist(), np.split(order, first[1:]), strict=True)
 
 
-def _of_thread(
+def _pairs_of_thread(
     kernels: Kernels, ranges: HostRanges, rows: NDArray[Any], own: NDArray[np.int32], launched: NDArray[np.int64]
 ) -> Iterator[Pairs]:
     """The pairs of ranges of one thread and its kernels ``own``, in the order of launching at ``launched``."""
@@ -305,7 +303,7 @@ def _projected(
     )
 
 
-def within(kernels: Kernels, ranges: HostRanges, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def kernels_within(kernels: Kernels, ranges: HostRanges, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return which kernels belong to one of the ``chosen`` ranges, or to a range inside one."""
     is_within = np.zeros(len(kernels), dtype=np.bool_)
     for _, inside in members(kernels, ranges, np.flatnonzero(chosen)):
@@ -322,7 +320,7 @@ def innermost(kernels: Kernels, ranges: HostRanges) -> NDArray[np.int64]:
     return shortest
 
 
-def of_name(ranges: HostRanges, name: str) -> NDArray[np.bool_]:
+def ranges_named(ranges: HostRanges, name: str) -> NDArray[np.bool_]:
     """Return which ranges have a name."""
     named = np.array([other == name for other in ranges.names], dtype=np.bool_)
     return named[ranges.name] if len(ranges) else np.empty(0, dtype=np.bool_)

@@ -95,7 +95,7 @@ _OF_OTHERS: Final = re.compile(
     re.IGNORECASE,
 )
 """Messages about what is not read from a file."""
-_SAID: Final = 5
+_MAX_QUOTED: Final = 5
 """Messages that are quoted."""
 
 
@@ -111,9 +111,9 @@ class Recorder:
 
     def notes(self) -> Iterator[str]:
         """Yield its first messages, and how many more there are."""
-        for text, times in [*self._messages.items()][:_SAID]:
+        for text, times in [*self._messages.items()][:_MAX_QUOTED]:
             yield f"nsys reports: {text}" + (f" ({times} times)" if times > 1 else "")
-        more = len(self._messages) - _SAID
+        more = len(self._messages) - _MAX_QUOTED
         if more > 0:
             yield f"nsys reports {more} more {'warning' if more == 1 else 'warnings'}: see table DIAGNOSTIC_EVENT"
 
@@ -180,9 +180,9 @@ class _Work:
 
 def _read_work(tables: Tables, strings: Strings, gpus: Gpus) -> _Work:
     left_out: list[str] = []
-    rows = _in_order(_possible(_kernel_rows(tables, strings), "kernel", left_out))
-    copies = _together([tables.integers(name, _OPERATION) for name in _COPIES])
-    copies = _in_order(_possible(copies, "copy", left_out))
+    rows = _by_start(_with_possible_times(_kernel_rows(tables, strings), "kernel", left_out))
+    copies = _joined_rows([tables.integers(name, _OPERATION) for name in _COPIES])
+    copies = _by_start(_with_possible_times(copies, "copy", left_out))
     streams, (queues, copy_queues) = _streams(gpus, rows, copies)
     calls = launch_calls(tables, rows.pop("globalPid"), rows.pop("correlationId"))
     shape = np.stack([rows.pop(name) for name in _SHAPE], axis=1)
@@ -220,7 +220,7 @@ def _kernel_rows(tables: Tables, strings: Strings) -> dict[str, NDArray[Any]]:
     graphs["name"] = _graph_names(strings, graphs)
     graphs["graph"] = graphs.pop("graphId").clip(0)
     del graphs["graphExecId"]
-    return _together([kernels, graphs]) if len(graphs["start"]) else kernels
+    return _joined_rows([kernels, graphs]) if len(graphs["start"]) else kernels
 
 
 def _graph_names(strings: Strings, graphs: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
@@ -236,7 +236,7 @@ def _graph_names(strings: Strings, graphs: Mapping[str, NDArray[Any]]) -> NDArra
     return np.array([strings.code(name) for name in names], dtype=np.int32)[places]
 
 
-def _together(parts: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+def _joined_rows(parts: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
     """The rows of several tables; a column that one of them does not have is not known there."""
     names = dict.fromkeys(name for part in parts for name in part)
     absent = [np.full(len(part["start"]), UNKNOWN, dtype=np.int32) for part in parts]
@@ -244,7 +244,7 @@ def _together(parts: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
             for name in names}  # fmt: skip
 
 
-def _possible(rows: Mapping[str, NDArray[Any]], noun: str, left_out: list[str]) -> dict[str, NDArray[Any]]:
+def _with_possible_times(rows: Mapping[str, NDArray[Any]], noun: str, left_out: list[str]) -> dict[str, NDArray[Any]]:
     """The rows whose times can be, and notes about the others."""
     start, end = rows["start"], rows["end"]
     possible = possible_times(start, end)
@@ -253,7 +253,7 @@ def _possible(rows: Mapping[str, NDArray[Any]], noun: str, left_out: list[str]) 
     return sound | {name: sound[name].astype(np.int64) for name in ("start", "end")}
 
 
-def _in_order(rows: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+def _by_start(rows: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """The rows by start; of those that start together by what else tells them apart."""
     start = rows["start"]
     if (start[1:] > start[:-1]).all():

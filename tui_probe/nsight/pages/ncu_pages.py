@@ -25,7 +25,7 @@ from tui_probe.nsight.pages.cells import (
     stem,
 )
 from tui_probe.nsight.pages.explanations import EXPLANATIONS
-from tui_probe.pages.table_page import Only, TablePage
+from tui_probe.pages.table_page import PagePart, TablePage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -114,9 +114,9 @@ def _untimed(rows: Sequence[KernelRow]) -> Iterator[str]:
         )
 
 
-def _values(row: KernelRow) -> tuple[str, Only]:
+def _values(row: KernelRow) -> tuple[str, PagePart]:
     shape = row.metrics.shape
-    return "metrics", Only("kernel", shape.kernel, key=(row.file, shape.grid, shape.block))
+    return "metrics", PagePart("kernel", shape.kernel, key=(row.file, shape.grid, shape.block))
 
 
 def file_columns(columns: tuple[Column[Row], ...], report: NcuReport) -> tuple[Column[Row], ...]:
@@ -231,12 +231,12 @@ def metrics_page(report: NcuReport) -> TablePage[MetricRow]:
     columns = cut_texts(METRIC_COLUMNS, "metric", (metric.name for metric in report.table.metrics))
     names = (launch.kernel for launch in report.table.launches)
     columns = shorten_names(file_columns(columns, report), names, _METRIC_PART)
-    return TablePage("metrics", "Metrics", columns, rows, texts, holds=_holds)
+    return TablePage("metrics", "Metrics", columns, rows, texts, is_in_part=_is_in_part)
 
 
-def _holds(row: MetricRow, only: Only) -> bool:
+def _is_in_part(row: MetricRow, only: PagePart) -> bool:
     launch = row.launch
-    return launch.kernel == only.words and (row.file, launch.grid, launch.block) == only.key
+    return launch.kernel == only.name and (row.file, launch.grid, launch.block) == only.key
 
 
 def _value(row: MetricRow) -> str:

@@ -40,7 +40,7 @@ from tui_probe.nsight.pages.nsys_rows import (
     kernel_rows,
     known,
 )
-from tui_probe.pages.table_page import Only, TablePage
+from tui_probe.pages.table_page import PagePart, TablePage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -107,7 +107,7 @@ def kernels_page(sources: NsysSources) -> TablePage[Any]:
         texts,
         _searched(sources),
         opens=opens,
-        left=_narrowed_page(kernels_page, sources),
+        page_of_part=_narrowed_page(kernels_page, sources),
         text_rows=MAX_TEXT_ROWS,
     )
 
@@ -166,7 +166,7 @@ def _searched(sources: NsysSources) -> dict[str, Any]:
 
 def _narrowed_page(
     page: Callable[[NsysSources], TablePage[Any]], sources: NsysSources
-) -> Callable[[Only | None], TablePage[Any]]:
+) -> Callable[[PagePart | None], TablePage[Any]]:
     """Return a function that makes the page of a part of the profile."""
     return lambda only: page(sources.filtered(only))
 
@@ -235,12 +235,12 @@ def totals_page(sources: NsysSources) -> TablePage[Any]:
         texts,
         _searched(sources),
         narrows=_launches,
-        left=_narrowed_page(totals_page, sources),
+        page_of_part=_narrowed_page(totals_page, sources),
     )
 
 
-def _launches(row: TotalRow) -> tuple[str, Only]:
-    return "kernels", Only("kernel", row.name)
+def _launches(row: TotalRow) -> tuple[str, PagePart]:
+    return "kernels", PagePart("kernel", row.name)
 
 
 def _range_columns(sources: NsysSources) -> Sequence[Column[ProjectedRange]]:
@@ -273,8 +273,10 @@ def ranges_page(sources: NsysSources) -> TablePage[ProjectedRange]:
     )
 
 
-def _select_range(row: ProjectedRange) -> tuple[str, Only]:
-    return "totals", Only("range", row.name, row.start, row.end, None if row.stream is None else row.stream.number, row)
+def _select_range(row: ProjectedRange) -> tuple[str, PagePart]:
+    return "totals", PagePart(
+        "range", row.name, row.start, row.end, None if row.stream is None else row.stream.number, row
+    )
 
 
 def _busy(row: ProjectedRange) -> float | None:
@@ -341,8 +343,8 @@ def sums_page(sources: NsysSources) -> TablePage[RangeSum]:
     )
 
 
-def _select_name(row: RangeSum) -> tuple[str, Only]:
-    return "totals", Only("range", row.name, key=row.name)
+def _select_name(row: RangeSum) -> tuple[str, PagePart]:
+    return "totals", PagePart("range", row.name, key=row.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,7 +389,7 @@ def gaps_page(sources: NsysSources) -> TablePage[GapRow]:
         if len(lengths):
             findings.append(f"  {reason}: {nanoseconds(int(lengths.sum()))} in {units.counted(len(lengths), 'gap')}")
     texts = PageTexts(nsys_head(sources), findings if len(shown) else (), report.notes, EXPLANATIONS["nsys gaps"])
-    left = _narrowed_page(gaps_page, sources)
+    page_of_part = _narrowed_page(gaps_page, sources)
     columns = in_batches(GAP_COLUMNS, GAP_VALUES)
     return TablePage(
         "gaps",
@@ -398,7 +400,7 @@ def gaps_page(sources: NsysSources) -> TablePage[GapRow]:
         rows,
         texts,
         _searched(sources),
-        left=left,
+        page_of_part=page_of_part,
         text_rows=MAX_TEXT_ROWS,
     )
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from tui_probe.draw import units
 from tui_probe.nsight.analysis.kernel_groups import function_name, search_names
-from tui_probe.nsight.analysis.projection import Projection, enclosed, of_name, ranges_within, within
+from tui_probe.nsight.analysis.projection import Projection, enclosed, kernels_within, ranges_named, ranges_within
 from tui_probe.nsight.importers.nsys_model import UNKNOWN, ProjectedRange
 from tui_probe.nsight.pages.cells import nanoseconds, short_names
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from tui_probe.nsight.analysis.projection import ProjectedCounts
     from tui_probe.nsight.importers.nsys_model import NsysReport
-    from tui_probe.pages.table_page import Only
+    from tui_probe.pages.table_page import PagePart
     from tui_probe.trace.model import Kernel, Trace
 
 FROM_ZERO: Final = "times from the start of the capture"
@@ -42,13 +42,13 @@ class NsysSources:
     traces: Sequence[Trace] = ()
     progress: Callable[[float], object] = lambda _: None
     """Called with the share of the ranges that is projected, on first use."""
-    only: Only | None = None
+    only: PagePart | None = None
     """The kernel or range to which everything is limited."""
     _probed: dict[str, Kernel | None] = field(default_factory=dict, repr=False)
     shared_projection: Projection | None = field(default=None, repr=False)
     """Projection of another part of the same profile; None: computed on first use."""
 
-    def filtered(self, only: Only | None) -> NsysSources:
+    def filtered(self, only: PagePart | None) -> NsysSources:
         """Return the profile limited to a kernel or a range; without a limit for None."""
         return replace(self, only=only, shared_projection=self._projection)
 
@@ -112,17 +112,17 @@ class NsysSources:
         """Mask of kernels that match the search and the selection."""
         return self._matches_search() & self._selected(self.only)
 
-    def _selected(self, only: Only | None) -> NDArray[np.bool_]:
+    def _selected(self, only: PagePart | None) -> NDArray[np.bool_]:
         """Return the mask of the kernels of a name, or of those that a range launched on its stream."""
         kernels, ranges = self.report.kernels, self.report.ranges
         if only is None:
             return np.ones(len(kernels), dtype=np.bool_)
         if only.kind == "kernel":
-            named = np.array([name == only.words for name in kernels.names], dtype=np.bool_)
+            named = np.array([name == only.name for name in kernels.names], dtype=np.bool_)
             return (named[kernels.name] if len(kernels) else named[:0]) & self._selected(only.within)
         if isinstance(only.key, str):  # all ranges of a name
             if ranges is not None:
-                return within(kernels, ranges, of_name(ranges, only.key))
+                return kernels_within(kernels, ranges, ranges_named(ranges, only.key))
             return self._in_times([row for row in self.projected if row.name == only.key])
         if isinstance(only.key, ProjectedRange):
             return self._in_range(only.key)
@@ -135,7 +135,7 @@ class NsysSources:
             return self._in_times([selected])
         chosen = np.zeros(len(ranges), dtype=np.bool_)
         chosen[selected.row] = True
-        return np.asarray(within(kernels, ranges, chosen) & (kernels.queue == selected.queue))
+        return np.asarray(kernels_within(kernels, ranges, chosen) & (kernels.queue == selected.queue))
 
     def _in_times(self, rows: Sequence[ProjectedRange]) -> NDArray[np.bool_]:
         """Return the mask of kernels that ran within one of the ranges on its stream, or on any if it is unknown."""
@@ -156,7 +156,7 @@ class NsysSources:
         matches = named[kernels.name] if len(kernels) else named[:0]
         if ranges is not None and len(ranges):
             is_searched = np.array([name in self._matching_names for name in ranges.names], dtype=np.bool_)
-            matches = matches | within(kernels, ranges, is_searched[ranges.name])
+            matches = matches | kernels_within(kernels, ranges, is_searched[ranges.name])
         return matches
 
     @property

@@ -29,9 +29,9 @@ _NAME_CELLS: Final = (13, 18)
 _WIDE: Final = 120
 """Cells of a window from which on names have more room."""
 _WIDE_BAR: Final = 4
-"""Cells of a heat bar that lies."""
+"""Cells of a horizontal heat bar."""
 _BAR_FROM: Final = 100
-"""Cells of a window from which on there is room for it."""
+"""Cells of a window from which on there is room for a horizontal bar."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class MeasureColumn:
 
 
 class MeasureMargin:
-    """The column next to code: what was measured of a line, or whose a run of inserted lines is, where it begins.
+    """The column next to code: the value of a line, or the probe that inserted a run of lines, where it begins.
 
     ``owners`` are probes that may own lines. The parameters that hold a probe's maps name themselves.
     """

@@ -96,7 +96,7 @@ INSTRUCTION_BUILDERS: Final[dict[str, Build]] = {
 
 
 def guarded(operation: Operation, predicate: SourceOperand, effects: Effects) -> Operation:
-    """``operation`` under a guard. Its targets count as read too: other lanes keep what they had."""
+    """Return ``operation`` under a guard. Its targets count as read too: other lanes keep their values."""
     writes = tuple(sorted(effects.writes))
     if effects.pure:
         return _guarded_pure(operation, predicate, writes)
@@ -191,7 +191,7 @@ def usual_types(items: Iterable[LabelMark | WrittenInstruction]) -> dict[int, DT
 def bind_function(
     items: Iterable[LabelMark | WrittenInstruction], code: FunctionCode, binder: Binder
 ) -> list[BoundItem]:
-    """Binds all instructions of a function whose code is ``code``."""
+    """Bind all instructions of a function whose code is ``code``."""
     parts: list[BoundItem] = []
     for item in items:
         parts.extend([item] if isinstance(item, LabelMark) else _bind(item, code, binder))

@@ -71,7 +71,7 @@ class _FunctionUnit:
 
 
 def compile_program(entry: Function, layout: Layout, names: Names) -> Program:
-    """The program of ``entry``, a kernel of the module with ``names``."""
+    """Return the program of ``entry``, a kernel of the module with ``names``."""
     units = _reachable(entry, layout, names)
     binder = Binder(layout, usual_types(item for unit in units for item in unit.items))
     for unit in units:
@@ -204,7 +204,7 @@ class Kernel:
 
 
 def compile_kernel(module: Module, entry: str) -> Kernel:
-    """Compiles the kernel ``entry``. Raises PtxError if the module has none of this name."""
+    """Compile the kernel ``entry``. Raises PtxError if the module has none of this name."""
     function = next((kernel for kernel in module.entries() if kernel.name == entry), None)
     if function is None or function.body is None:
         known = ", ".join(kernel.name for kernel in module.entries()) or "none"

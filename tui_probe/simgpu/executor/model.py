@@ -87,7 +87,7 @@ def _cost_class(opcode: str, modifiers: tuple[str, ...]) -> str:
 
 
 def copy_cycles(size: int) -> int:
-    """Cycles in which ``size`` bytes that are copied together go by."""
+    """Return the cycles that ``size`` bytes of one copy take beyond its latency."""
     return -(-size // COPY_BYTES_PER_CYCLE)
 
 
@@ -144,7 +144,7 @@ class Placement:
 
 
 class Schedule:
-    """Blocks ``0 … count-1`` placed in order into slots, as told above.
+    """Blocks ``0 … count-1`` placed in order into slots, as the module describes.
 
     ``together`` blocks in a row, a cluster, start at the same time, when a slot is free for each of them.
     ``shortest`` is a number of cycles that no block can run in less than. It tells how many placements
@@ -161,9 +161,9 @@ class Schedule:
         self.end = 0
 
     def certain(self, limit: int) -> list[Placement]:
-        """The next blocks, at most ``limit``, whose places do not depend on blocks still to run.
+        """Return the next blocks, at most ``limit``, whose places do not depend on blocks still to run.
 
-        Empty when all blocks are placed. Each must be asked to ``finished`` before the next call.
+        Empty when all blocks are placed. Call ``finished`` for each of them before the next call.
         """
         placements: list[Placement] = []
         # No block of this call can free its slot before this time.
@@ -181,7 +181,7 @@ class Schedule:
         return placements
 
     def finished(self, placement: Placement, cycles: int) -> None:
-        """``placement``'s block ran for ``cycles``."""
+        """Free the slot of a block that ran for ``cycles``."""
         end = placement.start + cycles
         self.end = max(self.end, end)
         heapq.heappush(self._free, (end, placement.slot, placement.sm))

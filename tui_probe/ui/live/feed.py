@@ -108,7 +108,7 @@ class Session:
     begin: SameKernel | None = None
     """The kernel of a former run from which the target was asked for: begin there."""
     notice: str = ""
-    """Words about what is opened, said once it is read."""
+    """Text about what is opened, shown once it is read."""
     again: RerunRequest | OpenTrace | None = None
     """The run to start, or the trace to open, after the screen has ended."""
 
@@ -162,11 +162,11 @@ class Snapshot:
     """The disk of the traces is, or was, full: not everything is kept."""
     loaded: bool = False
     failure: str = ""
-    """Return why the program ended with an error; "" if it did not, or nothing is known."""
+    """Why the program ended with an error; "" if it did not, or nothing is known."""
 
 
 class _Trace:
-    """One trace as it is followed."""
+    """A trace that is followed: its reader, rows of its kernels, and the view of its process."""
 
     def __init__(self, directory: Path) -> None:
         from tui_probe.trace.follow import TraceFollower  # the first frame needs no reader of logs
@@ -200,17 +200,17 @@ class _Trace:
         return changed
 
     def _take_findings(self) -> bool:
-        """Put into the rows what was found in kernels meanwhile; whether there was any of the same trace."""
-        some = False
+        """Put new findings into the rows; return whether there were any of the trace that is followed."""
+        taken = False
         while self.new_findings:
             trace, findings = self.new_findings.popleft()
             if trace is self.follower.trace:
                 self.rows.take_findings(findings)
-                some = True
-        return some
+                taken = True
+        return taken
 
     def read_rows(self, wanted: Iterable[int], enough: Callable[[], bool]) -> bool:
-        """Read folders of kernels; whether there were any to read."""
+        """Read folders of kernels; return whether there were any to read."""
         read = self.rows.read(self.follower.trace, wanted, enough)
         if read:
             self._make_view()
@@ -330,7 +330,7 @@ class Feed:
         self._publish(status)
 
     def read_rows(self) -> bool:
-        """Read folders of kernels for a moment; whether there were any to read."""
+        """Read folders of kernels for a moment; return whether there were any to read."""
         until = time.monotonic() + READING
 
         def enough() -> bool:
@@ -382,7 +382,9 @@ class Feed:
         first = self._traces.get(directories[0])
         info = first.follower.trace.run_info if first else None
         others = (path_in_trace(directories[0].parent, name) for name in (info.processes if info else ()))
-        return directories + [o for o in others if o is not None and o not in directories and is_trace(o)]
+        return directories + [
+            path for path in others if path is not None and path not in directories and is_trace(path)
+        ]
 
     def _views(self) -> tuple[ProcessView, ...]:
         return tuple(trace.view for trace in self._traces.values())

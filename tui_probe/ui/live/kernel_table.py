@@ -220,11 +220,11 @@ class KernelTable(PaneView):
             self._show_selected()
 
     def forget(self) -> None:
-        """No kernel is selected: those of another process come."""
+        """Select no kernel, since those of another process come."""
         self.kernels.selected, self.kernels.is_held = None, False
 
     def hold(self) -> None:
-        """Someone is here: the selection stays on its kernel, also when another takes more time."""
+        """Keep the selection on its kernel once the user has pressed a key, also when another takes more time."""
         self.kernels.is_held = self.kernels.is_held or self.kernels.selected is not None
 
     @property

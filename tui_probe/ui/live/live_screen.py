@@ -386,7 +386,7 @@ class LiveScreen(ViewScreen):
     def open_kernel(self, directory: Path, index: int) -> str:
         """Open the screen of a kernel of the trace in ``directory``. Return why that cannot be done yet, else ""."""
         processes = self.current_selection.snapshot.processes
-        place = next((place for place, each in enumerate(processes) if each.directory == directory), None)
+        place = next((place for place, process in enumerate(processes) if process.directory == directory), None)
         if place is None or all(row.index != index for row in processes[place].kernels):
             return f"{directory.name} is still being read: try again in a moment"
         self.switch.show(place)

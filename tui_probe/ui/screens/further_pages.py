@@ -35,7 +35,7 @@ _TITLES = {page.name: page.title for page in PAGES if page.key.isdigit()}
 
 @dataclass(frozen=True)
 class LetterItem:
-    """One line: its letter, label and a few words; ``faint``: there is nothing behind it yet."""
+    """One line: its letter, label and a few words; ``faint``: it has nothing to show yet."""
 
     letter: str
     label: str
@@ -45,7 +45,7 @@ class LetterItem:
 
 
 class LetterList(FittedList):
-    """The lines, one of them marked."""
+    """A list of lines, one of them marked."""
 
     def __init__(self, title: str) -> None:
         super().__init__()
