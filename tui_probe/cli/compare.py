@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING
 from tui_probe.errors import ChoiceError
 
 from .arguments import address_of, open_address
-from .char_budget import add_budget_option, fitted, fitted_document, max_chars
 from .output import (
     ExitStatus,
     Progress,
+    add_budget_option,
     check_drawing_size,
+    fitted,
+    fitted_document,
     height_option,
     inform,
+    max_chars,
     put,
     speaks_utf8,
     terminal_size,

@@ -10,8 +10,7 @@ from tui_probe.errors import TraceError
 from tui_probe.trace.recent import recent_traces
 
 from .arguments import count, trace_dir, traces_of_name
-from .char_budget import add_budget_option, fitted, fitted_document, max_chars
-from .output import ExitStatus, Progress, put, terminal_size
+from .output import ExitStatus, Progress, add_budget_option, fitted, fitted_document, max_chars, put, terminal_size
 from .text_report import MIN_WIDTH, USUAL_WIDTH
 
 if TYPE_CHECKING:

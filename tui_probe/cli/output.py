@@ -1,10 +1,11 @@
-"""Output of commands: messages, data, widths, progress and exit status."""
+"""Output of commands: messages, data, widths, at most ``--max-chars`` characters, progress and exit status."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
 import os
+import re
 import select
 import shlex
 import shutil
@@ -12,14 +13,14 @@ import stat
 import sys
 import time
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from tui_probe.draw import units
 from tui_probe.draw.printable import printable, printable_lines
 from tui_probe.errors import ChoiceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
     from typing import TextIO
 
@@ -31,6 +32,9 @@ MOST_CELLS: Final = 1_000_000
 """Columns times lines of a drawing."""
 PROGRESS_INTERVAL = 0.5
 """Seconds of silence at first, and between two messages."""
+MIN_CHARS: Final = 200
+"""Characters that a document with nothing but its schema and the command that shows it may need."""
+_BUDGET_OPTION: Final = "--max-chars"
 
 
 class ExitStatus(IntEnum):
@@ -225,3 +229,61 @@ class Progress:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
         self._is_shown, self._next = False, float("inf")
+
+
+def add_budget_option(parser: argparse.ArgumentParser) -> None:
+    """Add the option ``--max-chars``."""
+    parser.add_argument(
+        _BUDGET_OPTION, type=_chars, metavar="N",
+        help="write at most N characters: what matters most, and the command that shows the rest",
+    )  # fmt: skip
+
+
+def _chars(word: str) -> int:
+    if not re.fullmatch(r"\d{1,12}", word) or int(word) < MIN_CHARS:
+        raise argparse.ArgumentTypeError(f"{word!r} is not a number of at least {MIN_CHARS}; write 4000")
+    return int(word)
+
+
+def max_chars(arguments: argparse.Namespace) -> int | None:
+    """Return the number of characters asked for; None: no limit, also of commands without the option."""
+    chars: int | None = getattr(arguments, "max_chars", None)
+    return chars
+
+
+def whole_command(arguments: argparse.Namespace) -> str:
+    """Return the command line without the option."""
+    arguments_left, kept_arguments = iter(arguments.argv), []
+    for word in arguments_left:
+        if word == _BUDGET_OPTION:
+            next(arguments_left, None)
+        elif not word.startswith(f"{_BUDGET_OPTION}="):
+            kept_arguments.append(word)
+    return shlex.join(["tui-probe", *kept_arguments])
+
+
+def fitted(lines: Iterable[str], arguments: argparse.Namespace, *, csv: bool = False) -> Iterator[str]:
+    """Yield the lines of a text, or of a CSV file, that may be written. What is left out of a CSV is said on stderr."""
+    from tui_probe.draw.char_budget import fit_lines, fit_rows
+
+    chars = max_chars(arguments)
+    if chars is None:
+        yield from lines
+    elif csv:
+        rows, left_out = fit_rows(lines, chars)
+        yield from rows
+        if left_out:
+            inform(f"{units.counted(left_out, 'row')} omitted; to show all: {whole_command(arguments)}")
+    else:
+        yield from fit_lines(lines, chars, whole_command(arguments))
+
+
+def fitted_document(
+    document: dict[str, Any], arguments: argparse.Namespace, *, keep: Collection[str] = (), beyond: int = 0
+) -> str:
+    """Return a document as JSON of at most the characters asked for."""
+    from tui_probe.draw.char_budget import fit_document
+
+    chars = max_chars(arguments)
+    assert chars is not None
+    return fit_document(document, chars - 1, whole_command(arguments), keep=keep, beyond=beyond)

@@ -11,8 +11,7 @@ from tui_probe.errors import UsageError
 from tui_probe.probekit.page_kinds import FORMATS
 
 from .arguments import ADDRESS, address_of, trace_folder_of, traces_of_name
-from .char_budget import add_budget_option, fitted, max_chars
-from .output import ExitStatus, put, speaks_utf8, width_option
+from .output import ExitStatus, add_budget_option, fitted, max_chars, put, speaks_utf8, width_option
 from .show import page_by_name, write_page
 from .text_report import MAX_REPORTS, traces_to_report, write_report
 

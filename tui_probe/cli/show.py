@@ -15,14 +15,17 @@ from tui_probe.errors import ProbeError, UsageError
 from tui_probe.trace.locate import Address, parse_address
 
 from .arguments import ADDRESS, address_of, open_address, trace_folder_of, traces_of_name
-from .char_budget import add_budget_option, fitted, fitted_document, max_chars
 from .output import (
     ExitStatus,
     Progress,
+    add_budget_option,
     check_drawing_size,
     drawing_size,
+    fitted,
+    fitted_document,
     height_option,
     inform,
+    max_chars,
     put,
     put_coloured,
     speaks_utf8,

@@ -23,8 +23,19 @@ from tui_probe.evals.evaluation import (
 from tui_probe.records.block_times import SLOT_TIME_LABELS
 from tui_probe.records.distribution import distribution
 
-from . import fill_times
-from .schedules import SCHEDULE_COLUMNS, Schedule, schedule_of, sm_rows
+from .rows import (
+    FILL_COLUMNS,
+    SCHEDULE_COLUMNS,
+    FillComparison,
+    FillTimes,
+    Schedule,
+    compare_fills,
+    fill_chart,
+    fill_sentences,
+    read_fill_times,
+    schedule_of,
+    sm_rows,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,7 +85,7 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
     """The schedules of all launches that were given, and the published fill next to ours of the same grid."""
     timed = {entry.label: found for entry in given if (found := read_timed_fills(entry))}
     schedules, notes = read_schedules([entry for entry in given if entry.label not in timed], progress)
-    rows = fill_times.compare_fills([row for found in timed.values() for row in found], schedules)
+    rows = compare_fills([row for found in timed.values() for row in found], schedules)
     measured = (entry for entry in schedules if not entry.simulated)
     alike = next((entry for entry in measured if entry.blocks_on_sms.blocks == PUBLISHED_BLOCKS), None)
     lines = [
@@ -82,11 +93,9 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
         for entry in schedules
         for words in (_head_sentence(entry, len(schedules)), entry.line(), f"    {entry.text()}")
     ]
-    lines += fill_times.fill_sentences(rows)
+    lines += fill_sentences(rows)
     ways = (
-        {"durations": Table("fill implementations: duration of an unprobed launch", fill_times.FILL_COLUMNS, rows)}
-        if rows
-        else {}
+        {"durations": Table("fill implementations: duration of an unprobed launch", FILL_COLUMNS, rows)} if rows else {}
     )
     return Answer(
         said=[words for words in lines if words],
@@ -101,7 +110,7 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
         drawings={
             "parts": _parts_chart(schedules),
             "sms": _sm_chart(schedules),
-            **({"durations": fill_times.fill_chart(rows)} if rows else {}),
+            **({"durations": fill_chart(rows)} if rows else {}),
         },
         compared=compare_published(NAME, **({} if alike is None else _ours(alike))),
         notes=[*notes, *_published_notes(alike), *durations_notes(rows)],
@@ -118,12 +127,12 @@ def _published_notes(alike: Schedule | None) -> list[str]:
     ]
 
 
-def read_timed_fills(given: EvaluationInput) -> list[fill_times.FillTimes]:
+def read_timed_fills(given: EvaluationInput) -> list[FillTimes]:
     """The durations in a trace that has no schedules: of one that has, the launches were probed."""
-    return [] if any(given.results(PROBE)) else fill_times.read_fill_times(given)
+    return [] if any(given.results(PROBE)) else read_fill_times(given)
 
 
-def durations_notes(rows: Sequence[fill_times.FillComparison]) -> list[str]:
+def durations_notes(rows: Sequence[FillComparison]) -> list[str]:
     """Return the origin of durations, or the reason why there are none."""
     if not rows:
         return []
