@@ -64,7 +64,8 @@ _PLACES: Final = {
     "view": ("tui_probe.integrations.notebook", "view"),
 }
 """Modules of the public names. They are imported on first use: the command line needs none of them, and
-importing NumPy takes longer than ``tui-probe --version`` takes."""
+importing NumPy takes longer than ``tui-probe --version`` takes.
+"""
 
 
 def __getattr__(name: str) -> Any:

@@ -171,7 +171,7 @@ def _example(key: str) -> str:
 
 
 def _checked_keys(table: Mapping[str, object]) -> tuple[dict[str, tuple[str, ...]], list[str]]:
-    """Keys by the id of their row; whether there is such a row, and whether keys collide, the screen knows."""
+    """Return keys by the id of their row, and problems. The screen checks that the row exists and that keys differ."""
     good: dict[str, tuple[str, ...]] = {}
     problems = []
     for name, value in table.items():

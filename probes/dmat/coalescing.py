@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
     from .accesses import Accesses, RecordPart
 
-if TYPE_CHECKING:
     LineNumbers = NDArray[np.uint32]
 
 MAX_TABLE_BYTES: Final = 256 << 20

@@ -62,7 +62,8 @@ RECORD_WITHOUT_IDEAL: Final = np.dtype([(name, "<u4") for name in (*_COUNTS, *_E
 """Record of ``gmem_sectors`` before it had the ideal number of sectors."""
 SITE: Final = site_dtype(*_COUNTS, "excess", *_EXCLUDED_COUNTS, *_BULK)
 """Record of ``gmem_sectors_by_line`` per instruction. ``excess`` are the sectors beyond the ideal number, of whichever
-kind the instruction is."""
+kind the instruction is.
+"""
 SITE_WITHOUT_BULK: Final = site_dtype(*_COUNTS, "excess", *_EXCLUDED_COUNTS)
 SITE_WITH_IDEALS: Final = site_dtype(*_COUNTS, *_IDEALS, *_EXCLUDED_COUNTS)
 """Record before that, which has the ideal numbers themselves."""

@@ -127,7 +127,7 @@ def test_more_blocks_than_are_held_together_have_the_same_schedule(
         monkeypatch.setattr(Result, "reduced", lambda *_: one_per_block(start, elapsed, sm))
     complete = analyse(read_result(file))
     monkeypatch.setattr(block_times, "_BLOCKS_PER_BATCH", 64)
-    monkeypatch.setattr(analysis, "_TOGETHER", 150)
+    monkeypatch.setattr(analysis, "_MAX_BLOCKS_HELD", 150)
     reduced = analyse(read_result(file))
     for field in fields(complete):
         assert np.array_equal(getattr(reduced, field.name), getattr(complete, field.name)), field.name

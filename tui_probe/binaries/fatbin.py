@@ -141,7 +141,8 @@ class FatbinEntry:
 
 def fatbin_entries(image: bytes, place: slice | None = None) -> Iterator[FatbinEntry]:
     """Yield the entries of all containers in ``image``, or in a ``place`` of it, in order. Raises as
-    ``container_entries``."""
+    ``container_entries``.
+    """
     for container in container_entries(image, place):
         yield from container
 

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from tui_probe.evals.answer import Answer
     from tui_probe.evals.evaluation import Evaluation
 
-if TYPE_CHECKING:
     Named = TypeVar("Named")
 
 NAME = 14

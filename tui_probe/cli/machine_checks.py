@@ -88,7 +88,7 @@ def ask_library(program: str, *arguments: str, environment: Mapping[str, str] | 
 
 
 def driver_items() -> list[Item]:
-    """The CUDA driver: present, and does it work?"""
+    """Check whether the CUDA driver is present and works."""
     try:
         driver = find_driver(None, simulated=False, environment=os.environ)
     except LaunchError:

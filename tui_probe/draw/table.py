@@ -197,7 +197,8 @@ def _widths(
     columns: Sequence[Column[Row]], natural: Sequence[int], fitting: Sequence[int], cells: int
 ) -> dict[int, int]:
     """The least widths, and what is left over for the columns that were cut: first until they are readable, then all,
-    the lowest rank first; those of one rank share it."""
+    the lowest rank first; those of one rank share it.
+    """
     widths = {i: _least(columns[i], natural[i]) for i in fitting}
     left = cells - sum(widths.values()) - _GAP * (len(fitting) - 1)
     readable = {i: max(widths[i], _readable(columns[i], natural[i], cells)) for i in fitting}

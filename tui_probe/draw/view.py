@@ -302,7 +302,7 @@ class Document(BaseView):
         return ""
 
     def turn_to(self, spot: Spot) -> bool:
-        """Choose the text that has a spot, where that is not the one shown. Whether that changed anything."""
+        """Choose the text that has a spot, if it is not the one shown. Return whether that changed anything."""
         del spot
         return False
 

@@ -39,7 +39,8 @@ line: Final[int] = 0
 
 out: Final[int] = 0
 """First operand of the probed instruction: a register, which has no value before an instruction that writes it, or a
-memory operand, which is its address."""
+memory operand, which is its address.
+"""
 
 in1: Final[int] = 0
 """Second operand of the probed instruction. The bits, if it is a floating-point number."""

@@ -196,7 +196,7 @@ class FunctionInsertion:
         self._sites = FunctionSites(kernel, function, probe, names, shared, ends)
 
     def find(self, notes: SiteNotes) -> bool:
-        """Find the sites and note them: their number must be known before anything is written. Whether there is any."""
+        """Find and note the sites, whose number must be known before code is written. Return whether there is any."""
         self._sites.find(notes)
         starts = list(self._sites.starts())
         for instruction, point in starts:

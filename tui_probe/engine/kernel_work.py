@@ -7,7 +7,7 @@ import threading
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from tui_probe.engine.kernel_cache import PrunedAssemblies, link_pruned_binary
+from tui_probe.engine.kernel_cache import link_pruned_binary
 from tui_probe.engine.kernel_texts import note_in
 from tui_probe.engine.probed_forms import LARGEST_BLOCK
 from tui_probe.engine.whole_files import write_file

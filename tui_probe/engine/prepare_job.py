@@ -36,7 +36,8 @@ _NO_PTX_REASONS: Final = frozenset({"no-ptx", "ptx-for-other-gpu", "no-ptx-for-k
 
 _LOCK_SECONDS: Final = 10.0
 """Seconds to wait for another process that prepares the same kernel: more than ptxas mostly takes, and less than what
-a launch waits for the engine."""
+a launch waits for the engine.
+"""
 
 
 @dataclass(slots=True)

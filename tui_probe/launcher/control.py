@@ -89,7 +89,8 @@ class Budget:
 
 class ControlPage:
     """A mapped page. Fields are read and written as whole words; what hooks add to is never
-    written here, since no other process may add to it between reading and writing."""
+    written here, since no other process may add to it between reading and writing.
+    """
 
     def __init__(self, page: mmap.mmap, descriptor: int | None = None) -> None:
         self._page = page

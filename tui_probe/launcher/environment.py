@@ -111,7 +111,8 @@ def graft_faults_file() -> Path | None:
 
 def faulted_kernels(path: Path) -> list[str]:
     """The names in the file, each once, in order; none if it is not there. Lines are ``ERROR SECONDS NAME``: the
-    driver's number of the error, and when it was, since 1970."""
+    driver's number of the error, and when it was, since 1970.
+    """
     try:
         lines = path.read_text(errors="replace").splitlines()
     except OSError:

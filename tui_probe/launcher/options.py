@@ -63,7 +63,8 @@ class RunOptions:
     """Save all records of a probe, and not only what its pages need by default."""
     machine_code: str = AUTO
     """Kernels without PTX to probe in SASS: ``auto``: not those of closed libraries; ``all``;
-    ``off``: none."""
+    ``off``: none.
+    """
     times: bool = True
     """Take the GPU time of some launches of every kernel."""
     driver: Path | None = None
@@ -76,7 +77,8 @@ class RunOptions:
     """Byte limit of the trace. It and the next two may be ``NO_LIMIT``; 0 leaves logs unchanged."""
     min_free_disk: str | None = None
     """Space that results leave free on the trace's disk, as ``2147483648,5%``: both hold; ``0``: nothing. None: what
-    ``TUI_PROBE_MIN_FREE_DISK`` says in the environment, else the hook's default."""
+    ``TUI_PROBE_MIN_FREE_DISK`` says in the environment, else the hook's default.
+    """
     max_result_files: int = MAX_RESULT_FILES
     max_log_bytes: int = MAX_LOG_BYTES
     max_write_rate: int = MAX_WRITE_RATE

@@ -111,9 +111,7 @@ def _remove_first_trace(folder: Path) -> None:
 
 
 def living_runs(trace_root: Path) -> list[int]:
-    """The process ids of launchers whose runs continue in a folder of traces, whether there is a trace of them or
-    not.
-    """
+    """Return the process ids of launchers whose runs continue in a folder of traces, also before the first trace."""
     try:
         names = [path.name for path in trace_root.iterdir()]
     except OSError:

@@ -254,7 +254,8 @@ def pair_lines(
     order: ColumnOrder = UNSORTED,
 ) -> Iterator[Line]:
     """The values that changed, in a table; those that did not, or that only one of both ``names`` has, in
-    sentences."""
+    sentences.
+    """
     differ = changed_values(pair, order)
     same = [change.before for change in pair.changes if change.change == 0]
     one_sided = [change for change in pair.changes if change.change is None]

@@ -220,4 +220,5 @@ GRAPH_COLUMNS: Final[tuple[Column[GraphLine], ...]] = (
     Column("reason_code", _reason_code),
 )  # fmt: skip
 """``seconds`` of a graph is a replay as a whole, of a node the mean of its kernel; ``begin`` and ``end`` are parts of
-the longest way through the graph."""
+the longest way through the graph.
+"""

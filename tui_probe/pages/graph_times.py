@@ -45,13 +45,15 @@ class NodeTimes:
 @dataclass(frozen=True, slots=True)
 class GraphTimes:
     """``timed`` says whether the places of nodes go by the times of their kernels: where one is not known, every node
-    is as long as every other."""
+    is as long as every other.
+    """
 
     graph: Graph
     nodes: tuple[NodeTimes, ...]
     replay_ns: float | None
     """Mean time of a replay without probes, ``probed_ns`` of one with them, between events around it; ``call_ns`` what
-    the host needs to launch it. None where not measured, and on a simulated GPU."""
+    the host needs to launch it. None where not measured, and on a simulated GPU.
+    """
     probed_ns: float | None
     call_ns: float | None
     kernel_ns: float | None
@@ -178,7 +180,8 @@ def times_by_graph(trace: Trace) -> Mapping[int, GraphTimes]:
 @dataclass(frozen=True, slots=True)
 class NodeRun:
     """Seconds since the first node of the replay that was stamped. ``end`` is None where the probe tells the start
-    only."""
+    only.
+    """
 
     begin: float
     end: float | None

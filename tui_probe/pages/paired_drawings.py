@@ -81,11 +81,11 @@ class PairedDrawings(Drawing):
 
     def status(self) -> list[str]:
         """Texts about the cursor of each."""
-        said: list[str] = []
-        for letter, each in (("A", self.one), ("B", self.other)):
-            parts = each.status()
-            said += [f"{letter} {parts[0]}", *parts[1:]] if parts else []
-        return said
+        texts: list[str] = []
+        for letter, drawing in (("A", self.one), ("B", self.other)):
+            parts = drawing.status()
+            texts += [f"{letter} {parts[0]}", *parts[1:]] if parts else []
+        return texts
 
     def record(self) -> Mapping[str, Any]:
         """Return the JSON record of both, with the warning."""

@@ -322,8 +322,8 @@ class RooflineChart(Drawing):
         """Select the next kernel by operations per byte (2) or by operations per second (3). Return the reason if
         there is none.
         """
-        order = sorted(self.shown, key=lambda each: float(each[axis]))  # type: ignore[arg-type]
-        place = next((i for i, each in enumerate(order) if each[1] is self.chosen), 0)
+        order = sorted(self.shown, key=lambda mark: float(mark[axis]))  # type: ignore[arg-type]
+        place = next((i for i, mark in enumerate(order) if mark[1] is self.chosen), 0)
         if not 0 <= place + step < len(order):
             return "no further kernel in this direction"
         self.chosen = order[place + step][1]
@@ -331,7 +331,7 @@ class RooflineChart(Drawing):
 
     def end(self, place: int) -> str | None:
         """Select the kernel with the fewest (0) or most (-1) operations per byte."""
-        self.chosen = sorted(self.shown, key=lambda each: each[2])[place][1]
+        self.chosen = sorted(self.shown, key=lambda mark: mark[2])[place][1]
         return None
 
     def furthest(self) -> str | None:
@@ -339,7 +339,7 @@ class RooflineChart(Drawing):
         shares = [(share, mark[1]) for mark in self.shown if (share := mark[1].share_of(self.roof)) is not None]
         if not shares:
             return "the share of the roof is unknown for all kernels"
-        share, self.chosen = min(shares, key=lambda each: each[0])
+        share, self.chosen = min(shares, key=lambda furthest: furthest[0])
         return f"furthest below its roof: at {share:.0%} of the roof"
 
     def target_view(self) -> str:

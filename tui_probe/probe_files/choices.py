@@ -35,8 +35,7 @@ class CatalogueEntry:
 
     ``weight`` is ``light`` or ``heavy``, for which fewer launches are probed. ``checked`` tells against what its
     numbers are tested, ``records`` what is kept in each map, ``saved`` how many bytes of each are in the result of a
-    launch,
-    ``places`` where each part of it runs; ``source`` is the file's text.
+    launch, ``places`` where each part of it runs; ``source`` is the file's text.
     """
 
     name: str

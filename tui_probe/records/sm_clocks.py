@@ -38,7 +38,8 @@ def distinct_sms(sm: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]
 
 MAX_START_GAP: Final = 4096
 """First starts of one domain follow each other within that many cycles (2 µs); in the data at hand, within 140, while
-those of different domains lie 80 000 or more apart."""
+those of different domains lie 80 000 or more apart.
+"""
 
 ClockBasis = Literal["shared", "first starts", "global timer"]
 

@@ -30,7 +30,8 @@ SHOWN_DIFFERENCES = 8
 SUPPLEMENT = b"\0"  # PTX is a C string
 AREA = 32 << 20
 """The driver reserves addresses in areas of this size and alignment, and the first free ones at or above the address
-that is asked for: only whole areas, in ascending order, are where they are asked for."""
+that is asked for: only whole areas, in ascending order, are where they are asked for.
+"""
 ATTEMPT = "LAUNCH_ATTEMPT"
 ATTEMPTS = 10
 NO_RANDOMIZATION = 0x0040000

@@ -195,7 +195,8 @@ _LEADS_AWAY: Final = frozenset({0x143, 0x14A, 0x14B, 0x153})
 _ORDER_FIELD: Final = (77, 4)
 _WEAK_ORDER: Final = frozenset({0, 4})
 """Weak, and of memory that no one writes. Strong loads are 5, 7 and 10 (block, GPU, system), of mapped devices 12: so
-nvdisasm reads them for sm_80, sm_90, sm_100 and sm_120."""
+nvdisasm reads them for sm_80, sm_90, sm_100 and sm_120.
+"""
 
 
 def blocks_may_wait(words: Iterable[Word], arch: int) -> bool:

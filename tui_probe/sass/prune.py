@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from tui_probe.binaries.elf import Section
     from tui_probe.sass.words import Word
 
-if TYPE_CHECKING:
     CutLines = Callable[[bytes, Collection[int], Collection[int]], tuple[bytes, dict[int, int]]]
 
 _LINE_SECTION: Final = ".debug_line"

@@ -61,7 +61,8 @@ _NARROW: Final = frozenset(
     | {0x023, 0x024, 0x030, 0x031, 0x032, 0x036, 0x03E, 0x045, 0x048, 0x108}
 )
 """MOV, SEL, FSEL, FMNMX, FSET, IADD3, LEA, LOP3, IABS, PRMT, IMNMX, SHF, SGXT, BMSK, FMUL, FADD, FFMA, IMAD, HADD2,
-HFMA2, HMUL2, VIADD, F2FP, I2FP, VIMNMX, MUFU: each operand and the result are one register."""
+HFMA2, HMUL2, VIADD, F2FP, I2FP, VIMNMX, MUFU: each operand and the result are one register.
+"""
 _NARROW_TESTS: Final = frozenset({0x00B, 0x00C})
 """FSETP, ISETP: each operand is one register, and there is no result in one."""
 _LOADS: Final = frozenset({0x180, 0x181, 0x183, 0x184})

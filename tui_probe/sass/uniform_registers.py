@@ -90,7 +90,8 @@ _OPERATIONS_WITHOUT_UNIFORM: Final = frozenset(
     {0x119, 0x118, 0x11A, 0x14D, 0x005, 0x182, 0x147, 0x189, 0x191, 0x192, 0x1A1, 0x1AA, 0x1AF}
 )
 """S2R, NOP, DEPBAR, EXIT, CS2R, LDC, BRA, SHFL, ERRBAR, MEMBAR, MATCH, QSPC, LDGDEPBAR: without any, unless bit 91 says
-that they have one."""
+that they have one.
+"""
 
 
 def used_uniform_registers(words: Iterable[Word], arch: int) -> frozenset[int]:

@@ -323,7 +323,8 @@ class DescribeReply:
 @dataclass(frozen=True, slots=True)
 class LaunchReply:
     """Reply to Launch: cycles from start to end, instructions, counted once for each warp that executed one, what
-    threads printed, and findings of checks as JSON."""
+    threads printed, and findings of checks as JSON.
+    """
 
     cycles: Annotated[int, U64]
     instructions: Annotated[int, U64]

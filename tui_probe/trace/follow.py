@@ -145,7 +145,7 @@ class TraceFollower:
         self._assembling: dict[int, float] = {}
 
     def poll(self, progress: Callable[[float], object] = lambda _: None) -> bool:
-        """Read what is new; whether anything changed. TraceError if the log is there and cannot be read.
+        """Read what is new; return whether anything changed. Raises TraceError if the log exists and cannot be read.
 
         ``progress`` receives the share of the log that was read.
         """

@@ -110,7 +110,8 @@ class VariantTime:
     samples: int
     host_bound: int
     """Samples for which the device had to wait: their time holds some of the host's. Those that were needed: of a shape
-    with enough others they are left out, and not among ``samples``."""
+    with enough others they are left out, and not among ``samples``.
+    """
     mean_ns: float
     mean_stderr_ns: float | None
     """None where a shape was timed once and launched more often."""

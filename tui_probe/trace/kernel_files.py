@@ -86,7 +86,8 @@ class KernelInfo:
     """Reason why the kernel must not run a second time, if so."""
     sites: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """The lines in ``pruned.ptx`` of the instructions that maps, by their index, have a record for; of a grafted kernel
-    their offsets in its machine code, in bytes."""
+    their offsets in its machine code, in bytes.
+    """
     graft: Graft | None = None
     """Graft of a kernel that was probed in SASS mode; None in PTX mode."""
 

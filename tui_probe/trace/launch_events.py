@@ -329,7 +329,8 @@ class Benchmark:
 @dataclass(frozen=True, slots=True)
 class GpuTimed:
     """GPU time of a sampled launch; ``weight`` launches are stood for. ``host_ns`` is what the call took that launched,
-    where the device had nothing to do before it returned."""
+    where the device had nothing to do before it returned.
+    """
 
     number: int
     kernel: int
@@ -373,7 +374,8 @@ class GraphInstantiated:
 @dataclass(frozen=True, slots=True)
 class GraphNode:
     """A node, by its index. ``parent`` is the node of the child graph that it is in, ``after`` those it waits for;
-    ``captured`` the number of the launch that it was captured from."""
+    ``captured`` the number of the launch that it was captured from.
+    """
 
     graph: int
     index: int
@@ -397,7 +399,8 @@ class GraphReplayed:
 @dataclass(frozen=True, slots=True)
 class GraphReplay:
     """A probed replay. Its kernels are the launches ``first`` to ``first + count - 1``; ``probed`` says how many of
-    each kernel have lines of their own, as probed launches."""
+    each kernel have lines of their own, as probed launches.
+    """
 
     graph: int
     replay: int
@@ -410,7 +413,8 @@ class GraphReplay:
 @dataclass(frozen=True, slots=True)
 class GraphTimed:
     """The time of a replay, between events before and behind it; ``weight`` replays are stood for. ``call_ns`` is what
-    the call took that launched; ``idle``: the device had nothing to do before that."""
+    the call took that launched; ``idle``: the device had nothing to do before that.
+    """
 
     graph: int
     replay: int

@@ -107,7 +107,7 @@ class LogIndex:
         return self._count
 
     def refresh(self, budget: int | None = None) -> bool:
-        """Index what was appended, at most ``budget`` bytes (rounded up to a slice); whether anything changed."""
+        """Index at most ``budget`` appended bytes (rounded up to a slice), and return whether anything changed."""
         try:
             with open_plain(self.path) as file:
                 status = os.fstat(file.fileno())
@@ -269,7 +269,7 @@ class LineFilter:
         self._found: list[NDArray[np.int64]] = []
 
     def refresh(self) -> bool:
-        """Look at the lines that the index has got since; whether any was found, or the file was replaced."""
+        """Search the lines indexed since the last call; return whether any matches, or the file was replaced."""
         replaced = self._generation != self.index.generation
         if replaced:
             self._restart()

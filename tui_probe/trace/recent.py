@@ -1,5 +1,6 @@
 """Traces in brief, as a list shows them, without going through whole logs; runs by name; and which were looked at
-lately."""
+lately.
+"""
 
 from __future__ import annotations
 

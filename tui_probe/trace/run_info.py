@@ -1,5 +1,6 @@
 """``run.json``: how a run was started, its command with masked secrets, whether its process lives, and how to start it
-again."""
+again.
+"""
 
 from __future__ import annotations
 

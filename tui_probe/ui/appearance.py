@@ -29,7 +29,8 @@ class Appearance:
     @classmethod
     def from_environment(cls, settings: Settings | None = None, **given: object) -> Appearance:
         """Return what is ``given``; else what the environment has (TERM, NO_COLOR, a locale that is not UTF-8, SSH);
-        else what the settings say."""
+        else what the settings say.
+        """
         settings = settings or Settings()
         asked: dict[str, object] = {
             "palette": settings.palette,

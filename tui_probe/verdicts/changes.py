@@ -27,7 +27,7 @@ _NOTABLE_SIZE: Final = log2(1.01)
 _NAME_WIDTH: Final = 32
 _REGISTERS, _OCCUPANCY = "registers", "occupancy"
 TIME_KEY: Final = "time_ms"
-"""Figures that come before all others in the judgement of a kernel."""
+"""Key of the metric that comes before all others in the judgement of a kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,7 @@ class KernelPair:
         """The change that it is judged by: time or cycles, else the largest that counts, else the largest."""
         timed = (
             change
-            for change in sorted(self.changes, key=lambda each: each.before.key != TIME_KEY)
+            for change in sorted(self.changes, key=lambda change: change.before.key != TIME_KEY)
             if _is_leading(change)
         )
         return next(timed, None) or next(iter(self._of_program), None)
@@ -246,7 +246,8 @@ CHANGE_COLUMNS: Final[tuple[Column[ValueChange], ...]] = (
     Column("ideals", lambda c: [c.before.ideal, c.after.ideal], nested=True),
 )
 """``share`` is the change in parts of the first; ``verdict`` is null where neither is better; ``ideals`` are the values
-without any loss, by which a metric that has them is judged."""
+without any loss, by which a metric that has them is judged.
+"""
 
 
 def _spread_text(change: ValueChange) -> str:

@@ -87,7 +87,8 @@ class KernelSnapshot:
     """True if values from the folder of the kernel were read; without, they are None."""
     trend: tuple[float, ...] = ()
     """GPU time in ns of the last launches that were timed without the probe, else with it; at most
-    ``TREND_LAUNCHES``."""
+    ``TREND_LAUNCHES``.
+    """
     files: int | None = None
     """Number of their files that exist; None where that was not counted, while the process runs."""
     failures: tuple[str, ...] = ()

@@ -196,8 +196,8 @@ def probe_values(
     """
     values: dict[str, KernelValue] = {}
     sources = source.by_probe()
-    for place, one in enumerate(sources):
-        for kernel_value in _values_of_probe(one, _part_of_progress(progress, place, len(sources)), problems, shape):
+    for place, probed in enumerate(sources):
+        for kernel_value in _values_of_probe(probed, _part_of_progress(progress, place, len(sources)), problems, shape):
             # Of several probes that count the same, the first.
             values.setdefault(f"{kernel_value.key} {kernel_value.label}", kernel_value)
     yield from values.values()

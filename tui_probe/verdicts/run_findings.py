@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from tui_probe.probekit.measured import AnalysedResult
     from tui_probe.probekit.metric import MetricValue
     from tui_probe.trace.model import Kernel, Trace
-    from tui_probe.verdicts.kernel_findings import KernelFinding
     from tui_probe.verdicts.limiter import KernelLimiter
 
 MAX_KERNELS: Final = 50

@@ -63,7 +63,7 @@ MORE:
 
 
 def run(gpu: Gpu, options: argparse.Namespace) -> bool:
-    """Launch once; whether each thread's sum is right."""
+    """Launch once, and return whether each thread's sum is right."""
     blocks = options.per_sm * gpu.attribute(SM_COUNT)
     threads = blocks * options.threads
     source, output = gpu.allocate(4 * threads * options.iterations), gpu.allocate(4 * threads)

@@ -92,7 +92,8 @@ class Schedule:
     @property
     def share(self) -> float | None:
         """Scheduling in Running + Scheduling, from 0 to 1; the same in means and in sums where all SMs have as many
-        slots."""
+        slots.
+        """
         total = self.running + self.scheduling
         return self.scheduling / total if total else None
 

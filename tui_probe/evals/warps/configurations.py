@@ -34,7 +34,8 @@ _STEPS: Final = 32
 @dataclass(frozen=True, slots=True)
 class Configuration:
     """One launch. ``cycles`` (i8, shape (blocks,)) are the elapsed cycles of blocks, ``together`` the most blocks that
-    were on an SM at a time."""
+    were on an SM at a time.
+    """
 
     given: EvaluationInput
     of: ProbeResult
@@ -124,7 +125,8 @@ CONFIGURATION_COLUMNS: Final[tuple[Column[Configuration], ...]] = (
 class BlockSpeeds:
     """``speed`` (f8, shape (blocks, parts)) is iterations per thousand cycles, the mean over the warps of a block;
     NaN where a warp ended sooner. ``progress`` (f8, shape (parts,)) are per cent of the iterations that were recorded,
-    the middle of each part. ``block`` (i8) are the numbers of the blocks among those measured."""
+    the middle of each part. ``block`` (i8) are the numbers of the blocks among those measured.
+    """
 
     block: NDArray[np.int64]
     progress: NDArray[np.float64]
@@ -133,18 +135,18 @@ class BlockSpeeds:
     """Warps that came around more often than was recorded."""
 
 
-def block_speeds(found: WarpProgress) -> BlockSpeeds | None:
+def block_speeds(recorded: WarpProgress) -> BlockSpeeds | None:
     """The speeds of a launch; None where it has no loop with two iterations."""
-    loop = found.main_loop
+    loop = recorded.main_loop
     if loop is None:
         return None
-    at = found.pace["line"] == loop.line
-    at &= np.arange(found.pace.shape[2]) < found.kept[..., np.newaxis]
+    at = recorded.pace["line"] == loop.line
+    at &= np.arange(recorded.pace.shape[2]) < recorded.kept[..., np.newaxis]
     count = at.sum(axis=2)
     most = int(count.max(initial=0))
     if most < 2:
         return None
-    since = unwrapped(found.pace["clock"], found.warps["start"].astype(np.uint32)).astype(np.float64)
+    since = unwrapped(recorded.pace["clock"], recorded.warps["start"].astype(np.uint32)).astype(np.float64)
     times = _arrivals(since, at, most)
     parts = np.unique(np.linspace(0, most - 1, min(_STEPS, most - 1) + 1).round().astype(np.int64))
     steps = np.diff(times[..., parts], axis=-1)
@@ -155,7 +157,7 @@ def block_speeds(found: WarpProgress) -> BlockSpeeds | None:
     total = np.where(known, paces[ran], 0.0).sum(axis=1)
     mean = np.divide(total, known.sum(axis=1), out=np.full(total.shape, np.nan), where=known.any(axis=1))
     middle = (parts[1:] + parts[:-1]) / 2 / (most - 1) * 100
-    cut = int((found.reached > found.kept).sum())
+    cut = int((recorded.reached > recorded.kept).sum())
     return BlockSpeeds(np.flatnonzero(ran), middle, mean, cut)
 
 

@@ -28,7 +28,8 @@ TENSOR_ACTIVITY: Final = (
 )
 LEAST_ACTIVITY: Final = 5.0
 """Percent of the peak below which an active tensor pipe tells nothing: on an H200, kernels without any matrix
-instruction (random numbers, softmax, a conversion to half precision) keep it busy 0.1 to 3.6 % of the time."""
+instruction (random numbers, softmax, a conversion to half precision) keep it busy 0.1 to 3.6 % of the time.
+"""
 COUNTED: Final = {
     "load_requests": "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
     "load_sectors": "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",

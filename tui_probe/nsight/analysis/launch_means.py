@@ -148,13 +148,13 @@ def traffic(table: NcuTable, choice: LaunchSelection) -> list[Traffic]:
 
 def _traffic(table: NcuTable, loop: Loop, levels: dict[Level, LevelBytes], times: NDArray[np.float64]) -> Traffic:
     measured = loop.measured
-    found: dict[Level, float | None] = {}
+    means: dict[Level, float | None] = {}
     how: dict[Level, Provenance | None] = {}
-    for level, each in levels.items():
-        found[level] = _per_iteration(each.values[measured], loop.runs)
-        how[level] = None if found[level] is None else "derived" if each.derived[measured].any() else "collected"
+    for level, traffic in levels.items():
+        means[level] = _per_iteration(traffic.values[measured], loop.runs)
+        how[level] = None if means[level] is None else "derived" if traffic.derived[measured].any() else "collected"
     kernels = list(dict.fromkeys(table.launches[launch].kernel for launch in measured.tolist()))
-    return Traffic(loop, kernels, len(measured) / loop.runs, _per_iteration(times[measured], loop.runs), found, how)
+    return Traffic(loop, kernels, len(measured) / loop.runs, _per_iteration(times[measured], loop.runs), means, how)
 
 
 def _per_iteration(values: NDArray[np.float64], runs: int) -> float | None:

@@ -48,7 +48,8 @@ def enclosed(
 
 def ranges_within(rows: Sequence[ProjectedRange], outer: Sequence[ProjectedRange]) -> list[ProjectedRange]:
     """The rows that are one of the outer ranges, or in one: on the same thread as the host saw them, else as their
-    stream did. Of two ranges of the same times that with the lower level is the outer one."""
+    stream did. Of two ranges of the same times that with the lower level is the outer one.
+    """
     start, end = _nested(rows, outer)
     is_within = np.zeros(len(rows), dtype=np.bool_)
     around = _by_place(outer)

@@ -1,5 +1,6 @@
 """Kinds of files by their content: the tool that wrote one, JSON read value by value, and advice for files of other
-kinds."""
+kinds.
+"""
 
 from __future__ import annotations
 

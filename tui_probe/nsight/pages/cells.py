@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tui_probe.nsight.importers.nsys_model import Stream
 
 _OF_KERNELS: Final = frozenset({"kernel", "after_name", "before_name"})
-"""The columns that hold them."""
+"""Keys of columns with names of kernels."""
 _KERNEL_PART: Final = 1 / 3
 _TEXT_PART: Final = 1 / 3
 """Parts of a table's width."""

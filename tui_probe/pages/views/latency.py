@@ -124,16 +124,16 @@ class LatencyView(Document):
         groups.append(("times", {"slowdown": self.slowdowns}))
         groups.append(("cycles", self.inside.values if self.inside else {}))
         for unit, values in groups:
-            for name, each in values.items():
-                spread = distribution(each)
+            for name, numbers in values.items():
+                spread = distribution(numbers)
                 if spread is not None:
                     yield (name, unit, *spread.record().values())
 
 
 def _rows(head: str, values: Mapping[str, NDArray[Any]], show: Callable[[float], str]) -> list[Line]:
     lines = [distribution_head(head)]
-    for label, each in values.items():
-        spread = distribution(each)
+    for label, numbers in values.items():
+        spread = distribution(numbers)
         if spread is not None:
             lines.append(distribution_row(label, spread, show))
     return lines

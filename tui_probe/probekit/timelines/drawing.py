@@ -285,9 +285,9 @@ def legend(lengths: LengthGrades, cells: int, drawn: Strokes) -> Line:
 def _legend(drawn: Strokes, share: str, words: Sequence[str]) -> Line:
     """A sample and its words for each grade of length; without words for shares in few cells."""
     parts = [(f" ▁ to █: {share} ", "dim")] if drawn.shares and share else []
-    for grade, (stroke, role, each) in enumerate(zip(STROKES, ROLES, words, strict=True)):
+    for grade, (stroke, role, word) in enumerate(zip(STROKES, ROLES, words, strict=True)):
         bar = f"┣{stroke}{'!' if grade == OUTLIER_GRADE else stroke}┫"
-        parts += [(" ", ""), (bar if drawn.bars else "█", role), (f" {each}{' ' if share else ''}", "dim")]
+        parts += [(" ", ""), (bar if drawn.bars else "█", role), (f" {word}{' ' if share else ''}", "dim")]
     return tuple(parts)
 
 

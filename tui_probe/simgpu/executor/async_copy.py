@@ -147,16 +147,16 @@ def _build_multicast(operands: tuple[Operand, ...], bind: Binder) -> Operation:
         sizes, issued = _bulk_sizes(group, count, line), group.batch.counters[lanes.warp].tolist()
         sources, masks = reading.places(group, sizes), lanes.spread(blocks.read(group.registers)).tolist()
         targets, values = writing.addresses(group), lanes.spread(access.address(group))
-        for lane, (origin, one) in enumerate(zip(sources, sizes, strict=True)):
+        for lane, (origin, size) in enumerate(zip(sources, sizes, strict=True)):
             own = group.select(np.array([lane]), group.block, ())
-            time = issued[lane] + COPY_LATENCY + copy_cycles(one)
+            time = issued[lane] + COPY_LATENCY + copy_cycles(size)
             for rank in (rank for rank in range(MAX_BLOCKS) if masks[lane] >> rank & 1):
-                (place,) = writing.places_at(own, at_rank(targets[lane : lane + 1], rank, own), [one])
-                _copy_units(place, origin, one)
+                (place,) = writing.places_at(own, at_rank(targets[lane : lane + 1], rank, own), [size])
+                _copy_units(place, origin, size)
                 word_there = words_of(access, own, line, at_rank(values[lane : lane + 1], rank, own))
                 if own.batch.checks is not None:
                     own.batch.checks.order.copies_counted(word_there)
-                apply_events(own, line, word_there, [MBarrierEvent(transfer=-one)], [time])
+                apply_events(own, line, word_there, [MBarrierEvent(transfer=-size)], [time])
 
     return run
 
@@ -185,8 +185,9 @@ def _build_bulk_copy(
 
     def run(group: ThreadGroup) -> list[int]:
         sizes = _bulk_sizes(group, count, line)
-        for target, origin, one in zip(writing.places(group, sizes), reading.places(group, sizes), sizes, strict=True):
-            _copy_units(target, origin, one)
+        places = zip(writing.places(group, sizes), reading.places(group, sizes), sizes, strict=True)
+        for target, origin, size in places:
+            _copy_units(target, origin, size)
         return sizes
 
     return run

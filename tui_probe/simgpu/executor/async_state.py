@@ -174,7 +174,8 @@ class CopyGroups:
 
     def end_of_groups(self, lanes: Lanes, pending: int) -> NDArray[np.int64]:
         """Return the end of all groups but the ``pending`` newest, for each lane. ``pending`` is less than
-        ``MAX_TRACKED_GROUPS``."""
+        ``MAX_TRACKED_GROUPS``.
+        """
         ends: NDArray[np.int64] = self._ends[lanes.places, pending:].max(axis=1)
         return ends
 

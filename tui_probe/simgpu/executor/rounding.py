@@ -187,7 +187,8 @@ DIRECTED_OPCODES: Final = frozenset({*_EXACT_OPERATIONS, "sqrt"})
 
 def directed(opcode: str, mode: str, nearest: Callable[..., Value]) -> Callable[..., Value]:
     """The function of one of ``DIRECTED_OPCODES`` by rounding mode ``rz``, ``rm`` or ``rp``; ``nearest`` rounds to
-    nearest."""
+    nearest.
+    """
 
     def compute(*operands: Value) -> Value:
         wide = np.broadcast_arrays(*operands)

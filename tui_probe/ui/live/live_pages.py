@@ -74,7 +74,8 @@ class KernelPage(TextView):
         super().__init__(desk, name, "reading the trace")
         self.findings_of, self.limits_of = findings_of, limits_of
         """Functions that return what each probe found in the kernel of an index, and its limiter in words, from the
-        results read so far."""
+        results read so far.
+        """
         self.kernel: KernelSnapshot | None = None
         self._failure = ""
         self._tops: dict[int, int] = {}
