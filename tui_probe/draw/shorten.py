@@ -63,10 +63,10 @@ def short_name(name: str, more: str = "…") -> str:
 
 def fitted_command(command: str, cells: int) -> str:
     """``python lib/demo.py`` for ``/usr/bin/python lib/demo.py``; where it does not fit, ``python demo.py``."""
-    words = [word.rpartition("/")[2] or word if word.startswith("/") else word for word in command.split(" ")]
-    if len(" ".join(words)) > cells:
-        words = [word if word.startswith("-") else word.rpartition("/")[2] or word for word in words]
-    return " ".join(words)
+    parts = [word.rpartition("/")[2] or word if word.startswith("/") else word for word in command.split(" ")]
+    if len(" ".join(parts)) > cells:
+        parts = [word if word.startswith("-") else word.rpartition("/")[2] or word for word in parts]
+    return " ".join(parts)
 
 
 def cut_middle(text: str, cells: int, *, more: str = "…") -> str:

@@ -173,17 +173,19 @@ def _graft_records(
     if registers is None:
         raise error
     free = _free_registers_from(target, code, uniform.exits, 0, 0, registers)
-    *base, count, step = (kept.number for kept in uniform.carried)
-    kept = {Mark.FIRST_KEPT + index: MarkValue(uniform=number) for index, number in enumerate((*base, count))}
+    *base, count, step = (carried.number for carried in uniform.carried)
+    kept_registers = {Mark.FIRST_KEPT + index: MarkValue(uniform=number) for index, number in enumerate((*base, count))}
     splices = []
     for site in parts.sites:
         address, value, *_ = room.pairs(site.at // WORD_BYTES)
         own = RecordRegisters(address, value, (base[0], base[1]), count, step)
         splices.append(Splice(site.at, tuple(record_words(own, site.at, record.cap or 0, free)), together=True))
     if code.entry is not None:
-        splices.insert(0, Splice(0, tuple(opening_words(code.entry, replace(free, uniform=uniform.entry), kept))))
+        splices.insert(
+            0, Splice(0, tuple(opening_words(code.entry, replace(free, uniform=uniform.entry), kept_registers)))
+        )
     assert code.exit is not None
-    splices = _with_exit_code(target, splices, tuple(with_initial_wait(code.exit.placed(free, kept))))
+    splices = _with_exit_code(target, splices, tuple(with_initial_wait(code.exit.placed(free, kept_registers))))
     flags = [flag for inline in code.all for flag in inline.flags]
     rewritten = with_read_barriers(target.words)
     grafted = apply_splices(target, splices, len(code.ptx.parameters()), free.registers, rewritten, flags)

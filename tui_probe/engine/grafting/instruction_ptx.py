@@ -105,8 +105,8 @@ class InstructionPtx:
     def words(self) -> int:
         """Number of 32-bit values that live while the kernel runs."""
         own = sum(KEPT_TYPES[self._probe.registers[name]] // HALF for name in self.live_registers)
-        words = _WORDS_OF_WARP_MAP if self._of_warps else _WORDS_OF_MAP
-        return own + words * len(self.counted) + self._probe.is_resident
+        per_map = _WORDS_OF_WARP_MAP if self._of_warps else _WORDS_OF_MAP
+        return own + per_map * len(self.counted) + self._probe.is_resident
 
     @property
     def has_flag(self) -> bool:
