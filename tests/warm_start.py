@@ -1,4 +1,4 @@
-"""Starts of ``python -m tui_probe`` in tests: a fork of a process that has imported it, in place of a new Python.
+"""Starts of ``python -m tui_probe`` in tests, also by tui-probe itself: a fork of a process that has imported it.
 
 Python's start and the imports take more than most commands do: 0.8 of 0.9 s of CPU of a report. The new process is a
 child of the test process with its own environment, directory and descriptors, and ends as any Python does. The same
@@ -24,6 +24,8 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
+
+from tui_probe.own_python import OWN_COMMAND
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 START: Final = (sys.executable, "-m", "tui_probe")
@@ -96,7 +98,7 @@ class WarmCommands:
         umask = os.umask(0)
         os.umask(umask)
         request = {
-            "module": call["args"][2],
+            "module": START[2] if call["args"][2] == OWN_COMMAND[2] else call["args"][2],
             "words": list(call["args"])[len(START) :],
             "on_terminal": call.get("on_terminal", False),
             "env": {os.fsencode(k): os.fsencode(v) for k, v in (call["env"] or os.environ).items()},
@@ -173,7 +175,7 @@ class WarmStarts:
         def execute_child(popen: Any, *arguments: Any) -> None:
             call = dict(zip(names, arguments, strict=True))
             command, is_cold = call["args"], COLD in (call["env"] or os.environ)
-            is_ours = isinstance(command, list) and tuple(command[: len(START)]) == START
+            is_ours = isinstance(command, list | tuple) and tuple(command[: len(START)]) in (START, OWN_COMMAND)
             if is_ours and not is_cold and self.commands.is_equal(call):
                 popen.pid = self.commands.start(call)
                 popen._child_created = True
