@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import functools
 import gc
-import hashlib
 import importlib
 import itertools
 import os
@@ -16,7 +14,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,6 +24,7 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import WorkStealingScheduling
 
 from tests.assemblies import assemble_once
+from tests.hook_builds import ROOT, SHELF, built_once, digest_of_hook
 from tests.warm_start import WarmStarts
 from tui_probe.engine.cache import EMPTY_KERNEL_DIRECTORY
 
@@ -43,7 +41,6 @@ os.environ["TUI_PROBE_MIN_FREE_DISK"] = "0"
 # Nor are accesses checked, except where a test asks for it: findings would be in every report, and checks take time.
 os.environ["TUI_PROBE_SIM_CHECK"] = "0"
 
-ROOT = Path(__file__).resolve().parent.parent
 pytest_plugins = ["tests.golden", "tests.turns"]
 LIBRARIES = ("hook/libcuda.so.1", "sim/libcuda.so.1")
 OPTIONS = ("-DTUI_PROBE_WERROR=ON", "-DCMAKE_C_FLAGS=-g -fno-optimize-sibling-calls")
@@ -54,10 +51,7 @@ RARE_COLLECTIONS = (50_000, 10, 10)
 """In place of a collection for every 700 new objects: they took 10 to 20 % of a test process's time."""
 ASSEMBLIES = "TEST_ASSEMBLIES"
 """Names the directory of what ptxas made in this run of the tests."""
-DAY = 24 * 60 * 60
-SHELF = Path(tempfile.gettempdir()) / f"tui-probe-builds-{os.getuid()}"
 
-SHELF.mkdir(mode=0o700, exist_ok=True)
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
     # Nothing is to be left next to the sources, but hundreds of programs are started, each of which would compile all.
     sys.dont_write_bytecode, sys.pycache_prefix = False, str(SHELF / "bytecode")
@@ -249,45 +243,10 @@ def build_natives() -> Path:
     return place
 
 
-@contextlib.contextmanager
-def built_once(name: str) -> Iterator[tuple[Path, bool]]:
-    """A folder of this name, and whether it is new; its creator fills it by itself, and no one finds it half filled.
-
-    Folders lie where later runs find them. Those that none has asked for since yesterday are removed.
-    """
-    place, filled = SHELF / name, SHELF / f"{name}.filled"
-    with (SHELF / f"{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        is_new = not filled.exists()
-        if is_new:
-            shutil.rmtree(place, ignore_errors=True)
-            place.mkdir()
-        yield place, is_new
-        filled.touch()
-    for other in SHELF.glob("*.filled"):
-        with (
-            other.with_suffix(".lock").open("w") as lock,
-            contextlib.suppress(BlockingIOError, FileNotFoundError),  # in use, or removed by another process
-        ):
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if time.time() - other.stat().st_mtime > DAY:
-                other.unlink()
-                shutil.rmtree(other.with_suffix(""), ignore_errors=True)
-
-
 def run(*command: str) -> None:
     result = subprocess.run(command, capture_output=True, text=True)
     if result.returncode:
         pytest.fail(f"{' '.join(command)}\n{result.stdout}\n{result.stderr}", pytrace=False)
-
-
-def digest_of_hook(*words: str) -> str:
-    """A name for the content of all that the hook is built from, and for these words."""
-    digest = hashlib.sha256(repr(words).encode())
-    for path in sorted([*(ROOT / "hook").rglob("*"), ROOT / "tui_probe" / "reasons" / "reasons.def"]):
-        if path.is_file():
-            digest.update(f"{path.relative_to(ROOT)}\0{path.stat().st_size}\0".encode() + path.read_bytes())
-    return digest.hexdigest()[:16]
 
 
 def installed_natives() -> Path | None:

@@ -13,13 +13,14 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import build_natives, built_once, digest_of_hook
+from tests import hook_builds
+from tests.conftest import build_natives
 from tui_probe.launcher.environment import loader_variables
 from tui_probe.reasons import listed_reasons
 
@@ -40,31 +41,15 @@ class Build:
 
 def build(directory: Path, sanitizer: str = "", flags: str = "") -> Build:
     """Configures and compiles the hook with warnings as errors, and the stub driver."""
-    build_hook(directory, sanitizer, flags)
-    return with_stub(directory, directory / "stub", sanitizer)
-
-
-def build_hook(directory: Path, sanitizer: str = "", flags: str = "", targets: Sequence[str] = ("by_name",)) -> None:
-    """The hook, and these targets, without the stub driver."""
     need_compiler()
-    options = [f"-DTUI_PROBE_SANITIZE={sanitizer}", "-DTUI_PROBE_WERROR=ON", f"-DCMAKE_C_FLAGS={flags}"]
-    generator = ["-G", "Ninja"] if shutil.which("ninja") else []
-    subprocess.run(
-        ["cmake", "-S", ROOT / "hook", "-B", directory, *generator, *options], check=True, capture_output=True
-    )
-    made = subprocess.run(
-        ["cmake", "--build", directory, "--target", "hook", *targets], capture_output=True, text=True, check=False
-    )
-    assert made.returncode == 0, made.stdout
+    hook_builds.build_hook(directory, sanitizer, flags)
+    return with_stub(directory, directory / "stub", sanitizer)
 
 
 def sanitized_natives(sanitizer: str) -> Path:
     """Return where the hook and the simulated driver are built with a sanitizer, once for the tests of all areas."""
-    targets = ("by_name", "sim")
-    with built_once(digest_of_hook(sanitizer, *targets)) as (place, is_new):
-        if is_new:
-            build_hook(place, sanitizer, targets=targets)
-    return place
+    need_compiler()
+    return hook_builds.sanitized_natives(sanitizer)
 
 
 def need_compiler() -> None:
