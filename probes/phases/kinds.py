@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
-from tui_probe.ptx.phase_names import ACCESSES, COMPUTES, COPIES, KINDS, LOADS, OTHER, PRODUCTS, TILE_REQUEST, WAITS
+from tui_probe.ptx.phase_names import (
+    ACCESSES,
+    COMPUTES,
+    COPIES,
+    KINDS,
+    LOADS,
+    MBARRIER,
+    OTHER,
+    PRODUCTS,
+    TILE_REQUEST,
+    WAITS,
+)
 from tui_probe.trace.source_lines import source_position
 
 if TYPE_CHECKING:
@@ -29,7 +40,6 @@ _MAX_TENSORS: Final = 3
 ALL_WARPS: Final = "all warps"
 _MAX_NAMES: Final = 2
 _NO_LOOP: Final = "no loop"
-_MBARRIER: Final = "mbarrier wait"
 _STORE: Final = "global store"
 
 
@@ -57,6 +67,8 @@ class Phase:
     """Kinds of waits inside, of a phase that the user named."""
     parameters: tuple[int, ...] = ()
     """Numbers of the kernel's parameters whose memory it accesses."""
+    barriers: tuple[str, ...] = ()
+    """Shared variables with the mbarriers that it waits for, with the number of mbarriers: ``full[2]``."""
     tensors: tuple[str, ...] = ()
     """Names of that memory in the launch."""
 
@@ -137,6 +149,7 @@ def _phase(number: int, sites: Sequence[Site]) -> Phase:
         sum(instructions for instructions, _ in parts.values()), sum(moved for _, moved in parts.values()),
         _is_named(first), tuple(dict.fromkeys(wait for own in known for wait in own.waits)),
         tuple(sorted({number for own in known for number in own.parameters})),
+        tuple(dict.fromkeys(name for own in known for name in own.barriers)),
     )  # fmt: skip
 
 
@@ -180,12 +193,12 @@ def _role_name(works: set[str], others: Sequence[set[str]]) -> str:
     computes = bool(works & set(COMPUTES))
     if TILE_REQUEST in works and not works & {*LOADS, *COMPUTES}:
         return "scheduler"
-    feeds = bool(works & set(COPIES)) and any(_MBARRIER in own and not own & set(COPIES) for own in others)
+    feeds = bool(works & set(COPIES)) and any(MBARRIER in own and not own & set(COPIES) for own in others)
     if PRODUCTS not in works and (feeds or (works & set(LOADS) and not computes)):
         return "producer"
     if _STORE in works and PRODUCTS not in works and any(PRODUCTS in own and _STORE not in own for own in others):
         return "epilogue"
-    if _MBARRIER in works or computes:
+    if MBARRIER in works or computes:
         return "consumer"
     return "store" if works & {_STORE, "shared store"} else "other"
 

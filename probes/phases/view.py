@@ -273,8 +273,9 @@ class PhasesView(Document):
 
 
 def wait_text(wait: Wait) -> str:
-    """``consumer waits 62% of its time in loop: mbarrier wait (attn.py:40). During 86% of this wait, …``."""
-    place = f" ({wait.place})" if wait.place else ""
+    """``consumer waits 62% of its time in loop: mbarrier wait (full[2], attn.cu:40). During 86% of this wait, …``."""
+    places = [*wait.phase.barriers, *([wait.place] if wait.place else [])]
+    place = f" ({', '.join(places)})" if places else ""
     waits, its = ("wait", "their") if wait.role == ALL_WARPS else ("waits", "its")
     text = f"{wait.role} {waits} {percent(wait.share, 1)} of {its} time in {wait.phase.name}{place}"
     if wait.late_share is None:
@@ -314,6 +315,7 @@ def _wait_record(wait: Wait) -> dict[str, Any]:
         "phase": wait.phase.name,
         "letter": wait.phase.letter,
         "place": wait.place or None,
+        "barriers": list(wait.phase.barriers),
         "waits": wait.count,
         "cycles": wait.cycles,
         "share": wait.share,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tui_probe.ptx.phase_names import BARRIER, NAMED_BARRIER
+from tui_probe.ptx.phase_names import BARRIER, MBARRIER, NAMED_BARRIER
 from tui_probe.trace.source_lines import source_position
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from .analysis import Phases, Spans
     from .kinds import Phase
 
-MBARRIER: Final = "mbarrier wait"
 _LATE: Final = 0.5
 """Part of a wait before the partner's signal from which on the partner is late."""
 _NOTABLE: Final = 0.1

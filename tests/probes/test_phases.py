@@ -37,7 +37,7 @@ from tui_probe.probes.phases.analysis import NOT_RECORDED, Phases, analyse
 from tui_probe.probes.phases.kinds import Phase, roles_of
 from tui_probe.probes.phases.lanes import MIN_CELLS, TensorRates, dominant_phases, lanes, shown_warps
 from tui_probe.probes.phases.tables import PhaseRow, moved_instructions, multiply_adds, overlap_of, rows_of
-from tui_probe.probes.phases.view import PhasesView, wait_text
+from tui_probe.probes.phases.view import wait_text
 from tui_probe.probes.phases.waits import Wait, waits_of
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.phases import phase_starts
@@ -585,18 +585,3 @@ def test_latest_needs_a_leader_and_a_power_of_two(tmp_path: Path, words: str) ->
     )
     with pytest.raises(ProbeFileError, match="needs leader = true, and a power of two"):
         load_probe(str(path))
-
-
-@pytest.mark.parametrize(("simulated", "mode", "text", "noted"), [
-    (False, "ptx", MEETING, True), (False, "graft", MEETING, False), (True, "ptx", MEETING, False),
-    (False, "ptx", NAMED, False),
-])  # fmt: skip
-def test_page_notes_where_waits_at_barriers_count_elsewhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, simulated: bool, mode: str, text: str, noted: bool
-) -> None:
-    """ptxas may put the clock read of a phase directly behind the BAR, which a real GPU executes too early."""
-    monkeypatch.setattr("tui_probe.probes.phases.view.moved_in_trace", lambda *_: None)
-    kernel = SimpleNamespace(mode=mode, slowdown=None)
-    of = SimpleNamespace(name="kernel", kernel=kernel, simulated=simulated)
-    view = PhasesView(of, recorded(tmp_path, text, "kernel", block=64))  # type: ignore[arg-type]
-    assert any("count for the phase after the barrier" in note for note in view.notes()) == noted

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from tests.engine.kernels import DATA, entry
-from tui_probe.ptx.parameters import address_parameters
+from tui_probe.ptx.parameters import address_parameters, barrier_names
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.phase_names import ACCESSES, work_of
 from tui_probe.ptx.tree import instructions_in
@@ -52,3 +52,35 @@ def test_offsets_and_loaded_pointers_are_not_followed() -> None:
         ".param .u64 a",
     )
     assert counted(text, "kernel") == {("global load", (0,)): 2, ("global load", ()): 2}
+
+
+def names_of_barriers(text: str, name: str) -> list[tuple[str, ...]]:
+    (kernel,) = (own for own in parse(text).entries() if own.name == name)
+    names = barrier_names(kernel)
+    return [names(own) for own in instructions_in(kernel.body or ()) if "try_wait" in own.modifiers]
+
+
+def test_waits_name_the_shared_variable_of_their_barrier() -> None:
+    """Four barriers of each kind in C++, and one."""
+    text = (DATA / "transactions.sm_90a.ptx").read_text()
+    assert Counter(names_of_barriers(text, "producer_consumer")) == {("empty[4]",): 5, ("full[4]",): 3}
+    assert names_of_barriers(text, "ring") == [("barrier",)]
+
+
+def test_barriers_are_found_through_generic_addresses() -> None:
+    text = entry(
+        """.shared .align 8 .b8 _ZZ1kE5ready[24];
+    .reg .pred %p; .reg .b32 %r<4>; .reg .b64 %rd<5>;
+    mov.u64 %rd1, _ZZ1kE5ready;
+    cvta.shared.u64 %rd2, %rd1;
+    cvta.to.shared.u64 %rd3, %rd2;
+    cvt.u32.u64 %r1, %rd3;
+    mov.u32 %r2, %tid.x;
+    shl.b32 %r3, %r2, 3;
+    add.s32 %r1, %r1, %r3;
+    mbarrier.try_wait.parity.shared::cta.b64 %p, [%r1], %r2;
+    mbarrier.try_wait.parity.shared::cta.b64 %p, [%r3], %r2;
+    ret;""",
+        ".param .u64 a",
+    )
+    assert names_of_barriers(text, "kernel") == [("ready[3]",), ()]

@@ -303,6 +303,7 @@ def phase_fields(start: PhaseStart, loop: int | None) -> dict[str, object]:
         "products": start.products,
         "waits": [*start.waits],
         **({"parameters": [*start.parameters]} if start.parameters else {}),
+        **({"barriers": [*start.barriers]} if start.barriers else {}),
     }
 
 

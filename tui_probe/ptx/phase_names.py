@@ -24,9 +24,10 @@ INTEGER: Final = "integer"
 """Work of a stretch that computes addresses, indices and conditions, between work of other kinds."""
 OTHER: Final = "other"
 """Work of a stretch without an instruction that names it."""
+MBARRIER: Final = "mbarrier wait"
 BARRIER, NAMED_BARRIER, POLLING = "barrier wait", "named barrier wait", "polling wait"
 WAITS: Final = (
-    "mbarrier wait", "copy wait", "wgmma wait", BARRIER, NAMED_BARRIER, "cluster barrier wait", POLLING, "grid wait",
+    MBARRIER, "copy wait", "wgmma wait", BARRIER, NAMED_BARRIER, "cluster barrier wait", POLLING, "grid wait",
 )  # fmt: skip
 """A polling wait is a loop that reads global memory until it changes: a barrier of the grid, or a lock."""
 COPIES: Final = ("bulk copy", "async copy")
@@ -81,7 +82,7 @@ def _wait_of(instruction: Instruction) -> str | None:
     waits = any(name.startswith(("wait", "try_wait", "test_wait")) for name in modifiers)
     match opcode:
         case "mbarrier" if waits:
-            return "mbarrier wait"
+            return MBARRIER
         case "cp" if waits:
             return "copy wait"
         case "wgmma" | "tcgen05" if waits:

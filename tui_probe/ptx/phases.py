@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from tui_probe.ptx.control_flow import Flow, natural_loops
 from tui_probe.ptx.instruction_facts import class_of, multiply_adds
-from tui_probe.ptx.parameters import address_parameters
+from tui_probe.ptx.parameters import address_parameters, barrier_names
 from tui_probe.ptx.phase_names import (
     ACCESSES,
     INTEGER,
+    MBARRIER,
     OTHER,
     POLLING,
     PRODUCTS,
@@ -84,6 +85,8 @@ class PhaseStart:
     """The kinds of waits in a phase that the user named."""
     parameters: tuple[int, ...] = ()
     """Numbers of the kernel's parameters whose memory the phase loads, copies or stores."""
+    barriers: tuple[str, ...] = ()
+    """Shared variables with the mbarriers that the phase waits for."""
     main: Instruction | None = None
     """The first instruction from here on that does the phase's work, for its source line; None if none is known."""
 
@@ -104,13 +107,15 @@ class _PhaseFacts:
     """The kinds of waits, as keys in the order of the code."""
     parameters: set[int] = field(default_factory=set)
     """Numbers of the parameters whose memory the phase accesses."""
+    barriers: dict[str, None] = field(default_factory=dict)
+    """Names of the mbarriers that it waits for, as keys in the order of the code."""
 
 
 def phase_starts(function: Function, names: Callable[[Instruction], str | None] | None = None) -> list[PhaseStart]:
     """The starts of the phases of a function in source order. ``names`` returns the phase of an instruction, "" if it
     is of none, None if that of the code around it; without ``names`` the code tells: its marks, else kinds of work.
     """
-    return flow_phases(Flow.of(function), names, _products_of, address_parameters(function))
+    return flow_phases(Flow.of(function), names, _products_of, address_parameters(function), barrier_names(function))
 
 
 def flow_phases(
@@ -118,13 +123,15 @@ def flow_phases(
     names: Callable[[Instruction], str | None] | None,
     products: Callable[[Instruction], int | None],
     parameters: Callable[[Instruction], tuple[int, ...]] = lambda _: (),
+    barriers: Callable[[Instruction], tuple[str, ...]] = lambda _: (),
 ) -> list[PhaseStart]:
     """The starts of the phases of code with this flow, as ``phase_starts``. ``products`` returns the multiply-adds of a
     thread of an instruction that works on a product; None if they are unknown. ``parameters`` returns the numbers of
-    those that an access gets its address from. Without ``names`` marks in the code name the phases.
+    those that an access gets its address from, ``barriers`` the names of the mbarriers of a wait. Without ``names``
+    marks in the code name the phases.
     """
     flow = flow.joined()
-    return _Phases(flow, names or marked_phases(flow), products, parameters).starts()
+    return _Phases(flow, names or marked_phases(flow), products, parameters, barriers).starts()
 
 
 def _products_of(instruction: Instruction) -> int | None:
@@ -210,9 +217,10 @@ class _Phases:
         names: Callable[[Instruction], str | None] | None,
         products: Callable[[Instruction], int | None],
         parameters: Callable[[Instruction], tuple[int, ...]],
+        barriers: Callable[[Instruction], tuple[str, ...]],
     ) -> None:
         self._names = names
-        self._parameters = parameters
+        self._parameters, self._barriers = parameters, barriers
         self._multiply_adds = products
         self._flow = flow
         self._loops = _LoopStages(flow)
@@ -328,6 +336,7 @@ class _Phases:
             products=self._products_from(index, run),
             waits=tuple(facts.waits) if named else (),
             parameters=tuple(sorted(facts.parameters)),
+            barriers=tuple(facts.barriers),
             main=next((instruction for instruction in run.code if self._work(instruction) == work), None),
         )
 
@@ -367,6 +376,8 @@ class _Phases:
             work = work_of(instruction)
             if work in WAITS:
                 facts.waits[work] = None
+                if work == MBARRIER:
+                    facts.barriers.update(dict.fromkeys(self._barriers(instruction)))
             elif work in ACCESSES:
                 facts.parameters.update(self._parameters(instruction))
 

@@ -97,6 +97,8 @@ class SitePhase:
     """Kinds of waits in a phase that the user named."""
     parameters: tuple[int, ...] = ()
     """Numbers of the kernel's parameters whose memory the phase accesses."""
+    barriers: tuple[str, ...] = ()
+    """Shared variables with the mbarriers that the phase waits for: ``full[2]``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,6 +297,7 @@ def _phase(entry: Mapping[str, Any]) -> SitePhase:
         None if entry.get("products") is None else _number(entry["products"]),
         _tables_in(_text, entry.get("waits", [])),
         _tables_in(_number, entry.get("parameters", [])),
+        _tables_in(_text, entry.get("barriers", [])),
     )
 
 
