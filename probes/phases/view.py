@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 _NOTABLE_WAIT: Final = 0.02
 """Part of a role's life from which on its waits are listed in text."""
+_NOTABLE_UNNAMED: Final = 0.1
+"""Part of warp life from which on time in no phase of the user's is reported."""
 _MIN_NAME: Final = 12
 _MOSTLY: Final = 0.5
 """Part of a wait that is for its partner from which on the text says what the partner does."""
@@ -125,10 +127,25 @@ class PhasesView(Document):
                     f"{phase.name}: includes {units.counted(phase.moved, 'instruction')} of other named phases: the"
                     " compiler moved them here"
                 )
+        yield from self._unnamed_notes()
         for name, count in (self.moved or {}).items():
             if count:
                 yield f"{name}: includes at least {units.counted(count, 'SASS instruction')} of other named phases"
         yield from self._measurement_notes()
+
+    def _unnamed_notes(self) -> Iterator[str]:
+        """Yield where the time goes that is in no phase that the user named, if it is much."""
+        others = [row for row in self.rows if not row.phase.is_named]
+        cycles = sum(row.cycles for row in others)
+        if len(others) == len(self.rows) or cycles < _NOTABLE_UNNAMED * self.launch.life:
+            return
+        longest = max(others, key=lambda row: row.cycles)
+        place = f" ({longest.place})" if longest.place else ""
+        yield (
+            f"in no named phase: {percent(cycles, self.launch.life)} of warp life, most of it in"
+            f" {longest.phase.name}{place}. Compilers may give all code of a loop one line (CuTe DSL: the line of the"
+            " function's end). Include this line in a --phase, or leave --phase out: automatic phases name each loop"
+        )
 
     def _measurement_notes(self) -> Iterator[str]:
         """How the launch was measured."""

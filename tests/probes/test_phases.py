@@ -37,7 +37,7 @@ from tui_probe.probes.phases.analysis import NOT_RECORDED, Phases, analyse
 from tui_probe.probes.phases.kinds import Phase, roles_of
 from tui_probe.probes.phases.lanes import MIN_CELLS, TensorRates, dominant_phases, lanes, shown_warps
 from tui_probe.probes.phases.tables import PhaseRow, moved_instructions, multiply_adds, overlap_of, rows_of
-from tui_probe.probes.phases.view import wait_text
+from tui_probe.probes.phases.view import PhasesView, wait_text
 from tui_probe.probes.phases.waits import Wait, waits_of
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.phases import phase_starts
@@ -585,3 +585,21 @@ def test_latest_needs_a_leader_and_a_power_of_two(tmp_path: Path, words: str) ->
     )
     with pytest.raises(ProbeFileError, match="needs leader = true, and a power of two"):
         load_probe(str(path))
+
+
+@pytest.mark.parametrize(("lines", "noted"), [((3, 4), False), ((3, 3), True), ((1, 1), True)])
+def test_page_says_where_time_is_in_no_named_phase(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: tuple[int, int], noted: bool
+) -> None:
+    """A loop of which some lines, or all, are in no --phase."""
+    monkeypatch.setattr("tui_probe.probes.phases.view.moved_in_trace", lambda *_: None)
+    text = NAMED.replace("setp.lt.u32 %p1, %r1, 5;", "setp.lt.u32 %p1, %r1, 500;")
+    probe = replace(PROBE, phases=(("part", SourceRange("attn.py", *lines)),))
+    kernel = SimpleNamespace(mode="ptx", slowdown=None)
+    of = SimpleNamespace(name="kernel", kernel=kernel, simulated=True)
+    view = PhasesView(of, recorded(tmp_path, text, "kernel", block=32, probe=probe))  # type: ignore[arg-type]
+    notes = [note for note in view.notes() if note.startswith("in no named phase: ")]
+    assert len(notes) == noted
+    for note in notes:
+        assert f" (attn.py:{lines[0] + 2 if lines == (1, 1) else 4}). " in note
+        assert "Include this line in a --phase, or leave --phase out" in note
