@@ -20,8 +20,8 @@ from tui_probe.engine.grafting.sass_phases import flow_of, names_by_line
 from tui_probe.errors import ImageError, ProbeFileError, UnsupportedKernelError
 from tui_probe.input_limits import CUBIN, PROBE_FILE
 from tui_probe.probe_files.loading import read_probe
+from tui_probe.ptx.operands import MADE_UP
 from tui_probe.ptx.phase_names import MARK, marked_phases
-from tui_probe.ptx.printer import MADE_UP
 from tui_probe.ptx.tree import Immediate, Instruction
 from tui_probe.sass.flow import FlowGraph
 from tui_probe.sass.operations import operation_class, operation_name

@@ -20,7 +20,7 @@ import tempfile
 from pathlib import Path
 
 from tests.graphs.cuda_graph import KERNELS
-from tui_probe.pages.graph_times import times_by_graph
+from tui_probe.pages.graph_page import times_by_graph
 from tui_probe.trace.follow import open_trace
 
 PROGRAM = Path(__file__).parent.parent / "gpu" / "programs" / "graph_cost.c"

@@ -10,7 +10,7 @@ import pytest
 
 import tests.graphs.programs
 from tests.turns import due_pairs
-from tui_probe.pages.graph_times import stamped_node_runs, times_by_graph
+from tui_probe.pages.graph_page import stamped_node_runs, times_by_graph
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 

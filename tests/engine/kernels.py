@@ -12,8 +12,8 @@ from tui_probe.engine.insertion import insert_probe, with_matched_maps
 from tui_probe.engine.kernel import INSERTED_MARK, REPLACED_MARK, Edits, Kernel, UnusedNames
 from tui_probe.engine.module_variables import SharedVariables, share_variables
 from tui_probe.probe_files.loading import load_probe, read_probe
+from tui_probe.ptx.operands import tokens
 from tui_probe.ptx.parser import parse
-from tui_probe.ptx.printer import tokens
 
 if TYPE_CHECKING:
     from tui_probe.probe_model.probe import Probe

@@ -16,7 +16,7 @@ import pytest
 
 import tests.graphs.programs
 from tests.graphs.cuda_graph import KERNELS
-from tui_probe.pages.graph_times import times_by_graph
+from tui_probe.pages.graph_page import times_by_graph
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 

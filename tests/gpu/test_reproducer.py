@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_probe.reproducer.extract import extract
-from tui_probe.reproducer.kept_launch import keep_outcomes, kept_launches, outcome_text
+from tui_probe.reproducer.kept_launch import extract, keep_outcomes, kept_launches, outcome_text
 
 from .conftest import PROGRAMS, Runner
 

@@ -14,8 +14,7 @@ from tests.pages.graphs import graphs_trace, replays
 from tests.sizes import document_text, golden_widths
 from tests.trace.make import TraceWriter
 from tui_probe.draw.spans import plain
-from tui_probe.pages.graph_page import graph_page
-from tui_probe.pages.graph_times import schedule, times_by_graph
+from tui_probe.pages.graph_page import graph_page, schedule, times_by_graph
 from tui_probe.pages.page_registry import report_lines
 from tui_probe.pages.table_page import TablePage
 from tui_probe.trace.follow import open_trace

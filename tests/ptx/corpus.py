@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tui_probe.ptx.printer import tokens
+from tui_probe.ptx.operands import tokens
 from tui_probe.ptx.tree import Instruction, Module, Scope, Span
 
 if TYPE_CHECKING:

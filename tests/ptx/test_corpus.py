@@ -13,8 +13,8 @@ import pytest
 from tests.ptx.corpus import FILES, NAMES, corpus, instructions, shape, statements
 from tests.ptx.whole import print_module
 from tests.turns import due
+from tui_probe.ptx.operands import MADE_UP, print_instruction, tokens
 from tui_probe.ptx.parser import parse
-from tui_probe.ptx.printer import MADE_UP, print_instruction, tokens
 from tui_probe.ptx.references import prune_to_kernel
 from tui_probe.ptx.tree import Directive, Function, Instruction, Module, Scope, Statement
 

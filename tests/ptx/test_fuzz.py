@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from tests.ptx.strategies import mutated, soup
 from tests.ptx.whole import print_module
 from tui_probe.errors import PtxError
+from tui_probe.ptx.operands import tokens
 from tui_probe.ptx.parser import parse
-from tui_probe.ptx.printer import tokens
 from tui_probe.ptx.references import prune_to_kernel
 
 

@@ -14,7 +14,7 @@ from tests.ptx.images import fatbin_of, program, ptx
 from tui_probe.binaries import elf
 from tui_probe.errors import ImageError
 from tui_probe.ptx.images import choose_ptx, find_ptx, held_ptx, image_kind, ptx_texts
-from tui_probe.ptx.printer import tokens
+from tui_probe.ptx.operands import tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable

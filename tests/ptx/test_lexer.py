@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.ptx.strategies import mutated, soup
 from tui_probe.errors import PtxError
 from tui_probe.ptx.lexer import LineCounter, TokenKind, line_of, tokenize
-from tui_probe.ptx.printer import tokens
+from tui_probe.ptx.operands import tokens
 
 ONE_TOKEN = {
     TokenKind.NAME: ["add", "%r1", "$L__BB0_1", "_$_str", "_", "%SP", "_ZN2at6native", "__local_depot0"],

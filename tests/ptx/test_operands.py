@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.ptx.strategies import operands
-from tui_probe.ptx.operands import OperandParser, parse_integer
-from tui_probe.ptx.printer import print_operand, tokens
+from tui_probe.ptx.operands import OperandParser, parse_integer, print_operand, tokens
 from tui_probe.ptx.tree import (
     Element,
     Immediate,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.ptx.corpus import HEADER
 from tests.ptx.whole import print_module
+from tui_probe.ptx.operands import MADE_UP, print_instruction, tokens
 from tui_probe.ptx.parser import parse
-from tui_probe.ptx.printer import MADE_UP, print_instruction, tokens
 from tui_probe.ptx.tree import Instruction, Memory, Register, Symbol, Vector
 
 R1, RD1, P1 = Register("%r1"), Register("%rd1"), Register("%p1")

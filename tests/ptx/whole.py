@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui_probe.ptx.printer import MADE_UP, print_instruction
+from tui_probe.ptx.operands import MADE_UP, print_instruction
 from tui_probe.ptx.tree import Function, Instruction, Scope
 
 if TYPE_CHECKING:

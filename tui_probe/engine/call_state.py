@@ -27,7 +27,7 @@ from tui_probe.engine.snippet import written_registers
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.probe import Save, SnippetCode
 from tui_probe.ptx.lexer import tokenize
-from tui_probe.ptx.printer import MADE_UP, print_instruction, print_operand
+from tui_probe.ptx.operands import MADE_UP, print_instruction, print_operand
 from tui_probe.ptx.references import alias_of, names_in
 from tui_probe.ptx.tree import Directive, OperandList, Symbol
 from tui_probe.reasons import because

@@ -21,7 +21,7 @@ from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.probe import OUTSIDE_HELPER
 from tui_probe.probe_model.storage import ALLOCATIONS_PARAMETER
 from tui_probe.ptx.instruction_facts import TYPE_BYTES, access_bytes, fragment_bytes, multiply_adds
-from tui_probe.ptx.printer import print_operand
+from tui_probe.ptx.operands import print_operand
 from tui_probe.ptx.tree import Element, Immediate, Instruction, Memory, Operand, Register, Sum, Symbol, Vector
 from tui_probe.ptx.value_types import FLOAT_BITS
 from tui_probe.reasons import because

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.kernel import INSERTED_MARK, REPLACED_MARK, function_instructions, mark_lines
 from tui_probe.errors import UnsupportedKernelError
-from tui_probe.ptx.printer import MADE_UP, print_instruction, print_operand
+from tui_probe.ptx.operands import MADE_UP, print_instruction, print_operand
 from tui_probe.ptx.references import direct_references, names_in
 from tui_probe.ptx.tree import (
     Element,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from tui_probe.errors import ImageError
 from tui_probe.ptx.images import cubin_with_ptx, image_entries
 from tui_probe.ptx.instruction_facts import access_bytes, facts_of
-from tui_probe.ptx.printer import MADE_UP
+from tui_probe.ptx.operands import MADE_UP
 from tui_probe.ptx.tree import Directive, Instruction, Location, Scope
 from tui_probe.trace.sites import MAX_SITE_NUMBER, PTX, SITES_FORMAT
 from tui_probe.trace.source_lines import SourceLine, chains_of_tables, is_of_toolkit, named_files

@@ -21,8 +21,8 @@ from tui_probe.probe_model.probe import (
     SnippetStatement,
 )
 from tui_probe.ptx.lexer import COMMENT, NAME
+from tui_probe.ptx.operands import print_operand
 from tui_probe.ptx.parser import parse
-from tui_probe.ptx.printer import print_operand
 from tui_probe.ptx.references import names_in
 from tui_probe.ptx.tree import Instruction, Label, Statement, Variable
 

@@ -13,7 +13,7 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.engine.map_layout import WORD_BITS
-from tui_probe.ptx.printer import print_operand
+from tui_probe.ptx.operands import print_operand
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

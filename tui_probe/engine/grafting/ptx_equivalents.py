@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.engine.grafting.site_kernel_text import InstructionFacts
 from tui_probe.probe_model.positions import BLOCK, MERGED, PHASE, matches
-from tui_probe.ptx.printer import MADE_UP
+from tui_probe.ptx.operands import MADE_UP
 from tui_probe.ptx.tree import Instruction
 from tui_probe.sass import accesses, operations
 from tui_probe.sass.accesses import ATOM, ATOMG, ATOMS, RED, access_of, atomic_of

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.ptx.control_flow import Flow
+from tui_probe.ptx.operands import MADE_UP
 from tui_probe.ptx.phase_names import MARK, WAITS, work_of
 from tui_probe.ptx.phases import flow_phases
-from tui_probe.ptx.printer import MADE_UP
 from tui_probe.ptx.tree import Immediate, Instruction
 from tui_probe.reasons import because
 from tui_probe.sass.flow import FlowGraph

@@ -35,7 +35,7 @@ from tui_probe.engine.grafting.site_kernel_text import InstructionFacts, Mark, S
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.positions import BLOCK, PHASE, STAY, matches
 from tui_probe.probe_model.probe import Level, Save
-from tui_probe.ptx.printer import MADE_UP
+from tui_probe.ptx.operands import MADE_UP
 from tui_probe.ptx.tree import Instruction
 from tui_probe.reasons import because
 from tui_probe.sass import accesses, operations

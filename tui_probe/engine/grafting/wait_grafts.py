@@ -9,7 +9,7 @@ from tui_probe.engine.grafting.instruction_grafts import InstructionCode, assemb
 from tui_probe.engine.grafting.site_kernel_text import Mark, WaitSums
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.probe import LONGEST_HELPER, WAIT_HELPER, Save
-from tui_probe.ptx.printer import MADE_UP
+from tui_probe.ptx.operands import MADE_UP
 from tui_probe.ptx.tree import Instruction
 from tui_probe.reasons import because
 from tui_probe.sass import lane_registers
