@@ -226,7 +226,7 @@ def hook_items() -> list[Item]:
 
 
 def simulator_items() -> list[Item]:
-    """Runs a kernel on the simulated GPU and checks its result."""
+    """Run a kernel on the simulated GPU and check its result."""
     try:
         library = native_library("sim")
     except LaunchError as error:

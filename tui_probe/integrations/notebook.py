@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 MAIN: Final = "__tui_probe_main__"
 """Name under which the child imports the script of ``profile``, so that ``if __name__ == "__main__"`` is false."""
+COLUMNS: Final = 110
+ROWS: Final = 30
+"""Size of a drawing in cells. A page of text has as many rows as it needs."""
 
 
 def load_ipython_extension(shell: Any) -> None:
@@ -97,15 +100,6 @@ def main(path: str) -> None:
     function(*arguments, **keywords)
 
 
-if __name__ == "__main__":
-    main(sys.argv[1])
-
-
-COLUMNS = 110
-ROWS = 30
-"""Size of a drawing in cells. A page of text has as many rows as it needs."""
-
-
 class PageView:
     """A page that was opened. ``str()`` is its text; a notebook shows it as SVG."""
 
@@ -141,3 +135,7 @@ def view(kernel: Kernel, page: str, *, launch: int | None = None, columns: int =
     if choice.missing is not None:
         raise ChoiceError(f"page {page} of {kernel.demangled} has no data: {choice.missing}")
     return PageView(page, choice.source, kind.open(choice.source, no_progress), columns, rows)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

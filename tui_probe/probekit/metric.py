@@ -88,7 +88,7 @@ class Metric:
     ideal: Callable[[Any], float | None] | None = None
 
     def __post_init__(self) -> None:
-        """Raise ValueError for what is none of the words that there are."""
+        """Raise ValueError for an unknown ``better``, ``over_launches`` or ``quantity``."""
         require_one_of(Better, self.better, f"better of metric {self.key}")
         require_one_of(OverLaunches, self.over_launches, f"over_launches of metric {self.key}")
         require_one_of(Quantity, self.quantity, f"quantity of metric {self.key}")

@@ -71,7 +71,7 @@ def _repeat_byte(byte: int) -> np.uint64:
 
 
 def _at_least(eights: EightBytes, byte: int) -> EightBytes:
-    """Sets the highest bit of each byte that is at least this, its own highest bit left aside."""
+    """Set the highest bit of each byte that is at least this, its own highest bit left aside."""
     at_least: EightBytes = (eights | _HIGH_BITS) - _repeat_byte(byte)
     return at_least
 

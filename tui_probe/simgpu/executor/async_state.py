@@ -109,7 +109,7 @@ class MBarriers:
         return ""
 
     def invalidate(self, word: int) -> None:
-        """Ends the use of a word as an mbarrier."""
+        """End the use of a word as an mbarrier."""
         self._shared.view(U64)[word] = 0
 
     def happen(self, word: int, event: MBarrierEvent, time: int) -> str:

@@ -142,7 +142,7 @@ def _semantics(name: str, kind: ScalarType) -> tuple[np.ufunc | None, Callable[.
 def apply_atomic(
     memory: Value, index: Value, operands: list[Value], ufunc: np.ufunc | None, update: Callable[..., Value]
 ) -> Value:
-    """Applies ``update`` at ``memory[index]``, one element after the other; what each found there.
+    """Apply ``update`` at ``memory[index]``, one element after the other, and return what each found there.
 
     ``index`` and the operands have shape (lanes,). ``ufunc`` is the same as ``update``, where NumPy has it.
     """

@@ -52,7 +52,7 @@ class CallResult:
     kind: ScalarType | None = None
 
     def take(self, registers: Registers, value: Value | None) -> None:
-        """Sets the caller's register. ``value`` is None for bytes that were never written."""
+        """Set the caller's register. ``value`` is None for bytes that were never written."""
         kind = self.kind
         if kind is not None:
             value = scalar(0, kind.dtype) if value is None else np.ascontiguousarray(value).view(kind.dtype)[:, 0]

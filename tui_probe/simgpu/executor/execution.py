@@ -59,21 +59,21 @@ class Scheduler:
         self._rounds = 0
 
     def put(self, group: ThreadGroup, gives_way: bool = False) -> None:
-        """Keeps ``group`` for later; after all others, if it ``gives_way``."""
+        """Keep ``group`` for later; after all others, if it ``gives_way``."""
         if gives_way:
             self._turns += 1
             group.turn = self._turns
         self._ready.setdefault(group.place, []).append(group)
 
     def give_way(self, group: ThreadGroup) -> ThreadGroup | None:
-        """Lets all others go before ``group``, which waits for something in a loop."""
+        """Let all others go before ``group``, which waits for something in a loop."""
         if not (self._ready or self._assembling or self.barriers.any_waiting or self.tries.any_waiting):
             return group
         self.put(group, gives_way=True)
         return None
 
     def run(self, group: ThreadGroup | None) -> None:
-        """Runs ``group`` and all that comes from it. Raises SimulationError."""
+        """Run ``group`` and all that comes from it. Raises SimulationError."""
         while group is not None:
             self._advance(group)
             group = self._next()
@@ -85,7 +85,7 @@ class Scheduler:
             raise DeadlockError(message)
 
     def _advance(self, start: ThreadGroup) -> None:
-        """Runs a group until it waits, ends, or another one should go before it."""
+        """Run a group until it waits, ends, or another one should go before it."""
         blocks, batch, ready = self.program.blocks, self.batch, self._ready
         group: ThreadGroup | None = start
         while group is not None:
@@ -132,7 +132,7 @@ class Scheduler:
                 self.put(group)
 
     def _give_up(self) -> None:
-        """Lets those that try an mbarrier without success continue, where all others wait or ask for something in a
+        """Let those that try an mbarrier without success continue, where all others wait or ask for something in a
         loop.
 
         The others get many rounds first: the time that a try takes is exact only if the phase ends meanwhile.
@@ -198,7 +198,7 @@ def execute(
     workspace: int = 0,
     checker: Checker | None = None,
 ) -> Execution:
-    """Runs ``kernel`` on device ``memory``.
+    """Run ``kernel`` on device ``memory``.
 
     ``grid`` and ``block`` are extents in x, y, z; ``parameters`` is the buffer that ``Kernel.parameters`` lays out;
     ``variables`` gives the device address of each module variable; ``start_cycle`` is the device's clock when
@@ -313,7 +313,7 @@ class _LaunchRun:
         return durations
 
     def _run(self, placements: Sequence[Placement]) -> list[int]:
-        """Runs blocks together; how many cycles each took."""
+        """Run blocks together, and return how many cycles each took."""
         kernel = self._kernel
         if self._order is not None:
             placements = [replace(placement, block=int(self._order[placement.block])) for placement in placements]

@@ -32,32 +32,10 @@ if TYPE_CHECKING:
     from tui_probe.simgpu.executor.operations import Operation, ResultOperand
     from tui_probe.simgpu.executor.threads import ThreadGroup
 
-_MODIFIERS: Final = STATE_SPACES | frozenset(
-    [
-        "weak",
-        "volatile",
-        "relaxed",
-        "acquire",
-        "release",
-        "mmio",
-        "cta",
-        "cluster",
-        "gpu",
-        "sys",
-        "ca",
-        "cg",
-        "cs",
-        "lu",
-        "cv",
-        "wb",
-        "wt",
-        "nc",
-        "unified",
-        "v2",
-        "v4",
-        "v8",
-    ]
-)
+_MODIFIERS: Final = STATE_SPACES | {
+    "weak", "volatile", "relaxed", "acquire", "release", "mmio", "cta", "cluster", "gpu", "sys", "ca", "cg", "cs", "lu",
+    "cv", "wb", "wt", "nc", "unified", "v2", "v4", "v8",
+}  # fmt: skip
 _POLLING: Final = frozenset({"volatile", "relaxed", "acquire", "mmio"})
 """Modifiers of loads that may wait for the store of another thread."""
 

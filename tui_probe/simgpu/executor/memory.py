@@ -72,14 +72,14 @@ class Space(Protocol):
         """Offsets in bytes of unsigned addresses, unsigned. They may lie outside the space."""
 
     def check(self, offset: Value, size: int) -> None:
-        """Raises AccessFault unless all accesses of ``size`` bytes are aligned and end at or before ``limit``."""
+        """Raise AccessFault unless all accesses of ``size`` bytes are aligned and end at or before ``limit``."""
 
     def indices(self, lanes: Lanes, offset: Value, size: int) -> Value:
         """Indices (int64) of checked offsets into a view with elements of ``size`` bytes, a power of two."""
 
 
 def check_offsets(space: str, offset: Value, size: int, limit: int, origin: int = 0) -> None:
-    """Raises AccessFault for the first of ``offset`` that is misaligned or ends after ``limit``.
+    """Raise AccessFault for the first of ``offset`` that is misaligned or ends after ``limit``.
 
     ``origin`` is added to offsets in messages.
     """
@@ -158,7 +158,7 @@ class DeviceMemory(_Bytes):
         return offset
 
     def check(self, offset: Value, size: int) -> None:
-        """Raises AccessFault for accesses outside the memory, or outside its allocations."""
+        """Raise AccessFault for accesses outside the memory, or outside its allocations."""
         check_offsets(self.name, offset, size, self.limit, self.base)
         if self._bounds is not None:
             self._check_allocated(np.atleast_1d(offset), size, self._bounds)
@@ -177,7 +177,7 @@ class DeviceMemory(_Bytes):
             raise AccessFault(self.name, int(offset[position]) + self.base, size, position, misaligned=False)
 
     def scatter(self, address: NDArray[np.uint64], values: Value) -> None:
-        """Stores ``values`` at absolute addresses; of equal addresses the last one wins. Raises MemoryFaultError."""
+        """Store ``values`` at absolute addresses; of equal addresses the last one wins. Raises MemoryFaultError."""
         self.view(values.dtype)[self._elements(address, values.dtype.itemsize)] = values
 
     def _elements(self, address: NDArray[np.uint64], size: int) -> Value:

@@ -86,7 +86,7 @@ class Binder:
         self._sink = layout.temporary("_")
 
     def begin(self, names: Names, line: int) -> None:
-        """Starts a new instruction."""
+        """Start a new instruction."""
         self.names = names
         self.line = line
         self.effects = Effects()
@@ -97,7 +97,7 @@ class Binder:
         return None if kind is None else scalar(0, self._storage_of(RegisterName(index, kind)))
 
     def unsupported(self) -> NoReturn:
-        """Ends the building of an instruction that the executor does not know."""
+        """End the building of an instruction that the executor does not know."""
         raise UnsupportedFormError
 
     def entity(self, name: str) -> Entity:
@@ -209,7 +209,7 @@ class Binder:
         return self._storage.setdefault(register.index, default)
 
     def _keep_as(self, register: RegisterName, kind: ScalarType) -> None:
-        """Keeps a register of no usual type as the first instruction with a type needs it."""
+        """Keep a register of no usual type as the first instruction with a type needs it."""
         if kind.bits == register.type.bits and kind.is_number:
             self._storage.setdefault(register.index, kind.dtype)
 

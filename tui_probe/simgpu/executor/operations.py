@@ -54,7 +54,7 @@ class ResultOperand:
     adapt: Adapt | None = None
 
     def write(self, registers: Registers, value: Value) -> None:
-        """Sets the register."""
+        """Set the register."""
         registers[self.index] = value if self.adapt is None else self.adapt(value)
 
 

@@ -40,10 +40,10 @@ class Scheduling(Protocol):
     def tries(self) -> PhaseWaits: ...
 
     def put(self, group: ThreadGroup, gives_way: bool = False) -> None:
-        """Keeps ``group`` for later; after all others, if it ``gives_way``."""
+        """Keep ``group`` for later; after all others, if it ``gives_way``."""
 
     def give_way(self, group: ThreadGroup) -> ThreadGroup | None:
-        """Lets all others go before ``group``, which waits for something in a loop."""
+        """Let all others go before ``group``, which waits for something in a loop."""
 
 
 @dataclass(slots=True)
@@ -111,7 +111,7 @@ class Program:
 
 
 def compute_liveness(blocks: Sequence[BasicBlock]) -> None:
-    """Sets ``live`` of each block, from ``reads``, ``writes`` and ``successors``."""
+    """Set ``live`` of each block, from ``reads``, ``writes`` and ``successors``."""
     reads = [_bits(block.reads) for block in blocks]
     keeps = [~_bits(block.writes) for block in blocks]
     live = [0] * len(blocks)

@@ -88,7 +88,7 @@ class Names:
         self._outer = outer
 
     def declare(self, name: str, entity: Entity) -> None:
-        """Makes ``name`` mean ``entity`` here and in inner scopes."""
+        """Make ``name`` mean ``entity`` here and in inner scopes."""
         self._own[name] = entity
 
     def find(self, name: str) -> Entity | None:
@@ -280,7 +280,7 @@ class FunctionScope:
                 names.declare(statement.name, LabelName(self.layout.label(), statement.declaration))
 
     def declare(self, variable: Variable, names: Names) -> None:
-        """Gives a variable of a body its place."""
+        """Give a variable of a body its place."""
         if variable.space == "reg":
             self._declare_registers(variable, names)
         elif variable.space == "shared":

@@ -109,7 +109,7 @@ class Batch:
         return Lanes(places, self.lanes.places_per_block, self.block_count)
 
     def reserve_local(self, limit: int) -> None:
-        """Makes room for ``limit`` bytes of local memory per thread."""
+        """Make room for ``limit`` bytes of local memory per thread."""
         if limit > self.local.limit:
             self.local = self.local.grown(limit)
             self.located.clear()
@@ -233,7 +233,7 @@ class ThreadGroup:
         return ThreadGroup(self.batch, self.lanes.select(index), registers, block, frames, self.local_base)
 
     def split(self, condition: Value, block: int) -> ThreadGroup:
-        """Takes the lanes for which ``condition`` (one boolean per lane) holds out of this group, to ``block``.
+        """Take the lanes for which ``condition`` (one boolean per lane) holds out of this group, to ``block``.
 
         The rest stays in this group, with the registers that are live at its own block.
         """

@@ -162,7 +162,7 @@ class Barriers:
             barrier.reduction.target.write(group.registers, result)
 
     def release(self) -> list[ThreadGroup]:
-        """Opens every barrier that all it waits for have reached; the groups that continue."""
+        """Open every barrier that all it waits for have reached, and return the groups that continue."""
         of_blocks = self._release_blocks() if self._waiting else []
         return self._release_warps() + of_blocks + self.of_clusters.release()
 
@@ -293,7 +293,7 @@ class PhaseWait:
         self.ended[(self.word == word) & (self.parity == bool(parity)) & (self.ended < 0)] = time
 
     def split_unknown(self) -> PhaseWait | None:
-        """Takes the lanes out whose phase has not ended; None if there are none."""
+        """Take the lanes out whose phase has not ended; None if there are none."""
         unknown = self.ended < 0
         if not unknown.any():
             return None

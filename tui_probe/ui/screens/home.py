@@ -142,7 +142,7 @@ class HomeScreen(ViewScreen):
         self.early_keys.release()
 
     def _find_none(self) -> None:
-        """The form is what is left; keys that waited for the list are not typed into it."""
+        """Go to the form, since there is no trace; keys that waited for the list are not typed into it."""
         if self.early_keys.drop():
             self.notice("no traces yet; keys typed while loading were ignored")
         self.enter("form")

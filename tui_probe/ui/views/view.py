@@ -239,7 +239,7 @@ class PaneView:
         return "\n".join(lines).rstrip("\n")
 
     def exported(self) -> Callable[[], Iterable[str]]:
-        """Gives all lines, not only those visible. Called in the background."""
+        """Give all lines, not only those visible. Called in the background."""
         return lambda: ()
 
     def forms(self) -> Mapping[str, Writer]:
