@@ -7,7 +7,8 @@ constexpr int N = 1 << 24;
 #define QUADS(p) reinterpret_cast<float4 *>(p)
 #define CQUADS(p) reinterpret_cast<const float4 *>(p)
 KERNEL(copy_words) { to[INDEX] = from[INDEX]; }
-KERNEL(copy_quads) { QUADS(to)[INDEX / 4 + INDEX % 4 * (N / 16)] = CQUADS(from)[INDEX / 4 + INDEX % 4 * (N / 16)]; }
+#define SPREAD (INDEX / 4 % (N / 16) + INDEX % 4 * (N / 16))
+KERNEL(copy_quads) { QUADS(to)[SPREAD] = CQUADS(from)[SPREAD]; }
 KERNEL(copy_quads_rows) { if (INDEX < N / 4) QUADS(to)[INDEX] = CQUADS(from)[INDEX]; }
 KERNEL(copy_offset) { if (INDEX + 3 < N) to[INDEX + 3] = from[INDEX + 1]; }
 KERNEL(pool_pairs) { if (INDEX < N / 2) to[INDEX] = from[2 * INDEX] + from[2 * INDEX + 1]; }
