@@ -130,6 +130,28 @@ BULK = (
 SUM = "ld.shared.u32 %r9, [%r5]; // here\nst.global.u32 [%rd7], %r9;"
 NEXT = "xor.b32 %r8, %r4, 128;\nadd.u32 %r8, %r3, %r8;\n"
 """``[%r8]``: the element of the thread 32 further, in the other warp."""
+TILE = "setp.ne.u32 %p4, %r2, 0;\n@%p4 ret;\nst.shared.u32 [%r5], %r1; // filled\nfence.proxy.async.shared::cta;\n"
+OUT = (
+    "@%p1 bra L;\ncp.async.bulk.global.shared::cta.bulk_group [%rd2], [%r3], 256; // copied\n"
+    "cp.async.bulk.commit_group;\nFIX\nL:\n"
+)
+"""A bulk copy of the first block's tile to the memory at ``[%rd2]``."""
+FLAG = (
+    "setp.ne.u32 %p4, %r2, 0;\n@%p1 bra L;\n@%p4 bra C;\nst.global.u32 [%rd2+512], 5; // other\nFIX [%rd1], 77;\n"
+    "bra L;\nC:\nld.acquire.gpu.global.u32 %r9, [%rd1];\nsetp.ne.u32 %p3, %r9, 77;\n@%p3 bra C;\n"
+    "ld.global.u32 %r10, [%rd2+512]; // here\nL:"
+)
+"""The second block waits for a flag of the first one."""
+LAST = (
+    "@%p1 bra L;\nmul.wide.u32 %rd10, %r2, 4;\nadd.u64 %rd10, %rd2, %rd10;\nst.global.u32 [%rd10], %r2; // other\nFIX\n"
+    "atom.global.inc.u32 %r9, [%rd1], 1;\nsetp.ne.u32 %p3, %r9, 1;\n@%p3 bra L;\nFIX\n"
+    "ld.global.u32 %r10, [%rd2]; // here\nL:"
+)
+"""The last block of the grid loads what each block stored."""
+MATRIX = "and.b32 %r9, %r1, 7;\nshl.b32 %r9, %r9, 4;\nadd.u32 %r9, %r9, %r3;\n"
+"""``[%r9]``: the row of each lane in an 8 x 8 matrix."""
+LOAD_MATRIX = f"{MATRIX}ldmatrix.sync.aligned.m8n8.x1.shared.b16 {{%r10}}, [%r9]; // here"
+ARRIVED = "W:\nmbarrier.try_wait.parity.shared.b64 %p3, [%r6], 0;\n@!%p3 bra W;\n"
 PLANTS = {
     # out of bounds of device memory
     "global-store": Plant(
@@ -286,6 +308,41 @@ PLANTS = {
         "cp.async.ca.shared.global [%r5+256], [%rd6], 4; // other\ncp.async.commit_group;\nFIX\n"
         "ld.shared.u32 %r9, [%r5+256]; // here", "cp.async.wait_group 0;", "cp.async.wait_group 1;", (0, 0), (0, 0),
     ),
+    "copy-zero-fill": Plant(
+        "out_of_bounds", "mov.u32 %r9, 0;\nFIX // here\ncp.async.wait_all;",
+        "cp.async.ca.shared.global [%r5], [%rd1+1056], 4, %r9;", "cp.async.ca.shared.global [%r5], [%rd1+1056], 4;",
+        (0, 0),
+    ),
+    "copy-mbarrier": Plant(
+        "race", f"{NEXT}{INIT.replace('1;', '64;', 1)}\ncp.async.ca.shared.global [%r5], [%rd6], 4; // other\nFIX\n"
+        f"{ARRIVED}ld.shared.u32 %r9, [%r8]; // here", "cp.async.mbarrier.arrive.noinc.shared.b64 [%r6];",
+        "mbarrier.arrive.shared.b64 %rd10, [%r6];", (0, 0), (0, 32),
+    ),
+    "bulk-before-barrier": Plant(
+        "race", TILE.replace("filled", "other") + "FIX\n"
+        + OUT.replace("copied", "here").replace("FIX", "cp.async.bulk.wait_group 0;"), "bar.sync 0;", "",
+        (0, 0), (0, 1),
+    ),
+    "bulk-source-reused": Plant(
+        "race", f"{TILE}bar.sync 0;\n{OUT.replace('copied', 'other')}bar.sync 0;\nst.shared.u32 [%r5], 7; // here",
+        "cp.async.bulk.wait_group.read 0;", "", (0, 0), (0, 0),
+    ),
+    "bulk-result-read": Plant(
+        "race", f"{TILE}bar.sync 0;\n{OUT.replace('copied', 'other')}bar.sync 0;\nld.global.u32 %r9, [%rd7]; // here",
+        "cp.async.bulk.wait_group 0;", "cp.async.bulk.wait_group.read 0;", (0, 0), (0, 0),
+    ),
+    "bulk-group-pending": Plant(
+        "race", f"{TILE}bar.sync 0;\n{OUT.replace('copied', 'other')}bar.sync 0;\nst.shared.u32 [%r5], 7; // here",
+        "cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 1;", "cp.async.bulk.wait_group 1;", (0, 0), (0, 0),
+    ),
+    "bulk-bytes": Plant(
+        "deadlock", f"{INIT}\n{BULK.replace('%rd10, [%r6], 256', '%rd10, [%r6], FIX')}"
+        f"{ARRIVED.replace('0;', '0; // here', 1)}", "256", "512", (0, 0),
+    ),
+    "mbarrier-not-initialized": Plant(
+        "race", "@!%p1 mbarrier.init.shared.b64 [%r6], 64; // other\nFIX\n"
+        f"mbarrier.arrive.shared.b64 %rd10, [%r6]; // here\n{ARRIVED}", "bar.sync 0;", "", (0, 1), (0, 0),
+    ),
     "copy-bulk": Plant("race", f"{INIT}\n{BULK}FIX\nbar.sync 0;\n{SUM}", WAIT, "", (0, 0), (0, 0)),
     "phase-bulk": Plant(
         "race", f"{INIT}\n{BULK}FIX\n{SUM}", WAIT, WAIT.replace(" 0;", " 1;"), (0, 0), (0, 0)
@@ -293,6 +350,44 @@ PLANTS = {
     "mbarrier": Plant(
         "race", f"{NEXT}{INIT.replace('1;', '64;')}\nst.shared.u32 [%r5], %r1; // other\n"
         f"mbarrier.arrive.shared.b64 %rd10, [%r6];\nFIX\nld.shared.u32 %r9, [%r8]; // here", WAIT, "", (0, 0), (0, 32),
+    ),
+    # vectors, matrices, flags and counters
+    "vector-in-struct": Plant(
+        "misaligned", "mul.wide.u32 %rd10, %r1, 24;\nadd.u64 %rd10, %rd1, %rd10;\nsetp.lt.u32 %p3, %r1, 40;\n"
+        "@%p3 FIX // here", "ld.global.v2.u32 {%r9, %r10}, [%rd10+8];",
+        "ld.global.v4.u32 {%r9, %r10, %r11, %r12}, [%rd10+8];", (0, 0),
+    ),
+    "load-matrix": Plant(
+        "race", f"st.shared.u32 [%r5], %r1; // other\nFIX\n{LOAD_MATRIX}", "bar.sync 0;", "", (0, 32), (0, 0)
+    ),
+    "load-matrix-uninitialized": Plant(
+        "uninitialized", f"FIX\nbar.sync 0;\n{LOAD_MATRIX}", "st.shared.u32 [%r5], %r1;",
+        "@%p2 st.shared.u32 [%r5], %r1;", (0, 0),
+    ),
+    "store-matrix": Plant(
+        "race", f"{MATRIX}@%p2 bra L;\nstmatrix.sync.aligned.m8n8.x1.shared.b16 [%r9], {{%r1}}; // other\nL:\nFIX\n"
+        "and.b32 %r10, %r4, 127;\nadd.u32 %r10, %r10, %r3;\nld.shared.u32 %r11, [%r10]; // here",
+        "bar.sync 0;", "bar.warp.sync -1;", (0, 32), (0, 0),
+    ),
+    "atomic-and-store": Plant(
+        "race", "@!%p1 st.shared.u32 [%r3], 0; // other\nFIX\natom.shared.add.u32 %r9, [%r3], 1; // here",
+        "bar.sync 0;", "", (0, 1), (0, 0),
+    ),
+    "flag-of-block": Plant(
+        "race", FLAG, "st.release.gpu.global.u32", "st.relaxed.gpu.global.u32", (1, 0), (0, 0)
+    ),
+    "last-block": Plant("race", LAST, "membar.gl;", "", (1, 0), (0, 0)),
+    "barrier-arrival": Plant(
+        "race", "@%p2 bra C;\nFIX\nbra L;\nC:\nbar.sync 3, 64;\nadd.u32 %r8, %r5, -128;\n"
+        "ld.shared.u32 %r9, [%r8]; // here\nL:", "st.shared.u32 [%r5], %r1;\nbar.arrive 3, 64;",
+        "bar.arrive 3, 64;\nst.shared.u32 [%r5], %r1; // other", (0, 32), (0, 0),
+    ),
+    "double-buffer": Plant(
+        "race", f"{NEXT}mov.u32 %r9, 0;\nA:\nand.b32 %r10, %r9, FIX;\nshl.b32 %r10, %r10, 8;\n"
+        "add.u32 %r11, %r5, %r10;\nadd.u32 %r12, %r8, %r10;\n"
+        "add.u32 %r14, %r1, %r9;\nst.shared.u32 [%r11], %r14; // here\nbar.sync 0;\n"
+        "ld.shared.u32 %r13, [%r12]; // other\nadd.u32 %r9, %r9, 1;\nsetp.lt.u32 %p3, %r9, 4;\n@%p3 bra A;",
+        "1", "0", (0, 0), (0, 32),
     ),
     # divergent barriers
     "barrier-in-branch": Plant(

@@ -17,7 +17,14 @@ from tui_probe.simgpu.executor import loads_and_stores
 from tui_probe.simgpu.executor.addressing import Access, LaneAccess
 from tui_probe.simgpu.executor.async_state import MAX_TRACKED_GROUPS, WORD_BYTES, MBarrierEvent
 from tui_probe.simgpu.executor.barrier_instructions import apply_events, build_tracking, words_of
-from tui_probe.simgpu.executor.checks.accesses import COPY, LOAD, STORE, TRACKED_COPY, AccessKind
+from tui_probe.simgpu.executor.checks.accesses import (
+    BULK_LOAD,
+    BULK_STORE,
+    COPY,
+    LOAD,
+    TRACKED_COPY,
+    AccessKind,
+)
 from tui_probe.simgpu.executor.clusters import MAX_BLOCKS, at_rank
 from tui_probe.simgpu.executor.loads_and_stores import store, whole_type
 from tui_probe.simgpu.executor.model import COPY_LATENCY, WARP_SIZE, copy_cycles
@@ -41,11 +48,13 @@ if TYPE_CHECKING:
 class CopyWait:
     """A wait for copies, which are done at ``end``, one per lane.
 
-    ``pending`` groups of ``cp.async`` may still be on their way, None: not even copies in no group; -1: of others.
+    ``pending`` groups may still be on their way, None: not even copies in no group. ``bulk`` are the
+    parts of bulk copies that are awaited: writes (0), reads (1).
     """
 
     end: Callable[[ThreadGroup], NDArray[np.int64]]
-    pending: int | None = -1
+    pending: int | None
+    bulk: tuple[int, ...] = ()
     may_end: bool = False
 
     def successors(self, labels: Mapping[int, int], following: int) -> Sequence[int]:  # noqa: ARG002
@@ -54,8 +63,12 @@ class CopyWait:
     def finish(self, labels: Mapping[int, int], following: int, polls: bool) -> Finish:  # noqa: ARG002
         def finish(group: ThreadGroup, scheduler: Scheduling) -> ThreadGroup | None:  # noqa: ARG001
             np.maximum.at(group.batch.counters, group.lanes.warp, self.end(group))
-            if group.batch.checks is not None and self.pending != -1:
-                group.batch.checks.order.copies_awaited(group.lanes, self.pending)
+            if group.batch.checks is not None:
+                order = group.batch.checks.order
+                if self.bulk:
+                    order.bulk_awaited(group.lanes, self.pending or 0, self.bulk)
+                else:
+                    order.copies_awaited(group.lanes, self.pending)
             group.block = following
             return group
 
@@ -111,8 +124,8 @@ def build_bulk_wait(instruction: Instruction, bind: Binder) -> CopyWait:
     """``cp.async.bulk.wait_group{.read} N``."""
     pending = pending_groups(instruction, bind)
     if "read" in instruction.modifiers:
-        return CopyWait(lambda group: group.batch.bulk_reads.end_of_groups(group.lanes, pending))
-    return CopyWait(lambda group: group.batch.bulk_writes.end_of_groups(group.lanes, pending))
+        return CopyWait(lambda group: group.batch.bulk_reads.end_of_groups(group.lanes, pending), pending, (1,))
+    return CopyWait(lambda group: group.batch.bulk_writes.end_of_groups(group.lanes, pending), pending, (0, 1))
 
 
 def _build_into_shared(
@@ -170,6 +183,8 @@ def _build_out_of_shared(to: Operand, source: Operand, size: Operand, bind: Bind
         issued = group.batch.counters[group.lanes.warp]
         group.batch.bulk_reads.add(group.lanes, issued + cycles)
         group.batch.bulk_writes.add(group.lanes, issued + cycles + COPY_LATENCY)
+        if group.batch.checks is not None:
+            group.batch.checks.order.bulk_issued(group.lanes)
 
     return run
 
@@ -178,8 +193,8 @@ def _build_bulk_copy(
     to: tuple[Operand, str], source: tuple[Operand, str], size: Operand, bind: Binder
 ) -> Callable[[ThreadGroup], list[int]]:
     """The copy itself, each operand with its state space; it gives the bytes that each lane copied."""
-    written = TRACKED_COPY if to[1] == "shared" else STORE
-    writing, reading = _UnitRun(*to, bind, written), _UnitRun(*source, bind)
+    written, read = (TRACKED_COPY, LOAD) if to[1] == "shared" else (BULK_STORE, BULK_LOAD)
+    writing, reading = _UnitRun(*to, bind, written), _UnitRun(*source, bind, read)
     count, line = bind.source(size, TYPES["u32"]), bind.line
     bind.effects.starts_block = True
 
@@ -245,6 +260,8 @@ def _prefetch(group: ThreadGroup) -> None:
 def _commit_bulk(group: ThreadGroup) -> None:
     group.batch.bulk_reads.commit(group.lanes)
     group.batch.bulk_writes.commit(group.lanes)
+    if group.batch.checks is not None:
+        group.batch.checks.order.bulk_committed(group.lanes)
 
 
 def build_copy_wait(instruction: Instruction, bind: Binder) -> CopyWait | None:

@@ -10,7 +10,7 @@ import numpy as np
 from tui_probe.ptx.tree import Immediate
 from tui_probe.simgpu.executor.addressing import Access, LaneAccess, state_space
 from tui_probe.simgpu.executor.async_state import MAX_COUNT, PARITY_BIT, WORD_BYTES, MBarrierEvent
-from tui_probe.simgpu.executor.checks.accesses import STORE
+from tui_probe.simgpu.executor.checks.accesses import ARRIVAL, LOAD, STORE, AccessKind
 from tui_probe.simgpu.executor.faults import MBarrierError
 from tui_probe.simgpu.executor.model import TRY_WAIT_CYCLES, instruction_cost
 from tui_probe.simgpu.executor.scalars import PREDICATE, TYPES, U32, U64, operands_of
@@ -142,9 +142,9 @@ def _build_mbarrier(instruction: Instruction, bind: Binder) -> Operation:
     return bind.unsupported()
 
 
-def word_access(operand: Operand, instruction: Instruction, bind: Binder) -> Access:
+def word_access(operand: Operand, instruction: Instruction, bind: Binder, kind: AccessKind = LOAD) -> Access:
     """The access to the mbarrier that ``operand`` names, which may be that of another block of the cluster."""
-    return Access(operand, state_space(instruction), WORD_BYTES, bind)
+    return Access(operand, state_space(instruction), WORD_BYTES, bind, kind)
 
 
 def _build_initialisation(instruction: Instruction, bind: Binder) -> Operation:
@@ -180,7 +180,7 @@ def _build_invalidation(instruction: Instruction, bind: Binder) -> Operation:
 def _build_arrival(instruction: Instruction, bind: Binder) -> Operation:
     """``mbarrier.arrive{_drop}{.noComplete|.expect_tx}….b64 state, [address]{, count}``; of expect_tx a tx-count."""
     state, address, *optional = operands_of(instruction, 2, 3)
-    access, target = word_access(address, instruction, bind), bind.target(state, TYPES["b64"])
+    access, target = word_access(address, instruction, bind, ARRIVAL), bind.target(state, TYPES["b64"])
     count = bind.source(optional[0], TYPES["u32"]) if optional else None
     drops = instruction.modifiers[0] == "arrive_drop"
     expects, may_end = "expect_tx" in instruction.modifiers, "noComplete" not in instruction.modifiers
@@ -203,7 +203,7 @@ def _build_transaction(instruction: Instruction, bind: Binder) -> Operation:
     """``mbarrier.expect_tx|complete_tx….b64 [address], bytes``."""
     address, size = operands_of(instruction, 2)
     sign = 1 if instruction.modifiers[0] == "expect_tx" else -1
-    access = word_access(address, instruction, bind)
+    access = word_access(address, instruction, bind, ARRIVAL)
     count = bind.source(size, TYPES["u32"])
     run = _build_events(instruction, bind, access, count, lambda number: MBarrierEvent(transfer=sign * number))
 
@@ -227,7 +227,9 @@ def _build_events(
         lanes = group.lanes
         numbers = [1] * lanes.count if count is None else lanes.spread(count.read(group.registers)).tolist()
         times = (group.batch.counters[lanes.warp] + cycles).tolist()
-        return apply_events(group, line, words_of(access, group, line), [event(number) for number in numbers], times)
+        mbarriers = words_of(access, group, line)
+        access.check(group, LaneAccess(group.batch.shared, mbarriers))
+        return apply_events(group, line, mbarriers, [event(number) for number in numbers], times)
 
     return run
 

@@ -330,8 +330,8 @@ def _do_nothing(group: ThreadGroup) -> None:
 
 
 def _build_fence(instruction: Instruction, bind: Binder) -> Operation:  # noqa: ARG001
-    """``membar`` and ``fence``: only checks see a difference."""
-    return _note_fence
+    """``membar`` and ``fence``: only checks see a difference. Fences between proxies order no other threads."""
+    return _do_nothing if instruction.modifiers[:2] in (("proxy", "async"), ("proxy", "alias")) else _note_fence
 
 
 def _note_fence(group: ThreadGroup) -> None:

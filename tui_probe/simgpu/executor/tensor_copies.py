@@ -17,7 +17,15 @@ from tui_probe.ptx.tree import Memory
 from tui_probe.simgpu.executor.addressing import Access, state_space
 from tui_probe.simgpu.executor.async_state import WORD_BYTES, MBarrierEvent
 from tui_probe.simgpu.executor.barrier_instructions import apply_events, words_of
-from tui_probe.simgpu.executor.checks.accesses import LOAD, STORE, TRACKED_COPY, AccessKind, CheckedAccess
+from tui_probe.simgpu.executor.checks.accesses import (
+    BULK_LOAD,
+    BULK_STORE,
+    LOAD,
+    STORE,
+    TRACKED_COPY,
+    AccessKind,
+    CheckedAccess,
+)
 from tui_probe.simgpu.executor.memory import AccessFault
 from tui_probe.simgpu.executor.model import COPY_LATENCY, copy_cycles
 from tui_probe.simgpu.executor.scalars import B128, TYPES, UNSIGNED, integer_literal, operands_of
@@ -215,11 +223,14 @@ def _build_store(box: _TensorOperand, operand: Operand, bind: Binder) -> Operati
         kind = UNSIGNED[8 * tile.element_bytes]
         start = int(own.lanes.spread(source.address(own))[0])
         shared, target = own.batch.shared, own.batch.memory
-        values = shared.view(kind)[_reach(shared, tile.shared_addresses(start), tile, own, (line, LOAD))]
-        target.view(kind)[_reach(target, tile.addresses[tile.inside], tile, own, (line, STORE))] = values[tile.inside]
+        values = shared.view(kind)[_reach(shared, tile.shared_addresses(start), tile, own, (line, BULK_LOAD))]
+        written = _reach(target, tile.addresses[tile.inside], tile, own, (line, BULK_STORE))
+        target.view(kind)[written] = values[tile.inside]
         end = own.batch.counters[own.lanes.warp] + copy_cycles(tile.bytes)
         own.batch.bulk_reads.add(own.lanes, end)
         own.batch.bulk_writes.add(own.lanes, end + COPY_LATENCY)
+        if own.batch.checks is not None:
+            own.batch.checks.order.bulk_issued(own.lanes)
 
     return _by_lanes(copy, reads)
 

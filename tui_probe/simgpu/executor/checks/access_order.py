@@ -21,7 +21,7 @@ from tui_probe.simgpu.executor.model import WARP_SIZE
 from tui_probe.simgpu.executor.scalars import U64, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -34,6 +34,8 @@ COPIED: Final = 1 << 31
 """Stamp of a ``cp.async``, which is complete when its thread has waited for it."""
 TRACKED: Final = 1 << 30
 """Stamp of a copy whose bytes an mbarrier counts."""
+BULK: Final = COPIED | TRACKED
+"""Stamp of a bulk copy out of shared memory, which is complete when its thread has waited for its group."""
 STRONG: Final = 1 << 29
 """Stamp of an atomic or another access that may race with its like."""
 MAX_THREADS: Final = 1 << 29
@@ -138,6 +140,8 @@ class BatchOrder:
         self._released = np.zeros(warps, np.int64)
         self._acquired = np.zeros(warps, np.int64)
         self.has_copies = False
+        self.first_stamp = np.uint64(clock.begin << TIME_BITS | (1 << TIME_BITS) - 1)
+        """Stamps of this launch are greater."""
         # Clocks of barriers, joined of those who arrived, and their rows.
         self._clocks = np.zeros((0, self._width), np.int64)
         self._rows: dict[tuple[str, int], int] = {}
@@ -145,6 +149,11 @@ class BatchOrder:
         self._awaited: dict[int, int] = {}
         self._tracked_words: dict[int, int] = {}
         self._uncounted: list[int] = []
+        self._bulk_reads: set[int] = set()
+
+    @cached_property
+    def _bulk(self) -> BulkCopies:
+        return BulkCopies(len(self._thread_at))
 
     @cached_property
     def _copies(self) -> CopyGroups:
@@ -197,11 +206,13 @@ class BatchOrder:
         self.floor = self.clock.tick()
         if self.has_copies:
             self._published[:] = self._copied
+            self._bulk.publish(slice(None))
 
     def _publish(self, lanes: Lanes) -> None:
         """The copies that each lane has waited for are complete for others, too."""
         if self.has_copies:
             self._published[lanes.places] = self._copied[lanes.places]
+            self._bulk.publish(lanes.places)
 
     @harmless
     def arrive(self, kind: str, barriers: Places, lanes: Lanes) -> None:
@@ -296,6 +307,27 @@ class BatchOrder:
         for word in np.unique(words).tolist():
             self._awaited[word] = self._phase_ends.get(word, 0)
 
+    def bulk_accessed(self, *, reads: bool) -> None:
+        """The last access is the read or the write of a bulk copy out of shared memory."""
+        self.has_copies = True
+        if reads:
+            self._bulk_reads.add(self.clock.now)
+
+    @harmless
+    def bulk_issued(self, lanes: Lanes) -> None:
+        """Each lane has issued a bulk copy out of shared memory."""
+        self._bulk.groups.add(lanes, np.full(lanes.count, self.clock.now))
+
+    @harmless
+    def bulk_committed(self, lanes: Lanes) -> None:
+        """Each lane commits these copies as a group."""
+        self._bulk.groups.commit(lanes)
+
+    @harmless
+    def bulk_awaited(self, lanes: Lanes, pending: int, parts: Sequence[int]) -> None:
+        """Each lane has waited for its groups but the ``pending`` newest: for their writes (0), their reads (1)."""
+        self._bulk.wait(lanes, pending, parts)
+
     # -- order
 
     def is_unordered(self, stamps: NDArray[np.uint64], lanes: Lanes, positions: Places) -> NDArray[np.bool_]:
@@ -315,17 +347,48 @@ class BatchOrder:
         ordered |= (theirs != mine) & (self.clock.released[block] > time) & (self.clock.acquired[own_block] > time)
         own_thread = thread == self.threads(lanes)[positions].astype(np.int64)
         ordered |= own_thread
-        copied = (stamps & np.uint64(COPIED)) != 0
+        kind = stamps & np.uint64(BULK)
+        copied, tracked, bulk = kind == COPIED, kind == TRACKED, kind == BULK
+        place = np.where(in_cluster, their_warp * WARP_SIZE + index % WARP_SIZE, 0)
         if copied.any():
-            place = np.where(in_cluster, their_warp * WARP_SIZE + index % WARP_SIZE, 0)
             complete = np.maximum(self._published[place], np.where(own_thread, self._copied[place], 0))
             ordered &= ~copied | (time <= complete)
-        tracked = (stamps & np.uint64(TRACKED)) != 0
+        if bulk.any():
+            times, which = np.unique(time, return_inverse=True)
+            reads = np.array([at in self._bulk_reads for at in times.tolist()])[which]
+            complete = self._bulk.ends(place, reads.astype(np.intp), own_thread)
+            ordered &= ~bulk | ~in_cluster | (time <= complete)
         for number in np.flatnonzero(tracked).tolist():
             word = self._tracked_words.get(int(time[number]), -1)
             ordered[number] = time[number] <= self._awaited.get(word, -1)
         unordered: NDArray[np.bool_] = ~ordered
         return unordered
+
+
+class BulkCopies:
+    """Bulk copies out of shared memory: times until which those of a thread are complete, and have been read, by place;
+    for the thread itself, and for others, who need a barrier behind its wait.
+    """
+
+    def __init__(self, place_count: int) -> None:
+        self.groups = CopyGroups(place_count)
+        self._own = np.zeros((2, place_count), np.int64)
+        self._published = np.zeros((2, place_count), np.int64)
+
+    def wait(self, lanes: Lanes, pending: int, parts: Sequence[int]) -> None:
+        """Each lane waits for these parts of its groups but the ``pending`` newest."""
+        ends = self.groups.end_of_groups(lanes, pending)
+        for part in parts:
+            self._own[part, lanes.places] = np.maximum(self._own[part, lanes.places], ends)
+
+    def publish(self, places: Places | slice) -> None:
+        """The copies that threads have waited for are complete for others, too."""
+        self._published[:, places] = self._own[:, places]
+
+    def ends(self, places: Places, reads: Places, own: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """The time until which copies of the thread at each place are complete; ``reads`` is 1 for those of reads."""
+        ends: NDArray[np.int64] = np.where(own, self._own[reads, places], self._published[reads, places])
+        return ends
 
 
 def _pairs(warps: Places, barriers: Places) -> tuple[Places, Places]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from tui_probe.simgpu.executor.checks.access_order import COPIED, STRONG, TRACKED
+from tui_probe.simgpu.executor.checks.access_order import BULK, COPIED, STRONG, TRACKED
 from tui_probe.simgpu.executor.scalars import U8
 
 if TYPE_CHECKING:
@@ -51,6 +51,10 @@ STORE: Final = AccessKind("store", reads=False, writes=True)
 STRONG_LOAD: Final = AccessKind("load", reads=True, writes=False, flag=STRONG, acquires=True)
 COPY: Final = AccessKind("copy", reads=False, writes=True, flag=COPIED)
 TRACKED_COPY: Final = AccessKind("copy", reads=False, writes=True, flag=TRACKED)
+BULK_LOAD: Final = AccessKind("load", reads=True, writes=False, flag=BULK)
+BULK_STORE: Final = AccessKind("copy", reads=False, writes=True, flag=BULK)
+ARRIVAL: Final = AccessKind("atomic", reads=False, writes=True, flag=STRONG)
+"""An operation of an mbarrier, which needs an order with its initialization only."""
 _STRONG_STORES: Final = frozenset({"volatile", "relaxed", "release", "mmio"})
 _RELEASES: Final = frozenset({"release", "acq_rel"})
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tui_probe.simgpu.executor.checks.access_order import (
+    BULK,
     MAX_THREADS,
     TIME_BITS,
     TRACKED,
@@ -306,8 +307,8 @@ class BatchChecks:
             self._shared_loads.keep(search)
             return
         for load in self._shared_loads.take():
-            # Those of before a barrier of all blocks are ordered.
-            if load.time > self.order.floor:
+            # Those of before a barrier of all blocks are ordered, except copies.
+            if load.time > self.order.floor or load.is_pending:
                 load.stamp_loads()
         yield from search.with_loads()
         yield from search.stamp_stores()
@@ -317,6 +318,8 @@ class BatchChecks:
             self._report_race(access, race)
         if access.kind.flag == TRACKED:
             self.order.copy_made()
+        if access.kind.flag == BULK:
+            self.order.bulk_accessed(reads=access.kind.reads)
         if access.kind.releases:
             self.order.release(access.lanes)
         if access.kind.acquires:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from tui_probe.simgpu.executor.checks.access_order import COPIED, SAME, STRONG, TIME_BITS, TRACKED
+from tui_probe.simgpu.executor.checks.access_order import BULK, SAME, STRONG, TIME_BITS
 from tui_probe.simgpu.executor.checks.accesses import gathered, scatter
 from tui_probe.simgpu.executor.scalars import U8
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tui_probe.simgpu.executor.scalars import Value
 
 _STRONG: Final = np.uint64(STRONG)
-_COPIES: Final = np.uint64(COPIED | TRACKED)
+_COPIES: Final = np.uint64(BULK)
 
 
 class Race(NamedTuple):
@@ -60,6 +60,11 @@ class RaceSearch:
     def kept_bytes(self) -> int:
         """Memory that is kept as long as this."""
         return 0 if isinstance(self._chosen, slice) else self._chosen.nbytes
+
+    @property
+    def is_pending(self) -> bool:
+        """True of a copy, which barriers do not end."""
+        return bool(self._access.kind.flag & BULK)
 
     @property
     def time(self) -> int:
@@ -112,7 +117,7 @@ class RaceSearch:
         """The race with the accesses that have the stamps ``before``: shape (lanes or one, granules)."""
         if not self._order.has_copies and before.max() <= self._floor:
             return None
-        recent = (before > self._floor) | ((before & _COPIES) != 0)
+        recent = (before > self._floor) | (((before & _COPIES) != 0) & (before > self._order.first_stamp))
         differs = recent & (((before ^ self._lane_stamps[:, None]) & SAME) != 0)
         if ignores_strong:
             differs &= (before & _STRONG) == 0
