@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
@@ -13,6 +13,7 @@ from tui_probe.probekit.probe import Probe, Question, of_sites
 from tui_probe.probekit.probe_results import cycles_text
 from tui_probe.probekit.result_tables import count_kind
 from tui_probe.records.counter_sums import CountsByLine, line_sums, line_totals, ratio, site_dtype, worst_line
+from tui_probe.records.probed_sites import probed_sites
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -121,9 +122,11 @@ def findings(of: ProbeResult, found: CountsByLine[AsyncWaits]) -> Iterator[Findi
     """The place that costs most, then all."""
     if found.worst is not None:
         line = found.worst[0]
-        mean = of_line(line).cycles_per_wait
+        mean, barrier = of_line(line).cycles_per_wait, _barriers(of).get(line.line, "")
         values = {"cycles_per_wait": timed(mean)}
-        yield longest_waits("worst_wait", "longest waits", line, found.whole.waited, mean, values)
+        longest = longest_waits("worst_wait", "longest waits", line, found.whole.waited, mean, values)
+        named = {**longest.values, "barrier": barrier}
+        yield replace(longest, words=f"{longest.words} (mbarrier {barrier})", values=named) if barrier else longest
     yield _all_waits(of, found.whole)
 
 
@@ -137,18 +140,26 @@ def _all_waits(of: ProbeResult, found: AsyncWaits) -> Finding:
 
 
 def _rows(of: ProbeResult, counted: CountsByLine[AsyncWaits]) -> LineRows:
-    del of
-    rows = ranked_rows(counted.lines, lambda line: of_line(line).waited, _line_values)
+    barriers = _barriers(of)
+    rows = ranked_rows(
+        counted.lines, lambda line: of_line(line).waited, lambda line: _line_values(line, barriers.get(line.line, ""))
+    )
     return LineRows(rows, ["cycles from the start to the end of each wait, summed over all warps"])
 
 
-def _line_values(line: LineSums) -> dict[str, LineValue]:
+def _barriers(of: ProbeResult) -> dict[int, str]:
+    """Return the names of the mbarriers at which warps wait, by line."""
+    waits = probed_sites(of.kernel.folder).instructions()
+    return {instruction.line: instruction.barrier for instruction in waits if instruction.barrier}
+
+
+def _line_values(line: LineSums, barrier: str) -> dict[str, LineValue]:
     waits = of_line(line)
     return {
         "cycles": waits.waited,
         "waits": waits.waits,
         "cycles per wait": waits.cycles_per_wait,
-        "for": kind_of(line.opcode),
+        "for": " ".join(filter(None, (kind_of(line.opcode), barrier))) or None,
     }
 
 

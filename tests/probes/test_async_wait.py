@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import subprocess
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -13,19 +14,20 @@ from tests.engine.kernels import DATA, entry, inserted, probed
 from tests.probes.running import result_of
 from tests.probes.specimens import Specimen
 from tui_probe.engine.assembler import count_serialised
-from tui_probe.engine.insertion import probed_kernel
+from tui_probe.engine.insertion import build_probed_ptx, probed_kernel
 from tui_probe.engine.kernel import Kernel
+from tui_probe.engine.site_file import site_file
 from tui_probe.probe_files.loading import load_probe
-from tui_probe.probes.async_wait import AsyncWaits, analyse, kind_of, of_line
+from tui_probe.probes.async_wait import LINES, AsyncWaits, analyse, kind_of, of_line
 from tui_probe.ptx.parser import parse
+from tui_probe.records.counter_sums import CountsByLine, LineSums
 from tui_probe.simgpu.executor.model import COPY_LATENCY, COSTS, copy_cycles
 from tui_probe.trace.kernel_files import parse_kernel_info
+from tui_probe.trace.sites import parse_sites
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from typing import Any
 
-    from tui_probe.records.counter_sums import CountsByLine
     from tui_probe.toolchain import Tool
 
 PROBE = load_probe("async_wait")
@@ -62,6 +64,22 @@ def test_consumers_wait_for_a_producer_as_long_as_it_is_late(tmp_path: Path) -> 
         grown = at[more][1].waited - at[less][1].waited
         assert grown == CONSUMERS * TILES * (more - less) * a_round
         assert at[more][0].waited == at[less][0].waited
+
+
+def test_lines_name_the_barrier_that_they_wait_for(tmp_path: Path) -> None:
+    kernel = Kernel.of(parse(WAITS), "staged")
+    text = site_file(PROBE.name, kernel, build_probed_ptx(kernel, PROBE).notes, b"")
+    (tmp_path / "sites.json").write_text(text)
+    (own,) = parse_sites(text.encode())
+    assert [site.instruction.barrier for site in own.sites] == ["empty[2]", "full[2]"]
+    lines = tuple(
+        LineSums(site.instruction.line, site.instruction.opcode, None, {"waited": number, "waits": 1})
+        for number, site in enumerate(own.sites, 1)
+    )
+    of: Any = SimpleNamespace(kernel=SimpleNamespace(folder=tmp_path))
+    counted = CountsByLine(AsyncWaits(3, 2, {}), lines, (lines[1], 2))
+    rows = LINES.rows(of, counted).rows
+    assert {row.found["for"] for row in rows} == {"mbarrier empty[2]", "mbarrier full[2]"}
 
 
 def test_groups_of_copies(tmp_path: Path) -> None:

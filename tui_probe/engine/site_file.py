@@ -18,7 +18,8 @@ from tui_probe.errors import ImageError
 from tui_probe.ptx.images import cubin_with_ptx, image_entries
 from tui_probe.ptx.instruction_facts import access_bytes, facts_of
 from tui_probe.ptx.operands import MADE_UP
-from tui_probe.ptx.tree import Directive, Instruction, Location, Scope
+from tui_probe.ptx.parameters import barrier_names
+from tui_probe.ptx.tree import Directive, Instruction, Location, Scope, instructions_in
 from tui_probe.trace.sites import MAX_SITE_NUMBER, PTX, SITES_FORMAT
 from tui_probe.trace.source_lines import SourceLine, chains_of_tables, is_of_toolkit, named_files
 
@@ -316,9 +317,20 @@ class _SiteWriter:
 
     def __init__(self, kernel: Kernel, image: bytes) -> None:
         self.sources = SiteSources(kernel, image)
+        self._kernel = kernel
         self._source_of = self.sources.of
         self._line_of = kernel.line_of
         self._named_space = kernel.named_space
+
+    @cached_property
+    def _barriers(self) -> dict[int, str]:
+        """The names of the mbarriers of instructions."""
+        names: dict[int, str] = {}
+        for function in self._kernel.bodies:
+            named = barrier_names(function)
+            barriers = (own for own in instructions_in(function.body or ()) if own.opcode == "mbarrier")
+            names |= {id(instruction): ", ".join(named(instruction)) for instruction in barriers}
+        return names
 
     def block(self, site: NotedSite, *, whole: bool) -> str:
         """A basic block or a loop. ``whole`` tells that its instructions are named, each with its line."""
@@ -348,6 +360,8 @@ class _SiteWriter:
         the instruction.
         """
         line, opcode = self._line_of(instruction), instruction.opcode
+        if opcode == "mbarrier" and (barrier := self._barriers.get(id(instruction))):
+            suffix = f', "barrier": {json.dumps(barrier)}{suffix}'
         source = self._source_of(line) if source is None else source
         copied = access_bytes(instruction) if opcode == "cp" else None
         fields = _instruction_fields(at, points, opcode, instruction.modifiers, copied, self._named_space(instruction))

@@ -56,6 +56,8 @@ class SiteInstruction:
     access: AccessKind | None = None
     bytes: int | None = None
     source: SourceLine | None = None
+    barrier: str = ""
+    """Shared variable of the mbarriers that it is for, ``full[2]``; "" if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +246,7 @@ class _Reader:
             access=None if access is None else _one_of(access, get_args(AccessKind)),
             bytes=None if size is None else _number(size),
             source=self._source(entry.get("source")),
+            barrier=_text(entry.get("barrier", "")),
         )
 
     def _source(self, value: object) -> SourceLine | None:
