@@ -106,12 +106,12 @@ def rank_cause(states: Sequence[RankState], size: int) -> RankCause | None:
     (name, _), *others = kernels.most_common()
     there = [state for state in stuck if state.kernel is not None and state.kernel.name == name]
     most = max(state.launches[name] for state in there)
-    behind = [state.rank for state in states if state not in there and state.launches[name] < most]
+    behind = [state.rank for state in states if state.kernel is None and state.launches[name] < most]
     absent = sorted(set(range(size)) - {state.rank for state in states})
     if missing := sorted({*behind, *absent}):
         without = f"; {_ranks(absent)} launched no kernel" if absent else ""
         text = (
-            f"{_ranks(missing)} {_has(missing)} not arrived: {_ranks(state.rank for state in there)} wait in"
+            f"{_ranks(missing)} {_has(missing)} not arrived: {_ranks(state.rank for state in there)} {_wait(there)} in"
             f" {shorten(name, _NAME)} (launch {most} of it in each process){without}"
         )
         advice = "check these ranks: another branch, an exception, or a slow or waiting host"
@@ -125,14 +125,28 @@ def rank_cause(states: Sequence[RankState], size: int) -> RankCause | None:
         late = [rank for rank, count in counts.items() if count < most]
         text = f"{_ranks(late)} {_is(late)} behind: launch {min(counts.values())} of {name}, others {most}"
         return RankCause("rank-behind", text, "call each collective the same number of times in all ranks", tuple(late))
-    text = f"all {len(states)} ranks are in launch {most} of {shorten(name, _NAME)}"
-    advice = "compare sizes, types and order of the exchanged data, and check the connection between the GPUs"
-    return RankCause("all-arrived", text, advice)
+    return _arrived(states, there, name, most)
+
+
+def _arrived(states: Sequence[RankState], there: Sequence[RankState], name: str, launch: int) -> RankCause:
+    """The cause where no rank is missing: all wait, or others have left the launch in which these wait."""
+    left = [state.rank for state in states if state not in there]
+    others = f"; {_ranks(left)} left it" if left else ", and no other rank is missing"
+    where = f"{shorten(name, _NAME)} (launch {launch} of it in each process)"
+    return RankCause(
+        "all-arrived",
+        f"{_ranks(state.rank for state in there)} {_wait(there)} in {where}{others}",
+        "compare sizes, types and order of the exchanged data, and check the connection between the GPUs",
+    )
 
 
 def _ranks(ranks: Iterable[int]) -> str:
     numbers = list(ranks)
     return f"{'rank' if len(numbers) == 1 else 'ranks'} {range_words(numbers)}"
+
+
+def _wait(states: Sequence[RankState]) -> str:
+    return "waits" if len(states) == 1 else "wait"
 
 
 def _has(ranks: Sequence[int]) -> str:

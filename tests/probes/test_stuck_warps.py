@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pytest
@@ -20,6 +22,7 @@ from probes.stuck_warps.analysis import (
     range_words,
 )
 from probes.stuck_warps.causes import likely_cause
+from probes.stuck_warps.ranks import RankState, rank_cause
 from probes.stuck_warps.view import waits_for
 from tests.engine.kernels import entry, toml_probe
 from tests.probes.running import result_of
@@ -30,6 +33,8 @@ from tui_probe.trace.kernel_files import Offset
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from tui_probe.trace.model import Kernel, Trace
 
 LOCKED = entry(
     """.reg .pred %p<3>;
@@ -200,6 +205,36 @@ def test_synchronization_of_a_kernel(tmp_path: Path) -> None:
         True,
     )
     assert Synchronization.of(None) == Synchronization()
+
+
+def rank(number: int, kernel: str | None, **launches: int) -> RankState:
+    """The state of a process, which waits in a kernel."""
+    waits_in = None if kernel is None else cast("Kernel", SimpleNamespace(name=kernel))
+    return RankState(cast("Trace", None), number, None, waits_in, None, "", Counter(launches))
+
+
+@pytest.mark.parametrize(
+    ("states", "key", "words"),
+    [
+        ([rank(0, "sum", sum=2), rank(1, None, sum=1)], "rank-missing", "rank 1 has not arrived: rank 0 waits in sum"),
+        ([rank(0, "sum", sum=2)], "rank-missing", "rank 1 has not arrived: rank 0 waits in sum (launch 2 of it in"),
+        (
+            [rank(0, "sum", sum=2), rank(1, "gather", sum=1, gather=1)], "different-kernels",
+            "ranks wait in different kernels: rank 0 in sum; rank 1 in gather",
+        ),
+        ([rank(0, "sum", sum=2), rank(1, "sum", sum=1)], "rank-behind", "rank 1 is behind: launch 1 of sum, others 2"),
+        (
+            [rank(0, "sum", sum=2), rank(1, "sum", sum=2)], "all-arrived",
+            "ranks 0-1 wait in sum (launch 2 of it in each process), and no other rank is missing",
+        ),
+        ([rank(0, "sum", sum=2), rank(1, None, sum=2)], "all-arrived", "of it in each process); rank 1 left it"),
+    ],
+)  # fmt: skip
+def test_cause_among_ranks(states: list[RankState], key: str, words: str) -> None:
+    cause = rank_cause(states, 2)
+    assert cause is not None
+    assert cause.key == key
+    assert words in cause.text
 
 
 def test_lanes_and_ranges_as_words() -> None:
