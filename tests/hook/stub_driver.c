@@ -26,6 +26,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -751,7 +752,7 @@ API int cuLaunchKernelEx_ptsz(const struct config *c, struct function *f, void *
 }
 
 /* Of a large block the rest stays untouched: gigabytes that were written would be taken from other tests. */
-enum { MOST_FILLED = 64 << 20 };
+enum { MOST_FILLED = 64 << 20, HUGE_PAGE = 2 << 20 };
 
 API int cuMemAlloc_v2(u64 *memory, size_t size)
 {
@@ -763,8 +764,10 @@ API int cuMemAlloc_v2(u64 *memory, size_t size)
     if (atomic_load(&allocated) + size > limit)
         return OUT_OF_MEMORY;
     size_t *block = NULL;
-    if (posix_memalign((void **)&block, 256, size + 256))
+    if (posix_memalign((void **)&block, size < HUGE_PAGE ? 256 : HUGE_PAGE, size + 256))
         return OUT_OF_MEMORY;
+    if (size >= HUGE_PAGE) /* with small pages, to fill 64 MB is most of a program's time */
+        madvise(block, size, MADV_HUGEPAGE);
     memset(block, 0xA5, size < MOST_FILLED ? size + 256 : MOST_FILLED); /* what no one clears shows */
     *block = size;
     atomic_fetch_add(&allocated, size);
