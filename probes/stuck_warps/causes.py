@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _MOST_NAMED: Final = 2
 """Warps elsewhere that a cause names."""
+_CLUSTER_BARRIERS: Final = ("barrier.cluster", "UCGABAR")
 _MOST_DECIMAL: Final = 100_000
 _COUNT_ADVICE: Final = "count the threads that arrive in each phase, and initialize the mbarrier with that number"
 
@@ -120,7 +121,9 @@ def _mbarrier(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
         yield Cause("mbarrier-count", text + _absent(group, warp.block), _COUNT_ADVICE, warp)
         return
     arrived = stuck.arrived(place, warp.block)
-    came = f"block {warp.block} made {units.counted(arrived, 'arrival')}{_absent(group, warp.block)}"
+    ended = stuck.warps_per_block - sum(other.block == warp.block for other in stuck.warps)
+    gone = f"; arrivals of {units.counted(ended, 'warp')} that ended are not known" if ended else ""
+    came = f"block {warp.block} made {units.counted(arrived, 'arrival')}{_absent(group, warp.block)}{gone}"
     phase = "" if place.phase is None else f", phase {place.phase}"
     known = f"mbarrier {place.address:#x} at {place.text}{phase}"
     if count is None or arrived < count:
@@ -162,7 +165,7 @@ def _missing_warps(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     if place.kind == "warp barrier":
         waits = f"{lane_words(place.address)} of {stuck.warp_text(warp)}: {lane_words(warp.lanes)} came last"
         advice = "let all lanes of the mask reach __syncwarp, or leave lanes out of the mask that do not"
-    elif place.opcode.startswith("barrier.cluster"):
+    elif place.opcode.startswith(_CLUSTER_BARRIERS):
         came = f"those at it are in {units.counted(len(group.blocks), 'block')}{_elsewhere(stuck, group)}"
         waits = f"all blocks of the cluster: {came}"
         advice = "let all threads of all blocks of a cluster arrive, also those that have nothing to do"
@@ -170,15 +173,17 @@ def _missing_warps(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
         waits = f"{count} threads of block {warp.block}: {came}{ended}"
         advice = "count the threads that arrive at the barrier, and let all of them use this number"
     else:
-        waits = f"all threads of block {warp.block}: {came}{ended}"
+        all_threads = "threads" if isinstance(place.line, Offset) else "all threads"  # SASS: the count is not known
+        waits = f"{all_threads} of block {warp.block}: {came}{ended}"
         advice = "let all threads that a barrier counts reach it, e.g. move it out of branches"
     yield Cause("barrier-not-reached", f"{place.text} waits for {waits}", advice, warp)
 
 
 def _elsewhere(stuck: StuckWarps, group: PlaceGroup) -> str:
     """``; block 0 warp 1 is at PTX:31``: some of the warps that are not at an address that others poll, or ended."""
+    place = group.place
     others = [
-        own for own in stuck.warps if own.place.address != group.place.address or own.place.kind != group.place.kind
+        own for own in stuck.warps if own.place != place and not (place.address and own.place.address == place.address)
     ]
     named = [f"; {stuck.warp_text(own)} is at {own.place.text}" for own in others[:_MOST_NAMED]]
     ended = stuck.warps_ended

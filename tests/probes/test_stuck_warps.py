@@ -109,6 +109,11 @@ WAITERS = [warp(BARRIER, block, 1) for block in range(2)]
         (HELD, "lock-not-released", "block 0 warp 0 took it at PTX:12 and is at bar.sync PTX:30"),
         (GRID, "grid-does-not-fit", "4 blocks of 6 on the GPU do not end, so 2 blocks cannot start"),
         (COUNT, "mbarrier-count", "expects 65 arrivals (mbarrier.init PTX:38); block 0 made 32 arrivals"),
+        (
+            launch([warp(MBARRIER)], code=COUNTED),
+            "mbarrier-count",
+            "0 arrivals; arrivals of 1 warp that ended are not known",
+        ),
         (MISSING, "barrier-not-reached", "1 of 2 warps arrived; warp 1 is at PTX:50"),
         (launch([warp(FLAG)]), "flag-not-set", "another GPU or the host must write the value"),
         (launch([warp(WarpPlace(50, "loop"))]), "long-loop", "the last place of 1 warp is PTX:50"),
@@ -155,6 +160,16 @@ WAITERS = [warp(BARRIER, block, 1) for block in range(2)]
             launch([warp(CLUSTER), warp(CLUSTER, number=1), warp(FLAG, 1)], 2),
             "barrier-not-reached",
             "of the cluster: those at it are in 1 block; block 1 warp 0 is at ld.volatile.global.u32 PTX:20",
+        ),
+        (
+            launch([warp(WarpPlace(Offset(0x90), "barrier", opcode="UCGABAR")), warp(FLAG, 1)], 2, 32),
+            "barrier-not-reached",
+            "UCGABAR 0x0090 waits for all blocks of the cluster: those at it are in 1 block; block 1",
+        ),
+        (
+            launch([warp(WarpPlace(Offset(0x90), "barrier", opcode="BAR"))]),
+            "barrier-not-reached",
+            "BAR 0x0090 waits for threads of block 0: 1 of 2 warps arrived; 1 warp ended",
         ),
         (launch([warp(LANES)]), "barrier-not-reached", "waits for all lanes of block 0 warp 0: all lanes came last"),
     ],
