@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tui_probe.binaries.cubin import Cubin
-from tui_probe.engine.grafting.sass_phases import flow_of, names_by_line
 from tui_probe.errors import ImageError, ProbeFileError, UnsupportedKernelError
 from tui_probe.input_limits import CUBIN, PROBE_FILE
 from tui_probe.probe_files.loading import read_probe
@@ -190,6 +189,9 @@ def moved_instructions(image: bytes, name: str, probe: Probe, works: Mapping[int
     ``works`` are the names of phases by the line that their records have. None if the code has no lines, or its clock
     reads cannot be distinguished.
     """
+    # With the code that grafts, which a report of other probes needs not.
+    from tui_probe.engine.grafting.sass_phases import flow_of, names_by_line
+
     try:
         target = GraftTarget.of(Cubin.read(image), name)
         names, graph = names_by_line(probe, target), FlowGraph.of(target)

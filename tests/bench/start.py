@@ -9,7 +9,7 @@ rounds, in ms:
     only   the program by itself            main    from the command to the program's first instruction
     whole   under tui-probe                  first   from there to the end of its first launch, less than what it
     over    whole less only                         takes only: reading and preparing, where that is waited for
-                                             end     from the program's last instruction to the end of tui-probe
+    cpu     CPU time of all processes        end     from the program's last instruction to the end of tui-probe
 
 Without a GPU `--stub` takes the tests' driver, which runs nothing. `--site` lets each start of Python take that many
 seconds longer, as it does where packages import much in .pth files. With `--stamps` the moments of one run follow,
@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -39,7 +40,7 @@ with open(os.environ['TUI_PROBE_BENCH_PYTHONS'], 'a') as log:
     print(f'python_{os.getpid()}', time.monotonic() * 1e3, file=log)
 """
 MOMENTS = 5  # lines that the program prints; the tool's report follows
-COLUMNS = ("alone", "whole", "over", "main", "first", "end")
+COLUMNS = ("alone", "whole", "over", "main", "first", "end", "cpu")
 
 
 @dataclass(frozen=True)
@@ -60,14 +61,15 @@ class Bench:
         """Milliseconds of one run under the tool, or by itself without ``words``, from its start to each event."""
         tool = [sys.executable, "-m", "tui_probe", *words] if words else []
         tool += ["--driver", str(self.driver), "--"] if words and self.driver else ["--"] if words else []
-        begun = time.monotonic() * 1e3
+        begun, used = time.monotonic() * 1e3, children_cpu()
         done = subprocess.run(
             [*tool, str(self.folder / "start"), str(self.kernels)],
             env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True,
         )  # fmt: skip
         total = time.monotonic() * 1e3 - begun
         stamps = (line.split() for line in done.stdout.splitlines()[:MOMENTS])
-        return {name: float(moment) - begun for name, moment in stamps} | {"whole": total}
+        cpu = children_cpu() - used
+        return {name: float(moment) - begun for name, moment in stamps} | {"whole": total, "cpu": cpu}
 
     def profiled(self, *, warm: bool, report: bool) -> dict[str, float]:
         """One run under the tool."""
@@ -78,6 +80,12 @@ class Bench:
             return self.once("run", "--no-ui", "--tracedir", str(trace), *([] if report else ["--no-report"]))
         finally:
             shutil.rmtree(trace, ignore_errors=True)
+
+
+def children_cpu() -> float:
+    """CPU milliseconds of the processes that ended, with those that they waited for."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (usage.ru_utime + usage.ru_stime) * 1e3
 
 
 def main() -> None:
@@ -146,7 +154,7 @@ def measure(bench: Bench, options: argparse.Namespace) -> None:
         taken = middle(runs)
         first = taken["first"] - taken["main"] - (own["first"] - own["main"])
         total = taken["whole"]
-        row = (own["whole"], total, total - own["whole"], taken["main"], first, total - taken["end"])
+        row = (own["whole"], total, total - own["whole"], taken["main"], first, total - taken["end"], taken["cpu"])
         sys.stdout.write(f"{kind:<24}{''.join(f'{value:>8.0f}' for value in row)}\n")
     if options.stamps:
         show_stamps(bench)
@@ -166,6 +174,7 @@ def show_stamps(bench: Bench) -> None:
     pythons = (line.split() for line in log.read_text(encoding="utf-8").splitlines())
     moments |= {name: float(moment) - begun for name, moment in pythons}
     sys.stdout.write("\none run, cache warm, with a report: ms since the command\n")
+    del moments["cpu"]  # which is no moment
     for name, moment in sorted(moments.items(), key=lambda each: each[1]):
         sys.stdout.write(f"{moment:>8.1f}  {name}\n")
 

@@ -7,8 +7,7 @@ decoded as UTF-8 with other bytes written as ``\xNN``, so that any log can be sh
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from tui_probe.trace.launch_events import (
     Alternating,
@@ -54,47 +53,40 @@ if TYPE_CHECKING:
     from tui_probe.reasons import Reason
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(NamedTuple):
     """Any line that is none of the others: cut, interleaved, or of a kind not known here."""
 
     line: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessStarted:
+class ProcessStarted(NamedTuple):
     pid: int
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(NamedTuple):
     """The command line of the process, its arguments separated by blanks."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class DriverOpened:
+class DriverOpened(NamedTuple):
     handle: int
 
 
-@dataclass(frozen=True, slots=True)
-class RankGiven:
+class RankGiven(NamedTuple):
     """The process's place among those of a parallel program, as its launcher (torchrun, mpirun, srun) says."""
 
     rank: int
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class Epoch:
+class Epoch(NamedTuple):
     """Zero of the result file names, in nanoseconds since 1970."""
 
     ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class Device:
+class Device(NamedTuple):
     """A device on which the process has a context. ``clock_khz`` is the highest SM clock."""
 
     ordinal: int
@@ -104,20 +96,17 @@ class Device:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Initialised:
+class Initialised(NamedTuple):
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class BenchmarkEnabled:
+class BenchmarkEnabled(NamedTuple):
     """Benchmark mode, with the bytes of L2 cache flushed before each timed launch."""
 
     flush_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryCall:
+class MemoryCall(NamedTuple):
     """An allocation (with ``size`` in bytes) or a release of device memory."""
 
     call: str
@@ -126,15 +115,13 @@ class MemoryCall:
     size: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class TensorMapLayout:
+class TensorMapLayout(NamedTuple):
     """Places of the parameters of a tensor map, as :mod:`tui_probe.engine.map_layout` reads it; None if not found."""
 
     layout: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class TensorMapMade:
+class TensorMapMade(NamedTuple):
     """A tensor map that the program encoded; lists have the innermost dimension first, strides are in bytes.
 
     ``content`` is the SHA-1 of its 128 bytes, None if the call failed. ``box`` is None for a map of pixels (im2col),
@@ -152,16 +139,14 @@ class TensorMapMade:
     of: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ReasonNamed:
+class ReasonNamed(NamedTuple):
     """The number that a reason has in packed lines."""
 
     number: int
     reason: Reason
 
 
-@dataclass(frozen=True, slots=True)
-class NvtxRange:
+class NvtxRange(NamedTuple):
     """An NVTX range of the program, or a part of one; ``runs`` are first and last launch of each run of launches.
 
     ``thread`` is None for a range of all threads, ``domain`` for the default one, ``end_ns`` where it went on.
@@ -177,8 +162,7 @@ class NvtxRange:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class BudgetEvent:
+class BudgetEvent(NamedTuple):
     """A budget of the run is ``reached``, or gives each launch its share only; ``limit`` and ``used`` at that moment.
 
     ``name`` is ``trace-bytes``, ``result-files``, ``log-bytes``, ``share`` or ``write-rate``. ``advice`` says what
@@ -192,14 +176,12 @@ class BudgetEvent:
     advice: str
 
 
-@dataclass(frozen=True, slots=True)
-class Callback:
+class Callback(NamedTuple):
     step: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ContextFailed:
+class ContextFailed(NamedTuple):
     """The driver's error, of a kernel, that ended the GPU context; the kernels probed since the last result."""
 
     error: int
@@ -209,15 +191,13 @@ class ContextFailed:
     """``KERNEL: WORDS`` of the simulated GPU: which kernel it was, and what it did."""
 
 
-@dataclass(frozen=True, slots=True)
-class KernelFault:
+class KernelFault(NamedTuple):
     """A fault that checks of the simulated GPU found, as JSON."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryHashed:
+class MemoryHashed(NamedTuple):
     """Hash of the memory, after a launch, from an address in a parameter on to the end of its allocation."""
 
     launch: int
@@ -228,8 +208,7 @@ class MemoryHashed:
     hash: str
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchStuck:
+class LaunchStuck(NamedTuple):
     """A launch that did not end for this many seconds. ``warps`` were on the device; ``reason`` is why there is no
     result with their places, None if there is one.
     """
@@ -242,23 +221,20 @@ class LaunchStuck:
     reason: Reason | None
 
 
-@dataclass(frozen=True, slots=True)
-class Trouble:
+class Trouble(NamedTuple):
     """Something that the hook could not do, in its own words; the program itself went on."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(NamedTuple):
     """The announced end of the process: one of the two is None."""
 
     status: int | None
     signal: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Exited:
+class Exited(NamedTuple):
     launches: int
     probed: int
     dropped: int

@@ -15,8 +15,7 @@ ProbeMode: TypeAlias = Literal["ptx", "graft"]
 GraphChange: TypeAlias = Literal["untwinned", "passed", "given back", "destroyed"]
 
 
-@dataclass(frozen=True, slots=True)
-class ModuleCall:
+class ModuleCall(NamedTuple):
     """A module, library or function call: the handle that it gave, what that came from, and its name."""
 
     call: str
@@ -26,29 +25,25 @@ class ModuleCall:
     name: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Image:
+class Image(NamedTuple):
     """A kernel image as it was loaded: ``elf``, ``fatbin``, ``warpped_fatbin`` or ``ptx``."""
 
     kind: str
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionMissing:
+class FunctionMissing(NamedTuple):
     """A function launched for the first time."""
 
     function: int
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionFound:
+class FunctionFound(NamedTuple):
     function: int
     succeeded: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ImageFound:
+class ImageFound(NamedTuple):
     """The image from which a function came; ``name`` is None where no image was found."""
 
     function: int
@@ -56,43 +51,37 @@ class ImageFound:
     size: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class KernelFolder:
+class KernelFolder(NamedTuple):
     name: str
     folder: str
 
 
-@dataclass(frozen=True, slots=True)
-class FileStep:
+class FileStep(NamedTuple):
     """A folder or file that was made (``mkdir``, ``write``) or could not be (``can't-…``)."""
 
     step: str
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class EngineStarted:
+class EngineStarted(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class EngineAnswer:
+class EngineAnswer(NamedTuple):
     """Answer of the probe engine for a kernel: ``ok``, ``skipped`` or ``failed``, and the reason."""
 
     outcome: str
     reason: Reason | None
 
 
-@dataclass(frozen=True, slots=True)
-class InfoRead:
+class InfoRead(NamedTuple):
     name: str
     parameters: int
     maps: int | None
     callback: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class KernelReady:
+class KernelReady(NamedTuple):
     function: int
     name: str
 
@@ -196,8 +185,7 @@ class Alternating:
     reason: Reason
 
 
-@dataclass(frozen=True, slots=True)
-class Parameters:
+class Parameters(NamedTuple):
     """The parameters of the launch that follows, as the words of the line, and its time in ns since 1970."""
 
     time_ns: int
@@ -208,8 +196,7 @@ class Parameters:
         return tuple(word.decode("ascii", "backslashreplace") for word in self.text.split())
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchStarted:
+class LaunchStarted(NamedTuple):
     """A probed launch. ``number`` counts the process's launches."""
 
     shape: Shape
@@ -218,8 +205,7 @@ class LaunchStarted:
     stream: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class MapSize:
+class MapSize(NamedTuple):
     """The memory of one map: ``slots`` warps or threads per block, ``size`` bytes each, ``total`` bytes."""
 
     blocks: int
@@ -229,8 +215,7 @@ class MapSize:
     total: int
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeMemory:
+class ProbeMemory(NamedTuple):
     """Bytes of the records of the launch at hand, or of launch ``number``, and those that they take on the device.
 
     ``probe`` is given for a sized launch of a run with several.
@@ -242,16 +227,14 @@ class ProbeMemory:
     probe: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchEnded:
+class LaunchEnded(NamedTuple):
     """Answer of the driver to the probed launch (a CUresult)."""
 
     succeeded: bool
     status: int
 
 
-@dataclass(frozen=True, slots=True)
-class ResultSaved:
+class ResultSaved(NamedTuple):
     """A result file; ``probe`` is given where the run had several."""
 
     path: str
@@ -261,8 +244,7 @@ class ResultSaved:
     probe: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchUnprobed:
+class LaunchUnprobed(NamedTuple):
     """A launch of the original kernel, and why it was not probed."""
 
     shape: Shape
@@ -272,8 +254,7 @@ class LaunchUnprobed:
     reason: Reason | None
 
 
-@dataclass(frozen=True, slots=True)
-class ShapeGroupNamed:
+class ShapeGroupNamed(NamedTuple):
     """Launches of a kernel with one key: those of one shape, or those of ``blocks`` (from, to) without another.
 
     ``cluster`` is None where the launches ask for none.
@@ -286,8 +267,7 @@ class ShapeGroupNamed:
     blocks: tuple[int, int] | None
 
 
-@dataclass(frozen=True, slots=True)
-class PackedLine:
+class PackedLine(NamedTuple):
     """Launches of originals, in one line, which is kept as it is (see ``trace.unprobed``)."""
 
     line: bytes
@@ -301,8 +281,7 @@ class UnprobedDropped:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchTimes:
+class LaunchTimes(NamedTuple):
     """Milliseconds of one probed launch; ``ratio`` is their sum over ``kernel`` and not the slowdown."""
 
     prologue: float | None
@@ -326,8 +305,7 @@ class Benchmark:
     probe: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class GpuTimed:
+class GpuTimed(NamedTuple):
     """GPU time of a sampled launch; ``weight`` launches are stood for. ``host_ns`` is what the call took that launched,
     where the device had nothing to do before it returned.
     """
@@ -341,28 +319,24 @@ class GpuTimed:
     host_ns: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class EmptyPair:
+class EmptyPair(NamedTuple):
     """Nanoseconds between two events with nothing in between, which times of launches are without."""
 
     ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class SlotsCounted:
+class SlotsCounted(NamedTuple):
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class UnlistedLaunches:
+class UnlistedLaunches(NamedTuple):
     """Launches of a kernel for which the log had no room: they were counted, and ran unprobed."""
 
     kernel: int
     launches: int
 
 
-@dataclass(frozen=True, slots=True)
-class GraphInstantiated:
+class GraphInstantiated(NamedTuple):
     """An executable, whose nodes follow: when it is made, and again when they have become others."""
 
     graph: int
@@ -410,8 +384,7 @@ class GraphReplay:
     probed: tuple[tuple[int, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class GraphTimed:
+class GraphTimed(NamedTuple):
     """The time of a replay, between events before and behind it; ``weight`` replays are stood for. ``call_ns`` is what
     the call took that launched; ``idle``: the device had nothing to do before that.
     """
@@ -425,8 +398,7 @@ class GraphTimed:
     idle: bool
 
 
-@dataclass(frozen=True, slots=True)
-class GraphChanged:
+class GraphChanged(NamedTuple):
     """Result for an executable's probed copy, or for the executable itself."""
 
     graph: int

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
@@ -307,7 +306,7 @@ def head_record(trace: Trace) -> dict[str, Any]:
             "results": state.results,
             "bytes_written": state.bytes_written,
             "log_cut": trace.log_cut,
-            "context_failed": None if state.context_failed is None else asdict(state.context_failed),
+            "context_failed": None if state.context_failed is None else state.context_failed._asdict(),
             "budgets": budget_record(trace),
             "sources": copied_names(trace.directory),
             "results_unsaved": trace.results_unsaved,
