@@ -144,6 +144,25 @@ def test_phase_that_is_a_loop_is_recorded_before_it(tmp_path: Path) -> None:
     assert blocks["compute"] == inner - 1
 
 
+def test_phase_behind_a_branch_is_recorded_at_the_branch(tmp_path: Path) -> None:
+    """A loop is left by a block that only branches, to code behind another loop."""
+    source, binary = tmp_path / "roles.ptx", tmp_path / "roles.bin"
+    other = "setp.lt.u32 %p2, %r2, 8;\n@%p2 bra.uni other;\nouter:"
+    text = ROUNDS.replace("PRODUCTS", "fma.rn.f32 %f1, %f1, %f1, %f1;\n" * 16).replace("outer:", other, 1)
+    ending = '    @%p3 bra outer;\n    bra.uni done;\nother:\n    .pragma "nounroll";\n'
+    ending += "fma.rn.f32 %f1, %f1, %f1, %f1;\n" * 16
+    ending += "    add.u32 %r4, %r4, 1;\n    setp.lt.u32 %p3, %r4, %r1;\n    @%p3 bra other;\ndone:\n"
+    source.write_text(text.replace("    @%p3 bra outer;\n", ending))
+    assembler().assemble(source, binary, "sm_90", "rounds")
+    target = GraftTarget.of(Cubin.read(binary.read_bytes()), "rounds")
+    phases, missing = sass_phases(PROBE, target)
+    assert not missing
+    names = [operation_name(target.words[phase.at // WORD_BYTES], 90) for phase in phases]
+    assert "BRA" in names
+    kernel = Grafter(PROBE, assembler(), sampled=False).graft(Cubin.read(binary.read_bytes()), "rounds")
+    assert {phase.at for phase in phases} <= set(kernel.grafted.branches)
+
+
 def test_starts_without_an_instruction_are_counted(waits: Path) -> None:
     """Two waits of a pipeline consist of instructions that may not be moved."""
     target = GraftTarget.of(Cubin.read(waits.read_bytes()), "producer_consumer")

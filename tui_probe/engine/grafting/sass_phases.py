@@ -18,7 +18,7 @@ from tui_probe.ptx.phase_names import MARK, WAITS, work_of
 from tui_probe.ptx.phases import flow_phases
 from tui_probe.ptx.tree import Immediate, Instruction
 from tui_probe.reasons import because
-from tui_probe.sass.flow import FlowGraph
+from tui_probe.sass.flow import FlowGraph, is_conditional
 from tui_probe.sass.operations import (
     PRODUCT_OPERATIONS,
     is_strong_load,
@@ -27,6 +27,7 @@ from tui_probe.sass.operations import (
     operation_name,
 )
 from tui_probe.sass.scoreboards import fixed_offsets
+from tui_probe.sass.target import BRA_OPERATION
 from tui_probe.sass.wait_classes import is_mbarrier_wait, is_named_barrier, own_wait
 from tui_probe.sass.words import CONTROL_FLOW, IMMEDIATE, WORD_BYTES
 
@@ -110,13 +111,24 @@ def sass_phases(
         for places in groups:
             at = next((place for place in places if place not in taken and has_room(place)), None)
             if at is None:
-                missing += 1
+                missing += not _takes_no_time(graph, code, target.words, first)
             else:
                 taken.add(at)
                 loop = None if start.loop is None else number_of[id(start.loop)] * WORD_BYTES
                 main = number_of[id(start.main or start.first)] * WORD_BYTES
                 phases.append(SassPhase(at * WORD_BYTES, start, loop, main))
     return phases, missing
+
+
+def _takes_no_time(graph: FlowGraph, code: Sequence[Instruction], words: Sequence[Word], first: int) -> bool:
+    """Return whether a start needs no record: a block that only branches, or the loop that tries a wait again, which
+    ptxas puts behind the other code; its time is that of the wait before it.
+    """
+    block, work = graph.block_at(first), work_of(code[first])
+    if len(graph.blocks[block]) == 1 and _jumps(words[first]):
+        return True
+    before = [graph.blocks[other] for other in graph.predecessors[block] if other != block]
+    return work in WAITS and all(any(work_of(code[index]) == work for index in other) for other in before)
 
 
 class _Entries:
@@ -183,7 +195,7 @@ def _places(
     behind = range(first, min(block.stop, first + _NEAR))
     order = (*before, *behind) if work_of(code[first]) in WAITS else (*behind, *before)
     yield from (index for index in order if _is_ordinary(target, code, index, fixed))
-    if first * WORD_BYTES not in fixed and _may_move(target.words[first]):
+    if first * WORD_BYTES not in fixed and (_may_move(target.words[first]) or _jumps(target.words[first])):
         yield first
 
 
@@ -191,13 +203,20 @@ def _end_places(target: GraftTarget, code: Sequence[Instruction], end: int, fixe
     """The instructions that may have a record at the end of a block, which is instruction ``end``, the best first."""
     stop = next((index for index in range(end, -1, -1) if work_of(code[index]) in WAITS), -1)
     order = range(end, max(stop, end - _NEAR), -1)
-    return (index for index in order if _is_ordinary(target, code, index, fixed))
+    yield from (index for index in order if _is_ordinary(target, code, index, fixed))
+    if end * WORD_BYTES not in fixed and _jumps(target.words[end]):
+        yield end
 
 
 def _is_ordinary(target: GraftTarget, code: Sequence[Instruction], index: int, fixed: Collection[int]) -> bool:
     word = target.words[index]
     ordinary = word.is_unconditional and word.operation not in CONTROL_FLOW and work_of(code[index]) not in WAITS
     return ordinary and index * WORD_BYTES not in fixed and not word.never_runs
+
+
+def _jumps(word: Word) -> bool:
+    """Return whether an instruction is a branch that all lanes take."""
+    return word.operation == BRA_OPERATION and not is_conditional(word)
 
 
 def _may_move(word: Word) -> bool:
