@@ -162,19 +162,20 @@ class LoopProcess:
 
     def wait_until_warm(self) -> None:
         """Wait for the end of the warm-up. Raises EOFError if the program ended."""
-        while self._line() != "ready\n":  # other lines are of libraries
-            pass
+        self._line("ready\n")
 
     def measure(self, seconds: float) -> Window:
         """Measure steps for so long."""
         self._requests.write(f"{seconds}\n")
         self._requests.flush()
-        window: Window = json.loads(self._line())
+        window: Window = json.loads(self._line("{"))
         return window
 
-    def _line(self) -> str:
-        if line := self._answers.readline():
-            return line
+    def _line(self, start: str) -> str:
+        """The next line that begins like this: others are of libraries."""
+        for line in self._answers:
+            if line.startswith(start):
+                return line
         raise EOFError(f"the loop ended with status {self._process.wait()}")
 
     def end(self) -> None:
