@@ -17,6 +17,7 @@ from tui_probe.reproducer.kept_launch import (
     KeptLaunch,
     c_text,
     choose_kept,
+    differences,
     extract,
     keep_problems,
     kept_launches,
@@ -182,6 +183,22 @@ def test_description_of_odd_names_and_missing_parts(tmp_path: Path) -> None:
     assert all(word in notes for word in ("0x7f0000000000", "variables of the module", "options", "attributes 7"))
     with pytest.raises(ChoiceError, match="saved launches: 0@3"):
         choose_kept([launch], lambda _: True, 4)
+
+
+TEXTURED = """.visible .entry other() { ret; }
+.visible .entry add(.param .u64 t)
+{
+tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd1, {%r1}];
+ret;
+}
+"""
+
+
+@pytest.mark.parametrize(("name", "count"), [("add", 1), ("other", 0), ("ad", 0)])
+def test_textures_that_a_kernel_reads_are_named(tmp_path: Path, name: str, count: int) -> None:
+    launch = kept(tmp_path, f"kernel {name}\ngrid 1 1 1\nblock 1 1 1\n")
+    (launch.folder / "ptx.bin").write_text(TEXTURED)
+    assert sum("textures" in sentence for sentence in differences(launch)) == count
 
 
 def test_outcomes_of_a_run_have_reasons_and_advice(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from urllib.parse import unquote_to_bytes
 
 from tui_probe.draw import units
 from tui_probe.errors import ChoiceError, TraceError, UsageError
-from tui_probe.input_limits import LAUNCH_INFO
+from tui_probe.input_limits import LAUNCH_INFO, PTX_TEXT
 from tui_probe.reasons import advice_on
 from tui_probe.trace.events import parse_line
 from tui_probe.trace.follow import open_trace
@@ -44,6 +44,7 @@ LAUNCHERS: Final = ("launch.py", "launch.c")
 _TEMPLATES: Final = Path(__file__).parent
 _OWNER_ONLY: Final = 0o600
 _BYTES_PER_LINE: Final = 16
+_TEXTURE_OPERATIONS: Final = re.compile(rb"\b(?:tex|tld4|txq|suld|sust|sured|suq)\.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -422,7 +423,22 @@ def differences(launch: KeptLaunch) -> Iterator[str]:
         yield f"Not saved: memory at {listed}, because the hook did not see its allocation."
     if not launch.variables_known:
         yield "Not saved: variables of the module (__device__, __constant__), because the kernel could not be prepared."
+    if _reads_textures(launch):
+        yield "Not saved: textures and surfaces, which this kernel accesses; the launchers cannot repeat it."
     if launch.load_options:
         yield "Not repeated: JIT options that the program passed when it loaded the module."
     if launch.left_out:
         yield f"Not repeated: launch attributes {', '.join(map(str, launch.left_out))} (CUlaunchAttributeID)."
+
+
+def _reads_textures(launch: KeptLaunch) -> bool:
+    """Return whether the kernel's own PTX has an instruction for textures or surfaces; False without PTX."""
+    path = launch.file(IMAGES[1])
+    if path is None or path.stat().st_size > PTX_TEXT.most:
+        return False
+    code = path.read_bytes()
+    entry = re.search(rb"\.entry\s+" + re.escape(launch.name.encode("utf-8", "surrogateescape")) + rb"\s*[({]", code)
+    if entry is None:
+        return False
+    end = code.find(b".entry", entry.end())
+    return _TEXTURE_OPERATIONS.search(code, entry.end(), end if end > 0 else len(code)) is not None
