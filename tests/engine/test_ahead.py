@@ -156,6 +156,14 @@ def test_next_run_starts_workers_only_for_kernels_whose_entries_are_gone(
     assert removed.exists()
 
 
+def test_next_run_takes_no_other_kernels_than_the_first(
+    tmp_path: Path, ptxas: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui_probe.engine.ahead.MAX_RUN_KERNELS", len(NAMES) - 1)
+    image, workforce = image_of(NAMES), Workforce(monkeypatch)
+    assert [connections_of_run(tmp_path, ptxas, workforce, image) for _ in range(2)] == [1, 0]
+
+
 def test_refused_kernel_is_tried_ahead_in_one_run(tmp_path: Path, ptxas: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     recursive = f"{HEADER}.func f() {{ call f; exit; }}\n.entry kernel() {{ call f; ret; }}".encode()
     workforce = Workforce(monkeypatch)

@@ -205,16 +205,16 @@ class Ahead:
         names = self._names(path, arch)
         if len(names) > MAX_IMAGE_KERNELS:
             names = []
+        names = names[: self._kernels_left]
+        self._kernels_left -= len(names)  # those that are done, too: the next run takes no others
         record = self._record(path, arch) if names else None
-        steps = {name: self._missing_steps(record, name) for name in names}
-        steps = dict(itertools.islice(((name, own) for name, own in steps.items() if own), self._kernels_left))
+        steps = {name: missing for name in names if (missing := self._missing_steps(record, name))}
         if not steps:
             path.unlink(missing_ok=True)
             return
-        self._kernels_left -= len(steps)
         image = _AheadImage(path, arch, sum(map(len, steps.values())), record)
-        for name, own in steps.items():
-            for step in own:
+        for name, missing in steps.items():
+            for step in missing:
                 self._requests.put(_AheadRequest(step, next(self._numbers), image, name))
 
     def _record(self, path: Path, arch: str) -> ImageRecord | None:
