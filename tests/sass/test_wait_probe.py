@@ -165,6 +165,26 @@ def test_few_uniform_registers_measure_the_sites_that_rank_first(monkeypatch: py
     assert [wait.site for wait in waits.sites] == choose_group(ranked, 0, len(waits.sites))
 
 
+def test_groups_of_few_uniform_registers_leave_no_site_between_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last group has fewer sites than fit; with more in the first, it would begin behind sites of no group."""
+    target = attention()
+    ranked, first = movable_sites(target, wait_sites(target)), []
+    while len(first) < 9:
+        first = ranked[: len(first) + 1]
+        if len(choose_group(first, 0)) + len(choose_group(first, 1)) < len(first):
+            ranked.remove(first.pop())
+    monkeypatch.setattr(wait_grafts, "movable_sites", lambda *_: first)
+    monkeypatch.setattr(wait_grafts, "_free_uniform", lambda _: set(range(50, 60)))
+    groups = [
+        grafted(target, name)[1].sites for name in ("stall_sites", "stall_sites_2", "stall_sites_3", "stall_sites_4")
+    ]
+    size = max(map(len, groups))
+    assert 0 < size < 8
+    measured = [wait.site for group in groups for wait in group]
+    assert len(measured) == len(set(measured))
+    assert [len(group) for group in groups] == [len(choose_group(first, number, size)) for number in range(4)]
+
+
 @pytest.mark.parametrize(
     ("index", "loops", "is_together"),
     [(15, (1,), True), (25, (1,), False), (5, (1,), False), (5, (), True), (25, (2, 1), False)],

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from tui_probe.sass.words import Word
 
 _COUNT: Final = "1"
+_MANY_UNIFORM: Final = 40
+"""Free uniform registers from which on the first group has all its sites: ptxas gives the exits' code a dozen."""
 _CLOCKS: Final = 2
 """Ordinary registers that hold clocks."""
 
@@ -90,22 +92,60 @@ def graft_waits(
     graph = FlowGraph.of(target)
     resources = _SiteResourceChoice.of(target, graph)
     ranked = resources.usable(probe, movable_sites(target, wait_sites(target, graph)))
-    free_uniform, room = _free_uniform(target), _SumRoom(MAX_SITES, MAX_SITES)
-    keeps_longest = LONGEST_HELPER in _save_of(point).values
-    while True:
-        sites = _chosen_sites(ranked, point, room.sites)
-        room = _SumRoom(room.sites, min(room.longest, len(sites)) if keeps_longest else 0)
-        with_longest = sorted(range(len(sites)), key=lambda number: ranked.index(sites[number]))[: room.longest]
-        waits = [_wait_sums(probe, point, number, longest=number in with_longest) for number in range(len(sites))]
-        code = assemble_code(target, probe, snippets, waits=waits, sampled=sampled)
-        uniform = _UniformChoice.of(code, free_uniform, 2 * len(sites) + room.longest)
-        if uniform.room >= 2 * len(sites) + room.longest:
-            break
-        room = room.within(uniform.room, len(sites))
+    grafting = _WaitCode(target, probe, snippets, point, ranked, _free_uniform(target), sampled)
+    groups = [int(position.modifiers[0]) for position in point.positions if position.is_wait]
+    fitted = grafting.fitted(groups, _SumRoom(MAX_SITES, MAX_SITES))
+    if groups != [1] and len(fitted.sites) < MAX_SITES and len(grafting.free_uniform) < _MANY_UNIFORM:
+        # A group of another size than the first one would leave sites between them.
+        size = grafting.fitted([1], _SumRoom(MAX_SITES, MAX_SITES)).room.sites
+        fitted = fitted if size == fitted.room.sites else grafting.fitted(groups, _SumRoom(size, MAX_SITES))
     spills = _spills_by_block(target, graph)
-    probed = [ProbedWait(site, (point.name,), spills.pop(graph.block_at(site.index), ())) for site in sites]
+    probed = [ProbedWait(site, (point.name,), spills.pop(graph.block_at(site.index), ())) for site in fitted.sites]
     offsets = tuple(site.at for site in ranked)
-    return _graft(target, uniform, sites, set(with_longest), resources), ProbedWaits(probed, offsets)
+    grafted = _graft(target, fitted.uniform, fitted.sites, fitted.with_longest, resources)
+    return grafted, ProbedWaits(probed, offsets)
+
+
+@dataclass(frozen=True)
+class _FittedWaits:
+    """Sites of a group whose sums fit into the uniform registers, and those whose longest wait is kept."""
+
+    room: _SumRoom
+    sites: list[WaitSite]
+    with_longest: set[int]
+    uniform: _UniformChoice
+
+
+@dataclass(frozen=True)
+class _WaitCode:
+    """The code of a probe of waits for sites of a kernel, ``ranked`` ones first."""
+
+    target: GraftTarget
+    probe: Probe
+    snippets: SnippetStore
+    point: ProbePoint
+    ranked: Sequence[WaitSite]
+    free_uniform: set[int]
+    sampled: bool
+
+    def fitted(self, groups: Sequence[int], room: _SumRoom) -> _FittedWaits:
+        """Return as many sites of groups as have room. Raises UnsupportedKernelError."""
+        keeps_longest = LONGEST_HELPER in _save_of(self.point).values
+        while True:
+            sites = [site for group in groups for site in choose_group(self.ranked, group - 1, room.sites)]
+            room = _SumRoom(room.sites, min(room.longest, len(sites)) if keeps_longest else 0)
+            by_rank = sorted(range(len(sites)), key=lambda number: self.ranked.index(sites[number]))
+            with_longest = set(by_rank[: room.longest])
+            waits = [
+                _wait_sums(self.probe, self.point, number, longest=number in with_longest)
+                for number in range(len(sites))
+            ]
+            code = assemble_code(self.target, self.probe, self.snippets, waits=waits, sampled=self.sampled)
+            needed = 2 * len(sites) + room.longest
+            uniform = _UniformChoice.of(code, self.free_uniform, needed)
+            if uniform.room >= needed:
+                return _FittedWaits(room, sites, with_longest, uniform)
+            room = room.within(uniform.room, len(sites))
 
 
 @dataclass(frozen=True)
@@ -218,12 +258,6 @@ class _SumRoom:
         if registers < 2:
             raise UnsupportedKernelError(because("graft-uniform"))
         return _SumRoom(registers // 2, 0)
-
-
-def _chosen_sites(ranked: Sequence[WaitSite], point: ProbePoint, size: int) -> list[WaitSite]:
-    """Return the sites of the groups that a point is for, up to ``size``."""
-    groups = [int(position.modifiers[0]) for position in point.positions if position.is_wait]
-    return [site for group in groups for site in choose_group(ranked, group - 1, size)]
 
 
 def _free_uniform(target: GraftTarget) -> set[int]:
