@@ -308,7 +308,7 @@ class StuckWarps:
 
 def analyse(result: Result, folder: Path | None = None) -> StuckWarps:
     """The warps of a launch; ``folder`` is its kernel's in the trace. TraceError if the result is of another probe."""
-    if len(result.sections) not in (len(_MAPS), len(_MAPS) - 1):  # older files have no values
+    if len(result.sections) != len(_MAPS):
         raise TraceError(f"{result.path}: the records are not from stuck_warps: another probe wrote the file")
     code = Synchronization.of(folder)
     warps = tuple(_with_polled_address(warp, code) for warp in _warps(result, _Places(folder)))
@@ -355,7 +355,7 @@ class _Places:
 def _warps(result: Result, places: _Places) -> Iterator[StuckWarp]:
     warps, written = result.one_record(1, WARP), result.written(1)
     marks = [result.one_record(index, MARK) for index in (2, 3, 4)]
-    values = result.one_record(5, SAW) if len(result.sections) == len(_MAPS) else None
+    values = result.one_record(5, SAW)
     if written is None:
         raise TraceError(f"{result.path}: the file does not show which records were written")
     for block, warp in np.argwhere(written[:, :, 0]).tolist():
@@ -364,7 +364,7 @@ def _warps(result: Result, places: _Places) -> Iterator[StuckWarp]:
         is_released = took is not None and did is not None and did.address == took.address
         number = int(warps[block, warp]["block"])
         place = places.at(line, address)
-        saw = values[block, warp] if values is not None and place.kind in ("flag", "lock") else None
+        saw = values[block, warp] if place.kind in ("flag", "lock") else None
         value = int(saw["value"]) if saw is not None and saw["line"] == line and not _is_sass(place) else None
         yield StuckWarp(number, warp, place, lanes, None if is_released else took, did, value)
 
