@@ -11,7 +11,7 @@ from tui_probe.draw import units
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.probekit.finding import Finding, counted, percent, place, timed
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec, share_text
-from tui_probe.probekit.metric import Metric, metrics_by_line, where_any
+from tui_probe.probekit.metric import BYTES_READ, BYTES_WRITTEN, Metric, metrics_by_line, where_any
 from tui_probe.probekit.probe import Probe, Question, of_result, of_sites
 from tui_probe.probekit.result_tables import count_kind
 from tui_probe.records.counter_sums import CountsByLine, line_sums, line_totals, site_dtype, sum_records, worst_line
@@ -123,18 +123,8 @@ def _parts_of_written(found: MemoryBytes, value: Any) -> bool:
 
 
 METRICS: Final = (
-    Metric(
-        "read", "read", "B", better="lower", quantity="bytes read", of_work=True, standalone_title="global memory read"
-    ),
-    Metric(
-        "written",
-        "written",
-        "B",
-        better="lower",
-        quantity="bytes written",
-        of_work=True,
-        standalone_title="global memory written",
-    ),
+    BYTES_READ,
+    BYTES_WRITTEN,
     Metric(
         "loaded", "by loads", "B", better="lower", shown=_parts_of_read, of_work=True, standalone_title="read by loads"
     ),

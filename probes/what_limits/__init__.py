@@ -9,7 +9,7 @@ import numpy as np
 
 from tui_probe.draw import units
 from tui_probe.probekit.finding import Finding, Gain, counted
-from tui_probe.probekit.metric import Metric, where_any
+from tui_probe.probekit.metric import BYTES_READ, BYTES_WRITTEN, Metric, where_any
 from tui_probe.probekit.probe import Probe, Question, of_result
 from tui_probe.records.counter_sums import sum_records
 
@@ -126,18 +126,8 @@ def _sum_reader(name: str) -> Callable[[UnitDemand], int]:
 
 
 METRICS: Final = (
-    Metric(
-        "read", "read", "B", better="lower", quantity="bytes read", of_work=True, standalone_title="global memory read"
-    ),
-    Metric(
-        "written",
-        "written",
-        "B",
-        better="lower",
-        quantity="bytes written",
-        of_work=True,
-        standalone_title="global memory written",
-    ),
+    BYTES_READ,
+    BYTES_WRITTEN,
     Metric(
         "sectors",
         "sectors",

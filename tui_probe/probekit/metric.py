@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import isfinite
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from tui_probe.trace.kernel_files import Offset
 
@@ -146,6 +146,21 @@ class MetricValue:
     def unit(self) -> str:
         """ "" for a count."""
         return self.metric.unit
+
+
+BYTES_READ: Final = Metric(
+    "read", "read", "B", better="lower", quantity="bytes read", of_work=True, standalone_title="global memory read"
+)
+"""Bytes that instructions read from global memory; like the next, for any probe whose analysis counts them."""
+BYTES_WRITTEN: Final = Metric(
+    "written",
+    "written",
+    "B",
+    better="lower",
+    quantity="bytes written",
+    of_work=True,
+    standalone_title="global memory written",
+)
 
 
 def metric_values(metrics: Iterable[Metric], analysis: Any) -> tuple[MetricValue, ...]:
