@@ -88,9 +88,13 @@ def _held_lock(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
 
 
 def _grid_barrier(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
-    """Blocks poll for others that cannot start, since the GPU is full. Blocks that ended did not wait for those."""
+    """Blocks poll for others that cannot start, since the GPU is full. If more have ended, those did not wait."""
     is_sass_lock = group.place.kind == "lock" and isinstance(group.place.line, Offset)
-    if not (group.place.kind == "flag" or is_sass_lock) or not stuck.blocks_not_started or stuck.blocks_ended:
+    if (
+        not (group.place.kind == "flag" or is_sass_lock)
+        or not stuck.blocks_not_started
+        or stuck.blocks_ended > stuck.blocks
+    ):
         return
     if stuck.code.is_known and not stuck.code.writes and not stuck.code.has_plain_stores:
         return
