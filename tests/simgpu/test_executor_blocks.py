@@ -254,9 +254,14 @@ def test_lanes_act_one_after_the_other(name: str, rows: list[tuple[int, int, int
         expected[place] = SEQUENTIAL[name](expected[place], first, second)
     last = ", %b" if name == "cas.b32" else ""
     function = compiled(ATOMIC.format(instruction=f"atom.global.{name} %old, [%m], %a{last};"))
+    reduced = memory.copy()
     Device().launch(function, memory, old, places, a, b, block=(len(rows),))
     assert memory.tolist() == expected
     assert old.tolist() == seen
+    if not name.startswith(("cas", "exch")):  # which are no reductions
+        function = compiled(ATOMIC.format(instruction=f"red.global.{name} [%m], %a;"))
+        Device().launch(function, reduced, old, places, a, b, block=(len(rows),))
+        assert reduced.tolist() == expected
 
 
 def test_half_precision_atomics() -> None:

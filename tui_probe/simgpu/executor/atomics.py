@@ -78,6 +78,7 @@ def _build(instruction: Instruction, bind: Binder) -> Operation:
     sources = [bind.source(operand, kind) for operand in operands[1 : 1 + count]]
     ufunc, update = _semantics(name, kind)
     bind.effects.polls = gives
+    total = ufunc if not gives and kind.is_integer else None
 
     def run(group: ThreadGroup) -> None:
         registers = group.registers
@@ -88,7 +89,10 @@ def _build(instruction: Instruction, bind: Binder) -> Operation:
             chosen = slice(None) if part.positions is None else part.positions
             own = [value[chosen] for value in values]
             index = np.broadcast_to(part.element, own[0].shape)
-            old[chosen] = apply_atomic(part.view(kind.dtype), index, own, ufunc, update)
+            if total is not None:
+                _apply_totals(part.view(kind.dtype), index, own[0], total)
+            else:
+                old[chosen] = apply_atomic(part.view(kind.dtype), index, own, ufunc, update)
         if target is not None:
             target.write(registers, old)
 
@@ -162,6 +166,15 @@ def apply_atomic(
     result = np.empty_like(before)
     result[order] = before
     return result
+
+
+def _apply_totals(memory: Value, index: Value, operand: Value, ufunc: np.ufunc) -> None:
+    """``red`` of integers, whose order makes no difference: one update per address."""
+    order = np.argsort(index, kind="stable")
+    ordered = index[order]
+    starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+    places = ordered[starts]
+    memory[places] = ufunc(memory[places], ufunc.reduceat(operand[order], starts, dtype=operand.dtype))
 
 
 def _in_rounds(

@@ -200,7 +200,7 @@ class Branch:
             if count == group.lanes.count:
                 group.block = target
                 return scheduler.give_way(group) if polls else group
-            jumping = group.split(taken, target)
+            jumping = group.branch(taken, target)
             scheduler.put(jumping, gives_way=polls)
             return group
 

@@ -189,8 +189,9 @@ class ThreadGroup:
     for others in a loop; it is 0 for all others.
     """
 
-    __slots__ = ("batch", "block", "frames", "lanes", "local_base", "registers", "turn")
+    __slots__ = ("batch", "block", "divergence", "frames", "lanes", "local_base", "registers", "turn")
     batch: Batch
+    divergence: Divergence | None
     lanes: Lanes
 
     def __init__(
@@ -209,6 +210,7 @@ class ThreadGroup:
         self.frames = frames
         self.local_base = local_base
         self.turn = 0
+        self.divergence = None
 
     @property
     def place(self) -> tuple[int, tuple[int, ...], int]:
@@ -239,9 +241,95 @@ class ThreadGroup:
         """
         live = self.batch.live
         taken = self.select(np.flatnonzero(condition), block, live[block])
-        others = self.select(np.flatnonzero(~condition), self.block, live[self.block])
-        self.lanes, self.registers, self.frames = others.lanes, others.registers, others.frames
+        self._keep(np.flatnonzero(~condition))
         return taken
+
+    def branch(self, condition: Value, block: int) -> ThreadGroup:
+        """Does as ``split`` for a group that waits at ``block``: its registers are picked if it runs by itself."""
+        divergence = Divergence(self, np.flatnonzero(condition), block)
+        self._keep(np.flatnonzero(~condition))
+        divergence.set_running(self)
+        return divergence.waiting
+
+    def _keep(self, index: Places) -> None:
+        if self.divergence is not None:
+            self.divergence.end()
+        rest = self.select(index, self.block, self.batch.live[self.block])
+        self.lanes, self.registers, self.frames = rest.lanes, rest.registers, rest.frames
+
+
+class Divergence:
+    """A group that a branch has divided: one part runs on, the other one waits until its registers are needed.
+
+    Where the parts meet, most registers are those of before, since an instruction never changes an array in place.
+    It ends when a part is divided again, so that a loop does not keep the registers of all its rounds.
+    """
+
+    __slots__ = ("_before", "_picked", "_positions", "_running", "_running_frames", "_running_lanes", "waiting")
+    _running: ThreadGroup
+    _running_lanes: Lanes
+    _running_frames: tuple[CallFrame, ...]
+    _picked: dict[int, Value | None]
+
+    def __init__(self, group: ThreadGroup, positions: Places, block: int) -> None:
+        self._before = ThreadGroup(group.batch, group.lanes, group.registers, block, group.frames, group.local_base)
+        self._positions = positions
+        lanes = group.lanes.select(positions)
+        self.waiting = ThreadGroup(group.batch, lanes, group.registers, block, group.frames, group.local_base)
+        self.waiting.divergence = self
+
+    def set_running(self, group: ThreadGroup) -> None:
+        """State which group runs on, with the registers that are live in it."""
+        self._running, self._running_lanes, self._running_frames = group, group.lanes, group.frames
+        self._picked = {register: group.registers[register] for register in group.batch.live[group.block]}
+        group.divergence = self
+
+    def end(self) -> None:
+        """Pick the registers of the part that waits: the parts have no more to do with each other."""
+        waiting, before = self.waiting, self._before
+        picked = before.select(self._positions, waiting.block, waiting.batch.live[waiting.block])
+        waiting.registers, waiting.frames = picked.registers, picked.frames
+        waiting.divergence = self._running.divergence = None
+
+    def rejoined(self) -> ThreadGroup | None:
+        """The group of before with what the part that ran has changed; None if that part has other lanes or calls."""
+        running, before = self._running, self._before
+        if running.lanes is not self._running_lanes or running.frames is not self._running_frames:
+            return None
+        registers = before.batch.template.copy()
+        positions: Places | None = None
+        for register in before.batch.live[before.block]:
+            old, new = before.registers[register], running.registers[register]
+            if register in self._picked and new is self._picked[register]:
+                registers[register] = old
+                continue
+            if positions is None:
+                positions = np.flatnonzero(_absent(self._positions, before.lanes.count))
+            registers[register] = _replaced(old, new, positions, before.lanes.count)
+        return ThreadGroup(before.batch, before.lanes, registers, before.block, before.frames, before.local_base)
+
+
+def _absent(positions: Places, count: int) -> NDArray[np.bool_]:
+    absent = np.ones(count, np.bool_)
+    absent[positions] = False
+    return absent
+
+
+def _replaced(old: Value | None, new: Value | None, positions: Places, count: int) -> Value | None:
+    """``old`` with ``new`` for the lanes at ``positions``; 0 in lanes without a value."""
+    if old is None or new is None:
+        known = new if old is None else old
+        if known is None:
+            return None
+    elif not old.ndim and not new.ndim and _same_bits(old, new):
+        return old
+    else:
+        known = old if old.ndim else new
+    result = np.zeros((count, *known.shape[1:]), known.dtype)
+    if old is not None:
+        result[:] = old
+    result[positions] = 0 if new is None else new
+    return result
 
 
 def pick(value: Any, index: Places) -> Any:
@@ -251,7 +339,14 @@ def pick(value: Any, index: Places) -> Any:
 
 def merge(groups: Sequence[ThreadGroup]) -> ThreadGroup:
     """Merge ``groups``, which are at the same place, into one."""
-    first = groups[0]
+    first, divergence = groups[0], groups[-1].divergence
+    if len(groups) == 2 and divergence is not None and first.divergence is divergence:
+        whole = divergence.rejoined()
+        if whole is not None:
+            return whole
+    for group in groups:
+        if group.divergence is not None and (len(groups) > 1 or group is group.divergence.waiting):
+            group.divergence.end()
     if len(groups) == 1:
         return first
     batch = first.batch
@@ -281,6 +376,8 @@ def _merge_frames(frames: Sequence[CallFrame], join: Callable[[list[Value]], Val
 
 def _join_values(values: list[Value], counts: list[int], order: Places) -> Value:
     first = values[0]
+    if (first is None or not first.ndim) and all(value is first for value in values):
+        return first
     known = [value for value in values if value is not None]
     if not known:
         return first
