@@ -254,8 +254,8 @@ class ThreadGroup:
     def _keep(self, index: Places) -> None:
         if self.divergence is not None:
             self.divergence.end()
-        rest = self.select(index, self.block, self.batch.live[self.block])
-        self.lanes, self.registers, self.frames = rest.lanes, rest.registers, rest.frames
+        staying = self.select(index, self.block, self.batch.live[self.block])
+        self.lanes, self.registers, self.frames = staying.lanes, staying.registers, staying.frames
 
 
 class Divergence:
@@ -341,9 +341,9 @@ def merge(groups: Sequence[ThreadGroup]) -> ThreadGroup:
     """Merge ``groups``, which are at the same place, into one."""
     first, divergence = groups[0], groups[-1].divergence
     if len(groups) == 2 and divergence is not None and first.divergence is divergence:
-        whole = divergence.rejoined()
-        if whole is not None:
-            return whole
+        joined = divergence.rejoined()
+        if joined is not None:
+            return joined
     for group in groups:
         if group.divergence is not None and (len(groups) > 1 or group is group.divergence.waiting):
             group.divergence.end()
