@@ -12,9 +12,10 @@ from .conftest import PROGRAMS
 
 PROGRAM = str(PROGRAMS / "races.py")
 RACY = (
-    "lower_warp", pytest.param("tree", marks=pytest.mark.exclusive), "neighbours", "counter", "tiles", "warp_sums", "message", "last_writer", "histogram", "flag",
+    "lower_warp", pytest.param("tree", marks=pytest.mark.exclusive), "neighbours", "counter", "tiles", "warp_sums",
+    "message", "last_writer", "histogram", "flag",
 )  # fmt: skip
-"""Beside other programs on the GPU, warps of ``tree`` are delayed enough to race without the delays of ``--shake``."""
+"""Beside other programs on the GPU, warps of ``tree`` race without the delays of ``--shake``, too."""
 SEEDS = 50
 
 
