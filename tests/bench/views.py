@@ -1,4 +1,4 @@
-"""Cost of views: opening a long diff and a long text with measured lines, a key at 200×50.
+"""Cost of views: opening a long diff and a long text with measured lines, a key and opened pages at 200×50.
 
     python -m tests.bench.views [--diff-lines 20000]
 
@@ -34,6 +34,8 @@ ROUNDS = 3
 ENTER = "\r"
 PAGES = {"table": "jk", "3": "jk", "4": ".,", "8": "or", "7": "da"}
 """Pages of the screen, the kernel table first, and keys that change what each shows."""
+OPENING = {"kernel": (ENTER, "q"), "page 7": ("7", "3"), "page 2": ("2", "3"), "keys": ("?", "q")}
+"""What opens: the key, and the key back to where it was opened."""
 SHOWN = {"3": "probed.ptx", "4": "changes", "8": "probe mem"}
 """Text that shows that a page is open."""
 READING: dict[str, Callable[[DocumentView], object]] = {
@@ -52,6 +54,8 @@ def main() -> None:
     show_texts(options.diff_lines)
     with tempfile.TemporaryDirectory() as name:
         show_keys(Path(name))
+    with tempfile.TemporaryDirectory() as name:
+        show_openings(Path(name))
 
 
 def best(work: Callable[[], object]) -> tuple[float, float]:
@@ -123,6 +127,28 @@ def show_keys(root: Path) -> None:
             print(
                 f"key to frame, {page}: median {1000 * median(times):.1f} ms, most {1000 * max(times):.1f} ms;"
                 f" CPU median {1000 * median(cpu):.1f} ms"
+            )
+
+
+def show_openings(root: Path) -> None:
+    """From a key to the first byte of what it opens, on a pseudo-terminal of 200×50; each was open before."""
+    shutil.copytree(RECORDED, root / "trace")
+    with Terminal(on_screen(root), (200, 50)) as terminal:
+        terminal.wait("7 kernels")
+        terminal.type("jjjjj")
+        for name, (key, back) in OPENING.items():
+            if name == "page 7":
+                terminal.type(f"{ENTER}3")
+            terminal.quiet(0.5, steady=True)
+            rounds = []
+            for _ in range(10):
+                before = cpu_seconds(terminal.pid)
+                rounds.append((*answered(terminal, key), cpu_seconds(terminal.pid) - before))
+                answered(terminal, back)
+            times, cpu, total = zip(*rounds[1:], strict=True)
+            print(
+                f"key to frame, {name} opens: median {1000 * median(times):.1f} ms, most {1000 * max(times):.1f} ms;"
+                f" CPU median {1000 * median(cpu):.1f} ms, until nothing more is drawn {1000 * median(total):.1f} ms"
             )
 
 

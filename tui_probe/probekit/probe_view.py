@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.view import Progress, View
     from tui_probe.probekit.page_kinds import ViewSource
+    from tui_probe.probekit.probe import Probe
     from tui_probe.trace.model import KernelFacts
     from tui_probe.trace.run_info import RunInfo
 
@@ -105,8 +106,11 @@ def probe_view(
 ) -> ViewKind:
     """The kind of such a view; arguments as those of ``ViewKind``. It is missing where another probe was used."""
 
+    def has_view(probe: Probe) -> bool:
+        return any(view.name == name for view in probe.views)
+
     def probes() -> tuple[str, ...]:
-        return probe_names_where(lambda probe: any(view.name == name for view in probe.views))
+        return probe_names_where(has_view)
 
     def missing(source: ViewSource) -> str | None:
         return no_result_reason(source, *probes())

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
@@ -43,10 +43,23 @@ def probe_named(name: str | None) -> Probe | None:
 
 def all_probes() -> list[Probe]:
     """Return every known probe; first those whose questions are asked most, then by name."""
-    built_in = {name: probe for name in built_in_files() if (probe := probe_named(name)) is not None}
-    built_in |= {**_installed(), **_added}
-    return sorted(
-        built_in.values(), key=lambda probe: (probe.question.rank if probe.question else _NO_RANK, probe.name)
+    return list(_sorted_probes(_known()))
+
+
+def _known() -> tuple[str | int, ...]:
+    """What the probes are found by: as long as it is the same, so are they. A page asks hundreds of times for them."""
+    if _problems:  # a module that was broken may be whole now
+        _sorted_probes.cache_clear()
+        _names_where.cache_clear()
+    return (*built_in_files(), *map(id, _added.values()))
+
+
+@lru_cache(maxsize=4)
+def _sorted_probes(_: tuple[str | int, ...]) -> tuple[Probe, ...]:
+    known = {name: probe for name in built_in_files() if (probe := probe_named(name)) is not None}
+    known |= {**_installed(), **_added}
+    return tuple(
+        sorted(known.values(), key=lambda probe: (probe.question.rank if probe.question else _NO_RANK, probe.name))
     )
 
 
@@ -58,7 +71,12 @@ def watchdog_page() -> str:
 
 def probe_names_where(wanted: Callable[[Probe], Any]) -> tuple[str, ...]:
     """The names of the probes for which something is true, in the order of ``all_probes``."""
-    return tuple(probe.name for probe in all_probes() if wanted(probe))
+    return _names_where(_known(), wanted)
+
+
+@lru_cache(maxsize=128)
+def _names_where(known: tuple[str | int, ...], wanted: Callable[[Probe], Any]) -> tuple[str, ...]:
+    return tuple(probe.name for probe in _sorted_probes(known) if wanted(probe))
 
 
 def kernel_page_names() -> frozenset[str]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import LaunchError
 from tui_probe.ui.appearance import Appearance
@@ -17,6 +18,12 @@ if TYPE_CHECKING:
     from tui_probe.ui.live.feed import Session
 
 __all__ = ["Appearance", "check_terminal", "ending_signals", "run"]
+
+
+_RARE_COLLECTIONS: Final = (20_000, 10, 100)
+"""Thresholds of garbage collection, by default 700 new objects: a screen makes thousands, and one look through all
+objects takes 50 to 100 ms.
+"""
 
 
 def check_terminal(instead: str) -> None:
@@ -57,6 +64,8 @@ def run(session: Session, appearance: Appearance | None = None, *, instead: str 
 
     appearance = appearance or Appearance.from_environment()
     app = ProbeApp(session, appearance)
+    gc.freeze()
+    gc.set_threshold(*_RARE_COLLECTIONS)
     with ending_signals(app.end_by_signal):
         app.run(mouse=appearance.wants_mouse)
     if app.crash is not None:

@@ -91,7 +91,15 @@ class CellsUpdate(ChopsUpdate):
 
 
 class CellsCompositor(Compositor):
-    """A compositor whose partial updates hold changed cells only."""
+    """A compositor whose partial updates hold changed cells only. While it is silent, it draws nothing."""
+
+    silent = False
+
+    def render_update(
+        self, full: bool = False, screen_stack: list[Screen[Any]] | None = None, simplify: bool = False
+    ) -> RenderableType | None:
+        """Return what changed, or a frame of the whole screen."""
+        return None if self.silent else super().render_update(full=full, screen_stack=screen_stack, simplify=simplify)
 
     def render_partial_update(self) -> ChopsUpdate | None:
         """Return the changed parts since the last update; None for none."""
@@ -104,8 +112,16 @@ class OpenScreen(Screen[Result]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._compositor = CellsCompositor()
-        self.held_back = False
+        self._compositor: CellsCompositor = CellsCompositor()
+
+    @property
+    def held_back(self) -> bool:
+        """True if no frame is drawn or sent."""
+        return self._compositor.silent
+
+    @held_back.setter
+    def held_back(self, silent: bool) -> None:
+        self._compositor.silent = silent
 
     def show_whole(self) -> None:
         """Send a frame of the whole screen if it was held back."""

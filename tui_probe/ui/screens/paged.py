@@ -27,6 +27,7 @@ from tui_probe.ui.widgets.tabs import Tab, TabBar, keys_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from textual import events
     from textual.app import ComposeResult
 
     from tui_probe.draw.spans import Line
@@ -65,6 +66,8 @@ class PagedScreen(ViewScreen):
         self._view: PaneView = MessageView(self, "nothing", reading)
         self.held_back = True
         """The screen before stays until the page and its tabs are there: an empty screen would be sent, too."""
+        self._bars_due = False
+        """True if the lines around the page are drawn when the present message is handled."""
         self.jump_history = JumpHistory()
         self.hotspot_jump = HotspotJump(self)
         self.spot = Spot()
@@ -86,6 +89,11 @@ class PagedScreen(ViewScreen):
         """Open the page, and start the clock."""
         self.set_interval(INTERVAL, self.tick)
         self.begin()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Name as many keys as fit."""
+        super().on_resize(event)
+        self.show_bars()
 
     def on_unmount(self) -> None:
         """No one waits for what is being opened."""
@@ -217,6 +225,12 @@ class PagedScreen(ViewScreen):
         if self.known and self.opener.opening is None:
             self.show_whole()
 
+    def show_whole(self) -> None:
+        """Draw the lines around the page with the first frame."""
+        if self.held_back:
+            super().show_whole()
+            self.show_bars()
+
     def tick(self) -> None:
         """Progress of what takes longer than a tick, and what happened. Left out while the terminal lags behind."""
         if self.probe_app.screen is not self or self.probe_app.backed_up:
@@ -229,10 +243,16 @@ class PagedScreen(ViewScreen):
             self.show_whole()
         self._opening = self.opener.opening
         self.look()
-        self.show_bars()
+        self._draw_bars()
 
     def show_bars(self) -> None:
-        """Draw title, page tabs, state and hints."""
+        """Draw title, page tabs, state and hints, once for all that a key or a result changes."""
+        if not self.held_back and not self._bars_due:
+            self._bars_due = True
+            self.call_next(self._draw_bars)
+
+    def _draw_bars(self) -> None:
+        self._bars_due = False
         with suppress(NoMatches):  # what comes while the screen is taken down, widget by widget
             self._show_bars()
 

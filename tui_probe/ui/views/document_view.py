@@ -117,6 +117,8 @@ class DocumentView(PaneView):
 
     def _lay_out(self) -> None:
         window = self.window
+        if self._pending_state is not None and self.width:
+            self._restore_text(self._pending_state)
         window.lay_out(self._cells, self.height)
         if self._new and self.width:
             self._new, window.place.cursor = False, self.document.begins(self._cells) - window.pinned
@@ -368,17 +370,22 @@ class DocumentView(PaneView):
     def restore(self, state: object) -> None:
         """Restore text, lines and cursor; in another width the same spot."""
         if isinstance(state, DocumentState) and self.width:
-            self._apply_state(state)
+            self._restore_text(state)
+            self._lay_out()
+            self._place(state)
         elif isinstance(state, DocumentState):
             self._pending_state = state
 
-    def _apply_state(self, state: DocumentState) -> None:
+    def _restore_text(self, state: DocumentState) -> None:
+        """Restore what decides on the lines."""
         if state.choices:
             self.document.choose(state.choices)
         self.window.left = state.left
         self.lookup.restore(state.search)
         self.moved = state.moved
-        self._lay_out()
+
+    def _place(self, state: DocumentState) -> None:
+        """Restore the position in the lines."""
         if self.window.chosen is not None:
             lines = len(self.window.lines)  # there may be fewer now
             self.window.chosen = [number for number in self.window.chosen if number < lines]
@@ -415,7 +422,7 @@ class DocumentView(PaneView):
             return
         if self._pending_state is not None:
             state, self._pending_state = self._pending_state, None
-            self._apply_state(state)
+            self._place(state)
         if self._pending_spot is None:
             return
         spot, self._pending_spot = self._pending_spot, None

@@ -13,9 +13,10 @@ from textual.widget import Widget
 
 from tui_probe.draw.spans import Line, clip_line, is_narrow, to_ascii, width
 from tui_probe.draw.table import safe
+from tui_probe.ui.textual_private import OpenScreen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from rich.style import Style
 
@@ -52,7 +53,12 @@ class LinesWidget(Widget):
         """Draw again and refresh the cells that differ from what the terminal shows."""
         if not self.is_mounted or not self.size:
             return
-        if self.app.screen is not self.screen:
+        screen = self.screen
+        if isinstance(screen, OpenScreen) and screen.held_back:
+            self._drawn = None  # its first frame holds all widgets
+            self.refresh()
+            return
+        if self.app.screen is not screen:
             self._drawn = None  # Textual would send the whole screen in front of it; drawn when it is in front again
             return
         before, size = self._drawn, self._drawn_size
@@ -81,6 +87,19 @@ class LinesWidget(Widget):
         """Return the widget's content as plain text."""
         return "\n".join("".join(text for text, _ in line).rstrip() for line in self._draw_all())
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Return the rows of a region. Textual's way adds borders and grounds, which no row with its own ground has.
+
+        That takes longer than the rest of a frame.
+        """
+        if self.probe_app.palette.style("").bgcolor is None:
+            return super().render_lines(crop)
+        filters, (_, ground) = self.get_line_filters(), self.background_colors
+        rows = [self.render_line(y) for y in crop.line_range]
+        for line_filter in filters:
+            rows = [row.apply_filter(line_filter, ground) for row in rows]
+        return rows if crop.column_span == (0, self.size.width) else [row.crop(*crop.column_span) for row in rows]
+
     def render_line(self, y: int) -> Strip:
         """One line of the widget, from what :meth:`redraw` drew last."""
         if self._drawn is None or self._drawn_size != self.size:
@@ -88,7 +107,7 @@ class LinesWidget(Widget):
         style = self.probe_app.palette.style
         cells, _ = self._drawn_size
         line = self._drawn[y] if self._drawn is not None and y < len(self._drawn) else ((" " * cells, ""),)
-        return Strip(merged((text, style(role)) for text, role in line), cells)
+        return _strip(line, cells, style)
 
     def _draw_all(self) -> list[Line]:
         cells, rows = self.size
@@ -100,6 +119,12 @@ class LinesWidget(Widget):
     def finish(self, line: Line, cells: int) -> Line:
         """Return a line of :meth:`draw` as it is shown."""
         return _finished(line, cells, ascii_only=self.probe_app.ascii_only)
+
+
+@lru_cache(maxsize=2048)
+def _strip(line: Line, cells: int, style: Callable[[str], Style]) -> Strip:
+    """A line as Textual needs it, with styles of a palette."""
+    return Strip(merged((text, style(role)) for text, role in line), cells)
 
 
 @lru_cache(maxsize=2048)
@@ -153,19 +178,43 @@ def changed_columns(old: Line, new: Line) -> list[tuple[int, int]]:
     """
     first, last = _common_spans(old, new)
     start = sum(width(text) for text, _ in old[:first])
-    before, after = _placed(old[first : len(old) - last], start), _placed(new[first : len(new) - last], start)
-    same = before.keys() & after.keys()
-    changed = [cell for cell, shown in after.items() if cell not in same or before[cell] != shown]
-    changed += before.keys() - same
+    old, new = old[first : len(old) - last], new[first : len(new) - last]
+    narrow = all(is_narrow(text) for text, _ in (*old, *new))
     parts: list[tuple[int, int]] = []
-    for cell in sorted(changed):
-        was, becomes = before.get(cell, _NO_SPAN)[0], after.get(cell, _NO_SPAN)[0]
-        end = cell + (1 if was.isascii() and becomes.isascii() else max(width(was), width(becomes)))
+    for cell, end in (_changed_narrow if narrow else _changed)(old, new, start):
         if parts and cell - parts[-1][1] < MAX_GAP_CELLS:
             parts[-1] = (parts[-1][0], max(end, parts[-1][1]))
         else:
             parts.append((cell, end))
     return parts
+
+
+def _changed_narrow(old: Line, new: Line, start: int) -> list[tuple[int, int]]:
+    """Return the first and one past the last cell of each changed character, where each takes one cell.
+
+    A page that takes the place of another changes most characters of a screen.
+    """
+    texts = ("".join(text for text, _ in line) for line in (old, new))
+    roles = ([role for text, role in line for _ in text] for line in (old, new))
+    cells = zip_longest(*texts, *roles)
+    return [
+        (cell, cell + 1)
+        for cell, (was, becomes, before, after) in enumerate(cells, start)
+        if was != becomes or before != after
+    ]
+
+
+def _changed(old: Line, new: Line, start: int) -> list[tuple[int, int]]:
+    """Return the first and one past the last cell of each changed character."""
+    before, after = _placed(old, start), _placed(new, start)
+    same = before.keys() & after.keys()
+    changed = [cell for cell, shown in after.items() if cell not in same or before[cell] != shown]
+    changed += before.keys() - same
+    ends = []
+    for cell in sorted(changed):
+        was, becomes = before.get(cell, _NO_SPAN)[0], after.get(cell, _NO_SPAN)[0]
+        ends.append((cell, cell + max(width(was), width(becomes))))
+    return ends
 
 
 def _common_spans(old: Line, new: Line) -> tuple[int, int]:
