@@ -31,6 +31,31 @@ SCOPES = {
     "reading": "On the keys page and on help pages",
 }
 
+_ACTS = {
+    "home": "on the home screen",
+    "live": "on the live screen",
+    "kernels": "on the live screen and in a kernel",
+    "pages": "in a kernel",
+    "table": "in the kernel table",
+    "log": "in a log",
+    "ranges": "on Ranges",
+    "drawing": "on Timeline and other drawings",
+    "reading": "on help pages",
+}
+"""Where a key of a scope acts, for the message of a page that lacks it."""
+_ACTS_ON = {
+    "level": "on PTX, Diff and SASS",
+    "fold": "on Source, Diff and SASS",
+    "unit": "on pages with several units or measured columns",
+    "order": "on tables",
+    "order_back": "on tables",
+    "turn": "on tables",
+    "mark": "on Source and Timeline",
+    "next_event": "on Source, Diff and Timeline",
+    "previous_event": "on Source, Diff and Timeline",
+    "colour": "on density maps",
+}
+"""The same for keys that only some drawings and texts have, by id."""
 PLACES = (
     ("app", "home", "view"),
     ("app", "tabs", "live", "kernels", "view", "table", "log", "ranges"),
@@ -281,9 +306,22 @@ def command_of_pressed(pressed: str) -> str:
     return next((command_of(key) for key in in_scope("drawing") if pressed in key.keys), "")
 
 
-def words_of(command: str) -> str:
-    """Return the text of the key of a command."""
-    return next((key.text for key in in_scope("drawing") if command_of(key) == command), command)
+def missing_words(pressed: str, character: str | None, lacking: frozenset[str]) -> str:
+    """Return the message about a pressed key that does nothing: where it acts, of the scopes ``lacking`` here."""
+    there = [
+        _ACTS_ON.get(key.id, _ACTS.get(key.scope)) for key in rows() if pressed in key.keys and key.scope in lacking
+    ]
+    places = " or ".join(dict.fromkeys(place for place in there if place is not None))
+    sign = shown(pressed, character)
+    return (
+        f"this page has no key {sign}; it works {places}" if places else f"{sign} does nothing here: ? shows the keys"
+    )
+
+
+def missing_command_words(command: str) -> str:
+    """Return the message about a command of drawings that a page lacks."""
+    key = next(key for key in in_scope("drawing") if command_of(key) == command)
+    return missing_words(key.keys[0], None, frozenset(("drawing",)))
 
 
 def bindings(*scopes: str) -> list[Binding | tuple[str, str] | tuple[str, str, str]]:

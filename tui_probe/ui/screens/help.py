@@ -112,7 +112,7 @@ class TopicScreen(ViewScreen):
         if command in self.view.commands():
             self.view.command(command)
         else:
-            self.notice(f"this page has no such key ({keys.words_of(command)})")
+            self.notice(keys.missing_command_words(command))
 
     def action_close(self) -> None:
         """Back to the screen before; first out of a search."""

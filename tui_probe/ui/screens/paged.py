@@ -400,7 +400,7 @@ class PagedScreen(ViewScreen):
         elif command == MARK and isinstance(self._view, DocumentView):
             self.notice(BETWEEN_HINT)
         else:
-            self.notice(f"this page has no such key ({keys.words_of(command)})")
+            self.notice(keys.missing_command_words(command))
 
 
 def _room(edge: FrameEdge, run: Line) -> int:

@@ -239,7 +239,8 @@ class ViewScreen(OpenScreen[None]):
             self.view.command(command)
             self.show_bars()
         elif event.key not in self.active_bindings:
-            self.notice(f"{keys.shown(event.key, event.character)} does nothing here: ? shows the keys")
+            lacking = frozenset(keys.SCOPES) - self.scopes
+            self.notice(keys.missing_words(event.key, event.character, lacking))
         elif self._notice:
             self._notice = ""
             self.show_hint()
