@@ -79,8 +79,9 @@ _TABLE_METRICS: Final = (
         shown=where_known,
     ),
     Metric(
-        "worst_sectors_per_request", "with", better="lower", over_launches="largest", read=_worst_value,
-        shown=where_known, of_work=True, ideal=_ideal_of_worst, standalone_title="most sectors per request of a line",
+        "worst_sectors_per_request", "sectors per request at this line", better="lower", over_launches="largest",
+        read=_worst_value, shown=where_known, of_work=True, ideal=_ideal_of_worst,
+        standalone_title="most sectors per request of a line",
     ),
     Metric("box_copies", "bulk copies", shown=where_any, of_work=True),
     Metric(

@@ -87,6 +87,8 @@ def test_names() -> None:
     for text in ("", ":", "a:", "a::b"):
         with pytest.raises(argparse.ArgumentTypeError, match="empty part"):
             names(text)
+    with pytest.raises(argparse.ArgumentTypeError, match="a run selects kernels by parts of their names"):
+        names("regex:co.y")
 
 
 @pytest.mark.parametrize("option", ["-k", "--exclude"])

@@ -18,6 +18,7 @@ from tui_probe.draw.view import Document, View, no_progress
 from tui_probe.pages.view_output import run_commands, text_lines, view_lines
 from tui_probe.pages.views import kind_of
 from tui_probe.pages.views.launches import Launches, LaunchLine
+from tui_probe.pages.views.process import ProcessLogView
 from tui_probe.probekit.probe_results import choose_target
 from tui_probe.toolchain import Tool
 from tui_probe.trace.follow import open_trace
@@ -211,7 +212,7 @@ def test_show_without_a_view_lists_them(benchmarked: Trace, capfd: pytest.Captur
     (["kernels", "TRACE", "--svg", "x.svg"], 2, "kernels is a page of a whole trace; pictures"),
     (["summary", "/nowhere"], 4, "does not exist"),
     (["summary", "TRACE", "--kernel", "99"], 1, "no kernel is named 99"),
-    (["summary", "TRACE", "--kernel", "("], 1, "regular expression"),
+    (["summary", "TRACE", "--kernel", "regex:("], 1, "regex:(: not a regular expression"),
     (["summary", "TRACE", "--launch", "99"], 1, "there is no launch 99"),
     (["summary", "TRACE", "--launch", "0", "--kernel", "1"], 1, "launch 0 is of kernel #0"),
     (["launches", "TRACE", "--do", "colour"], 1, "it has order (sort by blocks), reverse"),
@@ -269,3 +270,19 @@ def test_a_hundred_thousand_launches_cost_what_is_in_sight(tmp_path: Path, monke
     assert len(shown) == 40
     assert view.row(0).launch.grid == (7, 1, 1)
     assert plain(lines[1]).split()[-2:] == ["7f00", f"{view.row(0).launch.number:x}"]
+
+
+def test_long_lines_of_a_log_are_folded() -> None:
+    command = "ptxas -v -arch=sm_90 trace/kernel/0_4a/pruned.ptx -o trace/kernel/0_4a/pruned.bin"
+    view = ProcessLogView("process.log", ["short", command])
+    assert view.lines(100)
+    assert view.commands() == {}
+    assert [plain(line) for line in view.lines(40)] == [" short", f" {command}"]
+    assert view.commands() == {"fold": "fold long lines"}
+    view.press("fold")
+    folded = [plain(line) for line in view.lines(40)]
+    assert max(map(len, folded)) <= 40
+    assert " ".join(line.strip() for line in folded[1:]) == command
+    again = ProcessLogView("process.log", [command])
+    again.take_over(view)
+    assert len(again.lines(40)) == len(folded) - 1

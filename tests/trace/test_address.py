@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_probe.errors import UsageError
-from tui_probe.trace.locate import Address, parse_address
+from tui_probe.errors import ChoiceError, UsageError
+from tui_probe.trace.locate import Address, name_test, parse_address
 
 THERE = {"trace", "at:noon", "at:noon/run@3", "run@3"}
 _LETTERS = string.ascii_letters + string.digits
@@ -69,3 +69,24 @@ def test_options_and_address_agree() -> None:
         address.agreed("saxpy", None)
     with pytest.raises(UsageError, match="--launch 4 contradicts 0"):
         parse_address("trace@0", THERE.__contains__).agreed(None, 4)
+
+
+@pytest.mark.parametrize(
+    ("word", "named"),
+    [
+        ("tile", ["tiled_gemm", "at::native::tile(int)"]),
+        ("gemm:copy", ["tiled_gemm", "copy"]),
+        ("native::tile(", ["at::native::tile(int)"]),
+        ("regex:^t.*m$", ["tiled_gemm"]),
+        ("regex:gemm|copy", ["tiled_gemm", "copy"]),
+        ("t.*mm", ["tiled_gemm"]),
+        ("[", []),
+    ],
+)
+def test_names_are_selected_by_their_parts_or_by_an_expression(word: str, named: list[str]) -> None:
+    assert [name for name in ("tiled_gemm", "copy", "at::native::tile(int)") if name_test(word)(name)] == named
+
+
+def test_expression_that_is_none_is_refused() -> None:
+    with pytest.raises(ChoiceError, match=r"regex:\[: not a regular expression"):
+        name_test("regex:[")

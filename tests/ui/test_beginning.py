@@ -43,7 +43,7 @@ async def test_a_kernel_and_its_launch(tmp_path: Path, address: Address, kernel:
         (Address(None, "nonsense"), "this trace has no :nonsense"),
         (Address(None, "0", 99), "this trace has no :0@99"),
         (Address(None, "0", 5), "this trace has no :0@5"),
-        (Address(None, "(", None), "select a kernel by regular expression or index"),
+        (Address(None, "regex:(", None), "not a regular expression"),
     ],
 )
 async def test_missing_address_is_reported(tmp_path: Path, address: Address, words: str) -> None:

@@ -15,6 +15,7 @@ from tui_probe.launcher.control import NO_LIMIT
 from tui_probe.launcher.options import ALL, AUTO
 from tui_probe.settings import read_settings
 from tui_probe.trace.locate import (
+    REGEX,
     Address,
     find_trace,
     is_trace,
@@ -38,9 +39,8 @@ ADDRESS = (
     "a result file, or TRACE, TRACE:KERNEL, TRACE@LAUNCH or TRACE:KERNEL@LAUNCH, where TRACE is a trace directory or"
     " the name of a run; default the newest trace"
 )
-"""Help for trace addresses: KERNEL is an index or a regular expression, LAUNCH the number of a launch of the
-process.
-"""
+"""Help for trace addresses: KERNEL is an index or a part of a name, LAUNCH the number of a launch of the process."""
+KERNEL = "kernel, by index, or with A or B in its name; regex:RE: with a name that matches RE"
 
 
 @cache
@@ -162,6 +162,10 @@ def sample(text: str) -> str:
 
 def names(text: str) -> str:
     """``a:b``: parts of kernel names, none of them empty."""
+    if text.startswith(REGEX):
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: a run selects kernels by parts of their names, a:b; regex: is for show and check"
+        )
     if not all(text.split(":")):
         raise argparse.ArgumentTypeError(f"{text!r} has an empty part; write a:b for names that contain a or b")
     return text

@@ -53,9 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-k",
         "--kernel",
         action="append",
-        metavar="WHICH",
-        help="check only kernels with this mangled or C++ name (a name or a regular expression); may be repeated;"
-        " default: all",
+        metavar="A:B",
+        help="check only kernels with A or B in their mangled or C++ names; regex:RE: names that match RE",
     )
     parser.add_argument(
         "--arch", type=architecture, metavar="sm_XY", help="the GPU's architecture; default: the newest in the file"

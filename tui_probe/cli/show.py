@@ -14,7 +14,7 @@ from tui_probe.draw.printable import printable
 from tui_probe.errors import ProbeError, UsageError
 from tui_probe.trace.locate import Address, parse_address
 
-from .arguments import ADDRESS, address_of, open_address, trace_folder_of, traces_of_name
+from .arguments import ADDRESS, KERNEL, address_of, open_address, trace_folder_of, traces_of_name
 from .output import (
     ExitStatus,
     Progress,
@@ -288,7 +288,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "page", nargs="?", metavar="PAGE", help="page to print, e.g. source or timeline; default: list all"
     )
     parser.add_argument("trace", nargs="?", metavar="TRACE", help=ADDRESS)
-    parser.add_argument("-k", "--kernel", metavar="RE|INDEX", help="kernel, by index or regular expression")
+    parser.add_argument("-k", "--kernel", metavar="A:B", help=KERNEL)
     parser.add_argument("--launch", type=int, metavar="N", help="index of a launch in the process, from 0")
     parser.add_argument(
         "--do", metavar="COMMAND[,…]", default="", help="send commands to the view, like keys on the screen"

@@ -30,6 +30,7 @@ from tui_probe.sass.target import GraftTarget
 from tui_probe.toolchain import tool_architectures
 from tui_probe.trace.kernel_files import read_process_log
 from tui_probe.trace.kernel_identity import demangle
+from tui_probe.trace.locate import name_test
 from tui_probe.trace.sites import read_sites
 
 if TYPE_CHECKING:
@@ -148,23 +149,11 @@ def _select_by_word(file: KernelFile, kernels: Sequence[FoundKernel], word: str,
     exactly = [kernel for kernel in kernels if word in _spellings(kernel)]
     if exactly:
         return exactly
-    fits = _name_test(word)
+    fits = name_test(word)
     if fitting := [kernel for kernel in kernels if any(map(fits, _spellings(kernel)))]:
         return fitting
     gpu = f" for sm_{arch}" if arch else ""
-    raise ImageError(
-        f"{file.path}: no kernel {word}{gpu} among the {len(kernels)} in it"
-        f"{_regex_error(word)}{_name_hint(kernels, word)}"
-    )
-
-
-def _regex_error(word: str) -> str:
-    """Return why a word is not a regular expression; "" if it is one."""
-    try:
-        re.compile(word)
-    except re.error as error:
-        return f"; it is not a regular expression: {error}"
-    return ""
+    raise ImageError(f"{file.path}: no kernel {word}{gpu} among the {len(kernels)} in it{_name_hint(kernels, word)}")
 
 
 def _name_hint(kernels: Sequence[FoundKernel], word: str) -> str:
@@ -174,15 +163,6 @@ def _name_hint(kernels: Sequence[FoundKernel], word: str) -> str:
     )
     few = len(kernels) <= _MAX_LISTED
     return near or (f"; there are {', '.join(next(_short_names(kernel)) for kernel in kernels)}" if few else "")
-
-
-def _name_test(word: str) -> Callable[[str], object]:
-    """Return whether a name has it, as a regular expression or as it stands: C++ names are full of signs."""
-    try:
-        pattern = re.compile(word)
-    except re.error:
-        return lambda name: word in name
-    return lambda name: pattern.search(name) or word in name
 
 
 def _spellings(kernel: FoundKernel) -> set[str]:

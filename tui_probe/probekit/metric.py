@@ -229,7 +229,7 @@ def _worst_line(words: str) -> Metric:
 def _worst_value(words: str) -> Metric:
     return Metric(
         "worst_value",
-        "with",
+        "value at this line",
         over_launches="none",
         standalone_title=f"worst line: {words}",
         read=lambda analysis: analysis.worst[1] if analysis.worst else None,

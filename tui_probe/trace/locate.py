@@ -109,7 +109,7 @@ class AddressedKernel(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """``path`` None: the newest trace. ``kernel`` is an index or a regular expression, None for the whole trace.
+    """``path`` None: the newest trace. ``kernel`` is an index or a word for ``name_test``, None for the whole trace.
 
     ``launch`` is the number of a launch, as the process counts them from 0.
     """
@@ -175,17 +175,34 @@ def _without_launch(word: str) -> tuple[str, int | None]:
     return (match[1], int(match[2])) if match else (word, None)
 
 
-def kernel_filter(kernel: str | None) -> Callable[[AddressedKernel], bool]:
-    """Return a test for the kernels of a word: an index, or a pattern found in either form of a name; None: any.
+REGEX: Final = "regex:"
+"""Begins a word that is a regular expression, and no part of a name."""
+_PART_END: Final = re.compile(r"(?<!:):(?!:)")
 
-    Raises ChoiceError for what is not a regular expression.
+
+def name_test(word: str) -> Callable[[str], bool]:
+    """Return a test for names of kernels: ``a:b`` is in those that contain a or b, ``regex:RE`` in those that RE fits.
+
+    A word without ``regex:`` that is a regular expression is one, too. ``::`` is part of a C++ name. Raises ChoiceError
+    for what follows ``regex:`` and is no regular expression.
+    """
+    parts = [] if word.startswith(REGEX) else [part for part in _PART_END.split(word) if part]
+    try:
+        search = re.compile(word.removeprefix(REGEX)).search
+    except re.error as error:
+        if not parts:
+            raise ChoiceError(f"{word}: not a regular expression: {error}") from error
+        return lambda name: any(part in name for part in parts)
+    return lambda name: any(part in name for part in parts) or search(name) is not None
+
+
+def kernel_filter(kernel: str | None) -> Callable[[AddressedKernel], bool]:
+    """Return a test for the kernels of a word: an index, or what ``name_test`` finds in either form of a name; None:
+    any.
     """
     if kernel is None:
         return lambda _: True
     if kernel.isdecimal():
         return lambda candidate: candidate.index == int(kernel)
-    try:
-        pattern = re.compile(kernel)
-    except re.error as error:
-        raise ChoiceError(f"{kernel}: {error}; select a kernel by regular expression or index") from error
-    return lambda candidate: bool(pattern.search(candidate.name) or pattern.search(candidate.demangled))
+    fits = name_test(kernel)
+    return lambda candidate: fits(candidate.name) or fits(candidate.demangled)

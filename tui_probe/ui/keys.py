@@ -45,7 +45,7 @@ _ACTS = {
 """Where a key of a scope acts, for the message of a page that lacks it."""
 _ACTS_ON = {
     "level": "on PTX, Diff and SASS",
-    "fold": "on Source, Diff and SASS",
+    "fold": "on Source, Diff, SASS and Log",
     "unit": "on pages with several units or measured columns",
     "order": "on tables",
     "order_back": "on tables",
@@ -182,7 +182,8 @@ TABLE = (
     Key("order_back", ("O",), "command('order_back')", "drawing", "previous order of rows"),
     Key("turn", ("r",), "command('reverse')", "drawing", "reverse the order of rows", "reverse"),
     Key("select", ("x",), "command('select')", "drawing", "next selection, such as an SM or a block", "select"),
-    Key("fold", ("z",), "command('fold')", "drawing", "hide or show unchanged lines", "fold"),
+    Key("fold", ("z",), "command('fold')", "drawing", "hide or show unchanged lines; in process.log: fold long lines",
+        "fold"),
     Key("close", ("q", "escape"), "close", "help", "back", "back"),
     Key("topics", ("t",), "topics", "reading", "help pages: formats, the probe language, the glossary", "topics"),
 )  # fmt: skip

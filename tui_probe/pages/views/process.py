@@ -5,18 +5,21 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from tui_probe.draw.spans import wrap
 from tui_probe.draw.view import Document
 from tui_probe.errors import TraceError
 from tui_probe.pages.code.code_lines import printable_code, read_lines
 from tui_probe.probekit.page_kinds import ViewKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
     from tui_probe.probekit.page_kinds import ViewSource
 
+_CONTINUED: Final = "    "
+"""Before what continues a folded line."""
 LOG_FILE: Final = "process.log"
 _FAILURE: Final = re.compile(r"\b(failed|skipped|error|fatal|Traceback|\w*Error|\w*Exception)\b")
 _ASSEMBLER_LINE: Final = re.compile(r"^\s*ptxas info|^\[[a-z]+\]|\bUsed \d+ registers\b")
@@ -28,11 +31,39 @@ class ProcessLogView(Document):
     def __init__(self, title: str, text: list[str]) -> None:
         self.title = title
         self.text = text
+        self.folded = False
+        """True if long lines continue below themselves."""
+        self._cells = 0
 
     def lines(self, width: int) -> Sequence[Line]:
-        """Lines as they stand."""
-        del width
-        return [((f" {printable_code(line)}", self._role(line)),) for line in self.text]
+        """Lines as they stand, or folded."""
+        self._cells = width - 2
+        return [((f" {part}", self._role(line)),) for line in self.text for part in self._parts(printable_code(line))]
+
+    def _parts(self, line: str) -> list[str]:
+        if not self.folded or len(line) <= self._cells:
+            return [line]
+        first, *others = wrap(line, self._cells - len(_CONTINUED))
+        return [first, *(f"{_CONTINUED}{other}" for other in others)]
+
+    def commands(self) -> Mapping[str, str]:
+        """Fold, where a line is longer than the window."""
+        words = "cut long lines" if self.folded else "fold long lines"
+        return {"fold": words} if any(len(line) > self._cells for line in self.text) else {}
+
+    def press(self, command: str) -> str | None:
+        """Fold long lines, or cut them."""
+        if command == "fold":
+            self.folded = not self.folded
+        return None
+
+    def choices(self) -> Mapping[str, Any]:
+        """Whether long lines are folded."""
+        return {"folded": self.folded}
+
+    def choose(self, choices: Mapping[str, Any]) -> None:
+        """The same."""
+        self.folded = choices["folded"]
 
     def gutter(self, width: int) -> int:
         """The blank at the left."""
