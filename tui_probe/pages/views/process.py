@@ -48,8 +48,8 @@ class ProcessLogView(Document):
 
     def commands(self) -> Mapping[str, str]:
         """Fold, where a line is longer than the window."""
-        words = "cut long lines" if self.folded else "fold long lines"
-        return {"fold": words} if any(len(line) > self._cells for line in self.text) else {}
+        label = "cut long lines" if self.folded else "fold long lines"
+        return {"fold": label} if any(len(line) > self._cells for line in self.text) else {}
 
     def press(self, command: str) -> str | None:
         """Fold long lines, or cut them."""
@@ -62,7 +62,7 @@ class ProcessLogView(Document):
         return {"folded": self.folded}
 
     def choose(self, choices: Mapping[str, Any]) -> None:
-        """The same."""
+        """Restore whether long lines are folded."""
         self.folded = choices["folded"]
 
     def gutter(self, width: int) -> int:
