@@ -197,7 +197,8 @@ def test_survey_and_stalls_on_the_simulated_gpu_give_results_or_reasons(tmp_path
 
 def test_benchmark_runs_kernels_with_each_probe_by_itself(tmp_path: Path, natives: Path) -> None:
     tool = Tool(tmp_path, natives)
-    done = tool("run", "--sim", "--benchmark", *CHOSEN, "--", *EXAMPLE)
+    kernels = ("--kernel", "zero_fill", "--kernel", "saxpy")
+    done = tool("run", "--sim", "--benchmark", *CHOSEN, "--", *EXAMPLE, *kernels)
     assert done.returncode == 0
     (log,) = tmp_path.glob("trace/*/event.log")
     timed = re.findall(r"^\[benchmark\] prologue .* kernel 0 launch 0 probe (\S+)$", log.read_text(), re.MULTILINE)
