@@ -10,7 +10,7 @@ from textual.drivers.headless_driver import HeadlessDriver
 from textual.drivers.linux_driver import LinuxDriver
 
 from tests.ui.conftest import Stage, on_stage
-from tests.ui.terminal import UNKNOWN_TO_PYTE
+from tests.ui.terminal import UNKNOWN_TO_PYTE, Screen
 from tui_probe.ui.driver import FrugalDriver
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Emulated:
     """A terminal of ``size`` (columns, rows), fed with what the driver leaves of the frames."""
 
     def __init__(self, size: tuple[int, int]) -> None:
-        self.screen = pyte.Screen(*size)
+        self.screen = Screen(*size)
         self.stream = pyte.ByteStream(self.screen)
         self.received = 0
         """Bytes."""
@@ -39,7 +39,7 @@ class Emulated:
     @property
     def text(self) -> str:
         """The visible text; wide characters appear once and leave no second cell."""
-        return "\n".join(line.rstrip() for line in self.screen.display)
+        return self.screen.text
 
 
 @asynccontextmanager

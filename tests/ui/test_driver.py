@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.drivers.linux_driver import LinuxDriver
 
+from tests.ui.terminal import Screen
 from tui_probe.ui.app import ProbeApp
 from tui_probe.ui.driver import FrugalDriver
 from tui_probe.ui.live.feed import Session
@@ -60,6 +61,20 @@ def test_the_terminal_shows_the_same(data: list[str]) -> None:
         screens.append([[screen.buffer[y][x] for x in range(COLUMNS)] for y in range(ROWS)])
     assert screens[0] == screens[1]
     assert sum(map(len, recorder.sent)) <= sum(map(len, data)) + sum(map(len, data[-2:]))
+
+
+WIDTHS = st.sampled_from(["é", "e\u0301", "界", "⚠", "│─█", "\x0e", "\x1b(0", "\x1b[4h", "\x1b[4l", "\x1b[?7l", "\r\n"])
+
+
+@given(st.lists(st.one_of(writes, WIDTHS, st.text("ab ─", max_size=COLUMNS + 9)), max_size=12))
+def test_terminal_of_tests_is_as_pytes(data: list[str]) -> None:
+    slow, fast = pyte.Screen(COLUMNS, ROWS), Screen(COLUMNS, ROWS)
+    for screen in (slow, fast):
+        pyte.Stream(screen).feed("".join(data).replace("\x1b]52;c;YQ==\x07", ""))
+    assert {y: dict(row) for y, row in slow.buffer.items() if row} == {
+        y: dict(row) for y, row in fast.buffer.items() if row
+    }
+    assert fast.text == "\n".join(line.rstrip() for line in slow.display)
 
 
 ROW = "\x1b[{};1H\x1b[31m{}\x1b[0m\n"
