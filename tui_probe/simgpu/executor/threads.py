@@ -189,9 +189,9 @@ class ThreadGroup:
     for others in a loop; it is 0 for all others.
     """
 
-    __slots__ = ("batch", "block", "divergence", "frames", "lanes", "local_base", "registers", "turn")
+    __slots__ = ("batch", "block", "branch_split", "frames", "lanes", "local_base", "registers", "turn")
     batch: Batch
-    divergence: Divergence | None
+    branch_split: BranchSplit | None
     lanes: Lanes
 
     def __init__(
@@ -210,7 +210,7 @@ class ThreadGroup:
         self.frames = frames
         self.local_base = local_base
         self.turn = 0
-        self.divergence = None
+        self.branch_split = None
 
     @property
     def place(self) -> tuple[int, tuple[int, ...], int]:
@@ -246,19 +246,19 @@ class ThreadGroup:
 
     def branch(self, condition: Value, block: int) -> ThreadGroup:
         """Does as ``split`` for a group that waits at ``block``: its registers are picked if it runs by itself."""
-        divergence = Divergence(self, np.flatnonzero(condition), block)
+        branch_split = BranchSplit(self, np.flatnonzero(condition), block)
         self._keep(np.flatnonzero(~condition))
-        divergence.set_running(self)
-        return divergence.waiting
+        branch_split.set_running(self)
+        return branch_split.waiting
 
     def _keep(self, index: Places) -> None:
-        if self.divergence is not None:
-            self.divergence.end()
+        if self.branch_split is not None:
+            self.branch_split.end()
         staying = self.select(index, self.block, self.batch.live[self.block])
         self.lanes, self.registers, self.frames = staying.lanes, staying.registers, staying.frames
 
 
-class Divergence:
+class BranchSplit:
     """A group that a branch has divided: one part runs on, the other one waits until its registers are needed.
 
     Where the parts meet, most registers are those of before, since an instruction never changes an array in place.
@@ -276,20 +276,20 @@ class Divergence:
         self._positions = positions
         lanes = group.lanes.select(positions)
         self.waiting = ThreadGroup(group.batch, lanes, group.registers, block, group.frames, group.local_base)
-        self.waiting.divergence = self
+        self.waiting.branch_split = self
 
     def set_running(self, group: ThreadGroup) -> None:
         """State which group runs on, with the registers that are live in it."""
         self._running, self._running_lanes, self._running_frames = group, group.lanes, group.frames
         self._picked = {register: group.registers[register] for register in group.batch.live[group.block]}
-        group.divergence = self
+        group.branch_split = self
 
     def end(self) -> None:
         """Pick the registers of the part that waits: the parts have no more to do with each other."""
         waiting, before = self.waiting, self._before
         picked = before.select(self._positions, waiting.block, waiting.batch.live[waiting.block])
         waiting.registers, waiting.frames = picked.registers, picked.frames
-        waiting.divergence = self._running.divergence = None
+        waiting.branch_split = self._running.branch_split = None
 
     def rejoined(self) -> ThreadGroup | None:
         """The group of before with what the part that ran has changed; None if that part has other lanes or calls."""
@@ -339,14 +339,14 @@ def pick(value: Any, index: Places) -> Any:
 
 def merge(groups: Sequence[ThreadGroup]) -> ThreadGroup:
     """Merge ``groups``, which are at the same place, into one."""
-    first, divergence = groups[0], groups[-1].divergence
-    if len(groups) == 2 and divergence is not None and first.divergence is divergence:
-        joined = divergence.rejoined()
+    first, branch_split = groups[0], groups[-1].branch_split
+    if len(groups) == 2 and branch_split is not None and first.branch_split is branch_split:
+        joined = branch_split.rejoined()
         if joined is not None:
             return joined
     for group in groups:
-        if group.divergence is not None and (len(groups) > 1 or group is group.divergence.waiting):
-            group.divergence.end()
+        if group.branch_split is not None and (len(groups) > 1 or group is group.branch_split.waiting):
+            group.branch_split.end()
     if len(groups) == 1:
         return first
     batch = first.batch
