@@ -29,6 +29,7 @@ OWNER = (
     "|process|line|row|element|cell|frame|map|column|barrier|branch|device|GPU|page|trace|figure|metric|function"
     "|finding|question|subcommand|test|round|field|group"
 )
+ACTS = "shows|opens|goes|runs|deletes|selects|searches|returns|resumes|switches|sorts|merges|marks|lists|leaves|jumps"
 FORBIDDEN = {
     rf"\b(?:{COUNTED}) (?-i:an?) (?:{OWNER})\b": "N per X",
     rf"… (?-i:an?) (?:{OWNER})\b": "N per X",
@@ -75,6 +76,15 @@ FORBIDDEN = {
     r"\b(?:hooked|wrapped) driver\b": "hook driver",
     r"\bkernel functions?\b": "kernel",
     r"\bspeed-?up of the probe\b|\boverhead factor\b": "slowdown",
+    rf"(?<!that )\b(?-i:Enter|Esc|Tab|Space|Backspace) (?:{ACTS})\b": "press Enter to ...",
+    rf"(?-i:[.:;] [a-zA-Z!/>?]) (?:{ACTS})\b": "press q to ...",
+    r"(?-i:[.;] [!–+~✘]) (?:and a|marks?|means?)\b": "“!” marks",
+    r"\bmaps? of level\b|\bhas level (?:site|warp|thread)\b": "with level = 'site'",
+    r"\blanes? per warp\b|\bin this lane\b": "row, for a line of a timeline",
+    r"\b(?:lanes?|threads?|warps?) saves?(?=[.;,:]|\Z)": "saves the record",
+    r"\bat most as many as\b|\bas many as (?:were|was)\b": "N, but at most M; the largest number that",
+    r"(?<!a )(?<!too )\bfew (?:launches|warps|blocks|kernels|threads) are\b": "a few",
+    r"\blean forms?\b": "variant",
 }
 """Each phrase with what is said in its place."""
 
@@ -189,6 +199,11 @@ def test_no_text_has_a_phrase_that_is_written_otherwise() -> None:
         ("fine\nfine\nfollows the newest run that goes on", 3),
         ("A Legacy trace", 1),
         ("launch 3 (no. 1 of 8)", 1),
+        ("a line; q returns", 1),
+        ("no line: Esc shows all", 1),
+        ("sorted. ! marks losses", 1),
+        ("lane 0 of the warp saves.", 1),
+        ("few launches are slow", 1),
     ],
 )
 def test_phrases_are_found_across_lines_and_named_with_theirs(words: str, line: int) -> None:
@@ -196,7 +211,9 @@ def test_phrases_are_found_across_lines_and_named_with_theirs(words: str, line: 
     assert fault.startswith(f"file:{line}: ")
 
 
-@pytest.mark.parametrize("words", ["blocks per SM", "… is a page", "a store of it", "once a second", "`card`"])
+@pytest.mark.parametrize(
+    "words", ["blocks per SM", "… is a page", "a store of it", "once a second", "`card`", "too few blocks are probed"]
+)
 def test_other_words_are_free(words: str) -> None:
     assert not list(faults(Text(ROOT / "file", 1, words)))
 

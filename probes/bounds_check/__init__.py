@@ -202,7 +202,8 @@ def _rows(of: ProbeResult, bounds: Bounds) -> LineRows:
         for access in bounds.accesses
     ]
     return LineRows(
-        rows, [f"{units.counted(bounds.total, 'warp access')} outside of allocations; listed: the first of each warp"]
+        rows,
+        [f"{units.counted(bounds.total, 'warp access')} outside of allocations; the list has the first of each warp"],
     )
 
 

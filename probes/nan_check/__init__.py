@@ -206,7 +206,10 @@ def _rows(of: ProbeResult, found: NanCheck) -> LineRows:
         return LineRows(rows)
     return LineRows(
         rows,
-        [f"{units.counted(found.stores, 'warp store')} of NaN or infinity; listed: the first of each warp, by time"],
+        [
+            f"{units.counted(found.stores, 'warp store')} of NaN or infinity; the list has the first of each warp,"
+            " sorted by time"
+        ],
     )
 
 

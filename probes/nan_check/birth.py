@@ -140,7 +140,7 @@ def findings(of: ProbeResult, found: Births) -> Iterator[Finding]:
     """The first birth, and how many there were."""
     first = found.first
     if first is None:
-        text = "no checked arithmetic turned finite numbers into NaN or infinity"
+        text = "none of the checked instructions turned finite numbers into NaN or infinity"
         yield Finding("births", "births", text, "lines", values={"total": counted(found.total, ideal=0)})
         return
     where = f"block ({index_text(first.block)}) thread ({index_text(first.thread)}) warp {first.warp}"
@@ -173,7 +173,7 @@ def _rows(of: ProbeResult, found: Births) -> LineRows:
         )
         for birth in found.births
     ]
-    note = f"{units.counted(found.total, 'birth')}; listed: the first of each warp, by time"
+    note = f"{units.counted(found.total, 'birth')}; the list has the first of each warp, sorted by time"
     return LineRows(rows, [note])
 
 

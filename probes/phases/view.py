@@ -161,8 +161,8 @@ class PhasesView(Document):
     def _tensor_notes(self) -> Iterator[str]:
         """Sentences on the tensor cores: a role's rate over the whole block, and in each phase that issues products."""
         if TensorRates.of(self.launch, self.block) is not None:
-            of = "an SM's tensor-core peak" if self.of.products_per_clock else "the highest rate in the lane"
-            yield f"lane tensor: multiply-adds issued per cycle, in tenths of {of}"
+            of = "an SM's tensor-core peak" if self.of.products_per_clock else "the highest rate in the row"
+            yield f"row “tensor”: multiply-adds issued per cycle, in tenths of {of}"
         for role in self.launch.roles:
             rows = [row for row in self.rows if row.role == role]
             issuing = [row for row in rows if row.multiply_adds]
@@ -364,9 +364,9 @@ PHASES_VIEW: Final = probe_view(
     "what the warps of a block do over time, by phase and role, and which role waits for which",
     _open,
     explanation=(
-        "There is one lane per warp; time runs to the right. Each letter stands for the phase with most time in its"
-        " cell; the table lists the phases. The second group of lanes shows some iterations of the main loop. Warps"
-        " that run the same loops have one role.",
+        "Each warp has one row; time runs to the right. Each letter stands for the phase with most time in its cell;"
+        " the table lists the phases. The second group of rows shows some iterations of the main loop. Warps that run"
+        " the same loops have one role.",
         "The median is over iterations for a phase in a loop, and over warps for other phases. A wait ends when the"
         " other role has signaled and the copies are complete. The sentence above the table and the notes give the part"
         " of the wait before the signal.",

@@ -143,7 +143,7 @@ def _rows(of: ProbeResult, found: Stalls) -> LineRows:
         [
             *([_SPILL_NOTE] if spills else []),
             f"cycles that warps wait at the instruction, summed over warps. The probe hides up to {DELAY} cycles of"
-            " each wait. The values include an estimate of the hidden cycles: at most as many as were measured",
+            " each wait. The values include an estimate of the hidden cycles, never more than the measured cycles",
             f"remaining {percent(issuing, found.life)} of warp life: issue, fixed-latency dependencies and"
             " unmeasured waits",
         ],

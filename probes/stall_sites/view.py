@@ -190,11 +190,12 @@ class StallsView(Document):
         yield self._cost_note()
         share = max((row.uncertainty for row in self.rows), default=0.0)
         yield (
-            f"warp life, mean, max: the probe hides up to {DELAY} cycles of each wait, up to {percent(share, 1)} of"
-            f" warp life. The page adds an estimate of these cycles, at most as many as were measured (≤ {DELAY}: no"
-            " cycle was measured). Waits include cycles in which a warp is ready but not selected. The shares of a row"
-            " are from the launch that measured it. clock reads: share of warp life taken by the probe's clock reads,"
-            " in addition to the waits"
+            f"warp life, mean, max: the probe hides up to {DELAY} cycles of each wait; in total this can be"
+            f" {percent(share, 1)} of warp life. The page adds an estimate of the hidden cycles, never more than the"
+            f" measured cycles. “≤ {DELAY}” in a cell: no cycle was measured, so the wait took at most {DELAY} cycles."
+            " Waits include cycles in which a warp is ready but not selected. The shares of a row are from the launch"
+            " that measured it. “clock reads” is the share of warp life that the probe's clock reads take, in addition"
+            " to the waits"
         )
 
     def _remainder_note(self) -> str:
@@ -354,7 +355,7 @@ def _sample_notes(results: Sequence[tuple[ProbeResult, Stalls]]) -> Iterator[str
         for of, launches in counts.items()
     ]
     if texts:
-        yield f"sample: {'; '.join(texts)}. executions: counted in these warps, in the launch that measured the row"
+        yield f"sample: {'; '.join(texts)}. “executions” are of these warps, in the launch that measured the row"
     lives = sorted(round(stalls.life / stalls.sample.warps) for _, stalls in results if stalls.sample and stalls.life)
     if lives:
         spread = units.count(lives[0]) + (f" to {units.count(lives[-1])}" if lives[-1] > lives[0] else "")

@@ -82,7 +82,7 @@ def _held_lock(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
         f"lock {group.place.address:#x} is wanted by {units.counted(len(group.warps), 'warp')} at"
         f" {group.place.text}; {stuck.warp_text(holder)} took it at PTX:{holder.took.line} and is at"
         f" {holder.place.text}",
-        "release the lock on every path, and take several locks in one order",
+        "release each lock on every path, and take several locks always in the same order",
         holder,
     )
 
@@ -103,7 +103,7 @@ def _grid_barrier(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
         f"{units.counted(stuck.blocks, 'block')} of {units.count(_blocks(stuck))} on the GPU do not end, so"
         f" {units.counted(stuck.blocks_not_started, 'block')} cannot start;"
         f" {units.count(len(group.blocks))} wait at {group.place.text}",
-        "launch at most as many blocks as fit (cuOccupancyMaxActiveBlocksPerMultiprocessor times SMs), or launch"
+        "launch no more blocks than fit (cuOccupancyMaxActiveBlocksPerMultiprocessor times SMs), or launch"
         " cooperatively: the driver then refuses larger grids",
         group.warps[0],
     )
@@ -121,7 +121,7 @@ def _mbarrier(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
         return
     warp = group.warps[0]
     if isinstance(place.line, Offset):
-        text = f"an mbarrier at {place.text} expects more arrivals than came, or bytes that no copy wrote"
+        text = f"an mbarrier at {place.text} expects more arrivals than it got, or bytes that no copy wrote"
         yield Cause("mbarrier-count", text + _absent(group, warp.block), _COUNT_ADVICE, warp)
         return
     arrived = stuck.arrived(place, warp.block)
@@ -138,13 +138,14 @@ def _mbarrier(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
         yield Cause(
             "mbarrier-bytes",
             f"{known}: {came}, as expected, so bytes of copies are missing (expect_tx PTX:{stuck.code.expects[0]})",
-            "compare the bytes of each expect_tx with those that its copies write, and check that they are made",
+            "compare the bytes of each expect_tx with the bytes of its copies, and check that these copies are"
+            " executed",
             warp,
         )
     else:
         yield Cause(
             "mbarrier-phase",
-            f"{known}: {came}, as many as it expects, but none of them ends the phase that warps wait for",
+            f"{known}: {came}, the expected number, but warps wait for another phase",
             "check the parity of each wait, and that all threads arrive again in each phase",
             warp,
         )
@@ -168,9 +169,9 @@ def _missing_warps(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     ended = f"; {units.counted(gone, 'warp')} ended" if gone > 0 else ""
     if place.kind == "warp barrier":
         waits = f"{lane_words(place.address)} of {stuck.warp_text(warp)}: {lane_words(warp.lanes)} came last"
-        advice = "let all lanes of the mask reach __syncwarp, or leave lanes out of the mask that do not"
+        advice = "let all lanes of the mask reach __syncwarp, or remove the other lanes from the mask"
     elif place.opcode.startswith(_CLUSTER_BARRIERS):
-        came = f"those at it are in {units.counted(len(group.blocks), 'block')}{_elsewhere(stuck, group)}"
+        came = f"the waiting warps are in {units.counted(len(group.blocks), 'block')}{_elsewhere(stuck, group)}"
         waits = f"all blocks of the cluster: {came}"
         advice = "let all threads of all blocks of a cluster arrive, also those that have nothing to do"
     elif (count := stuck.code.barriers.get(place.line)) is not None:
@@ -214,7 +215,7 @@ def _free_lock(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     reason = (
         f"{units.counted(ended, 'warp')} ended, and may have kept it"
         if ended
-        else "no warp has ended, so it was not free before the launch, or its holder has since taken another one"
+        else "no warp has ended, so the lock was not free before the launch, or its holder has since taken another lock"
     )
     yield Cause(
         "lock-not-free",
@@ -238,12 +239,12 @@ def _written_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
             f"{units.counted(blocks, 'other block')} did not: {stuck.warp_text(absent[0])} is at {absent[0].place.text}"
         )
     else:
-        others = "" if ended else "no other block is left, so the awaited value or the one before the launch is wrong"
+        others = "" if ended else "no other block is left, so the awaited value or the value before the launch is wrong"
     gone = f"{units.counted(ended, 'block')} ended" if ended else ""
     yield Cause(
         "value-not-reached",
         "; ".join(filter(None, (f"{_polled(group)}; {_writes_text(stuck, writers)}", others, gone))),
-        "let each block that the awaited value counts write before it waits or ends, and to the same address"
+        "let each block that the awaited value counts write to this address before the block waits or ends"
         if absent or ended
         else "compare the awaited value with the number of writes, and reset the memory before each launch",
         group.warps[0],
@@ -268,7 +269,7 @@ def _unwritten_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     advice = "find the kernel or rank that must write it, and check in its trace that it was launched"
     if isinstance(place.line, Offset):
         text = f"without PTX, writes are not recorded: a warp of this launch, {another}"
-        advice = f"check the awaited value, and that all warps that write it get there; else {advice}"
+        advice = f"check the awaited value, and that its writers reach the write; else {advice}"
     elif writes:
         line, opcode = writes[0]
         text = (
@@ -292,6 +293,6 @@ def _loop(_: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     if group.place.line:
         text, advice = f"the last place of {{}} is {group.place.text}", "check the condition that ends the loop"
     else:
-        text = "{} came to no wait and no loop without a counter"
-        advice = "check loops with a counter that count very far, and lanes that wait for others in shfl or vote"
+        text = "{} reached neither a wait nor a loop without a counter"
+        advice = "check loops with many iterations, and lanes that wait for others in shfl or vote"
     yield Cause("long-loop", text.format(units.counted(len(group.warps), "warp")), advice, warp)

@@ -118,7 +118,9 @@ def rank_cause(states: Sequence[RankState], size: int) -> RankCause | None:
         return RankCause("rank-missing", text, advice, tuple(missing))
     if others:
         parts = (f"{_ranks(s.rank for s in stuck if s.kernel and s.kernel.name == own)} in {own}" for own in kernels)
-        advice = "launch collectives in the same order in all ranks, and in one stream or with an order between streams"
+        advice = (
+            "launch collectives in the same order on all ranks; between several streams, enforce the order with events"
+        )
         return RankCause("different-kernels", f"ranks wait in different kernels: {'; '.join(parts)}", advice)
     counts = {state.rank: state.launches[name] for state in there}
     if len(set(counts.values())) > 1:

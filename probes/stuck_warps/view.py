@@ -189,9 +189,9 @@ _VIEW: Final = probe_view(
     "the places of the warps of a launch that did not end, and what they wait for",
     StuckView,
     explanation=(
-        "One row per place: a loop that does not end by a count, a barrier, an mbarrier, a lock or a polled address."
-        " The warps of a row were at this place when the run's --watchdog time was over. “Not arrived” lists the other"
-        " warps of the same blocks, with their places.",
+        "One row per place: a loop without a counter, a barrier, an mbarrier, a lock or a polled address. The warps of"
+        " a row were at this place when the run's --watchdog time was over. “Not arrived” lists the other warps of the"
+        " same blocks, with their places.",
     ),
     order=5,
 )

@@ -335,8 +335,8 @@ PROGRESS: Final = probe_view(
     _open,
     explanation=(
         "One line per warp: time runs to the right, iterations of the main loop upwards. Parallel lines are warps of"
-        " equal speed. A flat section is a wait. A slow warp has a lower line, or a line that ends later. ! goes to the"
-        " slowest warp.",
+        " equal speed. A flat section is a wait. A slow warp has a lower line, or a line that ends later. Press ! to"
+        " go to the slowest warp.",
     ),
     order=50,
     short="Warps",

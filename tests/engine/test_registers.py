@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 TOOL = Tool(Path("ptxas"), (13, 0), "13.0")
 LEAN = load_probe("gmem_sectors")
-"""A probe with a lean form; "own" has none."""
+"""A probe with a lean variant; "own" has none."""
 OWN = toml_probe(
     """
 [map.n]
@@ -104,7 +104,7 @@ def test_the_lean_form_is_taken_where_each_access_comes_once_and_it_is_less_of_e
     choice = chosen(SMALLER, before=10, body="")
     assert choice.trial.form == KernelForm(is_lean=True)
     assert choice.log_text == (
-        "[registers] 16 per thread, without a limit, in the lean form of the probe: 10 without the probe, 20 with"
+        "[registers] 16 per thread, without a limit, in the lean variant of the probe: 10 without the probe, 20 with"
         " the probe by default; variants tried: 1"
     )
     assert choice.note
@@ -292,7 +292,7 @@ def test_a_sum_of_vectors_is_counted_in_few_registers(tmp_path: Path) -> None:
     assert made.probed.registers <= made.pruned.registers + 8
     note = note_in((folder / "kernel.info").read_text())
     assert note.startswith("gmem_sectors uses its form with fewer registers")
-    assert re.search(rf"\[registers\] {made.probed.registers} per thread, .*, in the lean form of the probe", log)
+    assert re.search(rf"\[registers\] {made.probed.registers} per thread, .*, in the lean variant of the probe", log)
     assert "redux" not in (folder / "probed.ptx").read_text()
 
 

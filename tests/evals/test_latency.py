@@ -93,7 +93,7 @@ def test_columns_in_another_order_and_empty_cells(tmp_path: Path) -> None:
     (tmp_path / "attn.csv").write_text("ncu, probe,original,neutrino,kernel,prologue,epilogue\n,dmat,2,6,5,0.5,0.5\n")
     answer = tui_probe.evaluate("latency", tmp_path / "attn.csv")
     assert answer.said == ["attn with dmat: 3.00× the original"]
-    assert answer.notes == ["no run under ncu, so the column ncu is empty"]
+    assert answer.notes == ["no run under ncu, so the column “ncu” is empty"]
     (tmp_path / "attn.csv").write_text(",".join(KEYS) + "\ndmat,2,much,6,1,4,1\n")
     with pytest.raises(TraceError, match=r"attn\.csv:2: ncu is 'much', not a number"):
         tui_probe.evaluate("latency", tmp_path / "attn.csv")

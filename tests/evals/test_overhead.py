@@ -182,7 +182,7 @@ def test_the_published_set(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ("probes = [", "is not a study: "),
         ('probes = ["dmat"]', "'kernel' is missing"),
-        (STUDY.replace("repeats = 2", "repeats = 0"), "repeats is 0, not a number from 1 to 100"),
+        (STUDY.replace("repeats = 2", "repeats = 0"), "“repeats” is 0, not a number from 1 to 100"),
         (STUDY.replace("my sum", "flash attention"), "two kernels are named flash attention"),
         (STUDY.replace("group =", "gruop ="), "a kernel has unknown keys: gruop"),
         (STUDY.replace('["./sum", "--size=3"]', '"./sum"'), "command is './sum', not a list of strings"),
@@ -191,7 +191,7 @@ def test_the_published_set(capsys: pytest.CaptureFixture[str]) -> None:
             STUDY.replace("tools =", 'run = "x"\ntools =').replace("modules =", 'run = "x"\nmodules ='),
             "are in the run x but have different commands",
         ),
-        (STUDY.replace('["block_sched", "dmat"]', "[]"), "kernels or probes are missing"),
+        (STUDY.replace('["block_sched", "dmat"]', "[]"), "“kernel” or “probes” is missing"),
     ],
 )
 def test_a_broken_study(tmp_path: Path, text: str, wrong: str) -> None:

@@ -135,7 +135,7 @@ def test_kernels_at_impossible_times_are_excluded_and_reported(tmp_path: Path, s
     path = write_export(tmp_path / "x.sqlite", tables(kernels, calls, [span(5, 30, "step"), span(start, end, "odd")]))
     report = read_nsys([path])
     assert report.kernels.start.tolist() == [100]
-    why = "excluded, because its end is before its start or out of range; export the report again"
+    why = "excluded: impossible times (out of range, or an end before its start); export the report again"
     assert report.notes == (f"1 NVTX range {why}", f"1 kernel {why}")
     assert [(row.name, row.duration) for row in projected(report)] == [("step", 50)]
     seen = "\n".join(kernels_page(NsysSources(report)).text(100))

@@ -67,7 +67,7 @@ def test_a_map_is_kept_as_it_is_unless_its_probe_says_so() -> None:
             "",
             "warp",
             1,
-            "[map.m] reduce is 'warp', but a map of level warp already has such records",
+            "[map.m] reduce is 'warp', but a map with level = 'warp' already has such records",
         ),
         ('reduce = "block"', "", "warp", 4, "[map.m] reduce needs cap = 1"),
         ("", TABLE, "warp", 1, "[map.m] reduced needs reduce, which selects the records to combine"),
@@ -153,5 +153,5 @@ def test_other_shares_are_refused(least: str, reduce: str, field: str, problem: 
 
 
 def test_only_sites_have_a_least_share() -> None:
-    with pytest.raises(ProbeFileError, match="needs a map of level site"):
+    with pytest.raises(ProbeFileError, match="needs a map with level = 'site'"):
         reduction('least = "1% of m"')

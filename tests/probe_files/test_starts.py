@@ -81,7 +81,7 @@ def test_a_position_that_is_none_is_refused_at_once(
     [
         ("clock", "clock is reserved by the probe language"),
         ("began", "began is declared twice"),
-        ("probe", "probe.py and probe.toml make a folder a probe"),
+        ("probe", "probe.py and probe.toml are the main files of directories with a probe"),
         ("block_sched", "block_sched is a built-in probe"),
     ],
 )

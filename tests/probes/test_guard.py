@@ -158,7 +158,7 @@ def test_other_object_is_an_error() -> None:
         (lambda: LineMeasure("n", "total"), "`rule` of the line measure n is 'total'"),
         (lambda: LineMeasure("n", better="more"), "`better` of the line measure n is 'more'"),
         (lambda: LineSpec((LineMeasure("n"),), "m", fails), "main of the lines is 'm', which is not one of n"),
-        (lambda: Question("q", "what?", 1, "ld("), "needs of question q is not a regular expression"),
+        (lambda: Question("q", "what?", 1, "ld("), "question q: 'needs' is not a valid regular expression"),
     ],
 )  # fmt: skip
 def test_mistakes_in_declarations_are_reported(declare: Any, words: str) -> None:

@@ -117,7 +117,11 @@ WAITERS = [warp(BARRIER, block, 1) for block in range(2)]
         (MISSING, "barrier-not-reached", "1 of 2 warps arrived; warp 1 is at PTX:50"),
         (launch([warp(FLAG)]), "flag-not-set", "another GPU or the host must write the value"),
         (launch([warp(WarpPlace(50, "loop"))]), "long-loop", "the last place of 1 warp is PTX:50"),
-        (launch([warp(WarpPlace(0, "entry"))]), "long-loop", "1 warp came to no wait and no loop without a counter"),
+        (
+            launch([warp(WarpPlace(0, "entry"))]),
+            "long-loop",
+            "1 warp reached neither a wait nor a loop without a counter",
+        ),
         (
             launch([*ADDERS, *WAITERS], grid=2, code=WRITES),
             "value-not-reached",
@@ -143,10 +147,18 @@ WAITERS = [warp(BARRIER, block, 1) for block in range(2)]
             "plain stores of this kernel are not recorded: one of them, another kernel",
         ),
         (launch([warp(LOCK)]), "lock-not-free", "is known to hold it; 1 warp ended, and may have kept it"),
-        (launch([warp(LOCK)], threads=32), "lock-not-free", "no warp has ended, so it was not free before the launch"),
+        (
+            launch([warp(LOCK)], threads=32),
+            "lock-not-free",
+            "no warp has ended, so the lock was not free before the launch",
+        ),
         (launch([warp(SASS_LOCK)]), "flag-not-set", "without PTX, writes are not recorded: a warp of this launch"),
         (launch([warp(SASS_FLAG)], 2), "grid-does-not-fit", "so 1 block cannot start"),
-        (launch(ARRIVED, code=COUNTED), "mbarrier-phase", "block 0 made 64 arrivals, as many as it expects, but none"),
+        (
+            launch(ARRIVED, code=COUNTED),
+            "mbarrier-phase",
+            "block 0 made 64 arrivals, the expected number, but warps wait",
+        ),
         (
             launch(ARRIVED, code=replace(COUNTED, expects=(37,))),
             "mbarrier-bytes",
@@ -160,12 +172,12 @@ WAITERS = [warp(BARRIER, block, 1) for block in range(2)]
         (
             launch([warp(CLUSTER), warp(CLUSTER, number=1), warp(FLAG, 1)], 2),
             "barrier-not-reached",
-            "of the cluster: those at it are in 1 block; block 1 warp 0 is at ld.volatile.global.u32 PTX:20",
+            "of the cluster: the waiting warps are in 1 block; block 1 warp 0 is at ld.volatile.global.u32 PTX:20",
         ),
         (
             launch([warp(WarpPlace(Offset(0x90), "barrier", opcode="UCGABAR")), warp(FLAG, 1)], 2, 32),
             "barrier-not-reached",
-            "UCGABAR 0x0090 waits for all blocks of the cluster: those at it are in 1 block; block 1",
+            "UCGABAR 0x0090 waits for all blocks of the cluster: the waiting warps are in 1 block; block 1",
         ),
         (
             launch([warp(WarpPlace(Offset(0x90), "barrier", opcode="BAR"))]),
@@ -284,4 +296,4 @@ def test_places_of_sass_name_only_what_is_known() -> None:
     assert (waits_for(barrier), waits_for(lock), waits_for(BARRIER)) == ("barrier", "lock 0x100", "barrier 1")
     arrived = likely_cause(launch([warp(WarpPlace(Offset(0x40), "mbarrier", opcode="SYNCS"))]))
     assert arrived is not None
-    assert arrived.words == "an mbarrier at SYNCS 0x0040 expects more arrivals than came, or bytes that no copy wrote"
+    assert arrived.words == "an mbarrier at SYNCS 0x0040 expects more arrivals than it got, or bytes that no copy wrote"

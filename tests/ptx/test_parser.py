@@ -95,7 +95,7 @@ MANY = 5000 * "9"
     ],
 )
 def test_numbers_that_no_ptx_has(text: str) -> None:
-    with pytest.raises(PtxError, match="a number of 5000 digits"):
+    with pytest.raises(PtxError, match="a number has 5000 digits"):
         parse(text)
 
 

@@ -97,13 +97,13 @@ def header_and_sections(*numbers: int, sections: bytes = b"") -> bytes:
 
 
 BROKEN = {
-    "empty": (b"", "0 bytes, but the header has 32"),
-    "header cut": (b"\1" * 31, "31 bytes, but the header has 32"),
-    "no blocks": (header_and_sections(0, 1, 1, 32, 1, 1, 0, 0), "offset 0: the grid is 0×1×1"),
-    "no threads": (header_and_sections(1, 1, 1, 32, 0, 1, 0, 0), "offset 12: the block is 32×0×1"),
+    "empty": (b"", "0 bytes, but the header alone has 32"),
+    "header cut": (b"\1" * 31, "31 bytes, but the header alone has 32"),
+    "no blocks": (header_and_sections(0, 1, 1, 32, 1, 1, 0, 0), "offset 0: the grid would be 0×1×1"),
+    "no threads": (header_and_sections(1, 1, 1, 32, 0, 1, 0, 0), "offset 12: the block would be 32×0×1"),
     "text": (b"[exec] succeed 0\n" * 9, "not a result file"),
-    "many maps": (header_and_sections(1, 1, 1, 32, 1, 1, 0, 1 << 31), "offset 28: 2147483648 maps"),
-    "huge grid": (header_and_sections(*[0xFFFFFFFF] * 6, 0, 1), "offset 0: the grid is"),
+    "many maps": (header_and_sections(1, 1, 1, 32, 1, 1, 0, 1 << 31), "offset 28: the file would have 2147483648 maps"),
+    "huge grid": (header_and_sections(*[0xFFFFFFFF] * 6, 0, 1), "offset 0: the grid would be"),
     "table cut": (header_and_sections(1, 1, 1, 32, 1, 1, 0, 2) + b"\0" * 16, "offset 32: 2 maps need 64 bytes"),
     "cut": (
         result_bytes((2, 1, 1), (64, 1, 1), [(32, slots(2, 2, 16))])[:-1],

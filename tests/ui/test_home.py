@@ -589,5 +589,5 @@ async def test_export_of_no_traces_says_what_to_do(tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(folder)
     async with at_home(home_of(())) as stage:
         await stage.press("escape", "e")
-        assert "no trace to export; to record one: Enter runs the demo" in stage.text
+        assert "no trace to export; press Enter to run the demo" in stage.text
         assert not list(folder.iterdir())

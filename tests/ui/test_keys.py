@@ -292,7 +292,7 @@ async def _(stage: Stage, key: str) -> None:
     await stage.press(key)
     await stage.refresh()
     assert not control.is_on
-    assert "not recording: Ctrl-R resumes" in stage.text
+    assert "not recording: press Ctrl-R to resume" in stage.text
     control["result_files.refused"] = 1
     await stage.press(key)
     await stage.refresh()
@@ -484,7 +484,7 @@ async def _(stage: Stage, key: str) -> None:
 @checks("one_pane")
 async def _(stage: Stage, key: str) -> None:
     await stage.press("enter", key)
-    assert "this screen has only one panel; > shows the next page" in stage.text
+    assert "this screen has only one panel; press > for the next page" in stage.text
     assert kernel_screen(stage).current == "summary"
 
 
@@ -636,7 +636,7 @@ def test_keys_are_written_as_they_are_read(key: str, written: str) -> None:
 async def test_unbound_key_is_reported_by_its_sign(busy: FakeTarget, key: str, sign: str) -> None:
     async with on_stage(Session(target=busy)) as stage:
         await stage.press(key)
-        assert f" {sign} does nothing here: ? shows the keys" in stage.text
+        assert f" {sign} does nothing here; press ? for the keys" in stage.text
 
 
 async def test_keys_act_in_the_pane_that_has_them_and_say_where_they_would(busy: FakeTarget) -> None:
@@ -645,7 +645,7 @@ async def test_keys_act_in_the_pane_that_has_them_and_say_where_they_would(busy:
         await stage.press("9", "tab")
         for key, words in (
             ("s", "no columns to sort by"),
-            ("r", "acts in the table: Tab goes"),
+            ("r", "acts in the table: press Tab"),
             ("v", "acts in the table"),
         ):
             await stage.press(key)

@@ -199,7 +199,7 @@ async def test_questions_are_found_where_they_lead_to_a_page_or_a_run(session: S
 async def test_a_key_that_does_nothing_says_so(session: Session) -> None:
     async with on_stage(session) as stage:
         await stage.press("Q")
-        assert "Q does nothing here: ? shows the keys" in stage.text
+        assert "Q does nothing here; press ? for the keys" in stage.text
         await stage.press("n")
         assert "no search text yet" in stage.text
         await stage.press("down")

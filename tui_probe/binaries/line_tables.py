@@ -150,7 +150,7 @@ def cut_table(section: bytes, places: Collection[int], kept_offsets: Collection[
         program, end = at + _UNIT.size + header, at + _UNIT_LENGTH + length
         inside = sorted(begin for begin in begins if program <= begin < end)
         if end > len(section) or (inside and not _begin_sequences(section, program, end, inside)):
-            raise ImageError(f"the line table of the image has an unknown form at byte {at}")
+            raise ImageError(f"the line table of the image has an unknown format at byte {at}")
         wanted = [pair for pair in pairwise([*inside, end]) if pair[0] + len(_ADDRESS_FOLLOWS) in kept_offsets]
         if wanted:
             start = len(out)

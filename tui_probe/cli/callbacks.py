@@ -2,7 +2,7 @@
 
 It is called as ``python FILE.py TRACE/result/0.486795.bin``, in a process of its own, after the program's end; what it
 prints is printed. It runs only if the command line has ``--callback``: with a file, or without one for the callback of
-a probe file that ``-p`` names by its path. Probe files are shared, so theirs has to be in their directory.
+a probe file whose path is given to ``-p``. Probe files are shared, so their callback must be in their directory.
 """
 
 from __future__ import annotations

@@ -368,11 +368,11 @@ class Drawing(BaseView):
         """Let the axis of time have at least that many cycles: the same scale as in a drawing next to this one."""
 
     def ptx_line(self) -> int | None:
-        """The line of the PTX under the cursor, counted from 1, where Enter shows it; None for none."""
+        """The line of the PTX under the cursor, counted from 1, if Enter is to open it; None for none."""
         return None
 
     def opened(self) -> tuple[Path, int] | None:
-        """The trace and the index of the kernel under the cursor, where Enter goes to its screen; None for none."""
+        """The trace and the index of the kernel under the cursor, if Enter is to open its screen; None for none."""
         return None
 
     def spot(self) -> Spot:

@@ -19,7 +19,7 @@ A file holds, in any order:
         global begin                         optional
         begin = clock32()
 
-A map of level ``"site"`` has a record for each instruction, block or loop that a probe is at, to which all warps add:
+A map with ``level="site"`` has one record per probed instruction, block or loop, to which all warps add:
 
     @Map(level="site")
     class loads:

@@ -58,22 +58,22 @@ class SavedMap(Protocol):
     def save(self, *values: int) -> None:
         """Keep one record: a value for each field, in the order of the class.
 
-        In a map of level ``warp``, the lowest active lane saves for its warp. Values that read no clock are
-        computed only where a record is saved.
+        With ``level="warp"``, the lowest active lane saves the record of its warp. Values that read no clock are
+        computed only in lanes that save a record.
         """
 
     def add(self, *values: int) -> None:
-        """Add to the one record of this thread, warp or site: a value for each field, from every lane that comes here.
+        """Add a value to each field of the one record of this thread, warp or site. Every active lane adds its values.
 
-        Fields begin with 0, and their sums are taken mod 2**64 or 2**32. In a map of level ``warp`` a value must be
-        below 2**59, so that the sum over its lanes is right. Cheapest at the exits, of what a register counted. In a
-        map of level ``site`` the record is that of the instruction or block that the probe is at, for all warps.
+        Fields begin with 0; sums are modulo 2**64 or 2**32. With ``level="warp"``, a value must be below 2**59, so that
+        the sum over the lanes is correct. The cheapest way is to count in a register, and to add this register at the
+        exits. With ``level="site"``, all warps add to the record of the probed instruction, block or loop.
         """
 
     def locate(self) -> None:
-        """Find the place of the record now, so that less is between a clock and the ``save`` that follows.
+        """Find the place of the record now, so that this time is not between a clock read and the next ``save``.
 
-        Between the two may be only assignments to locals; lanes that save nothing do not run them.
+        Between ``locate`` and ``save``, only local variables may be assigned; only lanes that save execute this code.
         """
 
 
@@ -87,10 +87,10 @@ def Map(  # noqa: N802 - the language's own word
 ) -> Callable[[object], SavedMap]:
     """A class of ``u64`` and ``u32`` fields as a map: ``cap`` records of ``size`` bytes per warp or thread.
 
-    ``size`` may be left out: then it is what the fields need. With ``cap=1`` a later record replaces an earlier one;
-    otherwise the first ``cap`` records are kept and all are counted. A map of level ``site`` has a record for each
-    instruction (or block, or loop) that its probes are at: ``u64`` fields, to which all warps ``add``.
-    With ``reduce`` results keep the sums of a launch, block, or warp of threads, unless a run has ``--detail``.
+    By default, ``size`` is the size of the fields. With ``cap=1``, a later record replaces an earlier one; otherwise
+    the first ``cap`` records are kept, and all records are counted. A map with ``level="site"`` has one record per
+    probed instruction, block or loop; all warps ``add`` to its fields, which are ``u64``. With ``reduce``, results keep
+    sums per launch, block or warp, unless the run has ``--detail``.
     """
     _refuse(level, type, size, cap, reduce)
 

@@ -87,10 +87,10 @@ def _check_sites(
 ) -> None:
     """A map of sites has one record of sums for each."""
     if kind != "array" or cap != 1:
-        raise source.error(node, f"{node.name} has level site, with one record per site: omit type and cap")
+        raise source.error(node, f"{node.name} has level='site', with one record per site: omit type and cap")
     for name, width in fields:
         if width != "u64":
-            raise source.error(node, f"{node.name} has level site, so its fields must be u64: write '{name}: u64'")
+            raise source.error(node, f"{node.name} has level='site', so its fields must be u64: write '{name}: u64'")
 
 
 def _map_fields(node: ast.ClassDef, source: ProbeSource) -> tuple[tuple[str, str], ...]:
@@ -186,7 +186,7 @@ def _read_statement(statement: ast.stmt, program: Program, source: ProbeSource) 
         case ast.ImportFrom(module=module, level=0) if module in _IMPORTABLE:
             _refuse_renaming(statement, source)
         case ast.Import() | ast.ImportFrom():
-            raise source.error(statement, "a probe may only import names with 'from tui_probe.dsl import …'")
+            raise source.error(statement, "a probe may import names only with 'from tui_probe.dsl import …'")
         case ast.ClassDef():
             declared = read_map(statement, source)
             program.maps[_checked_name(declared.name, statement, program, source)] = declared

@@ -73,7 +73,7 @@ class Saver:
         raise self._source.error(
             statement,
             f"'{source_of(statement)}' is between {name}.locate() and {name}.save(…): move it out. Between the two"
-            " calls, a probe may only assign local variables, because only lanes that save execute this code",
+            " calls, a probe may assign local variables only, because only lanes that save execute this code",
         )
 
     def end_of_block(self) -> None:
@@ -148,11 +148,11 @@ class Saver:
         name = declared.name
         if word != "add":
             raise self._source.error(
-                node, f"{name} has level site, and all warps add to its records: write '{name}.add(…)'"
+                node, f"{name} has level='site', and all warps add to its records: write '{name}.add(…)'"
             )
         if any(position.is_kernel for position in self._function.positions):
             raise self._source.error(
-                node, f'{name} has level site: add to it at instructions or blocks, such as pos="ld.global"'
+                node, f"{name} has level='site': add to it at instructions or blocks, such as pos='ld.global'"
             )
 
     def _save(self, node: ast.Call, declared: DeclaredMap) -> None:

@@ -17,7 +17,7 @@ Each sum goes to memory before the next is made, under a predicate that holds in
 branch cost a register each, six more where a kernel has few of its own. A graft has that branch all the same, since
 lanes that part there must not come back together.
 
-The lean form of a probe does without ``redux``, which keeps a mask and makes ptxas write each sum a second time, for
+The lean variant of a probe does without ``redux``, which keeps a mask and makes ptxas write each sum a second time, for
 lanes that are not together: each lane adds for itself what it holds in a register. Numbers that are the same in all
 lanes are added by one of them there, too, since memory takes an addition after the other.
 
@@ -266,7 +266,7 @@ class Summation:
         return sums
 
     def _together(self, own_map: Map, values: tuple[str, ...]) -> bool:
-        """Return whether one lane adds for all converged lanes: all values, in the lean form only numbers."""
+        """Return whether one lane adds for all converged lanes: all values, in the lean variant only numbers."""
         if not self._reduces or own_map.level is not Level.WARP:
             return False
         return not self._probe.is_lean or any(parse_integer(value) for value in values if value not in self._own)

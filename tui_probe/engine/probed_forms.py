@@ -3,11 +3,11 @@
 ptxas takes registers as freely as its schedule can use them, a dozen for a probe that needs three. As a consequence, a
 block that could be launched without the probe may no longer fit, and an SM may hold fewer blocks. So where a probe adds
 more than ``MAX_ADDED_REGISTERS``, or a block no longer fits, the kernel is assembled again with a register limit
-(``.maxnreg``), and if it then spills, in the lean form of the probe. The first form that spills no more than the kernel
-without a probe is chosen. If there is none and the block does not fit, the form that spills least is chosen: it records
-the same, while an unprobed launch would record nothing.
+(``.maxnreg``), and if it then spills, in the lean variant of the probe. The first form that spills no more than the
+kernel without a probe is chosen. If there is none and the block does not fit, the form that spills least is
+chosen: it records the same, while an unprobed launch would record nothing.
 
-In a kernel without loops the lean form is tried first. There each access is executed at most once. With up to about
+In a kernel without loops the lean variant is tried first. There each access is executed at most once. With up to about
 four accesses, adding to memory at each takes no more machine code than sums over lanes at the end.
 
 No form probes only some warps: all warps of a kernel get the same number of registers, and selecting warps takes one.
@@ -54,7 +54,7 @@ class KernelForm:
     register_limit: int = 0
     """Registers that a thread may have; 0: no limit."""
     is_lean: bool = False
-    """True for the lean form of the probe."""
+    """True for the lean variant of the probe."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class ChosenForm:
     log_text: str = ""
     """Line for the log; "" if no other form was tried."""
     note: Reason | None = None
-    """Note for the user about spilling, a lean form or blocks that no longer fit."""
+    """Note for the user about spilling, a lean variant or blocks that no longer fit."""
 
 
 def max_registers_for(threads: int) -> int:
@@ -161,7 +161,7 @@ class FormChooser:
         return list(dict.fromkeys(min(limit, most) if registers <= most else limit for limit, most in fitting))
 
     def _lean_form_if_smaller(self, register_limit: int, before: AssemblyReport, plain: FormTrial) -> FormTrial | None:
-        """Return the lean form without a limit if it has at most ``register_limit`` registers and fewer than the plain
+        """Return the lean variant without a limit if it has at most ``register_limit`` registers, fewer than the plain
         form, no more serialisation and code than that, and spills no more than the kernel without a probe.
         """
         added = _registers_used(plain) - (before.registers or 0)
@@ -230,7 +230,7 @@ class FormChooser:
         return LARGEST_BLOCK if after <= available or before > available else self._threads
 
     def _choice_text(self, before: AssemblyReport, plain: FormTrial, chosen: FormTrial) -> str:
-        form = ", in the lean form of the probe" if chosen.form.is_lean else ""
+        form = ", in the lean variant of the probe" if chosen.form.is_lean else ""
         limit = f"limited to {chosen.form.register_limit}" if chosen.form.register_limit else "without a limit"
         return (
             f"[registers] {_registers_used(chosen)} per thread, {limit}{form}: {before.registers} without the probe,"
@@ -238,7 +238,7 @@ class FormChooser:
         )
 
     def _note(self, before: AssemblyReport, plain: FormTrial, chosen: FormTrial) -> Reason | None:
-        """Return a note for the user if the kernel spills, has the lean form, or would not fit without the limit."""
+        """Return a note for the user if the kernel spills, has the lean variant, or would not fit without the limit."""
         if chosen is plain:
             return None
         spilled = _spilled_bytes(chosen.report)

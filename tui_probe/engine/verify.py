@@ -162,7 +162,7 @@ def _check_wait(probe: Probe, point: ProbePoint) -> None:
     place = statements[0].place if statements else FileLocation(str(probe.path), 0)
     raise ProbeFileError(
         f"{place}: [{point.name}] is at 'wait': write only after = 'ADD [ MAP ] {{{WAIT_HELPER}, 1}};', with or"
-        f" without {LONGEST_HELPER}, and use a map of level site"
+        f" without {LONGEST_HELPER}, and use a map with level = 'site'"
     )
 
 
@@ -171,8 +171,8 @@ def _check_optional_maps(probe: Probe) -> None:
     for point in probe.points:
         if probe.saves_in_optional_map(point) and not all(probe.map_named(name).optional for name in point.saved_maps):
             raise ProbeFileError(
-                f"{probe.path}: [{point.name}] saves in an optional map and in one that all kernels have:"
-                " write two points"
+                f"{probe.path}: [{point.name}] saves in an optional map and in a map that all kernels have: write two"
+                " points"
             )
 
 
@@ -267,15 +267,17 @@ class _SnippetCheck:
     def _at_site(self, save: Save, own_map: Map) -> None:
         """A record of sites belongs to an instruction or a block, and has the sums of a whole launch."""
         if not save.adds:
-            raise self._error(save.place, f"map {own_map.name} has level site, which needs ADD instead of SAVE")
+            raise self._error(save.place, f"map {own_map.name} has level = 'site', which needs ADD instead of SAVE")
         if self._at_kernel:
             raise self._error(
                 save.place,
-                f"map {own_map.name} has level site: write ADD at instructions such as 'ld.global', or at 'block'",
+                f"map {own_map.name} has level = 'site': write ADD at instructions such as 'ld.global', or at 'block'",
             )
         for field in own_map.fields:
             if field.type != "u64":
-                raise self._error(save.place, f"map {own_map.name} has level site: make its field {field.name} a u64")
+                raise self._error(
+                    save.place, f"map {own_map.name} has level = 'site': make its field {field.name} a u64"
+                )
 
     def _addition(self, save: Save, own_map: Map) -> None:
         """Check the values of ADD: whole numbers of the probe, no wider than the fields of the one record that it adds

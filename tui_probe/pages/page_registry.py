@@ -63,52 +63,54 @@ _GENERAL_PAGES: Final = (
 
 _LIVE_PAGES: Final[dict[str, tuple[str, ...]]] = {
     "recent": (
-        "The newest traces. The column found describes the kernel with the most GPU time: its limiter and utilization"
-        " or, if they are unknown, its first finding. ! marks findings that cost time. – means that nothing was found,"
-        " or that the run is still active. The text is computed once and saved in your state directory.",
-        "▶3 marks three runs of one command. The list shows the newest of them; c shows the others. Below the list are"
-        " the findings of the selected run, and what changed since the previous run of its command.",
+        "The newest traces. The column “found” describes the kernel with the most GPU time: its limiter and"
+        " utilization or, if they are unknown, its first finding. “!” marks findings that cost time. “–” means that"
+        " nothing was found, or that the run is still active. The text is computed once and saved in your state"
+        " directory.",
+        "“▶3” marks three runs of one command. The list shows the newest of them; press c to see the others. Below the"
+        " list are the findings of the selected run, and what changed since the previous run of its command.",
     ),
     "form": (
         "The program to start, and its options. Paths in the command are completed: → accepts the suggestion after"
         " the cursor. The last line shows the equivalent command line.",
     ),
     "machine": (
-        "The results of tui-probe doctor. ✘ marks a missing part, ! a part that needs attention, ○ an optional part.",
+        "The results of tui-probe doctor. “✘” marks a missing part, “!” a part that needs attention, “○” an optional"
+        " part.",
     ),
     "figures": (
         "Each value of A and B, and its change. “Better” is a change in the desired direction of the value, “worse” a"
-        " change in the other direction. – means not measured.",
+        " change in the other direction. “–” means not measured.",
     ),
     "kernels": (
-        "One row per kernel, sorted by GPU time if launches were timed, else by first launch. 12 of 6 060, or"
-        " 12/6.1k, means that 12 launches were probed. Registers and spills are shown as before→after probing; sorting"
-        " uses the difference. Slowdown is probed time divided by original time. + marks times of probed launches."
-        " Enter opens the findings and all other pages of a kernel.",
-        "The column finding shows the first finding of the newest result, or the reason why the kernel has no result. !"
-        " marks findings that cost time. On narrow screens, columns disappear in this order: probe memory, time,"
-        " spills, block, grid, trend, mode, p99, slowdown, registers, median, launches, limited by, share. Bars need"
-        " 100 columns. The column trend shows the times of the last 8 timed launches, newest at the right; a full bar"
-        " is the longest.",
+        "One row per kernel, sorted by GPU time if launches were timed, else by first launch. 12 of 6 060, or 12/6.1k,"
+        " means that 12 launches were probed. Registers and spills are shown as before→after probing; sorting uses the"
+        " difference. Slowdown is probed time divided by original time. “+” marks times of probed launches. Press"
+        " Enter to open the findings and all other pages of a kernel.",
+        "The column “finding” shows the first finding of the newest result, or the reason why the kernel has no"
+        " result. “!” marks findings that cost time. On narrow screens, columns disappear in this order: probe memory,"
+        " time, spills, block, grid, trend, mode, p99, slowdown, registers, median, launches, limited by, share. Bars"
+        " need 100 columns. The column “trend” shows the times of the last 8 timed launches, newest at the right; a"
+        " full bar is the longest.",
         "Skipped: the kernel cannot be probed, e.g. it has no PTX. Failed: the probe could not be inserted, and the"
         " original ran. Excluded: not selected by --kernel, or named in --exclude. The page below shows the reason and"
         " advice.",
     ),
     "kernel": (
-        "The selected kernel: whether and why it was probed, with advice, the overhead of the probe, and its"
-        " launches. Enter opens the findings.",
+        "The selected kernel: whether and why it was probed, with advice, the overhead of the probe, and its launches."
+        " Press Enter to open the findings.",
     ),
     "process": ("process.log of the selected kernel: how it was pruned, probed and assembled.",),
     "events": (
-        "event.log: one line per event of the hook driver, as it happens. [exec] marks launches, [probe] the"
-        " preparation of kernels, [mem] allocations, [mod] loaded modules.",
+        "event.log: one line per event of the hook driver, as it happens. “[exec]” marks launches, “[probe]” the"
+        " preparation of kernels, “[mem]” allocations, “[mod]” loaded modules.",
     ),
     "stdout": ("Standard output of the program.",),
     "stderr": ("Standard error of the program.",),
     "results": (
         "The probe's values for each kernel, sorted by GPU time. A kernel with few results has one line per result."
         " With more, each value has its minimum, median and maximum over evenly spaced results. A kernel's results are"
-        " read again when their number has doubled, and at the end. Enter on a kernel shows single launches.",
+        " read again when their number has doubled, and at the end. Press Enter on a kernel to see single launches.",
     ),
     "gpu": (
         "The GPUs of the run. During the run, the page also shows load, memory, clocks and power of this machine's"

@@ -24,12 +24,13 @@ RANGES_ABOUT: Final = (
     "NVTX ranges of the program (torch.cuda.nvtx.range_push, nvtx.annotate), with the kernels launched in them on the"
     " same thread. Ranges with explicit start and end include launches of all threads. A kernel is listed below its"
     " innermost range. Ranges without launches are not listed.",
-    "Host time is the time from push to pop. It is not GPU time: the host only launches kernels in it. “In kernels” is"
-    " the time of the launches, computed as launches × median time of the kernel (needs --benchmark). o merges ranges"
-    " with the same name and outer range, e.g. the iterations of a loop, into one row. Mean and p99 are then kernel"
-    " times per range; the share is relative to the time of all launches in the trace.",
-    "Enter on a range shows its kernels and those of its inner ranges, each kernel once. Enter on a kernel opens that"
-    " kernel.",
+    "Host time is the time from push to pop. It is not GPU time: within a range, the host launches kernels, but does"
+    " not wait for them to end. “In kernels” is the time of the launches, computed as launches × median time of the"
+    " kernel (needs --benchmark). Press o to merge ranges that have the same name in the same outer range, e.g. the"
+    " iterations of a loop, into one row. Mean and p99 are then kernel times per range; the share is relative to the"
+    " time of all launches in the trace.",
+    "Press Enter on a range to see its kernels and those of its inner ranges, each kernel once. Press Enter on a kernel"
+    " to open it.",
 )
 NO_RANGES_TEXT: Final = (
     "No NVTX range contains a launch. Add ranges to the program (torch.cuda.nvtx.range_push, nvtx.annotate)."
@@ -62,9 +63,9 @@ RangeKey = tuple[str, str | None, int | None, int, float | None]
 """Identity of a range while the trace grows: text, domain, thread, depth and start."""
 TOTALS_ABOUT: Final = (
     "The kernels launched in the range and in its inner ranges, each kernel once, sorted by time. The time of a kernel"
-    " is launches × its median over the whole run. The share is relative to the time of all kernels of the range; –"
+    " is launches × its median over the whole run. The share is relative to the time of all kernels of the range; “–”"
     " means that at least one of these kernels was not timed.",
-    "Enter shows the launches of a kernel; q goes back to the ranges.",
+    "Press Enter to see the launches of a kernel, and q to go back to the ranges.",
 )
 TOTALS_COLUMNS: Final[tuple[Column[KernelTotal], ...]] = (
     Column("share", lambda r: r.share, "share", lambda r: units.share(r.share)),

@@ -116,7 +116,7 @@ def _snippets(table: TomlTable, own_map: str) -> dict[str, ParsedSnippet]:
             text = table.text(key)
             parsed[key] = parse_snippet(text, FileLocation(table.path, _snippet_line(table.source, text)), own_map)
     if not parsed.keys() - {"lean"}:
-        raise table.error("before", "and after are missing: write PTX for at least one of them")
+        raise table.error("before", "and 'after' are missing: write PTX for at least one of them")
     if "lean" in parsed and "before" not in parsed:
         raise table.error("lean", "replaces 'before', which is missing")
     return parsed
@@ -241,7 +241,7 @@ def _with_flags(table: TomlTable, level: Level, made: Map) -> Map:
     if even and (level is not Level.THREAD or made.cap == 1 or types != _EVEN_FIELDS):
         raise table.error("even", "needs a map of threads with several records of the fields u64, u32, u32")
     if sparse and (level is not Level.WARP or made.cap != 1 or set(types) != {"u32"}):
-        raise table.error("sparse", "needs a map of level warp with cap = 1 and only u32 fields")
+        raise table.error("sparse", "needs a map with level = 'warp', cap = 1 and only u32 fields")
     if sparse and made.record_bytes % _PAIR_BYTES:
         raise table.error(
             "sparse",
@@ -250,7 +250,7 @@ def _with_flags(table: TomlTable, level: Level, made: Map) -> Map:
         )
     is_single = level is Level.WARP and made.cap == 1
     if resident and (not is_single or sparse or "reduce" in table):
-        raise table.error("resident", "needs a map of level warp with cap = 1, without sparse and reduce")
+        raise table.error("resident", "needs a map with level = 'warp' and cap = 1, without sparse and reduce")
     is_queue = level is Level.WARP and made.cap not in (1, None)
     if leader and (not is_queue or QUEUE_HEADER % made.record_bytes):
         raise table.error("leader", "needs a map of warps with several records of 4, 8 or 16 bytes")
@@ -274,7 +274,7 @@ def _read_least(table: TomlTable, level: Level) -> LeastShare | None:
     if match is None or not 1 <= int(match[1]) <= _MAX_PERCENT:
         raise table.error("least", f"is {table.text('least')!r}: write a percentage of a map, such as '1% of life'")
     if level is not Level.SITE:
-        raise table.error("least", "needs a map of level site")
+        raise table.error("least", "needs a map with level = 'site'")
     return LeastShare(int(match[1]), match[2])
 
 
@@ -287,14 +287,14 @@ def _refuse_wrong_least(table: TomlTable, maps: Sequence[Map]) -> None:
     if reduction is None or reduction.group != "launch" or (first := reduction.fields[0]).operation != "sum":
         raise table.error("least", f'needs a map {least.whole!r} with reduce = "launch", whose first field is a sum')
     if first.to.offset:
-        raise table.error("least", f"needs the sum {first.to.name!r} first in the reduced record of {least.whole!r}")
+        raise table.error("least", f"needs the sum {first.to.name!r} as the first field of the reduced {least.whole!r}")
 
 
 def _refuse_wrong_optional(table: TomlTable, maps: Sequence[Map]) -> None:
     """Raise ProbeFileError for an optional map in front of one that all kernels have: results name maps by place."""
     flags = [own_map.optional for own_map in maps]
     if "optional" in table and (flags != sorted(flags) or all(flags)):
-        raise table.error("optional", "must be last: declare the maps that all kernels have in front of optional ones")
+        raise table.error("optional", "must be last: declare maps that all kernels have before optional maps")
 
 
 def _parse_cap(table: TomlTable, key: str, value: object, *, dynamic: str) -> int | None:
@@ -303,7 +303,9 @@ def _parse_cap(table: TomlTable, key: str, value: object, *, dynamic: str) -> in
         return None
     cap = as_integer(value)
     if cap is None or not 1 <= cap <= _MAX_CAP:
-        raise table.error(key, f"must be from 1 to {_MAX_CAP}, or 0 for as many as a launch needs, not {value!r}")
+        raise table.error(
+            key, f"must be from 1 to {_MAX_CAP}, or 0 (each launch gets the number that it needs), not {value!r}"
+        )
     return cap
 
 

@@ -101,7 +101,8 @@ def _refuse_name(name: str) -> None:
         raise UsageError(f"{name!r} is not a name for a probe: use letters, digits and _")
     if name == MAIN_STEM:
         raise UsageError(
-            f"{name!r} is not a name for a probe: {MAIN_STEM}.py and {MAIN_STEM}.toml make a folder a probe"
+            f"{name!r} cannot be the name of a probe: {MAIN_STEM}.py and {MAIN_STEM}.toml are the main files of"
+            " directories with a probe"
         )
     if name in built_in_files() or name in installed_files():
         raise UsageError(f"{name} is a built-in probe (tui-probe probes {name}): choose another name")

@@ -115,7 +115,7 @@ def read_reduction(table: TomlTable, level: Level, fields: Sequence[Field], cap:
     if level is Level.SITE or (level is Level.WARP and group == "warp"):
         raise table.error(
             _REDUCE_KEY,
-            f"is {group!r}, but a map of level {level.name.lower()} already has such records: omit {_REDUCE_KEY}",
+            f"is {group!r}, but a map with level = '{level.name.lower()}' already has such records: omit {_REDUCE_KEY}",
         )
     if cap != 1:
         raise table.error(_REDUCE_KEY, "needs cap = 1: slots with several records cannot be reduced")

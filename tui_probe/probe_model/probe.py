@@ -126,8 +126,8 @@ class Map:
     saved of its records, None: all of them. ``even``: where the first field of a whole warp's records rises evenly from
     lane to lane, the first two lanes save for all; the other fields are then those of lane 0. ``sparse``: most lanes
     have nothing to add. ``folded``: warps of a launch share its slots. ``resident``: a slot belongs to a place for a
-    warp on the GPU, and the host reads it while the kernel runs. ``leader``: only lane 0 of each warp saves, with
-    ``latest`` over its oldest records, so that the last ones are kept. ``host``:
+    warp on the GPU, and the host reads it while the kernel runs. ``leader``: only lane 0 of each warp saves records,
+    with ``latest`` over its oldest records, so that the last ones are kept. ``host``:
     records are in host memory, and complete before the warp continues: they outlive an error that ends the context.
     ``optional``: kernels without an instruction at which a record is saved have no such map.
     """

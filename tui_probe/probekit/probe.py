@@ -54,7 +54,7 @@ class Question:
         try:
             re.compile(self.needs)
         except re.error as error:
-            raise ValueError(f"needs of question {self.key} is not a regular expression: {error}") from error
+            raise ValueError(f"question {self.key}: 'needs' is not a valid regular expression: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)

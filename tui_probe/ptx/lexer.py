@@ -74,7 +74,7 @@ _KINDS: Final = (TokenKind.NAME, *TokenKind)
 def whole_number(digits: str, line: int) -> int:
     """The value of decimal digits. PtxError where they are more than a number of PTX has."""
     if len(digits) > _MAX_DIGITS:
-        raise PtxError(f"a number of {len(digits)} digits", line)
+        raise PtxError(f"a number has {len(digits)} digits, which PTX does not support", line)
     return int(digits)
 
 

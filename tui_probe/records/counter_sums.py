@@ -172,7 +172,7 @@ def site_records(result: Result, record: np.dtype[Any], probe: str, sites: Seque
     if records is None:
         raise TraceError(f"{result.path}: the records are not from {probe}, which saves one record per site")
     if len(records) != len(sites):
-        raise TraceError(f"{result.path}: {len(records)} sites, but kernel.info lists {len(sites)} sites")
+        raise TraceError(f"{result.path}: has {len(records)} sites, but kernel.info lists {len(sites)} sites")
     return records
 
 

@@ -77,7 +77,9 @@ def reduction_group(where: str, blocks: int, threads: int, marks: NDArray[np.uin
         raise TraceError(f"{where}: {len(marks)} bytes are not a reduced map")
     groups = prod(_shape(blocks, threads, group))
     if len(marks) != _HEAD + groups * record + 2 * -(-groups // 8) + _MISSING:
-        raise TraceError(f"{where}: {len(marks)} bytes for {groups} records of {record} bytes, one per {group}")
+        raise TraceError(
+            f"{where}: has {len(marks)} bytes, but needs {groups} records (one per {group}) of {record} bytes"
+        )
     return group
 
 

@@ -238,16 +238,21 @@ def read_result(path: Path, levels: Sequence[Level] | None = None) -> Result:
 
 def _read_header(path: Path, data: ResultFile) -> Header:
     if len(data) < _HEADER.size:
-        raise TraceError(f"{path}: {len(data)} bytes, but the header has {_HEADER.size}; the file is truncated")
+        raise TraceError(
+            f"{path}: has {len(data)} bytes, but the header alone has {_HEADER.size}; the file is truncated"
+        )
     x, y, z, bx, by, bz, shared, maps = data.unpack(_HEADER, 0)
     if 0 in (x, y, z):
-        raise TraceError(f"{path}, offset 0: the grid is {x}×{y}×{z}: not a result file")
+        raise TraceError(f"{path}, offset 0: the grid would be {x}×{y}×{z}, so this is not a result file")
     if 0 in (bx, by, bz):
-        raise TraceError(f"{path}, offset 12: the block is {bx}×{by}×{bz}: not a result file")
+        raise TraceError(f"{path}, offset 12: the block would be {bx}×{by}×{bz}, so this is not a result file")
     if x * y * z * bx * by * bz >= 1 << 62:
-        raise TraceError(f"{path}, offset 0: the grid is {x}×{y}×{z} of {bx}×{by}×{bz} threads: not a result file")
+        raise TraceError(
+            f"{path}, offset 0: the grid would be {x}×{y}×{z} blocks of {bx}×{by}×{bz} threads, so this is not a result"
+            " file"
+        )
     if maps > _MOST_MAPS:
-        raise TraceError(f"{path}, offset 28: {maps} maps: not a result file")
+        raise TraceError(f"{path}, offset 28: the file would have {maps} maps, so this is not a result file")
     end = _HEADER.size + maps * _SECTION.size
     if len(data) < end:
         raise TraceError(
@@ -262,7 +267,7 @@ def _read_sections(
     """The sections in the dialect that they make sense in; if both do, in the one that fills the file exactly."""
     if levels is not None and len(levels) != header.maps:
         raise TraceError(
-            f"{path}, offset 28: {header.maps} maps instead of {len(levels)}; another probe wrote the file"
+            f"{path}, offset 28: the file has {header.maps} maps instead of {len(levels)}; another probe wrote the file"
         )
     readings: list[tuple[int, tuple[Section, ...], Dialect]] = []
     errors: list[TraceError] = []

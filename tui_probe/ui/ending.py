@@ -86,7 +86,7 @@ class RunEnding:
     def _say_why_not(self) -> None:
         run = self.app.feed.latest
         watches = f"watch cannot end the run; end it in its own terminal, or with kill -INT {run.pid}"
-        self.app.speaking.notice(watches if run.running else "no program is running here; Ctrl-Q quits")
+        self.app.speaking.notice(watches if run.running else "no program is running here; press Ctrl-Q to quit")
 
     def _stop(self, answer: str) -> None:
         target = self.app.target

@@ -136,7 +136,7 @@ TABLE = (
         "back one level: stop reading, clear search or filter, undo jump, leave", "back"),
     Key("one_pane", ("tab", "shift+tab"), "next_pane", "pages", "next panel"),
     Key("jump", ("enter",), "jump", "pages",
-        "open details of the line, access or row; q returns",
+        "open details of the line, access or row",
         "go to"),
     Key("worst", ("exclamation_mark",), "worst", "pages",
         "go to the hotspot: the line, block or change with the highest cost", "finding"),
@@ -315,7 +315,9 @@ def missing_words(pressed: str, character: str | None, lacking: frozenset[str]) 
     places = " or ".join(dict.fromkeys(place for place in there if place is not None))
     sign = shown(pressed, character)
     return (
-        f"this page has no key {sign}; it works {places}" if places else f"{sign} does nothing here: ? shows the keys"
+        f"this page has no key {sign}; it works {places}"
+        if places
+        else f"{sign} does nothing here; press ? for the keys"
     )
 
 

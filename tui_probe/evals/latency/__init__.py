@@ -234,7 +234,7 @@ def _read_call_times(given: Sequence[EvaluationInput], progress: Progress) -> tu
     if any(row.neutrino is None for row in probed):
         missing.append("no times on the simulated GPU; collect on a GPU")
     if not any(row.ncu for row in rows):
-        missing.append("no run under ncu, so the column ncu is empty")
+        missing.append("no run under ncu, so the column “ncu” is empty")
     return rows, [*notes, *missing]
 
 
@@ -300,9 +300,9 @@ EVALUATION: Final = Evaluation(
         " time until the result is available, and never less than 0. Prologue and kernel part are medians; the epilogue"
         " is the median of the whole call minus these two. The original call has these parts, too: the cost of the"
         " probe is the difference. The wait at the program's end, until the last records are saved, is not included.",
-        "CSV files with the columns probe, original, ncu, neutrino, prologue, kernel, epilogue are also read, one"
-        " file per operation. --csv --table OPERATION writes such a file. In these files, the column neutrino"
-        " is the probed call.",
+        "CSV files with the columns probe, original, ncu, neutrino, prologue, kernel, epilogue are also read, one file"
+        " per operation. --csv --table OPERATION writes such a file. In these files, the column “neutrino” is the"
+        " probed call.",
     ),
     open=answer,
     collect=collect,

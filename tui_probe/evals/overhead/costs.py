@@ -86,7 +86,7 @@ def read_study(path: Path) -> Study:
 def _study(data: dict[str, Any]) -> Study:
     rows = data["kernel"]
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise ValueError("kernel is not a list of tables ([[kernel]])")
+        raise ValueError("“kernel” is not a list of tables: write [[kernel]]")
     study = Study(tuple(map(_study_kernel, rows)), _texts(data, "probes"), data.get("repeats", 1))
     names = [re.sub(r"[^A-Za-z0-9]+", "_", row.name) for row in study.rows]
     twice = next((row.name for row, name in zip(study.rows, names, strict=True) if names.count(name) > 1), None)
@@ -95,9 +95,9 @@ def _study(data: dict[str, Any]) -> Study:
     for of_run in study.runs():
         _check_run(of_run)
     if not isinstance(study.repeats, int) or not 1 <= study.repeats <= _MOST_REPEATS:
-        raise ValueError(f"repeats is {study.repeats!r}, not a number from 1 to {_MOST_REPEATS}")
+        raise ValueError(f"“repeats” is {study.repeats!r}, not a number from 1 to {_MOST_REPEATS}")
     if not study.rows or not study.probes:
-        raise ValueError("kernels or probes are missing")
+        raise ValueError("“kernel” or “probes” is missing")
     return study
 
 
@@ -111,7 +111,7 @@ def _check_run(rows: list[StudyKernel]) -> None:
             raise ValueError(f"{row.name} and {first.name} are in the run {row.run} but have different commands")
     if len(rows) > 1 and not all(row.kernel for row in rows):
         raise ValueError(
-            f"the run {first.run} has several kernels: each needs the key kernel, a part of the kernel's name"
+            f"the run {first.run} has several kernels: each needs the key “kernel”, a part of the kernel's name"
         )
 
 

@@ -233,11 +233,11 @@ EVALUATION: Final = Evaluation(
     question="how much time of a launch do SMs spend on scheduling blocks, and what is gained by reducing it?",
     probes=(PROBE,),
     reading=(
-        "The block slots of an SM run one block after another. Running is the time in which a slot has a block."
-        " Scheduling is the time from the end of a block to the start of the next block in its slot. Both are means"
-        " over the slots of an SM and over SMs, so they can be compared with the time of the launch.",
+        "An SM has several block slots; each slot runs one block at a time. Running is the time in which a slot"
+        " has a block. Scheduling is the time from the end of a block to the start of the next block in its slot. Both"
+        " are means over the slots of an SM and over SMs, so they can be compared with the time of the launch.",
         "The published line has sums over the slots of an SM instead. These sums are larger by the number of slots per"
-        " SM and cannot be compared with the time of the launch. The answer gives both forms.",
+        " SM and cannot be compared with the time of the launch. The answer has both values.",
         "While a slot waits, the other slots of its SM work, and writes to memory continue. A kernel with fewer, longer"
         " blocks can save at most the scheduling time; usually it saves less. The difference between the spans of two"
         " kernels shows the actual effect.",

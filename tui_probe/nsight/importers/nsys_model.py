@@ -319,5 +319,5 @@ def impossible_times(noun: str, start: NDArray[Any], end: NDArray[Any]) -> Itera
     if count := int(unstarted.sum()):
         yield f"{units.counted(count, noun)} excluded: no start; export the report again"
     if others:
-        verb = "its end is before its start" if others == 1 else "their ends are before their starts"
-        yield f"{units.counted(others, noun)} excluded, because {verb} or out of range; export the report again"
+        why = "impossible times (out of range, or an end before its start)"
+        yield f"{units.counted(others, noun)} excluded: {why}; export the report again"

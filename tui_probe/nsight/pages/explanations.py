@@ -19,9 +19,10 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
     "kernels": (
         "One row per kernel, grid and block, because a kernel may have several configurations. Rows are sorted by kept"
         " time. “Kept” launches are those of the measured iterations, after the warm-up. If nothing repeats, all"
-        " launches are kept. Kept time and share cover kept launches; total, mean and p99 cover all launches. Enter"
-        " shows every launch. The number of launches of a kernel is warm-up + runs, or a multiple of it. Warm-up and"
-        " runs come from the options --warmup and --runs, or from the repeating part of the launch sequence.",
+        " launches are kept. Kept time and share cover kept launches; total, mean and p99 cover all launches. Press"
+        " Enter to see every launch. The number of launches of a kernel is warm-up + runs, or a multiple of it."
+        " Warm-up and runs come from the options --warmup and --runs, or from the repeating part of the launch"
+        " sequence.",
         "Blocks of a grid share global memory and L2. Threads of a block share its shared memory and barriers. All"
         " blocks on an SM share its L1. A grid with fewer blocks than SMs leaves SMs idle. If a kernel is slow and no"
         " unit is busy, check its grid first.",
@@ -70,8 +71,8 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         " fadd, fmul: fp32; d…: fp64; h…: fp16). Metrics such as …_op_ffma_pred_on.avg.peak_sustained are constants of"
         " the GPU and cannot distinguish types; use …_pred_on.sum. Only tensor core operations or the kernel's name"
         " distinguish bf16 from fp16.",
-        "Bound names the unit that is closer to its peak, compute or memory. “Neither” means that both are below 60 %."
-        " The kernel is then probably latency bound: too few blocks or warps, or waits. Small problems do much"
+        "“Bound” names the unit that is closer to its peak, compute or memory. “Neither” means that both are below 60"
+        " %. The kernel is then probably latency bound: too few blocks or warps, or waits. Small problems do much"
         " arithmetic per byte of DRAM because their data stays in L1 and L2.",
     ),
     "averages": (
@@ -99,9 +100,9 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
     "nsys totals": (
         "One row per kernel, sorted by time. Time is the sum over all launches on all streams; concurrent kernels"
         " both count in full. The share is relative to the time of all kernels shown. p99 is the 99th percentile of"
-        " launch times; if it is far above the median, few launches are slow.",
-        "Enter shows the launches of a kernel. Within a range, the share is relative to the time of the kernels in"
-        " the range.",
+        " launch times; if it is far above the median, a few launches are much slower than the rest.",
+        "Press Enter to see the launches of a kernel. Within a range, the share is relative to the time of the kernels"
+        " in the range.",
     ),
     "nsys kernels": (
         "All kernel launches on all streams, sorted by start. “few blocks” marks grids with fewer blocks than the GPU"
@@ -114,15 +115,16 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         "A kernel belongs to an NVTX range if it was launched within the range, on the same thread. On each stream,"
         " the range then extends from the start of its first kernel to the end of its last. Host time (sleeping,"
         " Python) does not count, and ranges without launches have no row. Indentation shows nesting.",
-        "Enter shows the kernels of a range with the time of their launches; Enter on a kernel shows its launches."
-        " --page totals --search NAME writes the same for all ranges whose names contain NAME.",
+        "Press Enter on a range to see its kernels with the time of their launches, and on a kernel to see its"
+        " launches. With --page totals --search NAME, tui-probe import prints the same for all ranges whose names"
+        " contain NAME.",
     ),
     "nsys sums": (
-        "One row per range name. Calls counts the ranges that launched a kernel; time is the kernel time on all"
+        "One row per range name. “Calls” counts the ranges that launched a kernel; time is the kernel time on all"
         " streams, each kernel counted once. Mean and p99 are per call. A range can contain another range of the same"
         " name, e.g. in a recursive function. Both calls then include the inner kernels, and mean × calls exceeds the"
         " total. The share is relative to the time of all kernels. Shares of nested ranges add up to more than 100 %.",
-        "Enter shows the kernels in all ranges of the name, one row per kernel.",
+        "Press Enter to see the kernels in all ranges of this name, one row per kernel.",
     ),
     "nsys gaps": (
         "Time between the end of one kernel and the start of the next on the same stream, longest first. “Why” is the"

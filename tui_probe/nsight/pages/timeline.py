@@ -288,7 +288,7 @@ class StreamTimeline(Drawing):
         time = self.window.time
         start = lane.next_start(time) if forward else lane.previous_start(time)
         if start is None:
-            return f"no {'later' if forward else 'earlier'} start in this lane"
+            return f"no {'later' if forward else 'earlier'} start in this row"
         self.window.to(float(start))
         return None
 
@@ -390,7 +390,7 @@ _MOVES: Final[dict[str, tuple[str, Callable[[StreamTimeline], str | None]]]] = {
     "fit": ("show the whole recording", _quiet(lambda window: window.fit())),
     "start": ("start of the recording", _quiet(lambda window: window.to(0))),
     "end": ("end of the recording", _quiet(lambda window: window.to(window.span))),
-    "next": ("next start in the lane", lambda view: view.step(forward=True)),
-    "previous": ("previous start in the lane", lambda view: view.step(forward=False)),
+    "next": ("next start in the row", lambda view: view.step(forward=True)),
+    "previous": ("previous start in the row", lambda view: view.step(forward=False)),
     "mark": ("set a mark; two marks show the time between them", lambda view: view.mark()),
 }

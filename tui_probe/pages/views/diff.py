@@ -270,8 +270,9 @@ KIND: Final = ViewKind(
     missing,
     _open,
     explanation=(
-        "Pruned PTX is on the left, probed PTX on the right. + marks added lines and the part of the probe that added"
-        " them. Apart from added lines, only register declarations differ. Unchanged lines are folded.",
+        "Pruned PTX is on the left, probed PTX on the right. Added lines start with “+” and the name of the part of the"
+        " probe that added them. Apart from added lines, only register declarations differ. Unchanged lines are"
+        " folded.",
     ),
     order=0,
     all_probes=True,

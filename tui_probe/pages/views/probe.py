@@ -281,7 +281,7 @@ class ProbeSource(Document):
         return [self._row(text, part) for text, part in self._parts() if part.sites]
 
     def anchor_noun(self) -> str:
-        return "table inserted in the kernel"
+        return "TOML table inserted in the kernel"
 
     def target_view(self) -> str:
         """The code."""
@@ -356,9 +356,10 @@ KIND: Final = ViewKind(
     missing,
     _open,
     explanation=(
-        "The probe's file of this run. Each table with a position was inserted at all matching instructions; the"
-        " heading of the table shows their number in this kernel. On other pages, p on a line of the probe opens the"
-        " table that inserted the line. Enter on a table shows the first line at which the table was inserted.",
+        "The probe's file of this run. The code of a TOML table with a position was inserted at all matching"
+        " instructions; the heading of the table shows their number in this kernel. On other pages, press p on a line"
+        " that the probe added to see the TOML table that the line comes from. Press Enter on a TOML table to see the"
+        " first line at which its code was inserted.",
     ),
     order=97,
 )

@@ -334,8 +334,8 @@ KIND: Final = ViewKind(
     explanation=(
         "The PTX of the kernel: probed (as it ran), pruned (only this kernel), or original (as in the image). A PTX"
         " line on other pages, such as PTX:32, is a line of the pruned text. In the probed text, each line shows its"
-        " pruned line number first, then its own number. u shows the next column of values; ! and a name mark lines"
-        " with a finding.",
+        " pruned line number first, then its own number. Press u to see the next column of values. “!” and a name mark"
+        " lines with a finding.",
     ),
     order=0,
     all_probes=True,

@@ -398,7 +398,7 @@ KIND: Final = ViewKind(
     explanation=(
         "The SASS of both kernels as printed by nvdisasm, and instruction counts by class. ptxas schedules the whole"
         " kernel again, so more lines differ here than in PTX.",
-        "A kernel without PTX is probed in SASS. Instructions stay at their offsets. ~ marks an instruction that was"
+        "A kernel without PTX is probed in SASS. Instructions stay at their offsets. “~” marks an instruction that was"
         " replaced by a branch; the code at the branch target follows. For a kernel that was not probed, the original"
         " SASS is shown.",
     ),

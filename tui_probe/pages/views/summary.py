@@ -214,11 +214,11 @@ KIND: Final = ViewKind(
     _open,
     explanation=(
         "The page begins with the limiter of the kernel and the utilization of the units. Findings follow, sorted by"
-        " possible gain. Each finding names the page with its details; ! marks findings that cost time. Then come"
+        " possible gain. Each finding names the page with its details; “!” marks findings that cost time. Then come"
         " questions that another run can answer, and the cost of the probe in registers, spills and occupancy.",
-        "“Original” is the unchanged kernel, “probed” the kernel with the probe. – means not measured. Slowdown is"
-        " probed time divided by original time. With --benchmark it is the median of this ratio over pairs of launches,"
-        " which usually differs from the ratio of the medians. Otherwise it is the ratio of mean times.",
+        "“Original” is the unchanged kernel, “probed” the kernel with the probe. “–” means not measured. Slowdown is"
+        " probed time divided by original time. With --benchmark it is the median of this ratio over pairs of"
+        " launches, which usually differs from the ratio of the medians. Otherwise it is the ratio of mean times.",
     ),
     order=0,
     short="Sum",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tui_probe.ui.widgets.tabs import Tab
 
 
-_REOPENED: Final = "reopened at the last place; q goes back, s sorts"
+_REOPENED: Final = "reopened at the last place; press q to go back, s to sort"
 
 
 class PlaceDesk(Protocol):

@@ -278,7 +278,7 @@ class KernelTable(PaneView):
     def _no_rows_text(self) -> str:
         if not self.kernels.all:
             return self._empty_text
-        return "no kernel passes the filter: Esc shows all" if self.kernels.is_arranged else "reading the trace"
+        return "no kernel passes the filter: press Esc to see all" if self.kernels.is_arranged else "reading the trace"
 
     def status(self) -> list[str]:
         """Describe sort column and filter for the title bar."""

@@ -93,7 +93,11 @@ class KernelPage(TextView):
 
     def show_failure(self, snapshot: Snapshot) -> None:
         """Say first why the program failed, if it did."""
-        failure = f"{ending(snapshot.status)[0]}: {snapshot.failure}; 0 e shows stderr" if snapshot.failure else ""
+        failure = (
+            f"{ending(snapshot.status)[0]}: {snapshot.failure}; press 0, then e, to see stderr"
+            if snapshot.failure
+            else ""
+        )
         if failure != self._failure:
             self._failure = failure
             self._make_lines()

@@ -294,13 +294,13 @@ class LiveScreen(ViewScreen):
         """Switch recording on or off, in all processes of the run."""
         snapshot = self.current_selection.snapshot
         if snapshot.loaded and not snapshot.running:
-            self.notice("the run has ended: R runs the program again")
+            self.notice("the run has ended: press R to run the program again")
             return
         on = self.probe_app.feed.switch.toggle()
         if on is None:
             self.notice("recording can be turned on or off after the first launch")
         else:
-            self.notice("recording is on" if on else f"recording is off; {keys.key_of('record')} resumes")
+            self.notice("recording is on" if on else f"recording is off; press {keys.key_of('record')} to resume")
 
     def action_stuck(self) -> None:
         """Show the warps of the last launch that does not end; offer a run that finds them if this one cannot."""
@@ -403,7 +403,7 @@ class LiveScreen(ViewScreen):
         """Previous or next launch of the selected kernel, for its screen."""
         source = self.current_selection.source()
         problem = self.current_selection.step_launch(source, step) if source is not None else "no kernel is selected"
-        self.notice(problem or f"{self.current_selection.selection_text()}; Enter shows it")
+        self.notice(problem or f"{self.current_selection.selection_text()}; press Enter to see it")
 
     def action_compare(self) -> None:
         """Mark the kernel at hand, or compare it with the one that was marked."""
@@ -436,7 +436,7 @@ class LiveScreen(ViewScreen):
     def _has_table(self) -> bool:
         """Return whether keys go to the table; otherwise tell the user how to get there."""
         if not self.in_table:
-            self.notice("this key acts in the table: Tab goes there")
+            self.notice("this key acts in the table: press Tab to go there")
         return self.in_table
 
     def action_together(self) -> None:

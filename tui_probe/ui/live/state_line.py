@@ -68,11 +68,11 @@ def state_line(
     if snapshot.no_room:
         parts.append(("disk full: results are dropped", "failed"))
     if snapshot.recording is not None and not snapshot.recording.on:
-        parts.append((f"not recording: {keys.key_of('record')} resumes", "warn"))
+        parts.append((f"not recording: press {keys.key_of('record')} to resume", "warn"))
     if snapshot.recording is not None and snapshot.recording.reached:
         parts.append((_reached_budgets(snapshot.recording, process), "warn"))
     if paused:
-        parts.append(("display paused: Space resumes", "warn"))
+        parts.append(("display paused: press Space to resume", "warn"))
     if low_bandwidth:
         parts.append(("low bandwidth", "note"))
     if process is not None and process.dropped:
@@ -140,7 +140,7 @@ def ending(status: int | None) -> tuple[str, str]:
 def words_of_watched(before: Snapshot, now: Snapshot) -> str:
     """Return the notice of a change between two snapshots of a run that is only watched; "" for none."""
     if now.loaded and now.running and not before.loaded:
-        return f"watching: {keys.key_of('record')} switches recording; Ctrl-Q leaves the program running"
+        return f"watching: press {keys.key_of('record')} to switch recording; Ctrl-Q leaves the program running"
     if not now.loaded or now.running:
         return ""
     if before.running:
@@ -155,8 +155,10 @@ def why_empty(snapshot: Snapshot) -> str:
     if snapshot.running:
         return "waiting for the first kernel"
     if snapshot.failure:
-        return f"no kernel was launched; {ending(snapshot.status)[0]}: {snapshot.failure}; 0 e shows stderr"
-    return "no kernel was launched; 0 o and 0 e show the program's output (interactive programs need --no-ui)"
+        return (
+            f"no kernel was launched; {ending(snapshot.status)[0]}: {snapshot.failure}; press 0, then e, to see stderr"
+        )
+    return "no kernel was launched; press 0, then o or e, to see the output (interactive programs need --no-ui)"
 
 
 class KernelFilterWarning:

@@ -100,7 +100,7 @@ class ComparisonScreen(PagedScreen):
         return clip(" · ".join(self.view.status()), cells)
 
     def action_jump(self) -> None:
-        """Open the page of a kernel that shows what the row is about; q returns to the row."""
+        """Open the page of a kernel that shows what the row is about; the key q goes back to the row."""
         lead = self._lead()
         if lead is None:
             super().action_jump()

@@ -282,7 +282,7 @@ class HomeScreen(ViewScreen):
     def action_export(self) -> None:
         """Write the panel to a file; an empty list of traces would be an empty file."""
         if self.current == "recent" and self.recent.trace is None:
-            self.notice("no trace to export; to record one: Enter runs the demo, Tab goes to the form")
+            self.notice("no trace to export; press Enter to run the demo, or Tab to go to the form")
         else:
             super().action_export()
 
@@ -290,7 +290,7 @@ class HomeScreen(ViewScreen):
         """Compare the selected run with the previous run of the command."""
         after, before = self.recent.trace, self.recent.run_before
         if self.current != "recent":
-            self.notice("this key acts in the list of traces: Esc goes there")
+            self.notice("this key acts in the list of traces: press Esc to go there")
         elif after is None:
             self.notice("there is no trace to compare")
         elif before is None:

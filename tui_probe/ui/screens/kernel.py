@@ -184,7 +184,7 @@ class KernelScreen(PagedScreen):
     def arrive(self, view: PaneView) -> None:
         """Add to a page that lacks a probe the key that runs the program with this probe."""
         if isinstance(view, MessageView) and self._lacking:
-            view.text += "; R runs it again"
+            view.text += "; press R to run it again"
         super().arrive(view)
 
     @property
@@ -199,7 +199,7 @@ class KernelScreen(PagedScreen):
         self._ask(self._view.marked_option() or (f"-p {self._lacking}" if self._lacking else ""))
 
     def jump_label(self) -> str:
-        """Enter selects a launch in the list of them."""
+        """Label of Enter: it selects a launch in the list of launches."""
         return "select" if self._view.launch_at_cursor() is not None else super().jump_label()
 
     def action_jump(self) -> None:

@@ -37,7 +37,7 @@ WIDEST, MARGIN = 110, 2
 DETAIL_LINES = 4
 _FEW_ROWS = 20
 """Rows of a terminal in which the text about a line has a single one."""
-NO_MATCH = "no entry contains these words: Backspace deletes a letter"
+NO_MATCH = "no entry contains these words: press Backspace to delete a letter"
 _MOST_DIGITS = 9
 """Lines of a numbered list that a digit takes."""
 

@@ -140,7 +140,7 @@ class OpeningView(PaneView):
         bar = "█" * done + "░" * (_BAR - done)
         return [
             ((f" reading {self.opening.page.title} ", ""), (bar, "accent"), (f" {self.opening.words}", "")),
-            ((" Esc stops; all other keys still work", "dim"),),
+            ((" press Esc to stop; all other keys still work", "dim"),),
             *self.before.draw(width, height)[2:],
         ]
 

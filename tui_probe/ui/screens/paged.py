@@ -363,7 +363,7 @@ class PagedScreen(ViewScreen):
         """Show the page of a digit."""
         tab = next((tab for tab in self.tabs if tab.key == str(digit)), None)
         if tab is None:
-            self.notice(f"this screen has no page {digit}: > shows the next page, 0 lists the others")
+            self.notice(f"this screen has no page {digit}: press > for the next page, 0 for a list")
         else:
             self.action_page(tab.id)
 
@@ -382,7 +382,7 @@ class PagedScreen(ViewScreen):
 
     def action_next_pane(self) -> None:
         """Show the notice that there is one panel."""
-        self.notice(f"this screen has only one panel; {keys.key_of('next_page')} shows the next page")
+        self.notice(f"this screen has only one panel; press {keys.key_of('next_page')} for the next page")
 
     def action_next_page(self, step: int) -> None:
         """The page next to this one."""

@@ -135,7 +135,7 @@ class DocumentView(PaneView):
     def draw(self, width: int, height: int) -> list[Line]:
         """Return the visible lines, or the notice that none passes the filter."""
         if not self.count and self.lookup.filtered:
-            why = f"no line contains “{self.lookup.filtered}”: Esc shows all"
+            why = f"no line contains “{self.lookup.filtered}”: press Esc to see all"
             return [((f" {part}", "dim"),) for part in wrap(why, width - 2)]
         return self.window.draw(width, self.lookup.searched, self.lookup.match, focused=self.focused)[:height]
 
@@ -432,7 +432,7 @@ class DocumentView(PaneView):
     def missing_reason(self, spot: Spot) -> str:
         """Return why a spot is not shown: hidden by the filter, or not in the document."""
         if self.document.place_of_spot(spot, self._cells) is not None and self.lookup.filtered:
-            return f"the filter “{self.lookup.filtered}” hides this line: Esc shows all"
+            return f"the filter “{self.lookup.filtered}” hides this line: press Esc to see all"
         return self.document.missing_reason(spot)
 
     def land_on_marked(self) -> str:

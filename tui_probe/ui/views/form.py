@@ -81,7 +81,7 @@ class FormView(PaneView):
         for place, name in enumerate(FIELDS):
             lines.append(self._line(place, name, width))
             if name == "probe":
-                summary = f"{self.probe.title}. Cost: {self.probe.cost}" if self.probe else "Enter lists all probes"
+                summary = f"{self.probe.title}. Cost: {self.probe.cost}" if self.probe else "press Enter for a list"
                 lines.append(((" " * (LABEL + 3), ""), (clip(summary, width - LABEL - 4), "dim")))
         row = self.place + (self.place > FIELDS.index("probe"))
         top = max(0, min(row - height + 1, len(lines) - height))

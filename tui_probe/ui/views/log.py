@@ -241,7 +241,7 @@ class LogView(PaneView):
         if self.page.problem:
             return self.page.problem
         if self.wanted != LogFilter() and self.reader is not None:
-            return "filtering" if self.page.wanted != self.wanted else "no line passes the filter: Esc shows all"
+            return "filtering" if self.page.wanted != self.wanted else "no line passes the filter: press Esc to see all"
         return self.empty
 
     def status(self) -> list[str]:

@@ -169,7 +169,7 @@ class RecentView(PaneView):
 
     def _nothing(self) -> str:
         if self.filtered:
-            return f"no trace contains “{self.filtered}”: Esc shows all"
+            return f"no trace contains “{self.filtered}”: press Esc to see all"
         if not self.loaded:
             return "looking for traces"
         if self.focused:
