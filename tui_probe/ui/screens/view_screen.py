@@ -288,7 +288,7 @@ class ViewScreen(OpenScreen[None]):
     def action_next_match(self, step: int) -> None:
         """Go to the next (1) or previous (-1) match."""
         if not self.view.searched:
-            self.notice("no search text yet: / searches")
+            self.notice("no search text yet: press / to search")
         self.view.next_match(step)
 
     def action_filter(self) -> None:
