@@ -12,7 +12,6 @@ from tests.attack import long_run
 
 def test_kills_of_engine_watcher_and_screen_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(long_run, "MOST_GROWTH", 40 << 20)  # each is at its start all along
-    monkeypatch.setattr(long_run, "PARTS", 6)
     run = long_run.LongRun(tmp_path, 9.0, 200, random.Random(3))
     assert run.go() == []
     assert run.kills["engine"]
