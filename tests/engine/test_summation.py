@@ -135,7 +135,7 @@ def test_sparse_lanes_add_their_own_values(picked: list[int], *, is_lean: bool) 
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ('low = "u64", high = "u64"', "with cap = 1 and only u32 fields"),
+        ('low = "u64", high = "u64"', "cap = 1 and only u32 fields"),
         ('low = "u32"', "needs an even number of fields"),
     ],
 )

@@ -83,8 +83,16 @@ def test_a_map_that_is_not_reduced(tmp_path: Path) -> None:
     [
         (b"", 16, "0 bytes are not a reduced map"),
         (struct.pack("<II", 4, 0) + bytes(99), 16, "107 bytes are not a reduced map"),
-        (struct.pack("<II", GROUPS["block"], 0) + bytes(105), 16, "113 bytes for 6 records of 16 bytes, one per block"),
-        (struct.pack("<II", GROUPS["launch"], 0) + bytes(26), 24, "34 bytes for 1 records of 24 bytes, one per launch"),
+        (
+            struct.pack("<II", GROUPS["block"], 0) + bytes(105),
+            16,
+            r"has 113 bytes, but needs 6 records \(one per block\) of 16 bytes",
+        ),
+        (
+            struct.pack("<II", GROUPS["launch"], 0) + bytes(26),
+            24,
+            r"has 34 bytes, but needs 1 records \(one per launch\) of 24 bytes",
+        ),
     ],
 )
 def test_impossible_reduced_content(tmp_path: Path, marks: bytes, record: int, message: str) -> None:
