@@ -108,7 +108,7 @@ try:
 except SystemExit:
     print(gc.isenabled(), len(gc.get_objects()) < gc.get_freeze_count())
 """
-    # With such a setting, whoever has it while testing, another Python takes the place of this one.
+    # With a setting that is meant for programs, another Python would take the place of this one.
     environment = {name: value for name, value in os.environ.items() if name not in MEANT_FOR_PROGRAMS}
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=HANG)

@@ -37,6 +37,8 @@ _NOTABLE_WAIT: Final = 0.02
 _NOTABLE_UNNAMED: Final = 0.1
 """Part of warp life from which on time in no phase of the user's is reported."""
 _MIN_NAME: Final = 12
+_NOTICED: Final = 0.01
+"""Part of a wait from which on a late role or warp is mentioned."""
 _MOSTLY: Final = 0.5
 """Part of a wait that is for its partner from which on the text says what the partner does."""
 _ALMOST_ALWAYS: Final = 0.95
@@ -148,7 +150,7 @@ class PhasesView(Document):
         )
 
     def _measurement_notes(self) -> Iterator[str]:
-        """How the launch was measured."""
+        """Sentences on the measurement of the launch."""
         launch = self.launch
         if launch.sample is not None:
             yield sampled_blocks_text(launch.sample)
@@ -173,10 +175,17 @@ class PhasesView(Document):
             others = [row for row in rows if not row.multiply_adds]
             longest = max(others, key=lambda row: row.cycles, default=None)
             text = f"{role}: {self._rate(issued * issuing[0].warps / issuing[0].blocks / cycles)} over the whole block"
-            text += "".join(f", {self._rate(row.per_clock() or 0)} in {row.phase.name}" for row in issuing)
+            text += "".join(f", {self._issue_rate(row)}" for row in issuing)
             if longest is not None:
                 text += f"; most time without products: {longest.phase.name} ({percent(longest.share, 1)})"
             yield text
+
+    def _issue_rate(self, row: PhaseRow) -> str:
+        """The rate in a phase. Asynchronous products also execute after it, so they can be issued above the peak."""
+        rate, peak = row.per_clock() or 0, self.of.products_per_clock
+        if peak is not None and rate > peak:
+            return f"issued above the peak in {row.phase.name}, so products execute after it, too"
+        return f"{self._rate(rate)} in {row.phase.name}"
 
     def _rate(self, per_clock: float) -> str:
         peak = self.of.products_per_clock
@@ -297,6 +306,8 @@ def wait_text(wait: Wait) -> str:
     text = f"{wait.role} {waits} {percent(wait.share, 1)} of {its} time in {wait.phase.name}{place}"
     if wait.late_share is None:
         return text
+    if wait.late_share < _NOTICED:
+        return text + _prompt_text(wait)
     text += f". During {percent(wait.late_share, 1)} of this wait, "
     if wait.signal is None:
         return f"{text}{_late_warp_text(wait)}{_busy_text(wait)}"
@@ -307,6 +318,13 @@ def wait_text(wait: Wait) -> str:
         f"{text}{wait.partner} has not finished {wait.signal.name}; the rest is for copies or the barrier"
         f"{order}{full}{_busy_text(wait)}"
     )
+
+
+def _prompt_text(wait: Wait) -> str:
+    """Sentence on a wait for which nobody is late."""
+    if wait.signal is None:
+        return ". All warps arrive at nearly the same time"
+    return ". The wait is for copies or the barrier: no warp is late"
 
 
 def _late_warp_text(wait: Wait) -> str:

@@ -4,9 +4,9 @@
 
 Needs an NVIDIA GPU and nvcc. ``watchdog`` runs each program with the watchdog's code and ``--benchmark``, which times
 the original kernel before each probed one, and prints the median ratio of these pairs, with the least and the greatest;
-below the table are the kernels over 20 µs that take more than 1.10 times as long. ``bounds`` runs each program by
-itself, under ``bounds_check`` and under ``memcheck`` in turn, ``--pairs`` times, and prints the median time of a whole
-process, and the median ratios to the process alone. No run begins when ``--minutes`` are over.
+below the table are the kernels over 20 µs that take more than 1.10 times as long. ``bounds`` runs each program without
+a tool, under ``bounds_check`` and under ``memcheck`` in turn, ``--pairs`` times. It prints the median time of a process
+without a tool, and the median ratios to it. No run begins when ``--minutes`` are over.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SOURCES = Path(__file__).parent / "programs"
 WAITING = ("grid_sync", "cub_scan", "cub_sort", "thrust_mix", "verdicts")
 ACCESSING = ("access_patterns", "cub_sort", "thrust_mix")
 TOOL = [sys.executable, "-m", "tui_probe", "run", "--no-ui", "--no-report"]
-ALONE, BOUNDS, MEMCHECK = "alone", "bounds_check", "memcheck"
+ORIGINAL, BOUNDS, MEMCHECK = "original", "bounds_check", "memcheck"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -128,7 +128,7 @@ def process_seconds(
 ) -> dict[str, dict[str, list[float]]]:
     """Seconds of processes by program and variant; the first round, which fills caches, is not counted."""
     bounds = [*TOOL, "-p", "bounds_check", "--launches", "all", "--wait", "--tracedir", str(folder / "trace")]
-    variants = {ALONE: [], BOUNDS: [*bounds, *["--sim"] * given.sim, "--"]}
+    variants = {ORIGINAL: [], BOUNDS: [*bounds, *["--sim"] * given.sim, "--"]}
     if found := checker():
         variants[MEMCHECK] = [found, "--tool", "memcheck"]
     seconds: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
@@ -148,17 +148,19 @@ def process_seconds(
 
 
 def print_bounds(seconds: Mapping[str, Mapping[str, Sequence[float]]]) -> None:
-    """Print a row per program: seconds alone, and the ratios of neighbouring processes to it."""
-    print(f"\n{'program':18}{'alone s':>9}{BOUNDS:>24}{MEMCHECK:>24}")
+    """Print a row per program: seconds without a tool, and the ratios of the processes next to it."""
+    print(f"\n{'program':18}{'seconds':>9}{BOUNDS:>24}{MEMCHECK:>24}")
     for program, variants in seconds.items():
-        alone = variants.get(ALONE, ())
-        cells = [ratio_text(alone, variants.get(variant, ())) for variant in (BOUNDS, MEMCHECK)]
-        print(f"{program:18}{median(alone) if alone else float('nan'):9.2f}{cells[0]:>24}{cells[1]:>24}", flush=True)
+        original = variants.get(ORIGINAL, ())
+        cells = [ratio_text(original, variants.get(variant, ())) for variant in (BOUNDS, MEMCHECK)]
+        print(
+            f"{program:18}{median(original) if original else float('nan'):9.2f}{cells[0]:>24}{cells[1]:>24}", flush=True
+        )
 
 
-def ratio_text(alone: Sequence[float], checked: Sequence[float]) -> str:
+def ratio_text(original: Sequence[float], checked: Sequence[float]) -> str:
     """``3.20 (2.90 to 3.41)``: the median, least and greatest ratio of pairs; – if nothing was measured."""
-    ratios = [with_checks / without for without, with_checks in zip(alone, checked, strict=False)]
+    ratios = [with_checks / without for without, with_checks in zip(original, checked, strict=False)]
     return f"{median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})" if ratios else "–"
 
 

@@ -174,7 +174,7 @@ def show_stamps(bench: Bench) -> None:
     pythons = (line.split() for line in log.read_text(encoding="utf-8").splitlines())
     moments |= {name: float(moment) - begun for name, moment in pythons}
     sys.stdout.write("\none run, cache warm, with a report: ms since the command\n")
-    del moments["cpu"]  # which is no moment
+    del moments["cpu"]  # a duration
     for name, moment in sorted(moments.items(), key=lambda each: each[1]):
         sys.stdout.write(f"{moment:>8.1f}  {name}\n")
 

@@ -9,7 +9,7 @@ random order, measures steps for ``--window`` seconds, while the others wait. So
 or two apart, and what the machine does meanwhile slows both. Starts repeat this with new processes, until ``--limit``
 seconds per loop are over. The processes of a loop share ``--cpus`` processors; engines and the benchmark use others.
 
-Variants: ``again`` is a second process without a profiler, whose ratios show what cannot be told apart; ``on`` is the
+Variants: ``again`` is a second process without a profiler, whose ratios show the noise; ``on`` is the
 default set of probes, ``light`` is ``block_sched``, ``off`` the default set with recording switched off by ``tui-probe
 ctl off``; ``kineto`` is torch.profiler and ``proton`` that of Triton, which start anew for each window.
 

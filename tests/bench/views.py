@@ -35,7 +35,7 @@ ENTER = "\r"
 PAGES = {"table": "jk", "3": "jk", "4": ".,", "8": "or", "7": "da"}
 """Pages of the screen, the kernel table first, and keys that change what each shows."""
 OPENING = {"kernel": (ENTER, "q"), "page 7": ("7", "3"), "page 2": ("2", "3"), "keys": ("?", "q")}
-"""What opens: the key, and the key back to where it was opened."""
+"""By what a key opens: this key, and the key that leads back."""
 SHOWN = {"3": "probed.ptx", "4": "changes", "8": "probe mem"}
 """Text that shows that a page is open."""
 READING: dict[str, Callable[[DocumentView], object]] = {

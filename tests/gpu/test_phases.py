@@ -32,7 +32,7 @@ ROUND_CYCLES = 16 * 4
 """16 multiplications in a row, besides the loop around them."""
 MAX_ERROR = 100
 WAIT_ROUNDS = 500
-"""Of ``planted_waits.cu``: rounds of each launch, after each of which the late warps have 4 more rounds of work."""
+"""Of ``planted_waits.cu``: rounds of a launch. The late warps have 4 more rounds of work in each launch."""
 PRODUCER, CONSUMER = ("empty", "late", "copy"), ("full", "compute", "release")
 
 

@@ -15,7 +15,7 @@ RACY = (
     "lower_warp", pytest.param("tree", marks=pytest.mark.exclusive), "neighbours", "counter", "tiles", "warp_sums",
     "message", "last_writer", "histogram", "flag",
 )  # fmt: skip
-"""Beside other programs on the GPU, warps of ``tree`` race without the delays of ``--shake``, too."""
+"""While other programs use the GPU, warps of ``tree`` race without the delays of ``--shake``, too."""
 SEEDS = 50
 
 

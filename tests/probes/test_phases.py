@@ -591,7 +591,7 @@ def test_latest_needs_a_leader_and_a_power_of_two(tmp_path: Path, words: str) ->
 def test_page_says_where_time_is_in_no_named_phase(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: tuple[int, int], noted: bool
 ) -> None:
-    """A loop of which some lines, or all, are in no --phase."""
+    """Some lines of a loop, or all, are in no --phase."""
     monkeypatch.setattr("tui_probe.probes.phases.view.moved_in_trace", lambda *_: None)
     text = NAMED.replace("setp.lt.u32 %p1, %r1, 5;", "setp.lt.u32 %p1, %r1, 500;")
     probe = replace(PROBE, phases=(("part", SourceRange("attn.py", *lines)),))

@@ -20,7 +20,7 @@ ENDLESS = "$again:\nadd.u32 %r1, %r1, 1;\nbra $again;"
 HALVED = "$again:\nshr.u32 %r1, %r1, 1;\nsetp.ne.u32 %p1, %r1, 0;\n@%p1 bra $again;"
 FIXED = "$again:\nsetp.ne.u32 %p1, %r1, %r2;\n@%p1 bra $again;"
 MIXED = "$again:\nmad.lo.u32 %r1, %r1, %r1, 2;\nsetp.ne.u32 %p1, %r1, %r2;\n@%p1 bra $again;"
-BESIDE = "$again:\nadd.u32 %r3, %r3, 1;\nxor.b32 %r1, %r1, 5;\nsetp.ne.u32 %p1, %r1, %r2;\n@%p1 bra $again;"
+UNRELATED = "$again:\nadd.u32 %r3, %r3, 1;\nxor.b32 %r1, %r1, 5;\nsetp.ne.u32 %p1, %r1, %r2;\n@%p1 bra $again;"
 CLOCKED = "$again:\nmov.u32 %r1, %clock;\nsetp.lt.u32 %p1, %r1, %r2;\n@%p1 bra $again;"
 
 
@@ -37,7 +37,7 @@ CLOCKED = "$again:\nmov.u32 %r1, %clock;\nsetp.lt.u32 %p1, %r1, %r2;\n@%p1 bra $
         (CLOCKED, 1),
         (FIXED, 1),
         (MIXED, 1),
-        (BESIDE, 1),
+        (UNRELATED, 1),
     ],
 )
 def test_unbounded_loop_heads(loop: str, unbounded: int) -> None:

@@ -258,7 +258,7 @@ def test_lanes_act_one_after_the_other(name: str, rows: list[tuple[int, int, int
     Device().launch(function, memory, old, places, a, b, block=(len(rows),))
     assert memory.tolist() == expected
     assert old.tolist() == seen
-    if not name.startswith(("cas", "exch")):  # which are no reductions
+    if not name.startswith(("cas", "exch")):  # red has neither
         function = compiled(ATOMIC.format(instruction=f"red.global.{name} [%m], %a;"))
         Device().launch(function, reduced, old, places, a, b, block=(len(rows),))
         assert reduced.tolist() == expected

@@ -403,7 +403,7 @@ def compare_sources(one: ViewSource, other: ViewSource, progress: Progress) -> C
 
 
 def compare_traces(one: Trace, other: Trace, progress: Progress) -> Comparison:
-    """Compare the kernels that both traces have, by name and then by grid and block, whatever their order."""
+    """Compare the kernels that both traces have, by name, grid and block, in any order."""
     kernels, before, after = match_traces(one, other)
     matches = [match for named in kernels for match in match_shapes(named.one, named.other)]
     pairs = [

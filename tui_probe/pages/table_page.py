@@ -76,7 +76,7 @@ class TablePage(TableContent[Row], Document):
     names: Callable[[Row], Sequence[str]] | None = None
     """Names in a row, in full, where its columns show others."""
     is_in_part: Callable[[Row, PagePart], bool] | None = None
-    """Whether a row is in a part; None where no page leads here, or where ``page_of_part`` makes the page anew."""
+    """Tells whether a row is in a part; None if no page leads here, or if ``page_of_part`` makes the page anew."""
     page_of_part: Callable[[PagePart | None], TablePage[Row]] | None = None
     """Makes the same page limited to a kernel or range, rows and counts; None if no page leads here."""
     only: PagePart | None = None

@@ -47,7 +47,7 @@ def all_probes() -> list[Probe]:
 
 
 def _known() -> tuple[str | int, ...]:
-    """What the probes are found by: as long as it is the same, so are they. A page asks hundreds of times for them."""
+    """Return a key of the known probes. A page asks for them hundreds of times, so they are sorted once per key."""
     if _problems:  # a module that was broken may be whole now
         _sorted_probes.cache_clear()
         _names_where.cache_clear()

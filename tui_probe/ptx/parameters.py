@@ -54,7 +54,7 @@ def _barrier_name(variable: Variable) -> str:
 
 
 class _Origins:
-    """Where addresses come from: ``numbers`` are those of the symbols that count."""
+    """Finds the symbols that addresses are computed from: those that have one of the ``numbers``."""
 
     def __init__(self, kernel: Function, numbers: Mapping[str, int]) -> None:
         self._numbers = numbers

@@ -184,7 +184,7 @@ def name_test(word: str) -> Callable[[str], bool]:
     """Return a test for names of kernels: ``a:b`` is in those that contain a or b, ``regex:RE`` in those that RE fits.
 
     A word without ``regex:`` that is a regular expression is one, too. ``::`` is part of a C++ name. Raises ChoiceError
-    for what follows ``regex:`` and is no regular expression.
+    if what follows ``regex:`` is not a regular expression.
     """
     parts = [] if word.startswith(REGEX) else [part for part in _PART_END.split(word) if part]
     try:

@@ -172,13 +172,13 @@ _UNIDENTIFIABLE: Final = tuple(
 def bulk_equivalent(copy: BulkCopy) -> Instruction:
     """Return the PTX equivalent of a bulk copy."""
     end = "mbarrier" if copy.is_load else "bulk_group"
-    words = (
+    modifiers = (
         ("prefetch", copy.is_prefetch),
         ("tensor", copy.size is None),
         ("global", True),
         (end, not copy.is_prefetch),
     )
-    return Instruction("cp", ("async", "bulk", *(word for word, is_there in words if is_there)), (), MADE_UP)
+    return Instruction("cp", ("async", "bulk", *(name for name, is_there in modifiers if is_there)), (), MADE_UP)
 
 
 class PtxEquivalent(NamedTuple):
