@@ -107,7 +107,7 @@ def test_a_kernel_is_prepared(tmp_path: Path, ptxas: Tool) -> None:
     for variant in ("pruned", "probed"):
         assert (directory / f"{variant}.bin").read_bytes().startswith(b"\x7fELF")
     log = (directory / "process.log").read_text().splitlines()
-    assert log[0] == "['store', 'x'] ['y']"
+    assert log[0] == "[kernels] only store, x; without y"
     assert log[1].startswith("[objdump] original.bin is ptx of ")
     assert log[2] == "store"
     commands = {line.split()[3].rpartition("/")[2]: i for i, line in enumerate(log) if line.startswith(str(ptxas.path))}

@@ -72,7 +72,7 @@ class PrepareJob:
         """
         arch, layout = split_target(target)
         work, number = self._work, _arch_number(arch)
-        work.log.write(f"{work.options.kernels.split(':')} {work.options.filtered.split(':')}")
+        work.log.write(_selection(work.options.kernels, work.options.filtered))
         image = read_file(work.kernel_directory / "original.bin")
         key = work.cache.key(image, target, name) if work.cache else ""
         request = KernelRequest(arch, number, name, threads, key, map_layout=layout)
@@ -159,3 +159,9 @@ def _arch_number(arch: str) -> int:
     if match is None:
         raise ProbeError(because("unknown-architecture", architecture=arch))
     return int(match[1])
+
+
+def _selection(only: str, excluded: str) -> str:
+    """Return which kernels the user chose, for the first line of the log."""
+    chosen = f"only {only.replace(':', ', ')}" if only else "all"
+    return f"[kernels] {chosen}" + (f"; without {excluded.replace(':', ', ')}" if excluded else "")
