@@ -201,6 +201,27 @@ def test_the_head_says_where_the_log_breaks_off(tmp_path: Path) -> None:
     assert cut not in run_report(open_trace(writer.directory), width=200), "killed, it could not write the last line"
 
 
+def test_report_names_damaged_run_json_and_truncated_log(tmp_path: Path) -> None:
+    writer = TraceWriter(tmp_path / "trace")
+    writer.start()
+    writer.kernel(0, "fill")
+    writer.launch(0)
+    whole_lines = writer.log.read_bytes()
+    run_json = writer.directory / "run.json"
+    run_json.write_text('{"version": 1, "command": [')
+    report = run_report(open_trace(writer.directory), width=200)
+    assert "run.json  not valid JSON" in report
+    assert "event.log is truncated" not in report, "a killed program's log ends after any line"
+    writer.log.write_bytes(whole_lines[:-5])
+    trace = open_trace(writer.directory)
+    assert "log       event.log is truncated in the middle of a line" in run_report(trace, width=200)
+    assert head_record(trace)["run"]["log_cut"]
+    writer.run_json(exit_status=None, signal=9)
+    report = run_report(open_trace(writer.directory), width=200)
+    assert "run.json  " not in report
+    assert "event.log is truncated" not in report, "killed, it may stop inside a line"
+
+
 def test_head_counts_results_unsaved_at_end(tmp_path: Path) -> None:
     unsaved = "at least 2 results not saved: the process was killed, or ended by a call such as _exit"
     writer = TraceWriter(tmp_path / "trace")

@@ -23,7 +23,7 @@ from tui_probe.trace.log_index import LogTail
 from tui_probe.trace.model import Trace
 from tui_probe.trace.recorder import Recorder
 from tui_probe.trace.reduce import Reducer
-from tui_probe.trace.run_info import is_alive, read_run_info
+from tui_probe.trace.run_info import is_alive, read_run_json
 from tui_probe.trace.unprobed import PREFIX, match_line, read_packed
 
 if TYPE_CHECKING:
@@ -163,6 +163,7 @@ class TraceFollower:
         self._recorder.changed.clear()
         state = self.trace.state
         state.kernels = len(self.trace.kernels)
+        self.trace.log_ends_inside_line = self._tail.ends_inside_line
         grew = self._tail.offset != before
         updated = self._read_run_info()
         updated |= self._update_running()
@@ -213,9 +214,9 @@ class TraceFollower:
         if stamp == self._run_info_stamp:
             return False
         self._run_info_stamp = stamp
-        info = read_run_info(path)
+        info, self.trace.run_json_problem = read_run_json(path)
         if info is None:
-            return False
+            return bool(self.trace.run_json_problem)
         self.trace.run_info = info
         state = self.trace.state
         state.command = state.command or " ".join(info.command)

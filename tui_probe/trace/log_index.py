@@ -322,6 +322,11 @@ class LogTail:
         self._size = 0
 
     @property
+    def ends_inside_line(self) -> bool:
+        """True if the last line that was read has no end yet."""
+        return bool(self._rest)
+
+    @property
     def share(self) -> float:
         """The share that was read of the size when reading began."""
         return min(1.0, self.offset / self._size) if self._size else 1.0

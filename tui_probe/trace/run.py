@@ -174,6 +174,9 @@ class Run:
         self.ranges = RangeTable()
         self.graphs = GraphTable()
         self.run_info: RunInfo | None = None
+        self.run_json_problem = ""
+        """Reason why ``run.json`` was not read, although it exists; "" for none."""
+        self.log_ends_inside_line = False
         self.timed: list[TimedKernel] = []
         """The kernels with timed launches."""
         self.times_told = 0
@@ -210,10 +213,16 @@ class Run:
 
     @property
     def log_cut(self) -> bool:
-        """True if the log lacks its last line, although the process ended by itself according to the launcher."""
+        """True if the log lacks its last line, although the process ended by itself according to the launcher.
+
+        Without a readable ``run.json`` the end is unknown: then a log that ends inside a line is truncated.
+        """
         state = self.state
-        ended = not state.running and state.exit_status is not None
-        return ended and self.run_info is not None and state.launches_dropped is None
+        if state.running or state.launches_dropped is not None:
+            return False
+        if self.run_json_problem:
+            return self.log_ends_inside_line
+        return state.exit_status is not None and self.run_info is not None
 
     @property
     def results_unsaved(self) -> int | None:

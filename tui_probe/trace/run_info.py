@@ -131,11 +131,20 @@ class RunInfo:
 
 def read_run_info(path: Path) -> RunInfo | None:
     """Read ``run.json``; None where there is none, or where it is not JSON."""
+    return read_run_json(path)[0]
+
+
+def read_run_json(path: Path) -> tuple[RunInfo | None, str]:
+    """Read ``run.json``; where it is not readable, None and the problem, "" if there is no file."""
     try:
         data = parse_json(read_within(path, RUN_JSON))
-    except (OSError, ValueError, RecursionError):
-        return None
-    return parse_run_info(data) if isinstance(data, dict) else None
+    except FileNotFoundError:
+        return None, ""
+    except OSError as error:
+        return None, error.strerror or str(error)
+    except (ValueError, RecursionError) as error:
+        return None, f"not valid JSON ({error})"
+    return (parse_run_info(data), "") if isinstance(data, dict) else (None, "not a JSON object")
 
 
 def parse_run_info(data: dict[str, Any]) -> RunInfo:

@@ -206,8 +206,7 @@ def _head_entries(trace: Trace) -> Iterator[tuple[str, str]]:
     yield "seen", f"{units.counted(state.kernels, 'kernel')}, {launches}, {results}"
     if trace.run_info is not None and trace.run_info.ptxas is None and state.kernels:
         yield "", NO_PTXAS_NOTE
-    if trace.log_cut:
-        yield "log", _truncated_log_text(trace)
+    yield from _damaged_file_entries(trace)
     yield from _failure_entries(kernel for kernel in trace.kernels if not ended_context(kernel.failures))
     if state.context_failed is not None:
         yield "context", context_error_text(trace, state.context_failed)
@@ -220,6 +219,14 @@ def _head_entries(trace: Trace) -> Iterator[tuple[str, str]]:
         yield "", f"results stopped: {safe(halted)}"
     if names := copied_names(trace.directory):
         yield "sources", f"{units.counted(len(names), 'file')} copied into the trace: {', '.join(map(safe, names))}"
+
+
+def _damaged_file_entries(trace: Trace) -> Iterator[tuple[str, str]]:
+    """Yield the damage of the trace's log and of its ``run.json``."""
+    if trace.log_cut:
+        yield "log", _truncated_log_text(trace)
+    if trace.run_json_problem:
+        yield "run.json", f"{safe(trace.run_json_problem)}; exit status and options are unknown: copy the file again"
 
 
 def _unmeasured_entries(trace: Trace) -> Iterator[tuple[str, str]]:
@@ -243,7 +250,8 @@ def _truncated_log_text(trace: Trace) -> str:
     """Say that the log is truncated, and count the results in the trace that it does not name."""
     unnamed = trace.results_unnamed
     results = f", including {units.counted(unnamed, 'result')} in result/" if unnamed else ""
-    return f"event.log is truncated; later events are not counted{results}"
+    inside = " in the middle of a line" if trace.log_ends_inside_line else ""
+    return f"event.log is truncated{inside}; later events are not counted{results}"
 
 
 def _failure_entries(kernels: Iterable[Kernel]) -> Iterator[tuple[str, str]]:
