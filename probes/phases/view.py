@@ -307,7 +307,7 @@ def wait_text(wait: Wait) -> str:
     if wait.late_share is None:
         return text
     if wait.late_share < _NOTICED:
-        return text + _prompt_text(wait)
+        return f"{text}. {_prompt_text(wait)}"
     text += f". During {percent(wait.late_share, 1)} of this wait, "
     if wait.signal is None:
         return f"{text}{_late_warp_text(wait)}{_busy_text(wait)}"
@@ -323,8 +323,9 @@ def wait_text(wait: Wait) -> str:
 def _prompt_text(wait: Wait) -> str:
     """Sentence on a wait for which nobody is late."""
     if wait.signal is None:
-        return ". All warps arrive at nearly the same time"
-    return ". The wait is for copies or the barrier: no warp is late"
+        return "All warps arrive at nearly the same time"
+    order = f"; {wait.role} runs {wait.ahead} stages ahead" if wait.ahead > 1 else ""
+    return f"The wait is for copies or the barrier: no warp is late{order}"
 
 
 def _late_warp_text(wait: Wait) -> str:
