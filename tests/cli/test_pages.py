@@ -128,6 +128,14 @@ def test_commands_take_kernels_of_traces(trace: str, capfd: pytest.CaptureFixtur
     assert "copy_kernel" in told(capfd, "open", f"{trace}:copy", "--no-ui")
     assert main(["roofline", f"{trace}:nonsense"]) == 1
     assert "no kernel is named nonsense" in capfd.readouterr().err
+
+
+def test_list_of_pages_refuses_unknown_kernel(capfd: pytest.CaptureFixture[str]) -> None:
+    trace = str(Path(__file__).parent.parent / "data" / "h200" / "demo")
+    assert main(["show", f"{trace}:nonsense"]) == 1
+    assert "no kernel is named nonsense" in capfd.readouterr().err
+    assert main(["show", f"{trace}:matmul"]) == 0
+    assert "1 of 1 kernel" in capfd.readouterr().out
     assert main(["roofline", f"{trace}@1"]) == 2
     assert "omit @1" in capfd.readouterr().err
 

@@ -14,7 +14,15 @@ from tui_probe.draw.printable import printable
 from tui_probe.errors import ProbeError, UsageError
 from tui_probe.trace.locate import Address, parse_address
 
-from .arguments import ADDRESS, KERNEL, address_of, open_address, trace_folder_of, traces_of_name
+from .arguments import (
+    ADDRESS,
+    KERNEL,
+    address_of,
+    open_address,
+    open_addressed_kernels,
+    trace_folder_of,
+    traces_of_name,
+)
 from .output import (
     ExitStatus,
     Progress,
@@ -318,7 +326,8 @@ def run(arguments: argparse.Namespace) -> int:
     if name is None:
         return list_pages(None, arguments)
     if word is None and find_page(name) is None and names_a_trace(name):
-        return list_pages(open_address(address_of(name)), arguments)
+        address = address_of(name).agreed(arguments.kernel, arguments.launch)
+        return list_pages(open_addressed_kernels(address), arguments)
     address = address_of(word or "")
     page = page_by_name(name, address)
     if word is None and arguments.explain:
