@@ -42,7 +42,7 @@ _ACTS = {
     "drawing": "on Timeline and other drawings",
     "reading": "on help pages",
 }
-"""By scope: the place in which its keys act, for the message of a page that lacks the key."""
+"""The place in which the keys of a scope act, for the message of a page that lacks the key."""
 _ACTS_ON = {
     "level": "on PTX, Diff and SASS",
     "fold": "on Source, Diff, SASS and Log",
