@@ -1,17 +1,19 @@
-"""Compare the lengths of named regions as ``-p phases`` and Proton measure them, and what each costs, on a GPU.
+"""Compare the lengths of named regions as ``-p phases``, Proton and IKET measure them, and what each costs, on a GPU.
 
-    python -m tests.bench.phases_proton [PROGRAM ...]
+    python -m tests.bench.region_lengths [PROGRAM ...]
 
-The programs are ``gluon_regions`` and ``triton_regions`` of ``programs``. They name their regions for Proton, which
-instruments them when they are compiled; tui-probe is given the same source lines with ``--phase``. Each runs three
-times: plain, under Proton, under tui-probe. Printed are the mean cycles of a warp in each region and the kernel times.
-Goal: regions of more than 200 cycles agree within 5 %, and the slowdown is below that of Proton.
+The programs are ``gluon_regions`` and ``triton_regions``, which name their regions for Proton, and ``cute_regions``,
+which names them for IKET of CuTe DSL. Both tools instrument the regions when the kernel is compiled; tui-probe is given
+the same source lines with ``--phase``. Each program runs three times: plain, under its own tool, under tui-probe.
+Printed are the mean cycles of a warp in each region and the kernel times. Goal: regions of more than 200 cycles agree
+within 5 %, and the slowdown is below that of the other tool.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import re
 import statistics
 import subprocess
@@ -22,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import pynvml
 
 from tui_probe.probekit.measured import analyse_result
 from tui_probe.trace.follow import open_trace
@@ -31,9 +34,11 @@ if TYPE_CHECKING:
 
 _PROGRAMS: Final = Path(__file__).parent / "programs"
 _DEFAULT: Final = ("gluon_regions", "triton_regions")
+_IKET: Final = frozenset({"cute_regions"})
+"""Programs whose regions are named for IKET."""
 _CYCLES_PER_MICROSECOND: Final = 1000
 """Of Proton's traces, which state cycles as if the clock were 1 GHz."""
-_SCOPE: Final = re.compile(r'^( *)(with )?pl\.(?:enter_)?scope\("(\w+)"\)')
+_SCOPE: Final = re.compile(r'^( *)(with )?(?:pl\.(?:enter_)?scope|iket\.range_push)\("(\w+)"\)')
 
 
 def region_lines(source: str) -> dict[str, tuple[int, int]]:
@@ -51,7 +56,7 @@ def region_lines(source: str) -> dict[str, tuple[int, int]]:
 
 def ends_region(line: str, inside: str) -> bool:
     """Return whether a line is the first behind a region, whose lines begin with ``inside``."""
-    return not line.startswith(inside) or "exit_scope" in line
+    return not line.startswith(inside) or "exit_scope" in line or "range_pop" in line
 
 
 def proton_cycles(trace: Path, launches: int) -> dict[str, float]:
@@ -63,6 +68,28 @@ def proton_cycles(trace: Path, launches: int) -> dict[str, float]:
             cycles[event["name"]] += event["dur"] * _CYCLES_PER_MICROSECOND
             warps[event["name"]].add((event["pid"], event["tid"]))
     return {name: cycles[name] / len(warps[name]) / launches for name in cycles}
+
+
+def iket_cycles(trace: Path, megahertz: float) -> dict[str, float]:
+    """Return the mean cycles of a warp of a launch in each region of IKET's trace, which has nanoseconds.
+
+    The nanoseconds are those of the global timer, which advances in steps of 32: only means are of use.
+    """
+    recorded = json.loads(trace.read_text())
+    cycles: dict[str, float] = defaultdict(float)
+    launches = [launch for launch in recorded["launches"] if "region_" in launch["kernelName"]]
+    for launch in launches:
+        warps = math.prod(launch[f"{of}Dim{axis}"] for of in ("grid", "block") for axis in "XYZ") / 32
+        for region in launch["ranges"]:
+            nanoseconds = region["endTs"] - region["startTs"]
+            cycles[recorded["stringTable"][region["rangeNameIdx"]]] += nanoseconds * megahertz / 1e3 / warps
+    return {name: total / len(launches) for name, total in cycles.items()}
+
+
+def clock_in_megahertz() -> float:
+    """Return the highest SM clock of the first GPU, at which these short kernels run."""
+    pynvml.nvmlInit()
+    return float(pynvml.nvmlDeviceGetMaxClockInfo(pynvml.nvmlDeviceGetHandleByIndex(0), pynvml.NVML_CLOCK_SM))
 
 
 def probe_cycles(trace: Path) -> dict[str, float]:
@@ -89,34 +116,50 @@ def ran(command: list[str], cwd: Path) -> list[float]:
     return [float(time) for time in times[1].split()]
 
 
+def in_other_tool(program: Path, folder: Path) -> tuple[list[float], dict[str, float]]:
+    """Run a program under the tool that it names its regions for; return kernel times, and cycles by region."""
+    if program.stem in _IKET:
+        start = "from iket.cli.main import entrypoint; entrypoint()"
+        recorder = [sys.executable, "-c", start, "-o", str(folder / "iket"), "profile", "--postprocess", "json", "--"]
+        times = ran([*recorder, sys.executable, str(program), "plain"], folder)
+        (trace,) = (folder / "iket").glob("*.trace.json")
+        return times, iket_cycles(trace, clock_in_megahertz())
+    times = ran([sys.executable, str(program), "proton", str(folder)], folder)
+    (trace,) = folder.glob("proton*")
+    return times, proton_cycles(trace, len(times))
+
+
 def compare(program: Path) -> None:
     """Measure one program in the three ways, and print a table."""
+    tool = "IKET" if program.stem in _IKET else "Proton"
     regions = region_lines(program.read_text())
     with tempfile.TemporaryDirectory(prefix="regions-") as name:
         folder = Path(name)
         plain = ran([sys.executable, str(program), "plain"], folder)
-        proton = ran([sys.executable, str(program), "proton", str(folder)], folder)
-        (trace,) = folder.glob("proton*")
+        others, cycles = in_other_tool(program, folder)
         options = [f"--phase={key}={program.name}:{first}-{last}" for key, (first, last) in regions.items()]
         profiled = [sys.executable, "-m", "tui_probe", "run", "--no-report", "--wait", "--launches", "all"]
         profiled += ["--tracedir", "traces", "-k", "region_", *options, "--", sys.executable, str(program), "plain"]
         probed = ran(profiled, folder)
         (own,) = (folder / "traces").iterdir()
-        print_table(program.stem, regions, proton_cycles(trace, len(proton)), probe_cycles(own))
-    print(f"  kernel, least: plain {min(plain):.1f} us, Proton {min(proton) / min(plain):.2f}x, ", end="")
+        print_table(
+            f"{program.stem}: mean cycles of a warp",
+            tool,
+            {name: cycles.get(name) for name in regions},
+            probe_cycles(own),
+        )
+    print(f"  kernel, least: plain {min(plain):.1f} us, {tool} {min(others) / min(plain):.2f}x, ", end="")
     print(f"tui-probe {min(probed) / min(plain):.2f}x\n")
 
 
-def print_table(
-    name: str, regions: Mapping[str, object], proton: Mapping[str, float], own: Mapping[str, float]
-) -> None:
-    """Print the mean cycles of a warp in each region, and how far ours are from Proton's."""
-    print(f"{name}: mean cycles of a warp")
-    for region in regions:
-        both = proton.get(region), own.get(region)
+def print_table(title: str, tool: str, others: Mapping[str, float | None], own: Mapping[str, float]) -> None:
+    """Print the mean cycles of a warp in each region, and how far ours are from those of the other tool."""
+    print(title)
+    for region, other in others.items():
+        both = other, own.get(region)
         shown = ["–" if cycles is None else f"{cycles:10.0f}" for cycles in both]
         apart = "–" if both[0] is None or both[1] is None else f"{both[1] / both[0] - 1:+.1%}"
-        print(f"  {region:10} Proton {shown[0]:>10}  tui-probe {shown[1]:>10}  {apart}")
+        print(f"  {region:10} {tool} {shown[0]:>10}  tui-probe {shown[1]:>10}  {apart}")
 
 
 def main() -> None:
