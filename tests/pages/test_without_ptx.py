@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import lzma
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
@@ -14,22 +15,26 @@ from tests.pages.timelines.drawing import golden_view
 from tests.trace.make import TraceWriter
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.cli.main import main
-from tui_probe.draw.view import Document, no_progress
+from tui_probe.draw.view import Document, Spot, no_progress
 from tui_probe.engine.image_kernels import find_cubin
 from tui_probe.errors import ImageError, TraceError
 from tui_probe.pages.code.kernel_sass import read_code
 from tui_probe.pages.code.line_measures import LineMeasures
 from tui_probe.pages.code.measure_column import MeasureColumn
+from tui_probe.pages.code.sass_text import SassCode, count_classes
 from tui_probe.pages.view_output import text_lines, view_lines
 from tui_probe.pages.views import kind_of
+from tui_probe.pages.views.sass import SassOriginal
 from tui_probe.probekit.lines import LineMeasure
 from tui_probe.probekit.probe_results import choose_target
 from tui_probe.toolchain import Tool, find_disassembler
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
+from tui_probe.trace.source_lines import SourceLine, SourceLines
 
 if TYPE_CHECKING:
     from tui_probe.probekit.probe_results import ProbeResult
+    from tui_probe.trace.model import KernelFacts
 
 DATA = Path(__file__).parents[1] / "data"
 NAME = "calls_plain"
@@ -125,6 +130,28 @@ def test_code_that_was_not_probed_has_its_source_lines(trace: Trace) -> None:
     assert record["measured"] is None
     assert record["counts"]["all"]["original"] == sum(line["address"] is not None for line in record["lines"])
     assert any((line["source"] or "").startswith("calls.cu:") for line in record["lines"])
+
+
+def test_unprobed_code_keeps_the_source_line_of_other_pages() -> None:
+    """A probe in PTX leaves the SASS of the program: both name source lines, and nothing else in common."""
+    lines = ["f:", "    LDC R1, c[0x0][0x28]", "    LDG.E R2, [R4]", "    EXIT"]
+    code = SassCode(lines, [None, 0, 16, 32], ["", "a.cu:4", "a.cu:4", "a.cu:5"], count_classes(lines))
+    of_ptx = {30: SourceLine("/src/a.cu", 4), 31: SourceLine("/src/a.cu", 4), 40: SourceLine("/src/a.cu", 9)}
+    kernel = cast("KernelFacts", SimpleNamespace(demangled="f"))
+    view = SassOriginal(kernel, "nvdisasm", code, SourceLines(of_ptx))
+    load = view.place_of(31, 80)
+    assert load is not None
+    assert "LDG.E" in "".join(text for text, _ in view.lines(80)[load])
+    assert view.spot(load, 80) == Spot((30, 31))
+    assert view.place_of_spot(Spot((40, 30)), 80) == load
+    assert view.target_view() == "ptx"
+    assert view.about(load, 80) == ["a.cu:4", "2 lines of PTX from 30 on"]
+    assert view.spot(load + 1, 80) == Spot()
+    assert view.place_of(40, 80) is None
+    assert view.missing_reason(Spot((40,))) == "a.cu:9 has no SASS"
+    assert view.missing_reason(Spot((50,))) == "PTX line 50 has no source line, so its instructions are unknown"
+    bare = SassOriginal(kernel, "nvdisasm", replace(code, sources=[""] * 4), SourceLines(of_ptx))
+    assert bare.missing_reason(Spot((30,))) == "this SASS has no source lines, so its instructions are unknown"
 
 
 @pytest.mark.usefixtures("_told")

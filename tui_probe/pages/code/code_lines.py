@@ -13,6 +13,7 @@ from tui_probe.draw.printable import printable
 from tui_probe.draw.spans import LazyLines, clip, fit_line
 from tui_probe.engine.kernel import INSERTED_MARK
 from tui_probe.input_limits import SHOWN_TEXT
+from tui_probe.trace.kernel_files import Offset, long_position
 from tui_probe.trace.plain_file import read_start
 
 if TYPE_CHECKING:
@@ -365,3 +366,11 @@ def _joined(spans: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
         elif text:
             joined.append((text, role))
     return joined
+
+
+def code_lines_text(code: Sequence[int]) -> str:
+    """The lines of PTX, or the instructions of machine code that was probed itself."""
+    if isinstance(code[0], Offset):
+        first = long_position(code[0])
+        return first if len(code) == 1 else f"{units.count(len(code))} instructions from {first} on"
+    return f"PTX {code[0]}" if len(code) == 1 else f"{units.count(len(code))} lines of PTX from {code[0]} on"

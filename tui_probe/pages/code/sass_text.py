@@ -156,7 +156,7 @@ def instruction_purposes(code: SassCode, lines: Sequence[int | None]) -> list[in
     A line that was unrolled or split has several instructions; none of them has the measured values of the line.
     """
     acting = [
-        line if line is not None and _purpose(text) else None for line, text in zip(lines, code.lines, strict=True)
+        line if line is not None and has_purpose(text) else None for line, text in zip(lines, code.lines, strict=True)
     ]
     all_lines, active = Counter(lines), Counter(acting)
     return [
@@ -165,7 +165,7 @@ def instruction_purposes(code: SassCode, lines: Sequence[int | None]) -> list[in
     ]
 
 
-def _purpose(text: str) -> bool:
+def has_purpose(text: str) -> bool:
     """Return whether an instruction does what its PTX line says, instead of preparing it."""
     opcode = next((word for word in text.split() if not word.startswith("@")), "")
     return line_class(text) in _INSTRUCTION_PURPOSES and not opcode.startswith(_PREPARING)
