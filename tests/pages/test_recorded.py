@@ -15,6 +15,8 @@ from tests.recorded import H200, SIMULATED, unpacked
 from tui_probe.cli.main import main
 from tui_probe.draw.view import View, no_progress
 from tui_probe.pages.views import kind_of, kinds
+from tui_probe.pages.views.lines import LinesView
+from tui_probe.pages.views.source import SourceView
 from tui_probe.pages.views.timeline import TimelineView
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.registry import all_probes
@@ -182,3 +184,25 @@ def test_counts_are_those_of_the_program(folder: Path) -> None:
     assert (row["store_requests"], row["store_sectors"]) == (BLOCKS * WARPS, 32 * BLOCKS * WARPS)
     (row,) = planted("memory", folder).record()["launches"]
     assert (row["read"], row["written"]) == (128 * REQUESTS, 128 * BLOCKS * WARPS)
+
+
+def test_source_line_opens_its_costliest_instruction(folder: Path) -> None:
+    """Line 31 is copied in a prologue of few requests, too, which comes first in the PTX."""
+    view = opened("source", source_of(H200 / "attention_sectors", folder, 1, None))
+    assert isinstance(view, SourceView)
+    row = next(place for place, row in enumerate(view.rows) if row.line == 31)
+    lines = opened("lines", source_of(H200 / "attention_sectors", folder, 1, None))
+    assert isinstance(lines, LinesView)
+    costliest = max(
+        (row for row in lines.part.rows if row.source and row.source.line == 31), key=lambda row: row.found["sectors"]
+    )
+    assert view.ptx_line(row + view.pinned(80), 80) == costliest.line
+    assert costliest.found["sectors"] == 491_520
+
+
+def test_narrow_lines_keep_the_column_that_ranks_them(folder: Path) -> None:
+    """No line has excessive sectors: they are in order of all sectors."""
+    shown_lines = shown(opened("lines", source_of(H200 / "attention_sectors", folder, 1, None)), (80, 60)).splitlines()
+    assert "sectors ↓" in shown_lines[1]
+    assert "excessive" not in shown_lines[1]
+    assert "491 520" in shown_lines[3]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
@@ -76,6 +77,11 @@ class MeasureColumn:
         if len(values) < 2:
             return None
         return min(values) if self.of.better == "higher" else max(values)
+
+    def badness(self, line: int) -> float:
+        """Sort key by which the worst value comes first, and a line without a number last."""
+        value = self.numbers.get(line)
+        return inf if value is None else value if self.of.better == "higher" else -value
 
     @cached_property
     def marked(self) -> tuple[int, str] | None:

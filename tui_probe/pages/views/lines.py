@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
-    from tui_probe.probekit.lines import LineRow
+    from tui_probe.probekit.lines import LineRow, LineSpec
 
 _CODE_HEADINGS: Final = 3
 _CODE: Final = (14, 24)
@@ -50,6 +50,7 @@ class ProbeLines:
         self._names = _opcodes_or_none(source.kernel.folder) if self.graft else {}
         self.rows: Sequence[LineRow] = self.measured.rows
         self.order = ColumnOrder()
+        self._ranking = _ranking_order(self.lines_of, self.value_names(), self.measured.rows)
 
     def _code(self, row: LineRow) -> str:
         """The line of PTX; of machine code that was probed itself the name of the instruction."""
@@ -59,8 +60,13 @@ class ProbeLines:
         return " ".join(self._ptx[row.line - 1].split()) if known else ""
 
     def _columns(self, width: int) -> list[Column[LineRow]]:
+        """The columns; on narrow pages those without a difference between rows are left out first."""
         names = self.value_names()
-        ranks = {name: place for place, name in enumerate(names, 1)} | {self.lines_of.main: 0}
+        values = {name: {row.found.get(name) for row in self.rows} for name in names}
+        ranks = {name: place + len(names) * (len(values[name]) < 2) for place, name in enumerate(names, 2)}
+        if len(values.get(self.lines_of.main, ())) > 1 or not self._ranking.key:
+            ranks[self.lines_of.main] = int(bool(self._ranking.key))
+        ranks[self._ranking.key] = 0
         return [
             Column("line", None, self._title("line"), self._place),
             *(Column(name, None, self._title(name), _text_of(name), rank=ranks[name]) for name in names),
@@ -74,8 +80,8 @@ class ProbeLines:
 
     def _title(self, key: str) -> str:
         """The title of a column, with an arrow if the rows are sorted by it."""
-        title = self._heading(key)
-        return f"{title} {self.order.arrow(key)}".rstrip()
+        order = self.order if self.order.key else self._ranking
+        return f"{self._heading(key)} {order.arrow(key)}".rstrip()
 
     def _heading(self, key: str) -> str:
         """The heading of a column."""
@@ -306,7 +312,17 @@ def _opcodes_or_none(folder: Path | None) -> dict[int, str]:
         return {}
 
 
-def _sort_value(row: LineRow, key: str) -> object:
+def _ranking_order(spec: LineSpec, names: Sequence[str], rows: Sequence[LineRow]) -> ColumnOrder:
+    """Return the order in which a probe lists its rows: by the first column that has it, the main one before others."""
+    for name in sorted(names, key=lambda name: name != spec.main):
+        values = [value for row in rows if (value := _sort_value(row, name)) is not None]
+        falling = measure_named(spec.measures, name).better != "higher"
+        if len(set(values)) > 1 and values == sorted(values, reverse=falling):
+            return ColumnOrder(name, falling)
+    return ColumnOrder()
+
+
+def _sort_value(row: LineRow, key: str) -> Any:
     """The value that a row is sorted by; None for none."""
     if key == "line":
         return row.line or None

@@ -15,7 +15,7 @@ from rich.cells import cell_len
 from tui_probe.draw import units
 from tui_probe.draw.spans import LazyLines, clip
 from tui_probe.draw.view import Document, Spot
-from tui_probe.pages.code.code_lines import colored_source
+from tui_probe.pages.code.code_lines import code_lines_text, colored_source
 from tui_probe.pages.code.line_measures import (
     LineMeasures,
     column_index,
@@ -177,16 +177,23 @@ class SourceView(Document):
             return []
         place = source_position(SourceLine(self.rows[number].file, self.rows[number].line))
         measured = self.measures.words(number) if self.measures else []
-        return [place, *filter(None, [self._flag(number)]), _code_lines_text(code), *measured]
+        return [place, *filter(None, [self._flag(number)]), code_lines_text(code), *measured]
 
     def ptx_line(self, number: int, width: int) -> int | None:
-        """The first that came from it; of those that were measured, if any was."""
+        """The one that came from it with the worst value in the shown column."""
         return next(iter(self._best_first(number - self.pinned(width))), None)
 
     def _best_first(self, row: int) -> list[int]:
-        """The lines of PTX that a row became, those that were measured first."""
+        """The lines of PTX that a row became, the worst value in the shown column first, unmeasured ones last.
+
+        Lines with one value are ordered by the next columns of the same probe.
+        """
         columns = self._measured_ptx.columns if self._measured_ptx else ()
-        return sorted(self._ptx.get(row, []), key=lambda line: all(line not in column.numbers for column in columns))
+        shown = self._column
+        of_probe = [column for column in columns if shown is not None and column.result is shown.result]
+        order = sorted(of_probe, key=lambda column: column.name != shown.name)
+        order += [column for column in columns if column not in of_probe]
+        return sorted(self._ptx.get(row, []), key=lambda line: [column.badness(line) for column in order])
 
     def spot(self, number: int, width: int) -> Spot:
         """All lines of PTX that it became."""
@@ -335,14 +342,6 @@ class SourceView(Document):
             row = self.rows[number]
             values = self.measures.row(number) if self.measures else []
             yield (row.file, row.line, *values, len(places), row.text if self._copies[row.file] else None)
-
-
-def _code_lines_text(code: Sequence[int]) -> str:
-    """The lines of PTX, or the instructions of machine code that was probed itself."""
-    if isinstance(code[0], Offset):
-        first = long_position(code[0])
-        return first if len(code) == 1 else f"{units.count(len(code))} instructions from {first} on"
-    return f"PTX {code[0]}" if len(code) == 1 else f"{units.count(len(code))} lines of PTX from {code[0]} on"
 
 
 def ptx_lines_by_source(lines: SourceLines) -> dict[SourceLine, list[int]]:
