@@ -34,6 +34,9 @@ def notes(root: Path, tag: str) -> str:
 
 
 def main() -> int:
+    if len(sys.argv) != 2:
+        print(f"usage: python .ci/release_notes.py v{project_version(ROOT)}", file=sys.stderr)
+        return 2
     try:
         print(notes(ROOT, sys.argv[1]))
     except ValueError as error:

@@ -20,8 +20,8 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
-def release_notes(tag: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, ".ci/release_notes.py", tag]
+def release_notes(*tags: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, ".ci/release_notes.py", *tags]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
 
 
@@ -37,6 +37,11 @@ def test_release_notes_refuse_other_tags(tag: str) -> None:
     result = release_notes(tag)
     assert (result.returncode, result.stdout) == (1, "")
     assert f"tag the commit v{PROJECT['version']}" in result.stderr
+
+
+def test_release_notes_without_a_tag_show_how_to_call_them() -> None:
+    result = release_notes()
+    assert (result.returncode, result.stderr) == (2, f"usage: python .ci/release_notes.py v{PROJECT['version']}\n")
 
 
 def test_version_is_written_once() -> None:

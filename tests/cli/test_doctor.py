@@ -14,6 +14,7 @@ from tui_probe.engine.cache import default_cache_directory
 from tui_probe.launcher.driver import Driver
 from tui_probe.launcher.environment import graft_faults_file
 from tui_probe.toolchain import Tool
+from tui_probe.version import __version__
 
 from ..launcher.conftest import compile_library
 from .conftest import Command
@@ -152,14 +153,21 @@ def test_can_profile_needs_driver_and_assembler(working: set[str], expected: boo
 
 
 def test_the_table() -> None:
-    items = [Item("driver", "missing", "none", "install one"), Item("hook", "ok", "there")]
-    assert doctor.as_table(items, works=False) == (
-        "driver  missing   none\n"
-        "                  → install one\n"
-        "hook    ok        there\n"
+    place = "/opt/environment/lib/python3.11/site-packages/libcuda.so.1"
+    items = [Item("driver", "missing", "none", "install one or two of these"), Item("hook", "ok", f"{place} is there")]
+    assert doctor.as_table(items, works=False, columns=40) == (
+        f"tui-probe {__version__}\n"
         "\n"
-        "tui-probe cannot profile here: a driver or the simulated GPU is missing. Works: open, report, compare,"
-        " import.\n"
+        "driver  missing   none\n"
+        "                  → install one or two\n"
+        "                    of these\n"
+        "hook    ok\n"
+        f"                  {place}\n"
+        "                  is there\n"
+        "\n"
+        "tui-probe cannot profile here: a driver\n"
+        "or the simulated GPU is missing. Works:\n"
+        "open, report, compare, import.\n"
     )
 
 
@@ -174,7 +182,7 @@ def test_the_table() -> None:
 )
 def test_doctor_ends_with_what_works(working: set[str], end: str) -> None:
     items = [Item(name, "ok" if name in working else "missing", "") for name in ("hook", "driver", "simulated GPU")]
-    assert doctor.as_table(items, doctor.can_profile(items)).endswith(f"{end}\n")
+    assert doctor.as_table(items, doctor.can_profile(items), 120).endswith(f"{end}\n")
 
 
 def test_doctor_shows_progress(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import sys
+import textwrap
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
@@ -30,7 +31,7 @@ from .machine_checks import (
     simulator_items,
     tool_items,
 )
-from .output import ExitStatus, Progress, inform, on_terminal, put
+from .output import NARROWEST, ExitStatus, Progress, inform, on_terminal, put, terminal_size
 
 if TYPE_CHECKING:
     import argparse
@@ -133,6 +134,8 @@ def _faulted_items() -> Iterator[Item]:
 
 
 SMALL_SIZE = (80, 24)
+UNLIMITED: Final = 1 << 16
+"""Columns where no terminal wraps lines: a program that reads them finds an item in one line."""
 
 
 def terminal_items() -> list[Item]:
@@ -255,7 +258,8 @@ def run(arguments: argparse.Namespace) -> int:
         return ExitStatus.OK
     items = check_machine()
     works = can_profile(items)
-    put(as_json(items, works) if arguments.format == "json" else as_table(items, works))
+    columns = max(NARROWEST, terminal_size().columns) if os.isatty(1) else UNLIMITED
+    put(as_json(items, works) if arguments.format == "json" else as_table(items, works, columns))
     return ExitStatus.OK if works else ExitStatus.NO_DRIVER
 
 
@@ -275,16 +279,27 @@ def can_profile(items: list[Item]) -> bool:
     return "hook" in working and not working.isdisjoint({"driver", "simulated GPU"})
 
 
-def as_table(items: list[Item], works: bool) -> str:
+def as_table(items: list[Item], works: bool, columns: int) -> str:
+    """Return the version, a row per item, and what works; a word that is wider than a column is not broken."""
     width = max(len(item.name) for item in items)
-    lines = []
+    indent = " " * (width + 12)
+    lines = [f"tui-probe {__version__}", ""]
     for item in items:
-        lines.append(f"{item.name:<{width}}  {item.state:<8}  {item.found}")
+        row = f"{item.name:<{width}}  {item.state:<8}  {item.found}"
+        lines += wrap_words(row, columns, indent)
         if item.advice:
-            lines.append(f"{'':<{width}}            → {item.advice}")
+            lines += wrap_words(f"{indent}→ {item.advice}", columns, f"{indent}  ")
     lines.append("")
-    lines += works_here(items, works)
+    for line in works_here(items, works):
+        lines += wrap_words(line, columns, "")
     return "\n".join(lines) + "\n"
+
+
+def wrap_words(text: str, columns: int, indent: str) -> list[str]:
+    """Return lines of at most ``columns``, from the second on behind ``indent``; paths stay whole, to be copied."""
+    return textwrap.wrap(
+        text, columns, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False, expand_tabs=False
+    )
 
 
 def works_here(items: list[Item], works: bool) -> list[str]:
