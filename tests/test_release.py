@@ -77,6 +77,14 @@ def test_workflows_name_scripts_that_exist() -> None:
     assert [name for name in named if not (ROOT / name).is_file()] == []
 
 
+def test_workflows_name_actions_by_commit() -> None:
+    """A tag of another repository can be moved, and one of these steps holds the token for publication."""
+    workflows = [path.read_text(encoding="utf-8") for path in (ROOT / ".github/workflows").glob("*.yml")]
+    foreign = [name for text in workflows for name in re.findall(r"uses: ([^.\s].*)", text)]
+    assert len(foreign) > 5
+    assert [name for name in foreign if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v[\d.]+", name)] == []
+
+
 def test_python_versions_of_classifiers_are_tested_by_the_release() -> None:
     classified = {line.rsplit(" ", 1)[1] for line in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", line)}
     workflow = (ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8")
