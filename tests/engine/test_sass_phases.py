@@ -10,7 +10,7 @@ import pytest
 
 from tests.bench.assembling import assembler
 from tests.engine.kernels import DATA
-from tests.sass.conftest import listing
+from tests.sass.conftest import code_texts, listing
 from tests.sass.test_wait_probe import code_at
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.engine.grafting.grafts import Grafter
@@ -175,20 +175,20 @@ def test_starts_without_an_instruction_are_counted(waits: Path) -> None:
 RECORD = """
 CS2R.32 Rv, SR_CLOCKLO
 VOTE.ANY Rw, PT, PT
-LOP3.LUT Rw, Rw, 0x1, RZ, 0xc0, !PT
-R2UR URs, Rw
-IMAD Rw, Rw, -0x800, RZ
-IADD3 Rw, Rw, URc, RZ
-VIADD Rw, Rw, 0x800
-VIMNMX.U32 Rw, Rw, 0x800, PT
 MOV Ra, URl
 MOV Rb, URh
+LOP3.LUT Rw, Rw, 0x1, RZ, 0xc, !PT
+R2UR URs, Rw
+IMAD.SHL Rw, Rw, 0x800, RZ
+IADD3 Rw, Rw, URc, RZ
+VIMNMX.U32 Rw, Rw, 0x800, PT
 IMAD.WIDE.U32 Ra, Rw, 0x8, Ra
-UIADD3 URc, URc, URs, URZ
 MOV Rw, LINE
+UIADD3 URc, URc, 0x1, -URs
 STG.E.EF.64 [Ra], Rv
 NOP
 """
+LENGTH = RECORD.strip().count("\n") + 1
 
 
 def with_names(text: str, names: dict[str, str]) -> str:
@@ -213,20 +213,61 @@ def test_warps_that_exchange_registers_have_records_in_their_own(waits: Path, sa
     limits = set()
     for site in sites:
         at = code_at(kernel.probed, "producer_consumer", site["offset"])
-        address, value = after.words[at // WORD_BYTES + 8].rd, after.words[at // WORD_BYTES].rd
-        uniform = re.findall(r"UR(\d+)", " ".join(texts[at + WORD_BYTES * index] for index in range(15)))
-        step, count, low, high = uniform[:4]
+        address, value = after.words[at // WORD_BYTES + 2].rd, after.words[at // WORD_BYTES].rd
+        uniform = re.findall(r"UR(\d+)", " ".join(texts[at + WORD_BYTES * index] for index in range(LENGTH)))
+        low, high, step, count = uniform[:4]
         names = {
             f"R{value}": "Rv", f"R{value + 1}": "Rw", f"R{address}": "Ra", f"R{address + 1}": "Rb", f"UR{step}": "URs",
             f"UR{count}": "URc", f"UR{low}": "URl", f"UR{high}": "URh", f"{site['offset']:#x}": "LINE",
         }  # fmt: skip
-        code = [texts[at + WORD_BYTES * index] for index in range(15)]
-        code[12] = code[12].replace(f"{site['offset']:#x}", "LINE")
+        code = [texts[at + WORD_BYTES * index] for index in range(LENGTH)]
+        code[10] = code[10].replace(f"{site['offset']:#x}", "LINE")
         assert [with_names(text, names) for text in code] == RECORD.split("\n")[1:-1]
         assert {address, address + 1, value, value + 1} <= set(room.free(site["offset"] // WORD_BYTES))
         assert not used & {*map(int, uniform)}
         limits.add(room.limit(site["offset"] // WORD_BYTES))
     assert limits >= {40, 232}
+
+
+CYCLES_UNTIL_READ = {"VOTE": 11, "R2UR": 13, "UIADD3": 13, "CS2R": 6}
+"""Fewest cycles from an instruction to one that reads its result in code of ptxas for sm_90; 6 for others: in
+attention, a CUTLASS product and the PTX of tests/data, ptxas takes 4 or 5.
+"""
+
+
+def test_record_code_reads_results_when_they_are_there(waits: Path) -> None:
+    """The same registers hold several values, one after another, so a result that is late would be an older one."""
+    if find_disassembler() is None:
+        pytest.skip("no nvdisasm on this machine: install nvidia-cuda-nvdisasm")
+    kernel = Grafter(PROBE, assembler(), sampled=False).graft(Cubin.read(waits.read_bytes()), "producer_consumer")
+    after = GraftTarget.of(Cubin.read(kernel.probed), "producer_consumer")
+    at = code_at(kernel.probed, "producer_consumer", json.loads(kernel.sites)["probes"][0]["sites"][0]["offset"])
+    words = after.words[at // WORD_BYTES :][:LENGTH]
+    written: dict[str, tuple[int, str]] = {}
+    clock, reads = 0, 0
+    for turn in range(2):  # the next record of a warp reads the count of this one
+        for word, (text,) in zip(words, code_texts(90, *([word] for word in words)), strict=True):
+            name, _, operands = text.partition(" ")
+            result, *sources = re.findall(r"(?<![A-Z])U?R\d+", operands.replace(".64", "")) or [""]
+            if name.startswith("STG"):
+                sources = [result, wide(result), *sources, *map(wide, sources)]
+            elif name.startswith("IMAD.WIDE"):
+                sources.append(wide(sources[-1]))
+            for source in sources:
+                if source in written:
+                    since, writer = written[source]
+                    assert clock - since >= CYCLES_UNTIL_READ.get(writer, 6), f"{writer} before {text}"
+                    reads += 1
+            if not name.startswith(("STG", "NOP")):
+                of_pair = (result, wide(result)) if name.startswith("IMAD.WIDE") else (result,)
+                written |= dict.fromkeys(of_pair, (clock, name.partition(".")[0]))
+            clock += word.stall
+        assert words[-1].wait_mask == 1 << words[-2].read_barrier, turn
+    assert reads == 28
+
+
+def wide(register: str) -> str:
+    return f"R{int(register.lstrip('R')) + 1}"
 
 
 def test_sampled_phases_of_small_kernels_get_more_registers(waits: Path) -> None:

@@ -30,16 +30,16 @@ Invariants:
 A kernel that leaves too few registers gets shorter code for a record of lane 0, in four registers and no predicate::
 
     CS2R.32 v, CLOCK
-    VOTE.ANY w; LOP3 w, w, 1    is lane 0 here?
+    VOTE.ANY w
+    MOV     a, base             uniform registers, as count; while the vote has no result yet
+    LOP3    w, ~w & 1           is lane 0 elsewhere?
     R2UR    u, w
-    IMAD    w, w, -cap
-    IADD3   w, w, count
-    VIADD   w, w, cap           the number of the record; without lane 0, of one behind all records
+    IMAD    w, w, cap
+    IADD3   w, w, count         the number of the record; without lane 0, of one behind all records
     VIMNMX  w, w, cap           likewise if the warp has saved all
-    MOV     a, base             uniform registers, as count
     IMAD.WIDE a, w, 8, a
-    UIADD3  count, count, u
     MOV     w, line
+    UIADD3  count, count, 1, -u
     STG.64  [a], v              all lanes that are here store the same
     NOP                         waits until the operands were read
 """
@@ -54,7 +54,7 @@ from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass.accesses import UNIFORM_COPIES
 from tui_probe.sass.inline_code import FreeRegisters, InlineCode, MarkValue
-from tui_probe.sass.wait_probe import clock_word, uniform_sum
+from tui_probe.sass.wait_probe import clock_word, uniform_step
 from tui_probe.sass.words import (
     ALL_BARRIERS,
     ALWAYS,
@@ -98,14 +98,14 @@ _TESTED: Final = 68
 _TEST: Final = 0
 """The predicate of lanes that has a uniform predicate's value in a trampoline."""
 _VOTE: Final = 0x806 | 0x038E0100 << 64
-_AND: Final = 0x812 | 0x0078EC0FF << 64
+_NOT_AND: Final = 0x812 | 0x078E0CFF << 64
 _MULTIPLY: Final = 0x824 | 0x078E02FF << 64
 _ADD_UNIFORM: Final = 0xC10 | 0x0FFFE0FF << 64
-_ADD_NUMBER: Final = 0x836
 _SMALLER: Final = 0x848 | 0x03FE0000 << 64
 _MULTIPLY_WIDE: Final = 0x825 | 0x078E0000 << 64
 _STORE_PAIR: Final = 0x386 | 0x0B00 << 64
 _SUM_READY: Final = 6
+_VOTE_READY: Final = 13
 _BARRIER_SET: Final = 2
 """Cycles until a barrier that an instruction sets can be waited for."""
 _RECORD_BYTES: Final = 8
@@ -272,24 +272,21 @@ class RecordRegisters:
 def record_words(registers: RecordRegisters, line: int, cap: int, free: FreeRegisters) -> list[Word]:
     """Return the code for a record of 8 bytes, clock and ``line``, of up to ``cap`` in a warp."""
     clock, word, address = registers.value, registers.value + 1, registers.address
-    base = [
-        MarkValue(uniform=half).move(address + place).with_stall(_SUM_READY)
-        for place, half in enumerate(registers.base)
-    ]
+    base = [MarkValue(uniform=half).move(address + place) for place, half in enumerate(registers.base)]
     barrier = free.barriers[_OPERAND_BARRIER]
     return [
         clock_word(clock, _BARRIER_SET),
-        _made(_VOTE, word, stall=_SETTLED_STALL),
-        _made(_AND, word, word, 1),
+        _made(_VOTE, word, stall=1),
+        base[0].with_stall(1),
+        base[1].with_stall(_VOTE_READY - 2),
+        _made(_NOT_AND, word, word, 1),
         to_uniform_word(free.arch, registers.step, word).with_stall(_BARRIER_SET),
-        _made(_MULTIPLY, word, word, -cap),
+        _made(_MULTIPLY, word, word, cap),
         _made(_ADD_UNIFORM, word, word, registers.count),
-        _made(_ADD_NUMBER, word, word, cap),
         _made(_SMALLER, word, word, cap),
-        *base,
-        _made(_MULTIPLY_WIDE, address, word, _RECORD_BYTES, address),
-        uniform_sum(registers.count, registers.count, registers.step, free.arch),
-        MarkValue(number=line).move(word).with_stall(_SETTLED_STALL),
+        _made(_MULTIPLY_WIDE, address, word, _RECORD_BYTES, address, stall=1),
+        MarkValue(number=line).move(word).with_stall(_SUM_READY),
+        uniform_step(registers.count, registers.step, free.arch),
         _made(_STORE_PAIR, 0, address, clock, stall=_BARRIER_SET).with_read_barrier(barrier),
         nop_word().with_stall(_BARRIER_SET).with_wait_mask(1 << barrier),
     ]
