@@ -238,6 +238,11 @@ def test_how_the_trial_of_probes_in_machine_code_went() -> None:
         ("580.159-sm_89-4567.json", '{"outcome": "passed", "words": "", "instructions": "passed", "records": "none"}'),
         ("580.159-sm_86-4567.json", '{"outcome": "passed", "words": "", "instructions": "other counts"}'),
         ("580.159-sm_80-4567.json", '{"outcome": "failed", "words": "other sums"}'),
+        (
+            "590.1-sm_90-4567.json",
+            '{"outcome": "passed", "instructions": "passed", "records": "passed", "blocks": "passed",'
+            ' "few_registers": "other starts"}',
+        ),
         ("570.1-sm_80-4567.json", "no JSON"),
         ("something else.json", "{}"),
     ]
@@ -250,6 +255,10 @@ def test_how_the_trial_of_probes_in_machine_code_went() -> None:
         ("warn", "only entry/exit probes work on sm_86, driver 580.159: other counts"),
         ("warn", "probes that record single accesses do not work on sm_89, driver 580.159: none"),
         ("ok", "kernels without PTX can be probed on sm_90, driver 580.159"),
+        (
+            "warn",
+            "phases of kernels with few free registers are not recorded on sm_90, driver 590.1: other starts",
+        ),
     ]
 
 

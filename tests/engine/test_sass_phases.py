@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import json
 import re
+import struct
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.bench.assembling import assembler
 from tests.engine.kernels import DATA
+from tests.engine.test_grafts import prepared
 from tests.sass.conftest import code_texts, listing
 from tests.sass.test_wait_probe import code_at
 from tui_probe.binaries.cubin import Cubin
+from tui_probe.engine.cache import Cache
+from tui_probe.engine.grafting.graft_gate import GraftGate, OpenGate, TrialOutcome, TrialPart
 from tui_probe.engine.grafting.grafts import Grafter
 from tui_probe.engine.grafting.sass_phases import sass_phases
 from tui_probe.engine.grafting.sass_site_file import sass_site_file
+from tui_probe.engine.trial import trial_cases
+from tui_probe.engine.trial.trial_kernel import THREADS_OF_GRID, TRIAL_KERNEL, TrialFailedError, trial_cubin
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe
+from tui_probe.reasons import because
 from tui_probe.sass.flow import FlowGraph
 from tui_probe.sass.operations import operation_name
 from tui_probe.sass.register_room import RegisterRoom
@@ -30,6 +37,8 @@ from tui_probe.trace.sites import parse_sites
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tui_probe.reasons import Reason
 
 PROBE = load_probe("phases")
 
@@ -281,3 +290,83 @@ def test_phases_by_line_need_lines(waits: Path) -> None:
     probe = load_probe("phases=load=kernel.cu:1-9")
     with pytest.raises(UnsupportedKernelError, match="names source lines"):
         Grafter(probe, assembler(), sampled=False).graft(Cubin.read(waits.read_bytes()), "ring")
+
+
+MARKS = {0x260: "pmevent 1", 0x2B0: "pmevent 2"}
+
+
+def starts_of_warp(turns: int) -> list[int]:
+    """Offsets of the starts of a warp in the self-test, three or four of which are no marks."""
+    return [0x10, 0x230, *([0x250] if turns else []), *(turns * list(MARKS)), 0x350]
+
+
+def trial_content(changed: int | None = None, starts: list[int] | None = None, attempts: int | None = None) -> bytes:
+    """The records of all warps of the self-test, with those of one warp changed."""
+    room = trial_cases.MAX_STARTS
+    content = b""
+    for warp in range(THREADS_OF_GRID // 32):
+        own = starts_of_warp(warp & 7)
+        count = len(own)
+        if warp == changed:
+            own, count = starts or own, attempts or count
+        kept = b"".join(
+            struct.pack("<II", 0xFFFF_FFE0 + 8 * index & 0xFFFFFFFF, at) for index, at in enumerate(own[:room])
+        )
+        content += struct.pack("<I12x", 1 + count) + kept.ljust(2 * 8 * room, b"\0")
+    return content
+
+
+def test_self_test_of_records_in_free_registers() -> None:
+    """Warps with more and with fewer starts than there is room for, whose clocks wrap around."""
+    trial_cases.check_starts(trial_content(), MARKS)
+    swapped = starts_of_warp(3)
+    swapped[3:5] = swapped[4:2:-1]
+    for bad, words in (
+        (trial_content(11, attempts=8), "warp 11 counted 8 starts of phases, not 10"),
+        (trial_content(15, attempts=12), "warp 15 counted 12 starts of phases, not 18"),
+        (trial_content(11, swapped), "warp 11 saved other phases than it ran: pmevent 2, pmevent 1"),
+        (trial_content(15, [0x10] * 18), "warp 15 saved other phases"),
+        (trial_content(1, attempts=4), "warp 1 counted 4 starts"),
+        (bytes(len(trial_content())), "warp 0 counted -1 starts"),
+    ):
+        with pytest.raises(TrialFailedError, match=words):
+            trial_cases.check_starts(bad, MARKS)
+    late = trial_content()[: 4 + 12] + struct.pack("<I", 8) + trial_content()[20:]
+    with pytest.raises(TrialFailedError, match="warp 0 saved starts of phases in the wrong order"):
+        trial_cases.check_starts(late, MARKS)
+
+
+def test_self_test_has_a_kernel_that_leaves_few_registers() -> None:
+    cubin = trial_cases.phases_cubin(90, assembler())
+    trial = trial_cases.phases_trial(cubin)
+    kernel = Grafter(trial.probe, assembler(), sampled=False).graft(cubin, TRIAL_KERNEL)
+    assert kernel.few_registers
+    works = [site["phase"]["work"] for site in json.loads(kernel.sites)["probes"][0]["sites"]]
+    assert {"pmevent 1", "pmevent 2"} < set(works)
+    assert trial.map_bytes == (len(trial_content()),)
+    plain = Grafter(trial.probe, assembler(), sampled=False).graft(trial_cubin(90, assembler()), TRIAL_KERNEL)
+    assert not plain.few_registers
+
+
+class GateWithoutFewRegisters(OpenGate):
+    """A GPU on which records in free registers went wrong."""
+
+    def closed(self, _arch: int, part: TrialPart) -> Reason | None:
+        wrong = part is TrialPart.FEW_REGISTERS
+        return because("graft-instructions-fail", words="other starts") if wrong else None
+
+
+@pytest.mark.parametrize(("kernel", "outcome"), [("producer_consumer", "skipped"), ("ring", "ok")])
+def test_failed_self_test_refuses_kernels_that_leave_few_registers(
+    waits: Path, tmp_path: Path, kernel: str, outcome: str
+) -> None:
+    """Also if an earlier run prepared them, as with another driver."""
+    image, cache = waits.read_bytes(), Cache(tmp_path / "cache")
+    before = prepared(tmp_path / "before", image, kernel, "phases", cache=cache)
+    assert before.outcome == "ok"
+    after = prepared(tmp_path / "after", image, kernel, "phases", cache=cache, gate=GateWithoutFewRegisters())
+    assert (after.outcome, after.code) == (outcome, "graft-instructions-fail" if outcome == "skipped" else None)
+    gate = GraftGate(None, [])
+    gate._outcomes[90] = TrialOutcome("passed", instructions="passed", records="passed", few_registers="other starts")
+    assert gate.closed(90, TrialPart.RECORDS) is None
+    assert gate.closed(90, TrialPart.FEW_REGISTERS) == because("graft-instructions-fail", words="other starts")

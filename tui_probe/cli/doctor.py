@@ -113,10 +113,12 @@ def _limitation(trial: TrialOutcome | None, where: str) -> str:
         return f"not probed {where}: the saved self-test result cannot be read"
     if trial.outcome != "passed":
         return f"not probed {where}: {trial.words or trial.outcome}"
+    own = trial.few_registers or "passed"  # "": there is no such code for this GPU
     parts = (
         ("only entry/exit probes work", "instructions", trial.instructions),
         ("probes that record single accesses do not work", "records", trial.records),
         ("probes that count basic blocks do not work", "blocks", trial.blocks),
+        ("phases of kernels with few free registers are not recorded", "few registers", own),
     )
     for remainder, name, result in parts:
         if result != "passed":

@@ -187,6 +187,8 @@ class DriverNeed(StrEnum):
     """Values kept in slots."""
     PRUNED = "pruned"
     """A cubin of its own."""
+    FEW_REGISTERS = "few_registers"
+    """Records in registers that are free at each instruction."""
 
 
 class RestoredKernel(NamedTuple):

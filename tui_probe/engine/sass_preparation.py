@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.binaries.cubin import Cubin
-from tui_probe.engine.grafting.graft_gate import trial_part
+from tui_probe.engine.grafting.graft_gate import TrialPart, trial_part
 from tui_probe.engine.image_kernels import find_cubin
 from tui_probe.engine.insertion import count_snippets
 from tui_probe.engine.kernel_cache import DriverNeed
@@ -86,11 +86,20 @@ class SassPreparation:
         """Return whether a cached kernel with this need may be used. No self-test where all are refused."""
         if self.work.is_sass_off:
             return True
-        return self.gate.allows_slots(arch) if need is DriverNeed.SLOTS else not self.gate.pruning_fault(arch)
+        match need:
+            case DriverNeed.SLOTS:
+                return self.gate.allows_slots(arch)
+            case DriverNeed.PRUNED:
+                return not self.gate.pruning_fault(arch)
+            case DriverNeed.FEW_REGISTERS:
+                return self.gate.closed(arch, TrialPart.FEW_REGISTERS) is None
 
-    def refuse_if_closed(self, arch: int) -> None:
-        """Remove the probe's files and raise UnsupportedKernelError where nothing may be grafted into SASS."""
-        off, part = self.work.is_sass_off, trial_part(self.work.probe)
+    def refuse_if_closed(self, arch: int, *, few_registers: bool = False) -> None:
+        """Remove the probe's files and raise UnsupportedKernelError where nothing may be grafted into SASS, or with
+        ``few_registers`` no records into a kernel that leaves few.
+        """
+        off = self.work.is_sass_off
+        part = TrialPart.FEW_REGISTERS if few_registers else trial_part(self.work.probe)
         closed = because("machine-code-off") if off else self.gate.closed(arch, part)
         if closed is not None:
             for file in ("probed.bin", "kernel.info", SITES_FILE):
@@ -110,12 +119,16 @@ class SassPreparation:
         """Graft the kernel and write its files. ``is_pruned``: the driver must load cubins that were cut."""
         work = self.work
         grafted = self._graft_or_use_slots(cubin, request)
-        self.refuse_if_closed(request.arch_number)
+        self.refuse_if_closed(request.arch_number, few_registers=grafted.few_registers)
         write_file(work.directory / "probed.bin", grafted.probed)
         work.write("kernel.info", grafted.info)
         work.write(SITES_FILE, grafted.sites)
         work.log.write(grafted.log_text)
-        needed = {DriverNeed.SLOTS: grafted.in_slots, DriverNeed.PRUNED: is_pruned}
+        needed = {
+            DriverNeed.SLOTS: grafted.in_slots,
+            DriverNeed.PRUNED: is_pruned,
+            DriverNeed.FEW_REGISTERS: grafted.few_registers,
+        }
         needs = [need for need, is_needed in needed.items() if is_needed]
         work.keep_later(work.keep_files, request, "probed.bin", [prune_log, grafted.log_text], needs)
         return Answer("ok", "probed.bin")

@@ -53,8 +53,8 @@ _ATTRIBUTES: Final = {"major": 75, "minor": 76, "mode": 20}
 class TrialOutcome(NamedTuple):
     """Outcome of a trial: ``passed``, ``failed`` or ``impossible``; ``slots``: with values kept in slots,
     ``instructions``: with probes at single instructions, ``pruned``: with the kernel in a cubin of its own,
-    ``records``: with several records of a thread, and ``blocks``: with probes at basic blocks, ``passed`` or what went
-    wrong.
+    ``records``: with several records of a thread, ``blocks``: with probes at basic blocks, and ``few_registers``: with
+    records in a kernel that leaves few registers, ``passed``, what went wrong, or "" if there is no such code.
     """
 
     outcome: str
@@ -64,17 +64,19 @@ class TrialOutcome(NamedTuple):
     pruned: str = ""
     records: str = ""
     blocks: str = ""
+    few_registers: str = ""
 
 
 class TrialPart(Enum):
-    """Kind of graft that a probe needs: code at entries and exits only, at instructions, where basic blocks
-    begin, or records at instructions, several per slot.
+    """Kind of graft: code at entries and exits only, at instructions, where basic blocks begin, records at
+    instructions, several per slot, or such records in a kernel that leaves few registers.
     """
 
     ENTRIES = "entries"
     INSTRUCTIONS = "instructions"
     BLOCKS = "blocks"
     RECORDS = "records"
+    FEW_REGISTERS = "few_registers"
 
 
 def trial_part(probe: Probe) -> TrialPart:
@@ -143,6 +145,7 @@ class GraftGate:
                 TrialPart.INSTRUCTIONS: (outcome.instructions,),
                 TrialPart.BLOCKS: (outcome.instructions, outcome.records, outcome.blocks),
                 TrialPart.RECORDS: (outcome.instructions, outcome.records),
+                TrialPart.FEW_REGISTERS: (outcome.instructions, outcome.records, outcome.few_registers),
             }[part]
             failed = next((result for result in tried if result != "passed"), None)
             return None if failed is None else because("graft-instructions-fail", words=failed or _NOT_TRIED)

@@ -123,6 +123,8 @@ class GraftedKernel:
     sites: str
     log_text: str
     in_slots: bool = False
+    few_registers: bool = False
+    """True if records are in registers that are free at each instruction."""
 
     @property
     def probed(self) -> bytes:
@@ -169,7 +171,7 @@ class Grafter:
         lines: dict[str, list[int]] = {}
         sites: list[SassSite] = []
         blocks: list[SassBlock] = []
-        waits, missing = ProbedWaits([], ()), 0
+        waits, missing, few_registers = ProbedWaits([], ()), 0, False
         if self._probe.needs_machine_code:
             grafted, waits = graft_waits(target, self._probe, self._snippets, sampled=self._sampled)
             lines, rewritten = _wait_offsets(self._probe, waits.sites), 0
@@ -177,7 +179,7 @@ class Grafter:
             grafted, rewritten = graft_code(target, self.code(target, in_slots=in_slots))
         else:
             grafted, parts = graft_instructions(target, self._probe, self._snippets, sampled=self._sampled)
-            sites, blocks, missing = parts.sites, parts.blocks, parts.missing
+            sites, blocks, missing, few_registers = parts.sites, parts.blocks, parts.missing, parts.few_registers
             lines, rewritten = site_offsets(self._probe, sites), 0
         has_sites = bool(sites or blocks or waits.sites)
         if not has_sites and self._probe.is_resident:
@@ -197,7 +199,7 @@ class Grafter:
         sites_text = sass_site_file(
             self._probe.name, target, [*sites, *waits.sites], blocks, lines, waits.offsets, missing
         )
-        return GraftedKernel(cubin.image, grafted, info, sites_text, log_text, in_slots)
+        return GraftedKernel(cubin.image, grafted, info, sites_text, log_text, in_slots, few_registers)
 
     def _assembled(self, arch: int, leading: int, in_slots: bool) -> ProbeCode:
         """Assemble the code at two parameter offsets and refuse it unless only known fields differ."""

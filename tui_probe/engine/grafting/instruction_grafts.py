@@ -61,8 +61,8 @@ _UNIFORM_BRANCHES_FROM: Final = 80
 """First architecture for which ptxas lets no lanes reconverge behind ``bra.uni``; before, it does so behind each
 branch.
 """
-_RECORD_ARCHITECTURES: Final = range(90, 100)
-"""Architectures for which there is code of records."""
+RECORD_ARCHITECTURES: Final = range(90, 100)
+"""Architectures for which there is code of records for kernels that leave few registers."""
 _PAIRS_OF_RECORD: Final = 2
 """Pairs of registers that the code of a record needs."""
 _PARAMETER_ALIGNMENT: Final = 16
@@ -134,7 +134,7 @@ def graft_instructions(
         free, kept_registers = _free_registers(target, code, uniform.exits)
     except UnsupportedKernelError as error:
         record = leader_record(probe)
-        if record is None or target.arch not in _RECORD_ARCHITECTURES:
+        if record is None or target.arch not in RECORD_ARCHITECTURES:
             raise
         return _graft_records(target, probe, record, snippets, error, sampled=sampled)
     splices = _inner_splices(target, code, free, kept_registers, parts)
@@ -190,7 +190,7 @@ def _graft_records(
     rewritten = with_read_barriers(target.words)
     grafted = apply_splices(target, splices, len(code.ptx.parameters()), free.registers, rewritten, flags)
     refuse_changes(target, grafted, uniform.pairs)
-    return grafted, parts
+    return grafted, replace(parts, few_registers=True)
 
 
 @dataclass(frozen=True)

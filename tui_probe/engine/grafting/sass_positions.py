@@ -189,11 +189,15 @@ class SassSite:
 
 @dataclass(frozen=True, slots=True)
 class ProbedParts:
-    """Probed parts of a kernel: single instructions and basic blocks. ``missing`` starts of phases have no record."""
+    """Probed parts of a kernel: single instructions and basic blocks. ``missing`` starts of phases have no record.
+
+    ``few_registers``: the kernel leaves few, so each record uses those that are free at its instruction.
+    """
 
     sites: list[SassSite]
     blocks: list[SassBlock]
     missing: int = 0
+    few_registers: bool = False
 
 
 def find_probed_parts(

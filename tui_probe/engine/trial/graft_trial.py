@@ -3,8 +3,9 @@
 ``python -m tui_probe.engine.trial.graft_trial --arch 90`` says in a line of JSON how it went: ``passed``, ``failed``
 with words, or ``impossible`` with words; and how it went with values kept in ``slots``, with probes at
 ``instructions``, with the kernel ``pruned`` out of a cubin with others, with several ``records`` saved by each thread,
-and with counts of basic ``blocks``. It says so anew before each part of it, so that what went well is known even where
-a later part never ends. It has a process of its own, so that nothing that goes wrong reaches the program.
+with counts of basic ``blocks``, and with records in a kernel that leaves ``few_registers``. It says so anew before each
+part of it, so that what went well is known even where a later part never ends. It has a process of its own, so that
+nothing that goes wrong reaches the program.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import json
 import struct
 import sys
 from ctypes import byref, c_char_p, c_int, c_size_t, c_uint64, c_void_p
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -22,8 +24,16 @@ from tui_probe.binaries.line_tables import cut_table
 from tui_probe.cuda_driver import DRIVER_LIBRARY, CudaDevice
 from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.grafting.grafts import Grafter
+from tui_probe.engine.grafting.instruction_grafts import RECORD_ARCHITECTURES
 from tui_probe.engine.snippet import parse_snippet
-from tui_probe.engine.trial.trial_cases import block_cubin, block_trial, instruction_trials, record_trial
+from tui_probe.engine.trial.trial_cases import (
+    block_cubin,
+    block_trial,
+    instruction_trials,
+    phases_cubin,
+    phases_trial,
+    record_trial,
+)
 from tui_probe.engine.trial.trial_kernel import (
     ACTIVE_THREADS,
     BLOCKS,
@@ -112,9 +122,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _optional_parts(arch: int, assembler: Assembler, plain: Cubin) -> tuple[_OptionalPart, ...]:
+def _optional_parts(arch: int, assembler: Assembler, plain: Cubin) -> list[_OptionalPart]:
     """Return the parts in the order in which they are tried: those that most probes need come first."""
-    return (
+    parts = [
         _OptionalPart("slots", lambda: [entry_trial()], lambda: plain, in_slots=True),
         _OptionalPart("instructions", instruction_trials, lambda: plain),
         _OptionalPart(
@@ -122,7 +132,11 @@ def _optional_parts(arch: int, assembler: Assembler, plain: Cubin) -> tuple[_Opt
         ),
         _OptionalPart("records", lambda: [record_trial()], lambda: plain),
         _OptionalPart("blocks", lambda: [block_trial()], lambda: block_cubin(arch, assembler)),
-    )
+    ]
+    if arch in RECORD_ARCHITECTURES:
+        own = partial(phases_cubin, arch, assembler)
+        parts.append(_OptionalPart("few_registers", lambda: [phases_trial(own())], own))
+    return parts
 
 
 def _try_parts(

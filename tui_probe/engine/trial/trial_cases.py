@@ -1,4 +1,5 @@
-"""Cases of the graft self-test: counts at blocks, counts at instructions, saved records, and their expected results.
+"""Cases of the graft self-test: counts at blocks, counts at instructions, saved records, starts of phases, and their
+expected results.
 
 The known kernel gets a loop, which each lane goes through another number of times and whose turns take one of two ways:
 so its lanes part and meet again, and there are blocks of nothing but branches. What each way computes is counted by
@@ -9,9 +10,11 @@ from __future__ import annotations
 
 import itertools
 import struct
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from tui_probe.engine.grafting.sass_phases import sass_phases
 from tui_probe.engine.snippet import parse_snippet
 from tui_probe.engine.trial.trial_kernel import (
     ACTIVE_THREADS,
@@ -25,12 +28,14 @@ from tui_probe.engine.trial.trial_kernel import (
 )
 from tui_probe.probe_model.positions import Position, parse_positions
 from tui_probe.probe_model.probe import Field, FileLocation, Level, Map, Probe, ProbePoint
-from tui_probe.probe_model.storage import WARP_THREADS, storage_of
+from tui_probe.probe_model.storage import QUEUE_HEADER, WARP_THREADS, storage_of
 from tui_probe.ptx.instruction_facts import CLASSES
+from tui_probe.ptx.phase_names import MARK
+from tui_probe.sass.target import GraftTarget
 from tui_probe.sass.words import WORD_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tui_probe.binaries.cubin import Cubin
     from tui_probe.engine.assembler import Assembler
@@ -363,3 +368,81 @@ def _check_thread_records(number: int, records: Sequence[AccessRecord], own: int
             raise TrialFailedError(f"thread {number} saved accesses in the wrong order")
     if any(not record.place or record.place % WORD_BYTES for record in records):
         raise TrialFailedError(f"thread {number} saved an access with a wrong instruction offset")
+
+
+# Expected starts of phases in a kernel that leaves few registers. Lane 0 of warp w, which alone is recorded, takes w
+# modulo 8 turns, each of which has two marks. Other lanes take more or fewer turns. The longest loops have more starts
+# than a warp has room for.
+
+_MARKED_LOOP_PTX: Final = f"""\
+	{{
+	.reg .pred %q<2>;
+	.reg .b32 %i<4>;
+	shr.u32 %i1, %r5, 5;
+	add.u32 %i1, %i1, %r4;
+	and.b32 %i1, %i1, {_MAX_TURNS};
+	mov.u32 %i2, 0;
+$turn:
+	.pragma "nounroll";
+	setp.ge.u32 %q0, %i2, %i1;
+	@%q0 bra $turned;
+	pmevent 1;
+	xor.b32 %r11, %r11, %i2;
+	mul.lo.u32 %r11, %r11, 40503;
+	xor.b32 %r11, %r11, %r5;
+	mul.lo.u32 %r11, %r11, 40503;
+	pmevent 2;
+	shr.u32 %i3, %r11, 3;
+	add.u32 %r11, %r11, %i3;
+	mul.lo.u32 %r11, %r11, 40503;
+	shr.u32 %i3, %r11, 5;
+	xor.b32 %r11, %r11, %i3;
+	add.u32 %i2, %i2, 1;
+	bra $turn;
+$turned:
+	pmevent 3;
+	}}
+"""
+MAX_STARTS: Final = 12
+"""Records of a warp."""
+_START: Final = struct.Struct("<II")
+
+
+def phases_cubin(arch: int, assembler: Assembler) -> Cubin:
+    """The trial's kernel with marks, whose warps give registers away. Raises ToolchainError."""
+    return trial_cubin(arch, assembler, loop=_MARKED_LOOP_PTX, few_registers=True)
+
+
+def phases_trial(cubin: Cubin) -> TrialCase:
+    """Starts of phases in this kernel, at offsets that its code gives. Raises UnsupportedKernelError."""
+    starts = Map("starts", Level.WARP, (Field("clock", "u32", 0), Field("line", "u32", 4)), _START.size, MAX_STARTS)
+    starts = replace(starts, leader=True)
+    snippet = parse_snippet("SAVE [ starts ] {%clock, LINE};", FileLocation(TRIAL_KERNEL, 0), TRIAL_KERNEL).snippet
+    point = ProbePoint("start", parse_positions("phase"), snippet, None)
+    probe = Probe(TRIAL_KERNEL, Path(TRIAL_KERNEL), "", "", {}, (starts,), (point,))
+    phases, _ = sass_phases(probe, GraftTarget.of(cubin, TRIAL_KERNEL))
+    marks = {phase.at: phase.start.work for phase in phases if phase.start.first.opcode == MARK}
+    sizes = (_RECORD_WARPS * storage_of(probe, starts).slot_bytes,)
+    return TrialCase(probe, sizes, lambda content: check_starts(content, marks))
+
+
+def check_starts(content: bytes, marks: Mapping[int, str]) -> None:
+    """Raise TrialFailedError unless each warp left the starts that it must. ``marks`` are works by offset."""
+    pitch = QUEUE_HEADER + 2 * MAX_STARTS * _START.size
+    others_of: dict[bool, int] = {}  # starts that are no mark, of warps that skip the loop and of the others
+    for warp in range(_RECORD_WARPS - 1):  # the last one leaves before the loop
+        turns = warp & _MAX_TURNS
+        slot = content[warp * pitch : (warp + 1) * pitch]
+        attempts = _COUNT_WORD.unpack_from(slot)[0] - 1
+        kept = list(_START.iter_unpack(slot[QUEUE_HEADER:]))[: min(attempts, MAX_STARTS)]
+        expected = ["pmevent 1", "pmevent 2"] * turns
+        saved = [marks[line] for _, line in kept if line in marks]
+        others = others_of.setdefault(turns > 0, len(kept) - len(saved))
+        if attempts != others + len(expected):
+            raise TrialFailedError(f"warp {warp} counted {attempts} starts of phases, not {others + len(expected)}")
+        if saved != expected[: len(saved)] or len(saved) < min(len(expected), MAX_STARTS - others):
+            raise TrialFailedError(f"warp {warp} saved other phases than it ran: {', '.join(saved)}")
+        if any(
+            (later - clock) % (2 * _HALF_RANGE) >= _HALF_RANGE for (clock, _), (later, _) in itertools.pairwise(kept)
+        ):
+            raise TrialFailedError(f"warp {warp} saved starts of phases in the wrong order")

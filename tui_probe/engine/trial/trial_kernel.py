@@ -127,6 +127,9 @@ _OTHERS_PTX: Final = """\
 """A second kernel, a function, and variables, for a cubin for which the trial's kernel is only a part."""
 _SUM_PTX: Final = "	add.u32 %r18, %r11, %r15;\n"
 _LOOP_LABEL_PTX: Final = "$again:\n"
+_BODY_PTX: Final = "{\n"
+_EXCHANGE_PTX: Final = ".maxnreg 64\n{\n\tsetmaxnreg.dec.sync.aligned.u32 40;\n"
+_EXCHANGE_VERSION: Final = "8.0"
 _CALL_PTX: Final = """\
 	{
 	.param .b32 left, right, mixed;
@@ -152,19 +155,25 @@ class TrialCase(NamedTuple):
     """True if it is a marked map of warps, whose address tells flat launches."""
 
 
-def trial_cubin(arch: int, assembler: Assembler, *, others: bool = False, loop: str = "") -> Cubin:
+def trial_cubin(
+    arch: int, assembler: Assembler, *, others: bool = False, loop: str = "", few_registers: bool = False
+) -> Cubin:
     """The kernel without a probe; with ``others``, next to another kernel and a function, which it calls. ``loop`` is
-    what else each thread does before its own.
+    what else each thread does before its own. With ``few_registers`` warps give registers away.
 
     Raises ToolchainError.
     """
+    version, target = ptx_version(arch), f"sm_{arch}"
     text = (
         _OTHERS_PTX + _PTX.replace(_SUM_PTX, _CALL_PTX)
         if others
         else _PTX.replace(_LOOP_LABEL_PTX, loop + _LOOP_LABEL_PTX)
     )
+    if few_registers:
+        version, target = _EXCHANGE_VERSION, f"{target}a"
+        text = text.replace(_BODY_PTX, _EXCHANGE_PTX, 1)
     with tempfile.TemporaryDirectory(prefix="tui-probe-") as folder:
         source, binary = Path(folder) / "trial.ptx", Path(folder) / "trial.bin"
-        source.write_text(f".version {ptx_version(arch)}\n.target sm_{arch}\n.address_size 64\n{text}")
-        assembler.assemble(source, binary, f"sm_{arch}", TRIAL_KERNEL)
+        source.write_text(f".version {version}\n.target {target}\n.address_size 64\n{text}")
+        assembler.assemble(source, binary, target, TRIAL_KERNEL)
         return Cubin.read(binary.read_bytes())
