@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import ctypes
 import fcntl
 import gc
 import importlib
@@ -15,6 +16,7 @@ import io
 import os
 import pickle
 import pkgutil
+import platform
 import runpy
 import select
 import signal
@@ -39,6 +41,11 @@ SIMULATOR_DESCRIPTORS = 3
 """``warm_python.c`` sends stderr, the socket and the memory."""
 RARE_COLLECTIONS = (50_000, 10, 10)
 """Of garbage, as in the test processes: see ``conftest``."""
+CLONE = {"x86_64": 56, "aarch64": 220}
+"""The number of the system call."""
+CLONE_PARENT, CLONE_CHILD_SETTID, CLONE_CHILD_CLEARTID = 0x8000, 0x1000000, 0x200000
+CLONE_AS_FORK = CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | signal.SIGCHLD
+PR_GET_TID_ADDRESS = 40
 FREE = 500
 """Descriptors from this one on are not asked for by any test."""
 
@@ -65,27 +72,31 @@ def receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
 
 
 def fork_for_requests(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
-    """Fork a process for each request. Returns in those processes only.
-
-    A process in between ends immediately, so that the new one becomes a child of the test process, which asked for
-    that.
-    """
+    """Fork a process for each request. Returns in those processes only."""
     while True:
         request, descriptors = receive(connection)
-        (answer, tell), (ready, hold) = os.pipe(), os.pipe()
-        between = os.fork()
-        if not between:
-            child = os.fork()
-            if not child:
-                os.close(hold)
-                os.read(ready, 1)  # ends when its parent is the one that it keeps
-                return request, descriptors
-            os.write(tell, child.to_bytes(4, "little"))
-            os._exit(0)
-        os.waitpid(between, 0)
-        connection.sendall(os.read(answer, 4))
-        for descriptor in (answer, tell, ready, hold, *descriptors):
+        child = fork_sibling()
+        if not child:
+            return request, descriptors
+        connection.sendall(child.to_bytes(4, "little"))
+        for descriptor in descriptors:
             os.close(descriptor)
+
+
+def fork_sibling() -> int:
+    """As ``os.fork``, but the new process is a child of our parent: the test process, which asked for it.
+
+    A process in between would cost as much as the new one does: tables of all pages are copied.
+    """
+    thread = ctypes.c_void_p()  # where the C library keeps the ID of the thread, which the kernel then sets
+    ctypes.CDLL(None).prctl(PR_GET_TID_ADDRESS, ctypes.byref(thread))
+    python, libc = ctypes.pythonapi, ctypes.PyDLL(None)  # which keep the lock of the interpreter
+    python.PyOS_BeforeFork()
+    child: int = libc.syscall(CLONE[platform.machine()], CLONE_AS_FORK | CLONE_PARENT, None, None, thread, thread)
+    python.PyOS_AfterFork_Parent() if child else python.PyOS_AfterFork_Child()
+    if child < 0:
+        sys.exit("cannot fork")
+    return child
 
 
 def become(request: dict[str, Any], descriptors: list[int]) -> None:
@@ -175,7 +186,7 @@ def divide(connections: Sequence[socket.socket], root: str) -> socket.socket:
     Returns the connection that this process serves.
     """
     commands, screens = connections
-    if os.fork():
+    if fork_sibling():
         screens.close()
         return commands
     commands.close()

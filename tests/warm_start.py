@@ -10,7 +10,6 @@ environment.
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import os
 import pickle
@@ -30,7 +29,6 @@ from tui_probe.own_python import OWN_COMMAND
 ROOT: Final = Path(__file__).resolve().parents[1]
 START: Final = (sys.executable, "-m", "tui_probe")
 COLD: Final = "COLD_START"
-PR_SET_CHILD_SUBREAPER: Final = 36
 SCREEN: Final = "tests.ui.screen"
 READ_AT_START: Final = (
     "PYTHON", "LD_", "LC_", "LANG", "GLIBC_", "MALLOC_", "OPENBLAS_", "ASAN_", "UBSAN_", "TSAN_", "TEXTUAL_",
@@ -79,7 +77,6 @@ class WarmCommands:
 
     def __init__(self, environment: dict[str, str], connection: socket.socket) -> None:
         self._lock = threading.Lock()
-        self._libc = ctypes.CDLL(None)
         self._read_at_start = read_at_start(environment)
         self._connection = connection
 
@@ -110,11 +107,9 @@ class WarmCommands:
         }
         data = pickle.dumps(request)
         with self._lock:
-            self._libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
             socket.send_fds(self._connection, [len(data).to_bytes(8, "little")], [*sources, *call["pass_fds"]])
             self._connection.sendall(data)
             answer = self._connection.recv(4)
-            self._libc.prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
         return int.from_bytes(answer, "little")
 
     def stop(self) -> None:
