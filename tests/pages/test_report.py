@@ -14,6 +14,7 @@ from tests.fixed_probes import fixed_probes
 from tests.formats import check_formats
 from tests.golden import golden
 from tests.pages.example import write_example
+from tests.recorded import H200, unpacked
 from tests.sizes import golden_widths
 from tests.trace.make import TraceWriter
 from tui_probe.pages.page_registry import page_names, report_lines
@@ -211,6 +212,8 @@ def test_report_names_damaged_run_json_and_truncated_log(tmp_path: Path) -> None
     run_json.write_text('{"version": 1, "command": [')
     report = run_report(open_trace(writer.directory), width=200)
     assert "run.json  not valid JSON" in report
+    assert "outcome   ended, exit status unknown: run.json is damaged" in report
+    assert head_record(open_trace(writer.directory))["run"]["run_json_problem"].startswith("not valid JSON")
     assert "event.log is truncated" not in report, "a killed program's log ends after any line"
     writer.log.write_bytes(whole_lines[:-5])
     trace = open_trace(writer.directory)
@@ -220,6 +223,22 @@ def test_report_names_damaged_run_json_and_truncated_log(tmp_path: Path) -> None
     report = run_report(open_trace(writer.directory), width=200)
     assert "run.json  " not in report
     assert "event.log is truncated" not in report, "killed, it may stop inside a line"
+
+
+def test_report_names_truncated_results_at_its_head(tmp_path: Path) -> None:
+    folder = unpacked(H200 / "demo", tmp_path)
+    trace = open_trace(folder)
+    path = trace.results.path(3)
+    assert path is not None
+    assert head_record(trace)["run"]["results_truncated"] == []
+    assert "no shares" not in run_report(trace, width=200)
+    path.write_bytes(path.read_bytes()[:-20])
+    trace = open_trace(folder)
+    head, _, rest = run_report(trace, width=200).partition("Where to look first")
+    assert f"results   1 of 7 results is truncated: result/{path.name} has 8 220 of 8 240 bytes" in head
+    assert "no shares: the newest result of #3 saxpy is truncated" in rest.partition("Probed kernels")[0]
+    assert head_record(trace)["run"]["results_truncated"] == [f"result/{path.name}"]
+    assert trace.damage == ("1 result is truncated",)
 
 
 def test_head_counts_results_unsaved_at_end(tmp_path: Path) -> None:

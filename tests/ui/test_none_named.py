@@ -77,3 +77,13 @@ async def test_next_flagged_without_measurement_gives_reason(tmp_path: Path, ask
     async with on_stage(Session(traces=(trace.directory,)), (100, 30)) as stage:
         await stage.press("!")
         assert f"nothing measured: {words}" in stage.text
+
+
+async def test_damaged_run_json_is_named_on_the_screen(tmp_path: Path) -> None:
+    trace = launched(tmp_path, ("_Z6matmulPf", "probed"), asked=None)
+    (trace.directory / "run.json").write_text('{"version": 1, "command": [')
+    target = FakeTarget(tmp_path, [trace.directory])
+    target.status = 0
+    async with on_stage(Session(target=target), (100, 30)) as stage:
+        await stage.refresh()
+        assert "run.json is damaged" in stage.text

@@ -25,7 +25,7 @@ from tui_probe.verdicts.probe_coverage import (
     unprobed_lines,
     unused_probes,
 )
-from tui_probe.verdicts.run_findings import bounds_section, kernel_bounds
+from tui_probe.verdicts.run_findings import bounds_section, kernel_bounds, truncated_share_reason
 from tui_probe.verdicts.run_outcome import head_lines
 
 if TYPE_CHECKING:
@@ -84,7 +84,10 @@ def run_report(trace: Trace, *, width: int = 100, ascii_only: bool = False, seco
     lines = list(head_lines(trace, width))
     if losses := first_look(trace, bounds.kernels, width - 2):
         lines += ["", LOSSES_TITLE, *(f"  {line}" for line in losses)]
-    lines += _section(limiter_title(trace, bounds.of), bounds_section(trace, bounds, width - 2))
+    bounds_lines = bounds_section(trace, bounds, width - 2)
+    if losses and not bounds_lines and not bounds.of and (reason := truncated_share_reason(trace)):
+        lines.append(f"  no shares: {reason}")
+    lines += _section(limiter_title(trace, bounds.of), bounds_lines)
     lines += ["", *(kernel_table(trace, width) if len(trace.kernels) else [_no_kernel_text(trace)])]
     for title, section in (
         ("Values of the probe", list(run_results_lines(trace, width - 2, seconds))),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from tui_probe.trace.graphs import GraphTable
 from tui_probe.trace.launches import LaunchTable, ResultTable
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 LaunchRun = tuple[int, int]
 """First and last of launches that follow one another, by number."""
+
+MAX_CHECKED_RESULTS: Final = 200
+"""Newest results whose sizes are compared with those in the log."""
 
 
 @dataclass(slots=True)
@@ -240,6 +243,33 @@ class Run:
         """Results in ``result/`` beyond those that the log names."""
         files = sum(path.is_file() for path in (self.directory / "result").glob("[!.]*.bin*"))
         return max(0, files - self.state.results)
+
+    @property
+    def truncated_results(self) -> dict[int, int]:
+        """Bytes of the result files that are shorter than when the hook wrote them, by row; of the newest ones only."""
+        sizes = {}
+        for row in range(max(0, len(self.results) - MAX_CHECKED_RESULTS), len(self.results)):
+            path = self.results.path(row)
+            try:
+                size = None if path is None else path.stat().st_size
+            except OSError:
+                continue
+            if size is not None and size < self.results.size(row):
+                sizes[row] = size
+        return sizes
+
+    @property
+    def damage(self) -> tuple[str, ...]:
+        """Files of an ended run that are damaged, in few words each."""
+        if self.state.running:
+            return ()
+        results = len(self.truncated_results)
+        texts = {
+            "run.json is damaged": self.run_json_problem,
+            "event.log is truncated": self.log_cut,
+            f"{results} result{'s are' if results > 1 else ' is'} truncated": results,
+        }
+        return tuple(text for text, damaged in texts.items() if damaged)
 
     def file(self, *names: str) -> Path | None:
         """A file of the trace, if it is there and no link leads out."""

@@ -159,6 +159,7 @@ def _unsampled_values(result: AnalysedResult) -> tuple[MetricValue, ...]:
 
 
 _MAX_KERNELS: Final = 20
+_NAME_CELLS: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +226,7 @@ def bounds_section(trace: Trace, run: RunBounds, cells: int) -> list[str]:
     sources = dict.fromkeys(bound.limited.source for bound in run.kernels if bound.limited is not None)
     lines += [f"limits: {source}" for source in sources if source]
     if run.kernels and not run.of:
-        lines.append(f"no shares: {_no_shares_reason(trace)}")
+        lines.append(f"no shares: {truncated_share_reason(trace) or _no_shares_reason(trace)}")
     elif run.of == GPU_TIME:
         graphs = " and graph replays" if trace.graph_ns else ""
         lines.append(f"shares: part of the GPU time of all timed kernels{graphs}")
@@ -236,6 +237,22 @@ def bounds_section(trace: Trace, run: RunBounds, cells: int) -> list[str]:
             " with results are listed"
         )
     return [*lines, *([f"and {units.counted(run.unread, 'kernel')} more"] if run.unread else [])]
+
+
+def truncated_share_reason(trace: Trace) -> str:
+    """Name the kernels whose launch cycles are missing since a result is truncated; "" for none."""
+    cut = trace.truncated_results
+    names = [
+        f"#{kernel.index} {safe(kernel.demangled)}" for kernel in trace.kernels if _newest_rows(kernel) & cut.keys()
+    ]
+    if not names:
+        return ""
+    others = f" and of {units.counted(len(names) - 1, 'other kernel')}" if len(names) > 1 else ""
+    return f"the newest result of {shorten(names[0], _NAME_CELLS)}{others} is truncated"
+
+
+def _newest_rows(kernel: Kernel) -> set[int]:
+    return {probed.result_rows[-1] for probed in kernel.by_probe() if probed.result_rows}
 
 
 def _no_shares_reason(trace: Trace) -> str:

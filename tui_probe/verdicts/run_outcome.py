@@ -18,7 +18,7 @@ from tui_probe.verdicts.code_places import failure_lines
 from tui_probe.verdicts.probe_coverage import unmeasured_probes, unmeasured_texts, unused_probes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from tui_probe.trace.event_types import BudgetEvent, ContextFailed
     from tui_probe.trace.model import Kernel, Run, Trace
@@ -222,11 +222,13 @@ def _head_entries(trace: Trace) -> Iterator[tuple[str, str]]:
 
 
 def _damaged_file_entries(trace: Trace) -> Iterator[tuple[str, str]]:
-    """Yield the damage of the trace's log and of its ``run.json``."""
+    """Yield the damage of the trace's log, of its ``run.json`` and of its results."""
     if trace.log_cut:
         yield "log", _truncated_log_text(trace)
     if trace.run_json_problem:
         yield "run.json", f"{safe(trace.run_json_problem)}; exit status and options are unknown: copy the file again"
+    if cut := trace.truncated_results:
+        yield "results", _truncated_results_text(trace, cut)
 
 
 def _unmeasured_entries(trace: Trace) -> Iterator[tuple[str, str]]:
@@ -252,6 +254,17 @@ def _truncated_log_text(trace: Trace) -> str:
     results = f", including {units.counted(unnamed, 'result')} in result/" if unnamed else ""
     inside = " in the middle of a line" if trace.log_ends_inside_line else ""
     return f"event.log is truncated{inside}; later events are not counted{results}"
+
+
+def _truncated_results_text(trace: Trace, cut: Mapping[int, int]) -> str:
+    """``1 of 7 results is truncated``, with the first of them."""
+    row, size = next(iter(cut.items()))
+    name = f"result/{safe(trace.results.name(row))}"
+    verb = "is" if len(cut) == 1 else "are"
+    return (
+        f"{units.count(len(cut))} of {units.counted(len(trace.results), 'result')} {verb} truncated: {name} has"
+        f" {units.count(size)} of {units.counted(trace.results.size(row), 'byte')}; copy the trace again"
+    )
 
 
 def _failure_entries(kernels: Iterable[Kernel]) -> Iterator[tuple[str, str]]:
@@ -314,6 +327,8 @@ def head_record(trace: Trace) -> dict[str, Any]:
             "results": state.results,
             "bytes_written": state.bytes_written,
             "log_cut": trace.log_cut,
+            "run_json_problem": trace.run_json_problem or None,
+            "results_truncated": [f"result/{trace.results.name(row)}" for row in trace.truncated_results],
             "context_failed": None if state.context_failed is None else state.context_failed._asdict(),
             "budgets": budget_record(trace),
             "sources": copied_names(trace.directory),
@@ -349,7 +364,7 @@ def exit_text(trace: Trace) -> str:
         return f"exit status {state.exit_status}"
     if trace.broke_off:
         return "unknown: event.log is truncated (process killed or crashed, or disk full)"
-    return "ended, exit status not known"
+    return "ended, exit status unknown" + (": run.json is damaged" if trace.run_json_problem else "")
 
 
 def _outcome_entries(trace: Trace) -> Iterator[tuple[str, str]]:

@@ -132,6 +132,8 @@ class ProcessView:
     bytes_written: int = 0
     dropped: int | None = None
     problem: str = ""
+    damage: tuple[str, ...] = ()
+    """Files of the trace that are damaged."""
 
     @property
     def event_log(self) -> Path:
@@ -233,6 +235,7 @@ class _Trace:
             results=state.results,
             bytes_written=state.bytes_written,
             dropped=state.launches_dropped,
+            damage=trace.damage,
         )
 
 

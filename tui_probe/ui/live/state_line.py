@@ -77,6 +77,8 @@ def state_line(
         parts.append(("low bandwidth", "note"))
     if process is not None and process.dropped:
         parts.append((f"{units.counted(process.dropped, 'result')} dropped", "warn"))
+    if process is not None:
+        parts += [(damage, "warn") for damage in process.damage]
     if remark:
         parts.append((remark, "warn"))
     if process is not None:
