@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tui_probe.draw.view import no_progress
 from tui_probe.errors import TraceError
 
-from .accesses import SECTOR
+from .accesses import SECTOR, Selection
 from .axes import Band, bands_of
-from .boxes import read_boxes
+from .boxes import raster_boxes, read_boxes
 from .density import MAX_PARTS_IN_MEMORY, MAX_TABLE_ENTRIES, FineCounts, Grid, each_part, raster
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from tui_probe.trace.device_memory import LaunchMemory, Tensor
 
-    from .accesses import Accesses, RecordPart, Selection
+    from .accesses import Accesses, RecordPart
     from .boxes import Boxes
 
 _MAX_RUNS: Final = 1 << 12
@@ -155,6 +156,13 @@ class AccessMap:
     fine_counts: FineCounts | None = None
     boxes: Boxes | None = None
     """Bulk copies; None for a kernel without any."""
+    totals: tuple[int, ...] = ()
+    """Accesses in each band, and sectors of bulk copies."""
+
+    @property
+    def total(self) -> int:
+        """Accesses and sectors of bulk copies in all bands."""
+        return sum(self.totals)
 
     @property
     def end(self) -> int:
@@ -182,7 +190,7 @@ def read_map(
         accesses, summary = survey_accesses(accesses, progress)
         summary, boxes = _with_boxes(accesses, summary)
         _refuse_damaged(accesses, summary)
-        return AccessMap(accesses, summary, tuple(bands_of(summary.runs, memory, tensors)), boxes=boxes)
+        return _with_totals(AccessMap(accesses, summary, tuple(bands_of(summary.runs, memory, tensors)), boxes=boxes))
     accesses, summary, fine_counts = _from_sample(accesses, memory, tensors, progress)
     if int(fine_counts.counts.sum()) != summary.kept:
         accesses, summary = survey_accesses(accesses, progress)
@@ -193,7 +201,25 @@ def read_map(
     runs = merged_runs(np.stack((fine_counts.grid.low[used], fine_counts.grid.high[used]), axis=1))
     summary, boxes = _with_boxes(accesses, replace(summary, runs=runs))
     _refuse_damaged(accesses, summary)
-    return AccessMap(accesses, summary, tuple(bands_of(summary.runs, memory, tensors)), fine_counts, boxes)
+    return _with_totals(
+        AccessMap(accesses, summary, tuple(bands_of(summary.runs, memory, tensors)), fine_counts, boxes)
+    )
+
+
+def _with_totals(unsummed: AccessMap) -> AccessMap:
+    """Count the accesses of each band; of fine counts a row counts where it begins.
+
+    Memory in use is known by sectors. The rest of the last sector of an allocation, without an access, is no band.
+    """
+    bands, boxes, fine = unsummed.bands, unsummed.boxes, unsummed.fine_counts
+    low, high = (np.array([getattr(band, edge) for band in bands], np.uint64) for edge in ("start", "end"))
+    grid = Grid(0, unsummed.end, 1, low, high)
+    counts = raster(unsummed.accesses.parts(), grid, no_progress) if fine is None else fine.resampled(grid)
+    if boxes is not None and len(boxes.records):
+        counts = counts + raster_boxes(boxes.of(Selection(), 0, unsummed.end), grid, no_progress)
+    totals = dict(zip(bands, counts.sum(axis=1).tolist(), strict=True))
+    kept = {band: total for band, total in totals.items() if total or not band.unnamed or band.size >= SECTOR}
+    return replace(unsummed, bands=tuple(kept), totals=tuple(kept.values()))
 
 
 def _with_boxes(accesses: Accesses, summary: Survey) -> tuple[Survey, Boxes | None]:

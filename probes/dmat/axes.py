@@ -38,6 +38,8 @@ class Band:
     end: int
     origin: int
     tensor: Tensor | None = None
+    unnamed: bool = False
+    """True for memory outside of what is known; its name is a number."""
 
     @property
     def size(self) -> int:
@@ -153,7 +155,7 @@ def _named(bands: list[Band]) -> list[Band]:
     named, ranges = [], 0
     for band in bands:
         if not band.name:
-            named.append(replace(band, name=f"range {ranges}"))
+            named.append(replace(band, name=f"range {ranges}", unnamed=True))
             ranges += 1
         elif names.count(band.name) > 1 and band.start > band.origin and band.tensor is None:
             named.append(replace(band, name=f"{band.name} +{band.start - band.origin:#x}"))

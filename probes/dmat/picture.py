@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.canvas import Canvas
 
+    from .access_map import AccessMap
     from .axes import Band, Strip
     from .frame import Colouring, Frame
     from .moves import PictureState
@@ -56,11 +57,26 @@ _MAPS: Final = ("Blues", "Oranges", "Greens", "Purples", "YlOrBr", "Reds", "PuBu
 """Colour maps of matplotlib in the order of the hues on the screen."""
 
 
-def gutter_of(bands: Sequence[Band], cells: int) -> int:
-    """Cells left of the picture, for names and offsets."""
-    texts = [word for band in bands for word in (band.name, band.tensor.words if band.tensor is not None else "")]
+def gutter_of(source: AccessMap, cells: int) -> int:
+    """Cells left of the picture, for names, totals and offsets."""
+    texts = [text for number in range(len(source.bands)) for text in band_texts(source, number)]
     longest = max(map(width, texts), default=0)
     return min(max(longest + 2, 11), max(cells // 5, 11), 26)
+
+
+def band_texts(source: AccessMap, number: int) -> list[str]:
+    """The name of a band, shape and type of a tensor, and the accesses of the band."""
+    band = source.bands[number]
+    return [
+        band.name,
+        *filter(None, [band.tensor.words if band.tensor is not None else "", total_text(source, number)]),
+    ]
+
+
+def total_text(source: AccessMap, number: int) -> str:
+    """``48 600 (46%)``: the number of its accesses, and the part of all; "" where there is no access at all."""
+    count = source.totals[number]
+    return f"{units.count(count)} ({count / source.total:.0%})" if source.total else ""
 
 
 def draw_cells(canvas: Canvas, x: int, y: int, frame: Frame, colouring: Colouring, *, ascii_only: bool) -> None:
@@ -130,10 +146,10 @@ def calmed(roles: NDArray[np.uint16], some: NDArray[np.bool_], most: int = _MOST
     return calm
 
 
-def draw_gutter(canvas: Canvas, y: int, cells: int, frame: Frame, bands: Sequence[Band], *, in_index: bool) -> None:
-    """Names of bands, and offsets (or, of tensors, indices) of some rows; between bands what is there unused."""
+def draw_gutter(canvas: Canvas, y: int, cells: int, frame: Frame, source: AccessMap, *, in_index: bool) -> None:
+    """Names of bands, accesses of each, and offsets (of tensors, indices) of some rows; the gaps between bands."""
     for place, strip in enumerate(frame.strips):
-        band, top = bands[strip.band], y + strip.top
+        band, top = source.bands[strip.band], y + strip.top
         for row in range(strip.rows):
             canvas.text(cells - 1, top + row, "│", "rule")
         marks = row_labels(strip, band, in_index=in_index)
@@ -143,8 +159,9 @@ def draw_gutter(canvas: Canvas, y: int, cells: int, frame: Frame, bands: Sequenc
                 canvas.text(cells - 2 - width(label), top + row, label, "dim")
         name = band.name if 0 in marks or strip.low == band.start else f"… {band.name}"
         canvas.text(0, top, clip(name, cells - 2), hue_of(strip.band))
-        if band.tensor is not None and strip.rows > 1 and 1 not in marks:
-            canvas.text(0, top + 1, clip(band.tensor.words, cells - 2), "dim")
+        free = (row for row in range(1, strip.rows) if row not in marks)
+        for row, text in zip(free, band_texts(source, strip.band)[1:], strict=False):
+            canvas.text(0, top + row, clip(text, cells - 2), "dim")
         if place and top > y + frame.strips[place - 1].top + frame.strips[place - 1].rows:
             gap = strip.low - frame.strips[place - 1].high
             canvas.text(cells + 1, top - 1, f"{units.size(gap)} apart" if gap else "", "dim")
@@ -215,7 +232,9 @@ def record(view: PictureState, frame: Frame | None) -> dict[str, Any]:
             "error": clocks.error,
             "cycles_per_ns": accesses.cycles_per_ns,
         },
-        "bands": [_band_record(band) for band in view.map.bands],
+        "bands": [
+            {**_band_record(band), "total": total} for band, total in zip(view.map.bands, view.map.totals, strict=True)
+        ],
         "exact": None if frame is None else frame.exact,
         "cursor": None if frame is None else view.read_out(frame).record(),
         "cycle_edges": None if frame is None else frame.grid.column_edges()[::DOTS_ACROSS].tolist(),

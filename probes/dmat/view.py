@@ -43,8 +43,9 @@ if TYPE_CHECKING:
     from .frame import Frame
 
 EXPLANATION: Final = (
-    "Time runs to the right, addresses run down. Each tensor or allocation is a band; memory between bands is not"
-    " drawn. A cell covers a range of cycles and bytes: more dots, or a stronger shade, mean more accesses.",
+    "Time runs to the right, addresses run down. Each tensor or allocation is a band; “range 0” is memory outside of"
+    " these. Below its name are the number of its accesses and their share of all. Memory between bands is not drawn. A"
+    " cell covers a range of cycles and bytes: more dots, or a stronger shade, mean more accesses.",
     "Sectors per request: a warp's load or store moves whole 32-byte sectors. 32 adjacent lanes of 4 bytes touch 4"
     " sectors; 32 scattered lanes touch 32. “used” is the share of the moved bytes that the lanes requested. Sectors"
     " above the minimum for the requested bytes are excessive; the page Lines counts them. If 32 adjacent lanes access"
@@ -76,16 +77,16 @@ class Dmat(VisibleAccesses):
             canvas.text(0, 0, f"this page needs {MIN_SIZE[0]}×{MIN_SIZE[1]} cells", "warn")
         elif not self.map.bands:
             canvas.text(0, 0, "no access to global memory was recorded", "dim")
-        elif frame is None or frame.request.cells + gutter_of(self.map.bands, width) + 1 > width:
+        elif frame is None or frame.request.cells + gutter_of(self.map, width) + 1 > width:
             canvas.text(0, 0, "being prepared", "dim")
         else:
             self._draw(canvas, frame, ascii_only=ascii_only)
         return canvas.lines(ascii_only=ascii_only)
 
     def _draw(self, canvas: Canvas, frame: Frame, *, ascii_only: bool) -> None:
-        gutter = gutter_of(self.map.bands, canvas.width)
+        gutter = gutter_of(self.map, canvas.width)
         self._draw_head(canvas)
-        draw_gutter(canvas, 1, gutter, frame, self.map.bands, in_index=self.unit == "cycles and indices")
+        draw_gutter(canvas, 1, gutter, frame, self.map, in_index=self.unit == "cycles and indices")
         draw_cells(canvas, gutter, 1, frame, self.colouring, ascii_only=ascii_only)
         text_lines = lines_below(canvas.width)
         bottom = canvas.height - LINES_AROUND - text_lines + 1

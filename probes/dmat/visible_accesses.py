@@ -188,7 +188,7 @@ class VisibleAccesses(Drawing):
         """Return the work that counts what is visible and reads the cell under the cursor; None if there is none."""
         if width < MIN_SIZE[0] or height < MIN_SIZE[1] or not self.map.bands:
             return None
-        self.gutter = gutter_of(self.map.bands, width)
+        self.gutter = gutter_of(self.map, width)
         rows = height - LINES_AROUND - lines_below(width)
         request = FrameRequest(self.window, width - self.gutter - 1, rows, self.selection, self.colouring)
         self.request = request.counted

@@ -13,7 +13,7 @@ import pytest
 from tests.pages.timelines.drawing import after, golden_view, text_of
 from tests.recorded import H200, SIMULATED, unpacked
 from tui_probe.cli.main import main
-from tui_probe.draw.view import View, no_progress
+from tui_probe.draw.view import Drawing, View, no_progress
 from tui_probe.pages.views import kind_of, kinds
 from tui_probe.pages.views.lines import LinesView
 from tui_probe.pages.views.source import SourceView
@@ -173,7 +173,7 @@ def test_the_strided_store_stands_out_among_the_loads(folder: Path) -> None:
     assert any(line.startswith("0-9: tenths of the moved sectors that are excessive") for line in lines)
     below = next(number for number, line in enumerate(lines) if line.startswith("param 1"))
     axis = next(number for number, line in enumerate(lines) if line.startswith("cycles")) - 1
-    loads, stores = ("".join(line[12:] for line in part) for part in (lines[1 : below - 1], lines[below:axis]))
+    loads, stores = ("".join(line[14:] for line in part) for part in (lines[1 : below - 1], lines[below:axis]))
     assert set(loads) - {" "} == {"0"}
     assert set(stores) - {" "} == {"9"}, "28 of 32 sectors"
 
@@ -206,3 +206,14 @@ def test_narrow_lines_keep_the_column_that_ranks_them(folder: Path) -> None:
     assert "sectors ↓" in shown_lines[1]
     assert "excessive" not in shown_lines[1]
     assert "491 520" in shown_lines[3]
+
+
+def test_dmat_has_the_accesses_of_each_range(folder: Path) -> None:
+    """The end of each matrix is inside a sector: the rest of that sector is no range of its own."""
+    view = opened("dmat", source_of(H200 / "dmat", folder, 4, None))
+    assert isinstance(view, Drawing)
+    text = shown(view)
+    totals = {band["name"]: band["total"] for band in view.record()["bands"]}
+    assert totals == {"param 0": 8_100, "param 1": 48_600, "param 2": 48_600}
+    assert "8 100 (8%)" in text
+    assert text.count("48 600 (46%)") == 2

@@ -217,7 +217,7 @@ def test_the_index_under_the_cursor(tmp_path: Path) -> None:
     assert (address - A) // 4 == index[1] * 128 + index[0]
     assert record["bands"][0] | {"start": 0, "end": 0} == {
         "name": "turned", "start": 0, "end": 0, "origin": A, "shape": [128, 128], "dtype": "torch.float32",
-        "strides": [1, 128], "function": "f", "place": "a.py:2",
+        "strides": [1, 128], "function": "f", "place": "a.py:2", "total": 24_576,
     }  # fmt: skip
     assert any(line.startswith("(128, 128) float32 ") for line in drawn(view))
 
