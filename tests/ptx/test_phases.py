@@ -149,6 +149,18 @@ def test_names_replace_kinds_and_count_moved_instructions() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("unrolled", [1, 2])
+def test_name_of_little_code_beside_much_is_a_phase_in_each_copy_of_an_unrolled_loop(unrolled: int) -> None:
+    """A name keeps its phase where its part of the block is small; what is little of its code was moved."""
+    copy = "add.f32 %f1, %f1, %f1;\n" * 300 + "mul.f32 %f2, %f1, %f1;\n" * 12 + "sqrt.rn.f32 %f1, %f2;\n" * 8
+    moved = "add.f32 %f1, %f1, %f1;\n" * 300 + "sqrt.rn.f32 %f1, %f2;\n"
+    body = f".reg .f32 %f<3>;\n{copy * unrolled}{moved}ret;"
+    named = {"add": "sum", "mul": "product", "sqrt": "root"}
+    starts = phase_starts(Kernel.of(parse(entry(body)), "kernel").entry, lambda own: named.get(own.opcode, ""))
+    assert [start.work for start in starts] == ["sum", "product", "root"] * unrolled + ["sum"]
+    assert [start.moved for start in starts] == [1, 0, 0] * unrolled + [1]
+
+
 def test_branches_around_little_work_start_no_phases() -> None:
     """A record at each of these would take longer than the work."""
     blocks = "\n".join(f"@%p1 bra $over{n};\nld.global.u32 %r2, [%rd1];\n$over{n}:" for n in range(40))

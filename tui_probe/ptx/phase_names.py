@@ -15,7 +15,7 @@ from tui_probe.ptx.operands import parse_integer
 from tui_probe.ptx.tree import Immediate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from tui_probe.ptx.control_flow import Block, Flow
     from tui_probe.ptx.tree import Instruction
@@ -153,8 +153,12 @@ def _mark_name(mark: Instruction) -> str:
 
 _MIN_SHARE: Final = 0.1
 """Share of the weight between two waits from which on a run is a phase of its own."""
+_MIN_PART: Final = 0.2
+"""Share of the code of a name that the user gave from which on a run is a phase of its own, in any stretch.
+
+The compiler moves smaller parts; a loop that is unrolled four times has four larger ones."""
 _MAX_RUNS: Final = 6
-"""Phases that a stretch between two waits has at most."""
+"""Phases that a stretch between two waits has at most, besides one of each name that the user gave."""
 SHORT: Final = 8
 """Instructions without a kind of work that may join the phase before them."""
 
@@ -179,12 +183,21 @@ class Run:
         return self.has_wait, self.weight
 
 
-def runs_of(block: Block, works: Sequence[str | None], weight: Callable[[str], int], min_weight: int) -> list[Run]:
-    """Cut a block at waits, and code between them where the kind of work changes for long enough."""
+def runs_of(
+    block: Block,
+    works: Sequence[str | None],
+    weight: Callable[[str], int],
+    min_weight: int,
+    named: Mapping[str, int],
+) -> list[Run]:
+    """Cut a block at waits, and code between them where the kind of work changes for long enough.
+
+    ``named`` has the weight of all code of each name that the user gave.
+    """
     runs: list[Run] = []
     for waits, group in groupby(_raw_runs(block, works, weight), key=lambda run: run.waits):
         stretch = list(group)
-        runs += stretch if waits else _merged(stretch, min_weight)
+        runs += stretch if waits else _merged(stretch, min_weight, named)
     joined: list[Run] = []
     for run in runs:
         if joined and (run.work == joined[-1].work or (run.work is None and len(run.code) < SHORT)):
@@ -226,12 +239,19 @@ def _differ(first: str | None, second: str | None) -> bool:
     return first is not None and second is not None and first != second
 
 
-def _merged(runs: list[Run], min_weight: int) -> list[Run]:
+def _merged(runs: list[Run], min_weight: int, named: Mapping[str, int]) -> list[Run]:
     """Join runs that are too light with the heavier run next to them."""
-    total = sum(run.weight for run in runs)
+    share = _MIN_SHARE * sum(run.weight for run in runs)
+
+    def is_light(run: Run) -> bool:
+        part = _MIN_PART * named[run.work] if run.work and run.work in named else share
+        return run.weight < max(min_weight, min(share, part))
+
     while len(runs) > 1:
-        lightest = min(runs, key=Run.rank)
-        if lightest.has_wait or (lightest.weight >= max(min_weight, _MIN_SHARE * total) and len(runs) <= _MAX_RUNS):
+        spare = [run for run in runs if not run.has_wait]
+        light = [run for run in spare if is_light(run)]
+        lightest = min(light or (spare if len(runs) > _MAX_RUNS + len(named) else ()), key=Run.rank, default=None)
+        if lightest is None:
             break
         place = runs.index(lightest)
         around = [index for index in (place - 1, place + 1) if 0 <= index < len(runs)]

@@ -7,6 +7,7 @@ phase to instructions, only these names and the loops make phases.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
@@ -235,12 +236,17 @@ class _Phases:
     def _weight(self, work: str) -> int:
         return WEIGHTS[work] if self._names is None else 1
 
+    @cached_property
+    def _named(self) -> Counter[str]:
+        """The instructions of each name that the user gave."""
+        return Counter(name for names in self._works for name in names if name) if self._names else Counter()
+
     def _block_runs(self, index: int) -> list[Run]:
         """The runs of a block; one for a block of a loop that is a phase as a whole."""
         block, works = self._flow.blocks[index], self._works[index]
         head = self._loops.unrecorded.get(index)
         if head is None or self._names is not None:
-            return runs_of(block, works, self._weight, self._min_weight)
+            return runs_of(block, works, self._weight, self._min_weight, self._named)
         return [Run(*self._loop_work(head, block))]
 
     def _loop_work(self, head: int, block: Block) -> tuple[str | None, Block, int]:
