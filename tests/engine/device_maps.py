@@ -19,6 +19,7 @@ from tui_probe.probe_model.storage import (
     MapSlot,
     Storage,
     map_slots,
+    resident_offset,
 )
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ COUNTS = 3
 SITES = 4
 LAUNCH = 7
 """The number of the launch in resident records."""
-SHARED_SLOTS = {Layout.FOLDED: FOLDED_SLOTS, Layout.RESIDENT: RESIDENT_SMS * SLOTS_OF_SM}
 KINDS = {Layout.PLAIN: 0, Layout.MARKED: 1, Layout.ROWS: 2, Layout.QUEUE: 2}
 
 
@@ -77,6 +77,8 @@ class DeviceMaps:
         self.warps = -(-self.threads // 32)
         caps = caps or {}
         self._maps: list[tuple[MapSlot, Storage, Bytes]] = []
+        self._resident = np.zeros((RESIDENT_SMS * SLOTS_OF_SM, resident_offset(probe)), np.uint8)
+        self._resident_offsets = {own.name: resident_offset(probe, own) for own in probe.maps}
         self._caps = []
         for slot in map_slots(probe, sites or {}):
             if slot.storage is None:
@@ -88,9 +90,12 @@ class DeviceMaps:
             if storage.cap == 0:
                 storage = replace(storage, cap=caps[slot.name])
                 self._caps.append(np.uint64(caps[slot.name]))
-            if storage.layout in SHARED_SLOTS:
-                slots = SHARED_SLOTS[storage.layout]
-                self._maps.append((slot, storage, np.zeros(slots * storage.slot_bytes, np.uint8)))
+            if storage.layout is Layout.FOLDED:
+                self._maps.append((slot, storage, np.zeros(FOLDED_SLOTS * storage.slot_bytes, np.uint8)))
+                continue
+            if storage.layout is Layout.RESIDENT:  # kernels reach all of them by the address of the first
+                is_first = not self._resident_offsets[slot.name]
+                self._maps.append((slot, storage, self._resident.ravel() if is_first else np.zeros(16, np.uint8)))
                 continue
             by_warp = slot.level is Level.WARP or storage.layout is Layout.ROWS
             groups = self.blocks * (self.warps if by_warp else self.threads)
@@ -117,7 +122,7 @@ class DeviceMaps:
                 maps_found.append(self._folded(slot, memory))
                 continue
             convert = {Layout.ROWS: self._rows, Layout.QUEUE: self._queue, Layout.MARKED: self._marked}
-            convert |= {Layout.SITES: self._sites, Layout.RESIDENT: self._resident}
+            convert |= {Layout.SITES: self._sites, Layout.RESIDENT: self._of_residents}
             made = convert.get(storage.layout, self._plain)(slot, storage, memory)
             maps_found += made if self.detail or slot.reduction is None else [self._reduced(slot.reduction, made[0])]
         return maps_found
@@ -165,13 +170,15 @@ class DeviceMaps:
         bits = np.packbits(marks, bitorder="little").tobytes()
         return [FileMap(_divisor(slot), np.ascontiguousarray(slots[:, :, :record]), 1, record, bits)]
 
-    def _resident(self, slot: MapSlot, storage: Storage, memory: Bytes) -> list[FileMap]:
+    def _of_residents(self, slot: MapSlot, storage: Storage, memory: Bytes) -> list[FileMap]:
         """The records of the warps that had a slot last, no matter whether they have ended."""
-        warps = self._maps[1][2].view([("launch", "<u8"), ("block", "<u4"), ("warp", "<u4")])
+        del memory
+        warps = self._resident[:, 16:32].copy().view([("launch", "<u8"), ("block", "<u4"), ("warp", "<u4")]).ravel()
         places = np.flatnonzero(warps["launch"] == LAUNCH)
         numbers = warps["block"][places] * self.warps + warps["warp"][places]
         slots = np.zeros((self.blocks * self.warps, storage.record_bytes), np.uint8)
-        slots[numbers] = memory.reshape(-1, storage.record_bytes)[places]
+        begin = self._resident_offsets[slot.name]
+        slots[numbers] = self._resident[places, begin : begin + storage.record_bytes]
         marks = np.isin(np.arange(len(slots)), numbers)
         shape = self.blocks, self.warps, storage.record_bytes
         bits = np.packbits(marks, bitorder="little").tobytes()

@@ -60,6 +60,8 @@ _REDUX_VERSION = (7, 0)
 """The first version of PTX that has ``redux``."""
 REDUX_FROM = 80
 """The first architecture that has ``redux``."""
+_ELECT_VERSION = (8, 0)
+_ELECT_FROM = 90
 _WIDE_BYTES: Final = 8
 
 
@@ -159,8 +161,17 @@ class SiteRecords:
 
 def can_reduce(module: Module) -> bool:
     """Return whether the PTX may use ``redux.sync``."""
+    return _is_at_least(module, _REDUX_VERSION, REDUX_FROM)
+
+
+def can_elect(module: Module) -> bool:
+    """Return whether the PTX may use ``elect.sync``."""
+    return _is_at_least(module, _ELECT_VERSION, _ELECT_FROM)
+
+
+def _is_at_least(module: Module, version: tuple[int, int], architecture: int) -> bool:
     arch = "".join(filter(str.isdecimal, module.target.partition(",")[0]))
-    return module.version >= _REDUX_VERSION and arch.isdecimal() and int(arch) >= REDUX_FROM
+    return module.version >= version and arch.isdecimal() and int(arch) >= architecture
 
 
 def never_counted(snippets: Iterable[Snippet]) -> frozenset[str]:

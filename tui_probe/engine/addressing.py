@@ -120,10 +120,15 @@ class Addressing:
 
     @property
     def resident(self) -> str:
-        """The register of the slot of resident maps, which lives as long as the kernel: a warp that is moved keeps it,
-        and special registers take long to read.
+        """The register of the slot of resident maps. It, or its address, lives as long as the kernel: a warp that is
+        moved keeps it, and special registers take long to read.
         """
         return self._names.temporary("resident", "b32")
+
+    @property
+    def resident_halves(self) -> list[str]:
+        """The registers of the address of the slot of resident maps."""
+        return [self._names.temporary(f"resident_{half}", "b32") for half in ("low", "high")]
 
     @property
     def lane_bit(self) -> str:
@@ -139,6 +144,15 @@ class Addressing:
             f"and.b32 {self._unit}, {self._unit}, {SLOTS_OF_SM - 1};",
             f"mad.lo.u32 {self.resident}, {self.resident}, {SLOTS_OF_SM}, {self._unit};",
         ]
+
+    def resident_address(self, parameter: str, slot_bytes: int) -> list[str]:
+        """Lines that keep the address of the slot of resident maps; ``parameter`` points to the first of them."""
+        keep = f"mov.b64 {{{', '.join(self.resident_halves)}}}, {self.address};"
+        return [*self.resident_slot(), *self.pointer(parameter, slot_bytes, self.resident), keep]
+
+    def resident_pointer(self) -> str:
+        """The line that sets the address to the slot of resident maps."""
+        return f"mov.b64 {self.address}, {{{', '.join(self.resident_halves)}}};"
 
     def pointer(self, parameter: str, slot_bytes: int, slot: str = "") -> list[str]:
         """Lines that turn the slot's number into its address in the map that ``parameter`` points to."""

@@ -163,10 +163,12 @@ class Expander:
         reduces: bool,
         tail_in_use: bool = False,
         gathers: bool = False,
+        has_elect: bool = False,
         of_warps: bool = False,
         sites: SiteRecords | None = None,
     ) -> None:
         """``tail_in_use``: what is behind the marks of slots is in use. ``gathers``: lanes that part do not meet again.
+        ``has_elect``: ``elect.sync`` chooses a lane.
         ``of_warps``: what lives throughout is the same in all lanes of a warp.
 
         ``sites`` are those of the kernel that calls this.
@@ -176,7 +178,13 @@ class Expander:
         self._addressing = addressing
         self._own = {name: names.register(name, kind) for name, kind in probe.registers.items()}
         self._recording = Recording(
-            probe, names, addressing, tail_in_use=tail_in_use, elects=not gathers, of_warps=of_warps
+            probe,
+            names,
+            addressing,
+            tail_in_use=tail_in_use,
+            elects=not gathers,
+            has_elect=has_elect,
+            of_warps=of_warps,
         )
         self._summation = Summation(probe, names, self._own, reduces=reduces, gathers=gathers)
         self._exchanges = reduces and not gathers and not probe.is_lean
@@ -277,19 +285,18 @@ class Expander:
             return self.sites.add(own_map, values, self._own, instruction)
         return [
             *self._summation.before(own_map, values, self.zero),
-            *self._slot_of(own_map),
-            *self._addressing.pointer(
-                self._names.parameter("map", own_map.name),
-                own_map.slot_bytes,
-                self._addressing.resident if own_map.resident else "",
-            ),
+            *self._record_address(own_map),
             *self._summation.lines(own_map, values, self._addressing.address, self.zero),
         ]
 
-    def _slot_of(self, own_map: Map) -> list[str]:
+    def _record_address(self, own_map: Map) -> list[str]:
+        """Lines that find the record to add to."""
         if own_map.resident:
-            return []
-        return self._addressing.folded_slot() if own_map.folded else self._addressing.slot(own_map.level)
+            lines, place = self._recording.resident_place(own_map)
+            address = self._addressing.address
+            return [*lines, *([f"add.u64 {address}, {address}, {place};"] if place else [])]
+        slot = self._addressing.folded_slot() if own_map.folded else self._addressing.slot(own_map.level)
+        return [*slot, *self._addressing.pointer(self._names.parameter("map", own_map.name), own_map.slot_bytes)]
 
     def _store(
         self,

@@ -14,6 +14,7 @@ from dataclasses import replace
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from tui_probe.engine.additions import can_elect
 from tui_probe.engine.addressing import Addressing, BlockShape
 from tui_probe.engine.expansion import ONLY_RECORD, Expander, Sampling
 from tui_probe.engine.function_sites import BlockSite, FunctionSites, PhaseSite
@@ -185,7 +186,8 @@ class FunctionInsertion:
         self.sampling = Sampling(probe, names) if sampled else None
         place = self.sampling.place if self.sampling else ""
         self.addressing = Addressing(names, BlockShape.of(kernel.entry), place)
-        self.expander = Expander(probe, names, self.addressing, reduces=reduces, sites=sites)
+        has_elect = can_elect(kernel.module)
+        self.expander = Expander(probe, names, self.addressing, reduces=reduces, has_elect=has_elect, sites=sites)
         self.inserted: list[Snippet] = []
         self.functions: SnippetFunctions | None = None
         """Functions that long snippets are called in; None: all are written out."""

@@ -19,6 +19,7 @@ from tui_probe.probe_model.storage import (
     STRAY_COUNT_OFFSET,
     WARP_THREADS,
     Layout,
+    resident_offset,
     storage_of,
 )
 
@@ -65,15 +66,18 @@ class Recording:
         *,
         tail_in_use: bool = False,
         elects: bool = True,
+        has_elect: bool = False,
         of_warps: bool = False,
     ) -> None:
-        """``tail_in_use``: what is behind the mark of a slot is in use. ``elects``: one lane saves resident records;
-        else all do, so that the code has no branch. ``of_warps``: what lives throughout is the same in all lanes of a
+        """``tail_in_use``: what is behind the mark of a slot is in use. ``elects``: one lane saves resident records,
+        chosen by ``elect.sync`` where the GPU ``has_elect``; else all do, so that the code has no predicate.
+        ``of_warps``: what lives throughout is the same in all lanes of a
         warp: the address of its first record, and the number of records.
         """
         self._of_warps = of_warps
         self._probe = probe
         self._elects = elects
+        self._has_elect = has_elect
         self._tail_in_use = tail_in_use
         self._names = names
         self._addressing = addressing
@@ -81,10 +85,7 @@ class Recording:
 
     def begin(self) -> list[str]:
         """Lines for the kernel's entry: the registers of resident maps, and of maps with several records per slot."""
-        lines = self._addressing.resident_slot() if self._probe.is_resident else []
-        lines += (
-            [f"mov.u32 {self._addressing.lane_bit}, %lanemask_eq;"] if self._probe.is_resident and self._elects else []
-        )
+        lines = self._begin_resident() if self._probe.is_resident else []
         if not self._counted:
             return lines
         warp, lane = self._b32("warp"), self._b32("lane")
@@ -100,6 +101,18 @@ class Recording:
                 loaded, stride = self._stride(own_map, storage, WARP_THREADS * (storage.columns), WARP_THREADS)
                 lines += [*loaded, f"mad.lo.u32 {self._place(own_map)}, {warp}, {stride}, {lane};"]
         return lines
+
+    def _begin_resident(self) -> list[str]:
+        """Lines for the slot of resident maps: its number, or the address, which costs a register more and each record
+        two instructions less.
+        """
+        if not self._elects:
+            return self._addressing.resident_slot()
+        first = next(own_map for own_map in self._probe.maps if own_map.resident)
+        return [
+            *self._addressing.resident_address(self._parameter(first), resident_offset(self._probe)),
+            *([] if self._has_elect else [f"mov.u32 {self._addressing.lane_bit}, %lanemask_eq;"]),
+        ]
 
     def _begin_leader(self, own_map: Map, storage: Storage, warp: str, lane: str) -> list[str]:
         """The index of the warp's first record. Lanes that never save begin with more attempts than there is room."""
@@ -128,7 +141,10 @@ class Recording:
         names = [name for own, place in zip(of, places, strict=True) for name in (*place, self._attempts(own))]
         if not is_resident:
             return names
-        return [self._addressing.resident, *([self._addressing.lane_bit] if self._elects else []), *names]
+        if not self._elects:
+            return [self._addressing.resident, *names]
+        lane = [] if self._has_elect else [self._addressing.lane_bit]
+        return [*self._addressing.resident_halves, *lane, *names]
 
     def end(self) -> list[str]:
         """Lines for an exit: how many records there were to be."""
@@ -158,7 +174,7 @@ class Recording:
         if storage.layout is Layout.QUEUE:
             return self._in_queue(own_map, storage, skip)
         if storage.layout is Layout.RESIDENT:
-            return self._in_resident(own_map, storage)
+            return self._in_resident(own_map)
         by_warp = own_map.level is Level.WARP
         is_uniform = saves_uniform_values(self._probe, own_map.name if self._of_warps else "")
         lines = self._lowest_lane(skip) if by_warp and not is_uniform else []
@@ -271,21 +287,26 @@ class Recording:
             "membar.sys;",
         ]
 
-    def _in_resident(self, own_map: Map, storage: Storage) -> tuple[list[str], RecordAddress]:
-        """The lowest active lane stores: 16 bytes of each lane are four passes, even if all are to one address."""
+    def _in_resident(self, own_map: Map) -> tuple[list[str], RecordAddress]:
+        """One active lane stores: 16 bytes of each lane are four passes, even if all are to one address."""
+        lines, place = self.resident_place(own_map)
         if not self._elects:
-            pointer = self._addressing.pointer(self._parameter(own_map), storage.slot_bytes, self._addressing.resident)
-            return pointer, RecordAddress(self._addressing.address, 0, 0)
+            return lines, RecordAddress(self._addressing.address, place, 0)
         lanes, lowest, first = self._b32("lanes"), self._b32("lower"), self._pred("first")
-        slot = self._addressing.resident
-        lines = [
-            *self._addressing.pointer(self._parameter(own_map), storage.slot_bytes, slot),
-            f"activemask.b32 {lanes};",
+        by_mask = [
             f"neg.s32 {lowest}, {lanes};",
             f"and.b32 {lowest}, {lowest}, {lanes};",
             f"setp.eq.u32 {first}, {lowest}, {self._addressing.lane_bit};",
         ]
-        return lines, RecordAddress(self._addressing.address, 0, 0, first)
+        chosen = [f"elect.sync {lowest}|{first}, {lanes};"] if self._has_elect else by_mask
+        return [*lines, f"activemask.b32 {lanes};", *chosen], RecordAddress(self._addressing.address, place, 0, first)
+
+    def resident_place(self, own_map: Map) -> tuple[list[str], int]:
+        """Return the lines that set the address for the record of a resident map, and its offset from there."""
+        if self._elects:
+            return [self._addressing.resident_pointer()], resident_offset(self._probe, own_map)
+        slot_bytes = resident_offset(self._probe)
+        return self._addressing.pointer(self._parameter(own_map), slot_bytes, self._addressing.resident), 0
 
     def _of_leader(self, own_map: Map, storage: Storage, turn: RecordTurn) -> tuple[list[str], RecordAddress]:
         """Lane 0 is known beforehand, so there is no branch. All records of a block use the address of its first one,

@@ -11,6 +11,9 @@ host reads while kernels run::
 
     slot = SM mod ``RESIDENT_SMS`` x ``SLOTS_OF_SM`` + number of the warp on its SM mod ``SLOTS_OF_SM``
 
+    The records of a slot lie side by side, each from a multiple of ``RESIDENT_ALIGNMENT`` bytes on, so that one address
+    leads to all of them.
+
     The table is in device memory, where stores stay in the L2 cache. Stores over PCIe would be too many: a loop of 1 us
     in 8448 resident warps of an H100 makes 8 G of them per second.
 Marked: the one record of a slot, and behind it a u32 that is 1 once it was written.
@@ -44,6 +47,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.probe_model.probe import LONGEST_HELPER, Level, Save
@@ -75,6 +79,8 @@ SLOTS_OF_SM: Final = 64
 FOLDED_SLOTS: Final = FOLDED_SMS * SLOTS_OF_SM
 RESIDENT_SMS: Final = 256
 """More than a GPU has, so that no two warps share a slot; numbers of SMs may have gaps."""
+
+RESIDENT_ALIGNMENT: Final = 16
 
 LAUNCH_PARAMETER: Final = ("launch", "number")
 """The parameter of a kernel with resident records that identifies the launch in them."""
@@ -199,6 +205,12 @@ def storage_of(probe: Probe, own_map: Map) -> Storage:
     else:
         layout = Layout.ROWS if own_map.level is Level.THREAD else Layout.QUEUE
     return Storage(layout, own_map.record_bytes, own_map.cap or 0, own_map.even)
+
+
+def resident_offset(probe: Probe, own_map: Map | None = None) -> int:
+    """Return the bytes from the start of a resident slot to a map's record; by default to the slot's end."""
+    records = takewhile(lambda other: other is not own_map, (other for other in probe.maps if other.resident))
+    return sum(-(-record.record_bytes // RESIDENT_ALIGNMENT) * RESIDENT_ALIGNMENT for record in records)
 
 
 def fold_sums(probe: Probe) -> Probe:

@@ -132,7 +132,7 @@ const struct reason *arguments_fill(struct arguments *arguments, const struct la
             continue;
         if (probe->maps[i].layout == MAP_RESIDENT) {
             arguments->addresses[added++] = table;
-            table += resident_map_size(&probe->maps[i]);
+            table += resident_record_size(&probe->maps[i]);
             continue;
         }
         arguments->addresses[added++] = memory | flat_warps(&probe->maps[i], launch);

@@ -5,16 +5,16 @@
 #include "reasons.h"
 #include "streams.h"
 
-size_t resident_map_size(const struct map *map)
+size_t resident_record_size(const struct map *map)
 {
-    return ((size_t)RESIDENT_SLOTS * map->record + BUFFER_ALIGNMENT - 1) / BUFFER_ALIGNMENT * BUFFER_ALIGNMENT;
+    return ((size_t)map->record + RESIDENT_ALIGNMENT - 1) / RESIDENT_ALIGNMENT * RESIDENT_ALIGNMENT;
 }
 
-static size_t table_size(const struct kernel_probe *probe)
+size_t resident_slot_size(const struct kernel_probe *probe)
 {
     size_t size = 0;
     for (size_t i = 0; i < probe->n_maps; i++)
-        size += probe->maps[i].layout == MAP_RESIDENT ? resident_map_size(&probe->maps[i]) : 0;
+        size += probe->maps[i].layout == MAP_RESIDENT ? resident_record_size(&probe->maps[i]) : 0;
     return size;
 }
 
@@ -59,7 +59,7 @@ const struct reason *resident_table(struct pool *pool, const struct kernel_probe
     buffers_unlock();
     if (*table)
         return NULL;
-    make(pool, table_size(probe));
+    make(pool, RESIDENT_SLOTS * resident_slot_size(probe));
     buffers_lock();
     *table = pool->resident;
     buffers_unlock();

@@ -21,13 +21,11 @@ struct records {
     uint8_t *bytes;
 };
 
-bool positions_warp(const uint8_t *table, size_t slot, struct resident_warp *warp)
+bool positions_warp(const uint8_t *slot, struct resident_warp *warp)
 {
     struct resident_lanes lanes;
-    memcpy(&lanes, table + slot * sizeof lanes, sizeof lanes);
-    const size_t first_map =
-        (RESIDENT_SLOTS * sizeof lanes + BUFFER_ALIGNMENT - 1) / BUFFER_ALIGNMENT * BUFFER_ALIGNMENT;
-    memcpy(warp, table + first_map + slot * sizeof *warp, sizeof *warp);
+    memcpy(&lanes, slot, sizeof lanes);
+    memcpy(warp, slot + RESIDENT_ALIGNMENT, sizeof *warp);
     return lanes.entered != lanes.left;
 }
 
@@ -64,8 +62,8 @@ static bool begin(struct records *records, const struct watched_launch *launch, 
     return records->bytes;
 }
 
-/* Puts the record of a warp, and its mark, into each map. */
-static void put(const struct records *records, const uint8_t *table, size_t slot, size_t place)
+/* Puts the record of the warp that has SLOT, and its mark, into each map. */
+static void put(const struct records *records, const uint8_t *slot, size_t place)
 {
     const struct kernel_probe *probe = records->launch->probe;
     const uint32_t mark = 1;
@@ -73,23 +71,25 @@ static void put(const struct records *records, const uint8_t *table, size_t slot
     for (size_t i = 0; i < probe->n_maps; i++) {
         const struct map *map = &probe->maps[i];
         const size_t stride = (size_t)layout_stride(map, 1);
-        memcpy(to + place * stride, table + slot * map->record, map->record);
+        memcpy(to + place * stride, slot, map->record);
         memcpy(to + place * stride + map->record, &mark, sizeof mark);
-        table += resident_map_size(map);
+        slot += resident_record_size(map);
         to += records->extent.blocks * records->extent.warps * stride;
     }
 }
 
 static uint32_t put_all(const struct records *records, const uint8_t *table, uint32_t first_block)
 {
+    const size_t slot_size = resident_slot_size(records->launch->probe);
     uint32_t left_out = 0;
-    for (size_t slot = 0; slot < RESIDENT_SLOTS; slot++) {
+    for (size_t i = 0; i < RESIDENT_SLOTS; i++) {
+        const uint8_t *slot = table + i * slot_size;
         struct resident_warp warp;
-        if (!positions_warp(table, slot, &warp) || warp.launch != records->launch->number)
+        if (!positions_warp(slot, &warp) || warp.launch != records->launch->number)
             continue;
         if (warp.warp < records->extent.warps && warp.block >= first_block &&
             warp.block - first_block < records->extent.blocks)
-            put(records, table, slot, (warp.block - first_block) * records->extent.warps + warp.warp);
+            put(records, slot, (warp.block - first_block) * records->extent.warps + warp.warp);
         else
             left_out++;
     }

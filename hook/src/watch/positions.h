@@ -15,8 +15,8 @@ struct found_warps {
     uint32_t n, first_block, last_block;
 };
 
-/* The warp that has SLOT in the table; false if none has. */
-bool positions_warp(const uint8_t *table, size_t slot, struct resident_warp *warp);
+/* The warp that has SLOT of the table; false if none has. */
+bool positions_warp(const uint8_t *slot, struct resident_warp *warp);
 
 /* The result of LAUNCH, with FOUND in the table. Sets LEFT_OUT to the warps that have no room in it, which are
  * those of the last blocks. Returns why there is none, or NULL. */

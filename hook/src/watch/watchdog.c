@@ -66,8 +66,9 @@ static void look(const struct pool *pool, const uint8_t *table, uint64_t now)
     for (size_t i = 0; i < n_seen; i++)
         if (seen[i].pool == pool)
             seen[i].warps.n = 0;
+    const size_t slot_size = pool->resident_size / RESIDENT_SLOTS;
     for (size_t slot = 0; slot < RESIDENT_SLOTS; slot++)
-        if (positions_warp(table, slot, &warp))
+        if (positions_warp(table + slot * slot_size, &warp))
             count(&entry_of(pool, warp.launch, now)->warps, warp.block);
     size_t still = 0;
     for (size_t i = 0; i < n_seen; i++)
