@@ -15,7 +15,7 @@ from tui_probe.probekit.finding import place as place_text
 from tui_probe.ptx.control_flow import Flow, natural_loops
 from tui_probe.ptx.operands import parse_integer
 from tui_probe.ptx.parser import parse
-from tui_probe.ptx.tree import Immediate, instructions_in
+from tui_probe.ptx.tree import Immediate, Register, instructions_in
 from tui_probe.trace.kernel_files import Offset
 from tui_probe.trace.plain_file import read_within
 from tui_probe.trace.sites import read_sites, source_lines
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from tui_probe.ptx.tree import Function, Instruction
+    from tui_probe.ptx.tree import Function, Instruction, Operand
     from tui_probe.trace.launch_shape import Dim3
     from tui_probe.trace.results import Result
     from tui_probe.trace.source_lines import SourceLine
@@ -42,6 +42,7 @@ PlaceKind = Literal["entry", "loop", "barrier", "warp barrier", "mbarrier", "loc
 _KINDS: Final[Mapping[str, PlaceKind]] = {
     "loop": "loop",
     "barrier": "barrier",
+    "chosen_barrier": "barrier",
     "other_barrier": "barrier",
     "warp_barrier": "warp barrier",
     "wait_for_phase": "mbarrier",
@@ -53,6 +54,10 @@ _KINDS: Final[Mapping[str, PlaceKind]] = {
     "lock_by_exchange": "lock",
 }
 """Kinds of places by the points of the probe."""
+_POLLING: Final = frozenset({"wait_for_phase", "wait_for_state", "poll", "poll_vector", "lock_32", "lock_64"})
+_WITHOUT_ADDRESS: Final = frozenset({"loop", "other_barrier", "stay"})
+_NUMBERED: Final = "barrier"
+"""Barriers whose number is in the code."""
 _PHASED: Final = "wait_for_phase"
 _SASS_POINTS: Final = frozenset({"stay_at_access", "stay"})
 _SASS_KINDS: Final[Mapping[str, PlaceKind]] = {
@@ -60,6 +65,8 @@ _SASS_KINDS: Final[Mapping[str, PlaceKind]] = {
     "ATOM": "lock", "ATOMG": "lock", "ATOMS": "lock",
 }  # fmt: skip
 """Kinds of places by operations of SASS; others are heads of loops."""
+_COUNTS: Final = 1 << 32
+"""Counts of lanes start again at 0."""
 _ALL_LANES: Final = 0xFFFFFFFF
 _MOST_RANGES: Final = 4
 
@@ -99,7 +106,7 @@ class StuckWarp:
     """A warp: its linear block, its number in that, the lanes that came to its place last, and what it did before.
 
     ``took`` is the lock that it took last, unless it gave it back as the last thing that it did. ``saw`` is the value
-    that it read last at its place, where that polls.
+    that it read last at its place, where that polls. ``on_gpu`` counts its lanes that have not ended.
     """
 
     block: int
@@ -109,6 +116,12 @@ class StuckWarp:
     took: Mark | None
     did: Mark | None
     saw: int | None = None
+    on_gpu: int = WARP_THREADS
+
+    @property
+    def lanes_away(self) -> int:
+        """Lanes that have not ended, and did not come to the warp's place."""
+        return max(self.on_gpu - self.lanes.bit_count(), 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,19 +140,22 @@ class PlaceGroup:
 
 # Synchronization in the code of a kernel: counts of barriers, mbarriers and arrivals, and writes that others poll for.
 
-_INIT_COUNT, _ARRIVE_COUNT, _BARRIER_COUNT = 1, 2, 1
-"""Places of the operand that is the count."""
+_INIT_COUNT, _ARRIVE_COUNT, _BARRIER_NUMBER, _BARRIER_COUNT = 1, 2, 0, 1
+"""Places of the operand that is the count, or the number of a barrier."""
 _PTX_FILE: Final = "pruned.ptx"
 _STRONG: Final = frozenset({"volatile", "release", "relaxed", "mmio"})
 _OF_BLOCK: Final = frozenset({"shared", "shared::cta", "shared::cluster", "local", "param"})
+_EXCHANGES: Final = frozenset({"shfl", "vote", "match", "redux"})
 _ARRIVALS: Final = frozenset({"arrive", "arrive_drop"})
 
 
 @dataclass(frozen=True, slots=True)
 class Synchronization:
     """Facts by lines of ``pruned.ptx``: counts that ``mbarrier.init`` sets, and of ``arrivals`` that count for more
-    than one; ``barriers`` with a number of threads; lines of arrivals that also ``expect`` bytes; opcodes of ``writes``
-    that the probe records; the lines of each loop by its first one.
+    than one; ``numbers`` of barriers; ``barriers`` with a number of threads; lines of arrivals that also ``expect``
+    bytes; opcodes of ``writes`` that the probe records; the lines of each loop by its first one; opcodes of
+    ``exchanges``, at which lanes wait for other lanes of their warp; ``updates``, compare-and-swaps of a value that
+    their loop reads: these take no lock.
 
     ``has_unknown_counts``: some mbarrier gets a count that only the launch knows. ``has_plain_stores``: the kernel
     writes global memory with stores that the probe does not record. ``is_known``: there is PTX.
@@ -148,10 +164,13 @@ class Synchronization:
     inits: Mapping[int, int] = field(default_factory=dict)
     arrivals: Mapping[int, int] = field(default_factory=dict)
     has_unknown_counts: bool = False
+    numbers: Mapping[int, int] = field(default_factory=dict)
     barriers: Mapping[int, int] = field(default_factory=dict)
     expects: tuple[int, ...] = ()
     writes: Mapping[int, str] = field(default_factory=dict)
     loops: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    exchanges: Mapping[int, str] = field(default_factory=dict)
+    updates: frozenset[int] = frozenset()
     has_plain_stores: bool = False
     is_known: bool = False
 
@@ -169,11 +188,14 @@ class Synchronization:
         expects = tuple(own.span.line for own in arrivals if "expect_tx" in own.modifiers)
         inits = _counts([own for own in mbarriers if "init" in own.modifiers], _INIT_COUNT)
         counted = _counts([own for own in arrivals if own.span.line not in expects], _ARRIVE_COUNT)
-        barriers = _counts([own for own in code if own.opcode in ("bar", "barrier")], _BARRIER_COUNT)
+        barriers = [own for own in code if own.opcode in ("bar", "barrier")]
+        numbers, sizes = _counts(barriers, _BARRIER_NUMBER), _counts(barriers, _BARRIER_COUNT)
         return cls(
-            _known(inits), _known(counted), None in inits.values(), _known(barriers), expects,
-            {own.span.line: ".".join((own.opcode, *own.modifiers)) for own in code if _is_recorded_write(own)},
+            _known(inits), _known(counted), None in inits.values(), _known(numbers), _known(sizes), expects,
+            _opcodes(filter(_is_recorded_write, code)),
             {head: lines for function in functions for head, lines in _loops(function).items()},
+            _opcodes(own for own in code if own.opcode in _EXCHANGES or own.modifiers[:1] == ("warp",)),
+            frozenset(line for function in functions for line in _updates(function)),
             any(map(_is_plain_store, code)),
             bool(code),
         )  # fmt: skip
@@ -188,6 +210,11 @@ class Synchronization:
 def _counts(instructions: Sequence[Instruction], place: int) -> dict[int, int | None]:
     """The counts by line; None where it is not a number."""
     return {instruction.span.line: _number(instruction, place) for instruction in instructions}
+
+
+def _opcodes(instructions: Iterable[Instruction]) -> dict[int, str]:
+    """The opcodes with their modifiers, by line."""
+    return {own.span.line: ".".join((own.opcode, *own.modifiers)) for own in instructions}
 
 
 def _known(counts: Mapping[int, int | None]) -> dict[int, int]:
@@ -235,6 +262,30 @@ def _loops(function: Function) -> dict[int, frozenset[int]]:
     }
 
 
+def _updates(function: Function) -> Iterator[int]:
+    """The lines of the compare-and-swaps in a loop that computes the value to compare."""
+    code = list(instructions_in(function.body or ()))
+    swaps = [own for own in code if own.opcode == "atom" and "cas" in own.modifiers]
+    loops = _loops(function) if swaps else {}
+    for own in swaps:
+        inside = _innermost(loops, own.span.line)
+        if any(other.span.line in inside and _computes(other, own.operands[2]) for other in code):
+            yield own.span.line
+
+
+def _computes(instruction: Instruction, operand: Operand) -> bool:
+    """Return whether an instruction writes a register, and not with a number."""
+    match instruction.operands, operand:
+        case (Register(name=written), *inputs), Register(name=name):
+            return written == name and any(isinstance(own, Register) for own in inputs)
+    return False
+
+
+def _innermost(loops: Mapping[int, frozenset[int]], line: int) -> frozenset[int]:
+    """The lines of the innermost loop around a line; none if there is no loop."""
+    return min((lines for lines in loops.values() if line in lines), key=len, default=frozenset())
+
+
 @dataclass(frozen=True, slots=True)
 class StuckWarps:
     """The warps of a launch while it did not end, and what the code of the kernel says of its synchronization."""
@@ -277,6 +328,11 @@ class StuckWarps:
         """Warps that started and are not on the GPU."""
         return (self.blocks + self.blocks_ended) * self.warps_per_block - len(self.warps)
 
+    def threads_ended(self, block: int) -> int:
+        """Threads of a block that are not on the GPU."""
+        x, y, z = self.block
+        return x * y * z - sum(own.on_gpu for own in self.warps if own.block == block)
+
     def writers(self, place: WarpPlace) -> list[StuckWarp]:
         """The warps whose last write was to the address that a place polls, not those that poll by writing."""
         return [
@@ -311,7 +367,7 @@ def analyse(result: Result, folder: Path | None = None) -> StuckWarps:
     if len(result.sections) != len(_MAPS):
         raise TraceError(f"{result.path}: the records are not from stuck_warps: another probe wrote the file")
     code = Synchronization.of(folder)
-    warps = tuple(_with_polled_address(warp, code) for warp in _warps(result, _Places(folder)))
+    warps = tuple(_with_polled_address(warp, code) for warp in _warps(result, _Places(folder, code)))
     return StuckWarps(result.header.grid, result.header.block, group_warps(warps), code)
 
 
@@ -327,9 +383,12 @@ def _with_polled_address(warp: StuckWarp, code: Synchronization) -> StuckWarp:
 
 
 class _Places:
-    """The places of a kernel, by their lines."""
+    """The places of a kernel, by their lines. The head of a loop that waits at one place counts as that place, whose
+    address is still in the record.
+    """
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(self, folder: Path | None, code: Synchronization) -> None:
+        self._code = code
         self._sources = source_lines(folder)
         probes = read_sites(folder) if folder is not None else None
         sites = [site for probe in probes or () for site in probe.sites]
@@ -343,17 +402,35 @@ class _Places:
     def at(self, line: int, address: int) -> WarpPlace:
         """The place of a mark."""
         if line not in self._kinds:
-            return WarpPlace(line, "loop" if line else "entry", address & _ADDRESS)
+            return WarpPlace(line, "loop" if line else "entry")
+        line = self._wait_of(line)
         point, site = self._kinds[line]
-        source = site.instruction.source or site.following
+        if point in _WITHOUT_ADDRESS:
+            address = 0
+        elif point == _NUMBERED:
+            address = self._code.numbers.get(line, 0)
+        source = site.instruction.call or site.instruction.source or site.following
         phase = address >> _PHASE_BIT if point == _PHASED else None
         opcode = site.instruction.opcode
         kind = _KINDS[point] if point in _KINDS else _SASS_KINDS.get(opcode.partition(".")[0], "loop")
+        if site.instruction.line in self._code.updates:
+            kind, address = "loop", 0
         return WarpPlace(site.instruction.line, kind, address & _ADDRESS, phase, opcode, source)
+
+    def _wait_of(self, line: int) -> int:
+        """The place in whose innermost loop a line is the head, if it is the only one; else the line itself."""
+        loop = self._code.loops.get(line) if self._kinds[line][0] == "loop" else None
+        waits = [
+            place
+            for place, (point, _) in self._kinds.items()
+            if loop and place in loop and point in _POLLING and _innermost(self._code.loops, place) == loop
+        ]
+        return waits[0] if len(waits) == 1 else line
 
 
 def _warps(result: Result, places: _Places) -> Iterator[StuckWarp]:
     warps, written = result.one_record(1, WARP), result.written(1)
+    counts = result.one_record(0, LANES)
     marks = [result.one_record(index, MARK) for index in (2, 3, 4)]
     values = result.one_record(5, SAW)
     if written is None:
@@ -365,8 +442,9 @@ def _warps(result: Result, places: _Places) -> Iterator[StuckWarp]:
         number = int(warps[block, warp]["block"])
         place = places.at(line, address)
         saw = values[block, warp] if place.kind in ("flag", "lock") else None
-        value = int(saw["value"]) if saw is not None and saw["line"] == line and not _is_sass(place) else None
-        yield StuckWarp(number, warp, place, lanes, None if is_released else took, did, value)
+        value = int(saw["value"]) if saw is not None and saw["line"] == place.line and not _is_sass(place) else None
+        on_gpu = int(counts[block, warp]["entered"]) - int(counts[block, warp]["left"])
+        yield StuckWarp(number, warp, place, lanes, None if is_released else took, did, value, on_gpu % _COUNTS)
 
 
 def _is_sass(place: WarpPlace) -> bool:

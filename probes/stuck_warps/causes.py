@@ -125,8 +125,8 @@ def _mbarrier(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
         yield Cause("mbarrier-count", text + _absent(group, warp.block), _COUNT_ADVICE, warp)
         return
     arrived = stuck.arrived(place, warp.block)
-    ended = stuck.warps_per_block - sum(other.block == warp.block for other in stuck.warps)
-    gone = f"; arrivals of {units.counted(ended, 'warp')} that ended are not known" if ended else ""
+    ended = stuck.threads_ended(warp.block)
+    gone = f"; arrivals of {units.counted(ended, 'thread')} that ended are not known" if ended else ""
     came = f"block {warp.block} made {units.counted(arrived, 'arrival')}{_absent(group, warp.block)}{gone}"
     phase = "" if place.phase is None else f", phase {place.phase}"
     known = f"mbarrier {place.address:#x} at {place.text}{phase}"
@@ -160,7 +160,7 @@ def _absent(group: PlaceGroup, block: int) -> str:
 
 def _missing_warps(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     """Warps of a block do not come to a barrier, lanes not to one of their warp, or blocks not to one of a cluster."""
-    place, warp = group.place, group.warps[0]
+    place, warp = group.place, next((own for own in group.warps if own.lanes_away), group.warps[0])
     if place.kind not in ("barrier", "warp barrier"):
         return
     there = sum(other.block == warp.block for other in group.warps)
@@ -181,7 +181,18 @@ def _missing_warps(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
         all_threads = "threads" if isinstance(place.line, Offset) else "all threads"  # SASS: the count is not known
         waits = f"{all_threads} of block {warp.block}: {came}{ended}"
         advice = "let all threads that a barrier counts reach it, e.g. move it out of branches"
+    if warp.lanes_away and place.kind == "barrier" and there == stuck.warps_per_block:
+        waits += _lanes_away(stuck, warp)
+        advice = "let all lanes of a warp reach its barriers, and the lanes of the mask each shfl, vote and __syncwarp"
     yield Cause("barrier-not-reached", f"{place.text} waits for {waits}", advice, warp)
+
+
+def _lanes_away(stuck: StuckWarps, warp: StuckWarp) -> str:
+    """``; warp 0 came with lanes 16-31, its 16 others may wait at shfl.sync.idx.b32 PTX:20``."""
+    exchanges = [f"{opcode} PTX:{line}" for line, opcode in stuck.code.exchanges.items()]
+    where = f"may wait at {exchanges[0]}" if exchanges else "are elsewhere"
+    came = f"warp {warp.warp} came with {lane_words(warp.lanes)}"
+    return f"; {came}, its {units.counted(warp.lanes_away, 'other lane')} {where}"
 
 
 def _elsewhere(stuck: StuckWarps, group: PlaceGroup) -> str:
@@ -270,6 +281,10 @@ def _unwritten_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     if isinstance(place.line, Offset):
         text = f"without PTX, writes are not recorded: a warp of this launch, {another}"
         advice = f"check the awaited value, and that its writers reach the write; else {advice}"
+    elif writes and place.opcode.startswith("atom"):
+        line, opcode = writes[0]
+        text = f"this kernel also writes at {opcode} PTX:{line}; the last write of each of these warps is the poll"
+        advice = "compare the awaited value with the number of writes, and reset the memory before each use"
     elif writes:
         line, opcode = writes[0]
         text = (
@@ -292,6 +307,8 @@ def _loop(_: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     warp = group.warps[0]
     if group.place.line:
         text, advice = f"the last place of {{}} is {group.place.text}", "check the condition that ends the loop"
+        if ".cas" in group.place.opcode:
+            advice += ": one that compares floating-point values never holds for NaN"
     else:
         text = "{} reached neither a wait nor a loop without a counter"
         advice = "check loops with many iterations, and lanes that wait for others in shfl or vote"

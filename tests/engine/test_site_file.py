@@ -62,7 +62,7 @@ def same_as_parsed(found: dict[str, ProbeSites], older: SitesFromPtx) -> None:
     parsed = {(instruction.line, instruction.opcode): instruction for instruction in older.instructions()}
     for probe in ("dmat", "gmem_bytes_by_line", "inst_mix_by_line", "nan_check"):
         for instruction in found[probe].instructions():
-            assert without_barrier(instruction) == parsed[instruction.line, instruction.opcode]
+            assert as_read(instruction) == parsed[instruction.line, instruction.opcode]
     accesses = {line for (line, name) in parsed if parsed[line, name].access and is_global(name)}
     assert {
         instruction.line for instruction in found["dmat"].instructions() if is_global(instruction.opcode)
@@ -70,16 +70,16 @@ def same_as_parsed(found: dict[str, ProbeSites], older: SitesFromPtx) -> None:
     assert list(found["nan_check"].unchecked) == older.unchecked()
     sites = found["inst_mix_by_line"].maps["sites"]
     blocks = older.blocks([site.instruction.line for site in sites])
-    assert [[without_barrier(instruction) for instruction in site.block] for site in sites] == blocks
+    assert [[as_read(instruction) for instruction in site.block] for site in sites] == blocks
     assert len(blocks) > 0
     for probe in ("program_progress", "warp_progress"):
         for site in found[probe].sites:
             assert (site.instruction.source or site.following) == older.following(site.instruction.line)
 
 
-def without_barrier(instruction: SiteInstruction) -> SiteInstruction:
-    """The instruction as a reader of PTX has it, who knows no names of mbarriers."""
-    return replace(instruction, barrier="")
+def as_read(instruction: SiteInstruction) -> SiteInstruction:
+    """The instruction as a reader of PTX has it, who knows neither names of mbarriers nor calls."""
+    return replace(instruction, barrier="", call=None)
 
 
 def is_global(name: str) -> bool:
@@ -176,3 +176,17 @@ def test_all_parts_of_a_file() -> None:
     )
     assert sites.maps == {"sums": sites.sites[:3]}
     assert sites.unchecked == ()
+
+
+def test_instruction_of_toolkit_header_has_its_call() -> None:
+    text = '.version 8.0\n.target sm_80\n.address_size 64\n.file 1 "/src/a.cu"\n'
+    text += '.file 2 "/usr/local/cuda-13.0/include/sm_30_intrinsics.hpp"\n'
+    inlined = BODY.replace(".loc 1 9 1", ".loc 2 202 3, function_name own, inlined_at 1 7 1")
+    kernel = Kernel.of(parse(text + entry(inlined).partition(".address_size 64\n")[2]), "kernel")
+    probe = toml_probe(PROBE)
+    (sites,) = parse_sites(site_file(probe.name, kernel, build_probed_ptx(kernel, probe).notes, b"").encode())
+    load, store = sites.sites[0].instruction, sites.sites[1].instruction
+    assert (load.source, load.call) == (SourceLine("/src/a.cu", 7), None)
+    assert store.source is not None
+    assert store.source.line == 202
+    assert store.call == SourceLine("/src/a.cu", 7)

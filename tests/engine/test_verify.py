@@ -57,6 +57,7 @@ def test_sound_snippets(snippet: str) -> None:
         ("cp.async.ca.shared.global [%b], [%a], 16;", ["writes memory"]),
         ("ld.param.u64 %a, [kernel_param_0];", ["reads the kernel's memory or parameters"]),
         ("ld.shared.u32 %b, [tile];", ["reads the kernel's memory"]),
+        ("SAVE [ m ] {_, 1};", ["only in resident maps"]),
         ("ret;", ["leaves the probe"]),
         ("@%yes exit;", ["leaves the probe"]),
         ("trap;", ["leaves the probe"]),

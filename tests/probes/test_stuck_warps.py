@@ -24,10 +24,11 @@ from probes.stuck_warps.analysis import (
 from probes.stuck_warps.causes import likely_cause
 from probes.stuck_warps.ranks import RankState, rank_cause
 from probes.stuck_warps.view import waits_for
-from tests.engine.kernels import entry, toml_probe
+from tests.engine.kernels import entry, probed, toml_probe
 from tests.probes.running import result_of
 from tests.probes.specimens import Specimen
 from tui_probe.errors import ProbeFileError
+from tui_probe.probe_files.loading import load_probe
 from tui_probe.trace.kernel_files import Offset
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ bar.sync 3;
 ret;""",
     ".param .u64 out",
 )
+PRUNED = LOCKED.replace("\n\n", "\n").splitlines()
 SPECIMEN = Specimen(LOCKED, (np.zeros(16, np.uint32),), (2, 1, 1), (64, 1, 1))
 ALL = 0xFFFFFFFF
 LOCK = WarpPlace(12, "lock", 0x100, None, "atom.global.cas.b32")
@@ -80,12 +82,30 @@ def launch(
     return StuckWarps((grid, 1, 1), (threads, 1, 1), group_warps(warps), code or Synchronization())
 
 
-def test_warps_have_their_last_place_and_release(tmp_path: Path) -> None:
-    stuck = analyse(result_of(tmp_path, "stuck_warps", LOCKED, np.zeros(16, np.uint32), grid=(2,), block=(64,)))
+@pytest.mark.parametrize("target", ["sm_80", "sm_90"])
+def test_warps_have_their_last_place_and_release(target: str, tmp_path: Path) -> None:
+    """On sm_90, ``elect.sync`` chooses the lane that stores."""
+    text = LOCKED.replace("sm_80", target)
+    stuck = analyse(result_of(tmp_path, "stuck_warps", text, np.zeros(16, np.uint32), grid=(2,), block=(64,)))
     assert {(own.block, own.warp) for own in stuck.warps} == {(block, number) for block in (0, 1) for number in (0, 1)}
-    assert {own.place.address for own in stuck.warps} == {3}
+    assert {own.place.line for own in stuck.warps} == {PRUNED.index("bar.sync 3;") + 1}
     assert all(own.took is None for own in stuck.warps), "the lock was given back"
     assert [own.did is not None for own in sorted(stuck.warps, key=lambda own: own.warp)] == [True, True, False, False]
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90"])
+def test_barrier_stores_a_register_only_for_a_number_in_one(target: str) -> None:
+    """Stores of 16 bytes cost a kernel with many barriers twice as much as those of 8."""
+    numbered = LOCKED.replace("sm_80", target)
+    chosen = numbered.replace("bar.sync 3;", "mov.u32 %r3, 3;\nbar.sync %r3;")
+    stores = []
+    for text in (numbered, chosen):
+        lines = probed(text, probe=load_probe("stuck_warps")).splitlines()
+        barrier = next(place for place, line in enumerate(lines) if line.startswith("bar.sync"))
+        stores.append(lines[barrier - 1].split()[1])
+        before = [line for line in lines[barrier - 6 : barrier] if "elect.sync" in line]
+        assert len(before) == (target == "sm_90")
+    assert stores == ["st.volatile.global.v2.b32", "st.volatile.global.v2.b64"]
 
 
 OWN = launch([warp(LOCK, took=Mark(12, 0x100, 1)), warp(LOCK, number=1)])
@@ -95,6 +115,10 @@ COUNT = replace(
     launch([warp(MBARRIER, did=Mark(39, 0x10, ALL)), warp(BARRIER, number=1)]), code=Synchronization({38: 65})
 )
 MISSING = launch([warp(BARRIER), warp(WarpPlace(50, "loop"), number=1)])
+APART = launch(
+    [replace(warp(BARRIER), lanes=0xFFFF0000, on_gpu=32), warp(BARRIER, number=1)],
+    code=Synchronization(exchanges={9: "shfl.sync.idx.b32"}, is_known=True),
+)
 WRITES = Synchronization(writes={19: "red.global.add.u32"}, is_known=True)
 COUNTED = Synchronization({38: 64}, is_known=True)
 ADDERS = [warp(FLAG, block, did=ADDED) for block in range(2)]
@@ -112,7 +136,12 @@ WAITERS = [warp(BARRIER, block, 1) for block in range(2)]
         (
             launch([warp(MBARRIER)], code=COUNTED),
             "mbarrier-count",
-            "0 arrivals; arrivals of 1 warp that ended are not known",
+            "0 arrivals; arrivals of 32 threads that ended are not known",
+        ),
+        (
+            APART,
+            "barrier-not-reached",
+            "warp 0 came with lanes 16-31, its 16 other lanes may wait at shfl.sync.idx.b32 PTX:9",
         ),
         (MISSING, "barrier-not-reached", "1 of 2 warps arrived; warp 1 is at PTX:50"),
         (launch([warp(FLAG)]), "flag-not-set", "another GPU or the host must write the value"),
@@ -206,6 +235,17 @@ mbarrier.arrive.shared.b64 %rd2, [%r1], 2;
 bar.sync 2, 96;
 st.shared.u32 [%r1], %r2;
 red.shared.add.u32 [%r1], 1;
+shfl.sync.idx.b32 %r2, %r2, 0, 31, -1;
+$take:
+mov.u32 %r2, 0;
+atom.global.cas.b32 %r3, [%rd1], %r2, 2;
+setp.ne.u32 %p1, %r3, 0;
+@%p1 bra $take;
+$update:
+atom.global.cas.b32 %r3, [%rd1], %r2, 1;
+setp.ne.u32 %p1, %r3, %r2;
+mov.u32 %r2, %r3;
+@%p1 bra $update;
 $poll:
 nanosleep.u32 40;
 atom.global.or.b32 %r2, [%rd1], 0;
@@ -221,15 +261,23 @@ def test_synchronization_of_a_kernel(tmp_path: Path) -> None:
     code = Synchronization.of(tmp_path)
     numbers = {line: number for number, line in enumerate(SYNCHRONIZED.splitlines(), 1)}
     poll, last = numbers["nanosleep.u32 40;"], numbers["@%p1 bra $poll;"]
+    take, update = (numbers[f"${label}:"] + 1 for label in ("take", "update"))
     assert code == Synchronization(
         {numbers["mbarrier.init.shared.b64 [%r1], 3;"]: 3},
         {numbers["mbarrier.arrive.shared.b64 %rd2, [%r1], 2;"]: 2},
         False,
+        {numbers["bar.sync 2, 96;"]: 2},
         {numbers["bar.sync 2, 96;"]: 96},
         (numbers["mbarrier.arrive.expect_tx.shared.b64 %rd2, [%r1], 256;"],),
         {poll + 1: "atom.global.or.b32"},
-        {poll: frozenset(range(poll, last + 1))},
-        False,
+        {
+            poll: frozenset(range(poll, last + 1)),
+            update: frozenset(range(update, update + 4)),
+            take: frozenset(range(take, take + 4)),
+        },
+        {numbers["shfl.sync.idx.b32 %r2, %r2, 0, 31, -1;"]: "shfl.sync.idx.b32"},
+        frozenset({numbers["atom.global.cas.b32 %r3, [%rd1], %r2, 1;"]}),
+        True,
         True,
     )
     assert Synchronization.of(None) == Synchronization()

@@ -12,6 +12,7 @@ from tui_probe.engine.recording import NO_ROOM, RecordAddress, Recording, Record
 from tui_probe.engine.snippet import LAUNCH_HELPER
 from tui_probe.probe_model.probe import (
     FIELD_BYTES,
+    KEPT_FIELD,
     Field,
     FieldType,
     Level,
@@ -311,6 +312,8 @@ class Expander:
         lines: list[str] = []
         operands: dict[int, tuple[FieldType, str]] = {}
         for index, (field, value) in enumerate(zip(own_map.fields, values, strict=True)):
+            if value == KEPT_FIELD:
+                continue
             before, operand = self._operand(index, field, value, helpers, "" if own_map.leader else target.where)
             lines += before
             if even and field is own_map.fields[-1]:

@@ -11,11 +11,22 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.engine.helpers import Helpers
 from tui_probe.engine.kernel import function_instructions, register_types
 from tui_probe.engine.site_file import SiteSources, phase_fields
-from tui_probe.probe_model.positions import BLOCK, LOOP, MERGED, PHASE, SOURCE, UNBOUNDED, matches
+from tui_probe.probe_model.positions import (
+    BARRIERS,
+    BLOCK,
+    IMMEDIATE,
+    LOOP,
+    MERGED,
+    PHASE,
+    SOURCE,
+    UNBOUNDED,
+    matches,
+)
 from tui_probe.ptx.control_flow import basic_blocks, loop_heads
 from tui_probe.ptx.instruction_facts import class_of, sass_instruction_count
 from tui_probe.ptx.merged_loads import merged_loads
 from tui_probe.ptx.phases import phase_starts
+from tui_probe.ptx.tree import Immediate
 from tui_probe.ptx.waiting import unbounded_loop_heads
 
 if TYPE_CHECKING:
@@ -241,9 +252,11 @@ class FunctionSites:
 
     def _extra_modifiers(self, instruction: Instruction) -> tuple[str, ...]:
         """Return the modifiers that positions may name besides the instruction's own."""
-        merged = (MERGED,) if instruction.opcode == "ld" and id(instruction) in self._merged else ()
+        modifiers = (MERGED,) if instruction.opcode == "ld" and id(instruction) in self._merged else ()
+        if instruction.opcode in BARRIERS and isinstance(next(iter(instruction.operands), None), Immediate):
+            modifiers = (IMMEDIATE,)
         space = self._kernel.named_space(instruction)
-        return (*merged, space) if space else merged
+        return (*modifiers, space) if space else modifiers
 
     def _find_blocks(self, notes: SiteNotes) -> Iterator[BlockSite]:
         """Yield each basic block that holds instructions of a point's class, and each loop."""

@@ -88,6 +88,11 @@ class SiteSources:
         outside = (place for place in self.places(line) if place.line and not is_of_toolkit(place.file))
         return next((self._text(*place) for place in outside), self.of(line))
 
+    def call(self, line: int) -> str:
+        """The call by the program through which an instruction of a header of the CUDA Toolkit was inlined, or ""."""
+        innermost = next(iter(self.places(line)), None)
+        return self.of_program(line) if innermost is not None and is_of_toolkit(innermost.file) else ""
+
     def _chain(self, number: int) -> Iterator[SourceLine]:
         """Yield the source line of a directive, then the lines of the calls through which it was inlined.
 
@@ -362,7 +367,10 @@ class _SiteWriter:
         line, opcode = self._line_of(instruction), instruction.opcode
         if opcode == "mbarrier" and (barrier := self._barriers.get(id(instruction))):
             suffix = f', "barrier": {json.dumps(barrier)}{suffix}'
-        source = self._source_of(line) if source is None else source
+        if source is None:
+            source = self._source_of(line)
+            if source and (call := self.sources.call(line)) and call != source:
+                suffix = f', "call": {call}{suffix}'
         copied = access_bytes(instruction) if opcode == "cp" else None
         fields = _instruction_fields(at, points, opcode, instruction.modifiers, copied, self._named_space(instruction))
         if source:

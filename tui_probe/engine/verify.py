@@ -21,6 +21,7 @@ from tui_probe.errors import ProbeFileError
 from tui_probe.probe_model.positions import LOOP, PHASE
 from tui_probe.probe_model.probe import (
     FIELD_BYTES,
+    KEPT_FIELD,
     LONGEST_HELPER,
     WAIT_HELPER,
     Field,
@@ -262,7 +263,10 @@ class _SnippetCheck:
             )
         if not save.adds:
             for value, field in zip(save.values, own_map.fields, strict=True):
-                self._saved_value(value, field, save.place)
+                if value != KEPT_FIELD:
+                    self._saved_value(value, field, save.place)
+                elif not own_map.resident:
+                    raise self._error(save.place, f"{KEPT_FIELD} is available only in resident maps: save a value")
 
     def _at_site(self, save: Save, own_map: Map) -> None:
         """A record of sites belongs to an instruction or a block, and has the sums of a whole launch."""

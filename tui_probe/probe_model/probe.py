@@ -183,9 +183,14 @@ class Locate:
     place: FileLocation
 
 
+KEPT_FIELD: Final = "_"
+"""The value of a field that a SAVE does not store."""
+
+
 @dataclass(frozen=True, slots=True)
 class Save:
-    """``SAVE [ map ] {values};``: one record. A value is a register, a number or a helper such as ``ADDR``.
+    """``SAVE [ map ] {values};``: one record. A value is a register, a number or a helper such as ``ADDR``; of resident
+    records also ``KEPT_FIELD``.
 
     With ``adds`` it is ``ADD [ map ] {values};``: each lane adds its values to the record of its thread, warp or site.
     """

@@ -58,6 +58,8 @@ class SiteInstruction:
     source: SourceLine | None = None
     barrier: str = ""
     """Shared variable of the mbarriers that it is for, ``full[2]``; "" if unknown."""
+    call: SourceLine | None = None
+    """The line of the program that calls the header of the CUDA Toolkit in which ``source`` is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +249,7 @@ class _Reader:
             bytes=None if size is None else _number(size),
             source=self._source(entry.get("source")),
             barrier=_text(entry.get("barrier", "")),
+            call=self._source(entry.get("call")),
         )
 
     def _source(self, value: object) -> SourceLine | None:
