@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from tui_probe.errors import TraceError
 from tui_probe.records.counter_sums import line_sums, ratio, site_dtype, sums_dtype
-from tui_probe.sass.wait_classes import WAIT_CLASSES
+from tui_probe.sass.wait_classes import OPERANDS, WAIT_CLASSES
+from tui_probe.trace.device_memory import parameter_names
 from tui_probe.trace.sites import read_sites
 from tui_probe.trace.source_lines import call_lines, source_position
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from tui_probe.probekit.probe_results import ProbeResult
     from tui_probe.records.counter_sums import LineSums
     from tui_probe.trace.results import Result
     from tui_probe.trace.sites import SiteWait
@@ -49,6 +51,8 @@ LIFE_SUMS: Final = sums_dtype(LIFE, "longest")
 _LIFE_SECTION: Final = 1
 _NULL_WAIT: Final = 2
 _WARP_SIZE: Final = 32
+_MAX_TENSORS: Final = 2
+"""Tensors that are named before the rest is cut."""
 LEAST_PERCENT: Final = 1
 """Part of warp life, in per cent, that some wait of a group must have for further launches: as in the probes' files."""
 DELAY: Final = 48
@@ -69,6 +73,8 @@ class StallSite:
     """Cycles of the longest wait with its null wait; 0 if none was kept, for want of registers."""
     calls: Mapping[int, SourceLine] = field(default_factory=dict)
     """Lines of the calls through which headers of the CUDA Toolkit were inlined, by offset in the kernel."""
+    tensors: tuple[str, ...] = ()
+    """Names of the global memory whose accesses warps wait for."""
 
     @property
     def measured_cycles(self) -> int:
@@ -98,6 +104,14 @@ class StallSite:
     def kind(self) -> str:
         """Title of what warps wait for."""
         return WAIT_CLASSES.get(self.wait.kind, self.wait.kind) if self.wait else ""
+
+    @property
+    def waits_for(self) -> str:
+        """``kind`` with names: ``global memory of q``; before the producer of a write after read, the dependence."""
+        if self.wait and self.wait.kind == OPERANDS:
+            return "register read by"
+        more = ", …" if len(self.tensors) > _MAX_TENSORS else ""
+        return f"{self.kind} of {', '.join(self.tensors[:_MAX_TENSORS])}{more}" if self.tensors else self.kind
 
     @property
     def producer(self) -> str:
@@ -194,6 +208,20 @@ def analyse(result: Result, sites: Sequence[int], folder: Path | None = None) ->
     offsets = next((probe.wait_offsets for probe in probes if probe.wait_offsets), ())
     ranked = tuple(sorted(rows, key=lambda site: -site.cycles))
     return Stalls(ranked, life, longest, total, offsets, WarpSample.of(result))
+
+
+def with_tensors(stalls: Stalls, of: ProbeResult) -> Stalls:
+    """Return the waits of a result with the names of the memory that warps wait for. TraceError for a damaged log."""
+    if not any(site.wait and site.wait.parameters for site in stalls.sites):
+        return stalls
+    names = parameter_names(of.kernel.trace, of.launch)
+    sites = (
+        replace(site, tensors=tuple(dict.fromkeys(names[own] for own in site.wait.parameters if own in names)))
+        if site.wait
+        else site
+        for site in stalls.sites
+    )
+    return replace(stalls, sites=tuple(sites))
 
 
 def _with_hidden(measured: int, passes: int) -> int:

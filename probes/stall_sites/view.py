@@ -19,10 +19,9 @@ from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.probe_view import probe_view
 from tui_probe.probekit.recognised import analysis_name
 from tui_probe.records.counter_sums import ratio
-from tui_probe.sass.wait_classes import OPERANDS
 from tui_probe.trace.source_lines import SourceLines, call_lines, source_position
 
-from .analysis import DELAY, GROUPS, LEAST_PERCENT, analyse
+from .analysis import DELAY, GROUPS, LEAST_PERCENT, analyse, with_tensors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -54,11 +53,6 @@ class StallRow:
     sample: WarpSample | None
     launches: int
     ended_after: int | None
-
-    @property
-    def waits_for(self) -> str:
-        """Title of what warps wait for; before the producer of a write after read, the dependence."""
-        return "register read by" if self.site.wait and self.site.wait.kind == OPERANDS else self.site.kind
 
     @property
     def per_warp(self) -> float | None:
@@ -115,7 +109,14 @@ _COLUMNS: Final[tuple[Column[StallRow], ...]] = (
         narrow=_MIN_PLACE,
         shorten=cut_middle,
     ),
-    Column("waits_for", lambda r: r.site.kind or None, "waits for", lambda r: r.waits_for or units.NOT_MEASURED, False),
+    Column(
+        "waits_for",
+        lambda r: r.site.kind or None,
+        "waits for",
+        lambda r: r.site.waits_for or units.NOT_MEASURED,
+        False,
+    ),
+    Column("tensors", lambda r: list(r.site.tensors)),
     Column(
         "producer",
         lambda r: r.site.producer or None,
@@ -306,7 +307,7 @@ class StallsView(Document):
         }
 
     def cells(self) -> Iterator[Sequence[object]]:
-        columns = in_data(_COLUMNS)
+        columns = [column for column in in_data(_COLUMNS) if column.key != "tensors"]
         yield [column.key for column in columns]
         for row in self.sites:
             yield [column.value(row) for column in columns if column.value is not None]
@@ -383,7 +384,8 @@ def _results(source: ViewSource) -> tuple[list[tuple[ProbeResult, Stalls]], bool
     for name, probed in groups:
         if name in GROUPS and probed.result_rows:
             result = probe_results.read_result(ViewSource(source.trace, probed))
-            newest.append((result, analyse(result.result, result.sites, result.kernel.folder)))
+            stalls = analyse(result.result, result.sites, result.kernel.folder)
+            newest.append((result, with_tensors(stalls, result)))
     if not newest:
         raise TraceError(f"{source.trace.directory}: there is no result of {GROUPS[0]}")
     return newest, not set(GROUPS) <= {name for name, probed in groups if probed.result_rows or probed.matched_nothing}

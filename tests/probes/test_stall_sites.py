@@ -35,6 +35,7 @@ from tui_probe.toolchain import find_tools
 from tui_probe.trace import source_lines
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.run_info import RunInfo
+from tui_probe.trace.sites import read_sites
 from tui_probe.ui import rerun
 from tui_probe.verdicts import limiter
 from tui_probe.verdicts.limiter import NcuBytes, latency_cause
@@ -412,3 +413,19 @@ def test_kernel_without_sass_says_what_to_do(capsys: pytest.CaptureFixture[str])
     text = capsys.readouterr().out
     assert "code      needs-sass" in text
     assert "Compile for this GPU" in text
+
+
+def test_page_names_the_tensor_of_awaited_loads(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first parameter of each launch is an address in ``q``; those of ``k`` and ``v`` are not in the trace."""
+    monkeypatch.setenv("COLUMNS", "160")
+    directory = shutil.copytree(trace, tmp_path / "trace")
+    (directory / "tensor.trace").write_text("[call]  torch.float32  torch.Size([32, 32])  4096  139637976727552  q\n")
+    assert "STS tfa.py:6 global memory of q LDG tfa.py:6" in shown_text(directory, capsys)
+    assert front.main(["show", "stalls", str(directory), "--format", "json"]) == 0
+    sites = json.loads(capsys.readouterr().out)["data"]["sites"]
+    assert {site["offset"]: site["tensors"] for site in sites if site["tensors"]} == {0x5E0: ["q"]}
+    (probe,) = read_sites(open_trace(directory).kernels[0].folder) or ()
+    parameters = {site.wait.kind: site.wait.parameters for site in probe.sites if site.wait}
+    assert (parameters["global"], parameters["async"], parameters["barrier"]) == ((0,), (2,), ())

@@ -37,6 +37,9 @@ _MOST_FUNCTION_BYTES: Final = 4 << 20
 """Some seconds of looking at each instruction. The program waits that long for its kernel."""
 FEWEST_REGISTERS: Final = 24
 """Minimum number of registers left to a warp."""
+_PARAMETER: Final = struct.Struct("<IHHI")
+_SIZE_SHIFT: Final = 18
+"""Of a ``PARAMETER``: its bytes are above what else is known of it."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,15 @@ class GraftTarget:
     def parameters(self) -> int:
         """Number of its parameters."""
         return sum(attribute.number in (nv_info.PARAMETER, nv_info.LONG_PARAMETER) for attribute in self.attributes)
+
+    def parameter_ranges(self) -> Iterator[tuple[int, range]]:
+        """Yield the number of each parameter and its bytes in bank 0."""
+        for attribute in self.attributes:
+            of_parameter = attribute.number in (nv_info.PARAMETER, nv_info.LONG_PARAMETER)
+            if of_parameter and len(attribute.value) >= _PARAMETER.size:
+                _, number, offset, facts = _PARAMETER.unpack_from(attribute.value)
+                size = facts >> _SIZE_SHIFT if attribute.number == nv_info.PARAMETER else facts
+                yield number, range(self.base + offset, self.base + offset + size)
 
     def source_lines(self) -> dict[int, tuple[str, int]]:
         """Return source file and line by byte offset in the kernel; {} without a readable line table."""

@@ -67,7 +67,8 @@ class SiteWait:
     """Wait of warps at an instruction: its class, a key of ``sass.wait_classes``, and the instructions that
     produce it, the one to name first at the start. ``depth`` is the number of loops around the instruction, ``null``
     the cycles that are measured where there is nothing to wait for. ``spills`` are loads and stores of the stack in the
-    basic block of the instruction, which are executed as often.
+    basic block of the instruction, which are executed as often. ``parameters`` are the numbers of the kernel parameters
+    that the awaited accesses of global memory get their addresses from.
     """
 
     kind: str
@@ -75,6 +76,7 @@ class SiteWait:
     null: int
     producers: tuple[SiteInstruction, ...]
     spills: tuple[SiteInstruction, ...] = ()
+    parameters: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +236,8 @@ class _Reader:
         producers = _tables_in(self._instruction, entry.get("producers"))
         spills = _tables_in(self._instruction, entry.get("spills", []))
         depth, null = _number(entry.get("depth")), _number(entry.get("null"))
-        return SiteWait(_text(entry.get("class")), depth, null, producers, spills)
+        parameters = _tables_in(_number, entry.get("parameters", []))
+        return SiteWait(_text(entry.get("class")), depth, null, producers, spills, parameters)
 
     def _instruction(self, value: object) -> SiteInstruction:
         entry = _table(value)

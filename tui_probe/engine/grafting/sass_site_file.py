@@ -130,6 +130,7 @@ def _wait_fields(
                 {**_named_fields(target, access.index, sources, files), "bytes": access.bytes}
                 for access in wait.spills[:_MAX_SPILLS]
             ],
+            **({"parameters": [*wait.parameters]} if wait.parameters else {}),
         },
     }
 

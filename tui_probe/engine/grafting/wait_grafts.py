@@ -13,6 +13,7 @@ from tui_probe.ptx.operands import MADE_UP
 from tui_probe.ptx.tree import Instruction
 from tui_probe.reasons import because
 from tui_probe.sass import lane_registers
+from tui_probe.sass.accesses import AddressOrigins
 from tui_probe.sass.flow import FlowGraph
 from tui_probe.sass.graft import Grafted, Splice, apply_splices
 from tui_probe.sass.graft_check import refuse_changes
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 _COUNT: Final = "1"
 _MANY_UNIFORM: Final = 40
 """Free uniform registers from which on the first group has all its sites: ptxas gives the exits' code a dozen."""
+_MAX_FOLLOWED: Final = 16
+"""Producers of a wait whose addresses are followed back."""
 _CLOCKS: Final = 2
 """Ordinary registers that hold clocks."""
 
@@ -53,12 +56,14 @@ _CLOCKS: Final = 2
 @dataclass(frozen=True, slots=True)
 class ProbedWait:
     """A wait site with the points of the probe that are at it. ``spills`` are the accesses of the stack in its basic
-    block, which are executed as often; of several sites there the first has them.
+    block, which are executed as often; of several sites there the first has them. ``parameters`` are the numbers of
+    the kernel parameters that the awaited accesses get their addresses from.
     """
 
     site: WaitSite
     points: tuple[str, ...]
     spills: tuple[StackAccess, ...] = ()
+    parameters: tuple[int, ...] = ()
 
     @property
     def at(self) -> int:
@@ -99,8 +104,11 @@ def graft_waits(
         # A group of another size than the first one would leave sites between them.
         size = grafting.fitted([1], _SumRoom(MAX_SITES, MAX_SITES)).room.sites
         fitted = fitted if size == fitted.room.sites else grafting.fitted(groups, _SumRoom(size, MAX_SITES))
-    spills = _spills_by_block(target, graph)
-    probed = [ProbedWait(site, (point.name,), spills.pop(graph.block_at(site.index), ())) for site in fitted.sites]
+    spills, origins = _spills_by_block(target, graph), AddressOrigins(target, graph)
+    probed = [
+        ProbedWait(site, (point.name,), spills.pop(graph.block_at(site.index), ()), _awaited_parameters(site, origins))
+        for site in fitted.sites
+    ]
     offsets = tuple(site.at for site in ranked)
     grafted = _graft(target, fitted.uniform, fitted.sites, fitted.with_longest, resources)
     return grafted, ProbedWaits(probed, offsets)
@@ -292,6 +300,11 @@ def _spills_by_block(target: GraftTarget, graph: FlowGraph) -> dict[int, tuple[S
         block = graph.block_at(access.index)
         blocks[block] = (*blocks.get(block, ()), access)
     return blocks
+
+
+def _awaited_parameters(site: WaitSite, origins: AddressOrigins) -> tuple[int, ...]:
+    awaited = (producer.index for producer in site.producers[:_MAX_FOLLOWED] if producer.kind == site.kind)
+    return tuple(sorted({number for index in awaited for number in origins.of_access(index)}))
 
 
 def _mark(site: int, place: int) -> int:

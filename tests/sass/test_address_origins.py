@@ -1,0 +1,68 @@
+"""Kernel parameters from which accesses get their addresses, in real and assembled SASS."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.engine.kernels import DATA
+from tests.sass.conftest import assembled
+from tui_probe.binaries.cubin import Cubin
+from tui_probe.sass.accesses import AddressOrigins
+from tui_probe.sass.flow import FlowGraph
+from tui_probe.sass.operations import operation_name
+from tui_probe.sass.target import GraftTarget
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["assembled"]
+
+GATHER = """
+.visible .entry k(.param .u64 places, .param .u64 values, .param .u64 out, .param .u32 n) {
+    .reg .b64 %d<12>; .reg .b32 %r<6>; .reg .f32 %f<2>; .reg .pred %p<2>;
+    ld.param.u64 %d1, [places];
+    ld.param.u64 %d2, [values];
+    ld.param.u64 %d3, [out];
+    ld.param.u32 %r1, [n];
+    mov.u32 %r2, %tid.x;
+LOOP:
+    mul.wide.u32 %d4, %r2, 4;
+    add.s64 %d5, %d1, %d4;
+    ld.global.u32 %r3, [%d5];
+    mul.wide.s32 %d6, %r3, 4;
+    add.s64 %d7, %d2, %d6;
+    ld.global.f32 %f1, [%d7];
+    add.s64 %d8, %d3, %d4;
+    st.global.f32 [%d8], %f1;
+    add.u32 %r2, %r2, 256;
+    setp.lt.u32 %p1, %r2, %r1;
+    @%p1 bra LOOP;
+    ret; }
+"""
+
+
+def origins(cubin: Cubin, kernel: str) -> list[tuple[str, tuple[int, ...]]]:
+    """Name and parameters of each access of global memory, in order of the code."""
+    target = GraftTarget.of(cubin, kernel)
+    found = AddressOrigins(target, FlowGraph.of(target))
+    names = [operation_name(word, target.arch) for word in target.words]
+    return [(name, found.of_access(index)) for index, name in enumerate(names) if name in ("LDG", "STG", "LDGSTS")]
+
+
+@pytest.mark.parametrize("arch", [80, 90, 100])
+def test_loads_of_a_gather_have_their_own_pointers(assembled: Callable[[str, int | str], Cubin], arch: int) -> None:
+    """The address of the second load is computed from the first one's result, whose pointer is not its own."""
+    named = origins(assembled(GATHER, arch), "k")
+    assert {name: set() for name, _ in named} == {"LDG": set(), "STG": set()}
+    pointers = [{number for number in numbers if number < 3} for _, numbers in named]
+    assert {frozenset(own) for own in pointers} == {frozenset({0}), frozenset({1}), frozenset({2})}
+    assert {frozenset(own) for (name, _), own in zip(named, pointers, strict=True) if name == "STG"} == {frozenset({2})}
+
+
+def test_copies_of_attention_are_of_keys_and_values() -> None:
+    named = origins(Cubin.read((DATA / "attn_fwd.sm_90a.cubin").read_bytes()), "attn_fwd")
+    assert [numbers for name, numbers in named if name == "LDG"] == [(0,)] * 4
+    assert sorted(numbers for name, numbers in named if name == "LDGSTS") == [(1,)] * 4 + [(2,)] * 4
+    assert [numbers for name, numbers in named if name == "STG"] == [(3,)] * 4
