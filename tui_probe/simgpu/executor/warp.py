@@ -166,12 +166,28 @@ def _equal_lanes(lanes: Lanes, value: Value) -> Value:
     table = _by_warp(lanes, value, 0)
     if 2 * lanes.count < lanes.place_count:
         return _mask_of(table[lanes.warp] == value[:, None])
-    # Most lanes are there: all pairs of each warp need no copy of its values per lane, and most warps have one value.
+    # Most lanes are there: the values of each warp are sorted, except where it has one value, as most warps have.
     masks = np.full(table.shape, _ALL_LANES, np.uint32)
     mixed = np.flatnonzero((table != table[:, :1]).any(axis=1))
-    values = table[mixed]
-    masks[mixed] = _mask_of((values[:, :, None] == values[:, None, :]).reshape(-1, WARP_SIZE)).reshape(-1, WARP_SIZE)
+    if len(mixed):
+        masks[mixed] = _masks_of_groups(table[mixed])
     return masks.reshape(-1)[lanes.places]
+
+
+def _masks_of_groups(table: Value) -> Value:
+    """Return, per value of an array of shape (warps, 32), a mask of the lanes of its row that have the same."""
+    order = table.argsort(axis=1, kind="stable")
+    lane_bits = np.left_shift(np.uint32(1), order.astype(np.uint32)).reshape(-1)
+    order += np.arange(0, table.size, WARP_SIZE)[:, None]
+    places = order.reshape(-1)
+    values = table.reshape(-1)[places]
+    begins = np.ones(len(places), np.bool_)
+    np.not_equal(values[1:], values[:-1], out=begins[1:])
+    begins[::WARP_SIZE] = True
+    starts = np.flatnonzero(begins)
+    masks = np.empty(len(places), np.uint32)
+    masks[places] = np.repeat(np.bitwise_or.reduceat(lane_bits, starts), np.diff(starts, append=len(places)))
+    return masks.reshape(table.shape)
 
 
 def _mask_of(table: Value) -> Value:
