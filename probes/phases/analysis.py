@@ -110,6 +110,11 @@ class Phases:
         return int((self.warps.end - self.warps.start).sum())
 
     @cached_property
+    def unrecorded(self) -> int:
+        """Cycles of all warps behind the last record that was kept."""
+        return int(self.spans.cycles[self.spans.phase == NOT_RECORDED].sum())
+
+    @cached_property
     def block_cycles(self) -> dict[int, int]:
         """The cycles of each block, from its first warp's start to its last warp's end."""
         blocks, place = np.unique(self.warps.block, return_inverse=True)

@@ -17,7 +17,7 @@ from tui_probe.ptx.phase_names import WAITS
 
 from .analysis import NOT_RECORDED
 from .kinds import ALL_WARPS
-from .waits import by_warp, releases, signals_of
+from .waits import by_warp, meetings, releases, signals_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -47,6 +47,8 @@ def trace_events(launch: Phases, waits: Sequence[Wait], title: str, clock_khz: i
     for wait in waits:
         if wait.partner is not None and wait.by_order:
             yield from _flows(launch, wait, numbers, scale)
+    for phase in dict.fromkeys(wait.phase for wait in waits if wait.last_warp is not None):
+        yield from _meeting_flows(launch, launch.phases.index(phase), numbers, scale)
 
 
 def _metadata(kind: str, pid: int, tid: int, name: str) -> Event:
@@ -86,16 +88,36 @@ def _flows(launch: Phases, wait: Wait, numbers: Iterator[int], scale: float) -> 
                 yield from _arrow(launch, (here, signal), (waiting, place), next(numbers), scale)
 
 
+def _meeting_flows(launch: Phases, phase: int, numbers: Iterator[int], scale: float) -> Iterator[Event]:
+    """An arrow from the arrival of the last warp at a barrier to the end of the wait of each other warp."""
+    for block in launch.some_blocks:
+        met = meetings(launch, block, phase)
+        if met is None:
+            continue
+        for place, last in enumerate(met.last_warps.tolist()):
+            arrival = int(met.starts[:, place].max())
+            for warp, end in zip(met.warps.tolist(), met.ends[:, place].tolist(), strict=True):
+                if warp != last and arrival <= end:
+                    yield from _arrow_events(launch, (last, arrival), (warp, end), next(numbers), scale)
+
+
 def _arrow(
     launch: Phases, source: tuple[Spans, int], target: tuple[Spans, int], number: int, scale: float
 ) -> Iterator[Event]:
-    until = int(target[0].end[target[1]])
-    for sign, (spans, place), at in (("s", source, 0.5), ("f", target, 1.0)):
-        start, end = int(spans.start[place]), int(spans.end[place])
-        time = min(start + (end - start) * at, until) * scale
+    (signals, signal), (waits, wait) = source, target
+    until, middle = int(waits.end[wait]), (int(signals.start[signal]) + int(signals.end[signal])) / 2
+    ends = (int(signals.warp[signal]), min(middle, until)), (int(waits.warp[wait]), until)
+    yield from _arrow_events(launch, *ends, number, scale)
+
+
+def _arrow_events(
+    launch: Phases, source: tuple[int, float], target: tuple[int, float], number: int, scale: float
+) -> Iterator[Event]:
+    """The two events of an arrow between times of two warps."""
+    for sign, (warp, time) in (("s", source), ("f", target)):
         yield {
-            "name": "release", "cat": "wait", "ph": sign, "id": number, "ts": time,
-            **_thread(launch, int(spans.warp[place])), **({"bp": "e"} if sign == "f" else {}),
+            "name": "release", "cat": "wait", "ph": sign, "id": number, "ts": time * scale,
+            **_thread(launch, warp), **({"bp": "e"} if sign == "f" else {}),
         }  # fmt: skip
 
 

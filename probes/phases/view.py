@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
-from tui_probe.draw.shorten import shorten
-from tui_probe.draw.spans import wrap
+from tui_probe.draw.shorten import cut_middle, shorten
+from tui_probe.draw.spans import clip, wrap
 from tui_probe.draw.table import Column, as_record, in_data
 from tui_probe.draw.table_content import titled_table
 from tui_probe.draw.view import Document
@@ -37,6 +37,7 @@ _NOTABLE_WAIT: Final = 0.02
 _NOTABLE_UNNAMED: Final = 0.1
 """Part of warp life from which on time in no phase of the user's is reported."""
 _MIN_NAME: Final = 12
+_MIN_PLACE: Final = 16
 _NOTICED: Final = 0.01
 """Part of a wait from which on a late role or warp is mentioned."""
 _MOSTLY: Final = 0.5
@@ -58,7 +59,15 @@ _COLUMNS: Final[tuple[Column[PhaseRow], ...]] = (
     Column("median", lambda r: r.median, "median cycles", lambda r: _cycles(r.median)),
     Column("p95", lambda r: r.p95, "p95", lambda r: _cycles(r.p95), rank=2),
     Column("iterations", lambda r: r.iterations, "times", lambda r: units.count(r.iterations), rank=3),
-    Column("place", lambda r: r.place or None, "source", lambda r: r.place or units.NOT_MEASURED, False),
+    Column(
+        "place",
+        lambda r: r.place or None,
+        "source",
+        lambda r: r.place or units.NOT_MEASURED,
+        False,
+        narrow=_MIN_PLACE,
+        shorten=cut_middle,
+    ),
     Column("multiply_adds", lambda r: r.multiply_adds),
     Column("multiply_adds_per_cycle", lambda r: r.per_clock()),
     Column("activity", lambda r: r.phase.activity),
@@ -88,10 +97,11 @@ class PhasesView(Document):
         self.moved = moved_in_trace(of, launch.sites)
         """Instructions of SASS that are of other named phases, by phase; None if unknown."""
 
-    @cached_property
-    def _head(self) -> str:
+    def _head(self, cells: int) -> str:
+        """Return the kernel, its name cut to fit, and the block that is drawn."""
         cycles = units.count(self.launch.block_cycles[self.block])
-        return f"{self.of.name}, {self.of.which}: block {self.block}, {cycles} cycles"
+        about = f", {self.of.which}: block {self.block}, {cycles} cycles"
+        return clip(shorten(self.of.name, max(cells - len(about), _MIN_NAME)) + about, cells)
 
     def notes(self) -> Iterator[str]:
         """Return waits, overlap, and what was left out."""
@@ -117,7 +127,7 @@ class PhasesView(Document):
             )
         yield from self._tensor_notes()
         if launch.kept_text:
-            yield f"kept: {launch.kept_text}"
+            yield f"kept: {launch.kept_text}{self._unrecorded_text()}"
         if launch.phases_missing:
             starts = units.counted(launch.phases_missing, "phase start")
             yield f"not recorded: {starts} in the SASS; their time counts for the preceding phase"
@@ -134,6 +144,12 @@ class PhasesView(Document):
             if count:
                 yield f"{name}: includes at least {units.counted(count, 'SASS instruction')} of other named phases"
         yield from self._measurement_notes()
+
+    def _unrecorded_text(self) -> str:
+        if not self.launch.unrecorded:
+            return ""
+        share = percent(self.launch.unrecorded, self.launch.life)
+        return f"; {share} of warp life has no record (?), so the shares of all phases are too low"
 
     def _unnamed_notes(self) -> Iterator[str]:
         """Yield where the time goes that is in no phase that the user named, if it is much."""
@@ -194,12 +210,13 @@ class PhasesView(Document):
         return f"{percent(per_clock, peak)} of an SM's tensor-core peak"
 
     def lines(self, width: int) -> Sequence[Line]:
-        table = titled_table(self._head, _COLUMNS, self.rows, (), width)
+        head = self._head(width - 1)
+        table = titled_table(head, _COLUMNS, self.rows, (), width)
         waits = [((f" {part}", ""),) for note in self._longest_wait() for part in wrap(note, width - 1)]
         notes = (((f" {part}", "dim"),) for note in self._other_notes() for part in wrap(note, width - 1))
         drawn = list(lanes(self.launch, self.block, width, self.of.products_per_clock))
         return [
-            ((f" {shorten(self._head, width - 1)}", "title"),),
+            ((f" {head}", "title"),),
             *drawn,
             (),
             *([*waits, ()] if waits else []),

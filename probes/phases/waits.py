@@ -121,17 +121,12 @@ def _with_last_warp(launch: Phases, wait: Wait, phase: int) -> Wait:
     total = 0
     late: Counter[int] = Counter()
     for block in launch.some_blocks:
-        inside = (launch.warps.block == block)[launch.spans.warp] & (launch.spans.phase == phase)
-        spans = launch.spans.where(inside)
-        warps, counts = np.unique(spans.warp, return_counts=True)
-        if len(warps) > 1 and len(set(counts.tolist())) == 1:
-            starts, ends = (times.reshape(len(warps), -1) for times in (spans.start, spans.end))
-            of_role = [launch.roles[role] == wait.role for role in launch.warps.role[warps].tolist()]
-            early = (np.minimum(starts.max(axis=0), ends) - starts)[of_role].sum(axis=0)
-            total += int((ends - starts)[of_role].sum())
-            for warp, cycles in zip(
-                launch.warps.warp[warps[starts.argmax(axis=0)]].tolist(), early.tolist(), strict=True
-            ):
+        met = meetings(launch, block, phase)
+        if met is not None:
+            of_role = [launch.roles[role] == wait.role for role in launch.warps.role[met.warps].tolist()]
+            early = (np.minimum(met.starts.max(axis=0), met.ends) - met.starts)[of_role].sum(axis=0)
+            total += int((met.ends - met.starts)[of_role].sum())
+            for warp, cycles in zip(launch.warps.warp[met.last_warps].tolist(), early.tolist(), strict=True):
                 late[warp] += cycles
     of_all = late.total()
     wait = replace(wait, late=of_all, in_flight=total - of_all)
@@ -141,6 +136,32 @@ def _with_last_warp(launch: Phases, wait: Wait, phase: int) -> Wait:
     return _with_occupation(
         launch, replace(wait, last_warp=last, last_share=cycles / of_all), launch.warps.warp == last
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Meetings:
+    """The waits of a block at a barrier: a row of ``starts`` and ``ends`` per warp, a column per wait. ``warps`` are
+    numbers in ``Phases.warps``.
+    """
+
+    warps: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+
+    @property
+    def last_warps(self) -> NDArray[np.int64]:
+        """The warp that comes last each time."""
+        return self.warps[self.starts.argmax(axis=0)]
+
+
+def meetings(launch: Phases, block: int, phase: int) -> Meetings | None:
+    """The waits of a block in a phase of barriers; None if its warps come there unequally often."""
+    inside = (launch.warps.block == block)[launch.spans.warp] & (launch.spans.phase == phase)
+    spans = launch.spans.where(inside)
+    warps, counts = np.unique(spans.warp, return_counts=True)
+    if len(warps) < 2 or len(set(counts.tolist())) > 1:
+        return None
+    return Meetings(warps, *(times.reshape(len(warps), -1) for times in (spans.start, spans.end)))
 
 
 def _matched(launch: Phases, wait: Wait, spans: Spans, role: int) -> Wait:

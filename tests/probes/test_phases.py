@@ -23,6 +23,7 @@ from tests.ptx.images import fatbin_of
 from tests.trace.make import TraceWriter
 from tests.ui.conftest import on_stage
 from tui_probe.cli.main import main
+from tui_probe.draw import units
 from tui_probe.draw.spans import plain, width
 from tui_probe.engine.function_sites import source_names
 from tui_probe.engine.insertion import build_probed_ptx
@@ -35,7 +36,7 @@ from tui_probe.probe_model.positions import SourceRange
 from tui_probe.probes.phases import findings
 from tui_probe.probes.phases.analysis import NOT_RECORDED, Phases, analyse
 from tui_probe.probes.phases.kinds import Phase, roles_of
-from tui_probe.probes.phases.lanes import MIN_CELLS, TensorRates, dominant_phases, lanes, shown_warps
+from tui_probe.probes.phases.lanes import MIN_CELLS, TensorRates, dominant_phases, lanes, shown_warps, trace_events
 from tui_probe.probes.phases.tables import PhaseRow, moved_instructions, multiply_adds, overlap_of, rows_of
 from tui_probe.probes.phases.view import PhasesView, wait_text
 from tui_probe.probes.phases.waits import Wait, waits_of
@@ -235,6 +236,19 @@ def test_last_warp_at_a_barrier_is_named(tmp_path: Path) -> None:
     assert "of this wait, warp 2 has not arrived. Meanwhile, warp 2 spends " in wait_text(waits[0])
 
 
+def test_trace_events_have_flows_from_the_last_warp_at_a_barrier(tmp_path: Path) -> None:
+    """Of each of six barriers to the three warps that wait for warp 2, at the time at which it comes."""
+    launch = recorded(tmp_path, UNEVEN, "kernel", block=128)
+    events = list(trace_events(launch, waits_of(launch), "kernel", None))
+    begins = [event for event in events if event["ph"] == "s"]
+    ends = {event["id"]: event for event in events if event["ph"] == "f"}
+    assert [event["tid"] for event in begins] == [2] * 6 * 3
+    assert sorted(event["tid"] for event in ends.values()) == sorted([0, 1, 3] * 6)
+    waits = {event["ts"] for event in events if event["ph"] == "X" and event["cat"] == "wait" and event["tid"] == 2}
+    assert {event["ts"] for event in begins} == waits
+    assert all(event["ts"] <= ends[event["id"]]["ts"] for event in begins)
+
+
 def test_barrier_without_a_late_warp_does_not_hide_the_late_one(tmp_path: Path) -> None:
     """A second barrier right behind the first, at which all arrive together."""
     work = "".join(f"fma.rn.f32 %f{number}, %f{number}, %f{number}, 0f3F800000;" for number in range(8))
@@ -267,6 +281,18 @@ def test_full_ring_keeps_the_first_phases(tmp_path: Path) -> None:
         assert (spans.phase[:-1] != NOT_RECORDED).all()
     assert (analysis.spans.phase == NOT_RECORDED).any()
     assert "?" in "".join(map(plain, lanes(analysis, 0, 80)))
+    kernel = SimpleNamespace(mode="ptx", slowdown=None, folder=None)
+    name = "_ZN7cutlass13device_kernel" + "INS_4gemm6kernel13GemmUniversal" * 4
+    of = SimpleNamespace(name=name, kernel=kernel, simulated=True, which="launch 2 of #0", products_per_clock=None)
+    view = PhasesView(of, analysis)  # type: ignore[arg-type]
+    (note,) = (note for note in view.notes() if note.startswith("kept: "))
+    share = analysis.unrecorded / analysis.life
+    assert f"; {share:.0%} of warp life has no record (?), so the shares of all phases are too low" in note
+    for columns in (60, 80, 132):
+        head = plain(view.lines(columns)[0])
+        assert len(head) <= columns
+        assert head.endswith(f", launch 2 of #0: block 0, {units.count(analysis.block_cycles[0])} cycles")
+        assert "_ZN7" in head
 
 
 NAMED = entry(
