@@ -151,7 +151,8 @@ class Meetings:
     @property
     def last_warps(self) -> NDArray[np.int64]:
         """The warp that comes last each time."""
-        return self.warps[self.starts.argmax(axis=0)]
+        last: NDArray[np.int64] = self.warps[self.starts.argmax(axis=0)]
+        return last
 
 
 def meetings(launch: Phases, block: int, phase: int) -> Meetings | None:

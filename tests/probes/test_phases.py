@@ -469,6 +469,28 @@ def test_phase_option_writes_a_probe(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert load_probe(phases_probe(["load=b.py:1"])).path != probe.path
 
 
+@pytest.mark.parametrize("texts", [[], ["load=attn.py:88-96"]])
+def test_phase_records_option_keeps_the_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], texts: list[str]
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    name = phases_probe(texts, keeps_last=True)
+    assert name == "+".join(["phases=last", *texts])
+    assert phases_in(name) == dict(text.split("=") for text in texts)
+    probe = load_probe(name)
+    assert [own_map.latest for own_map in probe.maps] == [False, True]
+    assert (probe.callback, len(probe.phases)) == ("phases", len(texts))
+    first = [phases_probe(texts)] if texts else ["phases"]
+    assert [own_map.latest for own_map in load_probe(*first).maps] == [False, False]
+    command = ["run", "--phase-records", "last", *(part for text in texts for part in ("--phase", text))]
+    chosen: list[list[str]] = []
+    monkeypatch.setattr("tui_probe.cli.run.start", lambda arguments: chosen.append(arguments.probe) or 0)
+    assert main([*command, "-p", "phases", "-p", "block_sched", "--", "true"]) == 0
+    assert main(["run", "--phase-records", "first", "-p", "phases", "--", "true"]) == 0
+    assert chosen == [["block_sched", name], ["phases"]]
+    assert not capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("texts", "words"),
     [

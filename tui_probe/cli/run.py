@@ -147,9 +147,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command; returns its exit status, 128 + n if signal n ended it."""
     if arguments.between:
         arguments.probe = [*(arguments.probe or ()), *map(line_range_probe, arguments.between)]
-    if arguments.phase:
+    keeps_last = arguments.phase_records == "last"
+    if arguments.phase or keeps_last:
         others = [name for name in arguments.probe or () if not _records_phases(name)]
-        arguments.probe = [*others, phases_probe(arguments.phase)]
+        arguments.probe = [*others, phases_probe(arguments.phase or (), keeps_last=keeps_last)]
     if arguments.again is not None:
         os.chdir(former_folder(arguments))
     return start(arguments)

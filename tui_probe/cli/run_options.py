@@ -113,6 +113,10 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
              " nested (needs -lineinfo); adds a probe",
     )  # fmt: skip
     parser.add_argument(
+        "--phase-records", choices=("first", "last"),
+        help="which 2048 phase starts of a warp to keep if it has more; default: first; last adds -p phases",
+    )  # fmt: skip
+    parser.add_argument(
         "--callback", type=Path, nargs="?", const=True, metavar="FILE.py",
         help="after the program exits, run python FILE.py RESULT for each result; default: the callback named in the"
              " probe file of -p, if the callback is in the directory of that file",

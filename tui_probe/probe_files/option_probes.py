@@ -157,19 +157,25 @@ _PHASE: Final = re.compile(r"(?P<name>[A-Za-z_][\w.-]{0,30})=(?P<lines>[^=]+)", 
 _SEPARATOR: Final = re.compile(r"\+(?=[A-Za-z_][\w.-]{0,30}=)", re.ASCII)
 _POSITION: Final = re.compile(r"^position\s*=\s*\"phase\"", re.MULTILINE)
 _MAX_PHASES: Final = 32
+_LAST: Final = "last"
+"""First word in the name of a probe of which warps keep the last records: ``phases=last+load=attn.py:88-96``."""
+_LEADER: Final = re.compile(r"^leader = true$", re.MULTILINE)
 _LIMITED: Final = re.compile(r"(?P<probe>[^@]+)@(?P<lines>[^@]+:\d{1,9}(?:-\d{1,9})?)")
 _ANALYSIS: Final = re.compile(r"^(?:callback|CALLBACK|analyze_hook)\s*=", re.MULTILINE)
 """A setting of a probe file that names its analysis; without it a probe with a built-in name uses the built-in one."""
 
 
-def phases_probe(texts: Sequence[str]) -> str:
-    """Return the name of the probe for phases of the form ``NAME=FILE:FIRST-LAST``. Raises UsageError for others."""
+def phases_probe(texts: Sequence[str], *, keeps_last: bool = False) -> str:
+    """Return the name of the probe for phases of the form ``NAME=FILE:FIRST-LAST``, of which each warp keeps its first
+    or last records. Raises UsageError for others.
+    """
     phases = dict(map(_phase, texts))
     if len(phases) < len(texts):
         raise UsageError("--phase: two phases have the same name: choose different names")
     if len(phases) > _MAX_PHASES:
         raise UsageError(f"--phase: {len(phases)} phases, at most {_MAX_PHASES} are supported")
-    return PHASES_PREFIX + "+".join(f"{name}={lines}" for name, lines in phases.items())
+    own = [f"{name}={lines}" for name, lines in phases.items()]
+    return PHASES_PREFIX + "+".join([*([_LAST] if keeps_last else []), *own])
 
 
 def _phase(text: str) -> tuple[str, str]:
@@ -183,7 +189,13 @@ def phases_in(name: str) -> dict[str, str]:
     """Return the source lines by phase in the name of a probe of ``--phase``; empty for another probe."""
     if not name.startswith(PHASES_PREFIX):
         return {}
-    return dict(map(_phase, _SEPARATOR.split(name.removeprefix(PHASES_PREFIX))))
+    texts = _SEPARATOR.split(name.removeprefix(PHASES_PREFIX))
+    return dict(map(_phase, texts[1:] if texts[0] == _LAST else texts))
+
+
+def _keeps_last(name: str) -> bool:
+    """Return whether warps keep their last records under the probe ``name`` of ``--phase``."""
+    return _SEPARATOR.split(name.removeprefix(PHASES_PREFIX))[0] == _LAST
 
 
 def records_phases(file: Path) -> bool:
@@ -201,9 +213,12 @@ def write_phases_probe(name: str, files: Iterable[Path]) -> Path:
         raise ProbeFileError(
             "--phase needs a probe that records phases, and none is installed; install tui-probe again"
         )
-    lines = "\n".join(f"{json.dumps(phase)} = {json.dumps(text)}" for phase, text in phases_in(name).items())
+    lines = [f"{json.dumps(phase)} = {json.dumps(text)}\n" for phase, text in phases_in(name).items()]
+    text = base.read_text(encoding="utf-8") + "".join(["\n[phases]\n", *lines] if lines else [])
+    if _keeps_last(name):
+        text = _LEADER.sub(r"\g<0>\nlatest = true", text)
     mark = hashlib.sha1(name.encode(), usedforsecurity=False).hexdigest()[:6]
-    file, text = f"probes/phases_{mark}.toml", f"{base.read_text(encoding='utf-8')}\n[phases]\n{lines}\n"
+    file = f"probes/phases_{mark}.toml"
     try:
         return update_state(file, text)
     except OSError as error:
