@@ -153,11 +153,15 @@ class SimulationError(ProbeError):
     """Output of the threads of a kernel until the error."""
 
 
+_SIMILARITY: Final = 0.65
+"""Ratio of ``difflib`` from which on a name is suggested: ``probes`` is not for ``frob``."""
+
+
 def did_you_mean(word: str, names: Iterable[str], most: int = 1) -> str:
     """Return ``: did you mean event-log?``, with the ``most`` likely of the names; "" if none is like the word."""
     import difflib  # here: it takes longer to import than this module, and most runs have no wrong name
 
     known = list(names)
     within = [name for name in known if len(word) > 2 and word in name]
-    close = list(dict.fromkeys([*difflib.get_close_matches(word, known, most), *within]))[:most]
+    close = list(dict.fromkeys([*difflib.get_close_matches(word, known, most, _SIMILARITY), *within]))[:most]
     return f": did you mean {' or '.join(close)}?" if close else ""

@@ -162,8 +162,9 @@ def _zoom_rows(factor: float) -> Move:
     return move
 
 
-def _fit(view: PictureState) -> None:
-    view.window = Window(0, view.end)
+def _fit(view: PictureState) -> str | None:
+    before, view.window = view.window, Window(0, view.end)
+    return None if view.window != before else "the whole launch is shown"
 
 
 def _end(at_end: bool) -> Move:

@@ -50,12 +50,12 @@ def _kept(launch: Phases) -> int | None:
 METRICS: Final = (
     Metric("warps", "warps", read=_warps, page="phases"),
     Metric(
-        "waiting", "waits, share of warp life", better="lower", over_launches="mean", clocked=True, read=_waiting,
-        standalone_title="waits in phases, share of warp life",
+        "waiting", "wait share of warp life", better="lower", over_launches="mean", clocked=True, read=_waiting,
+        standalone_title="wait share of warp life in phases",
     ),
     Metric(
-        "computing", "block time with computation", better="higher", over_launches="mean", clocked=True,
-        read=_computing, standalone_title="block time with computation",
+        "computing", "compute share of block time", better="higher", over_launches="mean", clocked=True,
+        read=_computing, standalone_title="compute share of block time",
     ),
     Metric("starts_kept", "phase starts kept", read=_kept, shown=where_known),
 )  # fmt: skip
@@ -99,8 +99,9 @@ def _wait_finding(wait: Wait) -> Finding:
     label = "longest wait for a role" if wait.partner else "longest wait at a barrier"
     asks = "asynchronous work" if wait.partner else "barriers"
     return Finding(
-        "longest_role_wait", label, wait_text(wait), "phases", wait.phase.lines[0],
+        "longest_role_wait", label, wait_text(wait), "phases", wait.line or wait.phase.lines[0],
         stands_out=wait.share >= _NOTABLE, values=values, advice=_advice(wait), asks=asks,
+        brief=f"{wait.phase.work}: {percent(wait.share, 1)} of warp time",
     )  # fmt: skip
 
 

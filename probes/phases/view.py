@@ -122,8 +122,8 @@ class PhasesView(Document):
         if overlap is not None:
             compute, load, both, idle = (percent(part, 1) for part in overlap.parts)
             yield (
-                f"block time: {compute} computing, {load} issuing loads, {both} both, {idle} idle (no computing,"
-                " loading or storing)"
+                f"block time: {compute} computing, {load} issuing loads, {both} both, {idle} none of"
+                " these (waits, integer and other work)"
             )
         yield from self._tensor_notes()
         if launch.kept_text:

@@ -64,6 +64,8 @@ class Wait:
     occupied_at: str = ""
     """The source line at which most of that time begins; "" if unknown."""
     place: str = ""
+    line: int = 0
+    """Line of PTX at which most of these cycles begin."""
     """Source position at which most of the wait begins; "" if unknown."""
     last_warp: int | None = None
     """The warp of a block for which the others wait longest at a barrier; None where none is late."""
@@ -93,8 +95,9 @@ def waits_of(launch: Phases) -> list[Wait]:
         for number, phase in enumerate(launch.phases):
             spans = of_role.where(of_role.phase == number)
             if phase.activity == "wait" and len(spans):
-                place = place_of(main_site(launch, spans))
-                wait = Wait(name, phase, len(spans), int(spans.cycles.sum()), life, place=place)
+                site = main_site(launch, spans)
+                cycles, line = int(spans.cycles.sum()), site.instruction.line
+                wait = Wait(name, phase, len(spans), cycles, life, place=place_of(site), line=line)
                 wait = _with_last_warp(launch, wait, number) if phase.work in (BARRIER, NAMED_BARRIER) else wait
                 waits.append(_matched(launch, wait, spans, role) if phase.work == MBARRIER else wait)
     waits = [replace(wait, stages_full=_stages_full(wait, waits)) for wait in waits]

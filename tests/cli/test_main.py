@@ -67,6 +67,8 @@ def test_asking_for_help_imports_nothing_heavy(words: str) -> None:
     ("words", "complaint"),
     [
         (["nonsense"], "unknown command 'nonsense'; commands: run, open, report"),
+        (["frob"], "unknown command 'frob'; commands: run, open, report"),
+        (["show", "--json", "lines"], "unknown option '--json': did you mean --format json?"),
         (["rnu"], "unknown command 'rnu': did you mean run?"),
         (["sh", "-c", "true"], "unknown command 'sh': did you mean show? To profile it: tui-probe run -- sh ..."),
         (["run", "--lauches", "0-9", "true"], "unknown option '--lauches': did you mean --launches?"),

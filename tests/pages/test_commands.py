@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from tests.pages.example import write_example
+from tests.recorded import H200
 from tui_probe.cli.main import main
 from tui_probe.pages.page_registry import report_lines
 from tui_probe.trace.follow import open_trace
@@ -90,3 +92,29 @@ def test_a_probe_that_does_not_exist(capfd: pytest.CaptureFixture[str]) -> None:
         main(["probes", "nonesuch"])
     assert stopped.value.code == 2
     assert "nonesuch" in capfd.readouterr().err
+
+
+def test_open_names_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    picture = tmp_path / "x.png"
+    picture.write_bytes(b"\x89PNG\r\n\x1a\n")
+    assert main(["open", str(picture)]) != 0
+    assert "x.png is a picture (PNG), which open does not show. open takes a trace" in capsys.readouterr().err
+
+
+def test_page_name_of_a_directory_is_explained(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NEUTRINO_TRACEDIR", str(tmp_path / "none"))
+    (tmp_path / "dmat").mkdir()
+    assert main(["show", "dmat"]) != 0
+    assert (
+        "dmat is a page; the pages of the trace in the directory dmat: tui-probe show ./dmat" in capsys.readouterr().err
+    )
+
+
+def test_list_of_pages_has_no_page_of_compressed_results(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", str(H200 / "dmat")]) == 0
+    pages = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
+    assert re.search(r"nothing: result/.*unpack all results with xz -d .*/result/\*\.xz$", pages["dmat"])
+    assert "7 of 7 kernels" in pages["ptx"]

@@ -75,7 +75,9 @@ def test_certain_limiter_is_a_verdict_despite_missing_data(traces: list[Path]) -
 
 def test_eight_blocks_keep_no_unit_busy_whatever_was_not_counted(traces: list[Path]) -> None:
     (point,) = roofline_points([open_trace(traces[0])], 4e12)
-    lacking = "sectors, requests to shared memory, tensor operations, fp32, fp64 and fp16 instructions, instructions"
+    lacking = (
+        "sectors, requests to shared memory, tensor operations, fp32, fp64 and fp16 operations, issued instructions"
+    )
     texts = ("too small: 8 blocks for 132 SMs", "utilization: memory ≤ 25%", f"not measured: {lacking}")
     assert (point.limit, point.words[:3]) == ("too small", texts)
 

@@ -221,7 +221,7 @@ def test_a_missing_file_is_a_trace_error(file: Path) -> None:
 def test_a_packed_file_is_named_with_what_unpacks_it(file: Path) -> None:
     file.with_name(f"{file.name}.xz").write_bytes(b"")
     with pytest.raises(
-        TraceError, match=rf": the file is compressed as {file.name}.xz; unpack it with xz -d .*/{file.name}.xz"
+        TraceError, match=rf": the file is compressed as {file.name}.xz; unpack all results with xz -d .*/\*\.xz$"
     ):
         read_result(file)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.errors import TraceError
+from tui_probe.errors import TraceError, UsageError
 from tui_probe.trace.locate import LOG, trace_of_result, traces_in
 from tui_probe.trace.recent import remember
 
@@ -77,6 +77,18 @@ def which_of_several(named: Path | None, trace: Path) -> str:
     return f"{trace.name} is the newest of {len(traces)} traces in {named}; to list them: {listing}"
 
 
+def _picture_kind(file: Path) -> str:
+    """Return the format of a picture, as ``show --png`` and ``--svg`` write it; "" for any other file."""
+    try:
+        with file.open("rb") as opened:
+            head = opened.read(256)
+    except OSError:
+        return ""
+    if head.startswith(b"\x89PNG"):
+        return "PNG"
+    return "SVG" if b"<svg" in head else ""
+
+
 def open_files(arguments: argparse.Namespace, files: list[Path]) -> int:
     """Show files of another profiler: on the screen, or without one their first page."""
     plan, tensor = plan_of(arguments), tensor_of(arguments)
@@ -84,6 +96,9 @@ def open_files(arguments: argparse.Namespace, files: list[Path]) -> int:
     from tui_probe.pages.view_output import text_lines, view_lines
 
     traces = open_traces(arguments.adjacent)
+    for file in files:
+        if kind := _picture_kind(file):
+            raise UsageError(f"{file} is a picture ({kind}), which open does not show. {OPENED}")
     imported = open_imported(files, plan, tensor, traces)
     if wants_screen(arguments):
         return show(arguments, traces=tuple(trace.directory for trace in traces), imported=imported)

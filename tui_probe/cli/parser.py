@@ -124,7 +124,9 @@ class Parser(argparse.ArgumentParser):
             self.error(f"unexpected argument {first!r}")
         word = first.partition("=")[0]
         options = [option for option in self._option_string_actions if option.startswith("--")]
-        similar = did_you_mean("--" + word.lstrip("-"), options)
+        form = word.lstrip("-")
+        formats = next((action.choices or () for action in self._actions if action.dest == "format"), ())
+        similar = f": did you mean --format {form}?" if form in formats else did_you_mean(f"--{form}", options)
         self.error(f"unknown option {word!r}{similar}")
 
 

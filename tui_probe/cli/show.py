@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui_probe.draw.printable import printable
-from tui_probe.errors import ProbeError, UsageError
+from tui_probe.errors import ProbeError, TraceError, UsageError
 from tui_probe.trace.locate import Address, parse_address
 
 from .arguments import (
@@ -332,7 +332,13 @@ def run(arguments: argparse.Namespace) -> int:
     page = page_by_name(name, address)
     if word is None and arguments.explain:
         return explain(page, arguments)
-    status = write_page(page, address.agreed(arguments.kernel, arguments.launch), arguments)
+    try:
+        status = write_page(page, address.agreed(arguments.kernel, arguments.launch), arguments)
+    except TraceError as error:
+        if word is None and Path(name).is_dir():
+            hint = f"{name} is a page; the pages of the trace in the directory {name}: tui-probe show ./{name}"
+            raise TraceError(f"{error}. {hint}") from error
+        raise
     if arguments.explain and arguments.format == "text" and status == ExitStatus.OK:
         put("")
         explain(page, arguments)

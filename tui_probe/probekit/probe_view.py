@@ -13,6 +13,7 @@ from tui_probe.probe_files.loading import PROBE_SUFFIXES
 from tui_probe.probekit.page_kinds import ViewKind
 from tui_probe.probekit.recognised import analysis_name, unnamed_probe_advice
 from tui_probe.probekit.registry import probe_named, probe_names_where
+from tui_probe.trace.result_file import compressed_result_advice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -46,7 +47,16 @@ def no_result_reason(source: ViewSource, *probes: str) -> str | None:
         return f"the kernel was probed with {probe}: run with {wanted}"
     if source.launch is not None and source.launch.result is None:
         return f"launch {source.launch.number} has no result: {source.launch.reason or 'it was not saved'}"
-    return None if kernel.result_rows else _nothing_saved_reason(kernel.trace.run_info)
+    return _compressed_reason(source) if kernel.result_rows else _nothing_saved_reason(kernel.trace.run_info)
+
+
+def _compressed_reason(source: ViewSource) -> str | None:
+    """Return the reason where the trace has the result of the launch, or the newest one, only compressed."""
+    results = source.kernel.trace.results
+    row = source.kernel.result_rows[-1] if source.launch is None else source.launch.result
+    path = None if row is None else results.path(row)
+    advice = "" if path is None else compressed_result_advice(path)
+    return f"result/{path.name}: {advice}" if path is not None and advice else None
 
 
 def _own_probe(run: RunInfo | None) -> str:

@@ -150,10 +150,17 @@ class ResultFile:
 
 def _missing_file_advice(path: Path) -> str:
     """Advice on a file that is no longer there."""
+    return compressed_result_advice(path) or "the file no longer exists; run again, or pass another trace"
+
+
+def compressed_result_advice(path: Path) -> str:
+    """Advice on a result that the trace has only compressed, with the command that unpacks all of them; "" else."""
     packed = path.with_name(f"{path.name}.xz")
-    if packed.is_file():
-        return f"the file is compressed as {packed.name}; unpack it with xz -d {shlex.quote(str(packed))}"
-    return "the file no longer exists; run again, or pass another trace"
+    if path.is_file() or not packed.is_file():
+        return ""
+    return (
+        f"the file is compressed as {packed.name}; unpack all results with xz -d {shlex.quote(str(path.parent))}/*.xz"
+    )
 
 
 class Maps(Sequence["NDArray[np.uint8]"]):

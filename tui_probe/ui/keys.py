@@ -348,10 +348,12 @@ def page_table() -> str:
 def readme_section() -> str:
     """The table as Markdown."""
     lines = []
-    for scope, title in SCOPES.items():
+    for title in dict.fromkeys(SCOPES.values()):
         lines += [f"**{title}**", "", "| Key | What it does |", "|---|---|"]
         lines += [
-            f"| {' '.join(f'`{shown(k)}`' for k in key.keys)} | {key.text} |" for key in TABLE if key.scope == scope
+            f"| {' '.join(f'`{shown(k)}`' for k in key.keys)} | {key.text} |"
+            for key in TABLE
+            if SCOPES[key.scope] == title
         ]
         lines.append("")
     return "\n".join(lines)

@@ -316,8 +316,8 @@ def _unmeasured(demand: Demand, machine: PeakRates) -> tuple[str, ...]:
         ("sectors", demand.sectors is None and demand.dram is None),
         ("requests to shared memory", demand.shared is None),
         ("tensor operations", demand.tensor is None),
-        ("fp32, fp64 and fp16 instructions", None in (demand.fp32, demand.fp64, demand.fp16)),
-        ("instructions", demand.instructions is None),
+        ("fp32, fp64 and fp16 operations", None in (demand.fp32, demand.fp64, demand.fp16)),
+        ("issued instructions", demand.instructions is None),
         ("bandwidth", machine.memory is None and not machine.simulated),
     ]
     return tuple(words for words, missing in lacking if missing)

@@ -458,3 +458,13 @@ def test_the_cursor_is_always_in_view(moves: list[str]) -> None:
         assert window.begin >= 0
         assert window.end <= window.longest + 1e-6
         assert window.edges()[-1] - window.edges()[0] == pytest.approx(window.width, abs=1)
+
+
+def test_window_at_its_end_says_so(view: TimelineView) -> None:
+    text_of(view, (100, 30))
+    assert view.press("fit") == "the whole launch is shown"
+    assert view.press("zoom_in") is None
+    assert view.press("fit") is None
+    view.press("end")
+    view.press("page_right")
+    assert view.press("page_right") == "end of the launch"

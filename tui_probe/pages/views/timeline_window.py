@@ -266,7 +266,15 @@ def _across(lines: int) -> Move:
 
 
 def _page_along(pages: int) -> Move:
-    return lambda view: view.window.page(pages)
+    return lambda view: _moved_window(view, lambda: view.window.page(pages), "end of the launch")
+
+
+def _moved_window(view: ShownRows, move: Callable[[], None], otherwise: str) -> str | None:
+    """Move the window; return ``otherwise`` if it is where it was."""
+    window = view.window
+    before = (window.begin, window.width, window.top, window.time)
+    move()
+    return None if (window.begin, window.width, window.top, window.time) != before else otherwise
 
 
 def _page_across(pages: int) -> Move:
@@ -285,9 +293,10 @@ def _set_rows_per_line(view: ShownRows, together: int) -> str | None:
     return None
 
 
-def _fit(view: ShownRows) -> None:
-    view.window.fit()
-    view.fitting = True
+def _fit(view: ShownRows) -> str | None:
+    is_fitting, view.fitting = view.fitting, True
+    words = _moved_window(view, view.window.fit, "the whole launch is shown")
+    return words if is_fitting else None
 
 
 def _next(view: ShownRows) -> str | None:

@@ -54,6 +54,8 @@ class ArrangedRows:
     shown: Rows
     places: Mapping[int, int]
     filled: frozenset[str] | None
+    rows: Rows = ()
+    """All rows, also those that the filter leaves out."""
 
 
 def row_text(row: KernelSnapshot) -> str:
@@ -80,7 +82,7 @@ def arranged(rows: Rows, order: RowOrder) -> ArrangedRows:
         shown = tuple(rows[place] for place in places)
     if order.column is None and not order.reverse and any(row.failures for row in shown):
         shown = tuple(sorted(shown, key=lambda row: not ended_context(row.failures)))
-    return ArrangedRows(shown, {row.index: place for place, row in enumerate(shown)}, filled_columns(rows))
+    return ArrangedRows(shown, {row.index: place for place, row in enumerate(shown)}, filled_columns(rows), rows)
 
 
 def table_text(rows: Rows) -> Iterator[str]:
@@ -117,7 +119,7 @@ class ArrangedKernels:
         self.unread = 0
         """Rows whose directories have not been read."""
         self.share_of = ""
-        """Name of the total that shares are of, "" without any."""
+        """Name of the total by whose shares the rows are in order, "" without any."""
         self._arranged = ArrangedRows((), {}, None)
         self._stand_in: tuple[int, int] | None = None
         """The kernel that was selected before a filter left it out, and the one that was selected for it."""
@@ -128,12 +130,12 @@ class ArrangedKernels:
 
     def replace(self, rows: Rows) -> None:
         """Take new rows; those that are shown stay until the new ones are arranged."""
-        self.all, self.share_of = rows, _share_of(rows)
+        self.all = rows
 
     def take(self, arranged: ArrangedRows) -> None:
         """Show rows in a new order, and select another kernel if the selected one is not among them."""
         place_before = self.place
-        self._arranged = arranged
+        self._arranged, self.share_of = arranged, _share_of(arranged.rows)
         self.is_arranged = bool(self.all)
         self.unread = sum(not row.read for row in self.all)
         if not self.shown:
@@ -168,7 +170,7 @@ class ArrangedKernels:
     @property
     def ranks_findings(self) -> bool:
         """True if rows are in the order of their first findings, where none has a share."""
-        return not self.is_ranked and any(row.first is not None for row in self.all)
+        return not self.is_ranked and any(row.first is not None for row in self._arranged.rows)
 
     @property
     def sort_position(self) -> int:

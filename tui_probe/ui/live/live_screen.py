@@ -280,7 +280,7 @@ class LiveScreen(ViewScreen):
         elif self.probe_app.session.from_home:
             self.call_later(self.app.run_action, "quit")  # which leads home, and asks first while the target runs
         else:
-            self.notice("Ctrl-Q quits")
+            self.notice("this is the first screen: Ctrl-Q quits")
 
     def action_pause(self) -> None:
         """Freeze what is shown, and continue."""

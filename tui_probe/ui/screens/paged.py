@@ -303,9 +303,7 @@ class PagedScreen(ViewScreen):
     def action_back(self) -> None:
         """Stop reading; end search and filter; go back on the way that jumps took; leave."""
         if self.opener.opening is not None:
-            self.opener.give_up()
-            stopped = MessageView(self, self.current, "stopped: press the key of a page to open it")
-            self.host(self.lasting if self.lasting.name == self.current else stopped)
+            self._stop_reading(self.opener.opening.page.title)
         elif self._view.clear_search():
             return
         elif (before := self.jump_history.back()) is not None:
@@ -318,6 +316,18 @@ class PagedScreen(ViewScreen):
             self.show_bars()
         else:
             self.leave()
+
+    def _stop_reading(self, title: str) -> None:
+        """Return to the page from which the one that is being read was opened."""
+        self.opener.give_up()
+        before, page = self.jump_history.back(), self.lasting.name
+        if before is not None:
+            page, self.only = before
+        if page in self.opener.kept:
+            self._go(page)
+            self.notice(f"stopped reading {title}")
+        else:
+            self.host(MessageView(self, self.current, "stopped: press the key of a page to open it"))
 
     def action_jump(self) -> None:
         """Open the page or screen with more details of what is at the cursor; going back returns to this one."""

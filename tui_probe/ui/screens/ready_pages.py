@@ -121,4 +121,4 @@ class ImportedScreen(PagedScreen):
         if self.probe_app.session.from_home:
             self.app.exit()
         else:
-            self.notice("Ctrl-Q quits")
+            self.notice("this is the first screen: Ctrl-Q quits")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tui_probe.draw.spans import Line, clip, pad, wrap
+from tui_probe.draw.spans import Line, clip, pad, width, wrap
 from tui_probe.ui.prompt import Completion, Prompt, completion
 from tui_probe.ui.views.view import Desk, PaneView, TextView
 
@@ -32,6 +32,8 @@ GLYPHS = {"ok": ("✔", "good"), "optional": ("○", "dim"), "warn": ("!", "warn
 ORDER = ("missing", "warn", "optional", "ok")
 _FINE = ("ok", "optional")
 NAME_COLUMN = 3
+_MIN_ADVICE = 12
+"""Cells from which on advice is shown in the line of its finding."""
 """Cells of the glyph."""
 
 
@@ -230,12 +232,19 @@ class FindingsView(TextView):
 
     def draw(self, width: int, height: int) -> list[Line]:
         """Cut lines, or all that they say."""
-        self.lines = self.in_full(width) if self.focused else self.in_short()
+        self.lines = self.in_full(width) if self.focused else self.in_short(width)
         return super().draw(width, height)
 
-    def in_short(self) -> list[Line]:
-        """A line each."""
-        return [(*self._head(f), (f.found, "dim"), (f"  → {f.advice}" if f.advice else "", "")) for f in self.findings]
+    def in_short(self, cells: int) -> list[Line]:
+        """A line each; a cut is marked."""
+        room = max(0, cells - NAME_COLUMN - self._widest() - 2)
+        lines = []
+        for finding in self.findings:
+            found = clip(finding.found, room)
+            left = room - width(found)
+            advice = clip(f"  → {finding.advice}", left) if finding.advice and left > _MIN_ADVICE else ""
+            lines.append((*self._head(finding), (found, "dim"), (advice, "")))
+        return lines
 
     def in_full(self, width: int) -> list[Line]:
         """Return the findings as texts of as many lines as they need."""
