@@ -199,7 +199,8 @@ class Walk:
     """Prefix of the files in which calls are to fail."""
     kinds: tuple[str, ...] = ("allocation", "write", "file", "engine", "thread", "driver")
     is_due: Callable[[int], bool] = lambda _: True
-    """Predicate of the numbers of places that fail; the others are only met."""
+    """Predicate of the numbers of places that fail in slow runs; the others are only met."""
+    slow_places: int = 0
 
     def go(self, tools: Tools, scenario: Scenario, folder: Path, numbers: Sequence[int], workers: int = 2) -> None:
         """Fail each place that no scenario has met before, at these of its calls."""
@@ -208,7 +209,7 @@ class Walk:
         try:
             scenario = replace(scenario, environment=scenario.environment | scenario.prepare(engine, folder))
             places = self._new(tools, engine, scenario, folder)
-            faults = [fault for n, site in enumerate(places) if self.is_due(n) for fault in site.at(numbers)]
+            faults = [fault for place in self._due(scenario, places) for fault in place.at(numbers)]
             with ThreadPoolExecutor(workers) as pool:
                 folders = [folder / str(n) for n in range(len(faults))]
                 made = pool.map(partial(complaint, tools, engine, scenario), faults, folders)
@@ -218,6 +219,13 @@ class Walk:
             self.runs += len(faults)
         finally:
             engine.close()
+
+    def _due(self, scenario: Scenario, places: list[Fault]) -> list[Fault]:
+        """Return the places that fail: of slow runs those whose turn it is, by a number through all scenarios."""
+        if not scenario.is_slow:
+            return places
+        first, self.slow_places = self.slow_places, self.slow_places + len(places)
+        return [place for number, place in enumerate(places, first) if self.is_due(number)]
 
     def _new(self, tools: Tools, engine: Engine, scenario: Scenario, folder: Path) -> list[Fault]:
         kinds = {offset: kind for kind, offset in sites(tools, engine, scenario, folder / "plain")}

@@ -213,6 +213,11 @@ class Scenario:
     status: int = 0
 
     @property
+    def is_slow(self) -> bool:
+        """Return whether a run starts Python, which takes three times as long as the rest."""
+        return bool(self.script or self.command)
+
+    @property
     def expected(self) -> tuple[int, str, str]:
         """The status, and what goes to stdout and stderr, as without the hook."""
         if self.command:

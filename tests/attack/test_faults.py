@@ -1,6 +1,7 @@
 """No matter which call of tui-probe fails, the program does not notice, and what is in the trace can be read.
 
-Runs with graphs take a second each: a sixth of their places fails here, all with ``--in-full``.
+Runs that start Python take three times as long as others, and those with graphs a second: a sixth of their places
+fails here, all with ``--in-full``.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ pytestmark = [
 
 def test_the_first_call_at_each_place_fails(tmp_path: Path) -> None:
     tools = fault_walk.tools(tmp_path / "tools")
-    walk = fault_walk.Walk()
+    walk = fault_walk.Walk(is_due=is_due)
     for scenario in SCENARIOS:
         walk.go(tools, scenario, tmp_path / scenario.name, [1])
     assert not walk.complaints, "\n".join(walk.complaints)
