@@ -32,6 +32,8 @@ demo.run_example(demo.Gpu(), 'saxpy', argparse.Namespace(size=1000, repeat=12, s
 print('up', flush=True)
 time.sleep(60)
 """
+ON_SLOW_DISK = 'exec env LD_PRELOAD="$LD_PRELOAD:$0" SLOW_DISK=400 "$@"'
+"""The program's disk alone: its hook writes the results."""
 
 
 @pytest.fixture(scope="module")
@@ -43,10 +45,9 @@ def slow_disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def start(tool: Tool, library: Path, what: str) -> subprocess.Popen[str]:
     """``tui-probe run`` of the program on a disk that takes 0.4 s for each write, once it is up."""
-    argv = [*RUN, "--no-ui", "--", sys.executable, "-c", MANY, what]
-    disk = {"LD_PRELOAD": str(library), "SLOW_DISK": "400", "TUI_PROBE_EXIT_TIMEOUT": str(PATIENT)}
+    argv = [*RUN, "--no-ui", "--", "sh", "-c", ON_SLOW_DISK, str(library), sys.executable, "-c", MANY, what]
     process = subprocess.Popen(
-        argv, cwd=tool.folder, env=tool.environment | disk,
+        argv, cwd=tool.folder, env=tool.environment | {"TUI_PROBE_EXIT_TIMEOUT": str(PATIENT)},
         start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert process.stdout is not None

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from .conftest import Runner
 
 Script = Callable[[str], list[str]]
+REDIRECTION = re.compile(r"([12]?)(>&|>>|>)(\S+)")
+"""Of a shell: stream, way and file, or another stream."""
 
 # What the target finds at its standard streams, on the one that is open.
 KINDS = """
@@ -36,13 +40,22 @@ def launching(tool: Runner) -> Runner:
     return tool
 
 
-def in_shell(tool: Runner, redirection: str, target: list[str]) -> subprocess.CompletedProcess[str]:
-    """Run the target with its streams as a shell makes them."""
+def redirected(tool: Runner, redirection: str, target: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run the target with its streams as a shell redirects them; only for closed ones there is a shell."""
     command = tool.command(*RUN, "--no-report", "--", *target)
-    return subprocess.run(
-        ["sh", "-c", f'"$@" {redirection}', "sh", *command],
-        cwd=tool.folder, env=tool.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
+    streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with contextlib.ExitStack() as files:
+        if "&-" in redirection:
+            command = ["sh", "-c", f'"$@" {redirection}', "sh", *command]
+        else:
+            for number, way, name in REDIRECTION.findall(redirection):
+                stream = {"": "stdout", "1": "stdout", "2": "stderr"}[number]
+                mode = {">": "wb", ">>": "ab", ">&": ""}[way]
+                file = files.enter_context((tool.folder / name).open(mode)) if mode else subprocess.STDOUT
+                streams[stream] = file
+        return subprocess.run(
+            command, cwd=tool.folder, env=tool.environment, stdin=subprocess.DEVNULL, text=True, timeout=60, **streams
+        )
 
 
 def trace_of(tool: Runner) -> Path:
@@ -54,7 +67,7 @@ def trace_of(tool: Runner) -> Path:
 def test_full_device_fails_program_as_without_hook(launching: Runner, descriptor: int) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("needs /dev/full")
-    done = in_shell(launching, f"{descriptor}>/dev/full", ["sh", "-c", f"echo hello >&{descriptor} || exit 5"])
+    done = redirected(launching, f"{descriptor}>/dev/full", ["sh", "-c", f"echo hello >&{descriptor} || exit 5"])
     assert done.returncode == 5
 
 
@@ -69,14 +82,14 @@ def test_stream_kinds_are_as_without_hook(launching: Runner, script: Script, red
     file = launching.folder / "file"
     expected = unprofiled.stdout + unprofiled.stderr + (file.read_text() if file.exists() else "")
     file.unlink(missing_ok=True)
-    done = in_shell(launching, redirection, target)
-    got = done.stdout + done.stderr + (file.read_text() if file.exists() else "")
+    done = redirected(launching, redirection, target)
+    got = (done.stdout or "") + (done.stderr or "") + (file.read_text() if file.exists() else "")
     assert expected in got
 
 
 def test_program_seeks_and_truncates_its_own_file(launching: Runner, script: Script) -> None:
     source = "import os; os.write(1, b'abcdef'); os.lseek(1, 2, 0); os.write(1, b'XY'); os.ftruncate(1, 5)"
-    done = in_shell(launching, ">file", script(source))
+    done = redirected(launching, ">file", script(source))
     assert done.returncode == 0
     assert (launching.folder / "file").read_text() == "abXYe"
     assert (trace_of(launching) / "stdout.log").read_text() == "abXYe"
@@ -84,13 +97,13 @@ def test_program_seeks_and_truncates_its_own_file(launching: Runner, script: Scr
 
 def test_only_what_was_appended_is_copied(launching: Runner) -> None:
     (launching.folder / "file").write_text("before\n")
-    in_shell(launching, ">>file", ["sh", "-c", "echo new"])
+    redirected(launching, ">>file", ["sh", "-c", "echo new"])
     assert (launching.folder / "file").read_text() == "before\nnew\n"
     assert (trace_of(launching) / "stdout.log").read_text() == "new\n"
 
 
 def test_one_file_of_both_streams_keeps_their_order(launching: Runner) -> None:
-    in_shell(launching, ">file 2>&1", ["sh", "-c", "for i in 1 2 3; do echo out $i; echo err $i >&2; done"])
+    redirected(launching, ">file 2>&1", ["sh", "-c", "for i in 1 2 3; do echo out $i; echo err $i >&2; done"])
     first, *lines = (launching.folder / "file").read_text().splitlines()
     assert first == f"[info] trace in trace/{trace_of(launching).name}"
     assert lines == [f"{name} {i}" for i in (1, 2, 3) for name in ("out", "err")]
@@ -110,7 +123,7 @@ except OSError as error:
     os._exit(5 if error.errno == errno.EFBIG else 6)
 os._exit(0)
 """
-    assert in_shell(launching, ">file", script(source)).returncode == 5
+    assert redirected(launching, ">file", script(source)).returncode == 5
 
 
 def test_file_size_limit_of_the_shell_leaves_the_program_running(launching: Runner) -> None:
@@ -161,7 +174,7 @@ def test_trace_line_precedes_what_the_program_says_first(launching: Runner, scri
     source = "import os, sys; os.write(2, b'mine\\n'); os.environ['LATE'] = '1'; os.execv('/bin/true', ['/bin/true'])"
     launching.environment["FAKE_LAUNCHES"] = "true"
     for redirection in ("", "2>file"):
-        done = in_shell(launching, redirection, script(source))
+        done = redirected(launching, redirection, script(source))
         lines = (done.stderr or (launching.folder / "file").read_text()).splitlines()
         assert lines[0].startswith("[info] trace in trace/"), (redirection, lines)
         assert "mine" in lines[1:]
