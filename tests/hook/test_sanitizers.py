@@ -9,22 +9,39 @@ import pytest
 
 from tests.hook.test_late_probes import LateEngine
 from tests.hook.test_several_probes import NAMES
+from tests.hook_builds import SANITIZERS
+from tests.turns import due_pairs
 
 from .conftest import Build, Engine, Host, compile_c, sanitized_natives, with_stub
 
 HERE = Path(__file__).resolve().parent
 
-# LeakSanitizer needs ptrace, which containers often forbid.
+LAYOUTS = "records of every layout"
 FEWER = {"BUSY_LAUNCHES": "6"}
 """Tests in which launches wait for each other or have many records: ten times as long under a sanitizer."""
+# LeakSanitizer needs ptrace, which containers often forbid.
 OPTIONS = {
     "ASAN_OPTIONS": "detect_leaks=0:exitcode=99",
     "UBSAN_OPTIONS": "halt_on_error=1:exitcode=98",
     "TSAN_OPTIONS": "halt_on_error=1:exitcode=97:history_size=7",
 }
+MODES: dict[str, dict[str, str]] = {
+    "traced": {},
+    "benchmark": {"TUI_PROBE_BENCHMARK": "1", "TUI_PROBE_SAVE_RESULTS": "1"} | FEWER,
+    "memusage": {"TUI_PROBE_MEMUSAGE": "1"},
+    "little memory": {"TUI_PROBE_MAX_PROBE_MEMORY": "65536"},
+    "watched disk": {"TUI_PROBE_MIN_FREE_DISK": "1"},
+    "dear launches": {
+        "TUI_PROBE_MAX_TRACE_BYTES": "2000000",
+        "TUI_PROBE_LAUNCHES": "auto",
+        "BUSY_BLOCKS": "4000",
+    },
+}
+BUSY = due_pairs(SANITIZERS, [*MODES, LAYOUTS])
+"""Each mode under one sanitizer, under the other one in the next turn."""
 
 
-@pytest.fixture(scope="module", params=["address,undefined", "thread"])
+@pytest.fixture(scope="module", params=SANITIZERS)
 def sanitized(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Build:
     sanitizer: str = request.param
     return with_stub(sanitized_natives(sanitizer), tmp_path_factory.mktemp("stub"), sanitizer)
@@ -42,21 +59,10 @@ def in_place(sanitized: Build) -> dict[str, str]:
     return {"LD_PRELOAD": "", "LD_AUDIT": "", "LD_LIBRARY_PATH": str(sanitized.hook.parent)}
 
 
-@pytest.mark.parametrize("mode", ["traced", "benchmark", "memusage", "little memory", "watched disk", "dear launches"])
+@pytest.mark.parametrize(("sanitized", "mode"), [pair for pair in BUSY if pair[1] != LAYOUTS], indirect=["sanitized"])
 def test_busy_program(sanitized: Build, program: Path, tmp_path: Path, engine: Engine, mode: str) -> None:
     host = Host(sanitized, tmp_path, engine)
-    more = {
-        "benchmark": {"TUI_PROBE_BENCHMARK": "1", "TUI_PROBE_SAVE_RESULTS": "1"} | FEWER,
-        "memusage": {"TUI_PROBE_MEMUSAGE": "1"},
-        "little memory": {"TUI_PROBE_MAX_PROBE_MEMORY": "65536"},
-        "watched disk": {"TUI_PROBE_MIN_FREE_DISK": "1"},
-        "dear launches": {
-            "TUI_PROBE_MAX_TRACE_BYTES": "2000000",
-            "TUI_PROBE_LAUNCHES": "auto",
-            "BUSY_BLOCKS": "4000",
-        },
-    }
-    options = OPTIONS | in_place(sanitized) | more.get(mode, {})
+    options = OPTIONS | in_place(sanitized) | MODES[mode]
     run = host.command(str(program), **options)
     assert (run.status, run.stderr) == (0, "")
     assert not [line for line in run.calls if line.startswith(("DIRTY", "EVENT"))]
@@ -64,6 +70,7 @@ def test_busy_program(sanitized: Build, program: Path, tmp_path: Path, engine: E
     assert bool(engine.asked_for_samples) == (mode == "dear launches")
 
 
+@pytest.mark.parametrize("sanitized", [sanitizer for sanitizer, mode in BUSY if mode == LAYOUTS], indirect=True)
 def test_records_of_every_layout(sanitized: Build, program: Path, tmp_path: Path, engine: Engine) -> None:
     """The stub fills some of the memory with numbers that stand for anything: nothing is read or written outside."""
     engine.maps = "0,-1 0,4 1,-1 1,4 1,24 0,12 0,48 0,4 1,0"
