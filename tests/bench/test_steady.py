@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
 
-from tests.bench.steady import COLUMNS, NATIVE, PROGRAM, USUAL_VARIANTS, Window, interval, ratios
+import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.bench.steady import COLUMNS, NATIVE, PROGRAM, USUAL_VARIANTS, Window, interval, main, ratios
+
 LOOP = f"""
 import ctypes, sys
 sys.path.insert(0, {str(PROGRAM.parent)!r})
@@ -45,17 +46,21 @@ serve_windows(step, wait, instructions, float(sys.argv[2]))
 '''
 
 
-def test_every_variant_is_measured_next_to_the_program_by_itself(tmp_path: Path) -> None:
+def test_every_variant_is_measured_next_to_the_program_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     program = tmp_path / "loop.py"
     program.write_text(LOOP + KERNEL)
-    bench = [sys.executable, "-m", "tests.bench.steady", "tiny", "--sim", "--starts", "2", "--limit", "0"]
-    done = subprocess.run(
-        [*bench, "--window", "0", "--warm-up", "0", "--cpus", "1", "--program", str(program)],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert all(line.startswith("[info] trace in ") for line in done.stderr.splitlines())
-    first, second, head, native, *rows = done.stdout.splitlines()
+    words = ["tiny", "--sim", "--starts", "2", "--limit", "0", "--window", "0", "--warm-up", "0", "--cpus", "1"]
+    monkeypatch.setattr(sys, "argv", ["steady", *words, "--program", str(program)])
+    processors = os.sched_getaffinity(0)
+    try:
+        main()
+    finally:
+        os.sched_setaffinity(0, processors)
+    output, errors = capfd.readouterr()
+    assert all(line.startswith("[info] trace in ") for line in errors.splitlines())
+    first, second, head, native, *rows = output.splitlines()
     assert [line.partition(":")[0] for line in (first, second)] == [
         "tiny, start 1, 1 windows",
         "tiny, start 2, 1 windows",
