@@ -75,11 +75,9 @@ async def test_unknown_arguments_are_refused_with_the_known_ones(
 
 @pytest.mark.usefixtures("natives_in_environment")
 async def test_an_agent_finds_the_line_fixes_it_and_sees_that_it_is_better(tmp_path: Path) -> None:
-    """Profile, brief, line, change, compare; over stdin and stdout, as agents start it."""
-    arguments = ["-m", "tui_probe", "mcp", "--root", str(tmp_path)]
-    server = StdioServerParameters(command=sys.executable, args=arguments, env=dict(os.environ), cwd=tmp_path)
+    """Profile, brief, line, change, compare; and once over stdin and stdout, as agents start the server."""
     used = 0
-    async with Client(stdio_client(server)) as client:
+    async with Client(make_server(Roots([tmp_path]))) as client:
         for name, stride in (("before", "32"), ("after", "1")):
             text, failed = await call(
                 client, "profile", command=[sys.executable, PROGRAM, stride], simulate=True, name=name
@@ -92,6 +90,12 @@ async def test_an_agent_finds_the_line_fixes_it_and_sees_that_it_is_better(tmp_p
         explained, _ = await call(client, "explain_kernel", kernel="fill", trace="before")
         lines, _ = await call(client, "expand", page="lines", kernel="fill", trace="before")
         compared, failed = await call(client, "compare", before="before", after="after")
+    arguments = ["-m", "tui_probe", "mcp", "--root", str(tmp_path)]
+    server = StdioServerParameters(command=sys.executable, args=arguments, env=dict(os.environ), cwd=tmp_path)
+    async with Client(stdio_client(server)) as client:
+        text, failed = await call(client, "profile", command=[sys.executable, PROGRAM, "1"], simulate=True, name="last")
+        assert text.startswith("exit status 0; trace ")
+        assert not failed
     assert "fill" in kernels
     assert "registers" in explained
     assert re.search(r"fill\.cu:4\b", lines)
