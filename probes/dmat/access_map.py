@@ -218,8 +218,8 @@ def _with_totals(unsummed: AccessMap) -> AccessMap:
     if boxes is not None and len(boxes.records):
         counts = counts + raster_boxes(boxes.of(Selection(), 0, unsummed.end), grid, no_progress)
     totals = dict(zip(bands, counts.sum(axis=1).tolist(), strict=True))
-    kept = {band: total for band, total in totals.items() if total or not band.unnamed or band.size >= SECTOR}
-    return replace(unsummed, bands=tuple(kept), totals=tuple(kept.values()))
+    accessed = {band: total for band, total in totals.items() if total or not band.unnamed or band.size >= SECTOR}
+    return replace(unsummed, bands=tuple(accessed), totals=tuple(accessed.values()))
 
 
 def _with_boxes(accesses: Accesses, summary: Survey) -> tuple[Survey, Boxes | None]:

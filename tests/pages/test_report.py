@@ -234,9 +234,9 @@ def test_report_names_truncated_results_at_its_head(tmp_path: Path) -> None:
     assert "no shares" not in run_report(trace, width=200)
     path.write_bytes(path.read_bytes()[:-20])
     trace = open_trace(folder)
-    head, _, rest = run_report(trace, width=200).partition("Where to look first")
+    head, _, below = run_report(trace, width=200).partition("Where to look first")
     assert f"results   1 of 7 results is truncated: result/{path.name} has 8 220 of 8 240 bytes" in head
-    assert "no shares: the newest result of #3 saxpy is truncated" in rest.partition("Probed kernels")[0]
+    assert "no shares: the newest result of #3 saxpy is truncated" in below.partition("Probed kernels")[0]
     assert head_record(trace)["run"]["results_truncated"] == [f"result/{path.name}"]
     assert trace.damage == ("1 result is truncated",)
 

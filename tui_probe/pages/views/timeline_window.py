@@ -295,8 +295,8 @@ def _set_rows_per_line(view: ShownRows, together: int) -> str | None:
 
 def _fit(view: ShownRows) -> str | None:
     is_fitting, view.fitting = view.fitting, True
-    words = _moved_window(view, view.window.fit, "the whole launch is shown")
-    return words if is_fitting else None
+    notice = _moved_window(view, view.window.fit, "the whole launch is shown")
+    return notice if is_fitting else None
 
 
 def _next(view: ShownRows) -> str | None:

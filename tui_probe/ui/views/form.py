@@ -240,10 +240,10 @@ class FindingsView(TextView):
         room = max(0, cells - NAME_COLUMN - self._widest() - 2)
         lines = []
         for finding in self.findings:
-            found = clip(finding.found, room)
-            left = room - width(found)
+            text = clip(finding.found, room)
+            left = room - width(text)
             advice = clip(f"  → {finding.advice}", left) if finding.advice and left > _MIN_ADVICE else ""
-            lines.append((*self._head(finding), (found, "dim"), (advice, "")))
+            lines.append((*self._head(finding), (text, "dim"), (advice, "")))
         return lines
 
     def in_full(self, width: int) -> list[Line]:
