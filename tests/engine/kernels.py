@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from tests.ptx.corpus import FILES
 from tui_probe.engine.insertion import insert_probe, with_matched_maps
-from tui_probe.engine.kernel import INSERTED_MARK, REPLACED_MARK, Edits, Kernel, UnusedNames
+from tui_probe.engine.kernel import Edits, Kernel, UnusedNames
 from tui_probe.engine.module_variables import SharedVariables, share_variables
 from tui_probe.probe_files.loading import load_probe, read_probe
 from tui_probe.ptx.operands import tokens
 from tui_probe.ptx.parser import parse
+from tui_probe.ptx.tree import INSERTED_MARK, REPLACED_MARK
 
 if TYPE_CHECKING:
     from tui_probe.probe_model.probe import Probe

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.engine.kernels import HEADER, entry, inserted, probed_and_shared, without_insertions, words
-from tui_probe.engine.kernel import REPLACED_MARK, Kernel
+from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.module_variables import replay_hazard
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.ptx.parser import parse
+from tui_probe.ptx.tree import REPLACED_MARK
 from tui_probe.reasons import because
 
 if TYPE_CHECKING:

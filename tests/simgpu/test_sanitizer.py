@@ -272,6 +272,11 @@ PLANTS = {
         "race", "xor.b32 %r8, %r4, 4;\nadd.u32 %r8, %r3, %r8;\nst.shared.u32 [%r5], %r1; // other\nFIX\n"
         "ld.shared.u32 %r9, [%r8]; // here", "bar.warp.sync 0xffffffff;", "", (0, 0), (0, 1),
     ),
+    "probe-within-warp": Plant(  # what a probe inserts orders nothing
+        "race", "xor.b32 %r8, %r4, 4;\nadd.u32 %r8, %r3, %r8;\nst.shared.u32 [%r5], %r1; // other\nFIX\n"
+        "ld.shared.u32 %r9, [%r8]; // here", "vote.sync.ballot.b32 %r9, %p1, 0xffffffff;",
+        "vote.sync.ballot.b32 %r9, %p1, 0xffffffff; // tui-probe: own", (0, 0), (0, 1),
+    ),
     "barrier-in-front": Plant(
         "race", f"{NEXT}FIX\nld.shared.u32 %r9, [%r8]; // here",
         "st.shared.u32 [%r5], %r1;\nbar.sync 0;", "bar.sync 0;\nst.shared.u32 [%r5], %r1; // other", (0, 0), (0, 32),

@@ -14,11 +14,11 @@ from tests.engine.kernels import DATA
 from tests.ptx.images import fatbin_of
 from tui_probe.binaries.fatbin import FatbinEntry
 from tui_probe.binaries.line_tables import LineEntry, line_sequences, line_tables
-from tui_probe.engine.kernel import INSERTED_MARK, REPLACED_MARK
 from tui_probe.errors import ImageError
 from tui_probe.ptx.images import cubin_with_ptx, find_ptx, image_entries, ptx_texts
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.references import prune_to_kernel
+from tui_probe.ptx.tree import INSERTED_MARK, REPLACED_MARK
 from tui_probe.trace.source_lines import SourceLine, SourceLines, files_of, lines_of_directives, named_files
 from tui_probe.verdicts.code_places import _source_location
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.ptx.instruction_facts import named_spaces
 from tui_probe.ptx.references import find_entry, items_by_name, prune_to_kernel, references
-from tui_probe.ptx.tree import Function, Variable, instructions_in, statements_in
+from tui_probe.ptx.tree import INSERTED_MARK, REPLACED_MARK, Function, Variable, instructions_in, statements_in
 from tui_probe.ptx.value_types import ValueTypes
 
 if TYPE_CHECKING:
@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from tui_probe.engine.map_layout import MapLayout
     from tui_probe.ptx.tree import Instruction, Location, Module, Span
 
-INSERTED_MARK: Final = "// tui-probe: "
-"""Begins the comment at the end of every inserted line."""
-REPLACED_MARK: Final = INSERTED_MARK + "instead of: "
-"""Begins the comment at the end of a line that replaces an original one, quoted behind it."""
 _REST_OF_LINE: Final = re.compile(r"[ \t]*(?://[^\n]*)?(?=\n|\Z)")
 
 

@@ -15,11 +15,13 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.kernel import INSERTED_MARK, REPLACED_MARK, function_instructions, mark_lines
+from tui_probe.engine.kernel import function_instructions, mark_lines
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.ptx.operands import MADE_UP, print_instruction, print_operand
 from tui_probe.ptx.references import direct_references, names_in
 from tui_probe.ptx.tree import (
+    INSERTED_MARK,
+    REPLACED_MARK,
     Element,
     Function,
     Instruction,

@@ -22,11 +22,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.engine.additions import REDUX_FROM
-from tui_probe.engine.kernel import REPLACED_MARK, function_instructions
+from tui_probe.engine.kernel import function_instructions
 from tui_probe.engine.snippet import parse_snippet
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.probe import Level, Probe, ProbePoint, Snippet, SnippetCode
-from tui_probe.ptx.tree import Pair
+from tui_probe.ptx.tree import REPLACED_MARK, Pair
 from tui_probe.reasons import because
 
 if TYPE_CHECKING:

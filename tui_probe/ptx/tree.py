@@ -10,10 +10,15 @@ and 7 to 11 (instructions, directives).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+INSERTED_MARK: Final = "// tui-probe: "
+"""Begins the comment at the end of every inserted line."""
+REPLACED_MARK: Final = INSERTED_MARK + "instead of: "
+"""Begins the comment at the end of a line that replaces an original one, quoted behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,3 +280,11 @@ def statements_in(body: Iterable[Statement]) -> Iterator[Statement]:
 def instructions_in(body: Iterable[Statement]) -> Iterator[Instruction]:
     """All instructions in source order."""
     return (node for node in statements_in(body) if isinstance(node, Instruction))
+
+
+def inserted_lines(text: str) -> frozenset[int]:
+    """The lines that probes inserted into a text of PTX, counted from 1."""
+    if INSERTED_MARK not in text:
+        return frozenset()
+    lines = enumerate(text.splitlines(), 1)
+    return frozenset(number for number, line in lines if INSERTED_MARK in line and REPLACED_MARK not in line)

@@ -12,9 +12,9 @@ from tui_probe.binaries.line_tables import source_places
 from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import safe
-from tui_probe.engine.kernel import INSERTED_MARK, REPLACED_MARK
 from tui_probe.errors import ImageError, UnsupportedKernelError
 from tui_probe.input_limits import CUBIN, PTX_TEXT
+from tui_probe.ptx.tree import INSERTED_MARK, REPLACED_MARK
 from tui_probe.sass.spills import spills_by_line, stack_accesses
 from tui_probe.sass.target import GraftTarget
 from tui_probe.trace.plain_file import read_within, text_of

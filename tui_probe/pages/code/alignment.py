@@ -19,8 +19,8 @@ from difflib import SequenceMatcher
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Literal
 
-from tui_probe.engine.kernel import INSERTED_MARK, REPLACED_MARK
 from tui_probe.pages.code.sass_text import count_classes
+from tui_probe.ptx.tree import INSERTED_MARK, REPLACED_MARK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

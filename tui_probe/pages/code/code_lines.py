@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from tui_probe.draw import units
 from tui_probe.draw.printable import printable
 from tui_probe.draw.spans import LazyLines, clip, fit_line
-from tui_probe.engine.kernel import INSERTED_MARK
 from tui_probe.input_limits import SHOWN_TEXT
+from tui_probe.ptx.tree import INSERTED_MARK
 from tui_probe.trace.kernel_files import Offset, long_position
 from tui_probe.trace.plain_file import read_start
 

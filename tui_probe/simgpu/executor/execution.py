@@ -94,7 +94,7 @@ class Scheduler:
                 group = self._assembled(group, block)
                 if group is None:
                     return
-            if block.members is not None and batch.checks is not None:
+            if block.members is not None and block.orders and batch.checks is not None:
                 batch.checks.order.sync_warps(group.lanes)
             for operation in block.operations:
                 operation(group)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tui_probe.errors import PtxError
-from tui_probe.ptx.tree import Instruction, Label, Register, Scope
+from tui_probe.ptx.tree import Instruction, Label, Register, Scope, inserted_lines
 from tui_probe.simgpu.executor.binding import (
     BoundItem,
     BoundStep,
@@ -211,6 +211,9 @@ def compile_kernel(module: Module, entry: str) -> Kernel:
         raise PtxError(f"no kernel {entry} in the module; its kernels: {known}")
     layout = Layout(functions=function_addresses(module))
     program = compile_program(function, layout, module_names(module))
+    inserted = inserted_lines(module.source)
+    for block in program.blocks:
+        block.orders = block.line not in inserted
     parameters = tuple(
         Parameter(offset, variable.size_bytes, max(variable.align, natural_align(variable)))
         for variable, offset in parameter_offsets(function.parameters)

@@ -51,8 +51,9 @@ class BasicBlock:
     """A basic block. ``cycles`` is what a warp pays for it, ``length`` how many instructions it has.
 
     ``live`` are the registers that the block or what follows it reads. ``members`` is the member mask of a
-    warp-level operation at its start, for which lanes wait for each other. ``successors`` are the
-    blocks that may follow within the function. ``may_end`` tells that threads may exit here.
+    warp-level operation at its start, for which lanes wait for each other; it ``orders`` their accesses if it
+    is the kernel's own, not a probe's. ``successors`` are the blocks that may follow within the function. ``may_end``
+    tells that threads may exit here.
     """
 
     line: int
@@ -61,6 +62,7 @@ class BasicBlock:
     length: int
     finish: Finish
     members: SourceOperand | None = None
+    orders: bool = True
     may_end: bool = False
     successors: tuple[int, ...] = ()
     reads: frozenset[int] = frozenset()
