@@ -41,6 +41,29 @@ def test_demo_tells_a_wrong_result_and_fails(environment: dict[str, str], tmp_pa
     assert (result.stdout, result.returncode) == ("saxpy WRONG\n", 1)
 
 
+CALLS_PAST_THE_END = """
+import ctypes as c
+cu = c.CDLL("libcuda.so.1")
+context, memory, data = c.c_void_p(), c.c_uint64(), c.create_string_buffer(2000)
+cu.cuInit(0), cu.cuCtxCreate_v2(c.byref(context), 0, 0), cu.cuMemAlloc_v2(c.byref(memory), c.c_size_t(1000))
+print(*(cu.cuMemsetD8_v2(memory, 0, c.c_size_t(size)) for size in (1000, 1001)))
+print(*(cu.cuMemcpyHtoD_v2(memory, data, c.c_size_t(size)) for size in (1000, 1001)))
+"""
+
+
+@pytest.mark.parametrize(("checked", "refused"), [("0", "0"), ("1", "1")])
+def test_calls_past_the_bytes_asked_for_are_refused_if_checked(
+    checked: str, refused: str, environment: dict[str, str]
+) -> None:
+    """The driver rounds allocations up; it accepts such calls without checks."""
+    checks = {**environment, "TUI_PROBE_SIM_CHECK": checked}
+    command = [sys.executable, "-c", CALLS_PAST_THE_END]
+    result = subprocess.run(command, env=checks, capture_output=True, text=True)
+    assert result.stdout.split() == ["0", refused, "0", refused]
+    for call in ("cuMemset", "cuMemcpy"):
+        assert (f"{call}: 1001 bytes at 0x" in result.stderr) is (checked == "1")
+
+
 def test_demo_says_that_there_is_no_driver(tmp_path: Path, environment: dict[str, str]) -> None:
     broken = tmp_path / "libcuda.so.1"
     broken.write_bytes(b"no library")

@@ -1,12 +1,24 @@
 /* Allocation of device memory and of pinned host memory. Both are in the mapping that the server shares, so kernels
  * reach both by the addresses that the program has. */
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "capture.h"
 #include "current.h"
 #include "machine.h"
+#include "memory.h"
+#include "report.h"
 #include "streams.h"
+
+void memory_report(const char *call, CUdeviceptr address, size_t bytes)
+{
+    const struct block *block = memory_block(address);
+    if (block && journal_is_on())
+        report("%s: %zu bytes at 0x%" PRIx64 " are not inside the allocation of %" PRIu64 " bytes at 0x%" PRIx64
+               ": the call returns CUDA_ERROR_INVALID_VALUE",
+               call, bytes, (uint64_t)address, block->requested, block->address);
+}
 
 static CUresult allocate(struct heap *heap, enum block_use use, size_t bytes, CUdeviceptr *address)
 {

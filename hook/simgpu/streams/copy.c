@@ -30,6 +30,8 @@ static CUresult copy(CUdeviceptr target, bool target_on_device, CUdeviceptr sour
     bool source_fits = source_on_device ? is_device_range(source, bytes) : is_any_range(source, bytes);
     if (target_fits && source_fits && bytes && memory_is_ours(target))
         journal_add(JOURNAL_INITIALISED, target, bytes);
+    if (!target_fits || !source_fits)
+        memory_report("cuMemcpy", target_fits ? source : target, bytes);
     result = leave(target_fits && source_fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
     if (!result && bytes)
         memmove((void *)target, (const void *)source, bytes);

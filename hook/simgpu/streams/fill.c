@@ -31,7 +31,11 @@ static CUresult fill_rows(CUdeviceptr address, size_t pitch, uint32_t value, siz
     bool fits = !__builtin_mul_overflow(count, value_bytes, &row_bytes) &&
                 !__builtin_mul_overflow(pitch, rows - 1, &last_row) &&
                 !__builtin_add_overflow(last_row, row_bytes, &bytes) && address % value_bytes == 0 &&
-                (rows == 1 || pitch >= row_bytes) && memory_holds(address, bytes);
+                (rows == 1 || pitch >= row_bytes);
+    if (fits && !memory_holds(address, bytes)) {
+        memory_report("cuMemset", address, bytes);
+        fits = false;
+    }
     for (size_t row = 0; fits && row < rows; row++)
         journal_add(JOURNAL_INITIALISED, address + row * pitch, row_bytes);
     if (leave(fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE))
