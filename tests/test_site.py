@@ -62,6 +62,14 @@ def test_commands_become_links(text: str, linked: str) -> None:
     assert site_markdown(text) == linked
 
 
+def test_titles_of_topics_have_no_command_word() -> None:
+    titles = {path: text.partition("\n")[0] for path, text in files().items() if path.startswith("topics/")}
+    assert titles["topics/ci.md"] == "# CI: limits for kernels in tests"
+    assert titles["topics/python-api.md"] == "# Python API: traces in scripts and notebooks"
+    assert titles["topics/event-log.md"] == "# event.log: log of the hook driver, one line per event"
+    assert [title for path, title in titles.items() if title.startswith(f"# {path[7:-3]}:")] == []
+
+
 def test_command_reference_has_commands_and_options() -> None:
     page = files()["reference/commands.md"]
     assert all(f"\n## tui-probe {name}\n" in page for name in COMMANDS)

@@ -16,13 +16,20 @@ from .api import api_page
 
 PROJECT: Final = ("ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
 """Pages in the repository's top directory."""
+_PICTURES: Final = {
+    "tutorial": ("tour.svg", "A recording: from the list of kernels to a line"),
+    "tour": ("live.svg", "Live screen while a program runs"),
+    "probe-language": ("diff.svg", "PTX of a kernel, pruned and probed"),
+}
+"""Pictures of topics; a terminal shows these pages without them."""
+_ACRONYMS: Final = {"api", "ci", "gpu", "json"}
 _FENCE: Final = re.compile(r"^(```\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMAND: Final = re.compile(r"(?<![`\[])`tui-probe\s+([a-z-]+)(?:\s+([a-z-]+))?[^`]*`(?![`\]])")
 
 
 def site_pages() -> dict[str, str]:
     """Return the text of each generated file."""
-    pages = {f"topics/{topic.name}.md": help_page(topic.name) for topic in topics()}
+    pages = {f"topics/{topic.name}.md": topic_page(topic.name) for topic in topics()}
     pages |= {f"project/{name}": (ROOT / name).read_text(encoding="utf-8") for name in PROJECT}
     pages |= {
         "reference/commands.md": reference.commands_page(),
@@ -33,6 +40,15 @@ def site_pages() -> dict[str, str]:
     }
     schemas = {f"reference/{name}.json": json.dumps(read_schema(name), indent=1) for name in schema_names()}
     return {path: site_markdown(text) for path, text in pages.items()} | schemas
+
+
+def topic_page(name: str) -> str:
+    """Return a page of help under a title for readers who did not type its name, with its picture."""
+    title, _, text = help_page(name).partition("\n")
+    words = [word.upper() if word in _ACRONYMS else word for word in name.split("-")]
+    shown = title.replace(f"# {name}: ", f"# {words[0][0].upper()}{' '.join(words)[1:]}: ", 1)
+    picture, caption = _PICTURES.get(name, ("", ""))
+    return "\n".join([shown, *(["", f"![{caption}](../pictures/{picture})"] if picture else []), text])
 
 
 def pictures() -> dict[str, str]:

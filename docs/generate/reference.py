@@ -93,7 +93,8 @@ def metrics_page() -> str:
                 (f"`{m.key}`", _plain(m.title), _plain(m.unit) or "count", m.better, m.over_launches)
                 for m in probe.metrics
             ]
-            parts += [f"## {probe.name}", table(("key", "metric", "unit", "better", "over launches"), rows)]
+            about = f"What it measures, and its cost: [{probe.name}](probes.md#{probe.name})."
+            parts += [f"## {probe.name}", about, table(("key", "metric", "unit", "better", "over launches"), rows)]
     return "\n\n".join(parts) + "\n"
 
 
