@@ -150,7 +150,7 @@ def test_names_replace_kinds_and_count_moved_instructions() -> None:
 
 
 @pytest.mark.parametrize("unrolled", [1, 2])
-def test_name_of_little_code_beside_much_is_a_phase_in_each_copy_of_an_unrolled_loop(unrolled: int) -> None:
+def test_name_of_little_code_in_much_is_a_phase_in_each_copy_of_an_unrolled_loop(unrolled: int) -> None:
     """A name keeps its phase where its part of the block is small; what is little of its code was moved."""
     copy = "add.f32 %f1, %f1, %f1;\n" * 300 + "mul.f32 %f2, %f1, %f1;\n" * 12 + "sqrt.rn.f32 %f1, %f2;\n" * 8
     moved = "add.f32 %f1, %f1, %f1;\n" * 300 + "sqrt.rn.f32 %f1, %f2;\n"
