@@ -517,8 +517,9 @@ def test_phases_table_needs_lines(tmp_path: Path) -> None:
 
 def test_trace_events_have_spans_and_flows(trace: Path, tmp_path: Path) -> None:
     """Each wait for the producer has an arrow from its signal, which ends no later than the wait."""
-    out = tmp_path / "events.json"
-    assert main(["show", "phases", str(trace), "--perfetto", str(out)]) == 0
+    out, picture = tmp_path / "events.json", tmp_path / "phases.svg"
+    assert main(["show", "phases", str(trace), "--perfetto", str(out), "--svg", str(picture)]) == 0
+    assert "<svg" in picture.read_text()
     events = json.loads(out.read_text())["traceEvents"]
     spans = [event for event in events if event["ph"] == "X"]
     assert {event["tid"] for event in spans} == set(range(CONSUMERS + 1))

@@ -172,16 +172,15 @@ def _write_files(kind: ViewKind, view: View, files: PictureFiles, arguments: arg
     """Write the files that are asked for."""
     from tui_probe.draw.picture import write_png, write_svg
 
-    if files.perfetto:
-        return trace_events(kind, view, files.perfetto)
-    columns, lines = drawing_size(arguments)[0], list(_view_lines(view, arguments))
+    columns = drawing_size(arguments)[0]
+    lines = list(_view_lines(view, arguments)) if files.svg or files.png else []
     if files.svg:
         write_svg(files.svg, lines, columns, view.title)
     if files.png:
         write_png(files.png, view, lines, columns)
     for path in filter(None, (files.svg, files.png)):
         put(str(path))
-    return ExitStatus.OK
+    return trace_events(kind, view, files.perfetto) if files.perfetto else ExitStatus.OK
 
 
 def trace_events(kind: ViewKind, view: View, path: Path) -> int:
