@@ -1,10 +1,13 @@
 /* Threads that capture, instantiate, update, replay and destroy graphs at the same time, each with kernels of its own that come
- * and go, for the sanitizers to watch. Prints what is in each thread's words. */
+ * and go, for the sanitizers to watch. Prints what is in each thread's words. With GRAPHS_UNTIL all of it is done again, with
+ * the same output, until the log of tui-probe has so many replays with a probe: they begin when the probed kernels are made. */
+#include <glob.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 int cuInit(unsigned flags);
 int cuCtxCreate_v2(void **context, unsigned flags, int device);
@@ -135,6 +138,7 @@ static void *work(void *number)
     for (int turn = 0; turn < n_turns; turn++)
         one_turn(turn, stream, words);
     CHECK(cuMemcpyDtoH_v2(values, words, sizeof values));
+    sums[here] = 0;
     for (int i = 0; i < WORDS; i++)
         sums[here] = sums[here] * 31 + values[i];
     CHECK(cuMemFree_v2(words));
@@ -152,18 +156,43 @@ static char *read_text(const char *path)
     return text;
 }
 
-int main(int count, char **arguments)
+static int probed_replays(void)
+{
+    glob_t logs;
+    char pattern[4096], line[4096];
+    int replays = 0;
+    snprintf(pattern, sizeof pattern, "%s/*_%d/event.log", getenv("TUI_PROBE_TRACE_ROOT"), getpid());
+    if (glob(pattern, 0, NULL, &logs))
+        return 0;
+    FILE *log = fopen(logs.gl_pathv[0], "r");
+    while (log && fgets(line, sizeof line, log))
+        replays += !strncmp(line, "[graph] ", 8) && strstr(line, " replay ");
+    if (log)
+        fclose(log);
+    globfree(&logs);
+    return replays;
+}
+
+static void all_threads(void)
 {
     pthread_t threads[MOST_THREADS];
+    for (intptr_t i = 0; i < n_threads; i++)
+        pthread_create(&threads[i], NULL, work, (void *)i);
+    for (int i = 0; i < n_threads; i++)
+        pthread_join(threads[i], NULL);
+}
+
+int main(int count, char **arguments)
+{
+    const char *until = getenv("GRAPHS_UNTIL");
     ptx = read_text(count > 1 ? arguments[1] : "");
     if (count > 3 && (n_threads = atoi(arguments[2])) <= MOST_THREADS)
         n_turns = atoi(arguments[3]);
     CHECK(cuInit(0));
     CHECK(cuCtxCreate_v2(&context, 0, 0));
-    for (intptr_t i = 0; i < n_threads; i++)
-        pthread_create(&threads[i], NULL, work, (void *)i);
-    for (int i = 0; i < n_threads; i++)
-        pthread_join(threads[i], NULL);
+    do
+        all_threads();
+    while (until && probed_replays() < atoi(until));
     CHECK(cuCtxDestroy_v2(context));
     for (int i = 0; i < n_threads; i++)
         printf("%08x\n", sums[i]);
