@@ -29,7 +29,7 @@ def tallied(probe: str, arch: int) -> Tally:
     return tally(of_corpus(arch, CHOSEN), Grafter(load_probe(probe), assembler, sampled=False))
 
 
-@pytest.mark.parametrize("arch", [80, 90, 100])
+@pytest.mark.parametrize("arch", due([80, 90, 100]))
 def test_kernels_are_grafted_or_refused_for_a_known_reason(arch: int) -> None:
     tally = tallied("block_sched", arch)
     assert tally.grafted > 20
