@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.patience import HANG
+from tests.recorded import unpacked
 from tests.ui.conftest import Stage, golden_sizes, on_stage
 from tests.ui.fakes import FakeDrawing, Gate, show_fakes, show_pages
 from tui_probe.draw.view import Document
@@ -195,8 +196,10 @@ async def test_a_list_of_pages_that_was_left_opens_none(recorded: Session, monke
         ("attention_sectors", 1, ("sectors",)),
     ],
 )
-async def test_a_page_has_the_same_number_whatever_probe_ran(trace: str, kernel: int, own: Sequence[str]) -> None:
-    async with on_stage(Session(traces=(H200 / trace,)), (200, 50)) as stage:
+async def test_a_page_has_the_same_number_whatever_probe_ran(
+    trace: str, kernel: int, own: Sequence[str], tmp_path: Path
+) -> None:
+    async with on_stage(Session(traces=(unpacked(H200 / trace, tmp_path),)), (200, 50)) as stage:
         stage.live.table.select(kernel)
         await stage.press("enter")
         numbered = [(key, name) for key, name in NUMBERED.items() if has(stage, name)]

@@ -225,7 +225,7 @@ class MetricRows:
 
 
 def metrics_page(report: NcuReport) -> TablePage[MetricRow]:
-    """Everything that was measured, one row per value, in base units."""
+    """Everything that was measured, one row per value."""
     texts = PageTexts(file_head(report), (), [*file_notes(report), COLD_CACHE], EXPLANATIONS["metrics"])
     rows: Any = MetricRows(report)
     columns = cut_texts(METRIC_COLUMNS, "metric", (metric.name for metric in report.table.metrics))
@@ -242,9 +242,9 @@ def _is_in_part(row: MetricRow, only: PagePart) -> bool:
 def _value(row: MetricRow) -> str:
     if row.value is None:
         return units.NOT_MEASURED
-    if isinstance(row.value, int):
-        return units.count(row.value)
-    return row.value if isinstance(row.value, str) else units.decimal(row.value)
+    if isinstance(row.value, str):
+        return f"{row.value} {row.metric.unit}".rstrip()
+    return quantity(float(row.value), row.metric.unit)
 
 
 METRIC_COLUMNS: Final[tuple[Column[MetricRow], ...]] = (
@@ -257,7 +257,7 @@ METRIC_COLUMNS: Final[tuple[Column[MetricRow], ...]] = (
     Column("invocations", lambda r: r.launch.invocations),
     Column("metric", lambda r: r.metric.name, "metric", lambda r: r.metric.name, False, narrow=16),
     Column("section", lambda r: r.metric.section, "section", lambda r: r.metric.section, False, rank=3, narrow=12),
-    Column("unit", lambda r: r.metric.unit, "unit", lambda r: r.metric.unit, False, narrow=6),
+    Column("unit", lambda r: r.metric.unit),
     Column("value", lambda r: r.value, "value", _value, narrow=20),
 )
 
