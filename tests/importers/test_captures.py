@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.importers.captures import Capture, Operation, Span, chrome_of, csv_of, random_capture, sqlite_of
@@ -157,6 +157,7 @@ def test_ranges_summed_by_name(folder: Path, seed: int) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(SEEDS)
+@example(20517)  # two kernels of one stream number in two contexts begin together
 def test_innermost_range_of_each_kernel(folder: Path, seed: int) -> None:
     capture = random_work(seed)
     page = kernels_page(opened(capture, folder))

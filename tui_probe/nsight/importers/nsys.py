@@ -113,7 +113,7 @@ class _Trace:
         if not self._columns[0]:
             return empty_kernels(), empty_copies()
         columns = [np.array(column, dtype=np.int64) for column in self._columns]
-        order = np.lexsort((columns[5], columns[4], columns[2], columns[1], columns[0]))
+        order = np.lexsort(columns[5::-1])
         start, end, device, context, stream, name, registers, shared, *sides = (column[order] for column in columns)
         places, queue = distinct_rows((device, context, stream))
         streams = [Stream(UNKNOWN, *place) for place in places]

@@ -258,9 +258,8 @@ def _by_start(rows: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     start = rows["start"]
     if (start[1:] > start[:-1]).all():
         return {**rows}
-    order = np.lexsort(
-        (rows["correlationId"], rows["streamId"], rows["deviceId"], rows["globalPid"], rows["end"], start)
-    )
+    names = ("correlationId", "streamId", "contextId", "deviceId", "globalPid", "end", "start")
+    order = np.lexsort([rows[name] for name in names])
     return {name: column[order] for name, column in rows.items()}
 
 
