@@ -194,7 +194,7 @@ def test_a_function_whose_address_is_only_called_is_this_modules_affair() -> Non
 def test_an_address_out_of_memory_is_not_called() -> None:
     """It is a function of the original module's, which the probed module was compiled without."""
     body = f"{REGISTERS}ld.global.u64 %rd1, [chosen];\nprototype: .callprototype _ ();\ncall %rd1, prototype;\nret;"
-    with pytest.raises(UnsupportedKernelError, match=r"calls a function pointer from memory"):
+    with pytest.raises(UnsupportedKernelError, match=r"calls a function through a pointer in memory"):
         probed_and_shared(entry(body, module=TWICE))
 
 
@@ -224,12 +224,12 @@ def test_tables_of_the_mathematical_library_stay_private() -> None:
         (
             ".const .u32 c;\n.func f() { .reg .pred %p1; .reg .b64 %rd1; isspacep.const %p1, %rd1; ret; }",
             ".reg .b32 %r1; ld.const.u32 %r1, [c]; call f; ret;",
-            "constant variable c may be reached by isspacep in f",
+            "constant variable c may be accessed by isspacep in f",
         ),
         (
             ".const .u32 c;",
             ".reg .pred %p1; .reg .b64 %rd1; mov.u64 %rd1, c; isspacep.const %p1, %rd1; ret;",
-            "constant variable c may be reached by isspacep in kernel",
+            "constant variable c may be accessed by isspacep in kernel",
         ),
         ("", ".global .u32 inner; ret;", "kernel declares inner in global memory"),
     ],

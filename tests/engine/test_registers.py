@@ -93,7 +93,9 @@ def test_the_lean_form_is_taken_where_the_limit_spills() -> None:
     choice = chosen({KernelForm(): report(48), KernelForm(40): report(40, 8), KernelForm(40, is_lean=True): report(38)})
     assert choice.trial.form == KernelForm(40, is_lean=True)
     assert choice.note
-    assert choice.note.text == "gmem_sectors uses its form with fewer registers: the probed kernel has 38 instead of 48"
+    assert (
+        choice.note.text == "gmem_sectors uses its variant with fewer registers: the probed kernel has 38 instead of 48"
+    )
 
 
 SMALLER = {KernelForm(): report(20, code=4096), KernelForm(is_lean=True): report(16, code=3200)}
@@ -104,11 +106,14 @@ def test_the_lean_form_is_taken_where_each_access_comes_once_and_it_is_less_of_e
     choice = chosen(SMALLER, before=10, body="")
     assert choice.trial.form == KernelForm(is_lean=True)
     assert choice.log_text == (
-        "[registers] 16 per thread, without a limit, in the lean variant of the probe: 10 without the probe, 20 with"
+        "[registers] 16 per thread, without a limit, in the probe's variant with fewer registers: 10 without the"
+        " probe, 20 with"
         " the probe by default; variants tried: 1"
     )
     assert choice.note
-    assert choice.note.text == "gmem_sectors uses its form with fewer registers: the probed kernel has 16 instead of 20"
+    assert (
+        choice.note.text == "gmem_sectors uses its variant with fewer registers: the probed kernel has 16 instead of 20"
+    )
 
 
 @pytest.mark.parametrize(
@@ -157,7 +162,7 @@ def test_a_block_that_fitted_without_the_probe_fits_with_it() -> None:
     choice = chosen({KernelForm(): report(72), KernelForm(64): report(64)}, before=60)
     assert choice.note
     assert choice.note.text == (
-        "with gmem_sectors the kernel was compiled for 64 registers, not 72, so that blocks of 1024 threads fit"
+        "with gmem_sectors the kernel was compiled for 64 registers instead of 72, so that blocks of 1024 threads fit"
     )
     assert choice.threads == 1024
 
@@ -291,8 +296,12 @@ def test_a_sum_of_vectors_is_counted_in_few_registers(tmp_path: Path) -> None:
     assert made.pruned
     assert made.probed.registers <= made.pruned.registers + 8
     note = note_in((folder / "kernel.info").read_text())
-    assert note.startswith("gmem_sectors uses its form with fewer registers")
-    assert re.search(rf"\[registers\] {made.probed.registers} per thread, .*, in the lean variant of the probe", log)
+    assert note.startswith("gmem_sectors uses its variant with fewer registers")
+    assert re.search(
+        rf"\[registers\] {made.probed.registers} per thread, .*, in the probe's variant with fewer"
+        f" registers",
+        log,
+    )
     assert "redux" not in (folder / "probed.ptx").read_text()
 
 

@@ -95,7 +95,7 @@ def test_fused_results_have_the_bytes_of_separate_ones(host: Host, serving: Engi
 @pytest.mark.parametrize(
     ("environment", "reason"),
     [
-        ({"STUB_BLOCKS": "8", "STUB_BLOCKS_PROBED": "3"}, "an SM would hold 3 blocks, not 8"),
+        ({"STUB_BLOCKS": "8", "STUB_BLOCKS_PROBED": "3"}, "an SM would hold 3 blocks instead of 8"),
         ({"TUI_PROBE_MAX_PROBE_MEMORY": "1600"}, "needs 1792 bytes of probe memory"),
     ],
     ids=["blocks", "memory"],

@@ -523,7 +523,7 @@ def test_an_engine_that_knows_of_no_sample(host: Host) -> None:
 
 
 @pytest.mark.parametrize("library", [False, True])
-@pytest.mark.parametrize(("added", "why"), [(0, "has 2 parameters, a launch passes 3"), (4, "has 6 parameters")])
+@pytest.mark.parametrize(("added", "why"), [(0, "has 2 parameters, but a launch passes 3"), (4, "has 6 parameters")])
 def test_a_probed_kernel_with_other_parameters_is_not_launched(host: Host, added: int, why: str, library: bool) -> None:
     """Each launch would pass it garbage, and read its own past their end."""
     assert host.engine

@@ -150,7 +150,7 @@ say({received(end) for pair in others for end in pair})
 """
     result = run(environment, program, kernels)
     assert result.stdout == "719 719 True\n{None}\n", result.stderr
-    assert "is out of reach, because the program closed a file descriptor that is not its own" in result.stderr
+    assert "cannot be reached, because the program closed a file descriptor that is not its own" in result.stderr
 
 
 @pytest.mark.parametrize("python", ["/no/such/python", "false"])

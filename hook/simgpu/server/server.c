@@ -83,7 +83,8 @@ static bool greet(void)
         return false;
     greeted = version == PROTOCOL_VERSION;
     if (!greeted) {
-        report("the tui_probe of %s speaks protocol %u, this library speaks %d: install them together", server_python(),
+        report("the tui_probe of %s uses protocol %u, but this library uses protocol %d: install both from the same"
+               " version", server_python(),
                version, PROTOCOL_VERSION);
     }
     return greeted;
@@ -138,7 +139,7 @@ static CUresult give_up(void)
     if (connection >= 0) {
         bool is_open = is_connected();
         report("its server (%s -m tui_probe.simgpu) %s: no kernel runs in this process", server_python(),
-               !is_open  ? "is out of reach, because the program closed a file descriptor that is not its own"
+               !is_open  ? "cannot be reached, because the program closed a file descriptor that is not its own"
                : greeted ? "has ended"
                          : "did not start");
         server_forget();
