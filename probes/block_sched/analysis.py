@@ -125,7 +125,7 @@ def analyse(result: Result, map_index: int = 0) -> BlockSchedule:
     if result.sample is not None:
         raise TraceError(
             f"{result.path}: only {len(result.blocks)} of {result.header.blocks} blocks were measured, but block_sched"
-            " needs all of them. Run without --sample"
+            f" needs all blocks. Run without --sample"
         )
     read = _reader(result, map_index)
     sms = _count_blocks(result, read())

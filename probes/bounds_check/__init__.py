@@ -161,7 +161,7 @@ def findings(of: ProbeResult, bounds: Bounds) -> Iterator[Finding]:
     """The access that ended the context, the first fault of each line, then the first access to unknown memory."""
     illegal = _illegal_access(of, bounds)
     if illegal is not None:
-        text = f"{_access_text(illegal)}; then the GPU ended the kernel for an illegal address"
+        text = f"{_access_text(illegal)}; then the GPU ended the kernel with the error “illegal address”"
         yield Finding("illegal", "illegal address", text, "lines", illegal.line, True, brief="illegal address",
                       values={"address": counted(illegal.address)}, wrong_result=True,
                       replaced_by=_OF_SIMULATOR)  # fmt: skip
@@ -172,7 +172,7 @@ def findings(of: ProbeResult, bounds: Bounds) -> Iterator[Finding]:
                       brief=access.fault, wrong_result=True, replaced_by=_OF_SIMULATOR)  # fmt: skip
     unknown = next((access for access in bounds.accesses if not access.fault), None)
     if unknown is not None and illegal is None:
-        text = f"access far from all allocations that the hook knows, first at {place(unknown.line, unknown.source)}"
+        text = f"access far from all known allocations, first at {place(unknown.line, unknown.source)}"
         yield Finding("unknown", "unknown memory", f"{text}: {unknown.where}", "lines", unknown.line,
                       replaced_by=_OF_SIMULATOR)  # fmt: skip
     if not bounds.total:
@@ -203,7 +203,10 @@ def _rows(of: ProbeResult, bounds: Bounds) -> LineRows:
     ]
     return LineRows(
         rows,
-        [f"{units.counted(bounds.total, 'warp access')} outside of allocations; the list has the first of each warp"],
+        [
+            f"{units.counted(bounds.total, 'warp access')} outside of allocations; the table lists the first of each"
+            f" warp"
+        ],
     )
 
 

@@ -53,7 +53,7 @@ EXPLANATION: Final = (
     " bytes can be unused even without excessive sectors. One of the colour schemes shows the share of excessive"
     " sectors in steps of 10 %.",
     "A bulk copy (TMA) counts as one access per 32-byte sector of its box inside the tensor, at the time when a lane"
-    " starts it. A copy to several blocks of a cluster (multicast) and a reduction count once.",
+    " starts it. A copy to several blocks of a cluster (multicast) counts once, and so does a reduction.",
     "A flat row is memory that is accessed repeatedly. A diagonal is a walk through memory. A column is many addresses"
     " at one time. The lines below the picture describe the cell under the cursor.",
 )

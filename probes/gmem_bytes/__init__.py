@@ -60,8 +60,8 @@ MEMORY: Final = count_kind(
     "Memory",
     "bytes of global memory that each launch requested to read and write",
     (
-        "Bytes that executed instructions requested, per launch, before caches. Divided by the original's time, they"
-        " give the requested bandwidth of the kernel, not its DRAM bandwidth.",
+        "Bytes that executed instructions requested, per launch, before caches. Divided by the time of the unprobed"
+        " kernel, these bytes give the requested bandwidth of the kernel, not its DRAM bandwidth.",
     ),
     order=70,
 )
@@ -171,7 +171,7 @@ def findings(of: ProbeResult, found: MemoryBytes) -> Iterator[Finding]:
     speed = None
     if read is not None and written is not None and of.timed_ms:
         speed = (read + written) / (of.timed_ms * 1e-3)
-        text += f"; {units.size(speed)}/s over the original's {units.duration(of.timed_ms * 1e-3)}"
+        text += f"; {units.size(speed)}/s at the unprobed time of {units.duration(of.timed_ms * 1e-3)}"
     elif read is None or written is None:
         text += "; sizes of some copies by tensor map are unknown"
     values = {"read": counted(read, "B"), "written": counted(written, "B"), "bytes_per_second": timed(speed, "B/s")}

@@ -188,7 +188,7 @@ def _rows(of: ProbeResult, counted: CountsByLine[InstructionMix]) -> LineRows:
         lambda line: {"executed": executions_of(line), "class": classes_of(line) or None},
     )
     return LineRows(
-        rows, ["executed: counted once per warp that reaches the line, or per group of its lanes if they diverge"]
+        rows, ["executed: one count per warp that executes the line; after divergence, one count per group of lanes"]
     )
 
 

@@ -207,8 +207,8 @@ def _rows(of: ProbeResult, found: NanCheck) -> LineRows:
     return LineRows(
         rows,
         [
-            f"{units.counted(found.stores, 'warp store')} of NaN or infinity; the list has the first of each warp,"
-            " sorted by time"
+            f"{units.counted(found.stores, 'warp store')} of NaN or infinity; the table lists the first of each warp,"
+            f" sorted by time"
         ],
     )
 

@@ -144,10 +144,10 @@ def findings(of: ProbeResult, found: Births) -> Iterator[Finding]:
         yield Finding("births", "births", text, "lines", values={"total": counted(found.total, ideal=0)})
         return
     where = f"block ({index_text(first.block)}) thread ({index_text(first.thread)}) warp {first.warp}"
-    origin = "in a wgmma accumulator, computed before" if first.is_of_product else "from finite inputs at"
+    origin = "computed by a wgmma before" if first.is_of_product else "from finite inputs at"
     text = f"{first.text} {origin} {place(first.line, first.source, first.opcode or None)} in {where}"
     if first.iterations:
-        text += f", iteration {first.iterations} over all loops"
+        text += f", in loop iteration {first.iterations} (counted over all loops)"
     values = {"total": counted(found.total, ideal=0), "iterations": counted(first.iterations)}
     yield Finding(
         "first_birth", f"first {first.text.split()[0]}", text, "lines", first.line, True, values=values,
@@ -173,7 +173,7 @@ def _rows(of: ProbeResult, found: Births) -> LineRows:
         )
         for birth in found.births
     ]
-    note = f"{units.counted(found.total, 'birth')}; the list has the first of each warp, sorted by time"
+    note = f"{units.counted(found.total, 'birth')}; the table lists the first of each warp, sorted by time"
     return LineRows(rows, [note])
 
 

@@ -116,7 +116,10 @@ def _advice(wait: Wait) -> str:
         return "start the copies more iterations ahead (more stages), or copy larger boxes"
     if _is_for_stage(wait):
         return "all stages are in use: the consumers limit this kernel"
-    return f"the {wait.partner} is late: give it less work per stage, more warps, or more stages to run ahead"
+    return (
+        f"the {wait.partner} is late: give the {wait.partner} less work per stage, more warps, or more stages to"
+        f" run ahead"
+    )
 
 
 PROBES: Final = (

@@ -130,14 +130,14 @@ class PhasesView(Document):
             yield f"kept: {launch.kept_text}{self._unrecorded_text()}"
         if launch.phases_missing:
             starts = units.counted(launch.phases_missing, "phase start")
-            yield f"not recorded: {starts} in the SASS; their time counts for the preceding phase"
+            yield f"not recorded: {starts} in the SASS; their time is added to the phase before"
         for phase in launch.phases:
             if phase.waits:
                 yield f"{phase.name}: contains {', '.join(phase.waits)}"
             if phase.moved:
                 yield (
                     f"{phase.name}: includes {units.counted(phase.moved, 'instruction')} of other named phases: the"
-                    " compiler moved them here"
+                    f" compiler moved these instructions here"
                 )
         yield from self._unnamed_notes()
         for name, count in (self.moved or {}).items():
@@ -162,7 +162,7 @@ class PhasesView(Document):
         yield (
             f"in no named phase: {percent(cycles, self.launch.life)} of warp life, most of it in"
             f" {longest.phase.name}{place}. Compilers may give all code of a loop one line (CuTe DSL: the line of the"
-            " function's end). Include this line in a --phase, or leave --phase out: automatic phases name each loop"
+            " function's end). Include this line in a --phase, or omit --phase: automatic phases name each loop"
         )
 
     def _measurement_notes(self) -> Iterator[str]:
@@ -200,7 +200,7 @@ class PhasesView(Document):
         """The rate in a phase. Asynchronous products also execute after it, so they can be issued above the peak."""
         rate, peak = row.per_clock() or 0, self.of.products_per_clock
         if peak is not None and rate > peak:
-            return f"issued above the peak in {row.phase.name}, so products execute after it, too"
+            return f"{row.phase.name} issues products above the peak rate, so some of them execute after this phase"
         return f"{self._rate(rate)} in {row.phase.name}"
 
     def _rate(self, per_clock: float) -> str:
@@ -400,12 +400,13 @@ PHASES_VIEW: Final = probe_view(
     "what the warps of a block do over time, by phase and role, and which role waits for which",
     _open,
     explanation=(
-        "Each warp has one row; time runs to the right. Each letter stands for the phase with most time in its cell;"
-        " the table lists the phases. The second group of rows shows some iterations of the main loop. Warps that run"
+        "Each warp has one row; time runs to the right. A letter stands for the phase that takes most of the time in"
+        " the cell; the table lists the phases. The second group of rows shows some iterations of the main loop. Warps"
+        " that run"
         " the same loops have one role.",
         "The median is over iterations for a phase in a loop, and over warps for other phases. A wait ends when the"
-        " other role has signaled and the copies are complete. The sentence above the table and the notes give the part"
-        " of the wait before the signal.",
+        " other role has signaled and the copies are complete. The notes, and the sentence above the table, have the"
+        " part of the wait before the signal.",
     ),
     order=18,
 )

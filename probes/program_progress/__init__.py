@@ -177,7 +177,10 @@ def findings(of: ProbeResult, found: ProgramProgress) -> Iterator[Finding]:
         values = {"share": timed(share, SHARE), "visits": counted(first.visits)}
         yield Finding("hottest", "most time", text, "lines", first.line, values=values)
     if found.unknown:
-        text = f"{percent(found.unknown, found.cycles)} of the time: warps entered more basic blocks than were recorded"
+        text = (
+            f"{percent(found.unknown, found.cycles)} of the time is unknown: warps entered more basic blocks than"
+            f" were recorded"
+        )
         yield Finding("unknown", "not known", text, "lines", values={"unknown": timed(found.unknown)})
 
 

@@ -36,8 +36,8 @@ _REMEDIES: Final = {
     "barrier": "balance the work of the block's warps, or use fewer barriers",
     "shared": "load from shared memory earlier and check for bank conflicts",
     "wgmma": "overlap wgmma with other work, e.g. ping-pong two tiles",
-    "math": "special functions limit this chain: interleave it with independent chains",
-    "shuffle": "interleave independent reductions, or use fewer of them",
+    "math": "special functions limit this chain of instructions: interleave independent chains",
+    "shuffle": "interleave independent reductions, or use fewer reductions",
 }
 
 

@@ -239,7 +239,7 @@ class StallsView(Document):
         """Yield the sites without a row, by offset and line."""
         idle = [int(row.site.line) for row in self.sites if not row.site.passes]
         if idle:
-            yield f"{units.counted(len(idle), 'site')} never executed in the sample: {self._places(idle)}"
+            yield f"{units.counted(len(idle), 'site')} not executed in the sample: {self._places(idle)}"
         if not self.not_measured:
             return
         places = self._places(self._unmeasured())
@@ -351,8 +351,8 @@ def _sample_notes(results: Sequence[tuple[ProbeResult, Stalls]]) -> Iterator[str
     """Yield the warps whose executions the rows have, and how long they lived."""
     counts = Counter(stalls.sample for _, stalls in results if stalls.sample)
     texts = [
-        f"{units.count(of.blocks)} blocks of {units.count(of.launched)} × {units.counted(launches, 'launch')},"
-        f" {units.count(of.warps)} warps each"
+        f"{units.count(of.blocks)} of {units.count(of.launched)} blocks in{' each of' if launches > 1 else ''}"
+        f" {units.counted(launches, 'launch')}, {units.count(of.warps)} warps each"
         for of, launches in counts.items()
     ]
     if texts:

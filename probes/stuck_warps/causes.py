@@ -66,8 +66,8 @@ def _own_lock(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
                 "lock-held-by-own-warp",
                 f"{stuck.warp_text(warp)} tries to take lock {group.place.address:#x} at {group.place.text},"
                 f" which {holders} of the same warp took at PTX:{warp.took.line} and did not release",
-                "release the lock in the branch that took it, before lanes of the warp wait for each other, or let one"
-                " lane of a warp take it",
+                "release the lock in the branch that takes the lock, before lanes of the warp wait for each other; or"
+                " let only one lane of each warp take the lock",
                 warp,
             )
 
@@ -168,15 +168,17 @@ def _missing_warps(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     came = f"{there} of {units.counted(stuck.warps_per_block, 'warp')} arrived{_absent(group, warp.block)}"
     ended = f"; {units.counted(gone, 'warp')} ended" if gone > 0 else ""
     if place.kind == "warp barrier":
-        waits = f"{lane_words(place.address)} of {stuck.warp_text(warp)}: {lane_words(warp.lanes)} came last"
+        waits = f"{lane_words(place.address)} of {stuck.warp_text(warp)}: {lane_words(warp.lanes)} arrived last"
         advice = "let all lanes of the mask reach __syncwarp, or remove the other lanes from the mask"
     elif place.opcode.startswith(_CLUSTER_BARRIERS):
         came = f"the waiting warps are in {units.counted(len(group.blocks), 'block')}{_elsewhere(stuck, group)}"
         waits = f"all blocks of the cluster: {came}"
-        advice = "let all threads of all blocks of a cluster arrive, also those that have nothing to do"
+        advice = "let all threads of all blocks of a cluster arrive, even threads that have nothing to do"
     elif (count := stuck.code.barriers.get(place.line)) is not None:
         waits = f"{count} threads of block {warp.block}: {came}{ended}"
-        advice = "count the threads that arrive at the barrier, and let all of them use this number"
+        advice = (
+            "count the threads that arrive at the barrier, and pass this number to the barrier in all of these threads"
+        )
     else:
         all_threads = "threads" if isinstance(place.line, Offset) else "all threads"  # SASS: the count is not known
         waits = f"{all_threads} of block {warp.block}: {came}{ended}"
@@ -224,7 +226,7 @@ def _free_lock(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
         return
     ended = stuck.warps_ended
     reason = (
-        f"{units.counted(ended, 'warp')} ended, and may have kept it"
+        f"{units.counted(ended, 'warp')} ended, perhaps without releasing the lock"
         if ended
         else "no warp has ended, so the lock was not free before the launch, or its holder has since taken another lock"
     )
@@ -280,7 +282,9 @@ def _unwritten_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     advice = "find the kernel or rank that must write it, and check in its trace that it was launched"
     if isinstance(place.line, Offset):
         text = f"without PTX, writes are not recorded: a warp of this launch, {another}"
-        advice = f"check the awaited value, and that its writers reach the write; else {advice}"
+        advice = (
+            f"check the awaited value, and whether its writers reach the instruction that writes it; otherwise {advice}"
+        )
     elif writes and place.opcode.startswith("atom"):
         line, opcode = writes[0]
         text = f"this kernel also writes at {opcode} PTX:{line}; the last write of each of these warps is the poll"
@@ -291,10 +295,12 @@ def _unwritten_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
             f"this kernel writes at {opcode} PTX:{line}, but no warp on the GPU is known to have written there"
             f"{_elsewhere(stuck, group)}"
         )
-        advice = f"check the address that is written, and that no writer waits for a warp that polls; else {advice}"
+        advice = (
+            f"check the address that is written, and that no writer waits for a warp that polls; otherwise {advice}"
+        )
     elif code.has_plain_stores:
         text = f"plain stores of this kernel are not recorded: one of them, {another}"
-        advice = f"write flags with st.release or an atomic, which the watchdog records; else {advice}"
+        advice = f"write flags with st.release or an atomic, which the watchdog records; otherwise {advice}"
     elif code.is_known:
         text = f"no other instruction of this kernel writes global memory: {another}"
     else:

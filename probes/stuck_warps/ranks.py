@@ -112,9 +112,9 @@ def rank_cause(states: Sequence[RankState], size: int) -> RankCause | None:
         without = f"; {_ranks(absent)} launched no kernel" if absent else ""
         text = (
             f"{_ranks(missing)} {_has(missing)} not arrived: {_ranks(state.rank for state in there)} {_wait(there)} in"
-            f" {shorten(name, _NAME)} (launch {most} of it in each process){without}"
+            f" {shorten(name, _NAME)} (its launch {most} in each process){without}"
         )
-        advice = "check these ranks: another branch, an exception, or a slow or waiting host"
+        advice = "check whether these ranks took another branch, raised an exception, or have a slow or waiting host"
         return RankCause("rank-missing", text, advice, tuple(missing))
     if others:
         parts = (f"{_ranks(s.rank for s in stuck if s.kernel and s.kernel.name == own)} in {own}" for own in kernels)
@@ -125,7 +125,10 @@ def rank_cause(states: Sequence[RankState], size: int) -> RankCause | None:
     counts = {state.rank: state.launches[name] for state in there}
     if len(set(counts.values())) > 1:
         late = [rank for rank, count in counts.items() if count < most]
-        text = f"{_ranks(late)} {_is(late)} behind: launch {min(counts.values())} of {name}, others {most}"
+        text = (
+            f"{_ranks(late)} {_is(late)} behind: launch {min(counts.values())} of {name}; the others are at launch"
+            f" {most}"
+        )
         return RankCause("rank-behind", text, "call each collective the same number of times in all ranks", tuple(late))
     return _arrived(states, there, name, most)
 
@@ -133,8 +136,8 @@ def rank_cause(states: Sequence[RankState], size: int) -> RankCause | None:
 def _arrived(states: Sequence[RankState], there: Sequence[RankState], name: str, launch: int) -> RankCause:
     """The cause where no rank is missing: all wait, or others have left the launch in which these wait."""
     left = [state.rank for state in states if state not in there]
-    others = f"; {_ranks(left)} left it" if left else ", and no other rank is missing"
-    where = f"{shorten(name, _NAME)} (launch {launch} of it in each process)"
+    others = f"; {_ranks(left)} left the kernel" if left else ", and no other rank is missing"
+    where = f"{shorten(name, _NAME)} (its launch {launch} in each process)"
     return RankCause(
         "all-arrived",
         f"{_ranks(state.rank for state in there)} {_wait(there)} in {where}{others}",

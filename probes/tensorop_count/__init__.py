@@ -117,7 +117,7 @@ def findings(of: ProbeResult, found: TensorOperations) -> Iterator[Finding]:
         text = f"{_scaled_count(found.operations)} operations in {', '.join(kinds)}"
         if of.timed_ms:
             speed = found.operations / (of.timed_ms * 1e-3)
-            text += f"; {speed / 1e12:.3g} TFLOP/s over the original's {units.duration(of.timed_ms * 1e-3)}"
+            text += f"; {speed / 1e12:.3g} TFLOP/s at the unprobed time of {units.duration(of.timed_ms * 1e-3)}"
     values = {
         "operations": counted(found.operations),
         "operations_per_second": timed(speed, "1/s"),

@@ -137,7 +137,7 @@ def test_words_in_the_live_table_say_of_which_blocks_they_are(writer: Sampling) 
     trace = trace_of(writer, GRID)
     assert "of 64 blocks" not in summarize_findings(trace, trace.kernels[0]).words
     trace = trace_of(writer, 16)
-    assert "(of 16 of 64 blocks)" in summarize_findings(trace, trace.kernels[0]).words
+    assert "(measured in 16 of 64 blocks)" in summarize_findings(trace, trace.kernels[0]).words
 
 
 def test_data_has_the_blocks_of_each_number(writer: Sampling) -> None:

@@ -455,7 +455,7 @@ def test_finding_names_the_late_producer(trace: Path, capsys: pytest.CaptureFixt
     assert main(["report", str(trace)]) == 0
     report = " ".join(capsys.readouterr().out.split())
     assert "longest wait for a role: consumer waits" in report
-    assert "the producer is late: give it less work per stage" in report
+    assert "the producer is late: give the producer less work per stage" in report
 
 
 def test_phase_option_writes_a_probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -651,4 +651,4 @@ def test_page_says_where_time_is_in_no_named_phase(
     assert len(notes) == noted
     for note in notes:
         assert f" (attn.py:{lines[0] + 2 if lines == (1, 1) else 4}). " in note
-        assert "Include this line in a --phase, or leave --phase out" in note
+        assert "Include this line in a --phase, or omit --phase" in note

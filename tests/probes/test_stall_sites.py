@@ -127,7 +127,7 @@ def shown_text(directory: Path, capsys: pytest.CaptureFixture[str]) -> str:
 def test_page_states_launches_and_sample(groups: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = shown_text(groups, capsys)
     assert "attn_fwd, launches 0–1 of kernel #0" in text
-    assert "sample: 4 blocks of 4 × 2 launches, 8 warps each" in text
+    assert "sample: 4 of 4 blocks in each of 2 launches, 8 warps each" in text
     assert "slowdown with the probe: –, because no launches of one shape were timed" in text
 
 
@@ -173,7 +173,7 @@ def test_groups_without_sites_are_not_missing(
     assert sites[GROUPS[0]] > 0 == sites[GROUPS[-1]]
     text = shown_text(writer.directory, capsys)
     assert "k, launch 0 of kernel #0" in text
-    assert "sample: 4 blocks of 4 × 1 launch, 8 warps each" in text
+    assert "sample: 4 of 4 blocks in 1 launch, 8 warps each" in text
     assert "further groups" not in text
     assert front.main(["report", str(writer.directory)]) == 0
     report = " ".join(capsys.readouterr().out.split())
@@ -205,7 +205,7 @@ def test_page_folds_sites_that_were_not_executed(
     writer.save(0, writer.launch(0, GRID, BLOCK), group_result(folder, "stall_sites", 8192, idle=2))
     writer.exit()
     text = shown_text(writer.directory, capsys)
-    assert "2 sites never executed in the sample: 0x2780 tfa.py:8, 0x2900 tfa.py:12" in text
+    assert "2 sites not executed in the sample: 0x2780 tfa.py:8, 0x2900 tfa.py:12" in text
     assert text.count("0x2780") == 1
     assert front.main(["show", "stalls", str(writer.directory), "--format", "json"]) == 0
     record = json.loads(capsys.readouterr().out)["data"]

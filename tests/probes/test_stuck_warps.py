@@ -175,7 +175,11 @@ WAITERS = [warp(BARRIER, block, 1) for block in range(2)]
             "flag-not-set",
             "plain stores of this kernel are not recorded: one of them, another kernel",
         ),
-        (launch([warp(LOCK)]), "lock-not-free", "is known to hold it; 1 warp ended, and may have kept it"),
+        (
+            launch([warp(LOCK)]),
+            "lock-not-free",
+            "is known to hold it; 1 warp ended, perhaps without releasing the lock",
+        ),
         (
             launch([warp(LOCK)], threads=32),
             "lock-not-free",
@@ -213,7 +217,7 @@ WAITERS = [warp(BARRIER, block, 1) for block in range(2)]
             "barrier-not-reached",
             "BAR 0x0090 waits for threads of block 0: 1 of 2 warps arrived; 1 warp ended",
         ),
-        (launch([warp(LANES)]), "barrier-not-reached", "waits for all lanes of block 0 warp 0: all lanes came last"),
+        (launch([warp(LANES)]), "barrier-not-reached", "waits for all lanes of block 0 warp 0: all lanes arrived last"),
     ],
 )
 def test_likely_cause(stuck: StuckWarps, key: str, words: str) -> None:
@@ -293,17 +297,20 @@ def rank(number: int, kernel: str | None, **launches: int) -> RankState:
     ("states", "key", "words"),
     [
         ([rank(0, "sum", sum=2), rank(1, None, sum=1)], "rank-missing", "rank 1 has not arrived: rank 0 waits in sum"),
-        ([rank(0, "sum", sum=2)], "rank-missing", "rank 1 has not arrived: rank 0 waits in sum (launch 2 of it in"),
+        ([rank(0, "sum", sum=2)], "rank-missing", "rank 1 has not arrived: rank 0 waits in sum (its launch 2 in"),
         (
             [rank(0, "sum", sum=2), rank(1, "gather", sum=1, gather=1)], "different-kernels",
             "ranks wait in different kernels: rank 0 in sum; rank 1 in gather",
         ),
-        ([rank(0, "sum", sum=2), rank(1, "sum", sum=1)], "rank-behind", "rank 1 is behind: launch 1 of sum, others 2"),
+        (
+            [rank(0, "sum", sum=2), rank(1, "sum", sum=1)], "rank-behind",
+            "rank 1 is behind: launch 1 of sum; the others are at launch 2",
+        ),
         (
             [rank(0, "sum", sum=2), rank(1, "sum", sum=2)], "all-arrived",
-            "ranks 0-1 wait in sum (launch 2 of it in each process), and no other rank is missing",
+            "ranks 0-1 wait in sum (its launch 2 in each process), and no other rank is missing",
         ),
-        ([rank(0, "sum", sum=2), rank(1, None, sum=2)], "all-arrived", "of it in each process); rank 1 left it"),
+        ([rank(0, "sum", sum=2), rank(1, None, sum=2)], "all-arrived", "in each process); rank 1 left the kernel"),
     ],
 )  # fmt: skip
 def test_cause_among_ranks(states: list[RankState], key: str, words: str) -> None:

@@ -82,7 +82,7 @@ class CustomCounts:
             most = known.get(f"{key.removesuffix('.median')}.most")
             if most is None:
                 return f"{name}: {value} {field}"
-            return f"{name}: median {value} {field.removesuffix('.median')}, most {most}"
+            return f"{name}: median {value} {field.removesuffix('.median')}, max {most}"
         return ""
 
 

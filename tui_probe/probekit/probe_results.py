@@ -175,7 +175,7 @@ def _no_kernel_text(trace: Trace, kernel: str | None, launch: Launch | None) -> 
     if not len(trace.kernels):
         return f"{trace.directory}: no kernel was launched"
     if launch is not None and kernel is not None:
-        return f"launch {launch.number} is of kernel #{launch.kernel}, not of {kernel}"
+        return f"launch {launch.number} is a launch of kernel #{launch.kernel}, not of {kernel}"
     if launch is not None:
         return f"the log does not name the kernel of launch {launch.number}"
     names = [

@@ -116,4 +116,8 @@ def _reduced(result: Result, index: int) -> str:
         return "one record kept of the launch"
     lacking = int((~left.saved).sum())
     text = f"one record per {left.group} kept"
-    return f"{text}, {units.count(lacking)} of {units.count(left.saved.size)} have none" if lacking else text
+    return (
+        (f"{text}, none for {units.count(lacking)} of {units.counted(left.saved.size, left.group)}")
+        if lacking
+        else text
+    )

@@ -186,7 +186,7 @@ def cache_findings(measured: Bandwidth) -> Iterator[str]:
         times = cache.bytes_per_second / memory.bytes_per_second
         yield (
             f"caches: L2 delivers {units.rate(cache.bytes_per_second)}, {times:.2f} × memory; a test with data that"
-            f" fits in {units.size(card.l2_bytes)} overstates memory by this factor"
+            f" fits in {units.size(card.l2_bytes)} overstates memory bandwidth by this factor"
         )
 
 
@@ -209,7 +209,7 @@ def sweep_findings(sweep: Sweep, card: GpuCard | None) -> Iterator[str]:
     if worst is not None:
         loss = 1 - sweep.share(worst)
         cost = f"contention costs up to {loss:.0%} ({units.rate(worst.bytes_per_second)} with {_pair_text(worst)})"
-        yield f"more in flight than the best: {cost if loss >= _NO_LOSS else 'no effect'}"
+        yield f"more bytes in flight than at the best rate: {cost if loss >= _NO_LOSS else 'no effect'}"
 
 
 def _pair_text(rate: Rate) -> str:

@@ -48,7 +48,7 @@ def unmeasured_text(letters: str, unmatched: Collection[str], *, traces: bool, u
     which = letters if len(letters) == 1 else "either run" if traces else "either"
     if unread:
         return f"no result of {which} could be read"
-    of_both = " of the kernels in both" if set(letters) & set(unmatched) else ""
+    of_both = " for the kernels in both" if set(letters) & set(unmatched) else ""
     return f"nothing was measured {'by' if traces else 'of'} {which}{of_both}"
 
 

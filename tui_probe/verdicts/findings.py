@@ -233,7 +233,7 @@ class ResultFindings:
         blocks, measured = (sample[name] for name in ("blocks", "blocks_measured"))
         assert isinstance(blocks, int)
         assert isinstance(measured, int)
-        return replace(finding, words=f"{finding.words} (of {extent_text((measured, blocks))})")
+        return replace(finding, words=f"{finding.words} (measured in {extent_text((measured, blocks))})")
 
     @property
     def worst(self) -> Finding | None:

@@ -253,7 +253,7 @@ class KernelLimiter:
         """Source of the counts of instructions; "" if there are none."""
         if not self.counted_in or self.demand.instructions is None:
             return ""
-        note = "; ptxas removes or merges some" if "PTX" in self.counted_in else ""
+        note = "; ptxas removes or merges some of them" if "PTX" in self.counted_in else ""
         codes = ("SASS" if code == SASS_DATA else code for code in self.counted_in)
         return f"instructions counted in {' and '.join(codes)}{note}"
 

@@ -160,7 +160,7 @@ class RunBrief:
         device = "" if state.device is None else f"{safe(state.device.name)}; "
         yield _cut(f"{device}{kernels}, {units.count(state.launches_probed)} probed")
         if state.simulated:
-            yield "simulated GPU: counts are exact, clocks and cycles are those of a model"
+            yield "simulated GPU: counts are exact, clocks and cycles come from a model"
         yield from (_cut(failure) for failure in self.failures)
         if self.coverage:
             yield _cut(f"probed: {self.coverage}")

@@ -233,7 +233,8 @@ def bounds_section(trace: Trace, run: RunBounds, cells: int) -> list[str]:
     elif run.of:
         model = " (modeled)" if trace.state.simulated else ""
         lines.append(
-            f"shares: part of the cycles of all launches{model}. They are estimated from probed launches; only kernels"
+            f"shares: part of the cycles of all launches{model}. Shares are estimated from probed launches; only"
+            f" kernels"
             " with results are listed"
         )
     return [*lines, *([f"and {units.counted(run.unread, 'kernel')} more"] if run.unread else [])]

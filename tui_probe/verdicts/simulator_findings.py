@@ -32,7 +32,7 @@ _ADVICE: Final = {
     "use_after_free": "free memory after the last kernel that uses it",
     "misaligned": "align the address to the size of the access, or access smaller elements",
     "uninitialized": "initialize the memory before the kernel reads it",
-    "race": "order the two accesses: with a barrier within a block, with atomics or two launches between blocks",
+    "race": "order the two accesses: within a block with a barrier; between blocks with atomics or separate launches",
     "divergent_barrier": "move the barrier to a place that all threads of the block reach",
     "deadlock": "make all participating threads reach the barrier",
     "unchecked": "report this as a defect of tui-probe; to run without checks: run --no-check",
