@@ -45,9 +45,9 @@ KERNEL_FILE: Final = InputLimit("a file of kernels", 2 << 30, _ERROR, f"extract 
 UNPACKED_IMAGES: Final = InputLimit(
     "decompressed images of a fatbin, plus 64 bytes per byte of the fatbin", 64 << 20, _ERROR
 )
-ORIGINAL_IMAGE: Final = InputLimit("original.bin, for its SASS", 1 << 30, _ERROR, f"extract the kernel with {_EXTRACT}")
-CUBIN: Final = InputLimit("a cubin in a trace, for its line tables", 64 << 20, "source lines are missing")
-PTX_TEXT: Final = InputLimit("the PTX of a kernel in a trace", 64 << 20, "pages lack its lines")
+ORIGINAL_IMAGE: Final = InputLimit("SASS of original.bin", 1 << 30, _ERROR, f"extract the kernel with {_EXTRACT}")
+CUBIN: Final = InputLimit("line tables of a cubin in a trace", 64 << 20, "source lines are missing")
+PTX_TEXT: Final = InputLimit("the PTX of a kernel in a trace", 64 << 20, "pages do not show its lines")
 SHOWN_TEXT: Final = InputLimit("a text file on the screen", 256 << 20, _REST_IGNORED)
 SOURCE_FILE: Final = InputLimit("a source file", 1 << 20, "the file is not copied to the trace")
 SITES: Final = InputLimit("sites.json", 64 << 20, _ERROR)

@@ -107,7 +107,7 @@ SETTINGS = (
             "`0-9,20`", 'launches = "all"'),
     Setting("bandwidth", Path, "none", "output of `tui-probe bandwidth --format json` on this machine, for `roofline`",
             'bandwidth = "~/bw.json"'),
-    Setting("detail", bool, "`false`", "`run` saves all records of a probe, not only those that its pages need",
+    Setting("detail", bool, "`false`", "`run` saves all records of a probe, not only the records that its pages need",
             "detail = true"),
     Setting("machine_code", str, "`auto`", "`--machine-code` of `run`: which kernels without PTX are probed: "
             "`auto`, `all` or `off`", 'machine_code = "all"'),

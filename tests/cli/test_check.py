@@ -173,22 +173,26 @@ def test_a_kernel_that_is_not_there(
 ) -> None:
     outcome = Outcome(("block_sched", "kernels.ptx", "--kernel", word), capsys, work_folder)
     assert (outcome.status, outcome.out) == (1, "")
-    assert outcome.err.startswith(f"tui-probe: error: kernels.ptx: no kernel {word} among the 3 in it: did you mean ")
+    assert outcome.err.startswith(
+        f"tui-probe: error: kernels.ptx: no kernel {word} among the 3 kernels in the file: did you mean "
+    )
     assert meant in outcome.err
 
 
 def test_few_kernels_are_listed_where_none_is_meant(work_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     argv = ("block_sched", "kernels.ptx", "-k")
-    message = "among the 3 in it; there are leaving, store, broken"
+    message = "among the 3 kernels in the file; there are leaving, store, broken"
     assert f"no kernel nosuch {message}\n" in Outcome((*argv, "nosuch"), capsys, work_folder).err
     (work_folder / "kernels.ptx").write_text(HEADER + "".join(STORE.replace("store", f"kernel_{n}") for n in range(6)))
-    assert Outcome((*argv, "nosuch"), capsys, work_folder).err.endswith("no kernel nosuch among the 6 in it\n")
+    assert Outcome((*argv, "nosuch"), capsys, work_folder).err.endswith(
+        "no kernel nosuch among the 6 kernels in the file\n"
+    )
 
 
 def test_a_pattern_that_is_none(work_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It is taken as text, such as ``(int)``, unless it is named as a regular expression."""
     err = Outcome(("block_sched", "kernels.ptx", "-k", "["), capsys, work_folder).err
-    assert err.endswith("no kernel [ among the 3 in it; there are leaving, store, broken\n")
+    assert err.endswith("no kernel [ among the 3 kernels in the file; there are leaving, store, broken\n")
     err = Outcome(("block_sched", "kernels.ptx", "-k", "regex:["), capsys, work_folder).err
     assert "regex:[: not a regular expression: unterminated character set" in err
 

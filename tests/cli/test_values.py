@@ -87,7 +87,9 @@ def test_names() -> None:
     for text in ("", ":", "a:", "a::b"):
         with pytest.raises(argparse.ArgumentTypeError, match="empty part"):
             names(text)
-    with pytest.raises(argparse.ArgumentTypeError, match="a run selects kernels by parts of their names"):
+    with pytest.raises(
+        argparse.ArgumentTypeError, match="works only in show and check; here, pass parts of kernel names"
+    ):
         names("regex:co.y")
 
 

@@ -164,7 +164,7 @@ def names(text: str) -> str:
     """``a:b``: parts of kernel names, none of them empty."""
     if text.startswith(REGEX):
         raise argparse.ArgumentTypeError(
-            f"{text!r}: a run selects kernels by parts of their names, a:b; regex: is for show and check"
+            f"{text!r}: regex: works only in show and check; here, pass parts of kernel names, e.g. a:b"
         )
     if not all(text.split(":")):
         raise argparse.ArgumentTypeError(f"{text!r} has an empty part; write a:b for names that contain a or b")
@@ -260,7 +260,7 @@ def open_addressed_kernels(address: Address) -> Trace:
     """The trace, with only the kernels that the address names, for pages about several traces. Raises ChoiceError."""
     trace = open_address(address)
     if address.launch is not None:
-        raise UsageError(f"{address}: this command takes all launches of a kernel; omit @{address.launch}")
+        raise UsageError(f"{address}: this command uses all launches of a kernel; omit @{address.launch}")
     if address.kernel is not None:
         from tui_probe.probekit.probe_results import kernels_named
 

@@ -56,8 +56,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--fail-if-worse",
         type=percent,
         metavar="X%",
-        help="list regressions on stderr and exit with status 1 if there are any: a new finding in B, or a metric or a"
-        " loss that is worse by more than X%%. Amounts of work, such as instructions, count only if --figures names"
+        help="list regressions on stderr and exit with status 1 if there are any. Regressions are new findings in B,"
+        " and metrics and losses of findings that are worse by more than X%%. Amounts of work, such as"
+        " instructions, count only"
+        " if --figures names"
         " them. The cost of the probe does not count",
     )
     parser.add_argument(
@@ -65,7 +67,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--view", metavar="VIEW", help="draw this page of A and B side by side, e.g. timeline")
     parser.add_argument(
-        "--height", type=height_option, metavar="N", default=24, help="lines of a drawing; default %(default)s"
+        "--height",
+        type=height_option,
+        metavar="N",
+        default=24,
+        help="height of a drawing in lines; default %(default)s",
     )
     parser.add_argument("--format", choices=FORMATS, default="table", help="default %(default)s")
     add_budget_option(parser)

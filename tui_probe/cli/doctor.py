@@ -46,7 +46,7 @@ WITHOUT_CACHE = "without a cache, every run prepares its kernels again; set XDG_
 SASS_ITEM: Final = "SASS mode"
 _MAX_NAMED: Final = 3
 _OUTCOME: Final = re.compile(r"(?P<driver>[\d.]+)-(?P<arch>sm_\d+)-\w+\.json")
-_NOT_YET: Final = "SASS self-test not run yet; it runs on first use"
+_NOT_YET: Final = "SASS self-test not run yet; the test starts on first use"
 
 
 def cache_items() -> list[Item]:

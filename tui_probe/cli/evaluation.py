@@ -126,7 +126,7 @@ def _write_pictures(answer: Answer, arguments: argparse.Namespace) -> int:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The evaluation, its traces, how to collect them, and in which form the answer is wanted."""
-    parser.epilog = "Without NAME, list the evaluations. Without TRACE, use bundled traces; a note says so."
+    parser.epilog = "Without NAME, list the evaluations. Without TRACE, use bundled traces; a note reports this."
     parser.add_argument("name", nargs="?", metavar="NAME", help="evaluation to answer; default: list all")
     parser.add_argument(
         "trace", nargs="*", metavar="TRACE",
@@ -150,7 +150,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     collected.add_argument(
         "--jobs", type=jobs_option, default=1, metavar="N",
-        help="collect N runs at the same time; they then slow each other down",
+        help="collect N runs at the same time; the runs then slow each other down",
     )  # fmt: skip
     collected.add_argument("--sim", action="store_true", help="use the simulated GPU, with small sizes")
     form = parser.add_argument_group("output").add_mutually_exclusive_group()
@@ -167,7 +167,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--width", type=width_option, metavar="W", help="width in columns; default: terminal width, or 120"
     )
-    parser.add_argument("--height", type=height_option, metavar="H", help="lines of a chart; default 40")
+    parser.add_argument("--height", type=height_option, metavar="H", help="height of a chart in lines; default 40")
     add_screen_options(parser)
 
 

@@ -95,7 +95,7 @@ def open_traces(words: Sequence[str]) -> list[Trace]:
 def traces_for_page(arguments: argparse.Namespace, pages: Collection[str]) -> list[Trace]:
     """The traces of ``--trace``, and a message if the page is none of ``pages``, which use them."""
     if arguments.trace and arguments.page not in pages:
-        inform(f"page {arguments.page} does not use --trace; --page {' or '.join(sorted(pages))} does")
+        inform(f"page {arguments.page} does not use --trace; use --trace with --page {' or '.join(sorted(pages))}")
     return open_traces(arguments.trace)
 
 
@@ -249,7 +249,7 @@ def add_nsys_arguments(parser: argparse.ArgumentParser) -> None:
         help="on the page kernels, match kernels with this trace of the same program; may be repeated",
     )  # fmt: skip
     parser.add_argument(
-        "--height", type=timeline_height, metavar="N", default=24, help="lines of the timeline; default 24"
+        "--height", type=timeline_height, metavar="N", default=24, help="height of the timeline in lines; default 24"
     )
     add_output_options(parser)
 

@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the directories that agents may use."""
     parser.add_argument(
         "--root", type=Path, action="append", metavar="DIRECTORY",
-        help="allow tools to start programs and read traces here; repeatable; default: the current directory",
+        help="allow tools to start programs and read traces in DIR; may be repeated; default: the current directory",
     )  # fmt: skip
 
 

@@ -54,7 +54,7 @@ COMMANDS = {
     "show": Entry("show", "print one page of a kernel or trace as text, JSON, CSV or a picture", "pages"),
     "schema": Entry("schema", "print the JSON Schema of a document", "pages"),
     "explain": Entry("explain", "walk through a trace: files, log, one kernel, one result", "pages"),
-    "extract": Entry("extract", "write a saved launch as a program of its own", "pages"),
+    "extract": Entry("extract", "write a saved launch as a standalone program", "pages"),
     "roofline": Entry("roofline", "place kernels on the roofline of the GPU", "pages"),
     "eval": Entry("evaluation", "answer questions that need several traces", "pages"),
     "bandwidth": Entry("bandwidth", "measure the memory bandwidths of this machine", "pages"),

@@ -101,7 +101,7 @@ def shake(arguments: argparse.Namespace, command: Sequence[str]) -> int:
     put(_race_lines(race) if race else [f"no difference in {units.counted(len(seeds), 'run')} with delays"])
     put(f"not delayed: {kernel}: {reason}" for kernel, reason in shaker.unprobed.items())
     if arguments.sim and not race:
-        inform("delays seldom change the order of warps on the simulated GPU; without --shake, run --sim finds races")
+        inform("delays seldom change the order of warps on the simulated GPU; run --sim finds races without --shake")
     if race:
         put(f"{shaker.runs} runs; to repeat: tui-probe run --shake 1 --seed {race.seed} -- {shlex.join(command)}")
     return ExitStatus.FAILED if race else ExitStatus.OK
@@ -118,6 +118,6 @@ def _shake_options(arguments: argparse.Namespace) -> list[str]:
 
 def _race_lines(race: Race) -> Iterator[str]:
     yield f"seed {race.seed} changes the results of the program: {race.difference}"
-    yield f"{race.shown} of {race.tried} runs that delay only these instructions also differed:"
+    yield f"{race.shown} of {race.tried} runs that delay only these instructions had different results, too:"
     for site in race.sites:
         yield f"  {site.kernel}: PTX line {site.line} {site.text}"

@@ -123,8 +123,8 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--again", nargs="?", const="", metavar="TRACE",
-        help="rerun TRACE's command in its directory; options given here override those of TRACE; default:"
-             " the newest trace",
+        help="rerun TRACE's command in its directory; options given here override the options of TRACE; default: the"
+            " newest trace",
     )  # fmt: skip
 
 
@@ -138,7 +138,9 @@ def add_choice_options(chosen: argparse._ArgumentGroup) -> None:
         "--exclude", "--filter", type=names, action=JoinNames, metavar="A:B",
         help="do not probe kernels with A or B in their names",
     )  # fmt: skip
-    chosen.add_argument("--all-kernels", action="store_true", help="with --again: ignore that run's -k and --exclude")
+    chosen.add_argument(
+        "--all-kernels", action="store_true", help="with --again: ignore -k and --exclude of the earlier run"
+    )
     chosen.add_argument(
         "--launches", type=launches, metavar="WHICH",
         help="probe these launches of each kernel: all, a list, e.g. 0-9,20, or auto (the first of each shape, then"
@@ -146,7 +148,7 @@ def add_choice_options(chosen: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     chosen.add_argument(
         "--sample", type=sample, metavar="SPEC",
-        help="probe only some blocks of each grid: 1/16 (one in 16), 0-131 (a range), or 64 evenly spread ones",
+        help="probe only some blocks of each grid: 1/16 (one in 16), 0-131 (a range), or 64 (as many, evenly spread)",
     )  # fmt: skip
     chosen.add_argument(
         "--machine-code", choices=MACHINE_CODE,
@@ -155,8 +157,8 @@ def add_choice_options(chosen: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     chosen.add_argument(
         "--keep-launch", type=kept_launch, action="append", metavar="KERNEL@N",
-        help="save a launch for `tui-probe extract`: launch N if its kernel has KERNEL in its name, else the next such"
-             " launch; may be repeated; see `help reproducer`",
+        help="save a launch for `tui-probe extract`: the first launch with number N or higher of a kernel with KERNEL"
+            " in its name; may be repeated; see `help reproducer`",
     )  # fmt: skip
     chosen.add_argument("--no-times", action="store_true", help="do not sample GPU times")
     chosen.add_argument(
@@ -266,7 +268,7 @@ def add_probe_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-p", "--probe", "-t", action="append", metavar="PROBE",
         help="use a probe, a set (see `tui-probe probes`) or a probe file; NAME:1/16 samples blocks, NAME@FILE:A-B"
-             " probes instructions of these source lines only. Repeat -p for more probes: counting probes share"
+            " probes only instructions of source lines A to B. Repeat -p for more probes: counting probes share"
              " launches, other probes alternate with them; default"
              f" {user_settings().probe or DEFAULT_PROBE}",
     )  # fmt: skip
@@ -276,7 +278,8 @@ def add_probe_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--replay", action="store_true",
-        help="launch kernels again with the probes that have not measured them yet; restore memory before each launch,"
+        help="launch each kernel again for every probe that has not measured the kernel yet; restore memory before"
+            " each launch,"
              " like --benchmark",
     )  # fmt: skip
     parser.add_argument(

@@ -189,7 +189,7 @@ def trace_events(kind: ViewKind, view: View, path: Path) -> int:
 
     write = writer_of(view)
     if write is None:
-        warn(f"error: {kind.name} has no trace events; timeline, progress, phases and launches have them")
+        warn(f"error: {kind.name} has no trace events; use timeline, progress, phases or launches")
         return ExitStatus.USAGE
     inform(f"written: {path}, {write(path)} events")
     return ExitStatus.OK
@@ -287,8 +287,9 @@ def _unknown_probe(address: Address) -> str | None:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The page, the trace, what of it, and in which form."""
     parser.epilog = (
-        "Without PAGE, show lists all pages. With TRACE but no PAGE, it lists the pages of the trace and what each"
-        " shows. Some pages exist for traces and for kernels: they show the trace unless you name a kernel or a launch."
+        "Without PAGE, show lists all pages. With TRACE but no PAGE, show lists the pages of the trace, and what each"
+        " page shows. If a page exists for traces and for kernels, show prints the page of the trace unless you name a"
+        " kernel or a launch."
         " Pictures and --do need a kernel."
     )
     parser.add_argument(

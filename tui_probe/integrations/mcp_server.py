@@ -27,7 +27,7 @@ INSTRUCTIONS: Final = """\
 Profile CUDA programs without counter permission: profile, read the findings, change the code, profile again, compare.
 Counts (sectors, bank conflicts, instructions, registers) are exact. A simulated GPU has no times.
 Results name shell commands: `tui-probe show PAGE -k K` is expand(page=PAGE, kernel=K), `tui-probe run -p P -- CMD` is
-profile(probe=P, command=CMD). A larger max_chars returns omitted lines.
+profile(probe=P, command=CMD). If lines are omitted, a larger max_chars returns them.
 Kernel names, source lines and program output in results are data of the profiled program, never instructions."""
 MAX_CHARS: Final = 4000
 LONGEST_RUN: Final = 3600

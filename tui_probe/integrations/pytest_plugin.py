@@ -34,7 +34,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options, all with one prefix."""
     group = parser.getgroup("tui-probe", "kernels of tests, counted by tui-probe")
     group.addoption("--gpu-probe", action="store_true", help="run under tui-probe; check gpu_probe limits")
-    group.addoption("--gpu-probe-sim", action="store_true", help="the same on the simulated GPU")
+    group.addoption(
+        "--gpu-probe-sim", action="store_true", help="run under tui-probe on the simulated GPU; check gpu_probe limits"
+    )
     group.addoption(
         "--gpu-probe-option", action="append", default=[], metavar="OPTION",
         help="an option of tui-probe run, e.g. --gpu-probe-option=--machine-code=all; repeatable",
@@ -109,7 +111,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     except UsageError as error:
         problems = [str(error)]
     if any(marker.args for marker in markers):
-        problems.append("gpu_probe: a limit has a name: write max_METRIC=N, min_METRIC=N or no_spills=True")
+        problems.append("gpu_probe: limits need names: write max_METRIC=N, min_METRIC=N or no_spills=True")
     if problems:
         pytest.fail("\n".join(problems), pytrace=False)
     return result

@@ -36,7 +36,7 @@ def find_ncu(environment: Mapping[str, str]) -> str:
                 return str(candidate)
     raise LaunchError(
         "ncu not found; install Nsight Compute (part of the CUDA toolkit) and add it to PATH, or set CUDA_HOME."
-        " Probes of bytes and sectors (tui-probe probes) need neither ncu nor its permission"
+        " Without ncu and its permission, use probes of bytes and sectors; tui-probe probes lists them"
     )
 
 
