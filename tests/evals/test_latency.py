@@ -102,10 +102,14 @@ def test_columns_in_another_order_and_empty_cells(tmp_path: Path) -> None:
 def test_missing_parts_name_the_command(tmp_path: Path) -> None:
     probed = write_calls(tmp_path / "probed", line(120, 10, 95), probe="dmat", passed=3)
     answer = tui_probe.evaluate("latency", probed)
-    assert "gemm: no original run, hence no ratios; collect one with --only original" in answer.notes
-    assert "gemm with dmat: 3 launches ran unprobed; medians may include them" in answer.notes
+    assert "gemm: no original run, so there are no ratios; collect an original run with --only original" in answer.notes
+    assert "gemm with dmat: 3 launches ran unprobed; medians may include these launches" in answer.notes
     assert answer.drawings == {}
-    with pytest.raises(TraceError, match=r"gemm: no probed run; collect one with --only PROBE.*eval latency --run"):
+    with pytest.raises(
+        TraceError,
+        match=r"gemm: no probed run; collect a probed run with --only PROBE.*eval latency"
+        r" --run",
+    ):
         tui_probe.evaluate("latency", write_calls(tmp_path / "original", line(100, 4, 90)))
 
 

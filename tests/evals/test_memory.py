@@ -74,7 +74,7 @@ def test_memory_text(tmp_path: Path) -> None:
 def test_without_a_word_of_the_program_its_allocations_count(tmp_path: Path) -> None:
     answer = tui_probe.evaluate("memory", write(tmp_path / "t", "block_sched", (64,)))
     assert answer.tables["memory"]["original"].tolist() == [5000], "the most at the same time"
-    assert "original is the peak of its allocations" in answer.notes[0]
+    assert "“original” is the peak of its allocations" in answer.notes[0]
 
 
 def test_several_probes_by_turns(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_fill_variants_and_scheduling_explanation(tmp_path: Path) -> None:
     assert table["explained"][2] == pytest.approx(5 / 1980 / 15), "of the gain, at most"
     gained = "memset: 1.33× as fast as plain (10.0 µs gained per fill)"
     assert f"{gained}; the driver launches this kernel itself" in answer.said[-2]
-    assert answer.notes == ["durations are between two events, less the 2.0 µs that the events themselves take"]
+    assert answer.notes == ["a duration is the time between two events minus the 2.0 µs that the events take"]
     golden("durations.txt", "\n".join(table.lines(110)) + "\n")
 
 

@@ -148,8 +148,8 @@ class Program:
         self.notes += page.words.notes
         if self.tensor is not None and self.critical is not None and not self.stores_counted:
             self.notes.append(
-                f"{self.name}: the counters show no stores of the critical kernel. They count only load and store"
-                " instructions, so it probably stores with TMA"
+                f"{self.name}: the counters show no stores of the critical kernel. The counters count only load and"
+                f" store instructions, so this kernel probably stores with TMA"
             )
 
 
@@ -291,8 +291,8 @@ EVALUATION: Final = Evaluation(
         " sectors; with gaps of 4 bytes between the values, 8 sectors. A probe counts the same values as ncu and needs"
         " no permission for counters.",
         "A kernel that writes a tensor once stores elements × bytes / 32 sectors (expected), and at most one sector per"
-        " element. The critical kernel is the one that uses the tensor cores. If several kernels use them, it is the"
-        " one that stores the tensor. The answer shows the selection steps.",
+        " element. The critical kernel is the kernel that uses the tensor cores. If several kernels use the tensor"
+        " cores, the critical kernel is the kernel that stores the tensor. The answer shows the selection steps.",
         "The data type of a kernel follows from the operands of its tensor core operations, from the counted"
         " instructions, or from its name. Files PROGRAM-ncu.csv and traces PROGRAM-probes are compared side by side."
         " For your own tensor: tui-probe import ncu FILE.csv --page critical --seq-len N --head-dim N --dtype bf16.",

@@ -175,7 +175,7 @@ def _raster_of_file(path: Path, progress: Progress) -> Raster:
     try:
         record = parse_json(read_unpacked(path, ACCESSES))
     except (OSError, EOFError, ValueError, zlib.error) as error:
-        what = "neither a page map (*.dmat) nor accesses as JSON"
+        what = "neither a page map (*.dmat) nor a JSON file of accesses"
         reason = error.strerror or error if isinstance(error, OSError) else error
         raise TraceError(f"{path}: {what} (tui-probe show dmat TRACE --format json): {reason}") from error
     data = record.get("data", record) if isinstance(record, dict) else None
@@ -232,7 +232,8 @@ EVALUATION: Final = Evaluation(
         " A flat row is memory that is accessed repeatedly. A diagonal is a walk through memory.",
         "“In use” is the memory touched in one column of the figure, averaged over columns. Caches would have to hold"
         " this amount. A smaller share of all touched memory means better locality.",
-        "Memory in use is computed from the rows and columns of the figure, so it is an upper bound. If only some"
+        "Memory in use is an upper bound, because the value is computed from the rows and columns of the figure. If"
+        " only some"
         " blocks were sampled, as with --run, values cover these blocks.",
         "If a kernel could not be probed, it has no addresses, and a note gives the reason. Page maps of existing"
         " systems (.dmat) and pictures as data (show dmat TRACE --format json) are also accepted.",

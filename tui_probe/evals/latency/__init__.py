@@ -188,15 +188,17 @@ def call_times_of_runs(calls: list[Calls]) -> tuple[list[CallTimes], list[str]]:
         rows.append(CallTimes(call.operation, call.probe, original, ncu, call.total, prologue, kernel, epilogue))
         if call.left_out:
             notes.append(
-                f"{call.operation} with {call.probe}: {units.counted(call.left_out, 'launch')} ran"
-                " unprobed; medians may include them"
+                f"{call.operation} with {call.probe}: {units.counted(call.left_out, 'launch')} ran unprobed; medians"
+                f" may include these launches"
             )
     probed = {call.operation for call in calls if call.how == "probed"}
     for operation in dict.fromkeys(call.operation for call in calls):
         if operation not in probed:
-            notes.append(f"{operation}: no probed run; collect one with --only PROBE")
+            notes.append(f"{operation}: no probed run; collect a probed run with --only PROBE")
         elif not any(call.how == "original" for call in calls if call.operation == operation):
-            notes.append(f"{operation}: no original run, hence no ratios; collect one with --only original")
+            notes.append(
+                f"{operation}: no original run, so there are no ratios; collect an original run with --only original"
+            )
     return rows, notes
 
 

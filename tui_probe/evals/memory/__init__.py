@@ -238,7 +238,7 @@ def _caveats(rows: Sequence[MemoryRow]) -> Iterator[str]:
         if row.how is not None and PROBED in row.how:
             yield f"{name}: only probed launches count; budgets may drop records; run --memusage covers all launches"
         if row.original is not None and not row.said:
-            yield f"{name}: the program did not print its memory; original is the peak of its allocations"
+            yield f"{name}: the program did not print its memory use, so “original” is the peak of its allocations"
 
 
 def _chart(rows: Sequence[MemoryRow]) -> BarChart:
@@ -253,7 +253,7 @@ def _times(ratio: float | None) -> str:
 
 
 def _method_text(row: MemoryRow) -> str:
-    return f"{row.how}, kept none" if row.how == COUNTED else row.how or NOT_MEASURED
+    return f"{row.how}, not saved" if row.how == COUNTED else row.how or NOT_MEASURED
 
 
 MEMORY_COLUMNS: Final[tuple[Column[MemoryRow], ...]] = (
@@ -274,7 +274,7 @@ EVALUATION: Final = Evaluation(
     question="how much additional device memory do the records of a probe need?",
     probes=PROBES,
     reading=(
-        "Probe memory is that of the launch with the most records, as given by probe-mem in event.log. On the device,"
+        "Probe memory is the value of probe-mem in event.log, for the launch with the most records. On the device,"
         " padding and a mark per written slot take a little more. Several launches can be in flight at the same time;"
         " --max-probe-memory limits their total.",
         "Each model is one transformer block, run eagerly with random weights: the largest launch is the same in every"
@@ -282,7 +282,7 @@ EVALUATION: Final = Evaluation(
         " convolutions and attention are Triton kernels. In runs with several probes, launches alternate between the"
         " probes.",
         "Sized: computed from the shape of each launch, without probing (run --memusage). Counted: the number of"
-        " records depends on data, so a version of the kernel first counted them without saving any. Probed: an"
+        " records depends on data, so a version of the kernel first counted the records without saving any. Probed: an"
         " ordinary run, whose budgets may have dropped records.",
         "Original memory is the value in the program's output line “max memory: BYTES”, or else the peak of its"
         " allocations in event.log, including memory that a framework keeps for later.",

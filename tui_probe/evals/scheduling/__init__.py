@@ -139,7 +139,7 @@ def durations_notes(rows: Sequence[FillComparison]) -> list[str]:
     if not any(len(row.filled.microseconds) for row in rows):
         return ["durations: none on the simulated GPU; collect them on a GPU"]
     pairs = [row.filled.event_overhead for row in rows if row.filled.event_overhead is not None]
-    return [f"durations are between two events, less the {np.median(pairs):.1f} µs that the events themselves take"]
+    return [f"a duration is the time between two events minus the {np.median(pairs):.1f} µs that the events take"]
 
 
 def read_schedules(given: Sequence[EvaluationInput], progress: Progress) -> tuple[list[Schedule], list[str]]:
@@ -208,7 +208,7 @@ def _parts_chart(schedules: Sequence[Schedule]) -> BarChart:
         )
         for schedule in schedules
     ]
-    title, parts = "time of a slot by part", tuple(SLOT_TIME_LABELS.values())
+    title, parts = "parts of the time of a slot", tuple(SLOT_TIME_LABELS.values())
     return BarChart(
         title, bars, parts, "cycles per slot", lambda n: units.count(round(n)), keys=tuple(SLOT_TIME_LABELS)
     )
@@ -236,8 +236,8 @@ EVALUATION: Final = Evaluation(
         "An SM has several block slots; each slot runs one block at a time. Running is the time in which a slot"
         " has a block. Scheduling is the time from the end of a block to the start of the next block in its slot. Both"
         " are means over the slots of an SM and over SMs, so they can be compared with the time of the launch.",
-        "The published line has sums over the slots of an SM instead. These sums are larger by the number of slots per"
-        " SM and cannot be compared with the time of the launch. The answer has both values.",
+        "The published line has sums over the slots of an SM instead. A sum is the mean times the number of slots per"
+        " SM, and cannot be compared with the time of the launch. The answer has both values.",
         "While a slot waits, the other slots of its SM work, and writes to memory continue. A kernel with fewer, longer"
         " blocks can save at most the scheduling time; usually it saves less. The difference between the spans of two"
         " kernels shows the actual effect.",

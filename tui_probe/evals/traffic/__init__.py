@@ -153,12 +153,12 @@ EVALUATION: Final = Evaluation(
     question="how many bytes do different implementations move through DRAM, L2 and L1?",
     probes=(),
     reading=(
-        "Bytes are per call, averaged over the measured calls. Kernels that run in every call count; the warm-up does"
-        " not. These kernels are found in the launch sequence and need not be named.",
+        "Bytes are per call, averaged over the measured calls. Only kernels that run in every call are included,"
+        " without the warm-up. These kernels are found in the launch sequence and need not be named.",
         "Counters need ncu and permission; a file from another machine also works: tui-probe eval traffic A.csv"
         " B.csv. ncu flushes caches before each kernel, so reuse of L2 data between kernels is not visible.",
-        "Block-sparse attention (bigbird) computes less than the others, so it has its own table: “of best” compares"
-        " with the best of the same kind. Figures show both kinds.",
+        "Block-sparse attention (bigbird) computes less than the other kinds, and has its own table. “of best”"
+        " compares with the best of the same table. Figures show all kinds.",
     ),
     open=answer,
     collect=collect,
