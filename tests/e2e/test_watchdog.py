@@ -75,7 +75,7 @@ def test_ranks_of_a_run_are_one_page(ranks: Tool) -> None:
 
 def test_rank_that_has_not_arrived_is_named(ranks: Tool) -> None:
     text = " ".join(ranks("show", "stuck", "--width", "160").stdout.split())
-    assert "most likely: rank 2 has not arrived: ranks 0-1 wait in all_reduce (launch 1 of it in each process)" in text
+    assert "most likely: rank 2 has not arrived: ranks 0-1 wait in all_reduce (its launch 1 in each process)" in text
     assert text.count("ld.acquire.sys.global.u32") == 2
     own_page = ranks("show", "stuck", "-k", "all_reduce").stdout
     assert "launch 2 of #1 all_reduce: 2 warps on the GPU" in own_page

@@ -178,7 +178,9 @@ def test_unwritable_cache_is_logged(runs: Runs) -> None:
     runs.cache.folder.touch()
     for _ in range(2):
         assert runs() == (Answer("ok", "probed.bin"), 0)
-        assert f"[cache] not kept for other runs: {runs.cache.folder}: " in (runs.directory / "process.log").read_text()
+        assert (f"[cache] not saved for other runs: {runs.cache.folder}: ") in (
+            runs.directory / "process.log"
+        ).read_text()
 
 
 def test_many_kernels_of_an_image_keep_its_ptx_once(tmp_path: Path, cache: Cache) -> None:

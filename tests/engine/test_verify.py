@@ -66,7 +66,7 @@ def test_sound_snippets(snippet: str) -> None:
         ("bra elsewhere;", ["branches out", "branch to a label of the snippet"]),
         ("bra %a;", ["branches out"]),
         ("mov.u64 %rd1, %a;", ["writes %rd1", "does not declare"]),
-        ("mov.u64 OUT, %a;", ["must write a register of the probe"]),
+        ("mov.u64 OUT, %a;", ["the first operand must be a register of the probe"]),
         ("mov.u64 %clock64, %a;", ["writes %clock64"]),
         ("add.u64 %a, %a, %rd1;", ["uses %rd1", ".reg"]),
         ("@%p1 mov.u32 %b, 1;", ["uses %p1"]),
@@ -154,7 +154,7 @@ CLAUSES = {
     ),
     "writes an operand of the instruction": (
         "mov.b64 OUT, %a;",
-        "'mov.b64 OUT, %a;' must write a register of the probe first: declare one with '.reg'",
+        "'mov.b64 OUT, %a;': the first operand must be a register of the probe: declare one with '.reg'",
     ),
     "writes memory": ("st.global.u64 [ADDR], %a;", "'st.global.u64 [ADDR], %a;' writes memory: use SAVE"),
     "saves in no map": ("SAVE [ n ] {%a, %b};", "there is no map n (maps of this probe: m)"),
@@ -244,7 +244,7 @@ def test_a_part_without_effect_is_refused(snippet: str) -> None:
     with pytest.raises(ProbeFileError) as caught:
         toml_probe(frame("") + DEAD.format(snippet), "bad")
     line = f", line {frame('').count(chr(10)) + 6}" if snippet else ""
-    advice = "has no effect on saved values: save a value that it computes"
+    advice = "has no effect on saved values: save a value that this snippet computes"
     assert str(caught.value) == f"bad.toml{line}: [dead] {advice}"
 
 

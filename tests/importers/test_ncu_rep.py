@@ -298,4 +298,4 @@ def test_trace_that_a_page_does_not_use_is_reported(tmp_path: Path, capfd: pytes
     path, trace = write(tmp_path, text), RECORDED / "stores_trace"
     for page, used in (("kernels", False), ("sectors", True)):
         assert main(["import", "ncu", str(path), "--page", page, "--trace", str(trace)]) == 0
-        assert ("--page critical or lines or sass or sectors does" in capfd.readouterr().err) is not used
+        assert ("use --trace with --page critical or lines or sass or sectors" in capfd.readouterr().err) is not used

@@ -103,5 +103,5 @@ def test_a_file_whose_name_has_a_colon_is_a_file(tmp_path: Path) -> None:
 
 def test_optional_maps_are_marked() -> None:
     warps, accesses, boxes = describe_probe(load_probe("dmat")).records
-    assert "only in kernels that save one (start u64" in boxes
+    assert "only in kernels that save a record (start u64" in boxes
     assert "only in kernels" not in warps + accesses

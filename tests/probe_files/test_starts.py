@@ -58,7 +58,7 @@ def test_nothing_is_overwritten(
         ("ld.globl", "unknown modifier .globl: did you mean global?"),
         ("", "'' is not a position"),
         ('"x"', "is not a position"),
-        ("block", "blocks and loops cannot be timed"),
+        ("block", "blocks and loops may end at several places"),
     ],
 )
 @pytest.mark.parametrize("option", [(), ("--toml",)])

@@ -123,7 +123,7 @@ class FatbinEntry:
         if not self.flags & (_LZ4 | _ZSTD):
             return self.payload
         if self.size <= 0:
-            raise ImageError(f"corrupt fatbin entry: it claims a decompressed size of {self.size} bytes")
+            raise ImageError(f"corrupt fatbin entry: its header has a decompressed size of {self.size} bytes")
         try:
             return self._decompress()
         except (lz4.block.LZ4BlockError, ZstdError) as error:

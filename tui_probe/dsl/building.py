@@ -50,7 +50,7 @@ _ALTERNATIVES: Final[dict[type[ast.AST], str]] = {
 }
 _CALLS: Final = ", ".join(f"{name}()" for name in SPECIAL)
 _ALLOWED_EXPRESSIONS: Final = (
-    "an expression may contain numbers, names, operators, comparisons and the calls of the language"
+    "an expression may contain numbers, names, operators, comparisons and the functions of the probe language"
 )
 MAX_ITERATIONS: Final = 1024
 """Maximum iterations of a loop, and of nested loops together: a probe runs at each of its positions in each thread."""
@@ -117,7 +117,7 @@ class ExpressionBuilder:
             raise self._source.error(node, f"in '{source_of(node)}' compare two values at a time: 'a < b and b < c'")
         relation = COMPARISONS.get(type(node.ops[0]))
         if relation is None:
-            raise self._source.error(node, f"in '{source_of(node)}' only == != < <= > >= compare numbers")
+            raise self._source.error(node, f"in '{source_of(node)}': only == != < <= > >= can compare numbers")
         left, right = self.build(node.left), self.build(node.comparators[0])
         if isinstance(left, Number) and isinstance(right, Number):
             return Number(int(relation.evaluate(left.value, right.value)))

@@ -142,7 +142,7 @@ def _decorator_arguments(
         case [ast.Call(func=ast.Name(id=found), args=[], keywords=keywords)] if found == name:
             given: dict[str, _Value] = {}
         case _:
-            raise source.error(node, f"{node.name} needs one decorator with arguments by name: {example}")
+            raise source.error(node, f"{node.name} needs one decorator with keyword arguments: {example}")
     for keyword in keywords:
         kind = kinds.get(keyword.arg or "")
         if kind is None:
@@ -213,7 +213,7 @@ def _refuse_renaming(statement: ast.ImportFrom, source: ProbeSource) -> None:
 def _checked_name(name: str, node: ast.AST, program: Program, source: ProbeSource) -> str:
     """The name, if it may be declared."""
     if not name.isascii():
-        raise source.error(node, f"{name!a} has letters that PTX does not know: use A-Z, a-z, 0-9 and _")
+        raise source.error(node, f"{name!a} has letters that PTX does not allow: use A-Z, a-z, 0-9 and _")
     if name in RESERVED_NAMES:
         raise source.error(node, f"{name} is reserved by the probe language: choose another name")
     if any(name in kind for kind in (program.maps, program.registers, program.constants, program.functions)):
@@ -226,7 +226,7 @@ def _read_register(statement: ast.AnnAssign, name: str, program: Program, source
     if not isinstance(kind, ast.Name) or kind.id not in TYPE_BITS:
         raise source.error(statement, f"{name} must be u64 or u32, not {source_of(kind)}")
     if statement.value is None:
-        raise source.error(statement, f"{name} needs a first value: write '{name}: {kind.id} = 0'")
+        raise source.error(statement, f"{name} needs an initial value: write '{name}: {kind.id} = 0'")
     bits = TYPE_BITS[kind.id]
     initial = constant_value(statement.value, program.constants, source) % (1 << bits)
     program.registers[_checked_name(name, statement, program, source)] = DeclaredRegister(name, bits, initial)

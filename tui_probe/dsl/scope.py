@@ -42,7 +42,7 @@ class FunctionScope:
             raise self._source.error(node, f"'{source_of(node)}' cannot be assigned: assign one variable at a time")
         name = node.id
         if not name.isascii():
-            raise self._source.error(node, f"{name!a} has letters that PTX does not know: use A-Z, a-z, 0-9 and _")
+            raise self._source.error(node, f"{name!a} has letters that PTX does not allow: use A-Z, a-z, 0-9 and _")
         if name in self.loops:
             raise self._source.error(node, f"{name} is the variable of the loop: assign another variable")
         program = self._program

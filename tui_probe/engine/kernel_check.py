@@ -153,7 +153,9 @@ def _select_by_word(file: KernelFile, kernels: Sequence[FoundKernel], word: str,
     if fitting := [kernel for kernel in kernels if any(map(fits, _spellings(kernel)))]:
         return fitting
     gpu = f" for sm_{arch}" if arch else ""
-    raise ImageError(f"{file.path}: no kernel {word}{gpu} among the {len(kernels)} in it{_name_hint(kernels, word)}")
+    raise ImageError(
+        f"{file.path}: no kernel {word}{gpu} among the {len(kernels)} kernels in the file{_name_hint(kernels, word)}"
+    )
 
 
 def _name_hint(kernels: Sequence[FoundKernel], word: str) -> str:

@@ -209,4 +209,4 @@ class KernelWork:
             )
         except OSError as error:
             with contextlib.suppress(OSError):  # the trace is gone or the disk full, and this is only a remark
-                self.log.write(f"[cache] not kept for other runs: {error.filename}: {error.strerror}")
+                self.log.write(f"[cache] not saved for other runs: {error.filename}: {error.strerror}")

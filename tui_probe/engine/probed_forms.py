@@ -230,7 +230,7 @@ class FormChooser:
         return LARGEST_BLOCK if after <= available or before > available else self._threads
 
     def _choice_text(self, before: AssemblyReport, plain: FormTrial, chosen: FormTrial) -> str:
-        form = ", in the lean variant of the probe" if chosen.form.is_lean else ""
+        form = ", in the probe's variant with fewer registers" if chosen.form.is_lean else ""
         limit = f"limited to {chosen.form.register_limit}" if chosen.form.register_limit else "without a limit"
         return (
             f"[registers] {_registers_used(chosen)} per thread, {limit}{form}: {before.registers} without the probe,"

@@ -127,7 +127,9 @@ def verify_probe(probe: Probe) -> None:
         raise ProbeFileError(f"{probe.path}: this probe records nothing: add a map and a SAVE")
     for point in points_without_effect(probe)[-1:]:  # the Python language puts one in front
         place = next((s.place for s in _point_statements(point)), FileLocation(str(probe.path), 0))
-        raise ProbeFileError(f"{place}: [{point.name}] has no effect on saved values: save a value that it computes")
+        raise ProbeFileError(
+            f"{place}: [{point.name}] has no effect on saved values: save a value that this snippet computes"
+        )
     if any(point.lean for point in probe.points):
         verify_probe(probe.lean_form())
 
@@ -172,8 +174,8 @@ def _check_optional_maps(probe: Probe) -> None:
     for point in probe.points:
         if probe.saves_in_optional_map(point) and not all(probe.map_named(name).optional for name in point.saved_maps):
             raise ProbeFileError(
-                f"{probe.path}: [{point.name}] saves in an optional map and in a map that all kernels have: write two"
-                " points"
+                f"{probe.path}: [{point.name}] saves in an optional map and in a map that all kernels have: write one"
+                f" table for each map"
             )
 
 
@@ -235,7 +237,9 @@ class _SnippetCheck:
 
     def _label(self, label: SnippetCode) -> None:
         if self._located is not None:
-            raise self._error(label.place, "a label may not be between LOCATE and SAVE: move it before or after")
+            raise self._error(
+                label.place, "a label may not be between LOCATE and SAVE: move the label before LOCATE or after SAVE"
+            )
 
     def _locate(self, locate: Locate) -> None:
         self._map(locate.map, locate.place)
@@ -288,7 +292,9 @@ class _SnippetCheck:
         to.
         """
         if own_map.cap != 1:
-            raise self._error(save.place, f"ADD [ {save.map} ] needs a map with cap = 1: it adds to one record")
+            raise self._error(
+                save.place, f"ADD [ {save.map} ] needs a map with cap = 1, because ADD changes one record"
+            )
         if self._located is not None:
             raise self._error(save.place, f"ADD finds its record itself: remove LOCATE [ {self._located.map} ]")
         for value, field in zip(save.values, own_map.fields, strict=False):
@@ -372,7 +378,8 @@ class _SnippetCheck:
                 )
             case _:
                 raise self._error(
-                    code.place, f"{code.text!r} must write a register of the probe first: declare one with '.reg'"
+                    code.place,
+                    f"{code.text!r}: the first operand must be a register of the probe: declare one with '.reg'",
                 )
 
     def _read(self, operand: Operand, code: SnippetCode) -> None:

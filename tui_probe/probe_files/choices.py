@@ -95,7 +95,7 @@ def _record_text(own_map: Map) -> str:
     """``lifetime: 1 record of 16 bytes per warp (start u64, elapsed u32, smid u32)``."""
     fields = ", ".join(f"{field.name} {field.type}" for field in own_map.fields)
     number = "any number of records" if own_map.cap is None else f"{own_map.cap} record{'s' if own_map.cap > 1 else ''}"
-    where = ", only in kernels that save one" if own_map.optional else ""
+    where = ", only in kernels that save a record" if own_map.optional else ""
     owner = own_map.level.name.lower()
     return f"{own_map.name}: {number} of {own_map.record_bytes} bytes per {owner}{where} ({fields})"
 
@@ -154,7 +154,7 @@ def compact_sample(text: str) -> str:
     if any(not (name == "first" or least <= value < 1 << 31) for name, value in numbers.items()):
         raise ValueError(
             f"{text!r} is not a sample of blocks; write 1/16 for one block in 16, 0-131 for a range of blocks, "
-            "64 for 64 blocks spread over the grid"
+            "64 for 64 evenly spread blocks"
         )
     return compact
 

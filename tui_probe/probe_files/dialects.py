@@ -74,7 +74,9 @@ class ProbeContents:
         """Add registers. One that another snippet declared with another type is an error."""
         for name, register_type in registers.items():
             if self.registers.setdefault(name, register_type) != register_type:
-                raise table.error(key, f"declares {name} as {register_type}; it is {self.registers[name]} elsewhere")
+                raise table.error(
+                    key, f"declares {name} as {register_type}, but {name} is {self.registers[name]} elsewhere"
+                )
 
 
 def read_dialect_a(top: TomlTable) -> ProbeContents:
@@ -116,7 +118,7 @@ def _snippets(table: TomlTable, own_map: str) -> dict[str, ParsedSnippet]:
             text = table.text(key)
             parsed[key] = parse_snippet(text, FileLocation(table.path, _snippet_line(table.source, text)), own_map)
     if not parsed.keys() - {"lean"}:
-        raise table.error("before", "and 'after' are missing: write PTX for at least one of them")
+        raise table.error("before", "and 'after' are missing: write PTX for 'before', 'after' or both")
     if "lean" in parsed and "before" not in parsed:
         raise table.error("lean", "replaces 'before', which is missing")
     return parsed
@@ -125,7 +127,7 @@ def _snippets(table: TomlTable, own_map: str) -> dict[str, ParsedSnippet]:
 def _refuse_misspelt(table: TomlTable) -> None:
     for key in table.values:
         if key not in _POINT_KEYS and (close := difflib.get_close_matches(key, _POINT_KEYS, 1, 0.8)):
-            raise table.error(key, f"is unknown: is it {close[0]!r}?")
+            raise table.error(key, f"is unknown: did you mean {close[0]!r}?")
 
 
 def _snippet_line(source: str, text: str) -> int:
@@ -334,7 +336,7 @@ def _make_map(
     size = -(-needed // unit) * unit if record is None else record
     if not needed <= size <= _MAX_RECORD or size % unit:
         raise table.error(
-            key, f"gives records of {size} bytes: they must be a multiple of {unit}, from {needed} to {_MAX_RECORD}"
+            key, f"gives records of {size} bytes: the size must be a multiple of {unit}, from {needed} to {_MAX_RECORD}"
         )
     return Map(name, level, _field_layout([name for name, _ in fields], types), size, cap)
 

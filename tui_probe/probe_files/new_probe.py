@@ -115,7 +115,8 @@ def _refuse_position(text: str) -> None:
         raise UsageError(f"--at: {error}; write {POSITION_FORMS}") from error
     if any(position.is_block for position in positions):
         raise UsageError(
-            f"--at {text}: blocks and loops cannot be timed: they may end at several places; name instructions or lines"
+            f"--at {text}: blocks and loops may end at several places, so they cannot be timed; name instructions or"
+            f" lines"
         )
 
 

@@ -38,7 +38,7 @@ began: u64 = 0
 spent: u64 = 0
 
 
-# Records: one per warp. level="thread" saves one per thread, cap=16 up to 16 per warp or thread.
+# Records: one per warp. With level="thread": one per thread. With cap=16: up to 16 per warp or thread.
 @Map(level="warp")
 class {name}:
     cycles: u64
@@ -102,7 +102,7 @@ add.u64 %spent, %spent, %now;
 def line_range_text(lines: str) -> str:
     """The text of a probe in Python for lines of source, ``FILE:FIRST-LAST``. Its map is called the same for any."""
     title = f"Time that each warp spends in {lines}, including inlined code"
-    use = f"Generated for these lines. To get a file to edit: tui-probe new-probe NAME --at {lines}"
+    use = f"Generated for these lines. To get a file that you can edit: tui-probe new-probe NAME --at {lines}"
     return PYTHON_TEMPLATE.format(name="between", position=lines, title=title, use=use)
 
 

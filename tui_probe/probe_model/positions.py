@@ -50,7 +50,7 @@ MERGED: Final = "merged"
 IMMEDIATE: Final = "immediate"
 BARRIERS: Final = frozenset({"bar", "barrier"})
 UNBOUNDED: Final = "unbounded"
-POSITION_FORMS: Final = "'kernel', instructions, 'ld.global:st.global', or lines of source, 'attn.py:22-26'"
+POSITION_FORMS: Final = "'kernel', instructions such as 'ld.global:st.global', or source lines such as 'attn.py:22-26'"
 """Positions that a user may write, for messages."""
 _POSITION_SEPARATOR: Final = re.compile(r"(?<!:):(?!:)")
 _LINE_RANGE: Final = re.compile(r"(?!(?:PTX|SASS):)([^:]*[^:\s]):(\d{1,9})(?:-(\d{1,9}))?", re.IGNORECASE)
@@ -137,8 +137,8 @@ def parse_positions(text: str) -> tuple[Position, ...]:
         return (_range_position(lines[1], int(lines[2]), int(lines[3] or lines[2])),)
     if _LINE_RANGE_LIKE.fullmatch(text.strip()):
         raise ValueError(
-            f"{text!r} is not a position: FILE:FIRST-LAST are lines of a source file, not of PTX; do not combine them"
-            " with other positions"
+            f"{text!r} is not a position: FILE:FIRST-LAST are lines of a source file, not of PTX; do not combine"
+            f" FILE:FIRST-LAST with other positions"
         )
     positions = []
     for part in _POSITION_SEPARATOR.split(text):

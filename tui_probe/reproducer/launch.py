@@ -337,7 +337,7 @@ def run(arguments: argparse.Namespace) -> int:
     differences = compare(driver, parts, places)
     total = sum(size for _, size in parts)
     if differences:
-        print(f"{differences} of {total} bytes differ from those in the program")
+        print(f"{differences} of {total} bytes differ from the bytes in the program")
     else:
         print(f"all {total} bytes are the same as in the program")
     if arguments.repeat:

@@ -310,7 +310,11 @@ def _drop_reason(launched: int, owner: object, plan: IterationPlan) -> str:
         return f"launched {times}, but outside of the iterations"
     if plan.times is not None:
         return f"launched {times}, not a multiple of {_grouped_count(plan.times)}"
-    return f"launched {times}, outside of the repeating sequence" if owner else f"launched {times}, nothing repeats"
+    return (
+        f"launched {times}, outside of the repeating sequence"
+        if owner
+        else (f"launched {times}; no launch sequence repeats")
+    )
 
 
 def _no_loop_reason(session: Session, plan: IterationPlan) -> str:

@@ -195,7 +195,7 @@ def _why_nothing(path: Path, lines: NcuLines, tables: int) -> str:
     if any(NO_PERMISSION in message for message in messages):
         return f"nothing was profiled: {HOW_TO_GET_PERMISSION}"
     if lines.messages["ERROR"]:
-        return f"no table; ncu says: {lines.messages['ERROR'][0]}"
+        return f"no table; message of ncu: {lines.messages['ERROR'][0]}"
     if any("No kernels were profiled" in message for message in messages):
         return "no kernel was profiled: check ncu's filters; for child processes use --target-processes all"
     if tables:

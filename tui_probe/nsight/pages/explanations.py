@@ -18,7 +18,7 @@ NSYS_PAGES: Final[tuple[NsysPage, ...]] = ("totals", "kernels", "ranges", "gaps"
 EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
     "kernels": (
         "One row per kernel, grid and block, because a kernel may have several configurations. Rows are sorted by kept"
-        " time. “Kept” launches are those of the measured iterations, after the warm-up. If nothing repeats, all"
+        " time. “Kept” launches are the launches of the measured iterations, after the warm-up. If nothing repeats, all"
         " launches are kept. Kept time and share cover kept launches; total, mean and p99 cover all launches. Press"
         " Enter to see every launch. The number of launches of a kernel is warm-up + runs, or a multiple of it."
         " Warm-up and runs come from the options --warmup and --runs, or from the repeating part of the launch"
@@ -37,9 +37,10 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         "Bytes moved per iteration, averaged over the measured iterations: DRAM dram__bytes.sum, L2 lts__t_bytes.sum,"
         " L1 l1tex__t_bytes.sum. “of best” divides by the smallest value of the column.",
         "Do caches distort these values? Yes, in two ways. First, ncu flushes all caches before each pass, so each"
-        " launch starts with cold caches. Data that an earlier kernel left in L2 is then read from DRAM; in the program"
-        " it is not. Second, data that fits in L2 is written back after the kernel ends, so DRAM traffic can be less"
-        " than the bytes that the kernel writes. For warm caches run ncu with --cache-control none, and compare.",
+        " launch starts with cold caches. Data that an earlier kernel left in L2 is then read from DRAM; without ncu,"
+        " the kernel would read this data from L2. Second, data that fits in L2 is written back after the kernel ends."
+        " DRAM traffic can then be less than the bytes that the kernel writes. For warm caches run ncu with"
+        " --cache-control none, and compare.",
         "L1 bytes are requested by threads, L2 bytes are L1 misses, DRAM bytes are L2 misses. More blocks for the same"
         " work do not request more bytes. If DRAM bytes grow with the number of blocks and L1 bytes do not, blocks"
         " evict each other's data from L2.",
@@ -47,7 +48,7 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
     "sectors": (
         "A request is one load or store that a warp executes with at least one active lane. A sector is 32 bytes. 32"
         " adjacent lanes with 2, 4, 8 or 16 bytes each need 2, 4, 8 or 16 sectors; 32 scattered lanes need 32. ncu"
-        " needs permission to count them; a probe does not.",
+        " needs permission to count requests and sectors; a probe does not.",
         "Expected sectors of a tensor = batch × heads × sequence length × head dimension × bytes / 32. A kernel that"
         " writes the tensor once, coalesced, stores exactly this number; the maximum is one sector per element. “with"
         " row sums” adds one fp32 value per row and head: attention for training stores the logarithm of each row's"
@@ -55,19 +56,22 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         " for the result + 512 for the row sums = 33 280.",
         "The column after expected sectors shows “equal”, “with row sums”, or the ratio to the expected sectors."
         " With a ratio below 1, the kernel stores only a part of the tensor, or another tensor. With a ratio above 1,"
-        " adjacent lanes do not store adjacent elements. With more than one sector per element, it stores more than"
-        " the tensor. “= probes” means that ncu and the probe counted the same; otherwise the difference is shown.",
+        " adjacent lanes do not store adjacent elements. With more than one sector per element, the kernel stores more"
+        " than the tensor. “= probes” means that ncu and the probe counted the same; otherwise the difference is"
+        " shown.",
         "Accesses by cp.async or a tensor map (TMA) are counted elsewhere. On Ampere and later, the loads and stores"
         " shown here can therefore be fewer than the tensor needs.",
     ),
     "critical": (
-        "The critical kernel computes the matrix products. If no kernel does, it is the kernel with most time. The"
+        "The critical kernel is the kernel that computes the matrix products or, if there are no matrix products, the"
+        " kernel with most time. The"
         " lines below the table show each selection step and the number of kernels left. Tensor work and share cover"
         " the kept launches of the page Kernels. Activity is"
         " sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed; values below 5 % mean nothing, because"
-        " kernels without matrix instructions also reach them. A probe counts the operations directly and needs no"
+        " kernels without matrix instructions also reach 5 %. A probe counts the operations directly and needs no"
         " permission.",
-        "The type is that of most tensor operations. Without tensor operations, it is that of most arithmetic (ffma,"
+        "The type is the type of most tensor operations. Without tensor operations, the page shows the type of most"
+        " arithmetic (ffma,"
         " fadd, fmul: fp32; d…: fp64; h…: fp16). Metrics such as …_op_ffma_pred_on.avg.peak_sustained are constants of"
         " the GPU and cannot distinguish types; use …_pred_on.sum. Only tensor core operations or the kernel's name"
         " distinguish bf16 from fp16.",
@@ -78,23 +82,24 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
     "averages": (
         "Each metric of each kept kernel, averaged over its launches in the measured iterations, after the warm-up."
         " Min and max show the spread. These averages are the values to quote. If ncu did not collect a metric,"
-        " collect it with --metrics NAME or a section that has it.",
+        " collect it with --metrics NAME, or with --section SECTION if a section contains the metric.",
         "The mean of a percentage or a rate gives every launch the same weight, regardless of its duration. Values"
         " are in base units: bytes, ns, hz, bytes/s.",
     ),
     "lines": (
         "Counters of every source line, as means per launch, sorted by stalls. Stalls are samples of waiting warps;"
         " “why” is their most frequent reason. A request is one warp instruction that accesses global memory. Sectors"
-        " are the 32-byte sectors that it touches; ideal is the minimum for its bytes.",
+        " are the 32-byte sectors that the request touches; ideal is the minimum for the requested bytes.",
         "With --trace, requests and sectors are compared with a probe's counts of the same line; ≠ marks differences."
         " tui-probe run counts accesses by line by default. Build the program with -lineinfo, or the report has no"
-        " source lines; --import-source yes of ncu adds their text.",
+        " source lines; the ncu option --import-source yes adds the text of the lines.",
     ),
     "sass": (
         "The same counters for every instruction, in code order. Offsets are relative to the first counted"
         " instruction.",
-        "With --trace, the counts of a SASS probe are compared by offset. A PTX probe counts before the compiler moves,"
-        " merges or repeats accesses. These counts are compared only for lines that have one access of a kind (load,"
+        "With --trace, the counts of a SASS probe are compared by offset. A PTX probe counts before the compiler"
+        " moves, merges or repeats accesses. The counts of a PTX probe are compared only for lines that have one"
+        " access of a kind (load,"
         " store, atomic) in PTX and in SASS.",
     ),
     "nsys totals": (
@@ -107,7 +112,8 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
     "nsys kernels": (
         "All kernel launches on all streams, sorted by start. “few blocks” marks grids with fewer blocks than the GPU"
         " has SMs. The other SMs are then idle. The bandwidth is lower, because each SM has a limited number of bytes"
-        " in flight. Blocks that do not fit at the same time run in waves; they add no bandwidth and compete for L2.",
+        " in flight. Blocks that do not fit at the same time run in waves; more waves add no bandwidth, and their"
+        " blocks compete for L2.",
         "Blocks share L2 and DRAM. Threads of one block share its shared memory and can wait for each other at"
         " barriers; blocks cannot, except in a cluster or a cooperative launch. All warps of a block run on one SM.",
     ),
@@ -133,8 +139,8 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "nsys timeline": (
         "One row per stream shows its kernels. Below it are the NVTX ranges projected on the stream, outermost first."
-        " Where space allows, each kernel and range is a bar with its name. In other places, the height of a cell is"
-        " the share of its time in which a kernel ran. Bars of one name have one colour; colours only distinguish"
+        " Where space allows, each kernel and range is a bar with its name. Elsewhere, the height of a cell is the"
+        " share of its time in which a kernel ran. Bars of one name have one colour; colours only distinguish"
         " neighbours.",
     ),
 }

@@ -126,7 +126,7 @@ class NsysSources:
             return self._in_times([row for row in self.projected if row.name == only.key])
         if isinstance(only.key, ProjectedRange):
             return self._in_range(only.key)
-        raise TypeError(f"{only.kind} is not a kernel or a range: {only.key!r}")
+        raise TypeError(f"{only.key!r} is neither a kernel nor a range, but a {only.kind}")
 
     def _in_range(self, selected: ProjectedRange) -> NDArray[np.bool_]:
         """Return the mask of kernels that a range launched on its stream; by time in a file without launch calls."""

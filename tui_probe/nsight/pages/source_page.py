@@ -36,7 +36,7 @@ _KINDS: Final = {
 _TOLERANCE: Final = 0.5
 """Means of counts that differ by less are equal."""
 _NO_COUNTERS: Final = (
-    "no counters per instruction: they need a report recorded with --set full or --section SourceCounters:"
+    "no counters per instruction; record the report with --set full or --section SourceCounters:"
     " ncu -o FILE --set full --import-source yes COMMAND"
 )
 _LINE_OPTIONS: Final = (
