@@ -17,10 +17,10 @@ RESULTS: Final = Path(__file__).with_name("results.json")
 PAGE: Final = ROOT / "tui_probe" / "help" / "support.md"
 HEAD: Final = """# support: programs, GPUs and drivers with which tui-probe was run
 
-`python -m tests.support.matrix` makes this page from `tests/support/results.json`. It runs each program of
+`python -m tests.support.matrix` makes this page from `tests/support/results.json`. The command runs each program of
 `tests/support/programs` twice: without tui-probe, and with `run --machine-code all --tensors` and the default probes.
-*Unharmed* means that the output and the exit status are the same in both runs. *Not run* means that the program was
-not tried: it may work.
+*Unharmed* means that the output and the exit status are the same in both runs. *Not run* means that the program was not
+tried; the program may work.
 
 """
 PROGRAM_NOTES: Final = """
