@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
+REASONS = ROOT / "tui_probe" / "reasons" / "reasons.def"
 
 COUNTED = (
     "records|bytes|bits|sectors|cycles|threads|warps|lanes|blocks|registers|slots|instructions|operations|iterations"
@@ -85,14 +86,29 @@ FORBIDDEN = {
     r"\bat most as many as\b|\bas many as (?:were|was)\b": "N, but at most M; the largest number that",
     r"(?<!a )(?<!too )\bfew (?:launches|warps|blocks|kernels|threads) are\b": "a few",
     r"\blean forms?\b": "variant",
+    r"\blaunch … of it\b": "its launch 2",
+    r"\bover the original's\b": "at the unprobed time of",
 }
 """Each phrase with what is said in its place."""
 
+IN_MESSAGES = {
+    r"(?<=[.!?] )(?:It|They) \w+": "name the subject again",
+    r"\b(?:is|are|was|were|equals?|than|with|from|as) th(?:at|ose) of\b": "name the noun again",
+    r"\b(?:has|have) none\b": "name what is missing",
+    r"\bthe ones? (?:that|which|of|with)\b": "name the noun again",
+    r"\bthe latter\b": "name the noun again",
+    r"\b(?:it|they|this|them) (?:says?|tells?)\b": "shows, reports; name the subject",
+}
+"""Phrases for which a message is read twice. Docstrings and comments may have them: the code is next to them."""
+
 AT_WORDS = [phrase for phrase in FORBIDDEN if phrase.startswith((r"\b", r"\A", "(?<!"))]
 """Phrases that begin with a word: all others places of a text are passed by the first ``\\b``, not by that of each."""
+ANY_IN_MESSAGES = re.compile("|".join(IN_MESSAGES))
 ANY = re.compile("|".join([rf"\b(?:{'|'.join(AT_WORDS)})", *sorted(FORBIDDEN.keys() - AT_WORDS)]), re.IGNORECASE)
 OLDER = re.compile(r"OLDER\((?:\"[^\"]*\"|[^\")])*\)")
 """Sentences of older logs in the list of reasons, which stay as they were written."""
+C_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+C_STRING = re.compile(r"\"(?:\\.|[^\"\\\n])*\"")
 C_TEXT = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
 COMMENT = re.compile(r"(?:^|\s)#[^\n]*")
 LINE_BREAK = re.compile(r"[ \t]*\n[ \t]*(?:(?:#|\*(?!/)|//) ?)?")
@@ -107,16 +123,27 @@ class Text(NamedTuple):
 
 
 def python_texts(path: Path, source: str) -> Iterator[Text]:
-    """Strings as they are joined, docstrings among them; an expression in one is shown as ``…``. Then comments."""
-    inside = set()
-    for node in ast.walk(ast.parse(source)):
+    """Strings, docstrings among them, then comments."""
+    yield from python_strings(path, ast.parse(source))
+    yield from blanked(path, source, COMMENT)
+
+
+def python_messages(path: Path, source: str) -> Iterator[Text]:
+    """Strings other than docstrings."""
+    tree = ast.parse(source)
+    yield from python_strings(path, tree, (node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)))
+
+
+def python_strings(path: Path, tree: ast.Module, skipped: Iterable[ast.expr] = ()) -> Iterator[Text]:
+    """Strings as they are joined, except ``skipped``; an expression in one is shown as ``…``."""
+    inside = set(map(id, skipped))
+    for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
             inside.update(map(id, node.values))
             parts = (part.value if isinstance(part, ast.Constant) else "…" for part in node.values)
             yield Text(path, node.lineno, "".join(map(str, parts)))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inside:
             yield Text(path, node.lineno, node.value)
-    yield from blanked(path, source, COMMENT)
 
 
 def blanked(path: Path, source: str, kept: re.Pattern[str]) -> Iterator[Text]:
@@ -142,16 +169,39 @@ def texts() -> Iterator[Text]:
     for pattern in ("*.md", "tui_probe/**/*.md", "*.toml", "probes/**/*.toml"):
         for path in sorted(ROOT.glob(pattern)):
             yield Text(path, 1, path.read_text(encoding="utf-8"))
-    reasons = ROOT / "tui_probe" / "reasons" / "reasons.def"
-    yield Text(reasons, 1, OLDER.sub(lambda older: "\n" * older[0].count("\n"), reasons.read_text(encoding="utf-8")))
+    yield Text(REASONS, 1, OLDER.sub(line_breaks, REASONS.read_text(encoding="utf-8")))
 
 
-def faults(text: Text) -> Iterator[str]:
+def messages() -> Iterator[Text]:
+    """The texts that a user reads without the code: strings other than docstrings, pages, values of TOML files."""
+    for path in sorted(ROOT.glob("tui_probe/**/*.py")) + sorted(ROOT.glob("probes/**/*.py")):
+        yield from python_messages(path, path.read_text(encoding="utf-8"))
+    for path in sorted(ROOT.glob("hook/**/*.[ch]")):
+        yield from blanked(path, uncommented(path, C_COMMENT), C_STRING)
+    for pattern in ("*.md", "tui_probe/**/*.md", "docs/*.md"):
+        for path in sorted(ROOT.glob(pattern)):
+            yield Text(path, 1, path.read_text(encoding="utf-8"))
+    for path in sorted(ROOT.glob("probes/**/*.toml")):
+        yield Text(path, 1, uncommented(path, COMMENT))
+    yield from blanked(REASONS, OLDER.sub(line_breaks, uncommented(REASONS, C_COMMENT)), C_STRING)
+
+
+def uncommented(path: Path, comment: re.Pattern[str]) -> str:
+    return comment.sub(line_breaks, path.read_text(encoding="utf-8"))
+
+
+def line_breaks(found: re.Match[str]) -> str:
+    """As many line breaks as the match has, so that later lines keep their numbers."""
+    return "\n" * found[0].count("\n")
+
+
+def faults(text: Text, any_phrase: re.Pattern[str] = ANY, phrases: Mapping[str, str] = FORBIDDEN) -> Iterator[str]:
     """``FILE:LINE: PHRASE: what to write`` for each forbidden phrase. Line breaks count as blanks."""
     breaks = [(found.start(), found.end()) for found in LINE_BREAK.finditer(text.words)]
     joined = LINE_BREAK.sub(" ", text.words)
-    for found in ANY.finditer(joined):
-        better = next(words for phrase, words in FORBIDDEN.items() if re.fullmatch(phrase, found[0], re.IGNORECASE))
+    for found in any_phrase.finditer(joined):
+        at_phrase = ((re.compile(phrase, any_phrase.flags), words) for phrase, words in phrases.items())
+        better = next(words for phrase, words in at_phrase if phrase.match(joined, found.start()))
         yield f"{place(text, breaks, found.start())}: “{found[0]}”: {better}"
 
 
@@ -186,6 +236,19 @@ def test_names_of_tests_denote() -> None:
 def test_no_text_has_a_phrase_that_is_written_otherwise() -> None:
     all_faults = [fault for text in texts() for fault in faults(text)]
     assert not all_faults, "write these as the glossary does:\n" + "\n".join(all_faults)
+
+
+def test_messages_name_their_subjects() -> None:
+    all_faults = [fault for text in messages() for fault in faults(text, ANY_IN_MESSAGES, IN_MESSAGES)]
+    assert not all_faults, "a message is read once if it names things again:\n" + "\n".join(all_faults)
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["A kernel ran. It is fine.", "the sums equal those of A", "the image has none", "choose the one that fits"],
+)
+def test_words_of_messages_are_found(words: str) -> None:
+    assert len(list(faults(Text(ROOT / "file", 1, words), ANY_IN_MESSAGES, IN_MESSAGES))) == 1
 
 
 @pytest.mark.parametrize(
