@@ -513,7 +513,7 @@ def test_incomparable_sides(sides: tuple[str, ...], said: str, capfd: pytest.Cap
 
 def test_launches_of_other_sizes_are_reported(capfd: pytest.CaptureFixture[str]) -> None:
     kernels = str(H200 / "dmat"), str(H200 / "demo")
-    note = "of 7 kernels differ in grid or block: totals grow with the work, shares do not"
+    note = "of 7 kernels differ in grid or block size: totals grow with the work, shares do not"
     assert note in told(capfd, *kernels, "--width", "100")
 
 

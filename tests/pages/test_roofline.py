@@ -86,7 +86,7 @@ def test_eight_blocks_keep_no_unit_busy_whatever_was_not_counted(traces: list[Pa
     ("ways", "words"),
     [
         (("machine code",), "instructions counted in SASS"),
-        (("PTX",), "instructions counted in PTX; ptxas removes or merges some"),
+        (("PTX",), "instructions counted in PTX; ptxas removes or merges some of them"),
         ((), ""),
     ],
 )

@@ -214,7 +214,7 @@ def test_show_without_a_view_lists_them(benchmarked: Trace, capfd: pytest.Captur
     (["summary", "TRACE", "--kernel", "99"], 1, "no kernel is named 99"),
     (["summary", "TRACE", "--kernel", "regex:("], 1, "regex:(: not a regular expression"),
     (["summary", "TRACE", "--launch", "99"], 1, "there is no launch 99"),
-    (["summary", "TRACE", "--launch", "0", "--kernel", "1"], 1, "launch 0 is of kernel #0"),
+    (["summary", "TRACE", "--launch", "0", "--kernel", "1"], 1, "launch 0 is a launch of kernel #0"),
     (["launches", "TRACE", "--do", "colour"], 1, "it has order (sort by blocks), reverse"),
 ])  # fmt: skip
 def test_unavailable_views(

@@ -26,7 +26,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "page_left": "window left", "page_right": "window right", "page_up": "window up", "page_down": "window down",
     "zoom_in": "zoom in on time at the cursor", "zoom_out": "zoom out on time",
     "zoom_in_rows": "zoom in on rows", "zoom_out_rows": "zoom out on rows", "fit": "show the whole range",
-    "start": "cursor to the start", "end": "cursor to the end",
+    "start": "go to the start", "end": "go to the end",
     "next": "next event", "previous": "previous event", "worst": "hotspot",
     "mark": "set a mark; two marks show their distance", "colour": "next colouring", "level": "next level of detail",
     "unit": "next unit of the axis", "select": "next selection (SM, block)", "order": "next order of rows",

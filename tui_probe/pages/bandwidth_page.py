@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from tui_probe.draw.view import View
 
 CACHES_EXPLANATION: Final = (
-    "Caches: the buffer for memory is at least four times as large as L2 and is read from start to end, so a word has"
-    " left L2 before it is read again. The buffer for L2 is a quarter of L2 and is read repeatedly, bypassing L1."
+    "Caches: the buffer for memory is at least four times as large as L2, and is read from start to end. So L2 no"
+    " longer holds a word when the word is read again. The buffer for L2 is a quarter of L2 and is read repeatedly,"
+    " bypassing L1."
 )
 TIMES_EXPLANATION: Final = (
     "Values are medians over repeats; the first repeat is not counted. Kernels and driver copies are timed with"
@@ -33,9 +34,9 @@ TIMES_EXPLANATION: Final = (
     " written. Spread is the slowest minus the fastest time."
 )
 BANDWIDTH_EXPLANATION: Final = (
-    "Each value is bytes moved divided by time. “of spec.” relates it to the specification: the bandwidth that clock"
-    " and width of the memory bus allow. Reads reach 90 to 95 % of it; DRAM refresh takes the rest. Writes and copies"
-    " reach less, because the bus has to change its direction.",
+    "Each value is bytes moved divided by time. “of spec.” is the value as a percentage of the specification: the"
+    " bandwidth that clock and width of the memory bus allow. Reads reach 90 to 95 % of it; DRAM refresh takes the"
+    " rest. Writes and copies reach less, because the bus has to change its direction.",
     "Do caches distort a bandwidth test? Yes, if data is read again before it is evicted. A buffer that fits in L2"
     " shows the bandwidth of L2, not of memory; the line above the table gives the size of this error on this GPU. The"
     " buffer for memory is therefore at least four times as large as L2 and is read once from start to end. With few"
@@ -49,10 +50,10 @@ BANDWIDTH_EXPLANATION: Final = (
 SWEEP_EXPLANATION: Final = (
     "Rows are numbers of blocks. Columns are bytes that each block has in flight from memory to its shared memory."
     " Cells show the bandwidth of the whole GPU. By Little's law, bytes in flight = bandwidth × latency: a GPU reaches"
-    " its bandwidth when enough bytes are in flight, however they are divided among blocks.",
+    " its bandwidth when enough bytes are in flight; their division among blocks does not matter.",
     "Bandwidth grows with blocks × bytes per block until enough bytes are in flight. Beyond that, more blocks only"
     " queue. If bandwidth falls again, blocks compete in L2 and in the memory queues: this loss is the cost of"
-    " contention. The lines above the table show its size on this GPU.",
+    " contention. The lines above the table show the cost of contention on this GPU.",
     "A kernel with few blocks can compensate with more bytes in flight per block (deeper pipelines, wider loads, more"
     " warps), within the limits of shared memory and registers. A kernel with many blocks needs few bytes in flight"
     " per block.",

@@ -170,7 +170,7 @@ def _kernel_lines(check: CheckResult, kernel: KernelCheck, log: ProcessLog, arro
         yield _field("  is", readable)
     if kernel.target != kernel.arch:
         compiled = f"compiled for {kernel.arch}, as the driver of such a GPU does"
-        runs = f"{kernel.arch} runs it too"
+        runs = f"{kernel.arch} can run this code, too"
         yield _field("  target", f"{kernel.target}; {compiled if kernel.way == 'ptx' else runs}")
     if kernel.status == "ok":
         if log.pruned or log.probed:

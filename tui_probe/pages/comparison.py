@@ -208,7 +208,8 @@ class Comparison(Document):
         if not other or len(self.pairs) < 2:
             return []
         return [
-            f"{other} of {len(self.pairs)} kernels differ in grid or block: totals grow with the work, shares do not"
+            f"{other} of {len(self.pairs)} kernels differ in grid or block size: totals grow with the work, shares do"
+            f" not"
         ]
 
     def lines(self, width: int) -> Sequence[Line]:

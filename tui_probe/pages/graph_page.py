@@ -38,12 +38,12 @@ GRAPHS_ABOUT: Final = (
     " of a child graph are listed below the node that contains the graph. A replay launches all kernels of a graph with"
     " one call. A sampled replay runs a copy of the graph with probed kernels. Each kernel of this copy counts as a"
     " launch with its own number.",
-    "The time of a graph is that of a whole replay, between events before and after it; “call” is the host time of the"
-    " replay call. The time of a node is the mean over all timed launches of its kernel, inside and outside of graphs."
-    " Launches in graphs are timed only with TUI_PROBE_GRAPHS=timed. If the probe reads %globaltimer, “began” is the"
-    " start of each node in the newest probed replay, relative to the first node. A bar begins where the dependencies"
-    " of its node allow it to start. The length of a bar is the time of its node. If a kernel has no time, all bars"
-    " have the same length.",
+    "The time of a graph is the time of a whole replay, between events before and after the replay; “call” is the host"
+    " time of the replay call. The time of a node is the mean over all timed launches of its kernel, inside and outside"
+    " of graphs. Launches in graphs are timed only with TUI_PROBE_GRAPHS=timed. If the probe reads %globaltimer,"
+    " “began” is the start of each node in the newest probed replay, relative to the first node. A bar begins when all"
+    " nodes that its node depends on have ended. The length of a bar is the time of its node. If a kernel has no time,"
+    " all bars have the same length.",
 )
 NO_GRAPHS_TEXT: Final = "The program instantiated no CUDA graph."
 _BAR_CELLS: Final = 24

@@ -176,11 +176,13 @@ def _launches(row: KernelSnapshot, cells: int) -> Iterator[Line]:
         sides, blocks_text = units.extent(row.grid), units.counted(blocks, "block")
         grid = blocks_text if sides == str(blocks) else f"{sides} = {blocks_text}"
         yield from _labelled_field(
-            "grid", grid + (" (varies between launches; this is the newest)" if row.grid_varies else ""), cells
+            "grid", grid + (" (varies between launches; value of the newest launch)" if row.grid_varies else ""), cells
         )
         block = f"{units.extent(row.block)} = {units.counted(warps, 'warp')}"
         yield from _labelled_field(
-            "block", block + (" (varies between launches; this is the newest)" if row.block_varies else ""), cells
+            "block",
+            block + (" (varies between launches; value of the newest launch)" if row.block_varies else ""),
+            cells,
         )
     if row.shared_dynamic:
         yield from _labelled_field("dynamic shared", f"{units.size(row.shared_dynamic)} per block", cells)

@@ -67,7 +67,7 @@ _LIVE_PAGES: Final[dict[str, tuple[str, ...]]] = {
         " utilization or, if they are unknown, its first finding. “!” marks findings that cost time. “–” means that"
         " nothing was found, or that the run is still active. The text is computed once and saved in your state"
         " directory.",
-        "“▶3” marks three runs of one command. The list shows the newest of them; press c to see the others. Below the"
+        "“▶3” marks three runs of one command. The list shows the newest run; press c to see the older runs. Below the"
         " list are the findings of the selected run, and what changed since the previous run of its command.",
     ),
     "form": (
@@ -93,8 +93,8 @@ _LIVE_PAGES: Final[dict[str, tuple[str, ...]]] = {
         " need 100 columns. The column “trend” shows the times of the last 8 timed launches, newest at the right; a"
         " full bar is the longest.",
         "Skipped: the kernel cannot be probed, e.g. it has no PTX. Failed: the probe could not be inserted, and the"
-        " original ran. Excluded: not selected by --kernel, or named in --exclude. The page below shows the reason and"
-        " advice.",
+        " original kernel ran. Excluded: not selected by --kernel, or named in --exclude. The page below shows the"
+        " reason and advice.",
     ),
     "kernel": (
         "The selected kernel: whether and why it was probed, with advice, the overhead of the probe, and its launches."
@@ -109,8 +109,9 @@ _LIVE_PAGES: Final[dict[str, tuple[str, ...]]] = {
     "stderr": ("Standard error of the program.",),
     "results": (
         "The probe's values for each kernel, sorted by GPU time. A kernel with few results has one line per result."
-        " With more, each value has its minimum, median and maximum over evenly spaced results. A kernel's results are"
-        " read again when their number has doubled, and at the end. Press Enter on a kernel to see single launches.",
+        " With more results, each value has its minimum, median and maximum over evenly spaced results. tui-probe"
+        " reads the results of a kernel again when their number has doubled, and at the end. Press Enter on a kernel"
+        " to see single launches.",
     ),
     "gpu": (
         "The GPUs of the run. During the run, the page also shows load, memory, clocks and power of this machine's"

@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 
 RANGES_ABOUT: Final = (
-    "NVTX ranges of the program (torch.cuda.nvtx.range_push, nvtx.annotate), with the kernels launched in them on the"
-    " same thread. Ranges with explicit start and end include launches of all threads. A kernel is listed below its"
-    " innermost range. Ranges without launches are not listed.",
-    "Host time is the time from push to pop. It is not GPU time: within a range, the host launches kernels, but does"
-    " not wait for them to end. “In kernels” is the time of the launches, computed as launches × median time of the"
+    "NVTX ranges of the program (torch.cuda.nvtx.range_push, nvtx.annotate). A range has the kernels that were launched"
+    " in the range on the same thread. Ranges with explicit start and end include launches of all threads. A kernel is"
+    " listed below its innermost range. Ranges without launches are not listed.",
+    "Host time is the time from push to pop. Host time is not GPU time: a kernel that was launched in a range can run"
+    " after the end of the range. “In kernels” is the time of the launches, computed as launches × median time of the"
     " kernel (needs --benchmark). Press o to merge ranges that have the same name in the same outer range, e.g. the"
     " iterations of a loop, into one row. Mean and p99 are then kernel times per range; the share is relative to the"
     " time of all launches in the trace.",
-    "Press Enter on a range to see its kernels and those of its inner ranges, each kernel once. Press Enter on a kernel"
-    " to open it.",
+    "Press Enter on a range to see the kernels of the range and of its inner ranges, each kernel once. Press Enter on"
+    " a kernel to open the kernel.",
 )
 NO_RANGES_TEXT: Final = (
     "No NVTX range contains a launch. Add ranges to the program (torch.cuda.nvtx.range_push, nvtx.annotate)."

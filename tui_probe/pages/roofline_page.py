@@ -37,32 +37,33 @@ _MAX_POINTS: Final = 20
 _VERDICT_NAME_WIDTH: Final = 40
 _SIGNS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 ROOFLINE_NOTE: Final = (
-    "Bytes are those that the kernel's instructions request, before caches; a kernel above the memory roof gets a part"
-    " of its bytes from caches. Operations are those of matrix instructions or, if there are none, fp32, fp64 and fp16"
-    " operations. The peak is the dense half-precision rate of the tensor cores at the highest clock."
+    "Bytes are the bytes that the kernel's instructions request, before caches; a kernel above the memory roof gets a"
+    " part of its bytes from caches. Operations are the operations of matrix instructions or, in kernels without"
+    " matrix instructions, fp32, fp64 and fp16 operations. The peak is the dense half-precision rate of the tensor"
+    " cores at the highest clock."
 )
 ROOFLINE_ABOUT: Final = (
     "A kernel is limited by the unit with at least 60 % utilization: memory, tensor cores, fp32, fp64 or fp16 pipes, or"
     " issue slots. If no unit reaches 60 %, the kernel is latency bound (warps wait for each other, for memory or for"
     " blocks), too small for the GPU, or so short that the launch itself takes most of the time.",
-    "Bytes are counted at instructions, before caches. The share of memory is therefore an upper bound (≤). It exceeds"
-    " 100 % if caches serve a part of the bytes. The level, DRAM or L2, follows from the memory that the launch can"
-    " touch or from ncu (--ncu FILE.csv); otherwise no level is shown. The shares of other units are lower bounds.",
+    "Bytes are counted at instructions, before caches. The share of memory is therefore an upper bound (≤). The share"
+    " exceeds 100 % if caches serve a part of the bytes. The page shows the level, DRAM or L2, if it is known from the"
+    " memory that the launch can touch or from ncu (--ncu FILE.csv). The shares of other units are lower bounds.",
     "The roof is the limit of the GPU: memory bandwidth × operations per byte to the left of the ridge, the tensor core"
     " peak to the right. Below the slanted part, a kernel becomes faster only with fewer bytes per operation: larger"
     " tiles, fused kernels or smaller types. Kernels without operations are not in the chart.",
 )
 _NAME_WIDTH: Final = 48
 _MOVES: Final[dict[str, tuple[str, Callable[[RooflineChart], str | None]]]] = {
-    "left": ("to the kernel with fewer operations per byte", lambda view: view.step(2, -1)),
-    "right": ("to the kernel with more operations per byte", lambda view: view.step(2, 1)),
-    "up": ("to the next faster kernel", lambda view: view.step(3, 1)),
-    "down": ("to the next slower kernel", lambda view: view.step(3, -1)),
-    "next": ("to the kernel with more operations per byte", lambda view: view.step(2, 1)),
-    "previous": ("to the kernel with fewer operations per byte", lambda view: view.step(2, -1)),
-    "start": ("to the kernel with the fewest operations per byte", lambda view: view.end(0)),
-    "end": ("to the kernel with the most operations per byte", lambda view: view.end(-1)),
-    "worst": ("to the kernel furthest below its roof", lambda view: view.furthest()),
+    "left": ("go to the kernel with fewer operations per byte", lambda view: view.step(2, -1)),
+    "right": ("go to the kernel with more operations per byte", lambda view: view.step(2, 1)),
+    "up": ("go to the next faster kernel", lambda view: view.step(3, 1)),
+    "down": ("go to the next slower kernel", lambda view: view.step(3, -1)),
+    "next": ("go to the kernel with more operations per byte", lambda view: view.step(2, 1)),
+    "previous": ("go to the kernel with fewer operations per byte", lambda view: view.step(2, -1)),
+    "start": ("go to the kernel with the fewest operations per byte", lambda view: view.end(0)),
+    "end": ("go to the kernel with the most operations per byte", lambda view: view.end(-1)),
+    "worst": ("go to the kernel furthest below its roof", lambda view: view.furthest()),
 }
 
 

@@ -32,7 +32,7 @@ TREE_ABOUT: Final = (
     " each kernel. Time is launches × median time of the kernel. The share is relative to the time of all launches;"
     " if kernels were not timed, to the cycles of all measured launches."
     " The share of a line is its part of the probe's main metric, summed over all kernels.",
-    "Press Enter to open the program, a range or a kernel; on a line, it opens the code. Press h to go up.",
+    "Press Enter to open the program, a range or a kernel; press Enter on a line to see the code. Press h to go up.",
 )
 OUTSIDE: Final = "(outside ranges)"
 MAX_LINES: Final = 5

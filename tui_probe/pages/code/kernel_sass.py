@@ -93,7 +93,7 @@ def missing_code_reason(kernel: KernelFacts) -> str | None:
     """Return why there is no SASS, or nothing to read it with."""
     if not has_both_sides(kernel) and not has_original(kernel):
         absent = " and ".join(name for name in SASS_FILES if kernel.file(name) is None)
-        return kernel.reason or f"the trace lacks {absent} of this kernel; ptxas creates them"
+        return kernel.reason or f"the trace lacks {absent} of this kernel; ptxas creates these files"
     return None if find_disassembler() is not None else f"no nvdisasm on this machine: {NVDISASM_HINT}"
 
 

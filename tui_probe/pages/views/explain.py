@@ -240,13 +240,13 @@ def _open(source: ViewSource, progress: Progress) -> TraceWalk:
 KIND: Final = ViewKind(
     "explain",
     "Explain",
-    "a tour of the trace: files, log in words, kernel before and after, bytes of a result",
+    "a tour of the trace: files, log in words, kernel before and after probing, layout of a result",
     _missing,
     _open,
     explanation=(
-        "A tour from the files of a trace to its values: the purpose of each file, the meaning of lines in event.log,"
-        " the code that the probe added to this kernel, the layout of its result file, and the values of its"
-        " analysis.",
+        "A tour from the files of a trace to the values: the purpose of each file, the meaning of lines in event.log,"
+        " the code that the probe added to this kernel. Then the layout of a result file of this kernel, and the"
+        " values of the analysis.",
     ),
     order=99,
     short="Explain",

@@ -172,8 +172,8 @@ KIND: Final = ViewKind(
     _open,
     explanation=(
         "Time that the probe adds outside of the kernel, measured by --benchmark: the hook clears the records before"
-        " the kernel and copies them back after it. The part below shows waits inside the kernel, at barriers or"
-        " between blocks.",
+        " the kernel and copies the records back after the kernel. The part below shows waits inside the kernel, at"
+        " barriers or between blocks.",
     ),
     order=60,
     short="Lat",

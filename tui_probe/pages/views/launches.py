@@ -268,7 +268,7 @@ class Launches(Document):
 def missing(source: ViewSource) -> str | None:
     """Return why there is no launch."""
     if source.kernel.launches and not source.kernel.launches_recorded:
-        return "its launches were only counted; the log has no lines for them"
+        return "its launches were only counted; the log has no lines for these launches"
     return None if source.kernel.launches else "it was loaded and never launched"
 
 

@@ -355,8 +355,8 @@ KIND: Final = ViewKind(
         " rows come first. The columns are the values of one probe; “–” means not measured. With several probes, the"
         " page starts with the probe of the largest loss; press u to see the next probe. “tui-probe show lines” prints"
         " all probes.",
-        "Sectors per request: with adjacent lanes, accesses of 4, 8 or 16 bytes per lane need 4, 8 or 16 sectors;"
-        " those above are excessive. Conflict degree: shared memory wavefronts divided by the minimum. Lanes: active"
+        "Sectors per request: with adjacent lanes, accesses of 4, 8 or 16 bytes per lane need 4, 8 or 16 sectors; more"
+        " sectors are excessive. Conflict degree: shared memory wavefronts divided by the minimum. Lanes: active"
         " lanes of the 32 in a warp.",
     ),
     order=20,

@@ -168,7 +168,7 @@ class PtxView(Document):
     def no_target_reason(self, number: int, width: int) -> str:
         """A line of the probe, or a line without measured values."""
         if self.variant == "original":
-            return "measured values are available for pruned.ptx and probed.ptx only; press v to show them"
+            return "only pruned.ptx and probed.ptx have measured values; press v to show one of these files"
         if self.spot(number, width).probed is not None:
             return "this line is part of the probe; press p to show it in the probe's file"
         if not self._measured or not self._measured.columns:
@@ -334,8 +334,8 @@ KIND: Final = ViewKind(
     explanation=(
         "The PTX of the kernel: probed (as it ran), pruned (only this kernel), or original (as in the image). A PTX"
         " line on other pages, such as PTX:32, is a line of the pruned text. In the probed text, each line shows its"
-        " pruned line number first, then its own number. Press u to see the next column of values. “!” and a name mark"
-        " lines with a finding.",
+        " pruned line number first, then its own number. Press u to see the next column of values. Lines with a"
+        " finding have “!” and the name of the finding.",
     ),
     order=0,
     all_probes=True,

@@ -408,7 +408,7 @@ KIND: Final = ViewKind(
     explanation=(
         "The source lines of the PTX, from copies made while the program ran. Lines without code are dimmed. Each line"
         " shows the values of the probes for all its PTX instructions: sums, and ratios of sums. Press u to see the"
-        " next column. “!” and a name mark lines with a finding.",
+        " next column. Lines with a finding have “!” and the name of the finding.",
         "On the screen, press m on the first line of a range, m on its last line, and then R. The program runs again,"
         " and tui-probe measures the time of each warp in this range, including inlined code (run --between).",
     ),

@@ -209,7 +209,7 @@ def _open(source: ViewSource, progress: Progress) -> Summary:
 KIND: Final = ViewKind(
     "summary",
     "Summary",
-    "findings, overhead of the probe, why the kernel was probed or not, further questions",
+    "findings, overhead of the probe, reason if the kernel was not probed, further questions",
     lambda _: None,
     _open,
     explanation=(

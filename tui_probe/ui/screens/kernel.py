@@ -211,7 +211,7 @@ class KernelScreen(PagedScreen):
         launch = self._selected.trace.launches[row]
         self.current_selection.pin_launch(replace(self._selected, launch=launch))
         self.show_kernel()
-        value = "all pages show it" if launch.result is not None else "it has no result"
+        value = "all pages show this launch" if launch.result is not None else "this launch has no result"
         self.notice(f"launch {launch.number} is selected; {value}")
 
     def action_worst(self) -> None:

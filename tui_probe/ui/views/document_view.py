@@ -254,7 +254,7 @@ class DocumentView(PaneView):
         commands = dict(self.document.commands())
         if self.window.chosen is None and self.document.anchors(self._cells):
             noun = self.document.anchor_noun()
-            commands |= {"next": f"to the next {noun}", "previous": f"to the previous {noun}"}
+            commands |= {"next": f"go to the next {noun}", "previous": f"go to the previous {noun}"}
         if self.window.chosen is None and (worst := self.document.worst()) is not None:
             commands["worst"] = worst[1]
         return commands
