@@ -402,8 +402,7 @@ PHASES_VIEW: Final = probe_view(
     explanation=(
         "Each warp has one row; time runs to the right. A letter stands for the phase that takes most of the time in"
         " the cell; the table lists the phases. The second group of rows shows some iterations of the main loop. Warps"
-        " that run"
-        " the same loops have one role.",
+        " that run the same loops have one role.",
         "The median is over iterations for a phase in a loop, and over warps for other phases. A wait ends when the"
         " other role has signaled and the copies are complete. The notes, and the sentence above the table, have the"
         " part of the wait before the signal.",

@@ -57,10 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=percent,
         metavar="X%",
         help="list regressions on stderr and exit with status 1 if there are any. Regressions are new findings in B,"
-        " and metrics and losses of findings that are worse by more than X%%. Amounts of work, such as"
-        " instructions, count only"
-        " if --figures names"
-        " them. The cost of the probe does not count",
+        " and metrics and losses of findings that are worse by more than X%%. Amounts of work, such as instructions,"
+        " count only if --figures names them. The cost of the probe does not count",
     )
     parser.add_argument(
         "--figures", dest="metrics", metavar="KEY,…", help="compare only these metrics, e.g. span_cycles,registers"

@@ -289,8 +289,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "Without PAGE, show lists all pages. With TRACE but no PAGE, show lists the pages of the trace, and what each"
         " page shows. If a page exists for traces and for kernels, show prints the page of the trace unless you name a"
-        " kernel or a launch."
-        " Pictures and --do need a kernel."
+        " kernel or a launch. Pictures and --do need a kernel."
     )
     parser.add_argument(
         "page", nargs="?", metavar="PAGE", help="page to print, e.g. source or timeline; default: list all"

@@ -233,8 +233,7 @@ EVALUATION: Final = Evaluation(
         "“In use” is the memory touched in one column of the figure, averaged over columns. Caches would have to hold"
         " this amount. A smaller share of all touched memory means better locality.",
         "Memory in use is an upper bound, because the value is computed from the rows and columns of the figure. If"
-        " only some"
-        " blocks were sampled, as with --run, values cover these blocks.",
+        " only some blocks were sampled, as with --run, values cover these blocks.",
         "If a kernel could not be probed, it has no addresses, and a note gives the reason. Page maps of existing"
         " systems (.dmat) and pictures as data (show dmat TRACE --format json) are also accepted.",
     ),

@@ -64,17 +64,15 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "critical": (
         "The critical kernel is the kernel that computes the matrix products or, if there are no matrix products, the"
-        " kernel with most time. The"
-        " lines below the table show each selection step and the number of kernels left. Tensor work and share cover"
-        " the kept launches of the page Kernels. Activity is"
+        " kernel with most time. The lines below the table show each selection step and the number of kernels left."
+        " Tensor work and share cover the kept launches of the page Kernels. Activity is"
         " sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed; values below 5 % mean nothing, because"
         " kernels without matrix instructions also reach 5 %. A probe counts the operations directly and needs no"
         " permission.",
         "The type is the type of most tensor operations. Without tensor operations, the page shows the type of most"
-        " arithmetic (ffma,"
-        " fadd, fmul: fp32; d…: fp64; h…: fp16). Metrics such as …_op_ffma_pred_on.avg.peak_sustained are constants of"
-        " the GPU and cannot distinguish types; use …_pred_on.sum. Only tensor core operations or the kernel's name"
-        " distinguish bf16 from fp16.",
+        " arithmetic (ffma, fadd, fmul: fp32; d…: fp64; h…: fp16). Metrics such as …_op_ffma_pred_on.avg.peak_sustained"
+        " are constants of the GPU and cannot distinguish types; use …_pred_on.sum. Only tensor core operations or the"
+        " kernel's name distinguish bf16 from fp16.",
         "“Bound” names the unit that is closer to its peak, compute or memory. “Neither” means that both are below 60"
         " %. The kernel is then probably latency bound: too few blocks or warps, or waits. Small problems do much"
         " arithmetic per byte of DRAM because their data stays in L1 and L2.",
@@ -97,10 +95,9 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
     "sass": (
         "The same counters for every instruction, in code order. Offsets are relative to the first counted"
         " instruction.",
-        "With --trace, the counts of a SASS probe are compared by offset. A PTX probe counts before the compiler"
-        " moves, merges or repeats accesses. The counts of a PTX probe are compared only for lines that have one"
-        " access of a kind (load,"
-        " store, atomic) in PTX and in SASS.",
+        "With --trace, the counts of a SASS probe are compared by offset. A PTX probe counts before the compiler moves,"
+        " merges or repeats accesses. The counts of a PTX probe are compared only for lines that have one access of a"
+        " kind (load, store, atomic) in PTX and in SASS.",
     ),
     "nsys totals": (
         "One row per kernel, sorted by time. Time is the sum over all launches on all streams; concurrent kernels"
