@@ -185,7 +185,10 @@ def _missing_warps(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
         advice = "let all threads that a barrier counts reach it, e.g. move it out of branches"
     if warp.lanes_away and place.kind == "barrier" and there == stuck.warps_per_block:
         waits += _lanes_away(stuck, warp)
-        advice = "let all lanes of a warp reach its barriers, and the lanes of the mask each shfl, vote and __syncwarp"
+        advice = (
+            "let all lanes of a warp reach the barriers of the block, and all lanes of a mask the shfl, vote or"
+            " __syncwarp with this mask"
+        )
     yield Cause("barrier-not-reached", f"{place.text} waits for {waits}", advice, warp)
 
 
@@ -287,7 +290,10 @@ def _unwritten_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
         )
     elif writes and place.opcode.startswith("atom"):
         line, opcode = writes[0]
-        text = f"this kernel also writes at {opcode} PTX:{line}; the last write of each of these warps is the poll"
+        text = (
+            f"this kernel also writes at {opcode} PTX:{line}; only the last write of a warp is recorded, and for"
+            f" these warps this is the atomic that polls"
+        )
         advice = "compare the awaited value with the number of writes, and reset the memory before each use"
     elif writes:
         line, opcode = writes[0]
@@ -314,7 +320,7 @@ def _loop(_: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     if group.place.line:
         text, advice = f"the last place of {{}} is {group.place.text}", "check the condition that ends the loop"
         if ".cas" in group.place.opcode:
-            advice += ": one that compares floating-point values never holds for NaN"
+            advice += ": a comparison of floating-point values is never true for NaN"
     else:
         text = "{} reached neither a wait nor a loop without a counter"
         advice = "check loops with many iterations, and lanes that wait for others in shfl or vote"

@@ -324,7 +324,7 @@ EVALUATION: Final = Evaluation(
     question="how much does a probe slow kernels down, and how many registers does it add?",
     probes=("block_sched", "tensorop_count", "gmem_bytes", "dmat"),
     reading=(
-        "Slowdown is probed time / original time: the median of five launches each per run, then the median over"
+        "Slowdown is probed time / original time: the median of five pairs of launches per run, then the median over"
         " runs. The spread is (max - min) / median over the runs. Registers are probed minus pruned registers per"
         " thread, as assigned by the assembler. If a row covers several kernels, the kernel with the longest time"
         " counts.",
