@@ -174,6 +174,12 @@ def test_sorting_goes_through_the_columns_that_are_shown(table: KernelTable) -> 
     assert titles[-1].startswith("kernel ")
 
 
+def test_sort_list_has_whole_titles_on_a_narrow_screen(table: KernelTable) -> None:
+    table.resize(76, 12)
+    assert "st" in "".join(text for text, _ in table.draw(76, 12)[0]).split()
+    assert table.sortable()["status"] == "status"
+
+
 def test_sorted_by_slowdown_kernels_that_were_not_timed_come_last(table: KernelTable) -> None:
     while "slowdown" not in said(table):
         table.sort(1)

@@ -339,8 +339,9 @@ class KernelTable(PaneView):
         self._reorder(column=None if position == self.kernels.default_position else position, reverse=False)
 
     def sortable(self) -> dict[str, str]:
-        """Return the titles of the columns that are shown, by key."""
-        return {column.key: column.title or column.key for column, _ in self.drawing.layout(self.width)}
+        """Return the titles of the columns that are shown, by key; not cut as those of a narrow table are."""
+        titles = {column.key: column.title or column.key for column in COLUMNS}
+        return {column.key: titles[column.key] for column, _ in self.drawing.layout(self.width)}
 
     @property
     def sorted_column(self) -> str:
