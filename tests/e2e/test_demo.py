@@ -104,9 +104,7 @@ def test_demo_says_where_it_runs_and_keeps_its_trace(tool: Tool) -> None:
     assert result.stdout.startswith("zero_fill ok\n")
     lines = result.stderr.splitlines()
     assert lines[0] == "[info] demo on the simulated GPU"
-    assert lines[-1] == (
-        "[info] the trace is in kept; to open it again: tui-probe open kept, or tui-probe show results kept"
-    )
+    assert lines[-1] == "[info] to open the trace again: tui-probe open kept"
     (trace,) = (tool.folder / "kept").iterdir()
     assert (trace / "event.log").is_file()
 

@@ -64,8 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         min_free_disk=MIN_FREE_DISK,
     )
     status = profile(options, arguments)
-    where = shell_word(root)
-    inform(f"the trace is in {root}; to open it again: tui-probe open {where}, or tui-probe show results {where}")
+    inform(f"to open the trace again: tui-probe open {shell_word(root)}")
     return status
 
 
