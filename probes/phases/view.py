@@ -149,7 +149,10 @@ class PhasesView(Document):
         if not self.launch.unrecorded:
             return ""
         share = percent(self.launch.unrecorded, self.launch.life)
-        return f"; {share} of warp life has no record (?), so the shares of all phases are too low"
+        return (
+            f"; {share} of warp life has no record (?), so the shares of all phases are too low. To record more of it,"
+            " name fewer phases with --phase; to record the end, use --phase-records last"
+        )
 
     def _unnamed_notes(self) -> Iterator[str]:
         """Yield where the time goes that is in no phase that the user named, if it is much."""
