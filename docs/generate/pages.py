@@ -45,8 +45,8 @@ def site_pages() -> dict[str, str]:
 def topic_page(name: str) -> str:
     """Return a page of help under a title for readers who did not type its name, with its picture."""
     title, _, text = help_page(name).partition("\n")
-    words = [word.upper() if word in _ACRONYMS else word for word in name.split("-")]
-    shown = title.replace(f"# {name}: ", f"# {words[0][0].upper()}{' '.join(words)[1:]}: ", 1)
+    parts = [word.upper() if word in _ACRONYMS else word for word in name.split("-")]
+    shown = title.replace(f"# {name}: ", f"# {parts[0][0].upper()}{' '.join(parts)[1:]}: ", 1)
     picture, caption = _PICTURES.get(name, ("", ""))
     return "\n".join([shown, *(["", f"![{caption}](../pictures/{picture})"] if picture else []), text])
 
