@@ -33,7 +33,7 @@ _REMEDIES: Final = {
     "async": "start the copy more iterations ahead (a deeper pipeline)",
     "bulk": "start the copy more iterations ahead (a deeper pipeline)",
     "mbarrier": "the producer is late: use a deeper pipeline or more producer warps",
-    "barrier": "balance the work of the block's warps, or use fewer barriers",
+    "barrier": "balance the work of the block's warps (does one work alone before the barrier?), or use fewer barriers",
     "shared": "load from shared memory earlier and check for bank conflicts",
     "wgmma": "overlap wgmma with other work, e.g. ping-pong two tiles",
     "math": "special functions limit this chain of instructions: interleave independent chains",
@@ -86,7 +86,7 @@ def findings(of: ProbeResult, found: Stalls) -> Iterator[Finding]:
             worst.line,
             stands_out=(found.worst_share or 0) >= _NOTABLE,
             values=values,
-            advice=_REMEDIES.get(worst.wait.kind, "") if worst.wait else "",
+            advice=_advice(worst),
             brief=brief_text(worst.opcode, f"waits {percent(worst.cycles, found.life)}"),
         )
     issuing = max(0, found.life - found.waited)
@@ -94,6 +94,12 @@ def findings(of: ProbeResult, found: Stalls) -> Iterator[Finding]:
     text += f"; remaining {percent(issuing, found.life)}: issue, fixed-latency dependencies and unmeasured waits"
     values = {"waited": timed(found.waited), "life": timed(found.life)}
     yield Finding("stalls", "measured waits", text, "stalls", values=values)
+
+
+def _advice(site: StallSite) -> str:
+    if site.copies_of_this_iteration:
+        return "the loop starts this copy in the iteration that waits for it: start it one or more iterations ahead"
+    return _REMEDIES.get(site.wait.kind, "") if site.wait else ""
 
 
 def _wait_text(site: StallSite, life: int) -> str:

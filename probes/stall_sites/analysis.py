@@ -51,6 +51,8 @@ LIFE_SUMS: Final = sums_dtype(LIFE, "longest")
 _LIFE_SECTION: Final = 1
 _NULL_WAIT: Final = 2
 _WARP_SIZE: Final = 32
+COPIES: Final = frozenset({"async", "bulk"})
+"""Classes of waits for groups of copies to shared memory."""
 _MAX_TENSORS: Final = 2
 """Tensors that are named before the rest is cut."""
 LEAST_PERCENT: Final = 1
@@ -112,6 +114,14 @@ class StallSite:
             return "register read by"
         more = ", …" if len(self.tensors) > _MAX_TENSORS else ""
         return f"{self.kind} of {', '.join(self.tensors[:_MAX_TENSORS])}{more}" if self.tensors else self.kind
+
+    @property
+    def copies_of_this_iteration(self) -> bool:
+        """True if warps wait in a loop for copies that they start in the same iteration: a pipeline of depth 1."""
+        wait = self.wait
+        if wait is None or not wait.depth or not wait.producers or wait.kind not in COPIES:
+            return False
+        return not any(producer.previous for producer in wait.producers)
 
     @property
     def producer(self) -> str:

@@ -185,6 +185,7 @@ class StallsView(Document):
         yield from _sample_notes(self.results)
         yield from self._launch_notes()
         yield from self._line_note()
+        yield from self._copy_notes()
         yield from self._site_notes()
         if any(row.site.kind and not row.site.producer for row in self.rows):
             yield "producer –: unknown; a barrier wait ends when the last warp arrives, which is not recorded"
@@ -234,6 +235,13 @@ class StallsView(Document):
         texts = [f"{place} {_share_text(share)} ({len(shares[place])} rows)" for share, place in several]
         if texts:
             yield f"source lines with several rows: {_listed(texts)}"
+
+    def _copy_notes(self) -> Iterator[str]:
+        """Yield the notable waits of pipelines of depth 1."""
+        rows = [row for row in self.rows if 100 * (row.share or 0) >= LEAST_PERCENT]
+        sites = [row.site for row in rows if row.site.copies_of_this_iteration]
+        for place in dict.fromkeys(site.place or f"{int(site.line):#06x}" for site in sites):
+            yield f"{place}: the loop starts this copy in the iteration that waits for it (pipeline of depth 1)"
 
     def _site_notes(self) -> Iterator[str]:
         """Yield the sites without a row, by offset and line."""

@@ -42,3 +42,30 @@ def test_waits_as_long_as_the_longest_are_the_same() -> None:
 def test_rank_correlation_of_reversed_order_is_minus_one() -> None:
     assert rank_correlation([1, 2, 3, 4], [4, 3, 2, 1]) == pytest.approx(-1)
     assert rank_correlation([1, 2], [1, 2]) is None
+
+
+PROBED = f"""==PROF== Connected to process 7
+"Kernel Name","void sums(float *)",
+{HEADING}
+"0x7f00","      LDG.E R2, [R4]","10","0","0"
+"0x7f10","      BRA 0x7f40","1","0","0"
+"0x7f20","      EXIT","19","0","0"
+"0x7f30","      BRA 0x7f20","5","0","0"
+"0x7f40","      CS2R.32 R8, SR_CLOCKLO","7","0","0"
+"0x7f50","      CS2R.32 R9, SR_CLOCKLO","50","0","50"
+"0x7f60","      IADD3 R9, R9, -R8, RZ","4","0","0"
+"0x7f70","      BRA 0x7f20","4","0","0"
+"""
+
+
+def test_samples_between_the_clocks_are_of_the_site() -> None:
+    """The other branches lead to no clock read, and the second launch has no code at the site."""
+    assert samples_of(PROBED + OTHER + LAUNCH, "sums").probed_shares() == {0x10: 0.5}
+
+
+def test_samples_without_a_state_are_of_gmma() -> None:
+    states = [f"stall_{number}" for number in range(17)]
+    heading = ",".join(f'"{name}"' for name in ("Address", "Source", "# Samples", "stall_barrier", *states))
+    cells = ",".join(['"0x7f00"', '"      HGMMA.64x64x16.F32 R24"', '"10"', '"4"', '"1"', *['"0"'] * 16])
+    text = f'"Kernel Name","sums()",\n{heading}\n{cells}\n'
+    assert samples_of(text, "sums").shares() == {0: 0.9}

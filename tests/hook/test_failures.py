@@ -38,6 +38,12 @@ def test_process_under_nsight_compute_runs_unprobed(host: Host) -> None:
     assert outcome == ("skipped", "Nsight Compute is profiling this process")
 
 
+def test_kernels_under_nsight_compute_are_probed_on_request(host: Host) -> None:
+    run = host.python(ADD, NV_NSIGHT_INJECTION_PORT_BASE="49152", TUI_PROBE_UNDER_NCU="1")
+    assert (run.status, run.stdout, run.stderr) == (0, "3\n", "")
+    assert [status for status, *_ in run.outcomes()] == ["probed"]
+
+
 @pytest.fixture
 def serving(host: Host) -> Engine:
     assert host.engine

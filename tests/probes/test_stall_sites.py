@@ -429,3 +429,41 @@ def test_page_names_the_tensor_of_awaited_loads(
     (probe,) = read_sites(open_trace(directory).kernels[0].folder) or ()
     parameters = {site.wait.kind: site.wait.parameters for site in probe.sites if site.wait}
     assert (parameters["global"], parameters["async"], parameters["barrier"]) == ((0,), (2,), ())
+
+
+DEPTH_ONE = """
+.visible .entry k(.param .u64 x, .param .u32 n) {
+    .reg .b64 %d<4>; .reg .b32 %r<6>; .reg .f32 %f<4>; .reg .pred %p<2>;
+    .shared .align 16 .b8 stage[4096];
+    ld.param.u64 %d1, [x];
+    ld.param.u32 %r1, [n];
+    mov.u32 %r2, stage;
+    mov.u32 %r3, 0;
+    mov.f32 %f1, 0f00000000;
+LOOP:
+    cp.async.ca.shared.global [%r2], [%d1], 16;
+    cp.async.commit_group;
+    cp.async.wait_group 0;
+    bar.sync 0;
+    ld.shared.f32 %f2, [%r2];
+    add.f32 %f1, %f1, %f2;
+    add.s64 %d1, %d1, 4096;
+    add.u32 %r3, %r3, 1;
+    setp.lt.u32 %p1, %r3, %r1;
+    @%p1 bra LOOP;
+    st.global.f32 [%d1], %f1;
+    ret; }
+"""
+
+
+def test_copies_of_the_same_iteration_are_a_pipeline_of_depth_one(
+    trace: Path, assembled: Callable[[str, int | str], Cubin], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The loop of attention starts its copies one iteration ahead."""
+    assert "pipeline of depth 1" not in shown_text(trace, capsys)
+    writer = started_trace(tmp_path / "trace")
+    folder = writer.kernel(0, "k")
+    result = group_result(folder, "stall_sites", 8192, assembled(DEPTH_ONE, 90), "k")
+    writer.save(0, writer.launch(0, GRID, BLOCK), result)
+    writer.exit()
+    assert "the loop starts this copy in the iteration that waits for it" in shown_text(writer.directory, capsys)

@@ -32,6 +32,7 @@ from tui_probe.trace.kernel_files import read_process_log
 from tui_probe.trace.kernel_identity import demangle
 from tui_probe.trace.locate import name_test
 from tui_probe.trace.sites import read_sites
+from tui_probe.trace.source_lines import is_of_toolkit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -96,11 +97,21 @@ def kernel_waits(kernel: FoundKernel, directory: Path) -> KernelWaits:
         cubin = kernel.machine_code() or _assembled_cubin(directory, f"sm_{kernel.arch}")
         target = GraftTarget.of(cubin, kernel.name)
         names = tuple(operation_name(word, target.arch) or f"{word.operation:#05x}" for word in target.words)
-        graph, lines = FlowGraph.of(target), target.source_lines()
+        graph, lines = FlowGraph.of(target), _program_lines(target)
         spills = tuple(spills_by_line(stack_accesses(target, graph), lines))
         return KernelWaits(tuple(wait_sites(target, graph)), names, lines, spills=spills)
     except (ImageError, UnsupportedKernelError) as error:
         return KernelWaits(reason=error.reason)
+
+
+def _program_lines(target: GraftTarget) -> dict[int, tuple[str, int]]:
+    """Return the source lines by offset; of code from headers of the CUDA Toolkit those that call it."""
+    lines = target.source_lines()
+    calls = target.inlined_calls() if any(is_of_toolkit(file) for file, _ in lines.values()) else {}
+    for at, (file, _) in lines.items():
+        if is_of_toolkit(file):
+            lines[at] = next((call for call in calls.get(at, ()) if not is_of_toolkit(call[0])), lines[at])
+    return lines
 
 
 def _assembled_cubin(directory: Path, arch: str) -> Cubin:

@@ -58,6 +58,8 @@ class SiteInstruction:
     source: SourceLine | None = None
     barrier: str = ""
     """Shared variable of the mbarriers that it is for, ``full[2]``; "" if unknown."""
+    previous: bool = False
+    """Of a producer: it is of an earlier iteration of the loop around the wait."""
     call: SourceLine | None = None
     """The line of the program that calls the header of the CUDA Toolkit in which ``source`` is."""
 
@@ -252,6 +254,7 @@ class _Reader:
             bytes=None if size is None else _number(size),
             source=self._source(entry.get("source")),
             barrier=_text(entry.get("barrier", "")),
+            previous=entry.get("previous") is True,
             call=self._source(entry.get("call")),
         )
 

@@ -210,7 +210,8 @@ void settings_read(void)
     settings.memusage = says("TUI_PROBE_MEMUSAGE", "1");
     settings.detail = number("TUI_PROBE_DETAIL") == 1;
     settings.keep_secrets = number("TUI_PROBE_KEEP_SECRETS") == 1;
-    settings.under_ncu = getenv("NV_NSIGHT_INJECTION_PORT_BASE") != NULL; /* ncu gives it to what it starts */
+    settings.under_ncu = getenv("NV_NSIGHT_INJECTION_PORT_BASE") != NULL /* ncu gives it to what it starts */
+                         && !says("TUI_PROBE_UNDER_NCU", "1"); /* tests.bench.stalls_ncu samples probed code */
     settings.times = !settings.under_ncu && !says("TUI_PROBE_TIMES", "0");
     settings.machine_code = read_machine_code();
     settings.lists_allocations = settings.benchmark || settings.replays || settings.n_kept || settings.hashed ||
