@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -10,6 +11,7 @@ from tui_probe.probekit.finding import SHARE, Finding, brief_text, counted, perc
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec, ShareValue
 from tui_probe.probekit.metric import Metric
 from tui_probe.probekit.probe import LatencyCause, MeasuredWait, Probe, Question, of_sites
+from tui_probe.trace.source_lines import source_position
 
 from .analysis import DELAY, GROUPS, LEAST_PERCENT, analyse
 from .view import STALLS_VIEW
@@ -66,7 +68,7 @@ _QUESTION: Final = Question(
 
 
 def findings(of: ProbeResult, found: Stalls) -> Iterator[Finding]:
-    """The longest wait with its cause, then the rest of warp life."""
+    """The longest wait with its cause, the line with most accesses of the stack, then the rest of warp life."""
     del of
     worst = found.worst
     if worst is not None and 100 * worst.cycles >= LEAST_PERCENT * found.life > 0:
@@ -89,11 +91,38 @@ def findings(of: ProbeResult, found: Stalls) -> Iterator[Finding]:
             advice=_advice(worst),
             brief=brief_text(worst.opcode, f"waits {percent(worst.cycles, found.life)}"),
         )
+    yield from _spill_findings(found)
     issuing = max(0, found.life - found.waited)
     text = f"{percent(found.waited, found.life)} of warp life at {units.counted(len(found.sites), 'SASS instruction')}"
     text += f"; remaining {percent(issuing, found.life)}: issue, fixed-latency dependencies and unmeasured waits"
     values = {"waited": timed(found.waited), "life": timed(found.life)}
     yield Finding("stalls", "measured waits", text, "stalls", values=values)
+
+
+def _spill_findings(found: Stalls) -> Iterator[Finding]:
+    totals: Counter[str] = Counter()
+    by_place: Counter[str] = Counter()
+    first: dict[str, int] = {}
+    for row in _spill_rows(found):
+        place = source_position(row.source) or f"{int(row.line):#06x}"
+        executed = {name: value for name, value in row.found.items() if isinstance(value, int)}
+        totals.update(executed)
+        by_place[place] += sum(executed.values())
+        first.setdefault(place, row.line)
+    if not totals.total():
+        return
+    (place, _), *_ = by_place.most_common(1)
+    loads, stores = totals["local loads"], totals["local stores"]
+    text = f"{units.count(loads)} local loads and {units.count(stores)} local stores of spills or local arrays"
+    yield Finding(
+        "spills",
+        "local memory",
+        f"{text}, most at {place}",
+        "lines",
+        first[place],
+        values={"loads": counted(loads), "stores": counted(stores)},
+        advice=_REMEDIES["local"],
+    )
 
 
 def _advice(site: StallSite) -> str:

@@ -155,7 +155,7 @@ def samples_of(text: str, kernel: str) -> Samples:
             samples.total += _number(row["# Samples"])
             states = samples.by_offset.setdefault(at, Counter())
             states.update({state: _number(row.get(f"stall_{state}")) for state in STATES})
-            states["gmma"] += _unnamed(row)
+            states.update({"gmma": _unnamed(row)})
             samples.opcodes[at] = _opcode(row["Source"])
         _add_clocks(samples, rows)
     return samples

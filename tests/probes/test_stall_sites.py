@@ -322,7 +322,9 @@ def test_code_shows_lines_of_all_groups(groups: Path) -> None:
     assert max(share.numbers.values()) == pytest.approx((16384 - 2 * 16 + DELAY * 16) / (LIFE * WARPS), rel=0.01)
 
 
-def test_code_shows_how_often_spills_are_executed(assembled: Callable[[str, int | str], Cubin], tmp_path: Path) -> None:
+def test_code_shows_how_often_spills_are_executed(
+    assembled: Callable[[str, int | str], Cubin], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     writer = started_trace(tmp_path / "trace")
     folder = writer.kernel(0, "k")
     cubin = assembled(spilling(), 90)
@@ -336,6 +338,10 @@ def test_code_shows_how_often_spills_are_executed(assembled: Callable[[str, int 
     loads = {access.at for access in stack_accesses(target) if access.is_load and access.depth}
     assert loads & columns["local loads"].keys()
     assert set(columns["local loads"].values()) | set(columns["local stores"].values()) == {16}
+    assert front.main(["show", "summary", str(writer.directory)]) == 0
+    summary = " ".join(capsys.readouterr().out.split())
+    counted = {name: f"{sum(columns[name].values()):,}".replace(",", " ") for name in ("local loads", "local stores")}
+    assert f"local memory {counted['local loads']} local loads and {counted['local stores']} local stores" in summary
 
 
 def test_latency_names_the_longest_wait_of_all_groups(groups: Path) -> None:
