@@ -75,7 +75,7 @@ class Samples:
     by_offset: dict[int, Counter[str]] = field(default_factory=dict)
     opcodes: dict[int, str] = field(default_factory=dict)
     between_clocks: dict[int, tuple[float, float]] = field(default_factory=dict)
-    """By offset of a site: samples between its clock reads, and all samples of the launches that have them."""
+    """Samples between the clock reads of each site, by offset, and all samples of the launches that have them."""
 
     def probed_shares(self) -> dict[int, float]:
         """Return the part of all samples between the clock reads of each site of the probed kernel."""

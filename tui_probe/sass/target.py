@@ -39,7 +39,7 @@ FEWEST_REGISTERS: Final = 24
 """Minimum number of registers left to a warp."""
 _PARAMETER: Final = struct.Struct("<IHHI")
 _SIZE_SHIFT: Final = 18
-"""Of a ``PARAMETER``: its bytes are above what else is known of it."""
+"""Lowest bit of the size in bytes in a ``PARAMETER``, above other facts."""
 
 
 @dataclass(frozen=True)

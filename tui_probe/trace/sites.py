@@ -59,7 +59,7 @@ class SiteInstruction:
     barrier: str = ""
     """Shared variable of the mbarriers that it is for, ``full[2]``; "" if unknown."""
     previous: bool = False
-    """Of a producer: it is of an earlier iteration of the loop around the wait."""
+    """True for a producer in an earlier iteration of the loop around the wait."""
     call: SourceLine | None = None
     """The line of the program that calls the header of the CUDA Toolkit in which ``source`` is."""
 
