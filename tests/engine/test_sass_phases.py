@@ -309,10 +309,10 @@ def trial_content(changed: int | None = None, starts: list[int] | None = None, a
         count = len(own)
         if warp == changed:
             own, count = starts or own, attempts or count
-        kept = b"".join(
+        records = b"".join(
             struct.pack("<II", 0xFFFF_FFE0 + 8 * index & 0xFFFFFFFF, at) for index, at in enumerate(own[:room])
         )
-        content += struct.pack("<I12x", 1 + count) + kept.ljust(2 * 8 * room, b"\0")
+        content += struct.pack("<I12x", 1 + count) + records.ljust(2 * 8 * room, b"\0")
     return content
 
 

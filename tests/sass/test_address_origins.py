@@ -46,9 +46,13 @@ LOOP:
 def origins(cubin: Cubin, kernel: str) -> list[tuple[str, tuple[int, ...]]]:
     """Name and parameters of each access of global memory, in order of the code."""
     target = GraftTarget.of(cubin, kernel)
-    found = AddressOrigins(target, FlowGraph.of(target))
+    origins_of_kernel = AddressOrigins(target, FlowGraph.of(target))
     names = [operation_name(word, target.arch) for word in target.words]
-    return [(name, found.of_access(index)) for index, name in enumerate(names) if name in ("LDG", "STG", "LDGSTS")]
+    return [
+        (name, origins_of_kernel.of_access(index))
+        for index, name in enumerate(names)
+        if name in ("LDG", "STG", "LDGSTS")
+    ]
 
 
 @pytest.mark.parametrize("arch", [80, 90, 100])

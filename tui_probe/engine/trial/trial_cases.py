@@ -434,15 +434,15 @@ def check_starts(content: bytes, marks: Mapping[int, str]) -> None:
         turns = warp & _MAX_TURNS
         slot = content[warp * pitch : (warp + 1) * pitch]
         attempts = _COUNT_WORD.unpack_from(slot)[0] - 1
-        kept = list(_START.iter_unpack(slot[QUEUE_HEADER:]))[: min(attempts, MAX_STARTS)]
+        starts = list(_START.iter_unpack(slot[QUEUE_HEADER:]))[: min(attempts, MAX_STARTS)]
         expected = ["pmevent 1", "pmevent 2"] * turns
-        saved = [marks[line] for _, line in kept if line in marks]
-        others = others_of.setdefault(turns > 0, len(kept) - len(saved))
+        saved = [marks[line] for _, line in starts if line in marks]
+        others = others_of.setdefault(turns > 0, len(starts) - len(saved))
         if attempts != others + len(expected):
             raise TrialFailedError(f"warp {warp} counted {attempts} starts of phases, not {others + len(expected)}")
         if saved != expected[: len(saved)] or len(saved) < min(len(expected), MAX_STARTS - others):
             raise TrialFailedError(f"warp {warp} saved other phases than it ran: {', '.join(saved)}")
         if any(
-            (later - clock) % (2 * _HALF_RANGE) >= _HALF_RANGE for (clock, _), (later, _) in itertools.pairwise(kept)
+            (later - clock) % (2 * _HALF_RANGE) >= _HALF_RANGE for (clock, _), (later, _) in itertools.pairwise(starts)
         ):
             raise TrialFailedError(f"warp {warp} saved starts of phases in the wrong order")
