@@ -126,6 +126,27 @@ def test_parts_alternate_if_the_fused_kernel_is_refused(host: Host, serving: Eng
     assert [probe for _, probe in sorted(saved(run))] == ["one", "two", "three", "one", "two", "three", "one"]
 
 
+def test_every_launch_has_the_watchdog_if_the_fused_kernel_is_refused(host: Host, serving: Engine) -> None:
+    """A launch with another part would hang unseen. ``one`` counts, and the map of ``three`` is the watchdog's."""
+    answer, _ = answer_of_run(serving, refused="fused")
+
+    def with_table(directory: Path, name: str) -> str:
+        lines = answer(directory, name)
+        info, image = directory / "three" / "kernel.info", directory / "three" / "probed.bin"
+        info.write_text(info.read_text() + "storage 0 resident record 16 cap 1\n")
+        image.write_bytes(image.read_bytes().replace(b"+1 ", b"+2 "))  # the launch's number is passed, too
+        return lines
+
+    serving.answer = with_table
+    run = host.python(LAUNCHES, **FUSED, TUI_PROBE_WATCHDOG="60000")
+    assert (run.status, run.stdout) == (0, "12\n")
+    reasons = {probe: reason for probe, _, reason in probings(run)}
+    assert reasons["one"].startswith("every launch has the watchdog's code")
+    assert reasons["three"] == "-"
+    assert {probe for _, probe in saved(run)} <= {"two"}
+    assert run.lines(r"\[probe\] finish ")
+
+
 def test_kernel_that_launches_with_no_probe_runs_as_it_is(host: Host, serving: Engine) -> None:
     given = answering(serving)
     run = host.python(LAUNCHES, **FUSED, STUB_FAIL_PROBED="701")

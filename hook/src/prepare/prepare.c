@@ -249,6 +249,7 @@ enum kernel_status prepare_kernel(struct kernel *kernel, const struct launch *la
 static void separate(struct kernel *kernel, const struct launch *launch, const struct reason *reason)
 {
     struct engine_answer answers[MOST_PROBES];
+    struct prepare_result results[MOST_PROBES] = {0};
     char target[DEVICE_TARGET_SIZE];
     CUdevice device;
     atomic_store(&kernel->fused->reason, reason);
@@ -257,7 +258,10 @@ static void separate(struct kernel *kernel, const struct launch *launch, const s
         return;
     ask_for_parts(kernel, kernel->folder, target, answers);
     for (struct kernel_probe *part = NULL; (part = kernel_probe_next(kernel->fused, part));)
-        prepare_log_probe(part, launch, follow_answer(part, launch, kernel->folder, &answers[part - kernel->probes]));
+        results[part - kernel->probes] = follow_answer(part, launch, kernel->folder, &answers[part - kernel->probes]);
+    leave_kernel_to_watchdog(kernel, results);
+    for (struct kernel_probe *part = NULL; (part = kernel_probe_next(kernel->fused, part));)
+        prepare_log_probe(part, launch, results[part - kernel->probes]);
 }
 
 struct refusal {

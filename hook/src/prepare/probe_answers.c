@@ -148,6 +148,21 @@ static void check_parts(struct kernel *kernel, struct prepare_result *results)
     atomic_store(&kernel->fused->reason, reason);
 }
 
+void leave_kernel_to_watchdog(struct kernel *kernel, struct prepare_result *results)
+{
+    bool is_watched = false;
+    if (!kernel->fused || !atomic_load(&kernel->fused->reason))
+        return;
+    for (struct kernel_probe *part = NULL; (part = kernel_probe_next(kernel->fused, part));)
+        is_watched = is_watched || (part->resident && !results[part - kernel->probes].reason);
+    for (struct kernel_probe *part = NULL; is_watched && (part = kernel_probe_next(kernel->fused, part));) {
+        struct prepare_result *result = &results[part - kernel->probes];
+        if (!part->resident && !result->reason)
+            *result = prepare_skipped(reason(WATCHED));
+        atomic_store(&part->reason, result->reason);
+    }
+}
+
 struct prepare_result follow_answers(struct kernel *kernel, const struct launch *launch, const char *directory,
                                      const char *target, struct engine_answer *answers, struct prepare_result *results)
 {
@@ -156,6 +171,7 @@ struct prepare_result follow_answers(struct kernel *kernel, const struct launch 
     for (size_t i = 0; i < kernel->n_probes; i++)
         results[i] = follow_answer(&kernel->probes[i], launch, directory, &answers[i]);
     check_parts(kernel, results);
+    leave_kernel_to_watchdog(kernel, results);
     for (size_t i = 0; i < kernel->n_probes; i++) {
         if (i == 0 || (result.reason && !results[i].reason))
             result = results[i];
@@ -193,11 +209,16 @@ void follow_late_answers(struct kernel *kernel, const struct launch *launch, con
     for (size_t i = 0; i < kernel->n_probes; i++) {
         struct kernel_probe *probe = &kernel->probes[i];
         if (!is_late[i])
-            continue;
-        if (!is_fused_late || !probe->is_part)
+            results[i].reason = atomic_load(&probe->reason);
+        else if (!is_fused_late || !probe->is_part)
             results[i] = read_probe(probe, launch, kernel->folder, &answers[i], true);
-        atomic_store(&probe->reason, results[i].reason);
-        prepare_log_probe(probe, launch, results[i]);
+    }
+    leave_kernel_to_watchdog(kernel, results);
+    for (size_t i = 0; i < kernel->n_probes; i++) {
+        if (!is_late[i])
+            continue;
+        atomic_store(&kernel->probes[i].reason, results[i].reason);
+        prepare_log_probe(&kernel->probes[i], launch, results[i]);
     }
     prepare_log_function(kernel, launch);
     schedule_renew_kernel(kernel);

@@ -24,6 +24,10 @@ void ask_for_parts(const struct kernel *kernel, const char *directory, const cha
 struct prepare_result follow_answers(struct kernel *kernel, const struct launch *launch, const char *directory,
                                      const char *target, struct engine_answer *answers, struct prepare_result *results);
 
+/* With the watchdog, every launch has its code. Where the fused probe does not go into KERNEL, the other parts therefore
+ * have no launches, and RESULTS say so. */
+void leave_kernel_to_watchdog(struct kernel *kernel, struct prepare_result *results);
+
 /* Follows those ANSWERS that came late, and has launches have these probes. */
 void follow_late_answers(struct kernel *kernel, const struct launch *launch, const bool *is_late,
                          struct engine_answer *answers);
