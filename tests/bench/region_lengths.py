@@ -21,7 +21,7 @@ import sys
 import tempfile
 from collections import defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pynvml
@@ -70,20 +70,32 @@ def proton_cycles(trace: Path, launches: int) -> dict[str, float]:
     return {name: cycles[name] / len(warps[name]) / launches for name in cycles}
 
 
-def iket_cycles(trace: Path, megahertz: float) -> dict[str, float]:
+def iket_launches(trace: Path) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the launches of the kernel in IKET's trace, and the names of its regions."""
+    recorded = json.loads(trace.read_text())
+    return [launch for launch in recorded["launches"] if "region_" in launch["kernelName"]], recorded["stringTable"]
+
+
+def iket_times(launches: list[dict[str, Any]]) -> list[float]:
+    """Return the time from the first start to the last end of a region in each launch, in microseconds."""
+    starts, ends = (
+        [[region[side] for region in launch["ranges"]] for launch in launches] for side in ("startTs", "endTs")
+    )
+    return [(max(last) - min(first)) / 1e3 for first, last in zip(starts, ends, strict=True)]
+
+
+def iket_cycles(launches: list[dict[str, Any]], names: list[str], megahertz: float) -> dict[str, float]:
     """Return the mean cycles of a warp of a launch in each region of IKET's trace, which has nanoseconds.
 
     The nanoseconds are those of the global timer, which advances in steps of 32: only means are of use.
     """
-    recorded = json.loads(trace.read_text())
     cycles: dict[str, float] = defaultdict(float)
-    launches = [launch for launch in recorded["launches"] if "region_" in launch["kernelName"]]
     for launch in launches:
         warps = math.prod(launch[f"{of}Dim{axis}"] for of in ("grid", "block") for axis in "XYZ") / 32
         for region in launch["ranges"]:
             nanoseconds = region["endTs"] - region["startTs"]
-            cycles[recorded["stringTable"][region["rangeNameIdx"]]] += nanoseconds * megahertz / 1e3 / warps
-    return {name: total / len(launches) for name, total in cycles.items()}
+            cycles[names[region["rangeNameIdx"]]] += nanoseconds * megahertz / 1e3 / warps / len(launches)
+    return dict(cycles)
 
 
 def clock_in_megahertz() -> float:
@@ -107,11 +119,11 @@ def probe_cycles(trace: Path) -> dict[str, float]:
     return {name: statistics.mean(own) for name, own in lengths.items()}
 
 
-def ran(command: list[str], cwd: Path) -> list[float]:
-    """Run a program; return the times of its kernels in microseconds."""
+def ran(command: list[str], cwd: Path, *, timed: bool = True) -> list[float]:
+    """Run a program; return the times of its kernels in microseconds. Without ``timed`` there may be none."""
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
     times = re.search(r"^us (.*)$", done.stdout, re.MULTILINE)
-    if times is None or "close True" not in done.stdout:
+    if times is None or (timed and not times[1]) or "close True" not in done.stdout:
         sys.exit(f"{' '.join(command)}: {done.stdout}{done.stderr}")
     return [float(time) for time in times[1].split()]
 
@@ -121,9 +133,10 @@ def in_other_tool(program: Path, folder: Path) -> tuple[list[float], dict[str, f
     if program.stem in _IKET:
         start = "from iket.cli.main import entrypoint; entrypoint()"
         recorder = [sys.executable, "-c", start, "-o", str(folder / "iket"), "profile", "--postprocess", "json", "--"]
-        times = ran([*recorder, sys.executable, str(program), "plain"], folder)
+        ran([*recorder, sys.executable, str(program), "iket"], folder, timed=False)
         (trace,) = (folder / "iket").glob("*.trace.json")
-        return times, iket_cycles(trace, clock_in_megahertz())
+        launches, names = iket_launches(trace)
+        return iket_times(launches), iket_cycles(launches, names, clock_in_megahertz())
     times = ran([sys.executable, str(program), "proton", str(folder)], folder)
     (trace,) = folder.glob("proton*")
     return times, proton_cycles(trace, len(times))

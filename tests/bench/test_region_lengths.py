@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.region_lengths import iket_cycles, proton_cycles, region_lines
+from tests.bench.region_lengths import iket_cycles, iket_launches, iket_times, proton_cycles, region_lines
 
 PROGRAMS = Path(__file__).parent / "programs"
 MARKS = ("scope(", "range_push(", "range_pop(")
@@ -49,4 +49,6 @@ def test_regions_of_iket_are_summed_over_the_launches_of_the_kernel(tmp_path: Pa
     path = tmp_path / "iket.trace.json"
     other = {**launch, "kernelName": "fill"}
     path.write_text(json.dumps({"launches": [launch, other, launch], "stringTable": ["turn", "root"]}))
-    assert iket_cycles(path, megahertz=2000) == {"root": pytest.approx(2 * 320 / 4)}
+    launches, names = iket_launches(path)
+    assert iket_cycles(launches, names, megahertz=2000) == {"root": pytest.approx(2 * 320 / 4)}
+    assert iket_times(launches) == [0.128, 0.128]
