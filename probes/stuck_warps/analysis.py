@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
-from tui_probe.draw import units
 from tui_probe.errors import PtxError, TraceError
 from tui_probe.input_limits import PTX_TEXT
 from tui_probe.probekit.finding import place as place_text
@@ -67,8 +66,6 @@ _SASS_KINDS: Final[Mapping[str, PlaceKind]] = {
 """Kinds of places by operations of SASS; others are heads of loops."""
 _COUNTS: Final = 1 << 32
 """Counts of lanes start again at 0."""
-_ALL_LANES: Final = 0xFFFFFFFF
-_MOST_RANGES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +104,7 @@ class StuckWarp:
 
     ``took`` is the lock that it took last, unless it gave it back as the last thing that it did. ``saw`` is the value
     that it read last at its place, where that polls. ``on_gpu`` counts its lanes that have not ended.
+    ``polled`` is where it polled last in the loop around its barrier.
     """
 
     block: int
@@ -117,6 +115,7 @@ class StuckWarp:
     did: Mark | None
     saw: int | None = None
     on_gpu: int = WARP_THREADS
+    polled: WarpPlace | None = None
 
     @property
     def lanes_away(self) -> int:
@@ -367,7 +366,8 @@ def analyse(result: Result, folder: Path | None = None) -> StuckWarps:
     if len(result.sections) != len(_MAPS):
         raise TraceError(f"{result.path}: the records are not from stuck_warps: another probe wrote the file")
     code = Synchronization.of(folder)
-    warps = tuple(_with_polled_address(warp, code) for warp in _warps(result, _Places(folder, code)))
+    warps = [_with_polled_address(warp, code) for warp in _warps(result, _Places(folder, code))]
+    warps = list(with_polling_blocks(warps, code))
     return StuckWarps(result.header.grid, result.header.block, group_warps(warps), code)
 
 
@@ -380,6 +380,19 @@ def _with_polled_address(warp: StuckWarp, code: Synchronization) -> StuckWarp:
         return warp
     source = warp.place.source if line == warp.place.line else None
     return replace(warp, place=WarpPlace(line, "flag", warp.did.address, None, opcode, source))
+
+
+def with_polling_blocks(warps: Sequence[StuckWarp], code: Synchronization) -> Iterator[StuckWarp]:
+    """Move warps to where they poll, if all warps of their block are at barriers of one loop that polls: the block
+    goes around, as Triton takes a lock.
+    """
+    loops: dict[int, set[frozenset[int]]] = defaultdict(set)
+    for warp in warps:
+        inside = _innermost(code.loops, warp.place.line) if warp.place.kind == "barrier" else frozenset[int]()
+        loops[warp.block].add(inside)
+    for warp in warps:
+        goes_around = len(loops[warp.block]) == 1 and warp.polled is not None
+        yield replace(warp, place=warp.polled) if goes_around and warp.polled else warp
 
 
 class _Places:
@@ -417,6 +430,12 @@ class _Places:
             kind, address = "loop", 0
         return WarpPlace(site.instruction.line, kind, address & _ADDRESS, phase, opcode, source)
 
+    def polled(self, line: int, barrier: int, address: int) -> WarpPlace | None:
+        """The place at which a warp polled in the loop around its barrier, whose record keeps the address."""
+        is_kept = barrier in self._kinds and self._kinds[barrier][0] == _NUMBERED
+        inside = _innermost(self._code.loops, barrier) if is_kept else frozenset[int]()
+        return self.at(line, address) if line in inside and line in self._kinds else None
+
     def _wait_of(self, line: int) -> int:
         """The place in whose innermost loop a line is the head, if it is the only one; else the line itself."""
         loop = self._code.loops.get(line) if self._kinds[line][0] == "loop" else None
@@ -444,7 +463,11 @@ def _warps(result: Result, places: _Places) -> Iterator[StuckWarp]:
         saw = values[block, warp] if place.kind in ("flag", "lock") else None
         value = int(saw["value"]) if saw is not None and saw["line"] == place.line and not _is_sass(place) else None
         on_gpu = int(counts[block, warp]["entered"]) - int(counts[block, warp]["left"])
-        yield StuckWarp(number, warp, place, lanes, None if is_released else took, did, value, on_gpu % _COUNTS)
+        polled = places.polled(int(values[block, warp]["line"]), line, address) if place.kind == "barrier" else None
+        if polled is not None:
+            value = int(values[block, warp]["value"])
+        held = None if is_released else took
+        yield StuckWarp(number, warp, place, lanes, held, did, value, on_gpu % _COUNTS, polled)
 
 
 def _is_sass(place: WarpPlace) -> bool:
@@ -475,30 +498,3 @@ def _missing(
         return ()
     blocks = dict.fromkeys(warp.block for warp in there)
     return tuple(other for block in blocks for other in by_block[block] if other.place != place)
-
-
-def lane_words(mask: int) -> str:
-    """``lane 0``, ``lanes 1-31``, ``all lanes``."""
-    if mask == _ALL_LANES:
-        return "all lanes"
-    lanes = [lane for lane in range(32) if mask >> lane & 1]
-    return f"{'lane' if len(lanes) == 1 else 'lanes'} {range_words(lanes)}"
-
-
-def range_words(numbers: Iterable[int]) -> str:
-    """``0-2, 5``; of many ranges the first ones, and how many numbers there are."""
-    ordered = sorted(set(numbers))
-    ranges = _ranges(ordered)
-    texts = [str(first) if first == last else f"{first}-{last}" for first, last in ranges[:_MOST_RANGES]]
-    more = f", … ({units.count(len(ordered))})" if len(ranges) > _MOST_RANGES else ""
-    return ", ".join(texts) + more
-
-
-def _ranges(ordered: Sequence[int]) -> list[tuple[int, int]]:
-    ranges: list[tuple[int, int]] = []
-    for number in ordered:
-        if ranges and number == ranges[-1][1] + 1:
-            ranges[-1] = ranges[-1][0], number
-        else:
-            ranges.append((number, number))
-    return ranges

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.draw import units
 from tui_probe.trace.kernel_files import Offset
 
-from .analysis import lane_words
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from .analysis import PlaceGroup, StuckWarp, StuckWarps
 
@@ -20,6 +18,8 @@ _MOST_NAMED: Final = 2
 """Warps elsewhere that a cause names."""
 _CLUSTER_BARRIERS: Final = ("barrier.cluster", "UCGABAR")
 _MOST_DECIMAL: Final = 100_000
+_ALL_LANES: Final = 0xFFFFFFFF
+_MOST_RANGES: Final = 4
 _COUNT_ADVICE: Final = "count the threads that arrive in each phase, and initialize the mbarrier with that number"
 
 
@@ -325,3 +325,33 @@ def _loop(_: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
         text = "{} reached neither a wait nor a loop without a counter"
         advice = "check loops with many iterations, and lanes that wait for others in shfl or vote"
     yield Cause("long-loop", text.format(units.counted(len(group.warps), "warp")), advice, warp)
+
+
+# Numbers in words
+
+
+def lane_words(mask: int) -> str:
+    """``lane 0``, ``lanes 1-31``, ``all lanes``."""
+    if mask == _ALL_LANES:
+        return "all lanes"
+    lanes = [lane for lane in range(32) if mask >> lane & 1]
+    return f"{'lane' if len(lanes) == 1 else 'lanes'} {range_words(lanes)}"
+
+
+def range_words(numbers: Iterable[int]) -> str:
+    """``0-2, 5``; of many ranges the first ones, and how many numbers there are."""
+    ordered = sorted(set(numbers))
+    ranges = _ranges(ordered)
+    texts = [str(first) if first == last else f"{first}-{last}" for first, last in ranges[:_MOST_RANGES]]
+    more = f", … ({units.count(len(ordered))})" if len(ranges) > _MOST_RANGES else ""
+    return ", ".join(texts) + more
+
+
+def _ranges(ordered: Sequence[int]) -> list[tuple[int, int]]:
+    ranges: list[tuple[int, int]] = []
+    for number in ordered:
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1] = ranges[-1][0], number
+        else:
+            ranges.append((number, number))
+    return ranges

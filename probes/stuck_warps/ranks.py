@@ -16,8 +16,8 @@ from tui_probe.probekit.probe_results import read_result_row
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.recent import traces_of_run
 
-from .analysis import analyse, range_words
-from .causes import likely_cause
+from .analysis import analyse
+from .causes import likely_cause, range_words
 from .view import waits_for
 
 if TYPE_CHECKING:

@@ -18,10 +18,9 @@ from probes.stuck_warps.analysis import (
     WarpPlace,
     analyse,
     group_warps,
-    lane_words,
-    range_words,
+    with_polling_blocks,
 )
-from probes.stuck_warps.causes import likely_cause
+from probes.stuck_warps.causes import lane_words, likely_cause, range_words
 from probes.stuck_warps.ranks import RankState, rank_cause
 from probes.stuck_warps.view import waits_for
 from tests.engine.kernels import entry, probed, toml_probe
@@ -352,3 +351,12 @@ def test_places_of_sass_name_only_what_is_known() -> None:
     arrived = likely_cause(launch([warp(WarpPlace(Offset(0x40), "mbarrier", opcode="SYNCS"))]))
     assert arrived is not None
     assert arrived.words == "an mbarrier at SYNCS 0x0040 expects more arrivals than it got, or bytes that no copy wrote"
+
+
+def test_block_that_polls_between_barriers_is_where_it_polls() -> None:
+    code = Synchronization(loops={10: frozenset(range(10, 40))})
+    polls = replace(warp(BARRIER), polled=LOCK)
+    others = warp(BARRIER, number=1)
+    assert [own.place for own in with_polling_blocks([polls, others], code)] == [LOCK, BARRIER]
+    away = warp(WarpPlace(50, "loop"), number=1)
+    assert [own.place for own in with_polling_blocks([polls, away], code)] == [BARRIER, away.place]
