@@ -311,8 +311,8 @@ def _scheduling_text(row: FillComparison) -> str:
         text += f", which explains up to {row.explained:.0%} of the gain"
     if row.shorter is not None and row.saved > 0:
         text += (
-            f". The probed launch is {_duration_text(row.shorter)} shorter. The gain is {row.shorter / row.saved:.0%}"
-            f" of"
+            f". The probed launch is {_duration_text(row.shorter)} shorter. This difference is"
+            f" {row.shorter / row.saved:.0%} of"
             " the saved waiting time: other slots work while a slot waits"
         )
     return text
