@@ -122,7 +122,7 @@ def probe_cycles(trace: Path) -> dict[str, float]:
 def ran(command: list[str], cwd: Path, *, timed: bool = True) -> list[float]:
     """Run a program; return the times of its kernels in microseconds. Without ``timed`` there may be none."""
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
-    times = re.search(r"^us (.*)$", done.stdout, re.MULTILINE)
+    times = re.search(r"^us ?(.*)$", done.stdout, re.MULTILINE)
     if times is None or (timed and not times[1]) or "close True" not in done.stdout:
         sys.exit(f"{' '.join(command)}: {done.stdout}{done.stderr}")
     return [float(time) for time in times[1].split()]

@@ -91,10 +91,9 @@ API cuGetExportTable(const void **table, const void *id)
     if ((*table = fault_words_table(id)) || (*table = findings_table(id)))
         return CUDA_SUCCESS;
     if (memcmp(id, CUDART_TABLE, sizeof CUDART_TABLE) == 0)
-        report(
-            "this program uses the CUDA runtime (cudart), which needs private parts of NVIDIA's driver. Run the"
-            " program on a machine with an NVIDIA GPU; or compile its kernels with nvcc -ptx and launch the kernels"
-            " through the driver API (cuModuleLoad, cuLaunchKernel). See tui-probe help simulated-gpu");
+        report("this program uses the CUDA runtime (cudart), which needs private parts of NVIDIA's driver. Run the"
+               " program on a machine with an NVIDIA GPU; or compile its kernels with nvcc -ptx and launch the kernels"
+               " through the driver API (cuModuleLoad, cuLaunchKernel). See tui-probe help simulated-gpu");
     *table = NULL;
     return CUDA_ERROR_NOT_FOUND;
 }

@@ -84,8 +84,8 @@ static bool greet(void)
     greeted = version == PROTOCOL_VERSION;
     if (!greeted) {
         report("the tui_probe of %s uses protocol %u, but this library uses protocol %d: install both from the same"
-               " version", server_python(),
-               version, PROTOCOL_VERSION);
+               " version",
+               server_python(), version, PROTOCOL_VERSION);
     }
     return greeted;
 }
