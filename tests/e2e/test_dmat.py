@@ -44,8 +44,9 @@ def seen(trace: Trace, name: str, *commands: str) -> tuple[Dmat, list[str]]:
 
 
 def picture(lines: list[str]) -> str:
-    """Return the content of the plot."""
-    return "".join(re.sub("^.{11}", "", line) for line in lines[1:-6])
+    """Return the content of the plot, which is right of its axis."""
+    left = lines[1].index("┤") + 1
+    return "".join(line[left:] for line in lines[1:-6])
 
 
 @pytest.mark.parametrize(("name", "sectors", "tenths"), [("coalesced_store", "4", "0"), ("strided_store", "8", "5")])
