@@ -147,6 +147,6 @@ PROBES: Final = (
         views=(BLOCKS,),
         pages=(REPORT,),
         line=schedule_line,
-        line_about="cycles per block slot, mean over SMs: with a running block, and empty between blocks (gaps)",
+        line_about="cycles per block slot, mean over SMs: cycles with a running block, cycles between blocks (gaps)",
     ),
 )

@@ -63,7 +63,7 @@ def test_sweep_findings() -> None:
 def test_a_sweep_of_one_says_little_and_nothing_wrong() -> None:
     sweep = sweep_from_rates([swept(4, 4096)])
     assert sweep is not None
-    assert [line.partition(":")[0] for line in sweep_findings(sweep, None)] == ["best", "bytes in flight needed"]
+    assert [line.partition(":")[0] for line in sweep_findings(sweep, None)] == ["best", "bytes in flight on the whole GPU"]
     (page,) = open_bandwidth(Bandwidth(None, [swept(4, 4096)], [swept(4, 4096)]), "x").pages[2:]
     assert list(text_lines(view_lines(page.make(), 80, None)))
 
@@ -74,4 +74,4 @@ def test_opening_a_result_without_a_terminal(tmp_path: Path, capsys: pytest.Capt
     text = capsys.readouterr().out
     assert "caches: L2 delivers 7.40 TB/s, 1.61 × memory" in text
     assert "What do blocks share?" in text
-    assert "bytes in flight needed" in text, "the sweep too"
+    assert "bytes in flight on the whole GPU" in text, "the sweep too"

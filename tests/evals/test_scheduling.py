@@ -104,7 +104,7 @@ def test_fill_variants_and_scheduling_explanation(tmp_path: Path) -> None:
     assert np.isnan(table["scheduling_us"][1])
     assert table["saved_us"][2] == pytest.approx(5 / 1980)
     assert table["explained"][2] == pytest.approx(5 / 1980 / 15), "of the gain, at most"
-    gained = "memset: 1.33× as fast as plain (10.0 µs gained per fill)"
+    gained = "memset: 1.33× as fast as the form “plain” (each fill takes 10.0 µs less)"
     assert f"{gained}; the driver launches this kernel itself" in answer.said[-2]
     assert answer.notes == ["a duration is the time between two events minus the 2.0 µs that the events take"]
     golden("durations.txt", "\n".join(table.lines(110)) + "\n")

@@ -37,7 +37,7 @@ Functions hold assignments, ``if``/``elif``/``else``, ``for i in range(…)`` of
     "ld.global:st.global"      instructions of these opcodes that have all these modifiers; "ld.!param" has not that one
     "mbarrier.try_wait+"       the same, but a loop that does nothing but try the instruction again is one
     "block", "block.load"      the start of each basic block, or of each with instructions of a class (before=True)
-    "loop"                     the start of each loop, passed once per iteration (before=True)
+    "loop"                     the first block of each loop, once per iteration (before=True)
 
 What they can read: ``clock() clock32() time() cuid() lane() warp()``; at an instruction ``addr bytes out in1 in2 in3
 multiply_adds line``; at a block ``line``, and ``instructions``, the number of those of its class; ``issued``, that in

@@ -255,13 +255,13 @@ def _with_flags(table: TomlTable, level: Level, made: Map) -> Map:
         raise table.error("resident", "needs a map with level = 'warp' and cap = 1, without sparse and reduce")
     is_queue = level is Level.WARP and made.cap not in (1, None)
     if leader and (not is_queue or QUEUE_HEADER % made.record_bytes):
-        raise table.error("leader", "needs a map of warps with several records of 4, 8 or 16 bytes")
+        raise table.error("leader", "needs a map with level = 'warp' and several records per warp, of 4, 8 or 16 bytes")
     latest = table.flag("latest")
     if latest and (not leader or made.cap is None or made.cap.bit_count() != 1):
         raise table.error("latest", "needs leader = true, and a power of two as cap")
     host = table.flag("host")
     if host and (level is not Level.WARP or made.cap == 1 or leader):
-        raise table.error("host", "needs a map of warps with several records, without leader")
+        raise table.error("host", "needs a map with level = 'warp' and several records per warp, without leader = true")
     optional = table.flag("optional")
     return replace(
         made, even=even, sparse=sparse, resident=resident, leader=leader, latest=latest, host=host, optional=optional

@@ -148,7 +148,7 @@ def write_line_range_probe(name: str) -> Path:
     except OSError as error:
         raise ProbeFileError(
             f"--between: cannot save the generated probe: {error};"
-            f" tui-probe new-probe NAME --at {lines} writes one here"
+            f" to write a probe for these lines to the current directory: tui-probe new-probe NAME --at {lines}"
         ) from error
 
 

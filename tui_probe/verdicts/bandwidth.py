@@ -202,8 +202,8 @@ def sweep_findings(sweep: Sweep, card: GpuCard | None) -> Iterator[str]:
     enough = sweep.enough
     latency = bytes_on_card(enough) / enough.bytes_per_second
     yield (
-        f"bytes in flight needed: {units.size(bytes_on_card(enough))} on the whole GPU for {ENOUGH:.0%} of the best; by"
-        f" Little's law, the latency is {units.duration(latency)}"
+        f"bytes in flight on the whole GPU: {units.size(bytes_on_card(enough))} are enough for {ENOUGH:.0%} of the best"
+        f" bandwidth; by Little's law, the memory latency is then {units.duration(latency)}"
     )
     worst = sweep.most_crowded
     if worst is not None:

@@ -300,7 +300,7 @@ static const struct reason *read_all(struct reader *reader, struct kernel_probe 
         return reason(HOST_MEMORY);
     for (size_t i = 0; i < probe->n_maps; i++)
         if (!read_map(next_line(reader), &probe->maps[i]))
-            return reason_with(KERNEL_INFO, "has a map that is not type,bytes");
+            return reason_with(KERNEL_INFO, "has a map whose line is not of the form LEVEL,BYTES");
     const struct reason *reason = read_rest(reader, probe);
     if (reason)
         return reason;

@@ -53,7 +53,9 @@ def ncu_page(name: NcuPage, sources: NcuSources) -> TablePage[Any]:
     if name in ("sectors", "critical"):
         return _compared(name, sources)
     if sources.table is None:
-        raise ImportFileError(f"page {name} needs a file from ncu (sectors and critical also accept traces)")
+        raise ImportFileError(
+            f"page {name} needs a file from ncu; only the pages 'sectors' and 'critical' also accept traces"
+        )
     report = NcuReport(sources.table, sources.plan)
     if name == "traffic":
         return traffic_page(report)

@@ -415,9 +415,10 @@ KIND: Final = ViewKind(
     _no_results_reason,
     _open_results,
     explanation=(
-        "One row per launch, one column per value. If the probe is not installed, each map is shown separately: its"
-        " number of records, and the minimum, median and maximum of each field, or the sum of added fields. Below the"
-        " table are the values of one launch: their distribution, and the warps or threads with the largest values.",
+        "One row per launch, one column per value. If the probe is not installed, each map has its own columns: the"
+        " number of records, and the minimum, median and maximum of each field. If the probe adds up a field, the"
+        " column has the sum instead. Below the table are the values of one launch: their distribution, and the warps"
+        " or threads with the largest values.",
     ),
     order=95,
     short="Res",
