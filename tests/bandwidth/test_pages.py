@@ -63,7 +63,10 @@ def test_sweep_findings() -> None:
 def test_a_sweep_of_one_says_little_and_nothing_wrong() -> None:
     sweep = sweep_from_rates([swept(4, 4096)])
     assert sweep is not None
-    assert [line.partition(":")[0] for line in sweep_findings(sweep, None)] == ["best", "bytes in flight on the whole GPU"]
+    assert [line.partition(":")[0] for line in sweep_findings(sweep, None)] == [
+        "best",
+        "bytes in flight on the whole GPU",
+    ]
     (page,) = open_bandwidth(Bandwidth(None, [swept(4, 4096)], [swept(4, 4096)]), "x").pages[2:]
     assert list(text_lines(view_lines(page.make(), 80, None)))
 

@@ -30,6 +30,7 @@ from tui_probe.engine.insertion import build_probed_ptx
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.site_file import site_file
 from tui_probe.errors import ProbeFileError, TraceError, UsageError
+from tui_probe.probe_files.choices import choose_probes
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.probe_files.option_probes import phases_in, phases_probe
 from tui_probe.probe_model.positions import SourceRange
@@ -487,7 +488,9 @@ def test_phase_records_option_keeps_the_last(
     monkeypatch.setattr("tui_probe.cli.run.start", lambda arguments: chosen.append(arguments.probe) or 0)
     assert main([*command, "-p", "phases", "-p", "block_sched", "--", "true"]) == 0
     assert main(["run", "--phase-records", "first", "-p", "phases", "--", "true"]) == 0
-    assert chosen == [["block_sched", name], ["phases"]]
+    assert main([*command, "-p", "phases:1/16", "--", "true"]) == 0
+    assert chosen == [["block_sched", name], ["phases"], [f"{name}:1/16"]]
+    assert choose_probes(chosen[-1])[0].sample == "1/16"
     assert not capsys.readouterr().err
 
 

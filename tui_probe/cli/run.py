@@ -149,8 +149,11 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.probe = [*(arguments.probe or ()), *map(line_range_probe, arguments.between)]
     keeps_last = arguments.phase_records == "last"
     if arguments.phase or keeps_last:
-        others = [name for name in arguments.probe or () if not _records_phases(name)]
-        arguments.probe = [*others, phases_probe(arguments.phase or (), keeps_last=keeps_last)]
+        replaced = [choice for choice in arguments.probe or () if _records_phases(split_choice(choice)[0])]
+        samples = [f":{sample}" for _, sample in map(split_choice, replaced) if sample]
+        others = [choice for choice in arguments.probe or () if choice not in replaced]
+        phases = phases_probe(arguments.phase or (), keeps_last=keeps_last)
+        arguments.probe = [*others, phases + "".join(samples[-1:])]
     if arguments.again is not None:
         os.chdir(former_folder(arguments))
     return start(arguments)

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.errors import ProbeFileError
+from tui_probe.errors import ProbeFileError, UsageError
 from tui_probe.input_limits import PROBE_FILE, parse_toml
 from tui_probe.probe_files.loading import built_in_files, built_in_set_files, find_probe, installed_files, load_probe
 from tui_probe.trace.plain_file import read_within
@@ -217,7 +217,7 @@ def split_choice(text: str) -> tuple[str, str]:
 def _exists(name: str) -> bool:
     try:
         find_probe(name)
-    except (ProbeFileError, ValueError, OSError):
+    except (ProbeFileError, UsageError, ValueError, OSError):
         return False
     return True
 
