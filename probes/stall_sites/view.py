@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
-from tui_probe.draw.shorten import cut_middle
+from tui_probe.draw.shorten import cut_middle, shorten
+from tui_probe.draw.spans import clip
 from tui_probe.draw.table import Column, as_record, in_data
 from tui_probe.draw.table_content import titled_table
 from tui_probe.draw.view import Document
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 _HEADINGS: Final = 3
 _MIN_PLACE: Final = 12
+_MIN_NAME: Final = 12
 _MAX_NAMED: Final = 6
 """Instructions, or source lines, that a note names."""
 
@@ -165,7 +167,7 @@ class StallsView(Document):
         """Executed sites, the rows of the table."""
         self.slowdowns = [result.kernel.slowdown for result, _ in self.results]
         """Times as long as without the probe that launches took with each group; None if not timed."""
-        self._head = f"{source.kernel.demangled}, {_launches_text(self.results)}"
+        self._name = source.kernel.demangled
         progress(1.0)
 
     @property
@@ -275,7 +277,9 @@ class StallsView(Document):
         return f"slowdown with the probe, one value per group of sites: {', '.join(texts)}"
 
     def lines(self, width: int) -> Sequence[Line]:
-        return titled_table(self._head, _COLUMNS, self.rows, self.notes(), width)
+        launches = f", {_launches_text(self.results)}"
+        head = clip(shorten(self._name, max(width - 1 - len(launches), _MIN_NAME)) + launches, width - 1)
+        return titled_table(head, _COLUMNS, self.rows, self.notes(), width)
 
     def pinned(self, width: int) -> int:
         del width

@@ -351,6 +351,12 @@ def test_a_kernel_named_as_the_probe(work_folder: Path, capsys: pytest.CaptureFi
     )
 
 
+def test_set_is_refused_with_the_names_of_its_probes(capsys: pytest.CaptureFixture[str], work_folder: Path) -> None:
+    outcome = Outcome(("stalls", "kernels.ptx"), capsys, work_folder)
+    assert outcome.status == 2
+    assert "stalls is a set of probes; check one of them: stall_sites, stall_sites_2, " in outcome.err
+
+
 LIBRARY = fatbin_of((120, ptx("sm_120", "zero"))) + fatbin_of((80, HEADER + STORE), cubin=(90, NO_PTX.read_bytes()))
 """The first image has PTX only, for a newer GPU; the second has PTX of one kernel and machine code of others."""
 

@@ -131,6 +131,22 @@ def test_page_states_launches_and_sample(groups: Path, capsys: pytest.CaptureFix
     assert "slowdown with the probe: –, because no launches of one shape were timed" in text
 
 
+@pytest.mark.parametrize("columns", [80, 120])
+def test_title_shows_launches_after_a_long_name(
+    groups: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    """A C++ name with template arguments is shortened, so that the launches fit behind it."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    trace = tmp_path / "trace"  # a folder of its own: answers about a trace are kept
+    shutil.copytree(groups, trace)
+    name = "void at::native::sort<{}>(float const*, float*)".format(", ".join(["at::native::Descending<float>"] * 6))
+    monkeypatch.setattr("tui_probe.trace.kernel_identity.demangle", lambda _: name)
+    assert front.main(["show", "stalls", str(trace)]) == 0
+    title = capsys.readouterr().out.splitlines()[0]
+    assert title.strip().startswith("sort<")
+    assert title.endswith(", launches 0–1 of kernel #0")
+
+
 def test_page_names_sites_that_are_not_measured_again(
     groups: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -122,7 +122,7 @@ def test_launcher_reports_changed_input(extracted: Extracted) -> None:
             file.write(b"\x2a")
         result = extracted.run_python()
         assert (result.returncode, result.stderr) == (1, "")
-        assert " bytes differ from those in the program" in result.stdout
+        assert " bytes differ from the bytes in the program" in result.stdout
         assert "total + 0: " in result.stdout
         os.truncate(before, 100)
         result = extracted.run_python()

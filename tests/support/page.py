@@ -24,9 +24,12 @@ tried; the program may work.
 
 """
 PROGRAM_NOTES: Final = """
-*Kernels* is the number of kernels that the program launched. *PTX* and *SASS* are the numbers of kernels with a probe
-in that mode. *Lines* is the number of source files that the trace names, *tensors* the number of tensors with names.
-The simulated GPU uses the same hook, engine and probes as a GPU; programs that need the CUDA runtime cannot run there.
+*Outcome* is `unharmed` if output and exit status are the same with tui-probe. A program with `failed` fails without
+tui-probe, too: the compiler of cuTile does not compile this program for an H200. `not run`: the package was not on the
+GPU machine. *Kernels* is the number of kernels that the program launched. *PTX* and *SASS* are the numbers of kernels
+with a probe in that mode. *Lines* is the number of source files that the trace names, *tensors* the number of tensors
+with names. The simulated GPU uses the same hook, engine and probes as a GPU; programs that need the CUDA runtime cannot
+run there.
 
 ## Earlier runs
 

@@ -16,6 +16,7 @@ from tui_probe.engine.image_kernels import read_kernel_file
 from tui_probe.engine.kernel_check import check_kernels, select_kernels
 from tui_probe.errors import LaunchError, ProbeError, ProbeFileError
 from tui_probe.pages.check_report import CheckResult, check_json, check_text, error_json
+from tui_probe.probe_files.choices import find_set, split_choice
 from tui_probe.probe_files.loading import find_probe, load_probe
 from tui_probe.probe_model.storage import fold_sums
 from tui_probe.toolchain import tool_architectures
@@ -101,6 +102,9 @@ def refuse_usage(arguments: argparse.Namespace) -> None:
             f"{arguments.probe} is not a probe; pass the probe before the file: tui-probe check PROBE {arguments.probe}"
         )
     try:
+        if (probe_set := find_set(arguments.probe)) is not None:
+            names = list(dict.fromkeys(split_choice(choice)[0] for choice in probe_set.choices))
+            arguments.refuse(f"{arguments.probe} is a set of probes; check one of them: {', '.join(names)}")
         find_probe(arguments.probe)
     except ProbeFileError as error:
         arguments.refuse(str(error))
