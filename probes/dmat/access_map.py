@@ -209,7 +209,7 @@ def read_map(
 def _with_totals(unsummed: AccessMap) -> AccessMap:
     """Count the accesses of each band; of fine counts a row counts where it begins.
 
-    Memory in use is known by sectors. The rest of the last sector of an allocation, without an access, is no band.
+    Memory in use is known by sectors. Without an access, the rest of the last sector of an allocation has no band.
     """
     bands, boxes, fine = unsummed.bands, unsummed.boxes, unsummed.fine_counts
     low, high = (np.array([getattr(band, edge) for band in bands], np.uint64) for edge in ("start", "end"))

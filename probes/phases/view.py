@@ -341,7 +341,7 @@ def wait_text(wait: Wait) -> str:
 
 
 def _prompt_text(wait: Wait) -> str:
-    """Sentence on a wait for which nobody is late."""
+    """Sentence on a wait for which no warp is late."""
     if wait.signal is None:
         return "All warps arrive at nearly the same time"
     order = f"; {wait.role} runs {wait.ahead} stages ahead" if wait.ahead > 1 else ""

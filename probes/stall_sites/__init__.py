@@ -35,7 +35,7 @@ _REMEDIES: Final = {
     "async": "start the copy more iterations ahead (a deeper pipeline)",
     "bulk": "start the copy more iterations ahead (a deeper pipeline)",
     "mbarrier": "the producer is late: use a deeper pipeline or more producer warps",
-    "barrier": "balance the work of the block's warps (does one work alone before the barrier?), or use fewer barriers",
+    "barrier": "balance the work of the block's warps (does only one work before the barrier?), or use fewer barriers",
     "shared": "load from shared memory earlier and check for bank conflicts",
     "wgmma": "overlap wgmma with other work, e.g. ping-pong two tiles",
     "math": "special functions limit this chain of instructions: interleave independent chains",

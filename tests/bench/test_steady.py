@@ -51,8 +51,8 @@ def test_every_variant_is_measured_next_to_the_program_by_itself(
 ) -> None:
     program = tmp_path / "loop.py"
     program.write_text(LOOP + KERNEL)
-    words = ["tiny", "--sim", "--starts", "2", "--limit", "0", "--window", "0", "--warm-up", "0", "--cpus", "1"]
-    monkeypatch.setattr(sys, "argv", ["steady", *words, "--program", str(program)])
+    options = ["tiny", "--sim", "--starts", "2", "--limit", "0", "--window", "0", "--warm-up", "0", "--cpus", "1"]
+    monkeypatch.setattr(sys, "argv", ["steady", *options, "--program", str(program)])
     processors = os.sched_getaffinity(0)
     try:
         main()

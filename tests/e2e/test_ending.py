@@ -33,7 +33,7 @@ print('up', flush=True)
 time.sleep(60)
 """
 ON_SLOW_DISK = 'exec env LD_PRELOAD="$LD_PRELOAD:$0" SLOW_DISK=400 "$@"'
-"""The program's disk alone: its hook writes the results."""
+"""Slows the disk of the program only, whose hook writes the results."""
 
 
 @pytest.fixture(scope="module")

@@ -296,7 +296,7 @@ MARKS = {0x260: "pmevent 1", 0x2B0: "pmevent 2"}
 
 
 def starts_of_warp(turns: int) -> list[int]:
-    """Offsets of the starts of a warp in the self-test, three or four of which are no marks."""
+    """Offsets of the starts of a warp in the self-test: the marks, and three or four others."""
     return [0x10, 0x230, *([0x250] if turns else []), *(turns * list(MARKS)), 0x350]
 
 

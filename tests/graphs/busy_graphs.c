@@ -1,6 +1,6 @@
 /* Threads that capture, instantiate, update, replay and destroy graphs at the same time, each with kernels of its own that come
  * and go, for the sanitizers to watch. Prints what is in each thread's words. With GRAPHS_UNTIL all of it is done again, with
- * the same output, until the log of tui-probe has so many replays with a probe: they begin when the probed kernels are made. */
+ * the same output, until the log of tui-probe has this number of probed replays, which begin when the probed kernels are made. */
 #include <glob.h>
 #include <pthread.h>
 #include <stdint.h>

@@ -209,7 +209,7 @@ def test_narrow_lines_keep_the_column_that_ranks_them(folder: Path) -> None:
 
 
 def test_dmat_has_the_accesses_of_each_range(folder: Path) -> None:
-    """The end of each matrix is inside a sector: the rest of that sector is no range of its own."""
+    """The end of each matrix is inside a sector: the rest of that sector is not listed as a range."""
     view = opened("dmat", source_of(H200 / "dmat", folder, 4, None))
     assert isinstance(view, Drawing)
     text = shown(view)

@@ -136,7 +136,7 @@ def percents(parts: Sequence[float], decimals: int = 0) -> list[str]:
         return [NOT_MEASURED] * len(parts)
     exact = [part / total * steps for part in parts]
     rounded = [int(share) for share in exact]
-    # Equal rests stay equal whatever the last bit of the sum, which has another value from Python 3.12 on.
+    # Rounded, so that equal rests stay equal: from Python 3.12 on, the last bit of the sum differs.
     by_rest = sorted(range(len(parts)), key=lambda place: round(rounded[place] - exact[place], 9))
     for place in by_rest[: steps - sum(rounded)]:
         rounded[place] += 1

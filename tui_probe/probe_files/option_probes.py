@@ -158,7 +158,7 @@ _SEPARATOR: Final = re.compile(r"\+(?=[A-Za-z_][\w.-]{0,30}=)", re.ASCII)
 _POSITION: Final = re.compile(r"^position\s*=\s*\"phase\"", re.MULTILINE)
 _MAX_PHASES: Final = 32
 _LAST: Final = "last"
-"""First word in the name of a probe of which warps keep the last records: ``phases=last+load=attn.py:88-96``."""
+"""First word in the name of a probe with which warps keep their last records: ``phases=last+load=attn.py:88-96``."""
 _LEADER: Final = re.compile(r"^leader = true$", re.MULTILINE)
 _LIMITED: Final = re.compile(r"(?P<probe>[^@]+)@(?P<lines>[^@]+:\d{1,9}(?:-\d{1,9})?)")
 _ANALYSIS: Final = re.compile(r"^(?:callback|CALLBACK|analyze_hook)\s*=", re.MULTILINE)
@@ -166,8 +166,8 @@ _ANALYSIS: Final = re.compile(r"^(?:callback|CALLBACK|analyze_hook)\s*=", re.MUL
 
 
 def phases_probe(texts: Sequence[str], *, keeps_last: bool = False) -> str:
-    """Return the name of the probe for phases of the form ``NAME=FILE:FIRST-LAST``, of which each warp keeps its first
-    or last records. Raises UsageError for others.
+    """Return the name of the probe for phases of the form ``NAME=FILE:FIRST-LAST``. With ``keeps_last`` each warp keeps
+    its last records instead of its first. Raises UsageError for phases of another form.
     """
     phases = dict(map(_phase, texts))
     if len(phases) < len(texts):

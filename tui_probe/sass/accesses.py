@@ -303,8 +303,8 @@ def bulk_copy_of(word: Word, arch: int) -> BulkCopy | None:
 #
 # Registers are followed back over the blocks on all ways, from the address to the instructions that wrote it: through
 # moves and sums, to constants of bank 0 that are parameters. A product is an offset, so its factors are not followed,
-# nor is the result of a load. Of a sum of several parameters all are returned: which of them is a pointer, its value
-# shows.
+# nor is the result of a load. For a sum of several parameters, all are returned; their values show which of them is a
+# pointer.
 
 _RA, _RB, _RC = 24, 32, 64
 _UNIFORM_BASE: Final = 256

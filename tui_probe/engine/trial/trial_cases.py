@@ -370,8 +370,8 @@ def _check_thread_records(number: int, records: Sequence[AccessRecord], own: int
         raise TrialFailedError(f"thread {number} saved an access with a wrong instruction offset")
 
 
-# Expected starts of phases in a kernel that leaves few registers. Lane 0 of warp w, which alone is recorded, takes w
-# modulo 8 turns, each of which has two marks. Other lanes take more or fewer turns. The longest loops have more starts
+# Expected starts of phases in a kernel that leaves few registers. Only lane 0 of a warp is recorded: in warp w it takes
+# w modulo 8 turns, with two marks per turn. Other lanes take more or fewer turns. The longest loops have more starts
 # than a warp has room for.
 
 _MARKED_LOOP_PTX: Final = f"""\
@@ -429,7 +429,7 @@ def phases_trial(cubin: Cubin) -> TrialCase:
 def check_starts(content: bytes, marks: Mapping[int, str]) -> None:
     """Raise TrialFailedError unless each warp left the starts that it must. ``marks`` are works by offset."""
     pitch = QUEUE_HEADER + 2 * MAX_STARTS * _START.size
-    others_of: dict[bool, int] = {}  # starts that are no mark, of warps that skip the loop and of the others
+    others_of: dict[bool, int] = {}  # starts that are not marks, of warps that skip the loop and of the others
     for warp in range(_RECORD_WARPS - 1):  # the last one leaves before the loop
         turns = warp & _MAX_TURNS
         slot = content[warp * pitch : (warp + 1) * pitch]
