@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import asynccontextmanager
 from threading import Event
 from typing import TYPE_CHECKING
@@ -9,16 +10,21 @@ from typing import TYPE_CHECKING
 from textual import events
 
 from tests.patience import HANG
+from tests.recorded import H200
 from tests.ui.conftest import Stage, no_gpu, on_stage
+from tests.ui.fakes import Gate
 from tests.ui.test_home import TRACES, at_home, home_of
 from tui_probe.ui.app import ProbeApp
 from tui_probe.ui.live.feed import Session
 from tui_probe.ui.live.live_screen import LiveScreen
 from tui_probe.ui.requests import HomeSources, OpenTrace
 from tui_probe.ui.screens.kernel import KernelScreen
+from tui_probe.ui.views.document_view import DocumentView
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+RECORDED = Session(traces=(H200 / "demo",))
 
 
 async def at_once(stage: Stage, *what: str) -> None:
@@ -95,6 +101,109 @@ async def test_a_form_is_filled_in_the_order_of_typing() -> None:
         await at_once(stage, "tab", "<python >", "train.py", "down", "down", "mat", "down", "cop")
         form = home.form
         assert (form.command, form.kernels, form.excluded) == ("python train.py", "mat", "cop")
+
+
+@asynccontextmanager
+async def while_reading(stage: Stage, *keys: str) -> AsyncIterator[None]:
+    """A page that these keys open waits until the block ends; then all work is done."""
+    gate = Gate()
+    gate.close()
+    stage.app.analyses.submit("gate", gate.wait, lambda _: None)
+    try:
+        await now(stage, *keys)
+        yield
+    finally:
+        gate.open.set()
+    await stage.settle()
+
+
+async def now(stage: Stage, *keys: str) -> None:
+    """Press keys, and handle what they lead to without waiting for threads."""
+    for key in keys:
+        await stage.pilot.press(key)
+        for _ in range(5):
+            await stage.pilot.pause()
+            await asyncio.sleep(0)
+
+
+def row_of(stage: Stage) -> int:
+    view = stage.app.screen.view  # type: ignore[attr-defined]
+    assert isinstance(view, DocumentView)
+    return view.window.place.cursor
+
+
+async def test_keys_wait_for_the_page_that_is_read() -> None:
+    async with on_stage(RECORDED) as stage:
+        await stage.press("enter", "8")
+        before = row_of(stage)
+        async with while_reading(stage, "3"):
+            await now(stage, "j", "j", "slash", *"reg", "enter")
+            assert row_of(stage) == before, "the page that is still visible does not take them"
+        assert stage.app.screen.view.name == "ptx"  # type: ignore[attr-defined]
+        assert stage.app.screen.view.searched == "reg"  # type: ignore[attr-defined]
+        assert row_of(stage) > 1
+        await stage.press("8")
+        assert row_of(stage) == before
+
+
+async def test_key_of_another_page_drops_the_keys_that_wait() -> None:
+    async with on_stage(RECORDED) as stage:
+        await stage.press("enter", "8")
+        before = row_of(stage)
+        async with while_reading(stage, "3"):
+            await now(stage, "j", "8")
+            assert row_of(stage) == before
+        assert row_of(stage) == before
+        await stage.press("3")
+        assert row_of(stage) == 0
+
+
+async def test_escape_ends_a_search_that_waits_then_the_reading(session: Session) -> None:
+    async with on_stage(session) as stage:
+        await stage.press("enter", "8")
+        async with while_reading(stage, "3"):
+            await now(stage, "slash", "q", "escape")
+            assert stage.app.screen.opener.opening is not None  # type: ignore[attr-defined]
+            await now(stage, "escape")
+            assert "stopped" in stage.text
+        assert stage.app.screen.view.searched == ""  # type: ignore[attr-defined]
+
+
+async def test_keys_after_enter_wait_for_the_page_that_it_reads_again(session: Session) -> None:
+    async with on_stage(session) as stage:
+        await stage.press("enter")
+        async with while_reading(stage, "8"):
+            await now(stage, "enter", "G")
+        source, view = stage.live.current_selection.source(), stage.app.screen.view  # type: ignore[attr-defined]
+        assert source is not None
+        assert source.launch is not None, stage.text
+        assert row_of(stage) == view.count - 1 > 0
+
+
+async def test_page_of_the_live_screen_takes_keys_when_it_is_read(session: Session) -> None:
+    async with on_stage(session) as stage:
+        await stage.press("3", "tab")
+        async with while_reading(stage, "8"):
+            await now(stage, "G")
+            stage.live.refresh_frame()
+            stage.live.refresh_frame()
+            await now(stage)
+            stage.live.refresh_frame()
+            assert "reading Launches" in stage.text
+        view = stage.live.view
+        assert isinstance(view, DocumentView)
+        assert (view.name, view.window.place.cursor) == ("launches", view.count - 1)
+        assert view.count > 1
+
+
+async def test_reading_a_page_of_the_live_screen_can_be_stopped(session: Session) -> None:
+    async with on_stage(session) as stage:
+        async with while_reading(stage, "8"):
+            await now(stage, "escape")
+            assert "stopped: press the key of a page to open it" in stage.text
+        assert "stopped" in stage.text
+        await stage.press("8")
+        assert stage.live.pages.shown.name == "launches"
 
 
 async def test_filter_acts_while_it_is_typed_and_escape_restores_the_one_before(session: Session) -> None:

@@ -15,7 +15,7 @@ from tui_probe.ui.live.gpus import GpuView, device_lines, ended_lines, gpu_lines
 from tui_probe.ui.live.results import ResultsView
 from tui_probe.ui.live.state_line import ending
 from tui_probe.ui.screens.further_pages import kernel_tab
-from tui_probe.ui.screens.page_opening import MessageView, PageDesk, PageOpener, page_spec
+from tui_probe.ui.screens.page_opening import MessageView, PageDesk, PageOpener, lasting, page_spec
 from tui_probe.ui.views.log import LogView
 from tui_probe.ui.views.table_views import AllLinesView, GraphsView, GrowingView, RangesView, TreeView
 from tui_probe.ui.views.view import TextView
@@ -175,6 +175,20 @@ class KernelPages:
         if subject == self._resting and subject != self._subject and source is not None:
             self.show(name)
         self._resting = subject
+        self.opener.look(self.view)
+
+    @property
+    def reading(self) -> bool:
+        """True while a page is being read."""
+        return self.opener.opening is not None
+
+    def stop_reading(self, name: str) -> bool:
+        """Stop reading the page of this name; return whether it was being read."""
+        was_reading = self.reading
+        self.opener.give_up()
+        if was_reading:
+            self.desk.arrive(MessageView(self.desk, name, "stopped: press the key of a page to open it"))
+        return was_reading
 
     def show(self, name: str) -> None:
         """Open the page of the selected kernel now."""
@@ -191,7 +205,7 @@ class KernelPages:
         else:
             kind = kind_of(name)
             shown = source if name in FIXED_PAGES or kind.grows else with_newest(source)
-            self.opener.open(page_spec(kind, shown), self.view)
+            self.opener.open(page_spec(kind, shown), lasting(self.view))
 
     def take(self, view: PaneView) -> None:
         """Take a page that is open now."""
@@ -256,6 +270,15 @@ class LivePages:
     def shown(self) -> PaneView:
         """The current page."""
         return self.views.get(self.current, self.of_kernel.view)
+
+    @property
+    def reading(self) -> bool:
+        """True while the current page is being read."""
+        return self.is_of_kernel and self.of_kernel.reading
+
+    def stop_reading(self) -> bool:
+        """Stop reading the current page; return whether it was being read."""
+        return self.reading and self.of_kernel.stop_reading(self.current)
 
     @property
     def is_of_kernel(self) -> bool:

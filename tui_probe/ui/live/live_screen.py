@@ -10,7 +10,7 @@ from textual.containers import Container
 from tui_probe.pages.views import FIXED_PAGES
 from tui_probe.trace.user_state import LastView
 from tui_probe.ui import keys
-from tui_probe.ui.early_keys import EarlyKeys
+from tui_probe.ui.early_keys import LEAVING, PAGE, EarlyKeys
 from tui_probe.ui.live.current_selection import CurrentSelection, step_applies
 from tui_probe.ui.live.initial_place import InitialPlace
 from tui_probe.ui.live.kernel_table import KernelTable, names_of
@@ -68,6 +68,7 @@ class LiveScreen(ViewScreen):
         self.panes = LivePanes(self.table, self.pages, self.preview, selection, self.switch)
         self.bars = LiveBars(self, self.panes)
         self.early_keys = EarlyKeys(self, lambda: not selection.snapshot.loaded or self.table.waits)
+        self.early_page_keys = EarlyKeys(self, lambda: self.pages.reading, PAGE, LEAVING)
         early = InitialPlace(self), self.early_keys
         self.frames = LiveFrames(self, self.panes, self.bars, findings, early)
 
@@ -181,7 +182,10 @@ class LiveScreen(ViewScreen):
         """Handle a key; hold one for the table until there is a table."""
         self.probe_app.feed.rest()
         self.table.hold()
-        if self.early_keys.hold(event, on_table=self.in_table and self.prompt is None):
+        has_keys, in_table = self.prompt is None, self.in_table
+        if self.early_keys.hold(event, has_keys=has_keys and in_table) or self.early_page_keys.hold(
+            event, has_keys=has_keys and not in_table
+        ):
             event.stop()
             event.prevent_default()
         else:
@@ -254,6 +258,11 @@ class LiveScreen(ViewScreen):
 
     def arrive(self, view: PaneView) -> None:
         """Show a page of a kernel that is open now."""
+        self.host(view)
+        self.early_page_keys.release()
+
+    def host(self, view: PaneView) -> None:
+        """Show a page of a kernel, or the progress of reading it."""
         self.pages.of_kernel.take(view)
         if self.pages.is_of_kernel and self.is_mounted:
             self._host(view)
@@ -270,8 +279,8 @@ class LiveScreen(ViewScreen):
         self.show_hint()
 
     def action_back(self) -> None:
-        """One level back: search and filter, full size, the table, home."""
-        if self.view.clear_search():
+        """One level back: stop reading, end search and filter, leave full size, the table, home."""
+        if self.pages.stop_reading() or self.view.clear_search():
             return
         if self.zoomed:
             self.action_zoom()

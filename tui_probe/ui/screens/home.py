@@ -238,7 +238,7 @@ class HomeScreen(ViewScreen):
         if self.prompt is None and self.current == "form" and self.form.takes(event.key, event.character):
             event.stop()
             event.prevent_default()
-        elif self.early_keys.hold(event, on_table=self.current == "recent" and self.prompt is None):
+        elif self.early_keys.hold(event, has_keys=self.current == "recent" and self.prompt is None):
             event.stop()
             event.prevent_default()
             self.notice(f"{keys.shown(event.key, event.character)} works after the list of traces has loaded")

@@ -123,7 +123,7 @@ def _same_text(before: PaneView, state: object) -> bool:
 
 
 class OpeningView(PaneView):
-    """Progress of opening a view."""
+    """Progress of opening a view; keys that act on a page wait for it where it is ``focused``."""
 
     kind = "drawing"
     searches = filters = False
@@ -136,13 +136,19 @@ class OpeningView(PaneView):
 
     def draw(self, width: int, height: int) -> list[Line]:
         """A bar, and how to stop, above what was shown: an empty page in between would be sent, too."""
+        waiting = "; keys of this page act after it is read" if self.focused else ""
         done = round(_BAR * self.opening.share)
         bar = "█" * done + "░" * (_BAR - done)
         return [
             ((f" reading {self.opening.page.title} ", ""), (bar, "accent"), (f" {self.opening.words}", "")),
-            ((" press Esc to stop; all other keys still work", "dim"),),
+            ((f" press Esc to stop{waiting}", "dim"),),
             *self.before.draw(width, height)[2:],
         ]
+
+
+def lasting(view: PaneView) -> PaneView:
+    """Return the view, or the one that is below the progress of an opening."""
+    return view.before if isinstance(view, OpeningView) else view
 
 
 class MessageView(PaneView):
@@ -179,6 +185,9 @@ class PageDesk(Desk, Protocol):
     def arrive(self, view: PaneView) -> None:
         """A page that was asked for is open: show it."""
 
+    def host(self, view: PaneView) -> None:
+        """Show a view in place of the page."""
+
 
 class PageOpener:
     """``kept`` are the views of pages that are open, by name; ``left`` says what was seen of pages before that."""
@@ -191,6 +200,19 @@ class PageOpener:
         self.newer: Opening | None = None
         """A page that is visible already and is read again."""
         self.closed = False
+        self._seen: Opening | None = None
+        """The page that was being opened at the last look: one that opens in less than a look leaves no gap."""
+
+    def look(self, shown: PaneView) -> bool:
+        """Show the progress of an opening in place of ``shown`` or anew; return whether there is nothing to wait for
+        that began after the last look.
+        """
+        before, self._seen = self._seen, self.opening
+        if isinstance(shown, OpeningView):
+            self.desk.redraw(shown)
+        elif self.opening is not None and self.opening is before:
+            self.desk.host(OpeningView(self.desk, shown.name, self.opening, shown))
+        return self.opening is before
 
     @property
     def idle(self) -> bool:

@@ -15,10 +15,11 @@ from textual.css.query import NoMatches
 from tui_probe.draw.spans import width
 from tui_probe.draw.view import Spot
 from tui_probe.ui import keys
+from tui_probe.ui.early_keys import LEAVING, PAGE, EarlyKeys
 from tui_probe.ui.requests import BETWEEN_HINT
 from tui_probe.ui.screens.further_pages import LetterScreen, further_pages
 from tui_probe.ui.screens.jumps import HOTSPOT, HotspotJump, JumpHistory
-from tui_probe.ui.screens.page_opening import MessageView, OpeningView, PageOpener
+from tui_probe.ui.screens.page_opening import MessageView, PageOpener, lasting
 from tui_probe.ui.screens.view_screen import SORT_OR_ZOOM, ViewScreen
 from tui_probe.ui.views.document_view import MARK, DocumentView
 from tui_probe.ui.widgets.pane import Bar, FrameEdge, Pane, fitting
@@ -61,8 +62,7 @@ class PagedScreen(ViewScreen):
         self.tabs, self.current = tabs, current
         self.known = known
         self.opener = PageOpener(self)
-        self._opening: object = None
-        """Page that was being opened at the last tick: one that opens in less than a tick leaves no gap."""
+        self.early_keys = EarlyKeys(self, lambda: self.opener.opening is not None, PAGE, LEAVING)
         self._view: PaneView = MessageView(self, "nothing", reading)
         self.held_back = True
         """The screen before stays until the page and its tabs are there: an empty screen would be sent, too."""
@@ -197,13 +197,8 @@ class PagedScreen(ViewScreen):
         elif self.current in self.opener.kept:
             self.arrive(self.opener.kept[self.current])
         else:
-            self.opener.open(page, self.lasting)
+            self.opener.open(page, lasting(self._view))
             self.show_bars()
-
-    @property
-    def lasting(self) -> PaneView:
-        """The current page, or the one that was before what says how far an opening is."""
-        return self._view.before if isinstance(self._view, OpeningView) else self._view
 
     def arrive(self, view: PaneView) -> None:
         """A page that was asked for is open: show it, at the place that was jumped to."""
@@ -211,6 +206,7 @@ class PagedScreen(ViewScreen):
         view.select_part(self.only)
         self.jump_history.arrive(view, self.spot)
         self.hotspot_jump.arrive(view)
+        self.early_keys.release()
 
     def host(self, view: PaneView) -> None:
         """Put a view into the pane."""
@@ -235,13 +231,8 @@ class PagedScreen(ViewScreen):
         """Progress of what takes longer than a tick, and what happened. Left out while the terminal lags behind."""
         if self.probe_app.screen is not self or self.probe_app.backed_up:
             return
-        if isinstance(self._view, OpeningView):
-            self.redraw(self._view)
-        elif self.opener.opening is not None and self.opener.opening is self._opening:
-            self.host(OpeningView(self, self._view.name, self.opener.opening, self._view))
-        if self.opener.opening is self._opening:
+        if self.opener.look(self._view):
             self.show_whole()
-        self._opening = self.opener.opening
         self.look()
         self._draw_bars()
 
@@ -300,6 +291,14 @@ class PagedScreen(ViewScreen):
 
     # -- keys
 
+    def on_key(self, event: events.Key) -> None:
+        """Handle a key; hold one for the page that is being read."""
+        if self.early_keys.hold(event, has_keys=self.prompt is None):
+            event.stop()
+            event.prevent_default()
+        else:
+            self.take_key(event)
+
     def action_back(self) -> None:
         """Stop reading; end search and filter; go back on the way that jumps took; leave."""
         if self.opener.opening is not None:
@@ -320,7 +319,7 @@ class PagedScreen(ViewScreen):
     def _stop_reading(self, title: str) -> None:
         """Return to the page from which the one that is being read was opened."""
         self.opener.give_up()
-        before, page = self.jump_history.back(), self.lasting.name
+        before, page = self.jump_history.back(), lasting(self._view).name
         if before is not None:
             page, self.only = before
         if page in self.opener.kept:

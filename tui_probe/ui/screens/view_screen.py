@@ -283,7 +283,7 @@ class ViewScreen(OpenScreen[None]):
         if self.view.filters_instead:
             self.action_filter()
         else:
-            self.ask("search", self.view.search)
+            self.ask("search", lambda text: self.view.search(text))  # another page may be shown by then
 
     def action_next_match(self, step: int) -> None:
         """Go to the next (1) or previous (-1) match."""
@@ -296,7 +296,7 @@ class ViewScreen(OpenScreen[None]):
         if not self.view.filters:
             self.refuse_text("this page has no lines to filter")
             return
-        self.prompt = FilterPrompt("filter", self.view.set_filter, self.view.filter_text)
+        self.prompt = FilterPrompt("filter", lambda text: self.view.set_filter(text), self.view.filter_text)
         self.show_hint()
 
     def action_choose_order(self) -> None:
