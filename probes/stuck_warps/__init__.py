@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
-from tui_probe.probekit.finding import Finding, counted
+from tui_probe.probekit.finding import Finding, counted, timed
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec
 from tui_probe.probekit.metric import Metric
 from tui_probe.probekit.probe import Probe
@@ -13,7 +13,7 @@ from tui_probe.probekit.probe import Probe
 from .analysis import analyse
 from .causes import likely_cause
 from .ranks import RANKS
-from .view import STUCK_VIEW
+from .view import STUCK_VIEW, launch_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,20 +40,21 @@ METRICS: Final = (
 
 def findings(of: ProbeResult, found: StuckWarps) -> Iterator[Finding]:
     """The most likely cause."""
-    del of
     cause = likely_cause(found)
     if cause is None:
         return
-    place = cause.warp.place
+    place, end = cause.warp.place, launch_end(of)
+    what = f"interrupted after {end.seconds:.1f} s" if end is not None and end.is_interrupted else "does not end"
     values: dict[str, Number | Evidence] = {
         "cause": cause.key,
         "stuck_warps": counted(len(found.warps), ideal=0),
         "blocks_not_started": counted(found.blocks_not_started),
         "address": counted(place.address),
         "phase": counted(place.phase),
+        "seconds": timed(None if end is None else end.seconds, "s"),
     }
     yield Finding(
-        "stuck", "does not end", cause.words, "stuck", place.line or None, True, values=values,
+        "stuck", what, cause.words, "stuck", place.line or None, True, values=values,
         block=cause.warp.block, warp=cause.warp.warp, advice=cause.advice,
         brief=f"{units.counted(len(found.warps), 'warp')} stuck", wrong_result=True,
     )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
@@ -23,11 +23,33 @@ if TYPE_CHECKING:
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
     from tui_probe.probekit.page_kinds import ViewSource
+    from tui_probe.probekit.probe_results import ProbeResult
 
     from .analysis import WarpPlace
 
 _MOST_MISSING: Final = 3
 """Places of missing warps that a row names."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchEnd:
+    """Seconds for which a launch had run when the places were read, and the run's ``--watchdog`` limit."""
+
+    seconds: float
+    limit: float
+
+    @property
+    def is_interrupted(self) -> bool:
+        """True if the run was interrupted, or the process ended, before the limit; the log has tenths of seconds."""
+        return self.seconds < float(f"{self.limit:.1f}")
+
+
+def launch_end(of: ProbeResult) -> LaunchEnd | None:
+    """Return how long the launch of a result had run; None if the log does not say."""
+    run, number = of.kernel.trace.run_info, None if of.launch is None else of.launch.number
+    limit = run.options.get("watchdog") if run is not None else None
+    seconds = next((event.seconds for event in of.kernel.trace.state.stuck if event.launch == number), None)
+    return None if seconds is None or not isinstance(limit, int | float) else LaunchEnd(seconds, limit)
 
 
 def _line(place: WarpPlace) -> int | None:
@@ -104,11 +126,14 @@ class StuckView(Document):
         self.result = probe_results.read_result(source)
         self.stuck = analyse(self.result.result, self.result.kernel.folder)
         self.cause = likely_cause(self.stuck)
+        self.end = launch_end(self.result)
         self.title = f"Stuck warps of {self.result.which} {self.result.name}"
         progress(1.0)
 
     def notes(self) -> Iterator[str]:
-        """Return the likely cause, and what is not shown."""
+        """Return when the launch was interrupted, the likely cause, and what is not shown."""
+        if self.end is not None and self.end.is_interrupted:
+            yield f"interrupted after {self.end.seconds:.1f} s, before the limit of {self.end.limit:g} s"
         if self.cause is not None:
             yield f"most likely: {self.cause.words}"
             yield f"to fix it: {self.cause.advice}"
@@ -157,6 +182,8 @@ class StuckView(Document):
             "launch": None if launch is None else launch.number,
             "grid": list(self.stuck.grid),
             "block": list(self.stuck.block),
+            "seconds": None if self.end is None else self.end.seconds,
+            "interrupted": None if self.end is None else self.end.is_interrupted,
             "blocks_not_started": self.stuck.blocks_not_started,
             "cause": None if self.cause is None else {
                 "key": self.cause.key, "words": self.cause.words, "advice": self.cause.advice,
@@ -180,7 +207,7 @@ def _missing_reason(source: ViewSource) -> str | None:
     limit = run.options.get("watchdog") if run is not None else None
     if not limit:
         return "the run had no watchdog: run with --watchdog 10s"
-    return f"no launch of this kernel has run longer than {limit:g} s"
+    return f"no launch of this kernel has run longer than {limit:g} s, or was running when the run was interrupted"
 
 
 _VIEW: Final = probe_view(
@@ -190,8 +217,8 @@ _VIEW: Final = probe_view(
     StuckView,
     explanation=(
         "One row per place: a loop without a counter, a barrier, an mbarrier, a lock or a polled address. The warps of"
-        " a row were at this place when the run's --watchdog time was over. “Not arrived” lists the other warps of the"
-        " same blocks, with their places.",
+        " a row were at this place when the run's --watchdog time was over, or when the run was interrupted. “Not"
+        " arrived” lists the other warps of the same blocks, with their places.",
     ),
     order=5,
 )

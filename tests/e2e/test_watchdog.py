@@ -1,17 +1,26 @@
-"""``run --watchdog``: five planted deadlocks in processes of one run, which are ended, with their last places."""
+"""``run --watchdog``: five planted deadlocks in processes of one run, which are ended, with their last places; and a
+launch that runs when its process ends or is interrupted.
+"""
 
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.e2e.conftest import ROOT, Tool
+from tests.patience import HANG
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 PROGRAM = ROOT / "tests" / "gpu" / "programs" / "deadlocks.py"
+INTERRUPTED = PROGRAM.with_name("interrupted.py")
 RANKS = PROGRAM.with_name("ranks.py")
 KINDS = ("mbarrier", "grid", "lock", "count", "leak")
 CAUSES = {
@@ -79,3 +88,81 @@ def test_rank_that_has_not_arrived_is_named(ranks: Tool) -> None:
     assert text.count("ld.acquire.sys.global.u32") == 2
     own_page = ranks("show", "stuck", "-k", "all_reduce").stdout
     assert "launch 2 of #1 all_reduce: 2 warps on the GPU" in own_page
+
+
+OWN_ENDS = {"alarm": 142, "abort": 134, "fault": 139, "_exit": 3, "exit": 3, "exec": 0}
+"""Ways in which a process ends by itself while its launch runs, with the status of the run."""
+SIGNALLED = {
+    "SIGTERM": (["wait", "SIGTERM"], 143), "SIGHUP": (["wait", "SIGHUP"], 129),
+    "SIGINT twice": (["wait", "SIGINT", "SIGINT"], 143),
+    "third of a program with handlers": (["handle", "SIGTERM", "SIGINT", "SIGTERM"], 137),
+}  # fmt: skip
+"""Ways to interrupt a run: what the program does, the signals, and the status of the run."""
+NOTICE = "launch 0 is still running; interrupt again to end the process"
+LIMIT = "600s"
+"""Far beyond the time that these runs take: no launch is reported for its time."""
+
+
+def interrupted(options: Sequence[str], environment: Mapping[str, str], how: str, *signals: str) -> tuple[int, str]:
+    """Run the program, and send the run the signals: all but the first once it has said that the launch still runs.
+
+    Returns the status of the run, and its messages.
+    """
+    command = [sys.executable, "-m", "tui_probe", "run", "--no-ui", "--watchdog", LIMIT, *options, "--"]
+    process = subprocess.Popen(
+        [*command, sys.executable, str(INTERRUPTED), how], env=environment, start_new_session=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stderr is not None
+    lines = [process.stdout.readline()]
+    for place, name in enumerate(signals):
+        process.send_signal(getattr(signal, name))
+        while not place and len(signals) > 1 and NOTICE not in lines[-1]:
+            lines.append(process.stderr.readline())
+            assert lines[-1], lines
+    output, messages = process.communicate(timeout=HANG)
+    return process.returncode, "".join([*lines, output, messages])
+
+
+def stuck_launch(trace: Path) -> dict[str, Any]:
+    """The JSON of the page ``stuck`` of the program's trace."""
+    command = [sys.executable, "-m", "tui_probe", "show", "stuck", str(trace), "--format", "json"]
+    data: dict[str, Any] = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)[
+        "data"
+    ]
+    return data
+
+
+def check_interrupted_launch(trace: Path) -> None:
+    """Check that the trace has the places of the launch that ran, in its log before the process's end."""
+    log = (trace / "event.log").read_text()
+    assert log.index("[exec] save result/") < log.index("[stuck] launch 0 kernel 0 ")
+    data = stuck_launch(trace)
+    assert data["interrupted"] is True
+    assert data["places"][0]["line"] == 9
+    assert {warp["block"] for warp in data["warps"]} == {1}
+    assert data["cause"]["key"] == "flag-not-set"
+
+
+@pytest.mark.parametrize("how", OWN_ENDS)
+def test_process_that_ends_during_a_launch_leaves_its_places(tool: Tool, how: str) -> None:
+    options = ("--sim", "--no-check", "--no-report", "--tracedir", str(tool.folder))
+    status, messages = interrupted(options, tool.environment, how)
+    assert status == OWN_ENDS[how], messages
+    (trace,) = tool.folder.glob("*_*_*")
+    check_interrupted_launch(trace)
+
+
+@pytest.mark.parametrize("name", SIGNALLED)
+def test_run_that_is_interrupted_during_a_launch_leaves_its_places(tool: Tool, name: str) -> None:
+    (how, *signals), expected = SIGNALLED[name]
+    status, messages = interrupted(
+        ("--sim", "--no-check", "--tracedir", str(tool.folder)), tool.environment, how, *signals
+    )
+    assert status == expected, messages
+    (trace,) = tool.folder.glob("*_*_*")
+    check_interrupted_launch(trace)
+    assert "#0 spin  interrupted after " in messages
+    assert "stuck warps 2, at places 1  (block 1 of 2 blocks, on the GPU at that time)" in messages
+    assert "measured in" not in messages

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,11 +12,21 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.test_watchdog import CAUSES, KINDS, LINES
+from tests.e2e.test_watchdog import (
+    CAUSES,
+    KINDS,
+    LINES,
+    OWN_ENDS,
+    SIGNALLED,
+    check_interrupted_launch,
+    interrupted,
+)
 from tui_probe.trace.follow import open_trace
 
 from .conftest import PROGRAMS, Runner
 
+LIMITED = ("--watchdog", "30s")
+"""A process that its driver does not let end is ended then, and has another status."""
 GOAL = 1.10
 """Part of their own time that kernels over 20 µs should take at most."""
 
@@ -79,6 +90,27 @@ def test_rank_that_has_not_arrived_is_named(runner: Runner) -> None:
     assert [(row["rank"], row["kernel"]) for row in document["stuck"]] == [
         (0, "all_reduce"), (1, "all_reduce"), (2, None),
     ]  # fmt: skip
+
+
+@pytest.mark.exclusive
+@pytest.mark.parametrize("how", OWN_ENDS)
+def test_process_that_ends_during_a_launch_leaves_its_places(tmp_path: Path, how: str) -> None:
+    status, messages = interrupted(("--no-report", *LIMITED, "--tracedir", str(tmp_path)), os.environ, how)
+    assert status == OWN_ENDS[how], messages
+    (trace,) = tmp_path.iterdir()
+    check_interrupted_launch(trace)
+
+
+@pytest.mark.exclusive
+@pytest.mark.parametrize("name", SIGNALLED)
+def test_run_that_is_interrupted_during_a_launch_leaves_its_places(tmp_path: Path, name: str) -> None:
+    (how, *signals), expected = SIGNALLED[name]
+    status, messages = interrupted((*LIMITED, "--tracedir", str(tmp_path)), os.environ, how, *signals)
+    assert status == expected, messages
+    (trace,) = tmp_path.iterdir()
+    check_interrupted_launch(trace)
+    assert "#0 spin  interrupted after " in messages
+    assert "measured in" not in messages
 
 
 def device_attribute(number: int) -> int:

@@ -25,6 +25,26 @@ def test_grandchild_is_ended_by_sigterm() -> None:
         assert child.stdout.readline() == f"{-signal.SIGTERM}\n"
 
 
+def test_process_with_a_running_launch_is_ended_at_the_second_and_third_interrupt() -> None:
+    script = "import signal; signal.signal(signal.SIGTERM, lambda *_: print('handled', flush=True)); print(flush=True)"
+    with subprocess.Popen(
+        [sys.executable, "-c", f"{script}; [signal.pause() for _ in range(9)]"], stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        notices: list[str] = []
+        stuck = StuckProcesses(60.0, notices.append)
+        assert stuck.interrupt({child.pid: (1, "7")}) == stuck.interrupt({child.pid: (1, "7")}) == []
+        assert notices == [
+            f"process {child.pid}: launch 7 is still running; interrupt again to end the process",
+        ]
+        (message,) = stuck.interrupt({child.pid: (2, "7")})
+        assert "launch 7 was still running at the second interrupt; the process was ended" in message
+        assert child.stdout.readline() == "handled\n"
+        assert stuck.interrupt({child.pid: (3, "7")}) == []
+        assert child.wait() == -signal.SIGKILL
+
+
 def test_process_of_another_program_is_not_ended() -> None:
     stuck = StuckProcesses(1.0)
     stuck.end({os.getppid(): "gemm 0", os.getpid(): "gemm 1"}, 10.0)

@@ -111,7 +111,10 @@ def run_plainly(options: RunOptions, probes: Sequence[ChosenProbe], *, report: b
         # it seen what the target writes there first where it is the target's own.
         stderr = os.dup(2)
         early = os.isatty(stderr) or not is_pumped(stderr)
-        with Session(options, probes, announce=TraceAnnouncer(stderr), early=early, ends_stuck=True) as session:
+        announce = TraceAnnouncer(stderr)
+        with Session(
+            options, probes, announce=announce, early=early, ends_stuck=lambda text: inform(text, stderr)
+        ) as session:
             warn_no_trace(session.spool.problem)
             returncode = run_with_passthrough(session, preload_report_code) if report else run_with_passthrough(session)
             outcome = session.outcome()

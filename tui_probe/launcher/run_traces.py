@@ -40,6 +40,9 @@ class RunNotes:
     stuck: dict[int, str] = field(default_factory=dict)
     """Launches that do not end, the first of each process."""
 
+    interrupted: dict[int, tuple[int, str]] = field(default_factory=dict)
+    """Number of the last request to end in which a launch of a process was running, and this launch."""
+
     def new_traces(self) -> list[str]:
         """The names of trace directories that were made since the last call, in their order."""
         names = []
@@ -52,6 +55,8 @@ class RunNotes:
                 self.unanswered.append(pid)
             elif word == "stuck":
                 self.stuck.setdefault(pid, text)
+            elif word == "interrupted" and (request := text.partition(" "))[0].isdecimal():
+                self.interrupted[pid] = int(request[0]), request[2]
         return names
 
     def _new_lines(self) -> Iterator[tuple[int, str, str]]:

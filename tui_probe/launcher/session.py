@@ -46,7 +46,8 @@ class Session:
 
     ``announce`` is called with the path of each trace directory when it appears; of the target's own, if ``early``,
     before the target starts. That directory is made before the target starts, and removed at the end if the target
-    launched no kernel. ``ends_stuck``: processes are ended whose launches do not end. Raises LaunchError and its kind.
+    launched no kernel. ``ends_stuck`` writes a message to the user: with it, processes are ended whose launches do not
+    end. Raises LaunchError and its kind.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class Session:
         announce: Callable[[Path], None],
         *,
         early: bool = True,
-        ends_stuck: bool = False,
+        ends_stuck: Callable[[str], object] | None = None,
     ) -> None:
         check_command(options.command, os.environ.get("PATH"))
         self.options = options
@@ -96,7 +97,7 @@ class Session:
             probes=[probe.name for probe in probes],
         )
         self._window = RecordingWindow(self.control, options.after, options.duration)
-        self._stuck = StuckProcesses(options.watchdog or 0.0) if ends_stuck else None
+        self._stuck = StuckProcesses(options.watchdog or 0.0, ends_stuck) if ends_stuck is not None else None
         self._begun = time.monotonic()
         self._trace_bytes: dict[Path, int] = {}
         """Bytes of the launcher's files in each trace."""
@@ -218,7 +219,7 @@ class Session:
         self._look()
 
     def _look(self) -> None:
-        self.control["ending"] = int(self.asked_to_end)
+        self.control["ending"] = self.target.end_requests if self.target is not None else 0
         self._window.tick(time.monotonic() - self._begun)
         self._count_output()
         for trace in self._watch.poll():
@@ -228,6 +229,7 @@ class Session:
                 self.announce_first_trace()
             self._write(trace, None)
         if self._stuck is not None:
+            self.messages += self._stuck.interrupt(self._notes.interrupted)
             self.messages += self._stuck.end(self._notes.stuck, time.monotonic())
 
     def _count_output(self) -> None:

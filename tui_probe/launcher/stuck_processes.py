@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 _MIN_GRACE: Final = 1.0
 """Seconds for other processes of the run to be noted as stuck, too: ranks wait for each other."""
@@ -17,17 +17,43 @@ _LIMIT_PARTS: Final = 4
 _KILL_AFTER: Final = 10.0
 """Seconds from SIGTERM to SIGKILL, in which the hook completes the trace."""
 _MAX_GENERATIONS: Final = 64
+_TERM_REQUEST, _KILL_REQUEST = 2, 3
+"""Requests to end, such as Ctrl-C, at which a process with a launch that is still running is ended."""
 
 
 class StuckProcesses:
-    """Ends the processes that the hooks have noted. ``limit`` is the value of ``--watchdog`` in seconds."""
+    """Ends the processes that the hooks have noted. ``limit`` is the value of ``--watchdog`` in seconds; ``notify``
+    writes a message to the user while the program runs.
+    """
 
-    def __init__(self, limit: float) -> None:
+    def __init__(self, limit: float, notify: Callable[[str], object] = lambda _: None) -> None:
         self._limit = limit
+        self._notify = notify
         self._first_noted: float | None = None
         self._terminated: dict[int, float] = {}
         """Time of SIGTERM by pid."""
         self._killed: set[int] = set()
+        self._interrupted: dict[int, int] = {}
+        """Last request to end by pid for which a signal was sent."""
+
+    def interrupt(self, interrupted: Mapping[int, tuple[int, str]]) -> list[str]:
+        """End the processes of ``interrupted``: by pid, the number of the request to end and the running launch.
+
+        The first request is the program's own: it may handle the signal. At the second, a process whose launch is still
+        running gets SIGTERM, at the third SIGKILL. Return user messages.
+        """
+        messages = []
+        for pid, (request, launch) in interrupted.items():
+            if self._interrupted.get(pid) == request:
+                continue
+            self._interrupted[pid] = request
+            if request < _TERM_REQUEST:
+                self._notify(f"process {pid}: launch {launch} is still running; interrupt again to end the process")
+                continue
+            ended = _send(pid, signal.SIGKILL if request >= _KILL_REQUEST else signal.SIGTERM)
+            if request == _TERM_REQUEST:
+                messages.append(_message(pid, f"launch {launch} was still running at the second interrupt", ended))
+        return messages
 
     def end(self, stuck: Mapping[int, str], now: float) -> list[str]:
         """Send SIGTERM, later SIGKILL, to the processes of ``stuck``: the stuck launch by pid. Return user messages."""
@@ -41,17 +67,16 @@ class StuckProcesses:
             if pid not in self._terminated:
                 self._terminated[pid] = now
                 ended = _send(pid, signal.SIGTERM)
-                outcome = (
-                    "the process was ended" if ended else "end this process yourself, because the run did not start it"
-                )
-                messages.append(
-                    f"process {pid}: launch {launch} ran longer than {self._limit:g} s; {outcome}; see"
-                    " tui-probe show stuck"
-                )
+                messages.append(_message(pid, f"launch {launch} ran longer than {self._limit:g} s", ended))
             elif now >= self._terminated[pid] + _KILL_AFTER and pid not in self._killed:
                 self._killed.add(pid)
                 _send(pid, signal.SIGKILL)
         return messages
+
+
+def _message(pid: int, cause: str, ended: bool) -> str:
+    outcome = "the process was ended" if ended else "end this process yourself, because the run did not start it"
+    return f"process {pid}: {cause}; {outcome}; see tui-probe show stuck"
 
 
 def _send(pid: int, signal_number: int) -> bool:

@@ -77,13 +77,17 @@ class TargetProcess:
     def __init__(self, process: subprocess.Popen[bytes], group: SignalScope, ending: Path | None = None) -> None:
         self.process = process
         self.group = group
-        self.asked_to_end = False
-        """True if it got a signal that asks it to end: nothing waits for what is left to write."""
+        self.end_requests = 0
+        """Signals so far that ask it to end: after the first, nothing waits for what is left to write."""
         self._ending = ending
 
     @property
     def pid(self) -> int:
         return self.process.pid
+
+    @property
+    def asked_to_end(self) -> bool:
+        return self.end_requests > 0
 
     def poll(self) -> int | None:
         """Return None while it runs, then its exit status, or minus the signal that ended it."""
@@ -96,10 +100,10 @@ class TargetProcess:
         """
         if self.group is SignalScope.SESSION and number == signal.SIGHUP:
             return
-        self.expect_end(number)
         if self.group is SignalScope.SESSION and number in JOB_SIGNALS:
             self.send_to_group(number)
         else:
+            self.expect_end(number)
             with contextlib.suppress(PermissionError):  # it has become another user's
                 self.process.send_signal(number)
 
@@ -112,7 +116,7 @@ class TargetProcess:
     def expect_end(self, number: int) -> None:
         """Notify the hooks of the run, before the target gets a signal, if that requests the end."""
         if number in ENDING:
-            self.asked_to_end = True
+            self.end_requests += 1
             if self._ending is not None:
                 with contextlib.suppress(OSError):  # they then wait for longer
                     self._ending.touch()

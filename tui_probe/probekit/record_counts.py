@@ -88,6 +88,9 @@ def record_counts_text(result: Result) -> str:
 def sampled_blocks_text(sample: Sample) -> str:
     """``sampled 64 of 1 024 blocks, one in 16``: all that a probe says of such a launch is of these blocks."""
     blocks, total = sample.blocks, units.counted(prod(sample.grid), "block")
+    if sample.resident:
+        numbers = f"block {blocks.start}" if len(blocks) == 1 else f"blocks {blocks.start} to {blocks[-1]}"
+        return f"{numbers} of {total}, on the GPU at that time"
     if len(blocks) == 1:
         return f"sampled block {blocks.start} of {total}"
     which = f"{blocks.start} to {blocks[-1]}" if blocks.step == 1 else f"one in {units.count(blocks.step)}"

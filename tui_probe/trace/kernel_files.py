@@ -90,6 +90,8 @@ class KernelInfo:
     """
     graft: Graft | None = None
     """Graft of a kernel that was probed in SASS mode; None in PTX mode."""
+    is_resident: bool = False
+    """True if results have the warps that were on the GPU at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +164,7 @@ def parse_kernel_info(lines: list[str], source: str = "kernel.info") -> KernelIn
         _log_words(values.get("no-replay")),
         sites,
         graft,
+        any(word == "storage" and value.split()[1:2] == ["resident"] for word, _, value in entries),
     )
 
 

@@ -219,7 +219,10 @@ class KernelFacts(KernelResources, KernelTiming):
     def read(self, path: Path) -> Result:
         """Read one of the kernel's results. Raises TraceError if the file is damaged."""
         info = self.read_info()
-        return read_result(path, None if info is None else [map_info.level for map_info in info.maps])
+        result = read_result(path, None if info is None else [map_info.level for map_info in info.maps])
+        if info is None or not info.is_resident or result.sample is None:
+            return result
+        return replace(result, sample=replace(result.sample, resident=True))
 
     @property
     def results_dropped(self) -> int:

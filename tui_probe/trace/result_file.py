@@ -314,10 +314,14 @@ _ALIGNMENT: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The grid that was launched, and the linear numbers of the blocks of it that were measured."""
+    """The grid that was launched, and the linear numbers of the blocks of it that were measured.
+
+    ``resident``: these are the blocks that were on the GPU, and nothing was sampled.
+    """
 
     grid: Dim3
     blocks: range
+    resident: bool = False
 
 
 def read_sample(path: Path, data: ResultFile, end: int, measured: int) -> Sample | None:

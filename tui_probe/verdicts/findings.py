@@ -344,7 +344,7 @@ def _check_page(of: ProbeResult, finding: Finding) -> Finding:
 def _sample_finding(of: ProbeResult) -> Iterator[Finding]:
     """Say that all of it is about some blocks only, if so."""
     sample = of.result.sample
-    if sample is not None:
+    if sample is not None and not sample.resident:
         values = {"blocks": counted(of.result.header.blocks), "blocks_measured": counted(len(sample.blocks))}
         yield Finding(
             _SAMPLE_KEY, "sample", f"{sampled_blocks_text(sample)}: findings cover only these blocks", values=values

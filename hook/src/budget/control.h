@@ -35,7 +35,7 @@ struct control {
     _Atomic uint64_t turned_on; /* how often the switch was turned on: schedules start anew */
     _Atomic uint64_t shares; /* 1: no launch and no kernel takes more than its share; 0: only the totals hold */
     _Atomic uint64_t only_probe; /* launches have this one of the run's probes, from 1; 0: they take turns */
-    _Atomic uint64_t ending; /* 1: the run was asked to end by a signal */
+    _Atomic uint64_t ending; /* signals that have asked the run to end */
     struct control_budget trace_bytes; /* disk blocks of all that the run leaves, in bytes */
     struct control_budget result_files; /* refused: launches */
     struct control_budget log_bytes; /* of event.log; refused: lines */

@@ -3,7 +3,9 @@
  *   PID trace NAME       this process has the trace directory NAME
  *   PID no-trace REASON  it launches kernels and can have no trace directory
  *   PID no-engine REASON the probe engine did not answer it
- *   PID stuck NUMBER     its launch of this number does not end */
+ *   PID stuck NUMBER     its launch of this number does not end
+ *   PID interrupted N NUMBER
+ *                        that launch was running when the Nth signal asked the run to end */
 #ifndef TUI_PROBE_RUN_NOTES_H
 #define TUI_PROBE_RUN_NOTES_H
 

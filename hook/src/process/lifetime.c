@@ -203,6 +203,7 @@ static bool end(bool here)
         return wait_for_other();
     }
     const uint64_t began = clock_now(), before = atomic_load(&waited_since);
+    watchdog_end();
     if (finish(here))
         return true;
     give_up(before ? before : began);
@@ -240,8 +241,11 @@ static void save_at_exit(void)
     if (signals_pending())
         signals_wait_for_end(); /* the status is the signal's, and the records are being saved */
     const uint64_t began = clock_now();
-    if (hook_is_on() && !signals_is_held() && drain_flush_here(patience()))
-        return;
+    if (hook_is_on() && !signals_is_held()) {
+        watchdog_end();
+        if (drain_flush_here(patience()))
+            return;
+    }
     atomic_store(&waited_since, began);
     end_at_exit();
 }

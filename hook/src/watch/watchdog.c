@@ -1,15 +1,18 @@
 #include "watchdog.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "buffers.h"
 #include "clock.h"
+#include "control.h"
 #include "drain_chunk.h"
 #include "event_log.h"
 #include "kernel.h"
@@ -20,6 +23,7 @@
 #include "resident.h"
 #include "run_notes.h"
 #include "settings.h"
+#include "signals.h"
 #include "streams.h"
 #include "threads.h"
 #include "watched_launches.h"
@@ -27,17 +31,26 @@
 /* A launch is found at the latest this part of the limit after it. */
 enum { PARTS = 8, LEAST_PAUSE_MS = 20, MOST_PAUSE_MS = 1000, MOST_POOLS = 16, MOST_LAUNCHES = 128 };
 
+/* At an interrupt, and when the process ends, a launch is reported that has run for so long. */
+enum { INTERRUPTED_MS = 250, STEP_MS = 50, END_MS = 1500, NAP_MICROSECONDS = 500 };
+#define NS_PER_MS UINT64_C(1000000)
+
 /* A launch with warps on a device, and since when they have been seen in each round. */
 struct seen {
     const struct pool *pool;
     uint64_t launch, since;
     struct found_warps warps; /* in this round; none: it has ended */
-    bool reported;
+    bool reported, noted;
+    uint64_t interrupts; /* in which it has been noted */
 };
 
-static atomic_bool started;
+static atomic_bool started, watches;
+static atomic_uint ends_asked, ends_done; /* tickets of watchdog_end */
+static sem_t wake;
 static struct seen seen[MOST_LAUNCHES];
 static size_t n_seen;
+static uint64_t interrupts;     /* signals that have asked the run to end */
+static uint64_t interrupted_at; /* the first round after the last of them; 0: none came */
 
 /* The entry of a launch; that of the last one if there are too many, which does not live long enough to matter. */
 static struct seen *entry_of(const struct pool *pool, uint64_t launch, uint64_t now)
@@ -104,7 +117,6 @@ static void report(struct seen *entry, const uint8_t *table, uint64_t now)
 {
     struct watched_launch watched;
     uint32_t left_out = 0;
-    char text[REASON_NUMBER_SIZE];
     entry->reported = true;
     if (!watched_launch_find(entry->launch, &watched) || !keep_within_grid(&entry->warps, watched.grid))
         return;
@@ -113,42 +125,113 @@ static void report(struct seen *entry, const uint8_t *table, uint64_t now)
     event_log("[stuck] launch %llu kernel %u seconds %.1f warps %u left-out %u reason %s\n",
               (unsigned long long)watched.number, watched.probe->kernel->index, (double)(now - entry->since) / 1e9,
               entry->warps.n, left_out, reason ? reason->written : "-");
-    run_note("stuck", reason_number(text, watched.number));
 }
 
-static void round_of(struct pool *pool, uint8_t *table)
+static bool is_over_limit(const struct seen *entry, uint64_t now)
 {
-    const uint64_t now = clock_now(), limit = settings.watchdog * UINT64_C(1000000);
+    return now - entry->since >= settings.watchdog * NS_PER_MS;
+}
+
+/* It ran when the run was interrupted, and has not ended since: it may never do so. */
+static bool is_interrupted(const struct seen *entry, uint64_t now)
+{
+    return interrupted_at && entry->since <= interrupted_at && now - entry->since >= INTERRUPTED_MS * NS_PER_MS;
+}
+
+/* The launcher ends the process: for the limit, or at the second interrupt if the process handled the first. */
+static void note(struct seen *entry, uint64_t now)
+{
+    char text[64];
+    if (is_over_limit(entry, now) && !entry->noted) {
+        entry->noted = true;
+        run_note("stuck", reason_number(text, entry->launch));
+    }
+    if (is_interrupted(entry, now) && entry->interrupts != interrupts && !signals_pending()) {
+        entry->interrupts = interrupts;
+        snprintf(text, sizeof text, "%llu %llu", (unsigned long long)interrupts, (unsigned long long)entry->launch);
+        run_note("interrupted", text);
+    }
+}
+
+/* Returns whether a launch is too young to be reported in an ENDING process. */
+static bool round_of(struct pool *pool, uint8_t *table, bool ending)
+{
+    const uint64_t now = clock_now();
+    bool is_young = false;
     if (!drain_read_resident(pool, table))
-        return;
+        return false;
     look(pool, table, now);
-    for (size_t i = 0; i < n_seen; i++)
-        if (seen[i].pool == pool && !seen[i].reported && now - seen[i].since >= limit)
+    for (size_t i = 0; i < n_seen; i++) {
+        if (seen[i].pool != pool)
+            continue;
+        const bool is_old = now - seen[i].since >= INTERRUPTED_MS * NS_PER_MS;
+        if (!seen[i].reported && (is_over_limit(&seen[i], now) || is_interrupted(&seen[i], now) || (ending && is_old)))
             report(&seen[i], table, now);
+        note(&seen[i], now);
+        is_young = is_young || !is_old;
+    }
+    return is_young;
+}
+
+/* Looks at all devices. Returns as round_of. */
+static bool look_around(bool ending)
+{
+    static uint8_t *table; /* the tables of a run have one size */
+    struct pool *pools[MOST_POOLS];
+    const size_t n = buffers_resident_pools(pools, MOST_POOLS);
+    const uint64_t now_asked = atomic_load(&control->ending);
+    bool is_young = false;
+    if (n && !table)
+        table = malloc(pools[0]->resident_size);
+    if (now_asked != interrupts)
+        interrupted_at = UINT64_MAX; /* all launches of this round are older */
+    interrupts = now_asked;
+    for (size_t i = 0; i < n && table; i++)
+        is_young = round_of(pools[i], table, ending) || is_young;
+    if (interrupted_at == UINT64_MAX)
+        interrupted_at = clock_now();
+    return is_young;
+}
+
+static bool is_asked(void)
+{
+    return atomic_load(&control->ending) != interrupts || atomic_load(&ends_asked) != atomic_load(&ends_done);
+}
+
+/* After an interrupt, launches that ran then are soon old enough. */
+static uint64_t pause_ms(void)
+{
+    uint64_t pause = settings.watchdog / PARTS;
+    pause = pause < LEAST_PAUSE_MS ? LEAST_PAUSE_MS : pause > MOST_PAUSE_MS ? MOST_PAUSE_MS : pause;
+    const bool is_soon = interrupted_at && clock_now() - interrupted_at < 2 * INTERRUPTED_MS * NS_PER_MS;
+    return is_soon && pause > STEP_MS ? STEP_MS : pause;
 }
 
 static void rest(void)
 {
-    uint64_t pause = settings.watchdog / PARTS;
-    pause = pause < LEAST_PAUSE_MS ? LEAST_PAUSE_MS : pause > MOST_PAUSE_MS ? MOST_PAUSE_MS : pause;
-    const struct timespec time = {(time_t)(pause / 1000), (long)(pause % 1000) * 1000000};
-    nanosleep(&time, NULL);
+    const uint64_t until = clock_now() + pause_ms() * NS_PER_MS;
+    for (uint64_t now; !is_asked() && (now = clock_now()) < until;) {
+        const uint64_t left = until - now, step = left < STEP_MS * NS_PER_MS ? left : STEP_MS * NS_PER_MS;
+        struct timespec time;
+        clock_gettime(CLOCK_REALTIME, &time);
+        time.tv_nsec += (long)step;
+        time.tv_sec += time.tv_nsec / 1000000000;
+        time.tv_nsec %= 1000000000;
+        sem_timedwait(&wake, &time);
+    }
 }
 
-/* The tables of a run have one size. */
 static void *watch(void *unused)
 {
-    struct pool *pools[MOST_POOLS];
-    uint8_t *table = NULL;
     (void)unused;
     capture_mode_relax();
     for (;;) {
         rest();
-        const size_t n = buffers_resident_pools(pools, MOST_POOLS);
-        if (n && !table)
-            table = malloc(pools[0]->resident_size);
-        for (size_t i = 0; i < n && table; i++)
-            round_of(pools[i], table);
+        const unsigned asked = atomic_load(&ends_asked);
+        const bool ending = asked != atomic_load(&ends_done);
+        for (int n = INTERRUPTED_MS / STEP_MS + 1; look_around(ending) && ending && n > 0; n--)
+            usleep(STEP_MS * 1000);
+        atomic_store(&ends_done, asked);
     }
     return NULL;
 }
@@ -156,12 +239,29 @@ static void *watch(void *unused)
 void watchdog_expects(const struct launch *launch, struct kernel_probe *probe)
 {
     watched_launch_begins(launch, probe);
-    if (settings.watchdog && !atomic_load_explicit(&started, memory_order_relaxed) && !atomic_exchange(&started, true))
-        thread_start(watch);
+    if (!settings.watchdog || atomic_load_explicit(&started, memory_order_relaxed) || atomic_exchange(&started, true))
+        return;
+    sem_init(&wake, 0, 0);
+    atomic_store(&watches, thread_start(watch));
+}
+
+void watchdog_end(void)
+{
+    if (!atomic_load(&watches))
+        return;
+    const uint64_t began = clock_now();
+    const unsigned ticket = atomic_fetch_add(&ends_asked, 1) + 1;
+    sem_post(&wake);
+    while ((int)(atomic_load(&ends_done) - ticket) < 0 && clock_now() - began < END_MS * NS_PER_MS)
+        usleep(NAP_MICROSECONDS);
 }
 
 void watchdog_reset(void)
 {
     atomic_store(&started, false);
+    atomic_store(&watches, false);
+    atomic_store(&ends_asked, 0);
+    atomic_store(&ends_done, 0);
+    interrupts = interrupted_at = 0;
     n_seen = 0;
 }

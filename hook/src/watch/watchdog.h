@@ -10,6 +10,9 @@ struct launch;
  * watchdog. */
 void watchdog_expects(const struct launch *launch, struct kernel_probe *probe);
 
+/* The process ends: reports the launches that are running, and waits for that, not for long. Safe in a signal handler. */
+void watchdog_end(void);
+
 /* Forgets what it has seen, in a forked child. */
 void watchdog_reset(void);
 
