@@ -14,6 +14,7 @@ import pytest
 
 from tests.engine.kernels import DATA
 from tests.golden import golden
+from tests.recorded import H200, SIMULATED
 from tests.sass.conftest import assembled
 from tests.sass.test_spills import spilling
 from tests.trace.make import TraceWriter, result_bytes
@@ -23,6 +24,7 @@ from tui_probe.draw.view import no_progress
 from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.grafting.grafts import Grafter
 from tui_probe.pages.code.line_measures import measures_of
+from tui_probe.pages.views import kind_of
 from tui_probe.pages.views.sass import KIND, SassView
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.probe_model.probe import LeastShare
@@ -37,6 +39,7 @@ from tui_probe.trace.follow import open_trace
 from tui_probe.trace.run_info import RunInfo
 from tui_probe.trace.sites import read_sites
 from tui_probe.ui import rerun
+from tui_probe.ui.screens.further_pages import kernel_tab
 from tui_probe.verdicts import limiter
 from tui_probe.verdicts.limiter import NcuBytes, latency_cause
 
@@ -489,3 +492,17 @@ def test_copies_of_the_same_iteration_are_a_pipeline_of_depth_one(
     writer.save(0, writer.launch(0, GRID, BLOCK), result)
     writer.exit()
     assert "the loop starts this copy in the iteration that waits for it" in shown_text(writer.directory, capsys)
+
+
+def test_page_names_the_set_and_needs_a_gpu() -> None:
+    """A run on the simulated GPU cannot fill the page."""
+    trace = open_trace(SIMULATED / "block_sched")
+    source = ViewSource(trace, trace.kernels[0])
+    why = "the kernel was probed with block_sched: run with -p stalls on a GPU; the simulated GPU has no SASS to measure"
+    assert kind_of("stalls").missing(source) == why
+    tab = kernel_tab(kind_of("stalls"), "s", source, empty=True)
+    assert (tab.probe, tab.lack) == ("", "nothing recorded: run with -p stalls on a GPU")
+    other = open_trace(H200 / "demo")
+    source = ViewSource(other, other.kernels[0])
+    assert str(kind_of("stalls").missing(source)).endswith(": run with -p stalls")
+    assert kernel_tab(kind_of("stalls"), "s", source, empty=True).probe == "stalls"

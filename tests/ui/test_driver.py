@@ -74,7 +74,11 @@ def test_terminal_of_tests_is_as_pytes(data: list[str]) -> None:
     assert {y: dict(row) for y, row in slow.buffer.items() if row} == {
         y: dict(row) for y, row in fast.buffer.items() if row
     }
-    assert fast.text == "\n".join(line.rstrip() for line in slow.display)
+    try:
+        shown = "\n".join(line.rstrip() for line in slow.display)
+    except IndexError:  # pyte cannot display what is left of a wide character after a write to its second cell
+        return
+    assert fast.text == shown
 
 
 ROW = "\x1b[{};1H\x1b[31m{}\x1b[0m\n"

@@ -229,7 +229,7 @@ async def test_page_without_results_names_the_probe() -> None:
         assert "nothing recorded" in stage.text
         await stage.press("d")
         assert screen_of(stage).current == "dmat"
-        assert "press R to run it again" in stage.text or "not probed" in stage.text or "-p dmat" in stage.text
+        assert "R runs the program with -p dmat" in stage.text or "not probed" in stage.text or "-p dmat" in stage.text
 
 
 async def test_table_ends_are_reported(recorded: Session) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
 from tui_probe.draw.table import safe
+from tui_probe.probe_files.choices import built_in_sets, set_within
 from tui_probe.probe_files.loading import PROBE_SUFFIXES
 from tui_probe.probekit.page_kinds import ViewKind
 from tui_probe.probekit.recognised import analysis_name, unnamed_probe_advice
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from tui_probe.draw.view import Progress, View
     from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.probekit.probe import Probe
-    from tui_probe.trace.model import KernelFacts
+    from tui_probe.trace.model import KernelFacts, Run
     from tui_probe.trace.run_info import RunInfo
 
 _MOST_PROBES: Final = 3
@@ -30,21 +31,21 @@ _MOST_PROBES: Final = 3
 def no_result_reason(source: ViewSource, *probes: str) -> str | None:
     """Return the reason for a missing result of these probes, and advice; None if there is one."""
     source = source.under(*probes)
-    kernel, wanted = source.kernel, _probe_options(probes)
+    kernel, advice = source.kernel, _run_advice(source.kernel.trace, probes)
     if kernel.combined_probes and kernel.status == "probed":
-        return f"the kernel was probed with {', '.join(kernel.combined_probes)}: run with {wanted}"
+        return f"the kernel was probed with {', '.join(kernel.combined_probes)}: {advice}"
     if kernel.status in ("skipped", "failed", "excluded"):
         return f"the kernel was not probed: {kernel.reason or kernel.status}"
     probe = analysis_name(kernel)
     if probe is None and (own := _own_probe(kernel.trace.run_info)):
-        return f"the kernel was probed with {safe(own)}: run with {wanted}"
+        return f"the kernel was probed with {safe(own)}: {advice}"
     if probe is None:
-        advice = unnamed_probe_advice(kernel) or "the trace does not name its probe: pass --probe NAME"
-        return f"{advice}, or run with {wanted}"
+        naming = unnamed_probe_advice(kernel) or "the trace does not name its probe: pass --probe NAME"
+        return f"{naming}, or {advice}"
     if probe not in probes and probe_named(probe) is None:
         return unknown_probe_advice(kernel)
     if probe not in probes:
-        return f"the kernel was probed with {probe}: run with {wanted}"
+        return f"the kernel was probed with {probe}: {advice}"
     if source.launch is not None and source.launch.result is None:
         return f"launch {source.launch.number} has no result: {source.launch.reason or 'it was not saved'}"
     return _compressed_reason(source) if kernel.result_rows else _nothing_saved_reason(kernel.trace.run_info)
@@ -74,11 +75,26 @@ def _nothing_saved_reason(run: RunInfo | None) -> str:
     return "no result was saved yet"
 
 
-def _probe_options(probes: Sequence[str]) -> str:
-    """``-p A or -p B``; of more than three only the first ones."""
-    options = " or ".join(f"-p {probe}" for probe in probes[:_MOST_PROBES])
-    more = len(probes) - _MOST_PROBES
-    return f"{options} or {units.counted(more, 'other')} (tui-probe probes)" if more > 0 else options
+def names_to_run(probes: Sequence[str]) -> Sequence[str]:
+    """Return the names for ``run -p``: of the built-in set, if these probes are a set, else of the probes."""
+    name = set_within(probes)
+    return (name,) if name and len(built_in_sets()[name].choices) == len(probes) else probes
+
+
+def needs_gpu(trace: Run, probes: Sequence[str]) -> bool:
+    """Return whether the run was simulated, where none of these probes has a result."""
+    questions = [probe.question for probe in map(probe_named, probes) if probe is not None and probe.question]
+    return trace.state.simulated and bool(questions) and all(question.needs_gpu for question in questions)
+
+
+def _run_advice(trace: Run, probes: Sequence[str]) -> str:
+    """``run with -p A or -p B``; of more than three only the first ones."""
+    names = names_to_run(probes)
+    options = " or ".join(f"-p {name}" for name in names[:_MOST_PROBES])
+    if needs_gpu(trace, probes):
+        return f"run with {options} on a GPU; the simulated GPU has no SASS to measure"
+    more = len(names) - _MOST_PROBES
+    return f"run with {options}" + (f" or {units.counted(more, 'other')} (tui-probe probes)" if more > 0 else "")
 
 
 def unknown_probe_advice(kernel: KernelFacts) -> str | None:

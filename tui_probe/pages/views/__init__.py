@@ -9,14 +9,23 @@ import importlib
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from tui_probe.probekit.page_kinds import FIXED_PAGES, SHARED_PAGES, page_keys
+from tui_probe.probekit.page_kinds import FIXED_PAGES, SHARED_PAGES, key_text, page_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tui_probe.probekit.page_kinds import ViewKind
 
-__all__ = ["FIXED_PAGES", "SHARED_PAGES", "import_steps", "keys_of_pages", "kind_of", "kinds", "names"]
+__all__ = [
+    "FIXED_PAGES",
+    "SHARED_PAGES",
+    "import_steps",
+    "keys_of_pages",
+    "kind_of",
+    "kinds",
+    "names",
+    "page_key_texts",
+]
 
 
 @cache
@@ -33,6 +42,12 @@ def kinds() -> tuple[ViewKind, ...]:
 def keys_of_pages() -> dict[str, str]:
     """The key of each page of a kernel, the same whatever probe ran."""
     return page_keys({kind.name: kind.title for kind in kinds()})
+
+
+@cache
+def page_key_texts() -> dict[str, str]:
+    """Return the keys of pages by name as they are typed: ``8``, ``0 b``; none of a page without a key."""
+    return {name: key_text(key) for name, key in keys_of_pages().items() if key}
 
 
 def import_steps() -> Iterator[Callable[[], object]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from tui_probe.draw.spans import wrap
 from tui_probe.draw.table import safe
-from tui_probe.pages.views import FIXED_PAGES, keys_of_pages, kind_of
+from tui_probe.pages.views import FIXED_PAGES, keys_of_pages, kind_of, page_key_texts
 from tui_probe.probekit.page_kinds import PAGES
 from tui_probe.ui.live.current_selection import with_newest
 from tui_probe.ui.live.gpus import GpuView, device_lines, ended_lines, gpu_lines
@@ -58,7 +58,7 @@ def _finding_lines(results: Sequence[ResultFindings], limits: Sequence[str], cel
         return [], []
     from tui_probe.pages.findings_page import kernel_finding_lines, limiter_lines
 
-    return kernel_finding_lines(results, cells), list(limiter_lines(limits, cells))
+    return kernel_finding_lines(results, cells, page_key_texts()), list(limiter_lines(limits, cells))
 
 
 class KernelPage(TextView):

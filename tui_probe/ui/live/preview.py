@@ -136,12 +136,14 @@ class Preview(TextView):
     def _text_lines(self, cells: int) -> list[Line]:
         from tui_probe.pages.all_lines import ranked_lines
         from tui_probe.pages.findings_page import kernel_finding_lines, limiter_lines
+        from tui_probe.pages.views import page_key_texts
 
         assert self._of is not None
         index = self._of[1]
         if not self.speaks:
             return ranked_lines(self.measured, cells)
-        lines = [*limiter_lines(self.limits_of(index), cells), *kernel_finding_lines(self.findings_of(index), cells)]
+        findings = kernel_finding_lines(self.findings_of(index), cells, page_key_texts())
+        lines = [*limiter_lines(self.limits_of(index), cells), *findings]
         lines = lines or ranked_lines(self.measured, cells)
         if lines or self.charts:
             return lines

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tui_probe.draw.spans import Line, clip, pad, width
 from tui_probe.pages.views import kind_of
 from tui_probe.probekit.page_kinds import PAGES, page_keys
+from tui_probe.probekit.probe_view import names_to_run, needs_gpu
 from tui_probe.ui.screens.lists import FittedList, FittedScreen, framed
 from tui_probe.ui.screens.page_opening import pages_of
 from tui_probe.ui.widgets.tabs import Tab
@@ -124,10 +125,14 @@ def digit_tabs() -> list[Tab]:
 
 def kernel_tab(kind: ViewKind, key: str, source: ViewSource | None = None, *, empty: bool = False) -> Tab:
     """Return the tab of a page of a kernel, with the probe that fills it where it is empty and another run could."""
-    probed = source is not None and source.kernel.status == "probed"
-    probe = kind.probes[0] if empty and kind.probes and probed else ""
     title = _TITLES.get(kind.name, kind.title)
-    return Tab(kind.name, title, kind.short or title, key, empty, probe, kind.about)
+    tab = Tab(kind.name, title, kind.short or title, key, empty, about=kind.about)
+    if source is None or source.kernel.status != "probed" or not empty or not kind.probes:
+        return tab
+    probe = names_to_run(kind.probes)[0]
+    if needs_gpu(source.kernel.trace, kind.probes):
+        return replace(tab, lack=f"{tab.lack}: run with -p {probe} on a GPU")
+    return replace(tab, probe=probe, lack=f"{tab.lack}: run with -p {probe}")
 
 
 def file_tabs(pages: Sequence[LazyPage]) -> list[Tab]:
@@ -139,7 +144,7 @@ def file_tabs(pages: Sequence[LazyPage]) -> list[Tab]:
 def further_pages(tabs: Sequence[Tab]) -> list[LetterItem]:
     """Return the pages behind letters: first those with something to show."""
     further = sorted((tab for tab in tabs if tab.is_further), key=lambda tab: (tab.empty, tab.key))
-    return [LetterItem(tab.key, tab.title, _note(tab), tab.id, tab.empty) for tab in further]
+    return [LetterItem(tab.key, tab.title, tab.lack if tab.empty else tab.about, tab.id, tab.empty) for tab in further]
 
 
 def live_further_pages(run: Sequence[Tab], source: ViewSource | None) -> list[LetterItem]:
@@ -148,9 +153,3 @@ def live_further_pages(run: Sequence[Tab], source: ViewSource | None) -> list[Le
     pages = [] if source is None else [page for page in pages_of(source) if page[0].name not in known]
     own = [kernel_tab(kind, key, source, empty=not has) for kind, key, has in pages]
     return [*further_pages(run), *further_pages(own)]
-
-
-def _note(tab: Tab) -> str:
-    if not tab.empty:
-        return tab.about
-    return f"nothing recorded: run with -p {tab.probe}" if tab.probe else "nothing recorded"

@@ -184,7 +184,7 @@ class KernelScreen(PagedScreen):
     def arrive(self, view: PaneView) -> None:
         """Add to a page that lacks a probe the key that runs the program with this probe."""
         if isinstance(view, MessageView) and self._lacking:
-            view.text += "; press R to run it again"
+            view.text += f"; {keys.key_of('again')} runs the program with -p {self._lacking}"
         super().arrive(view)
 
     @property

@@ -27,7 +27,8 @@ _FILTER = "only "
 class Tab:
     """A page. ``title`` is for wide terminals, ``short`` for narrow ones; ``key`` is a digit, or a letter behind ``0``.
 
-    A page with nothing to show is ``empty``; ``probe`` opens it, if one does. ``about`` describes it in the list.
+    A page with nothing to show is ``empty``, for the reason ``lack``; a run with ``probe`` fills it, if one can.
+    ``about`` describes it in the list.
     """
 
     id: str
@@ -37,6 +38,7 @@ class Tab:
     empty: bool = False
     probe: str = ""
     about: str = ""
+    lack: str = "nothing recorded"
 
     @property
     def is_further(self) -> bool:
