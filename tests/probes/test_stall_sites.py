@@ -498,8 +498,9 @@ def test_page_names_the_set_and_needs_a_gpu() -> None:
     """A run on the simulated GPU cannot fill the page."""
     trace = open_trace(SIMULATED / "block_sched")
     source = ViewSource(trace, trace.kernels[0])
-    why = "the kernel was probed with block_sched: run with -p stalls on a GPU; the simulated GPU has no SASS to measure"
-    assert kind_of("stalls").missing(source) == why
+    assert kind_of("stalls").missing(source) == (
+        "the kernel was probed with block_sched: run with -p stalls on a GPU; the simulated GPU has no SASS to measure"
+    )
     tab = kernel_tab(kind_of("stalls"), "s", source, empty=True)
     assert (tab.probe, tab.lack) == ("", "nothing recorded: run with -p stalls on a GPU")
     other = open_trace(H200 / "demo")
