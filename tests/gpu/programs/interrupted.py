@@ -1,8 +1,8 @@
 """A kernel that does not end, in a process that does: ``python interrupted.py HOW``, on sm_80 or later.
 
 Its second block says that it runs, and its first ends. The process then writes ``running`` and ends as ``HOW`` says.
-``wait`` waits for the kernel in a call of the driver, in which Python handles no signal; so does ``handle``, which has a
-handler of its own.
+``wait`` waits for the kernel in a call of the driver, in which Python handles no signal; so does ``handle``, which has
+a handler of its own.
 """
 
 from __future__ import annotations
