@@ -38,6 +38,21 @@ async def test_kernel_page_and_order_are_as_they_were() -> None:
         assert stage.live.current == "events"
 
 
+async def test_empty_page_is_not_opened_again() -> None:
+    async with on_stage(Session(traces=(TRACE,)), (120, 40)) as stage:
+        await stage.press("0", "d")
+        assert "run with -p dmat" in stage.text
+        assert stage.live.place.page == "kernel"
+        await stage.press("enter", "0", "d")
+        assert "run with -p dmat" in stage.text
+        await stage.press("ctrl+q")
+    async with on_stage(Session(traces=(TRACE,)), (120, 40)) as stage:
+        screen = stage.app.screen
+        assert isinstance(screen, KernelScreen)
+        assert screen.current == "summary"
+        assert stage.live.current == "kernel"
+
+
 async def test_the_line_is_as_it_was() -> None:
     async with on_stage(Session(traces=(TRACE,)), (120, 40)) as stage:
         await stage.press("enter", "3", "slash", *"ld.global", "enter", "escape", "4")

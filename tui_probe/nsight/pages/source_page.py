@@ -224,7 +224,8 @@ def _page(
     unlike = sum(bool(row.differences) for row in compared)
     noun = "line" if name == "lines" else "instruction"
     findings = [f"{units.counted(len(compared), noun)} compared with a probe, {units.count(unlike)} differ"]
-    notes = [*file_notes(report), *_notes(name, rows, traces)]
+    lacks = list(_notes(name, rows, traces))
+    notes = [*file_notes(report), *lacks] if rows else [*lacks, *file_notes(report)]
     head = [*file_head(report), *([("traces", ", ".join(str(trace.directory) for trace in traces))] if traces else [])]
     texts = PageTexts(head, findings if compared else (), notes, EXPLANATIONS[name])
     shown = LINE_COLUMNS if name == "lines" else SASS_COLUMNS

@@ -23,6 +23,7 @@ from tui_probe.ui.live.state_line import KernelFilterWarning
 from tui_probe.ui.screens.further_pages import LetterScreen, live_further_pages
 from tui_probe.ui.screens.kernel import PROBE, KernelScreen
 from tui_probe.ui.screens.lists import PickerItem, choose_tags
+from tui_probe.ui.screens.page_opening import MessageView
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.views.log import LogView
 from tui_probe.ui.views.table_views import GrowingView, RangesView, TreeView
@@ -386,11 +387,12 @@ class LiveScreen(ViewScreen):
 
     @property
     def place(self) -> LastView:
-        """Return the user's place: kernel, page, line and sorting."""
+        """Return the user's place: kernel, page, line and sorting; in place of an empty page the first one."""
         above = next((screen for screen in self.app.screen_stack if isinstance(screen, KernelScreen)), None)
         column, reverse = self.table.sorting
-        page, line = (above.current, above.line) if above else ("", None)
-        return LastView(self.table.selected, self.current, page, column, reverse, line)
+        page, line = (FIXED_PAGES[0] if above.is_empty else above.current, above.line) if above else ("", None)
+        current = DIGITS[0].id if isinstance(self.pages.shown, MessageView) else self.current
+        return LastView(self.table.selected, current, page, column, reverse, line)
 
     def open_kernel(self, directory: Path, index: int) -> str:
         """Open the screen of a kernel of the trace in ``directory``. Return why that cannot be done yet, else ""."""

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from tui_probe.draw.spans import Line, clip, pad, width
 from tui_probe.pages.views import kind_of
 from tui_probe.probekit.page_kinds import PAGES, page_keys
-from tui_probe.probekit.probe_view import names_to_run, needs_gpu
 from tui_probe.ui.screens.lists import FittedList, FittedScreen, framed
 from tui_probe.ui.screens.page_opening import pages_of
 from tui_probe.ui.widgets.tabs import Tab
@@ -129,6 +128,8 @@ def kernel_tab(kind: ViewKind, key: str, source: ViewSource | None = None, *, em
     tab = Tab(kind.name, title, kind.short or title, key, empty, about=kind.about)
     if source is None or source.kernel.status != "probed" or not empty or not kind.probes:
         return tab
+    from tui_probe.probekit.probe_view import names_to_run, needs_gpu  # brings all probes
+
     probe = names_to_run(kind.probes)[0]
     if needs_gpu(source.kernel.trace, kind.probes):
         return replace(tab, lack=f"{tab.lack}: run with -p {probe} on a GPU")
@@ -138,7 +139,11 @@ def kernel_tab(kind: ViewKind, key: str, source: ViewSource | None = None, *, em
 def file_tabs(pages: Sequence[LazyPage]) -> list[Tab]:
     """Return the tabs of pages of files; the first one has ``1``."""
     keys = page_keys({page.name: page.title for page in pages}, reserved=False)
-    return [Tab(page.name, page.title, page.title, keys[page.name]) for page in pages]
+    return [Tab(page.name, page.title, page.title, keys[page.name], about=_first_sentence(page)) for page in pages]
+
+
+def _first_sentence(page: LazyPage) -> str:
+    return page.about[0].partition(". ")[0].removesuffix(".") if page.about else ""
 
 
 def further_pages(tabs: Sequence[Tab]) -> list[LetterItem]:

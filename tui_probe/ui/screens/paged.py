@@ -157,6 +157,11 @@ class PagedScreen(ViewScreen):
         return self._view
 
     @property
+    def is_empty(self) -> bool:
+        """True if the current page has a message in place of its content."""
+        return isinstance(lasting(self._view), MessageView)
+
+    @property
     def page_tabs(self) -> Sequence[Tab]:
         """The pages that the palette offers."""
         return self.tabs
