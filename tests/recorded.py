@@ -12,11 +12,11 @@ SIMULATED = DATA / "simulated"
 
 
 def unpacked(trace: Path, folder: Path) -> Path:
-    """A copy of a trace in ``folder``, with the results that are kept compressed; made once."""
+    """A copy of a trace in ``folder``, with the files that are kept compressed; made once."""
     copy = folder / trace.parent.name / trace.name
     if not copy.exists():
         shutil.copytree(trace, copy)
-        for packed in copy.glob("result/*.xz"):
+        for packed in copy.rglob("*.xz"):
             packed.with_suffix("").write_bytes(lzma.decompress(packed.read_bytes()))
             packed.unlink()
     return copy

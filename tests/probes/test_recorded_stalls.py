@@ -1,0 +1,132 @@
+"""Stalls measured on an NVIDIA H200 (driver 580, CUDA 13.0): Triton's attention with PTX, and three CUDA kernels."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.recorded import H200, unpacked
+from tui_probe.cli import main as front
+from tui_probe.draw.view import no_progress
+from tui_probe.pages.code.line_measures import measures_of
+from tui_probe.pages.views import kind_of
+from tui_probe.probekit.page_kinds import ViewSource
+from tui_probe.trace.follow import open_trace
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tui_probe.draw.view import View
+
+WGMMA, BARRIER = 0x1260, 0x3090
+"""Offsets of the two longest waits of attention: the first waits for the second product of the previous iteration."""
+WGMMA_SHARE, BARRIERS_SHARE = 0.1295, 0.0593
+GATHER, ROW_SUM = 2, 3
+NAMES = ("stencil(float const*, float*)", "gather(float const*, int const*, float*)", "row_sum(float const*, float*)")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("stalls")
+
+
+@pytest.fixture(scope="module")
+def attention(folder: Path) -> Path:
+    return unpacked(H200 / "stalls_attention", folder)
+
+
+@pytest.fixture(scope="module")
+def cuda(folder: Path) -> Path:
+    return unpacked(H200 / "stalls_cuda", folder)
+
+
+def view_of(name: str, trace: Path, kernel: int = 1) -> View:
+    opened = open_trace(trace)
+    return kind_of(name).open(ViewSource(opened, opened.kernels[kernel]), no_progress)
+
+
+def document(capsys: pytest.CaptureFixture[str], *command: str) -> Any:
+    assert front.main([*command, "--format", "json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def output(capsys: pytest.CaptureFixture[str], *command: str) -> str:
+    assert front.main([*command]) == 0
+    return " ".join(capsys.readouterr().out.split())
+
+
+def test_page_ranks_the_measured_waits_of_all_groups(attention: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stalls = document(capsys, "show", "stalls", f"{attention}:1")["data"]
+    sites = stalls["sites"]
+    assert stalls["launches"] == [33, 34, 35, 31]
+    assert [site["offset"] for site in sites[:2]] == [WGMMA, BARRIER]
+    longest = sites[0]
+    assert (longest["sass"], longest["line"], longest["waits_for"]) == ("WARPGROUP", 32, "wgmma")
+    assert (longest["producer"], longest["executions"]) == ("HGMMA attention.py:37", 8192)
+    assert longest["share"] == pytest.approx(WGMMA_SHARE, abs=1e-4)
+    assert longest["measured_cycles"] <= longest["cycles"] <= longest["measured_cycles"] + 48 * 8192
+    assert sites[1]["producer"] is None
+    shares = [site["share"] for site in sites if site["executions"]]
+    assert shares == sorted(shares, reverse=True)
+    text = output(capsys, "show", "stalls", f"{attention}:1")
+    assert text.index("0x1260") < text.index("0x3090")
+
+
+def test_source_has_the_sum_of_a_line(attention: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = document(capsys, "show", "source", f"{attention}:1")["data"]["files"]
+    lines = {line["line"]: line for line in files[0]["lines"]}
+    assert lines[32]["of_warp_life"] == pytest.approx(WGMMA_SHARE, abs=1e-4)
+    assert lines[31]["of_warp_life"] == pytest.approx(0.0689, abs=1e-4)
+    assert lines[33]["of_warp_life"] is None
+    assert "scores = tl.dot(query, key) * scale" in lines[32]["text"]
+
+
+def test_sass_has_the_wait_of_each_instruction(attention: Path) -> None:
+    opened = open_trace(attention)
+    measures = measures_of(ViewSource(opened, opened.kernels[1]))
+    assert measures is not None
+    share = measures.columns[measures.first]
+    assert share.name == "of warp life"
+    assert max(share.numbers, key=share.numbers.__getitem__) == WGMMA
+    assert len(share.numbers) == 24
+    sass = view_of("sass", attention)
+    sass.press("level")  # all probed instructions
+    place = sass.place_of(WGMMA, 200)
+    assert place is not None
+    text = "".join(part for part, _ in sass.lines(200)[place])
+    assert "13%" in text
+    assert "WARPGROUP" in text
+
+
+def test_findings_name_the_longest_wait(attention: Path, cuda: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        "attention.py:32 (WARPGROUP) waits 13% of warp life for HGMMA attention.py:37 (wgmma, 343 cycles each)"
+    ) in output(capsys, "report", str(attention))
+    report = output(capsys, "report", str(cuda))
+    assert "long.cu:19 (STG) waits 67% of warp life for LDG long.cu:19 (global memory, 4 289 cycles each)" in report
+
+
+def test_trace_equals_itself(attention: Path, cuda: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    same = document(capsys, "compare", str(attention), str(attention))
+    assert {kernel["verdict"] for kernel in same["kernels"]} == {"same"}
+    assert {finding["outcome"] for finding in same["findings"]} == {"remaining"}
+    waits = {wait["line"]: wait for wait in same["waits"]}
+    assert waits["attention.py:32"]["before"] == pytest.approx(WGMMA_SHARE, abs=1e-4)
+    assert waits["attention.py:31"]["before"] == pytest.approx(BARRIERS_SHARE, abs=1e-4)
+    assert {wait["difference"] for wait in same["waits"]} == {0}
+    same = document(capsys, "compare", str(cuda), str(cuda))
+    assert {kernel["verdict"] for kernel in same["kernels"]} == {"same"}
+    assert {wait["difference"] for wait in same["waits"]} == {0}
+    assert {wait["kernel"] for wait in same["waits"]} == {*NAMES}
+
+
+@pytest.mark.parametrize(("kernel", "longest"), [(1, "FADD"), (GATHER, "STG"), (ROW_SUM, "FADD")])
+def test_longest_single_wait_is_kept(cuda: Path, capsys: pytest.CaptureFixture[str], kernel: int, longest: str) -> None:
+    sites = document(capsys, "show", "stalls", f"{cuda}:{kernel}")["data"]["sites"]
+    assert sites[0]["sass"] == longest
+    assert sites[0]["producer"].startswith("LDG long.cu:")
+    waited = [site for site in sites if site["measured_cycles"]]
+    assert waited
+    assert all(site["longest"] >= site["mean"] for site in waited if site["longest"])
