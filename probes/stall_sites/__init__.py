@@ -10,10 +10,18 @@ from tui_probe.draw import units
 from tui_probe.probekit.finding import SHARE, Finding, brief_text, counted, percent, timed
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec, ShareValue
 from tui_probe.probekit.metric import Metric
-from tui_probe.probekit.probe import LatencyCause, MeasuredWait, Probe, Question, of_sites
+from tui_probe.probekit.probe import (
+    LatencyCause,
+    MeasuredWait,
+    MeasuredWaits,
+    Probe,
+    ProbeGroups,
+    Question,
+    of_sites,
+)
 from tui_probe.trace.source_lines import source_position
 
-from .analysis import DELAY, GROUPS, LEAST_PERCENT, analyse
+from .analysis import DELAY, GROUPS, LEAST_PERCENT, Stalls, analyse, measured_text
 from .view import STALLS_VIEW
 
 if TYPE_CHECKING:
@@ -21,7 +29,7 @@ if TYPE_CHECKING:
 
     from tui_probe.probekit.probe_results import ProbeResult
 
-    from .analysis import Stalls, StallSite
+    from .analysis import StallSite
 
 _SPILL_NOTE: Final = (
     "local loads and stores: executed warp instructions that access spills or local arrays, in basic blocks with a"
@@ -71,31 +79,30 @@ def findings(of: ProbeResult, found: Stalls) -> Iterator[Finding]:
     """The longest wait with its cause, the line with most accesses of the stack, then the rest of warp life."""
     del of
     worst = found.worst
-    if worst is not None and 100 * worst.cycles >= LEAST_PERCENT * found.life > 0:
+    if worst is not None and 100 * (found.worst_share or 0) >= LEAST_PERCENT:
         values = {
             "share": timed(found.worst_share, SHARE, 0),
+            "share_uncertainty": timed(worst.share_uncertainty, SHARE),
             "cycles": timed(worst.cycles),
             "passes": counted(worst.passes),
             "longest": timed(worst.longest),
-            "class": worst.wait.kind if worst.wait else None,
+            "class": worst.kind or None,
             "producer_offset": worst.wait.producers[0].line if worst.wait and worst.wait.producers else None,
         }
         yield Finding(
             "longest_wait",
             "longest wait",
-            _wait_text(worst, found.life),
+            _wait_text(worst),
             "stalls",
             worst.line,
             stands_out=(found.worst_share or 0) >= _NOTABLE,
             values=values,
             advice=_advice(worst),
-            brief=brief_text(worst.opcode, f"waits {percent(worst.cycles, found.life)}"),
+            brief=brief_text(worst.opcode, f"waits {_life_text(worst)}"),
         )
     yield from _spill_findings(found)
-    issuing = max(0, found.life - found.waited)
-    text = f"{percent(found.waited, found.life)} of warp life at {units.counted(len(found.sites), 'SASS instruction')}"
-    text += f"; remaining {percent(issuing, found.life)}: issue, fixed-latency dependencies and unmeasured waits"
-    values = {"waited": timed(found.waited), "life": timed(found.life)}
+    text = measured_text(found, "unmeasured waits")
+    values = {"share": timed(found.share, SHARE), "waited": timed(found.waited), "life": timed(found.life)}
     yield Finding("stalls", "measured waits", text, "stalls", values=values)
 
 
@@ -131,26 +138,33 @@ def _advice(site: StallSite) -> str:
     return _REMEDIES.get(site.wait.kind, "") if site.wait else ""
 
 
-def _wait_text(site: StallSite, life: int) -> str:
+def _wait_text(site: StallSite) -> str:
     """``attn.py:31 (FFMA) waits 41% of warp life for LDG attn.py:29 (global memory, 612 cycles each)``."""
     place = site.place or f"{site.line:#06x}"
     cause = f" for {site.producer_in_program}" if site.producer else ""
     mean = f"{units.count(round(site.per_pass or 0))} cycles each"
-    return f"{place} ({site.opcode}) waits {percent(site.cycles, life)} of warp life{cause} ({site.kind}, {mean})"
+    return f"{place} ({site.opcode}) waits {_life_text(site)} of warp life{cause} ({site.kind}, {mean})"
+
+
+def _life_text(site: StallSite) -> str:
+    return percent(site.share or 0, 1)
 
 
 def _latency_cause(found: Stalls) -> LatencyCause | None:
     """Return the longest wait as the cause of latency; None if it is too short to be one."""
     worst, share = found.worst, found.worst_share or 0
-    return LatencyCause(share, _wait_text(worst, found.life)) if worst is not None and share >= _NOTABLE else None
+    return LatencyCause(share, _wait_text(worst)) if worst is not None and share >= _NOTABLE else None
 
 
-def _measured_waits(found: Stalls) -> list[MeasuredWait]:
-    return [
-        MeasuredWait(site.place or site.opcode or "", site.kind, site.producer_in_program, site.cycles / found.life)
+def _measured_waits(found: Stalls) -> MeasuredWaits:
+    waits = (
+        MeasuredWait(int(site.line), site.opcode or "", site.place, site.kind, site.producer_in_program, site.share)
         for site in found.sites
-        if found.life
-    ]
+        if site.share is not None
+    )
+    places = found.places()
+    unmeasured = {int(at): places.get(at, "") for at in found.unmeasured} if found.offsets else None
+    return MeasuredWaits(tuple(waits), unmeasured)
 
 
 def _rows(of: ProbeResult, found: Stalls) -> LineRows:
@@ -160,7 +174,7 @@ def _rows(of: ProbeResult, found: Stalls) -> LineRows:
             site.line,
             site.source,
             {
-                "of warp life": ShareValue(site.cycles / found.life) if found.life else None,
+                "of warp life": None if site.share is None else ShareValue(site.share),
                 "cycles": site.cycles,
                 "waits for": site.kind or None,
                 "producer": site.producer or None,
@@ -171,7 +185,6 @@ def _rows(of: ProbeResult, found: Stalls) -> LineRows:
         )
         for site in found.sites
     ]
-    issuing = max(0, found.life - found.waited)
     spills = list(_spill_rows(found))
     return LineRows(
         _joined_rows([*rows, *spills]),
@@ -179,8 +192,7 @@ def _rows(of: ProbeResult, found: Stalls) -> LineRows:
             *([_SPILL_NOTE] if spills else []),
             f"cycles that warps wait at the instruction, summed over warps. The probe hides up to {DELAY} cycles of"
             " each wait. The values include an estimate of the hidden cycles, never more than the measured cycles",
-            f"remaining {percent(issuing, found.life)} of warp life: issue, fixed-latency dependencies and"
-            " unmeasured waits",
+            f"measured waits: {measured_text(found, 'unmeasured waits')}",
         ],
     )
 
@@ -216,7 +228,6 @@ LINES: Final = LineSpec(
     ),
     "of warp life",
     _rows,
-    GROUPS,
 )
 
 
@@ -231,6 +242,7 @@ PROBES: Final = tuple(
         views=(STALLS_VIEW,),
         latency_cause=_latency_cause,
         measured_waits=_measured_waits,
+        groups=ProbeGroups(GROUPS, Stalls.joined),
     )
     for name in GROUPS
 )

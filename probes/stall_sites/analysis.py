@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from tui_probe.draw import units
 from tui_probe.errors import TraceError
+from tui_probe.probekit.finding import percent
 from tui_probe.records.counter_sums import line_sums, ratio, site_dtype, sums_dtype
-from tui_probe.sass.wait_classes import OPERANDS, WAIT_CLASSES
+from tui_probe.sass.wait_classes import WAIT_CLASSES
 from tui_probe.trace.device_memory import parameter_names
 from tui_probe.trace.sites import read_sites
-from tui_probe.trace.source_lines import call_lines, source_position
+from tui_probe.trace.source_lines import SourceLines, call_lines, source_position
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,9 +37,10 @@ if TYPE_CHECKING:
 #     measured    waited - null waits
 #     cycles      measured + min(measured, 48 · passes): the branch to the probe's code hides up to 48 cycles of each
 #                 wait. As many are added, but no more than were measured, since a wait may also be 0
-#     share       cycles / life
+#     share       cycles / life of the launch that measured the site
 #
-# A warp that is ready but not chosen waits, too.
+# A warp that is ready but not chosen waits, too. Shares of sites that several launches measured may add up to more than
+# 1: each launch has its own life, in which other waits are longer, and the estimate of hidden cycles may be too large.
 
 GROUPS: Final = ("stall_sites", "stall_sites_2", "stall_sites_3", "stall_sites_4")
 """Probes of the groups of wait sites, those that usually wait longest first."""
@@ -53,6 +57,8 @@ _NULL_WAIT: Final = 2
 _WARP_SIZE: Final = 32
 COPIES: Final = frozenset({"async", "bulk"})
 """Classes of waits for groups of copies to shared memory."""
+_ROUNDED_UP: Final = 1.005
+"""Sum of shares that text shows as 100%."""
 _MAX_TENSORS: Final = 2
 """Tensors that are named before the rest is cut."""
 LEAST_PERCENT: Final = 1
@@ -71,6 +77,8 @@ class StallSite:
     waited: int
     passes: int
     wait: SiteWait | None
+    life: int = 0
+    """Cycles of all measured warps of the launch."""
     raw_longest: int = 0
     """Cycles of the longest wait with its null wait; 0 if none was kept, for want of registers."""
     calls: Mapping[int, SourceLine] = field(default_factory=dict)
@@ -87,6 +95,22 @@ class StallSite:
     def cycles(self) -> int:
         """Waited cycles with those that the branch hid."""
         return _with_hidden(self.measured_cycles, self.passes)
+
+    @property
+    def share(self) -> float | None:
+        """Part of the warp life of its launch."""
+        return ratio(self.cycles, self.life)
+
+    @property
+    def uncertainty(self) -> float | None:
+        """Cycles by which the mean wait may be too long or too short, since 0 to 48 cycles of it are hidden."""
+        added = ratio(self.cycles - self.measured_cycles, self.passes)
+        return None if added is None else max(added, DELAY - added)
+
+    @property
+    def share_uncertainty(self) -> float | None:
+        """The same as part of warp life."""
+        return None if self.uncertainty is None or not self.life else self.uncertainty * self.passes / self.life
 
     @property
     def longest(self) -> int | None:
@@ -109,9 +133,7 @@ class StallSite:
 
     @property
     def waits_for(self) -> str:
-        """``kind`` with names: ``global memory of q``; before the producer of a write after read, the dependence."""
-        if self.wait and self.wait.kind == OPERANDS:
-            return "register read by"
+        """``kind`` with names: ``global memory of q``."""
         more = ", …" if len(self.tensors) > _MAX_TENSORS else ""
         return f"{self.kind} of {', '.join(self.tensors[:_MAX_TENSORS])}{more}" if self.tensors else self.kind
 
@@ -168,7 +190,10 @@ class WarpSample:
 
 @dataclass(frozen=True, slots=True)
 class Stalls:
-    """The waits of one launch, longest first. ``life`` are the cycles of all warps, ``longest`` those of one."""
+    """The waits of a launch, or of several that measured different sites, those with the largest share first.
+
+    ``life`` are the cycles of all warps, the mean over launches; ``longest`` those of one warp.
+    """
 
     sites: tuple[StallSite, ...]
     life: int
@@ -178,6 +203,22 @@ class Stalls:
     offsets: tuple[int, ...] = ()
     """Their offsets; empty in traces of versions that did not keep them."""
     sample: WarpSample | None = None
+    folder: Path | None = None
+    """Directory of the kernel."""
+
+    @classmethod
+    def joined(cls, groups: Sequence[Stalls]) -> Stalls:
+        """Return the waits of all groups of sites that were measured."""
+        first = groups[0]
+        return cls(
+            tuple(sorted((site for group in groups for site in group.sites), key=lambda site: -(site.share or 0))),
+            round(fmean(group.life for group in groups)),
+            max(group.longest for group in groups),
+            max((group.total for group in groups if group.total is not None), default=None),
+            next((group.offsets for group in groups if group.offsets), ()),
+            first.sample,
+            first.folder,
+        )
 
     @property
     def waited(self) -> int:
@@ -187,17 +228,34 @@ class Stalls:
     @property
     def share(self) -> float | None:
         """Part of warp life that is spent at measured sites."""
-        return ratio(self.waited, self.life)
+        return sum(site.share or 0 for site in self.sites) if self.life else None
+
+    @property
+    def remaining(self) -> float | None:
+        """Part of warp life without measured waits; None where the waits of several launches are more than all."""
+        share = self.share
+        return None if share is None or share > _ROUNDED_UP else max(0.0, 1 - share)
 
     @property
     def worst(self) -> StallSite | None:
-        """The site with most cycles."""
+        """The site with the largest share."""
         return self.sites[0] if self.sites and self.sites[0].cycles else None
 
     @property
     def worst_share(self) -> float | None:
-        """Share of warp life of the site with most cycles; None if there is none."""
-        return ratio(self.worst.cycles, self.life) if self.worst else None
+        """Share of warp life of the site with the largest; None if there is none."""
+        return self.worst.share if self.worst else None
+
+    @property
+    def unmeasured(self) -> tuple[int, ...]:
+        """Offsets of the sites that no launch has measured; empty where the trace does not have them."""
+        measured = {site.line for site in self.sites}
+        return tuple(at for at in self.offsets if at not in measured)
+
+    def places(self) -> Mapping[int, str]:
+        """Return the lines of the program by offset in the kernel."""
+        lines = {**SourceLines.of(self.folder).lines, **call_lines(self.folder)} if self.folder else {}
+        return {at: source_position(line) for at, line in lines.items()}
 
     @property
     def threads_missing(self) -> int:
@@ -212,12 +270,25 @@ def analyse(result: Result, sites: Sequence[int], folder: Path | None = None) ->
     probes = (read_sites(folder) if folder else None) or ()
     waits = {site.instruction.line: site.wait for probe in probes for site in probe.sites if site.wait}
     calls = call_lines(folder) if folder else {}
-    rows = [_stall_site(line, waits.get(line.line), calls) for line in lines]
     life, longest = _life(result)
+    rows = [_stall_site(line, waits.get(line.line), life, calls) for line in lines]
     total = next((probe.wait_sites for probe in probes if probe.wait_sites is not None), None)
     offsets = next((probe.wait_offsets for probe in probes if probe.wait_offsets), ())
     ranked = tuple(sorted(rows, key=lambda site: -site.cycles))
-    return Stalls(ranked, life, longest, total, offsets, WarpSample.of(result))
+    return Stalls(ranked, life, longest, total, offsets, WarpSample.of(result), folder)
+
+
+def measured_text(stalls: Stalls, unmeasured: str) -> str:
+    """``53% of warp life at 21 SASS instructions; remaining 47%: issue, fixed-latency dependencies, 8 sites``."""
+    executed = sum(bool(site.passes) for site in stalls.sites)
+    text = f"{percent(stalls.share or 0, 1)} of warp life at {units.counted(executed, 'SASS instruction')}"
+    if stalls.remaining is None:
+        return (
+            f"{text}: more than 100%, because each group of sites is measured in its own launch and the estimate of"
+            " hidden cycles may be too large; the remainder is not known"
+        )
+    other = ", ".join(filter(None, ("issue", "fixed-latency dependencies (e.g. FFMA → FFMA)", unmeasured)))
+    return f"{text}; remaining {percent(stalls.remaining, 1)}: {other}"
 
 
 def with_tensors(stalls: Stalls, of: ProbeResult) -> Stalls:
@@ -249,6 +320,6 @@ def _life(result: Result) -> tuple[int, int]:
     return int(cycles.sum(dtype=np.uint64)), int(cycles.max(initial=0))
 
 
-def _stall_site(line: LineSums, wait: SiteWait | None, calls: Mapping[int, SourceLine]) -> StallSite:
+def _stall_site(line: LineSums, wait: SiteWait | None, life: int, calls: Mapping[int, SourceLine]) -> StallSite:
     sums, longest = line.sums, line.sums.get("longest", 0)
-    return StallSite(line.line, line.opcode, line.source, sums["waited"], sums["passes"], wait, longest, calls)
+    return StallSite(line.line, line.opcode, line.source, sums["waited"], sums["passes"], wait, life, longest, calls)

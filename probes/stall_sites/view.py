@@ -20,23 +20,22 @@ from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.probe_view import probe_view
 from tui_probe.probekit.recognised import analysis_name
 from tui_probe.records.counter_sums import ratio
-from tui_probe.trace.source_lines import SourceLines, call_lines, source_position
 
-from .analysis import DELAY, GROUPS, LEAST_PERCENT, analyse, with_tensors
+from .analysis import DELAY, GROUPS, LEAST_PERCENT, Stalls, analyse, measured_text, with_tensors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
     from tui_probe.probekit.probe_results import ProbeResult
     from tui_probe.trace.model import KernelFacts
-    from tui_probe.trace.source_lines import SourceLine
 
-    from .analysis import Stalls, StallSite, WarpSample
+    from .analysis import StallSite, WarpSample
 
 _HEADINGS: Final = 3
 _MIN_PLACE: Final = 12
+_MIN_CLASS: Final = 16
 _MIN_NAME: Final = 12
 _MAX_NAMED: Final = 6
 """Instructions, or source lines, that a note names."""
@@ -51,7 +50,6 @@ class StallRow:
     """
 
     site: StallSite
-    life: int
     sample: WarpSample | None
     launches: int
     ended_after: int | None
@@ -62,19 +60,9 @@ class StallRow:
         return ratio(self.site.passes, self.sample.warps) if self.sample else None
 
     @property
-    def uncertainty(self) -> float:
-        """Part of warp life that the branches to the probe's code hide at most."""
-        return DELAY * self.site.passes / self.life if self.life else 0.0
-
-    @property
-    def share(self) -> float | None:
-        """Part of the warp life of its launch."""
-        return self.site.cycles / self.life if self.life else None
-
-    @property
     def null_share(self) -> float | None:
         """Part of warp life that clocks without a wait between them take."""
-        return (self.site.waited - self.site.measured_cycles) / self.life if self.life else None
+        return ratio(self.site.waited - self.site.measured_cycles, self.site.life)
 
 
 def _share_text(value: float | None) -> str:
@@ -83,9 +71,9 @@ def _share_text(value: float | None) -> str:
 
 def _share_bound(row: StallRow) -> str:
     """``11%``, or ``≤ 2%`` where the probe hides the waits."""
-    if row.share is None or row.site.cycles:
-        return _share_text(row.share)
-    bound = _share_text(row.uncertainty)
+    if row.site.share is None or row.site.cycles:
+        return _share_text(row.site.share)
+    bound = _share_text(row.site.share_uncertainty)
     return bound if bound.startswith("<") else f"≤ {bound}"
 
 
@@ -96,60 +84,77 @@ def _wait_text(cycles: float | None) -> str:
     return units.count(round(cycles)) if round(cycles) else f"≤ {DELAY}"
 
 
-_COLUMNS: Final[tuple[Column[StallRow], ...]] = (
-    Column("share", lambda r: r.share, "warp life", _share_bound),
-    Column("offset", lambda r: int(r.site.line), "offset", lambda r: f"{r.site.line:#06x}", rank=3),
-    Column("sass", lambda r: r.site.opcode, "SASS", lambda r: r.site.opcode or "", False, 2),
-    Column("file", lambda r: r.site.source.file if r.site.source else None),
-    Column("line", lambda r: r.site.source.line if r.site.source else None),
-    Column(
-        "place",
-        None,
-        "source",
-        lambda r: r.site.place or units.NOT_MEASURED,
-        False,
-        narrow=_MIN_PLACE,
-        shorten=cut_middle,
-    ),
-    Column(
-        "waits_for",
-        lambda r: r.site.kind or None,
-        "waits for",
-        lambda r: r.site.waits_for or units.NOT_MEASURED,
-        False,
-    ),
-    Column("tensors", lambda r: list(r.site.tensors)),
-    Column(
-        "producer",
-        lambda r: r.site.producer or None,
-        "producer",
-        lambda r: r.site.producer_in_program or units.NOT_MEASURED,
-        False,
-        narrow=_MIN_PLACE,
-        shorten=cut_middle,
-    ),
-    Column(
-        "producer_offset",
-        lambda r: int(r.site.wait.producers[0].line) if r.site.wait and r.site.wait.producers else None,
-    ),
-    Column("executions", lambda r: r.site.passes, "executions", lambda r: units.count(r.site.passes), rank=1),
-    Column("cycles", lambda r: r.site.cycles),
-    Column("measured_cycles", lambda r: r.site.measured_cycles),
-    Column("mean", lambda r: r.site.per_pass, "mean (cycles)", lambda r: _wait_text(r.site.per_pass)),
-    Column("longest", lambda r: r.site.longest, "max (cycles)", lambda r: _wait_text(r.site.longest), rank=2),
-    Column("null_share", lambda r: r.null_share, "clock reads", lambda r: _share_text(r.null_share), rank=4),
-    Column(
-        "executions_per_warp",
-        lambda r: r.per_warp,
-        "executions per warp",
-        lambda r: units.NOT_MEASURED if r.per_warp is None else units.tenths(r.per_warp),
-        rank=5,
-    ),
-    Column("launches", lambda r: r.launches, "launches", lambda r: units.count(r.launches), rank=6),
-    Column("ended", lambda r: r.ended_after is not None),
-    Column("call_file", lambda r: r.site.call.file if r.site.call else None),
-    Column("call_line", lambda r: r.site.call.line if r.site.call else None),
-)
+def _uncertainty_text(row: StallRow) -> str:
+    """``48``; nothing where the mean is a bound."""
+    return f"{round(row.site.uncertainty)}" if row.site.uncertainty is not None and row.site.cycles else ""
+
+
+def _columns(*, has_source: bool) -> tuple[Column[StallRow], ...]:
+    """Return the columns. A site is named by its source line if the kernel has some, else by offset and instruction."""
+
+    def place_text(row: StallRow) -> str:
+        return row.site.place or (f"{row.site.line:#06x}" if has_source else units.NOT_MEASURED)
+
+    return (
+        Column("share", lambda r: r.site.share, "warp life", _share_bound),
+        Column(
+            "offset",
+            lambda r: int(r.site.line),
+            "offset",
+            lambda r: f"{r.site.line:#06x}",
+            rank=1 if has_source else 0,
+        ),
+        Column(
+            "sass", lambda r: r.site.opcode, "SASS", lambda r: r.site.opcode or "", False, rank=2 if has_source else 0
+        ),
+        Column("file", lambda r: r.site.source.file if r.site.source else None),
+        Column("line", lambda r: r.site.source.line if r.site.source else None),
+        Column("place", None, "source", place_text, False, narrow=_MIN_PLACE, shorten=cut_middle),
+        Column(
+            "waits_for",
+            lambda r: r.site.kind or None,
+            "waits for",
+            lambda r: r.site.waits_for or units.NOT_MEASURED,
+            False,
+            narrow=_MIN_CLASS,
+        ),
+        Column("tensors", lambda r: list(r.site.tensors)),
+        Column(
+            "producer",
+            lambda r: r.site.producer or None,
+            "producer",
+            lambda r: r.site.producer_in_program or units.NOT_MEASURED,
+            False,
+            narrow=_MIN_PLACE,
+            shorten=cut_middle,
+        ),
+        Column(
+            "producer_offset",
+            lambda r: int(r.site.wait.producers[0].line) if r.site.wait and r.site.wait.producers else None,
+        ),
+        Column("executions", lambda r: r.site.passes, "executions", lambda r: units.count(r.site.passes), rank=3),
+        Column("cycles", lambda r: r.site.cycles),
+        Column("measured_cycles", lambda r: r.site.measured_cycles),
+        Column("mean", lambda r: r.site.per_pass, "mean", lambda r: _wait_text(r.site.per_pass)),
+        Column("mean_uncertainty", lambda r: r.site.uncertainty, "±", _uncertainty_text, rank=5),
+        Column("share_uncertainty", lambda r: r.site.share_uncertainty),
+        Column("longest", lambda r: r.site.longest, "max", lambda r: _wait_text(r.site.longest), rank=4),
+        Column("null_share", lambda r: r.null_share, "clock reads", lambda r: _share_text(r.null_share), rank=6),
+        Column(
+            "executions_per_warp",
+            lambda r: r.per_warp,
+            "executions per warp",
+            lambda r: units.NOT_MEASURED if r.per_warp is None else units.tenths(r.per_warp),
+            rank=7,
+        ),
+        Column("launches", lambda r: r.launches, "launches", lambda r: units.count(r.launches), rank=8),
+        Column("ended", lambda r: r.ended_after is not None),
+        Column("call_file", lambda r: r.site.call.file if r.site.call else None),
+        Column("call_line", lambda r: r.site.call.line if r.site.call else None),
+    )
+
+
+_COLUMNS: Final = _columns(has_source=True)
 
 
 class StallsView(Document):
@@ -159,9 +164,10 @@ class StallsView(Document):
         progress(0.0)
         self.title = f"Stalls of {source.kernel.demangled}"
         self.results, self._has_further_groups = _results(source)
-        self._lines = _source_lines(self.results)
+        self.stalls = Stalls.joined([stalls for _, stalls in self.results])
+        self._places_by_offset = self.stalls.places()
         rows = [row for result, stalls in self.results for row in _rows_of_group(result.kernel, stalls)]
-        self.sites = sorted(rows, key=lambda row: -(row.share or 0))
+        self.sites = sorted(rows, key=lambda row: -(row.site.share or 0))
         """All measured sites."""
         self.rows = [row for row in self.sites if row.site.passes]
         """Executed sites, the rows of the table."""
@@ -171,15 +177,9 @@ class StallsView(Document):
         progress(1.0)
 
     @property
-    def measured(self) -> float:
-        """Part of warp life at measured sites."""
-        return sum(row.share or 0 for row in self.rows)
-
-    @property
     def not_measured(self) -> int | None:
         """Wait sites that no launch has measured yet."""
-        totals = [stalls.total for _, stalls in self.results if stalls.total is not None]
-        return max(totals) - len(self.sites) if totals else None
+        return None if self.stalls.total is None else self.stalls.total - len(self.sites)
 
     def notes(self) -> Iterator[str]:
         """Return notes on time that the shares leave out."""
@@ -192,24 +192,26 @@ class StallsView(Document):
         if any(row.site.kind and not row.site.producer for row in self.rows):
             yield "producer –: unknown; a barrier wait ends when the last warp arrives, which is not recorded"
         yield self._cost_note()
-        share = max((row.uncertainty for row in self.rows), default=0.0)
+        share = max((row.site.share_uncertainty or 0 for row in self.rows), default=0.0)
         yield (
-            f"warp life, mean, max: the probe hides up to {DELAY} cycles of each wait; in total this can be"
-            f" {percent(share, 1)} of warp life. The page adds an estimate of the hidden cycles, never more than the"
-            f" measured cycles. “≤ {DELAY}” in a cell: no cycle was measured, so the wait took at most {DELAY} cycles."
-            " Waits include cycles in which a warp is ready but not selected. The shares of a row are from the launch"
-            " that measured it. “clock reads” is the share of warp life that the probe's clock reads take, in addition"
-            " to the waits"
+            f"mean, max: cycles per wait. The probe hides up to {DELAY} cycles of each wait. An estimate of the hidden"
+            f" cycles is added, never more than the measured cycles. ± is the largest error of this estimate per wait;"
+            f" of warp life it is at most {percent(share, 1)} in a row. “≤ {DELAY}”: no cycle was measured, so the wait"
+            f" took at most {DELAY} cycles"
         )
+        yield "waits include cycles in which a warp is ready but not selected"
+        yield "clock reads: share of warp life that the probe's clock reads take, in addition to the waits"
 
     def _remainder_note(self) -> str:
-        """Return what the rest of warp life consists of."""
-        other = "issue, fixed-latency dependencies (e.g. FFMA → FFMA)"
-        if self.not_measured is None:
-            other += ", sites that were not measured"
-        elif self.not_measured:
-            other += f", {units.counted(self.not_measured, 'site')} not measured"
-        return f"remaining {percent(max(0.0, 1 - self.measured), 1)} of warp life: {other}"
+        """Return what the measured waits and the rest of warp life are."""
+        unmeasured = (
+            "sites that were not measured"
+            if self.not_measured is None
+            else f"{units.counted(self.not_measured, 'site')} not measured"
+            if self.not_measured
+            else ""
+        )
+        return f"measured waits: {measured_text(self.stalls, unmeasured)}"
 
     def _launch_notes(self) -> Iterator[str]:
         """Yield how many launches measured the sites of each group, and the sites that no further launch measures."""
@@ -232,7 +234,7 @@ class StallsView(Document):
         shares: dict[str, list[float]] = {}
         for row in self.rows:
             if row.site.place:
-                shares.setdefault(row.site.place, []).append(row.share or 0)
+                shares.setdefault(row.site.place, []).append(row.site.share or 0)
         several = sorted(((sum(own), place) for place, own in shares.items() if len(own) > 1), reverse=True)
         texts = [f"{place} {_share_text(share)} ({len(shares[place])} rows)" for share, place in several]
         if texts:
@@ -240,7 +242,7 @@ class StallsView(Document):
 
     def _copy_notes(self) -> Iterator[str]:
         """Yield the notable waits of pipelines of depth 1."""
-        rows = [row for row in self.rows if 100 * (row.share or 0) >= LEAST_PERCENT]
+        rows = [row for row in self.rows if 100 * (row.site.share or 0) >= LEAST_PERCENT]
         sites = [row.site for row in rows if row.site.copies_of_this_iteration]
         for place in dict.fromkeys(site.place or f"{int(site.line):#06x}" for site in sites):
             yield f"{place}: the loop starts this copy in the iteration that waits for it (pipeline of depth 1)"
@@ -252,19 +254,13 @@ class StallsView(Document):
             yield f"{units.counted(len(idle), 'site')} not executed in the sample: {self._places(idle)}"
         if not self.not_measured:
             return
-        places = self._places(self._unmeasured())
+        places = self._places(self.stalls.unmeasured)
         more = "; more launches measure further groups" if self._has_further_groups else ""
         yield f"{units.counted(self.not_measured, 'wait site')} not measured{f': {places}' if places else ''}{more}"
 
-    def _unmeasured(self) -> list[int]:
-        """Return the offsets of the sites that no launch has measured; [] where the trace does not have them."""
-        measured = {row.site.line for row in self.sites}
-        offsets = next((stalls.offsets for _, stalls in self.results if stalls.offsets), ())
-        return [at for at in offsets if at not in measured]
-
     def _places(self, offsets: Sequence[int]) -> str:
         """``0x0340 a.cu:22, 0x0480``"""
-        return _listed([f"{at:#06x} {source_position(self._lines.get(at))}".rstrip() for at in offsets])
+        return _listed([f"{at:#06x} {self._places_by_offset.get(at, '')}".rstrip() for at in offsets])
 
     def _cost_note(self) -> str:
         """Return how much longer launches took with the probe."""
@@ -279,7 +275,8 @@ class StallsView(Document):
     def lines(self, width: int) -> Sequence[Line]:
         launches = f", {_launches_text(self.results)}"
         head = clip(shorten(self._name, max(width - 1 - len(launches), _MIN_NAME)) + launches, width - 1)
-        return titled_table(head, _COLUMNS, self.rows, self.notes(), width)
+        columns = _columns(has_source=any(row.site.place for row in self.rows))
+        return titled_table(head, columns, self.rows, self.notes(), width)
 
     def pinned(self, width: int) -> int:
         del width
@@ -308,14 +305,15 @@ class StallsView(Document):
 
     def record(self) -> dict[str, Any]:
         return {
-            "measured_share": self.measured,
+            "measured_share": self.stalls.share,
+            "remaining_share": self.stalls.remaining,
             "sites_not_measured": self.not_measured,
             "uncertainty_cycles": DELAY,
             "launches": [result.launch.number if result.launch else None for result, _ in self.results],
             "sites": [as_record(_COLUMNS, row) for row in self.sites],
             "slowdowns": self.slowdowns,
             "samples": [_sample_record(stalls) for _, stalls in self.results],
-            "offsets_not_measured": [int(at) for at in self._unmeasured()],
+            "offsets_not_measured": [int(at) for at in self.stalls.unmeasured],
         }
 
     def cells(self) -> Iterator[Sequence[object]]:
@@ -327,13 +325,7 @@ class StallsView(Document):
 
 def _rows_of_group(kernel: KernelFacts, stalls: Stalls) -> Iterator[StallRow]:
     for site in stalls.sites:
-        yield StallRow(site, stalls.life, stalls.sample, len(kernel.result_rows), kernel.outcome.ended_after)
-
-
-def _source_lines(results: Sequence[tuple[ProbeResult, Stalls]]) -> Mapping[int, SourceLine]:
-    """Return the lines of the program by offset in the kernel."""
-    folder = results[0][0].kernel.folder
-    return {**SourceLines.of(folder).lines, **call_lines(folder)} if folder else {}
+        yield StallRow(site, stalls.sample, len(kernel.result_rows), kernel.outcome.ended_after)
 
 
 def _listed(texts: Sequence[str]) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -30,7 +31,8 @@ from tui_probe.probe_files.loading import load_probe
 from tui_probe.probe_model.probe import LeastShare
 from tui_probe.probekit.measured import analyse_result, known_probe
 from tui_probe.probekit.page_kinds import ViewSource
-from tui_probe.probes.stall_sites.analysis import DELAY, GROUPS, LEAST_PERCENT
+from tui_probe.probekit.probe import MeasuredWait, MeasuredWaits
+from tui_probe.probes.stall_sites.analysis import DELAY, GROUPS, LEAST_PERCENT, Stalls, StallSite, measured_text
 from tui_probe.sass.spills import stack_accesses
 from tui_probe.sass.target import GraftTarget
 from tui_probe.toolchain import find_tools
@@ -40,7 +42,8 @@ from tui_probe.trace.run_info import RunInfo
 from tui_probe.trace.sites import read_sites
 from tui_probe.ui import rerun
 from tui_probe.ui.screens.further_pages import kernel_tab
-from tui_probe.verdicts import limiter
+from tui_probe.verdicts import limiter, wait_changes
+from tui_probe.verdicts.kernel_matching import match_pair
 from tui_probe.verdicts.limiter import NcuBytes, latency_cause
 
 if TYPE_CHECKING:
@@ -286,7 +289,7 @@ def test_page_names_the_call_of_an_inlined_header(
     probe, row = known_probe(probed), probed.find_newest_result()
     assert probe.measured_waits is not None
     assert row is not None
-    waits = probe.measured_waits(analyse_result(probed.trace, probed, row).analysis)
+    waits = probe.measured_waits(analyse_result(probed.trace, probed, row).analysis).waits
     assert ("b.cu:15", "LDG b.cu:15") in {(wait.place, wait.producer) for wait in waits}
     (site,) = (own for own in json.loads(capsys.readouterr().out)["data"]["sites"] if own["sass"] == "FADD")
     assert (site["line"], site["call_file"], site["call_line"]) == (232, "/home/me/b.cu", 15)
@@ -386,23 +389,124 @@ def test_sass_leads_from_a_wait_to_its_producer_and_back(trace: Path) -> None:
     assert any("STS tfa.py:6 waits for it" in text for text in view.about(at_producer, 200))
 
 
-def test_comparison_has_waits_by_line(
+def compared(before: Path, after: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    assert front.main(["compare", str(before), str(after), "--format", "json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_comparison_is_over_the_instructions_that_both_sides_measured(
     trace: Path, groups: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Compare a trace with one group of sites to one with two: the second has the longest wait, and no verdict."""
     monkeypatch.setenv("COLUMNS", "120")
-    assert front.main(["compare", str(trace), str(groups), "--format", "json"]) == 0
-    waits = json.loads(capsys.readouterr().out)["waits"]
-    assert {wait["difference"] for wait in waits} == {0}  # only the candidate measured the second group
-    same = next(wait for wait in waits if wait["waits_for"] == "cp.async group")
+    document = compared(trace, groups, capsys)
+    both = [wait for wait in document["waits"] if wait["compared"]]
+    assert both
+    assert {wait["difference"] for wait in both} == {0}
+    lone = [wait for wait in document["waits"] if not wait["compared"]]
+    assert {(wait["before"], wait["difference"]) for wait in lone} == {(None, None)}
+    assert max(wait["after"] for wait in lone) > max(wait["after"] for wait in both)
+    (share,) = (value for value in document["figures"] if value["figure"] == "share")
+    assert share["before"] == share["after"] == pytest.approx(sum(wait["before"] for wait in both), abs=0.02)
+    assert share["verdict"] is None
+    assert not [finding for finding in document["findings"] if "wait" in finding["text"]]
+    same = next(wait for wait in both if wait["waits_for"] == "cp.async group")
     assert same["producer"] == "LDGSTS tfa.py:11"
     assert front.main(["compare", str(trace), str(groups)]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "waits by line, share of warp life" in text
-    assert "tfa.py:9 cp.async group LDGSTS tfa.py:11 6% 6%" in text
+    assert "tfa.py:9 cp.async group LDGSTS tfa.py:11 6% 6% same" in text
+    assert "only B measured it" in text
+    assert "compared: 8 SASS instructions that both sides measured" in text
+    assert "not compared: 0 instructions of A, 8 of B" in text
     assert front.main(["compare", str(trace), str(groups), "--format", "md"]) == 0
     text = capsys.readouterr().out
-    assert "| waits at | for | producer | A | B |" in text
-    assert "| tfa.py:9 | cp.async group | LDGSTS tfa.py:11 | 6% | 6% |" in text
+    assert "| waits at | for | producer | A | B | change |" in text
+    assert "| tfa.py:9 | cp.async group | LDGSTS tfa.py:11 | 6% | 6% | same |" in text
+    assert "- compared: 8 SASS instructions that both sides measured" in text
+
+
+def test_comparison_of_other_groups_has_no_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each side has measured one group, and not the same."""
+    sides = []
+    for name in ("stall_sites", "stall_sites_2"):
+        writer = started_trace(tmp_path / name)
+        folder = writer.kernel(0, "attn_fwd")
+        writer.save(0, writer.launch(0, GRID, BLOCK), group_result(folder, name, 8192))
+        writer.exit()
+        sides.append(writer.directory)
+    document = compared(*sides, capsys)
+    assert document["waits"]
+    assert not any(wait["compared"] for wait in document["waits"])
+    assert not [value for value in document["figures"] if value["figure"] in ("share", "worst_share", "waited")]
+
+
+def waits_of_side(places: dict[int, tuple[str, str, float]], unmeasured: dict[int, str] | None) -> MeasuredWaits:
+    waits = (MeasuredWait(at, name, place, "global memory", "", share) for at, (name, place, share) in places.items())
+    return MeasuredWaits(tuple(waits), unmeasured)
+
+
+@pytest.mark.parametrize(
+    ("unmeasured", "difference"), [({}, -0.3), ({0x200: "b.cu:9"}, -0.3), ({0x200: "a.cu:4"}, None), (None, None)]
+)
+def test_other_code_is_compared_at_lines_that_were_measured_completely(
+    trace: Path, monkeypatch: pytest.MonkeyPatch, unmeasured: dict[int, str] | None, difference: float | None
+) -> None:
+    """Two loads at line 4 became one; an instruction at another line may be missing."""
+    before = waits_of_side({0x10: ("FADD", "a.cu:4", 0.3), 0x20: ("FADD", "a.cu:4", 0.2)}, {})
+    after = waits_of_side({0x30: ("FFMA", "a.cu:4", 0.2)}, unmeasured)
+    sides = iter((before, after))
+    opened = open_trace(trace)
+    probe = replace(known_probe(opened.kernels[0]), measured_waits=lambda _: next(sides))
+    monkeypatch.setattr(wait_changes, "known_probe", lambda _: probe)
+    source = ViewSource(opened, opened.kernels[0])
+    comparison = wait_changes.compare_waits(match_pair(source, source))
+    (change,) = comparison.changes
+    assert change.shares == (pytest.approx(0.5), pytest.approx(0.2))
+    assert change.difference == (None if difference is None else pytest.approx(difference))
+    assert (comparison.values is None) is (difference is None)
+    assert change.change_text == ("not compared" if difference is None else "-30 pp")
+
+
+def test_groups_of_sites_are_one_finding_of_a_kernel(groups: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The longest wait is in the second group; report, summary and lines have it once, from both launches."""
+    assert front.main(["report", str(groups)]) == 0
+    report = capsys.readouterr().out
+    assert report.count("longest wait: ") <= 2  # where to look first, and among the kernel's own findings
+    assert "waits 11%" not in report
+    assert front.main(["report", str(groups), "--page", "summary"]) == 0
+    summary = capsys.readouterr().out
+    assert summary.count("longest wait") == summary.count("measured waits") == 1
+    assert "found in launches 0, 1 by -p stall_sites" in summary
+    assert "of warp life at 16 SASS instructions" in " ".join(summary.split())
+    assert front.main(["show", "lines", str(groups)]) == 0
+    lines = capsys.readouterr().out
+    assert lines.count("launches 0, 1 of #0, -p stall_sites") == 1
+    assert sum(line.startswith(" 0x") for line in lines.splitlines()) == 16
+
+
+def test_remainder_is_not_known_if_launches_add_up_to_more_than_all() -> None:
+    """Two groups wait 60 % of the life of their own launch each."""
+    sites = [StallSite(at, "FADD", None, 602, 1, None, life=1000) for at in (0x10, 0x20)]
+    groups = [Stalls((site,), 1000, 1000, total=2, offsets=(0x10, 0x20)) for site in sites]
+    assert groups[0].remaining == pytest.approx(1 - 0.648)
+    joined = Stalls.joined(groups)
+    assert joined.share == pytest.approx(2 * 0.648)
+    assert joined.remaining is None
+    assert measured_text(groups[0], "").endswith(
+        "; remaining 35%: issue, fixed-latency dependencies (e.g. FFMA → FFMA)"
+    )
+    text = measured_text(joined, "")
+    assert text.startswith("130% of warp life at 2 SASS instructions: more than 100%, because each group of sites is")
+    assert text.endswith("the remainder is not known")
+
+
+@pytest.mark.parametrize(("measured", "uncertainty"), [(0, 48), (10, 38), (40, 40), (700, 48)])
+def test_uncertainty_is_the_largest_error_of_the_hidden_cycles(measured: int, uncertainty: int) -> None:
+    """Between 0 and 48 cycles are hidden, and as many as were measured are added, at most 48."""
+    site = StallSite(0x10, "FADD", None, 4 * (measured + 2), 4, None, life=10_000)
+    assert site.uncertainty == uncertainty
+    assert site.share_uncertainty == pytest.approx(4 * uncertainty / 10_000)
 
 
 def test_again_offers_stalls_for_a_latency_bound_kernel(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:

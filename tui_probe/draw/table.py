@@ -26,6 +26,8 @@ Row = TypeVar("Row")
 Row_contra = TypeVar("Row_contra", contravariant=True)
 """Rows of a column: a column of a class also takes rows of its subclasses."""
 _GAP: Final = 2
+_MIN_TEXT: Final = 4
+"""Cells that a text keeps at least."""
 _MINOR: Final = 3
 """Rank from which on columns give way to readable ones."""
 _CACHE_SIZE: Final = 20_000
@@ -84,26 +86,31 @@ def table(
 ) -> Iterator[str]:
     """Lines of at most ``cells`` cells: headings, a rule, and one line per row.
 
-    Columns that do not fit are left out by rank, and with ``hide_empty`` those without any value first; then those that
-    may be cut share what room there is. Many ``rows`` are gone through twice, for the widths and for the lines, and not
-    held.
+    Columns without any value are left out where the table does not fit, and always with ``hide_empty``. Then columns
+    are left out by rank, and those that may be cut share what room there is; at last other texts are cut, but never
+    numbers. Many ``rows`` are gone through twice, for the widths and for the lines, and not held.
     """
     shown = in_tables(columns)
-    natural = [0 if hide_empty else width(column.title) for column in shown]
+    natural = [0] * len(shown)
     held: list[list[str]] = []
     count = 0
     for count, texts in enumerate(_texts(shown, rows), 1):
-        natural = list(map(max, natural, map(_width_of_value if hide_empty else width, texts)))
+        natural = list(map(max, natural, map(_width_of_value, texts)))
         if count <= _CACHE_SIZE:
             held.append(texts)
-    if hide_empty:
-        natural = with_titles(shown, natural)
+    filled = with_titles(shown, natural)
+    whole = [max(size, width(column.title), 1) for column, size in zip(shown, natural, strict=True)]
+    natural = whole if not hide_empty and (_fits(whole, cells) or not any(filled)) else filled
     fitting = _fitting_columns(shown, natural, cells)
     widths = _widths(shown, natural, fitting, cells)
     yield _line([pad(shown[i].title, widths[i], right=shown[i].right) for i in fitting], cells)
     yield _line(["─" * widths[i] for i in fitting], cells)
     for texts in held if count <= _CACHE_SIZE else _texts(shown, rows):
         yield _line([_fitted(shown[i], texts[i], widths[i]) for i in fitting], cells)
+
+
+def _fits(widths: Sequence[int], cells: int) -> bool:
+    return sum(widths) + _GAP * (len(widths) - 1) <= cells
 
 
 def _width_of_value(text: str) -> int:
@@ -155,7 +162,8 @@ def safe(text: str) -> str:
 
 
 def _fitted(column: Column[Row], text: str, cells: int) -> str:
-    return pad(text if column.narrow is None else _shortened(column.shorten, text, cells), cells, right=column.right)
+    is_number = column.narrow is None and column.right
+    return pad(text if is_number else _shortened(column.shorten, text, cells), cells, right=column.right)
 
 
 @lru_cache(maxsize=16384)
@@ -201,10 +209,23 @@ def _widths(
     """
     widths = {i: _least(columns[i], natural[i]) for i in fitting}
     left = cells - sum(widths.values()) - _GAP * (len(fitting) - 1)
+    if left < 0:
+        return _cut_texts(columns, widths, -left)
     readable = {i: max(widths[i], _readable(columns[i], natural[i], cells)) for i in fitting}
     for wanted in (readable, {i: natural[i] for i in fitting}):
         for _, same in groupby(sorted(fitting, key=lambda i: columns[i].rank), key=lambda i: columns[i].rank):
             left = _share_out(left, widths, {i: wanted[i] for i in same})
+    return widths
+
+
+def _cut_texts(columns: Sequence[Column[Row]], widths: dict[int, int], excess: int) -> dict[int, int]:
+    """Return the widths less ``excess``, taken from the widest columns of text; columns of numbers keep theirs."""
+    texts = [i for i in widths if not columns[i].right]
+    for _ in range(excess):
+        widest = max(texts, key=lambda i: widths[i], default=None)
+        if widest is None or widths[widest] <= _MIN_TEXT:
+            break
+        widths[widest] -= 1
     return widths
 
 

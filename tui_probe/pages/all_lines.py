@@ -16,15 +16,14 @@ from tui_probe.draw.table_content import PageTexts
 from tui_probe.draw.units import NOT_MEASURED, size
 from tui_probe.draw.view import no_progress, with_progress
 from tui_probe.errors import TraceError
-from tui_probe.pages.code.line_measures import line_rows
+from tui_probe.pages.code.line_measures import line_rows, opcodes_of
 from tui_probe.pages.code.measure_column import full_text
 from tui_probe.pages.table_page import TablePage
-from tui_probe.probekit import probe_results
 from tui_probe.probekit.lines import ShareValue, measure_named
+from tui_probe.probekit.measured import joined_sources, read_joined, unjoined_sources
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.recognised import analysis_name
 from tui_probe.probekit.registry import probe_names_where
-from tui_probe.records.probed_sites import probed_sites
 from tui_probe.trace.kernel_files import short_position
 from tui_probe.verdicts.findings import MAX_UNASKED_BYTES, result_bytes
 
@@ -140,7 +139,7 @@ def measured_lines(
 def _sources_with_lines(trace: Trace, kernel: Kernel) -> Iterator[ViewSource]:
     """Yield the kernel under each probe that measures lines, if its newest result is not too large."""
     line_probes = probe_names_where(lambda probe: probe.lines)
-    for source in ViewSource(trace, kernel).by_probe():
+    for source in unjoined_sources(ViewSource(trace, kernel)):
         known = analysis_name(source.kernel) in line_probes
         if known and source.kernel.result_rows and result_bytes(source) <= MAX_UNASKED_BYTES:
             yield source
@@ -148,15 +147,16 @@ def _sources_with_lines(trace: Trace, kernel: Kernel) -> Iterator[ViewSource]:
 
 def _ranked_result(kernel: Kernel, source: ViewSource) -> _RankedResult:
     """Read the newest result of a kernel under a probe. Raises TraceError or OSError if it cannot be read."""
-    spec, rows = line_rows(probe_results.read_result(source))
-    opcodes = _opcodes_by_line(kernel.folder)
+    joined = read_joined(joined_sources(source))
+    spec, rows = line_rows(joined)
+    opcodes = opcodes_of(joined)
     name = _ranking_measure(spec, rows)
     values = []
     for row in rows.rows:
         value = row.found.get(name)
         if isinstance(value, int | float) and row.line:
             values.append((row, value if isinstance(value, ShareValue) else float(value)))
-    return _RankedResult(kernel, analysis_name(source.kernel) or "", name, spec, values, opcodes)
+    return _RankedResult(kernel, joined.name, name, spec, values, opcodes)
 
 
 def _ranking_measure(spec: LineSpec, found: LineRows) -> str:
@@ -165,10 +165,6 @@ def _ranking_measure(spec: LineSpec, found: LineRows) -> str:
     sums = [measure.name for measure in by_name if measure.rule == "sum"]
     known = (name for name in sums if any(row.found.get(name) for row in found.rows))
     return next(known, spec.main)
-
-
-def _opcodes_by_line(folder: Path | None) -> dict[int, str]:
-    return {site.line: site.opcode for site in reversed(probed_sites(folder).instructions())}
 
 
 def _whole_if_integer(value: float) -> float:

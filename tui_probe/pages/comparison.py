@@ -43,7 +43,7 @@ from tui_probe.verdicts.comparison_verdict import (
 )
 from tui_probe.verdicts.finding_changes import finding_changes
 from tui_probe.verdicts.kernel_matching import match_shapes, match_traces
-from tui_probe.verdicts.wait_changes import WAIT_COLUMNS, wait_changes, wait_records
+from tui_probe.verdicts.wait_changes import WAIT_COLUMNS, compare_waits, wait_records
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -333,7 +333,7 @@ class Comparison(Document):
             "only_after": [source.kernel.demangled for source in self.unmatched["B"]],
             "figures": [*self.content.records()],
             "findings": [change.record() for change in self.findings],
-            "waits": wait_records([change for pair in self.pairs for change in pair.waits]),
+            "waits": wait_records(change for pair in self.pairs if pair.waits for change in pair.waits.changes),
         }
 
     def cells(self) -> Iterator[Sequence[object]]:
@@ -363,8 +363,9 @@ class Comparison(Document):
                 yield f"**`{pair.name}`**"
                 yield ""
             yield from as_markdown(CHANGE_COLUMNS, pair.changes)
-            if pair.waits:
-                yield from ("", f"{_WAITS_TITLE}:", "", *as_markdown(WAIT_COLUMNS, pair.waits))
+            if pair.waits and pair.waits.changes:
+                yield from ("", f"{_WAITS_TITLE}:", "", *as_markdown(WAIT_COLUMNS, pair.waits.changes))
+            yield from (f"- {note}" for note in (pair.waits.notes if pair.waits else ()))
         for letter, kernels in self.unmatched.items():
             yield ""
             for source in kernels:
@@ -372,15 +373,18 @@ class Comparison(Document):
 
 
 def wait_lines(pair: KernelPair, width: int) -> Iterator[Line]:
-    """Yield the table of waits by line; nothing unless both sides measured waits."""
-    if pair.waits:
-        names, rule, *rows = table(WAIT_COLUMNS, pair.waits, width - 2)
-        title = f" {_WAITS_TITLE}{f', {pair.name}' if pair.name else ''}"
-        yield ()
-        yield ((title, "head"),)
+    """Yield the table of waits by line, and what could not be compared; nothing if no side measured waits."""
+    waits = pair.waits
+    if waits is None or not (waits.changes or waits.notes):
+        return
+    yield ()
+    yield ((f" {_WAITS_TITLE}{f', {pair.name}' if pair.name else ''}", "head"),)
+    if waits.changes:
+        names, rule, *rows = table(WAIT_COLUMNS, waits.changes, width - 2)
         yield ((f"  {names}", "head"),)
         yield ((f"  {rule}", "rule"),)
         yield from (((f"  {row}", ""),) for row in rows)
+    yield from (((f"  {part}", "dim"),) for note in waits.notes for part in wrap(note, width - 2))
 
 
 def _of_keys(changes: Iterable[ValueChange], keys: Collection[str]) -> Iterator[ValueChange]:
@@ -422,7 +426,11 @@ def _kernel_pair(match: KernelMatch, progress: Progress, *, only_pair: bool = Fa
     name = "" if only_pair else f"#{kernel.index} {kernel.demangled}{shape_suffix(match.grid, match.block)}"
     named = "" if only_pair else kernel.demangled
     problems: dict[str, None] = {}
+    waits = compare_waits(match, named)
     changes = value_changes(match, progress, problems, named)
+    if waits.values:
+        total = ValueChange(*waits.values, named, match.grid, match.block)
+        changes = sorted([*changes, total], key=lambda change: change.place)
     findings = finding_changes(match, named)
     return KernelPair(
         name,
@@ -436,7 +444,7 @@ def _kernel_pair(match: KernelMatch, progress: Progress, *, only_pair: bool = Fa
         match.different,
         (match.one, match.other),
         findings,
-        wait_changes(match, named),
+        waits,
     )
 
 

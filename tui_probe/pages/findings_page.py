@@ -170,8 +170,9 @@ def findings_lines(
     ``!`` marks what stands out. ``keys`` are pressed for pages on a screen, by view. ``chosen`` is the number of the
     launch that was chosen: of a probe without a result of it the nearest launch is shown.
     """
-    launch = "" if found.launch is None else f" in launch {found.launch}"
-    is_nearest = chosen is not None and found.launch not in (None, chosen)
+    noun = "launches" if len(found.launches) > 1 else "launch"
+    launch = f" in {noun} {', '.join(map(str, found.launches))}" if found.launches else ""
+    is_nearest = chosen is not None and bool(found.launches) and chosen not in found.launches
     by = ", the nearest with" if is_nearest else " by"
     probe = f"{by} -p {safe(found.probe)}" if found.probe else ""
     if found.probe == NO_PROBE:

@@ -155,6 +155,7 @@ def guarded(probe: Probe) -> Probe:
         lines=None if lines is None else replace(lines, rows=_call(whose, lines.rows, of=LineRows)),
         timeline=_optional(whose, probe.timeline),
         waits=_optional(whose, probe.waits),
+        groups=None if probe.groups is None else replace(probe.groups, join=_call(whose, probe.groups.join)),
         line=_optional(whose, probe.line),
         notes=_optional(whose, probe.notes),
         views=tuple(_view(whose, view) for view in probe.views),

@@ -89,15 +89,11 @@ class LineRows:
 
 @dataclass(frozen=True, slots=True)
 class LineSpec:
-    """The ``measures`` in the order of their columns, which of them says most of a line, and how rows are read.
-
-    ``groups`` are probes that measure other lines of the same kernel in launches of their own: code shows all.
-    """
+    """The ``measures`` in the order of their columns, which of them says most of a line, and how rows are read."""
 
     measures: tuple[LineMeasure, ...]
     main: str
     rows: Callable[[ProbeResult, Any], LineRows]
-    groups: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Raise ValueError if ``main`` is none of the measures."""

@@ -6,6 +6,7 @@ A probe that is not known here is read map by map.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,9 +24,10 @@ from tui_probe.probekit.registry import probe_named, probe_names_where
 from tui_probe.trace.kernel_files import Offset
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from tui_probe.probekit.metric import MetricValue, Quantity
+    from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.probekit.probe_results import ProbeResult
     from tui_probe.trace.launches import Launch
     from tui_probe.trace.model import KernelFacts, ProbedKernel, Run
@@ -131,6 +133,71 @@ def line_range_probe(kernel: KernelFacts) -> str:
     run = kernel.trace.run_info
     name = run.probe if run is not None and run.probe else ""
     return name if line_range_of(name) and not kernel.combined_probes else ""
+
+
+@dataclass(frozen=True)
+class JoinedResult:
+    """Results of probes that measure parts of one thing, with one analysis; of another probe its one result."""
+
+    probe: Probe
+    results: tuple[ProbeResult, ...]
+
+    @cached_property
+    def analysis(self) -> Any:
+        """What was measured. Raises TraceError."""
+        analyses = [known_probe(result.kernel).analyse(result) for result in self.results]
+        return analyses[0] if self.probe.groups is None else self.probe.groups.join(analyses)
+
+    @property
+    def name(self) -> str:
+        """Name of the probe; of joined ones that of the first, whether it has a result or not."""
+        return self.results[0].probe if self.probe.groups is None else self.probe.groups.probes[0]
+
+    @property
+    def newest(self) -> Launch | None:
+        """The newest launch; None where the log does not name one."""
+        launches = [result.launch for result in self.results if result.launch is not None]
+        return max(launches, key=lambda launch: launch.number, default=None)
+
+    @property
+    def which(self) -> str:
+        """``launches 76, 79 of #1``."""
+        numbers = sorted(result.launch.number for result in self.results if result.launch is not None)
+        if len(self.results) == 1 or len(numbers) < len(self.results):
+            return ", ".join(result.which for result in self.results)
+        return f"launches {', '.join(map(str, numbers))} of #{self.results[0].kernel.index}"
+
+
+def joined_sources(source: ViewSource) -> list[ViewSource]:
+    """Return the kernel under each probe with results whose analysis is joined with that of ``source``.
+
+    Without results it is under the first of these probes; a probe without groups is ``source`` itself.
+    """
+    groups = known_probe(source.kernel).groups
+    if groups is None:
+        return [source]
+    by_name = {analysis_name(part.kernel): part for part in reversed(source.of_all_probes())}
+    parts = [by_name[name] for name in groups.probes if name in by_name]
+    return [part for part in parts if part.kernel.result_rows and not part.kernel.matched_nothing] or parts[:1]
+
+
+def unjoined_sources(source: ViewSource) -> Iterator[ViewSource]:
+    """Yield the kernel under each probe of the run; of probes whose analyses are joined only under the first."""
+    for of_probe in source.by_probe():
+        if joined_sources(of_probe)[0].kernel.probe == of_probe.kernel.probe:
+            yield of_probe
+
+
+def joined_name(kernel: KernelFacts) -> str:
+    """Return the name of the probe; of probes whose analyses are joined that of the first, with a result or without."""
+    groups = known_probe(kernel).groups
+    return groups.probes[0] if groups is not None else analysis_name(kernel) or ""
+
+
+def read_joined(parts: Sequence[ViewSource]) -> JoinedResult:
+    """Return the newest results of ``joined_sources``, or those of their launches. Raises TraceError naming a file."""
+    results = tuple(map(probe_results.read_result, parts))
+    return JoinedResult(known_probe(results[0].kernel), results)
 
 
 def analyse_results(trace: Run, kernel: KernelFacts, *, most: int | None = None) -> Iterator[AnalysedResult]:

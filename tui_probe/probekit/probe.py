@@ -88,14 +88,37 @@ class LatencyCause:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredWait:
-    """Waits at a ``place`` (``attn.py:31``, else the instruction), for a class and a ``producer``, as ``share`` of the
-    lifetime of warps.
+    """Waits at the ``instruction`` at an ``offset``, for a class and a ``producer``, as ``share`` of the lifetime of
+    warps. ``place`` is ``attn.py:31``, "" if it is not known.
     """
 
+    offset: int
+    instruction: str
     place: str
     kind: str
     producer: str
     share: float
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredWaits:
+    """The waits that launches measured; ``unmeasured`` has the places of the other instructions that may wait by
+    offset, None if it is not known which these are.
+    """
+
+    waits: tuple[MeasuredWait, ...]
+    unmeasured: Mapping[int, str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeGroups:
+    """Probes that measure parts of one thing, each in launches of its own.
+
+    ``join`` returns one analysis of the parts that have a result, in the order of ``probes``.
+    """
+
+    probes: tuple[str, ...]
+    join: Callable[[Sequence[Any]], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,8 +155,12 @@ class Probe:
     """Notes on a launch's values in tables."""
     latency_cause: Callable[[Any], LatencyCause | None] | None = None
     """Reason why a kernel that no unit limits waits; None where the launch does not show it."""
-    measured_waits: Callable[[Any], Sequence[MeasuredWait]] | None = None
-    """The waits of a launch by line, which comparison sets against those of another build."""
+    measured_waits: Callable[[Any], MeasuredWaits] | None = None
+    """The waits by instruction, which comparison sets against those of another build instead of metrics and findings:
+    each launch may measure other instructions.
+    """
+    groups: ProbeGroups | None = None
+    """The probes that it takes turns with: findings, lines and comparisons are of all of them together."""
     metric_values: Callable[[Any], tuple[MetricValue, ...]] | None = None
     """The numbers of an analysis, where it depends on the launch which there are; ``metrics`` are then all of them."""
 

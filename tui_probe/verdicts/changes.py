@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tui_probe.verdicts.finding_changes import FindingChange
     from tui_probe.verdicts.kernel_matching import KernelMatch
     from tui_probe.verdicts.kernel_values import KernelValue
-    from tui_probe.verdicts.wait_changes import WaitChange
+    from tui_probe.verdicts.wait_changes import WaitComparison
 
 _NOTABLE_SIZE: Final = log2(1.01)
 """Less than one per cent is not news: clocks by themselves differ by as much."""
@@ -172,8 +172,8 @@ class KernelPair:
     """The kernel or launch of each side, to continue from."""
     findings: Sequence[FindingChange] = ()
     """The findings that are flagged on one side at least."""
-    waits: Sequence[WaitChange] = ()
-    """Waits by line, if both sides measured them."""
+    waits: WaitComparison | None = None
+    """Waits by line."""
 
     @property
     def _of_program(self) -> list[ValueChange]:

@@ -10,6 +10,7 @@ from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import safe
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.probekit.finding import SHARE
+from tui_probe.probekit.registry import probe_named
 from tui_probe.probekit.timelines.findings import IDLE_SMS_KEY
 from tui_probe.verdicts.findings import GRID_KEY, NO_PROBE, SPILLS_KEY, findings_by_probe, grid_fills
 from tui_probe.verdicts.kernel_findings import findings_of_result
@@ -209,11 +210,17 @@ class _Measured:
 
 
 def _measured_findings(source: ViewSource) -> _Measured:
-    results = findings_by_probe(source)
+    results = [found for found in findings_by_probe(source) if not _measures_waits(found.probe)]
     probes = frozenset(result.probe for result in results if not result.problem and result.probe != NO_PROBE)
     return _Measured(
         source, [noted for result in results for noted in findings_of_result(source.kernel, result)], probes
     )
+
+
+def _measures_waits(name: str) -> bool:
+    """Return whether ``wait_changes`` compares what a probe found: a wait that one side did not measure is not gone."""
+    probe = probe_named(name)
+    return probe is not None and probe.measured_waits is not None
 
 
 def _of_key(findings: Sequence[KernelFinding], key: tuple[str, str]) -> list[KernelFinding]:

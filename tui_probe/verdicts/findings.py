@@ -15,7 +15,15 @@ from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.finding import SHARE, Evidence, Finding, Gain, counted, derived
-from tui_probe.probekit.measured import extent_text, first_value, line_range_probe
+from tui_probe.probekit.measured import (
+    extent_text,
+    first_value,
+    joined_name,
+    joined_sources,
+    line_range_probe,
+    read_joined,
+    unjoined_sources,
+)
 from tui_probe.probekit.probe_view import unknown_probe_advice
 from tui_probe.probekit.recognised import analysis_name
 from tui_probe.probekit.record_counts import record_counts_text, sampled_blocks_text
@@ -25,7 +33,7 @@ from tui_probe.verdicts.code_places import spill_text, worst_spill
 from tui_probe.verdicts.simulator_findings import simulator_findings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from tui_probe.probekit.finding import Provenance
     from tui_probe.probekit.page_kinds import ViewSource
@@ -191,13 +199,14 @@ def _spill_finding(kernel: KernelFacts) -> Iterator[Finding]:
         )
 
 
-_cache: dict[tuple[str, int, int], ResultFindings] = {}
-"""Last findings, by the result's file, its time, and how many launches had been timed."""
+_cache: dict[tuple[tuple[tuple[str, int], ...], int], ResultFindings] = {}
+"""Last findings, by the files of the results, their times, and how many launches had been timed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResultFindings:
-    """The findings of one result, what stands out first; or the ``problem`` for which there are none.
+    """The findings of one result, or of probes that measure parts of one thing, what stands out first; or the
+    ``problem`` for which there are none.
 
     ``launch`` is its number, None where the log does not say.
     """
@@ -209,6 +218,8 @@ class ResultFindings:
     problem: str | None = None
     unread: bool = False
     """True if the result itself could not be read."""
+    launches: tuple[int, ...] = ()
+    """Numbers of all launches that the findings are of; ``launch`` is the newest."""
 
     def record(self) -> dict[str, Any]:
         """Return the JSON record."""
@@ -246,39 +257,58 @@ class ResultFindings:
 def launch_findings(source: ViewSource) -> ResultFindings | None:
     """Return the findings of the launch at hand, or of the newest that has a result; None if there is none.
 
-    Reads the result, which may take a moment for one of hundreds of megabytes; the last ones are remembered.
+    Those of probes that measure parts of one thing are of all parts. Reads the results, which may take a moment for one
+    of hundreds of megabytes; the last ones are remembered.
     """
-    kernel, results = source.kernel, source.trace.results
-    row = source.launch.result if source.launch is not None else kernel.find_newest_result()
-    if row is None or kernel.status != "probed":
+    row = _newest_row(source)
+    if row is None or source.kernel.status != "probed":
         return None
-    kernel = kernel.of_result(row)
-    number = results.launch(row)
-    launch = None if number is None else source.trace.launches[number].number
-    probe = analysis_name(kernel) or line_range_probe(kernel)
-    path = results.path(row)
+    kernel = source.kernel.of_result(row)
+    parts = joined_sources(replace(source, kernel=kernel))
+    found = ResultFindings(
+        analysis_name(kernel) or line_range_probe(kernel) if len(parts) == 1 else joined_name(kernel),
+        max(launches := _launch_numbers(parts), default=None),
+        source.trace.state.simulated,
+        launches=launches,
+    )
     try:
-        written = path.stat().st_mtime_ns if path is not None and path.is_file() else 0
-        key = (str(path), written, len(kernel.times.originals_ms))
+        key = (tuple(map(_result_state, parts)), len(kernel.times.originals_ms))
         if key not in _cache:
-            findings = tuple(_read_findings(probe_results.read_result(source)))
-            _cache[key] = ResultFindings(
-                probe, launch, source.trace.state.simulated, findings, unknown_probe_advice(kernel)
-            )
+            findings = tuple(_read_findings(parts))
+            _cache[key] = replace(found, findings=findings, problem=unknown_probe_advice(kernel))
             for old in list(_cache)[:-_CACHE_SIZE]:
                 _cache.pop(old, None)
         return _unflag_negligible(_without_replaced(_cache[key], source.kernel), kernel.time_share)
     except (TraceError, OSError) as error:
         problem = str(error).replace(f"{source.trace.directory}/", "")
-        return ResultFindings(probe, launch, source.trace.state.simulated, (), problem, unread=True)
+        return replace(found, problem=problem, unread=True)
+
+
+def _newest_row(source: ViewSource) -> int | None:
+    return source.launch.result if source.launch is not None else source.kernel.find_newest_result()
+
+
+def _launch_numbers(sources: Iterable[ViewSource]) -> tuple[int, ...]:
+    """Return the numbers of the launches whose results are read, as far as the log names them."""
+    rows = ((source, row) for source in sources if (row := _newest_row(source)) is not None)
+    known = ((source, launch) for source, row in rows if (launch := source.trace.results.launch(row)) is not None)
+    return tuple(sorted(source.trace.launches[launch].number for source, launch in known))
+
+
+def _result_state(source: ViewSource) -> tuple[str, int]:
+    """Return the path of the result that is read, and the time at which it was written."""
+    row = _newest_row(source)
+    path = None if row is None else source.trace.results.path(row)
+    return str(path), path.stat().st_mtime_ns if path is not None and path.is_file() else 0
 
 
 def findings_by_probe(source: ViewSource) -> list[ResultFindings]:
     """Return the findings of each probe for the launch at hand, or the nearest that had it; without one, of the newest.
 
-    One where the run had one probe, none where there is no result. Last come those that need no probe, if any.
+    Probes that measure parts of one thing count as one. None where there is no result. Last come those that need no
+    probe, if any.
     """
-    results = (launch_findings(of_probe) for of_probe in source.by_probe())
+    results = map(launch_findings, unjoined_sources(source))
     return [*(result for result in results if result is not None), *unprobed_findings(source.kernel)]
 
 
@@ -317,12 +347,13 @@ def _is_negligible(finding: Finding, share: float) -> bool:
     return finding.stands_out and not finding.wrong_result and share * finding.part < NEGLIGIBLE_SHARE
 
 
-def _read_findings(of: ProbeResult) -> list[Finding]:
+def _read_findings(parts: Sequence[ViewSource]) -> list[Finding]:
+    of = probe_results.read_result(parts[0])
     if of.kernel.matched_nothing:
         return [Finding(UNMATCHED_KEY, "not measured", _unmatched_text(of.kernel.reason or ""))]
     probe = probe_named(of.probe)
     if probe is not None and probe.findings is not None:
-        findings = [_check_page(of, unchecked) for unchecked in probe.findings(of, probe.analyse(of))]
+        findings = [_check_page(of, unchecked) for unchecked in probe.findings(of, read_joined(parts).analysis)]
         return [*sorted(findings, key=lambda finding: finding.order), *_sample_finding(of)]
     notes = (("first_value", "values", first_value(of)), ("kept", "records", record_counts_text(of.result)))
     return [Finding(key, label, safe(words)) for key, label, words in notes if words]

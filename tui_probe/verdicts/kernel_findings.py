@@ -12,6 +12,7 @@ from tui_probe.draw.shell import shell_word
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import safe
 from tui_probe.probekit.finding import SHARE, Finding, derived, modelled
+from tui_probe.probekit.measured import unjoined_sources
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.registry import all_probes, probe_named
 from tui_probe.probekit.timelines.findings import IDLE_SMS_KEY
@@ -224,7 +225,7 @@ def kernel_findings(
     A result of more than ``most_bytes`` is not read; a finding says so.
     """
     found: list[KernelFinding] = []
-    for source in ViewSource(trace, kernel).by_probe():
+    for source in unjoined_sources(ViewSource(trace, kernel)):
         if result_bytes(source) > most_bytes:
             found.append(_unread_finding(source, share))
         elif (result := launch_findings(source)) is not None:
@@ -240,7 +241,7 @@ def key_findings(trace: Trace, kernel: KernelFacts, share: float | None = None) 
     """Return the flagged findings of each probe in its newest result, else its first. Large results are not read."""
     results = (
         launch_findings(source)
-        for source in ViewSource(trace, kernel).by_probe()
+        for source in unjoined_sources(ViewSource(trace, kernel))
         if result_bytes(source) <= MAX_UNASKED_BYTES
     )
     read = (result for result in results if result is not None)

@@ -8,7 +8,7 @@ from statistics import median, quantiles
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
-from tui_probe.probekit.measured import analyse_result, comparable_results, extent_text
+from tui_probe.probekit.measured import analyse_result, comparable_results, extent_text, known_probe
 from tui_probe.verdicts.kernel_matching import result_shape
 
 if TYPE_CHECKING:
@@ -191,11 +191,12 @@ def probe_values(
 ) -> Iterator[KernelValue]:
     """Return the values of a launch by its probe, or the median over the newest results, of one shape if given.
 
+    None of probes that measure waits: each launch may measure other instructions (``wait_changes``).
     Of the cycles of a simulated GPU neither more nor less is better. Why a result has no values goes to ``problems``,
     each once.
     """
     values: dict[str, KernelValue] = {}
-    sources = source.by_probe()
+    sources = [of_probe for of_probe in source.by_probe() if known_probe(of_probe.kernel).measured_waits is None]
     for place, probed in enumerate(sources):
         for kernel_value in _values_of_probe(probed, _part_of_progress(progress, place, len(sources)), problems, shape):
             # Of several probes that count the same, the first.

@@ -9,13 +9,22 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 from math import prod
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from tui_probe.draw import units
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
 from tui_probe.probe_files.choices import set_within
-from tui_probe.probekit.measured import analyse_result, known_probe, probe_measuring_all, probe_option_for
+from tui_probe.probekit.measured import (
+    analyse_result,
+    joined_sources,
+    known_probe,
+    probe_measuring_all,
+    probe_option_for,
+    read_joined,
+    unjoined_sources,
+)
+from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.registry import probe_names_where
 from tui_probe.trace.device_memory import read_launch_memory
 from tui_probe.verdicts.findings import runs_on_few_sms
@@ -38,7 +47,7 @@ if TYPE_CHECKING:
     from tui_probe.probekit.measured import AnalysedResult
     from tui_probe.probekit.metric import Quantity
     from tui_probe.probekit.probe import LatencyCause
-    from tui_probe.trace.model import KernelFacts, Run
+    from tui_probe.trace.model import KernelFacts, Run, Trace
     from tui_probe.verdicts.utilization import PeakRates, UnitUtilization
 
 RESULTS_AVERAGED: Final = 5
@@ -105,16 +114,19 @@ def limiter_from_results(
 
 def latency_cause(kernel: KernelFacts) -> str:
     """Return the longest wait in the newest results of probes of waits; "" for none."""
-    causes = [cause for probed in kernel.by_probe() if (cause := _newest_cause(probed)) is not None]
+    sources = unjoined_sources(ViewSource(cast("Trace", kernel.trace), kernel))
+    causes = [cause for source in sources if (cause := _newest_cause(source)) is not None]
     return max(causes, key=lambda cause: cause.share).words if causes else ""
 
 
-def _newest_cause(probed: KernelFacts) -> LatencyCause | None:
-    cause, newest = known_probe(probed).latency_cause, probed.find_newest_result()
-    if cause is None or newest is None:
+def _newest_cause(source: ViewSource) -> LatencyCause | None:
+    cause = known_probe(source.kernel).latency_cause
+    if cause is None or not source.kernel.result_rows:
         return None
-    result = analyse_result(probed.trace, probed, newest)
-    return None if result.analysis is None else cause(result.analysis)
+    try:
+        return cause(read_joined(joined_sources(source)).analysis)
+    except TraceError:
+        return None  # which the findings of the kernel say
 
 
 def _cause_command(trace: Run) -> str:

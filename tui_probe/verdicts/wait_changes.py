@@ -1,40 +1,95 @@
-"""Waits of warps in baseline and candidate, by source line and class, whatever the offsets of the instructions are.
+"""Waits of warps in baseline and candidate, by source line and class, over the instructions that both sides measured.
 
-A wait is the same on both sides if its source line and its class are; without source lines, if its instruction and its
-class are. Several instructions of one line and class are added up.
+Launches take turns at the instructions of a kernel, so each run has measured some of them. Sides with the same code are
+compared instruction by instruction, and the instructions are then added up by line and class. Sides with different code
+are compared by line, since its instructions correspond to no others, and only at lines of which both measured all of
+them. Other waits are shown and not compared.
 """
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
+from itertools import islice, zip_longest
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
+from tui_probe.draw import units
 from tui_probe.draw.table import Column
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.probekit.lines import ShareValue
-from tui_probe.probekit.measured import analyse_result, known_probe
+from tui_probe.probekit.measured import analyse_result, joined_name, joined_sources, known_probe, unjoined_sources
+from tui_probe.verdicts.kernel_matching import result_shape
+from tui_probe.verdicts.kernel_values import MAX_RESULTS, KernelValue, median_over_launches
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from tui_probe.probekit.probe import MeasuredWait
-    from tui_probe.trace.model import KernelFacts
-    from tui_probe.verdicts.kernel_matching import KernelMatch
+    from tui_probe.probekit.page_kinds import ViewSource
+    from tui_probe.probekit.probe import MeasuredWait, Probe
+    from tui_probe.verdicts.kernel_matching import KernelMatch, LaunchShape
 
 _NOTABLE: Final = 0.01
 """Part of warp life from which on a wait is compared."""
+_VALUE: Final = KernelValue(
+    "share", "measured waits, share of warp life", None, lambda share: f"{share:.1%}", is_time=True
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """Waits at one instruction: its share is the median over launches, with the quartiles of several."""
+
+    wait: MeasuredWait
+    share: KernelValue
+
+    @property
+    def place(self) -> str:
+        """The line; without one the instruction."""
+        return self.wait.place or self.wait.instruction
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """All measured sites of a kernel by offset, and the places of the others; None if these are not known."""
+
+    sites: Mapping[int, _Site]
+    unmeasured: Mapping[int, str] | None
+
+    @property
+    def offsets(self) -> frozenset[int]:
+        """All offsets at which the code may wait, as far as known."""
+        return frozenset({**self.sites, **(self.unmeasured or {})})
+
+    @property
+    def partial_lines(self) -> frozenset[str]:
+        """Lines at which not all instructions were measured; "" stands for those without a line."""
+        return frozenset((self.unmeasured or {}).values())
+
+
+@dataclass(frozen=True, slots=True)
+class LineWait:
+    """Waits at a line for one class: the sum over ``sites`` instructions."""
+
+    place: str
+    kind: str
+    producer: str
+    share: float
+    sites: int
 
 
 @dataclass(frozen=True, slots=True)
 class WaitChange:
-    """Waits at a line for one class. None where a side did not measure it."""
+    """Waits at a line for one class. A side is None where it did not measure them, or has no such wait."""
 
-    before: MeasuredWait | None
-    after: MeasuredWait | None
+    before: LineWait | None
+    after: LineWait | None
     kernel: str = ""
+    is_compared: bool = True
+    """True if both sides measured the same instructions, or all of the line."""
 
     @property
-    def shown(self) -> MeasuredWait:
+    def shown(self) -> LineWait:
         """The wait of the candidate, else of the baseline."""
         wait = self.after or self.before
         assert wait is not None
@@ -47,71 +102,199 @@ class WaitChange:
         return " → ".join(dict.fromkeys(filter(None, names)))
 
     @property
+    def shares(self) -> tuple[float | None, float | None]:
+        """Shares of warp life; None where a side did not measure it, 0 where it has no such wait."""
+        missing = 0.0 if self.is_compared else None
+        one, other = (missing if side is None else side.share for side in (self.before, self.after))
+        return one, other
+
+    @property
     def difference(self) -> float | None:
-        """Growth of the share of warp life."""
-        return None if self.before is None or self.after is None else self.after.share - self.before.share
+        """Growth of the share of warp life; None where the sides cannot be compared."""
+        one, other = self.shares
+        return None if one is None or other is None or not self.is_compared else other - one
+
+    @property
+    def change_text(self) -> str:
+        """``-12 pp``, or the reason why the sides are not compared."""
+        if self.difference is not None:
+            points = round(100 * self.difference)
+            return f"{points:+} pp" if points else "same"
+        if self.before is not None and self.after is not None:
+            return "not compared"
+        return f"only {'B' if self.before is None else 'A'} measured it"
 
 
-def wait_changes(match: KernelMatch, kernel: str = "") -> list[WaitChange]:
-    """Return the waits that take a notable part of warp life on one side, the largest first.
+@dataclass(frozen=True, slots=True)
+class WaitComparison:
+    """Waits of a kernel on both sides, the largest first; ``values`` are the sums over all that can be compared."""
 
-    Each probe of waits measures some instructions of a kernel: only probes that both sides have are compared.
-    """
-    results = [_newest_results(side.kernel) for side in (match.one, match.other)]
-    probes = results[0].keys() & results[1].keys()
-    before, after = (_waits(side, probes) for side in results)
-    changes = [WaitChange(before.get(key), after.get(key), kernel) for key in {**before, **after}]
-    notable = [change for change in changes if _largest(change) >= _NOTABLE]
-    return sorted(notable, key=_largest, reverse=True)
+    changes: tuple[WaitChange, ...] = ()
+    notes: tuple[str, ...] = ()
+    values: tuple[KernelValue, KernelValue] | None = None
 
 
-def _largest(change: WaitChange) -> float:
-    return max(side.share for side in (change.before, change.after) if side is not None)
+def compare_waits(match: KernelMatch, kernel: str = "") -> WaitComparison:
+    """Compare the waits that take a notable part of warp life on one side. Reads results."""
+    before, after = (_measured(side, match.shape) for side in (match.one, match.other))
+    both = [name for name in before if name in after]
+    if not both:
+        lone = "A" if before else "B" if after else ""
+        return WaitComparison(notes=(f"only {lone} measured waits",) if lone else ())
+    one, other = before[both[0]], after[both[0]]
+    pairs = list(_same_code_pairs(one, other) if _is_same_code(one, other) else _line_pairs(one, other))
+    changes = [WaitChange(_line_wait(own), _line_wait(others), kernel, ok) for own, others, ok in pairs]
+    notable = [change for change in changes if max(share or 0 for share in change.shares) >= _NOTABLE]
+    compared = [(own, others) for own, others, ok in pairs if ok]
+    neither = match.different or any(side.trace.state.simulated for side in (match.one, match.other))
+    totals = [
+        _total([site for own in side for site in own], is_judged=not neither) for side in zip(*compared, strict=True)
+    ]
+    return WaitComparison(
+        tuple(sorted(notable, key=lambda change: -max(share or 0 for share in change.shares))),
+        tuple(_notes(pairs)),
+        (totals[0], totals[1]) if totals else None,
+    )
 
 
-def _waits(results: Mapping[str, list[MeasuredWait]], probes: Collection[str]) -> dict[tuple[str, str], MeasuredWait]:
-    """Return the sums of the waits by line and class."""
-    waits: dict[tuple[str, str], MeasuredWait] = {}
-    for wait in (wait for probe in sorted(probes) for wait in results[probe]):
-        key = wait.place, wait.kind
-        known = waits.get(key)
-        waits[key] = wait if known is None else replace(known, share=known.share + wait.share)
-    return waits
+_Pair = tuple[list[_Site], list[_Site], bool]
+"""Sites of both sides for one line and class, and whether they are compared."""
 
 
-def _newest_results(kernel: KernelFacts) -> dict[str, list[MeasuredWait]]:
-    """Return the waits in the newest result of each probe that measures some, by its name."""
-    results = {}
-    for probed in kernel.by_probe():
-        probe, newest = known_probe(probed), probed.find_newest_result()
-        if probe.measured_waits is None or newest is None:
-            continue
-        result = analyse_result(probed.trace, probed, newest)
-        if result.analysis is not None:
-            results[probe.name] = [*probe.measured_waits(result.analysis)]
-    return results
+def _is_same_code(one: _Side, other: _Side) -> bool:
+    common = one.sites.keys() & other.sites.keys()
+    is_same = all(one.sites[at].wait.instruction == other.sites[at].wait.instruction for at in common)
+    return is_same and one.offsets == other.offsets
 
 
-def _share_text(wait: MeasuredWait | None) -> str:
-    return NOT_MEASURED if wait is None else ShareValue(wait.share).text
+def _same_code_pairs(one: _Side, other: _Side) -> Iterator[_Pair]:
+    """Yield the instructions that both sides measured, by line and class, then those of one side."""
+    common = one.sites.keys() & other.sites.keys()
+    for keys in _by_line(other.sites[at] for at in other.sites if at in common).values():
+        shares = [one.sites[site.wait.offset].share for site in keys]  # lines have names of their own in each run
+        yield [replace(site, share=share) for site, share in zip(keys, shares, strict=True)], keys, True
+    for sites in _by_line(site for at, site in one.sites.items() if at not in common).values():
+        yield sites, [], False
+    for sites in _by_line(site for at, site in other.sites.items() if at not in common).values():
+        yield [], sites, False
 
 
-def _share(wait: MeasuredWait | None) -> float | None:
-    return None if wait is None else wait.share
+def _line_pairs(one: _Side, other: _Side) -> Iterator[_Pair]:
+    """Yield the sites by line and class; they are compared at lines of which both sides measured all instructions."""
+    partial = one.partial_lines | other.partial_lines
+    is_known = one.unmeasured is not None and other.unmeasured is not None
+    before, after = _by_line(one.sites.values()), _by_line(other.sites.values())
+    for key in {**before, **after}:
+        own, others = before.get(key, []), after.get(key, [])
+        line = (own or others)[0].wait.place
+        yield own, others, is_known and line not in partial
+
+
+def _by_line(sites: Iterable[_Site]) -> dict[tuple[str, str], list[_Site]]:
+    lines: defaultdict[tuple[str, str], list[_Site]] = defaultdict(list)
+    for site in sites:
+        lines[site.place, site.wait.kind].append(site)
+    return lines
+
+
+def _line_wait(sites: Sequence[_Site]) -> LineWait | None:
+    if not sites:
+        return None
+    first = max(sites, key=lambda site: site.share.value or 0)
+    share = sum(site.share.value or 0 for site in sites)
+    return LineWait(first.place, first.wait.kind, first.wait.producer, share, len(sites))
+
+
+def _total(sites: Sequence[_Site], *, is_judged: bool) -> KernelValue:
+    """Return the sum of the shares, and of their quartiles where all have some."""
+    shares = [site.share for site in sites]
+    low, high = (
+        None if any(bound is None for bound in bounds) else sum(bound or 0 for bound in bounds)
+        for bounds in ([share.low for share in shares], [share.high for share in shares])
+    )
+    total = sum(share.value or 0 for share in shares)
+    launches = round(fmean(share.launches for share in shares)) if shares else 1
+    better = _VALUE.better if is_judged else "neither"
+    return replace(_VALUE, value=total, low=low, high=high, launches=launches, better=better, pages=("stalls",))
+
+
+def _notes(pairs: Sequence[_Pair]) -> Iterator[str]:
+    counts: Counter[str] = Counter()
+    for own, others, is_compared in pairs:
+        counts["compared"] += is_compared * max(len(own), len(others))
+        counts["A"] += 0 if is_compared else len(own)
+        counts["B"] += 0 if is_compared else len(others)
+    yield f"compared: {units.counted(counts['compared'], 'SASS instruction')} that both sides measured"
+    if counts["A"] or counts["B"]:
+        yield (
+            f"not compared: {counts['A']} instructions of A, {counts['B']} of B, because the other side did not measure"
+            " them, or not all of their line; more launches measure more instructions"
+        )
+
+
+def _measured(source: ViewSource, shape: LaunchShape | None) -> dict[str, _Side]:
+    """Return the waits by the name of the probe that measures some: of the launch, or over the newest launches."""
+    sides = {}
+    for of_probe in unjoined_sources(source):
+        probe = known_probe(of_probe.kernel)
+        if probe.measured_waits is not None and (side := _side(probe, joined_sources(of_probe), shape)) is not None:
+            sides[joined_name(of_probe.kernel)] = side
+    return sides
+
+
+def _side(probe: Probe, parts: Sequence[ViewSource], shape: LaunchShape | None) -> _Side | None:
+    assert probe.measured_waits is not None
+    rounds = [
+        probe.measured_waits(analyses[0] if probe.groups is None else probe.groups.join(analyses))
+        for analyses in _rounds(parts, shape)
+    ]
+    if not rounds:
+        return None
+    newest: dict[int, MeasuredWait] = {}
+    shares: defaultdict[int, list[float]] = defaultdict(list)
+    for wait in (wait for measured in rounds for wait in measured.waits):
+        newest.setdefault(wait.offset, wait)
+        shares[wait.offset].append(wait.share)
+    sites = {at: _Site(wait, median_over_launches(_VALUE, shares[at])) for at, wait in newest.items()}
+    return _Side(sites, rounds[0].unmeasured)
+
+
+def _rounds(parts: Sequence[ViewSource], shape: LaunchShape | None) -> Iterator[list[Any]]:
+    """Yield the analyses of the newest result of each part, then of the one before it."""
+    columns = []
+    for part in parts:
+        results = (analyse_result(part.trace, part.kernel, row) for row in _rows(part, shape))
+        columns.append([result.analysis for result in results if result.analysis is not None])
+    for analyses in zip_longest(*columns):
+        yield [analysis for analysis in analyses if analysis is not None]
+
+
+def _rows(part: ViewSource, shape: LaunchShape | None) -> Sequence[int]:
+    """Return the result of the launch, or the newest results of the kernel, of one shape if given."""
+    if part.launch is not None:
+        return [] if part.launch.result is None else [part.launch.result]
+    rows = (row for row in reversed(part.kernel.result_rows) if shape in (None, result_shape(part.trace, row)))
+    return list(islice(rows, MAX_RESULTS))
+
+
+def _share_text(share: float | None) -> str:
+    return NOT_MEASURED if share is None else ShareValue(share).text if share else "none"
 
 
 WAIT_COLUMNS: Final[tuple[Column[WaitChange], ...]] = (
     Column("kernel", lambda row: row.kernel or None),
     Column("line", lambda row: row.shown.place, "waits at", lambda row: row.shown.place, False),
     Column("waits_for", lambda row: row.shown.kind or None, "for", lambda row: row.shown.kind or NOT_MEASURED, False),
-    Column("producer", lambda row: row.producers or None, "producer", lambda row: row.producers or "", False, 1, 12),
-    Column("before", lambda row: _share(row.before), "A", lambda row: _share_text(row.before)),
-    Column("after", lambda row: _share(row.after), "B", lambda row: _share_text(row.after)),
-    Column("difference", lambda row: row.difference),
+    Column("producer", lambda row: row.producers or None, "producer", lambda row: row.producers or "", False, 2, 12),
+    Column("before", lambda row: row.shares[0], "A", lambda row: _share_text(row.shares[0])),
+    Column("after", lambda row: row.shares[1], "B", lambda row: _share_text(row.shares[1])),
+    Column("difference", lambda row: row.difference, "change", lambda row: row.change_text, False, 1),
+    Column("compared", lambda row: row.is_compared),
+    Column("sites", lambda row: [side.sites if side else 0 for side in (row.before, row.after)]),
 )
 
 
-def wait_records(changes: list[WaitChange]) -> list[dict[str, Any]]:
+def wait_records(changes: Iterable[WaitChange]) -> list[dict[str, Any]]:
     """Return the JSON records."""
     columns = [column for column in WAIT_COLUMNS if column.value is not None]
     return [{column.key: column.value(change) for column in columns if column.value} for change in changes]

@@ -11,15 +11,16 @@ from tui_probe.draw.table import safe
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
 from tui_probe.pages.code.measure_column import WORST_MARK, MeasureColumn, cell_text
-from tui_probe.probekit import probe_results
 from tui_probe.probekit.finding import NO_FINDING
 from tui_probe.probekit.guard import ProbeCodeError
 from tui_probe.probekit.lines import ShareValue, measure_named
+from tui_probe.probekit.measured import joined_sources, read_joined, unjoined_sources
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.probe_view import no_result_reason
 from tui_probe.probekit.recognised import analysis_name
 from tui_probe.probekit.record_counts import sampled_blocks_text
-from tui_probe.probekit.registry import probe_named, probe_names_where
+from tui_probe.probekit.registry import probe_names_where
+from tui_probe.records.probed_sites import probed_sites
 from tui_probe.verdicts.findings import MAX_UNASKED_BYTES, launch_findings, result_bytes, unprobed_findings
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from tui_probe.draw.spans import Line
     from tui_probe.probekit.finding import Finding, FindingOrder
     from tui_probe.probekit.lines import LineRows, LineSpec, LineValue
-    from tui_probe.probekit.probe_results import ProbeResult
+    from tui_probe.probekit.measured import JoinedResult
 
 MAX_BYTES_BEFORE_CODE: Final = 64 << 20
 """Bytes of a result up to which a page of code reads it before it shows the code."""
@@ -41,7 +42,7 @@ class LineMeasures:
     ``of`` is the result of the first probe, that with the largest loss. ``said`` is why there are no columns.
     """
 
-    of: ProbeResult
+    of: JoinedResult
     columns: tuple[MeasureColumn, ...]
     said: str = ""
 
@@ -50,32 +51,32 @@ class LineMeasures:
         """The column to begin with: the first of the first probe in which lines differ."""
         return self._first_of(self.columns[0].result) if self.columns else 0
 
-    def _first_of(self, result: ProbeResult | None) -> int:
+    def _first_of(self, result: JoinedResult | None) -> int:
         own = [place for place, column in enumerate(self.columns) if column.result is result]
         return next((place for place in own if self.columns[place].worst is not None), own[0])
 
     def column_of_probe(self, probe: str, shown: int) -> int:
         """The column to show for a probe: ``shown`` if it is of it, else its first; ``shown`` for an unknown one."""
-        if not self.columns or self._result(self.columns[shown]).probe == probe:
+        if not self.columns or self._result(self.columns[shown]).name == probe:
             return shown
-        results = (column.result for column in self.columns if self._result(column).probe == probe)
+        results = (column.result for column in self.columns if self._result(column).name == probe)
         result = next(results, None)
         return shown if result is None else self._first_of(result)
 
-    def _result(self, column: MeasureColumn) -> ProbeResult:
+    def _result(self, column: MeasureColumn) -> JoinedResult:
         return self.of if column.result is None else column.result
 
     def head(self, measure: MeasureColumn) -> str:
         """Title of the column."""
         result = self._result(measure)
         launch = result.which.partition(" of ")[0]
-        title = f"{measure.of.heading}, -p {result.probe}, {launch}"
+        title = f"{measure.of.heading}, -p {result.name}, {launch}"
         if measure.worst is not None:
             title += f"; {WORST_MARK} the {measure.most}"
         without = {line for line, value in measure.values.items() if value is None}
         if without:
             title += f"; {NOT_MEASURED} not {'executed' if without <= measure.idle else 'counted'}"
-        return title + ("; simulated GPU" if result.simulated else "")
+        return title + ("; simulated GPU" if result.results[0].simulated else "")
 
     def words(self, line: int | None) -> list[str]:
         """All that was measured of a line, what says most at the end; or that it was not executed.
@@ -108,12 +109,12 @@ class LineMeasures:
         keys: list[str] = []
         for column in self.columns:
             key = column.of.key
-            keys.append(f"{self._result(column).probe}.{key}" if key in keys else key)
+            keys.append(f"{self._result(column).name}.{key}" if key in keys else key)
         return keys
 
 
-def _result_record(result: ProbeResult) -> dict[str, object]:
-    return {"probe": result.probe, "launch": result.launch.number if result.launch else None}
+def _result_record(result: JoinedResult) -> dict[str, object]:
+    return {"probe": result.name, "launch": result.newest.number if result.newest else None}
 
 
 def column_key(measures: LineMeasures | None, place: int) -> str:
@@ -138,34 +139,27 @@ def measures_of(source: ViewSource) -> LineMeasures | None:
     known = [measured for of_probe in line_sources(source) if (measured := _measures_of_probe(of_probe)) is not None]
     if not known:
         return None
-    grouped = {name for measured in known[:1] for name in _group_names(measured.of)}
-    filled = [measured for measured in known if measured.columns and measured.of.probe not in grouped]
+    filled = [measured for measured in known if measured.columns]
     if not filled:
         return known[0]
     same = [measured for measured in filled if _in_sass(measured.of) == _in_sass(filled[0].of)]
     return replace(filled[0], columns=tuple(column for measured in same for column in measured.columns))
 
 
-def _in_sass(result: ProbeResult) -> bool:
+def _in_sass(result: JoinedResult) -> bool:
     """Return whether the lines of a result are offsets in SASS."""
-    info = result.kernel.read_info()
+    info = result.results[0].kernel.read_info()
     return info is not None and info.graft is not None
-
-
-def _group_names(result: ProbeResult) -> tuple[str, ...]:
-    """The probes whose rows are among those of a result."""
-    probe = probe_named(result.probe)
-    return () if probe is None or probe.lines is None else probe.lines.groups
 
 
 def _measures_of_probe(source: ViewSource) -> LineMeasures | None:
     """Return the measures of one probe; None if its result cannot be read."""
     try:
-        result = probe_results.read_result(source)
-        size = result.result.path.stat().st_size
+        result = read_joined(joined_sources(source))
+        size = result.results[0].result.path.stat().st_size
         if size > MAX_BYTES_BEFORE_CODE:
             return LineMeasures(result, (), f"a result of {units.size(size)} is read only by the page Lines")
-        measured = tuple(replace(column, result=result) for column in columns(*_rows_of_groups(source, result)))
+        measured = tuple(replace(column, result=result) for column in columns(*line_rows(result)))
         missing_text = "" if measured else f"{result.which.partition(' of ')[0]}: {no_line_text(result)}"
         return LineMeasures(result, measured, missing_text)
     except ProbeCodeError as error:
@@ -174,35 +168,30 @@ def _measures_of_probe(source: ViewSource) -> LineMeasures | None:
         return None
 
 
-def no_line_text(result: ProbeResult) -> str:
+def no_line_text(result: JoinedResult) -> str:
     """Return the text for a result without a line, with the reason if the kernel has no such instruction."""
-    if result.kernel.matched_nothing and result.kernel.reason:
-        return safe(result.kernel.reason)
-    return f"-p {result.probe} measured no line of this kernel"
+    kernel = result.results[0].kernel
+    if kernel.matched_nothing and kernel.reason:
+        return safe(kernel.reason)
+    return f"-p {result.name} measured no line of this kernel"
 
 
-def _rows_of_groups(source: ViewSource, first: ProbeResult) -> tuple[LineSpec, LineRows]:
-    """Return the rows of a result, and of the newest results of probes that measure other lines of the kernel."""
-    spec, first_rows = line_rows(first)
-    rows = list(first_rows.rows)
-    for other in source.of_all_probes() if spec.groups else ():
-        is_group = analysis_name(other.kernel) in spec.groups and other.kernel.folder != first.kernel.folder
-        if is_group and other.kernel.result_rows:
-            result = probe_results.read_result(ViewSource(source.trace, other.kernel))
-            rows += line_rows(result)[1].rows
-    return spec, replace(first_rows, rows=rows)
-
-
-def line_rows(of: ProbeResult) -> tuple[LineSpec, LineRows]:
-    """Return the measures of each line in one result. Raises TraceError if the result is not of that probe."""
-    probe = probe_named(of.probe)
-    if probe is None or probe.lines is None:
+def line_rows(joined: JoinedResult) -> tuple[LineSpec, LineRows]:
+    """Return the measures of each line. Raises TraceError if the result is not of a probe of lines."""
+    of, probe = joined.results[0], joined.probe
+    if probe.lines is None:
         raise TraceError(f"{of.result.path}: -p {of.probe} does not measure lines")
-    rows = probe.lines.rows(of, probe.analyse(of))
+    rows = probe.lines.rows(of, joined.analysis)
     if of.result.sample is not None:
         notes = [*rows.notes, f"{sampled_blocks_text(of.result.sample)}: all values cover only these blocks"]
         rows = replace(rows, notes=notes, silent=())
     return probe.lines, rows
+
+
+def opcodes_of(joined: JoinedResult) -> dict[int, str]:
+    """Return the names of the instructions that the probes are at. Raises TraceError for damaged sites."""
+    sites = (site for result in joined.results for site in reversed(probed_sites(result.kernel.folder).instructions()))
+    return {site.line: site.opcode for site in sites}
 
 
 def columns(lines: LineSpec, found: LineRows) -> list[MeasureColumn]:
@@ -313,9 +302,10 @@ def line_sources(source: ViewSource) -> list[ViewSource]:
     Probes with a result of the launch at hand come before the others, whose nearest launch is taken.
     """
     telling = probe_names_where(lambda probe: probe.lines)
+    whole = ViewSource(source.trace, source.kernel.kernel, source.launch)
     measured = [
         of_probe
-        for of_probe in source.of_all_probes()
+        for of_probe in unjoined_sources(whole)
         if of_probe.kernel.result_rows and (analysis_name(of_probe.kernel) or "") in telling
     ]
     return sorted(measured, key=lambda of_probe: (not _has_launch(of_probe, source), _rank_of_losses(of_probe)))
@@ -323,9 +313,8 @@ def line_sources(source: ViewSource) -> list[ViewSource]:
 
 def _has_launch(of_probe: ViewSource, source: ViewSource) -> bool:
     """Return whether the probe has a result of the launch at hand; True if no launch was chosen."""
-    if source.launch is None or of_probe.launch is None:
-        return True
-    return of_probe.launch.row == source.launch.row
+    launches = [part.launch for part in joined_sources(of_probe)]
+    return source.launch is None or any(own is None or own.row == source.launch.row for own in launches)
 
 
 def _rank_of_losses(source: ViewSource) -> tuple[bool, FindingOrder]:
@@ -355,7 +344,7 @@ def flag_spans(flag: str) -> Line:
 
 
 def _all_findings(source: ViewSource) -> Iterator[Finding]:
-    for of_probe in source.of_all_probes():
+    for of_probe in unjoined_sources(ViewSource(source.trace, source.kernel.kernel, source.launch)):
         yield from _findings_read(of_probe)
     for found in unprobed_findings(source.kernel.kernel):
         yield from found.findings

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.spans import Line, Span
     from tui_probe.probekit.lines import LineMeasure, LineValue
-    from tui_probe.probekit.probe_results import ProbeResult
+    from tui_probe.probekit.measured import JoinedResult
 
 BAR_SIGNS: Final = " ▁▂▃▄▅▆▇█"
 WORST_MARK: Final = "!"
@@ -47,7 +47,7 @@ class MeasureColumn:
     values: Mapping[int, LineValue]
     idle: frozenset[int] = frozenset()
     """Lines that were not executed."""
-    result: ProbeResult | None = None
+    result: JoinedResult | None = None
     """The result that it is of; None where all columns are of one."""
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw.table import Column, safe
@@ -12,14 +12,13 @@ from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.draw.view import Document, Spot, with_progress
 from tui_probe.errors import TraceError
 from tui_probe.input_limits import PTX_TEXT
-from tui_probe.pages.code.line_measures import line_rows, line_sources, no_line_text
+from tui_probe.pages.code.line_measures import line_rows, line_sources, no_line_text, opcodes_of
 from tui_probe.pages.code.measure_column import full_text
-from tui_probe.probekit import probe_results
 from tui_probe.probekit.lines import measure_named
+from tui_probe.probekit.measured import joined_sources, read_joined
 from tui_probe.probekit.page_kinds import ViewKind, ViewSource
 from tui_probe.probekit.probe_view import no_result_reason
 from tui_probe.probekit.registry import probe_names_where
-from tui_probe.records.probed_sites import probed_sites
 from tui_probe.trace.kernel_files import long_position
 from tui_probe.trace.plain_file import read_start
 
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
     from tui_probe.probekit.lines import LineRow, LineSpec
+    from tui_probe.probekit.measured import JoinedResult
 
 _CODE_HEADINGS: Final = 3
 _CODE: Final = (14, 24)
@@ -41,13 +41,14 @@ class ProbeLines:
     """One launch, line by line, as one probe measured it."""
 
     def __init__(self, source: ViewSource) -> None:
-        self.result = probe_results.read_result(source)
-        self.lines_of, self.measured = line_rows(self.result)
+        self.joined = read_joined(joined_sources(source))
+        self.probe = self.joined.name
+        self.lines_of, self.measured = line_rows(self.joined)
         path = source.kernel.file("pruned.ptx")
         self._ptx = read_start(path, PTX_TEXT).decode("utf-8", "replace").split("\n") if path else []
         info = source.kernel.read_info()
         self.graft = info is not None and info.graft is not None
-        self._names = _opcodes_or_none(source.kernel.folder) if self.graft else {}
+        self._names = _opcodes_or_none(self.joined) if self.graft else {}
         self.rows: Sequence[LineRow] = self.measured.rows
         self.order = ColumnOrder()
         self._ranking = _ranking_order(self.lines_of, self.value_names(), self.measured.rows)
@@ -108,9 +109,10 @@ class ProbeLines:
 
     def lines(self, width: int, notes: Sequence[str] = ()) -> Sequence[Line]:
         """The table below a heading, with ``notes`` at its end."""
-        head = f"{self.result.name}, {self.result.which}, -p {self.result.probe}"
-        none = [] if self.measured.rows else [no_line_text(self.result)]
-        simulated = ["simulated GPU"] if self.result.simulated else []
+        first = self.joined.results[0]
+        head = f"{first.name}, {self.joined.which}, -p {self.probe}"
+        none = [] if self.measured.rows else [no_line_text(self.joined)]
+        simulated = ["simulated GPU"] if first.simulated else []
         texts = [*self.measured.notes, *none, *simulated, *notes]
         return titled_table(head, self._columns(width), self.rows, texts, width)
 
@@ -122,8 +124,8 @@ class ProbeLines:
         """Return the JSON record of every line with its values."""
         keys, *rows = self.cells()
         return {
-            "launch": self.result.launch.number if self.result.launch else None,
-            "probe": self.result.probe,
+            "launch": self.joined.newest.number if self.joined.newest else None,
+            "probe": self.probe,
             "lines": [dict(zip(map(str, keys), row, strict=True)) for row in rows],
         }
 
@@ -168,7 +170,7 @@ class LinesView(Document):
 
     def commands(self) -> Mapping[str, str]:
         """The next probe."""
-        return {"unit": f"next probe: {self._next.result.probe}"} if len(self.parts) > 1 else {}
+        return {"unit": f"next probe: {self._next.probe}"} if len(self.parts) > 1 else {}
 
     @property
     def _next(self) -> ProbeLines:
@@ -182,7 +184,7 @@ class LinesView(Document):
 
     def choices(self) -> Mapping[str, Any]:
         """The probe and the order."""
-        return {"order": self.part.order, "probe": self.part.result.probe}
+        return {"order": self.part.order, "probe": self.part.probe}
 
     def choose(self, choices: Mapping[str, Any]) -> None:
         """Restore probe and order, if they exist."""
@@ -191,7 +193,7 @@ class LinesView(Document):
             self.part.sort(choices["order"])
 
     def _turn_to_probe(self, probe: str) -> bool:
-        places = (place for place, part in enumerate(self.parts) if part.result.probe == probe)
+        places = (place for place, part in enumerate(self.parts) if part.probe == probe)
         before, self._place = self._place, next(places, self._place)
         return self._place != before
 
@@ -228,7 +230,7 @@ class LinesView(Document):
     def spot(self, number: int, width: int) -> Spot:
         """The line by this probe."""
         spot = super().spot(number, width)
-        return replace(spot, probe=self.part.result.probe) if spot else spot
+        return replace(spot, probe=self.part.probe) if spot else spot
 
     def turn_to(self, spot: Spot) -> bool:
         """Show the probe that the spot names, else one with the line if the shown one has not."""
@@ -238,7 +240,7 @@ class LinesView(Document):
             return False
         others = (part for part in self.parts if any(part.row_of(line) is not None for line in spot.ptx))
         other = next(others, None)
-        return other is not None and self._turn_to_probe(other.result.probe)
+        return other is not None and self._turn_to_probe(other.probe)
 
     def place_of(self, ptx_line: int, width: int) -> int | None:
         """The first row of a line."""
@@ -251,7 +253,7 @@ class LinesView(Document):
             return f"line {spot.probed} of probed.ptx is part of the probe and is not measured"
         if not spot.ptx:
             return ""
-        by = f" by -p {self.part.result.probe}" if len(self.parts) > 1 else ""
+        by = f" by -p {self.part.probe}" if len(self.parts) > 1 else ""
         return f"{long_position(spot.ptx[0])} was not measured{by}"
 
     def no_target_reason(self, number: int, width: int) -> str:
@@ -285,7 +287,7 @@ class LinesView(Document):
         for part, (head, *rows) in zip(self.parts, tables, strict=True):
             for row in rows:
                 values = dict(zip(map(str, head), row, strict=True))
-                yield [*(values.get(key) for key in keys), part.result.probe]
+                yield [*(values.get(key) for key in keys), part.probe]
 
 
 def _read_parts(sources: Sequence[ViewSource], progress: Progress) -> tuple[list[ProbeLines], list[str]]:
@@ -304,10 +306,10 @@ def _read_parts(sources: Sequence[ViewSource], progress: Progress) -> tuple[list
     return sorted(parts, key=lambda part: not part.measured.rows), [safe(str(error)) for error in errors]
 
 
-def _opcodes_or_none(folder: Path | None) -> dict[int, str]:
+def _opcodes_or_none(joined: JoinedResult) -> dict[int, str]:
     """The names of the instructions that the probe is at."""
     try:
-        return {site.line: site.opcode for site in probed_sites(folder).instructions()}
+        return opcodes_of(joined)
     except TraceError:
         return {}
 
