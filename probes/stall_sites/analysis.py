@@ -287,7 +287,7 @@ def measured_text(stalls: Stalls, unmeasured: str) -> str:
             f"{text}: more than 100%, because each group of sites is measured in its own launch and the estimate of"
             " hidden cycles may be too large; the remainder is not known"
         )
-    other = ", ".join(filter(None, ("issue", "fixed-latency dependencies (e.g. FFMA → FFMA)", unmeasured)))
+    other = ", ".join(filter(None, ("issue", "fixed-latency dependencies", unmeasured)))
     return f"{text}; remaining {percent(stalls.remaining, 1)}: {other}"
 
 

@@ -25,6 +25,7 @@ from tui_probe.pages.code.measure_column import MeasureColumn
 from tui_probe.pages.views.diff import DiffView
 from tui_probe.pages.views.ptx import PtxView
 from tui_probe.probekit.lines import LineMeasure
+from tui_probe.probekit.measured import UNKNOWN_PROBE, JoinedResult
 from tui_probe.probekit.probe_results import ProbeResult
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.source_lines import SourceLines
@@ -77,9 +78,9 @@ def show_texts(lines: int) -> None:
         probed.append(line)
         if i % 3 == 0:
             probed.append(f"\tmov.u32 %tp_{i % 7}, %clock; // tui-probe: bench")
-    of = ProbeResult(kernel.by_probe()[0], None, "bench", kernel.read(next(RECORDED.glob("result/*.bin"))))
+    result = ProbeResult(kernel.by_probe()[0], None, "bench", kernel.read(next(RECORDED.glob("result/*.bin"))))
     cycles = {line: line * 7 % 1000 for line in range(1, len(pruned), 4)}
-    measures = LineMeasures(of, (MeasureColumn(LineMeasure("cycles"), cycles),))
+    measures = LineMeasures(JoinedResult(UNKNOWN_PROBE, (result,)), (MeasureColumn(LineMeasure("cycles"), cycles),))
 
     def diff() -> DocumentView:
         return opened(DiffView(kernel, pruned, probed, SourceLines({}), measures))

@@ -33,7 +33,7 @@ from tui_probe.trace.model import Trace
 from tui_probe.trace.source_lines import SourceLine, SourceLines
 
 if TYPE_CHECKING:
-    from tui_probe.probekit.probe_results import ProbeResult
+    from tui_probe.probekit.measured import JoinedResult
     from tui_probe.trace.model import KernelFacts
 
 DATA = Path(__file__).parents[1] / "data"
@@ -158,7 +158,8 @@ def test_unprobed_code_keeps_the_source_line_of_other_pages() -> None:
 def test_measurement_is_at_the_instruction_of_its_offset(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     code = read_code(trace.kernels[0], no_progress).codes["pruned"]
     load = next(at for at, text in zip(code.addresses, code.lines, strict=True) if "LDG" in text and at is not None)
-    of = cast("ProbeResult", SimpleNamespace(which="launch 0 of #0", probe="p", simulated=False, launch=None))
+    result = SimpleNamespace(simulated=False)
+    of = cast("JoinedResult", SimpleNamespace(which="launch 0 of #0", name="p", results=(result,), newest=None))
     measures = LineMeasures(of, (MeasureColumn(LineMeasure("requests"), {load: 4711}),))
     monkeypatch.setattr("tui_probe.pages.views.sass.measures_of", lambda _: measures)
     view = opened(trace, "sass", "0")

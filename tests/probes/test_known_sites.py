@@ -12,8 +12,8 @@ from tui_probe.engine.site_file import site_file
 from tui_probe.errors import TraceError
 from tui_probe.pages.code.line_measures import line_rows
 from tui_probe.probekit.lines import LineRows
+from tui_probe.probekit.measured import read_joined
 from tui_probe.probekit.page_kinds import ViewSource
-from tui_probe.probekit.probe_results import read_result
 from tui_probe.probekit.registry import probe_names_where
 from tui_probe.records.probed_sites import probed_sites
 from tui_probe.trace.follow import open_trace
@@ -37,7 +37,7 @@ def recorded(tmp_path: Path, probe: str) -> tuple[ViewSource, Path]:
 
 def told(of: ViewSource) -> tuple[LineRows, ResultFindings | None]:
     findings._cache.clear()
-    return line_rows(read_result(of))[1], launch_findings(of)
+    return line_rows(read_joined([of]))[1], launch_findings(of)
 
 
 @pytest.mark.parametrize("probe", ALL)
@@ -58,7 +58,7 @@ def test_damaged_file_is_reported(tmp_path: Path) -> None:
     of, folder = recorded(tmp_path, "nan_check")
     (folder / "sites.json").write_text("{}")
     with pytest.raises(TraceError, match=r"sites\.json: .*; delete it to read pruned\.ptx instead"):
-        line_rows(read_result(of))
+        line_rows(read_joined([of]))
 
 
 def test_nothing_is_known_without_a_folder() -> None:

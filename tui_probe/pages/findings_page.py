@@ -156,7 +156,9 @@ def kernel_finding_lines(
     for loss in first:
         lines += _finding_lines(loss, cells, keys or {})
     for result in results:
-        others = tuple(finding for finding in result.findings if finding not in first)
+        others = tuple(
+            finding for finding in result.findings if finding not in first and result.of_blocks(finding) not in first
+        )
         if others or result.problem:
             lines += findings_lines(replace(result, findings=others), cells, keys, chosen)
     return lines

@@ -157,12 +157,13 @@ class JoinedResult:
     def newest(self) -> Launch | None:
         """The newest launch; None where the log does not name one."""
         launches = [result.launch for result in self.results if result.launch is not None]
-        return max(launches, key=lambda launch: launch.number, default=None)
+        return max(launches, key=lambda launch: launch.row, default=None)
 
     @property
     def which(self) -> str:
         """``launches 76, 79 of #1``."""
-        numbers = sorted(result.launch.number for result in self.results if result.launch is not None)
+        launches = [result.launch for result in self.results if result.launch is not None]
+        numbers = sorted(launch.number for launch in launches if launch.number is not None)
         if len(self.results) == 1 or len(numbers) < len(self.results):
             return ", ".join(result.which for result in self.results)
         return f"launches {', '.join(map(str, numbers))} of #{self.results[0].kernel.index}"

@@ -292,7 +292,8 @@ def _launch_numbers(sources: Iterable[ViewSource]) -> tuple[int, ...]:
     """Return the numbers of the launches whose results are read, as far as the log names them."""
     rows = ((source, row) for source in sources if (row := _newest_row(source)) is not None)
     known = ((source, launch) for source, row in rows if (launch := source.trace.results.launch(row)) is not None)
-    return tuple(sorted(source.trace.launches[launch].number for source, launch in known))
+    numbers = (source.trace.launches[launch].number for source, launch in known)
+    return tuple(sorted(number for number in numbers if number is not None))
 
 
 def _result_state(source: ViewSource) -> tuple[str, int]:
