@@ -12,7 +12,7 @@ from tui_probe.draw import units
 from tui_probe.errors import TraceError
 from tui_probe.probekit.finding import percent
 from tui_probe.records.counter_sums import line_sums, ratio, site_dtype, sums_dtype
-from tui_probe.sass.wait_classes import WAIT_CLASSES
+from tui_probe.sass.wait_classes import OPERANDS, WAIT_CLASSES
 from tui_probe.trace.device_memory import parameter_names
 from tui_probe.trace.sites import read_sites
 from tui_probe.trace.source_lines import SourceLines, call_lines, source_position
@@ -109,7 +109,7 @@ class StallSite:
 
     @property
     def share_uncertainty(self) -> float | None:
-        """The same as part of warp life."""
+        """Uncertainty of the share of warp life."""
         return None if self.uncertainty is None or not self.life else self.uncertainty * self.passes / self.life
 
     @property
@@ -133,9 +133,11 @@ class StallSite:
 
     @property
     def waits_for(self) -> str:
-        """``kind`` with names: ``global memory of q``."""
+        """``kind`` with names: ``global memory of q``; no names where warps wait for registers."""
+        if not self.tensors or (self.wait and self.wait.kind == OPERANDS):
+            return self.kind
         more = ", …" if len(self.tensors) > _MAX_TENSORS else ""
-        return f"{self.kind} of {', '.join(self.tensors[:_MAX_TENSORS])}{more}" if self.tensors else self.kind
+        return f"{self.kind} of {', '.join(self.tensors[:_MAX_TENSORS])}{more}"
 
     @property
     def copies_of_this_iteration(self) -> bool:

@@ -37,6 +37,8 @@ _HEADINGS: Final = 3
 _MIN_PLACE: Final = 12
 _MIN_CLASS: Final = 16
 _MIN_NAME: Final = 12
+_READABLE: Final = 0.2
+"""Part of the width that columns of names have before columns of minor numbers."""
 _MAX_NAMED: Final = 6
 """Instructions, or source lines, that a note names."""
 
@@ -109,7 +111,7 @@ def _columns(*, has_source: bool) -> tuple[Column[StallRow], ...]:
         ),
         Column("file", lambda r: r.site.source.file if r.site.source else None),
         Column("line", lambda r: r.site.source.line if r.site.source else None),
-        Column("place", None, "source", place_text, False, narrow=_MIN_PLACE, shorten=cut_middle),
+        Column("place", None, "source", place_text, False, narrow=_MIN_PLACE, shorten=cut_middle, readable=_READABLE),
         Column(
             "waits_for",
             lambda r: r.site.kind or None,
@@ -117,6 +119,7 @@ def _columns(*, has_source: bool) -> tuple[Column[StallRow], ...]:
             lambda r: r.site.waits_for or units.NOT_MEASURED,
             False,
             narrow=_MIN_CLASS,
+            readable=_READABLE,
         ),
         Column("tensors", lambda r: list(r.site.tensors)),
         Column(
@@ -127,6 +130,7 @@ def _columns(*, has_source: bool) -> tuple[Column[StallRow], ...]:
             False,
             narrow=_MIN_PLACE,
             shorten=cut_middle,
+            readable=_READABLE,
         ),
         Column(
             "producer_offset",

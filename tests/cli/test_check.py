@@ -550,7 +550,7 @@ def test_waits_have_line_class_and_producers(tmp_path: Path, capsys: pytest.Capt
     text = Outcome(argv, capsys, tmp_path).out
     golden("check_waits.txt", text[text.index("  waits ") : text.rindex("\n\n")])
     waits = Outcome((*argv, "--format", "json"), capsys, tmp_path).record()["kernels"][0]["waits"]
-    (load,) = (site for site in waits["sites"] if site["class"] == "global")
+    (load,) = (site for site in waits["sites"] if site["class"] == "global memory")
     assert (load["sass"], load["offset"], load["loop_depth"], load["waits_itself"]) == ("FMNMX", 0x150, 0, False)
     (producer,) = load["producers"]
     assert (producer["sass"], producer["line"], producer["register_read"]) == ("LDG", 22, True)

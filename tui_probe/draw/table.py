@@ -99,8 +99,8 @@ def table(
         if count <= _CACHE_SIZE:
             held.append(texts)
     filled = with_titles(shown, natural)
-    whole = [max(size, width(column.title), 1) for column, size in zip(shown, natural, strict=True)]
-    natural = whole if not hide_empty and (_fits(whole, cells) or not any(filled)) else filled
+    with_empty = [max(size, width(column.title), 1) for column, size in zip(shown, natural, strict=True)]
+    natural = with_empty if not hide_empty and (_fits(with_empty, cells) or not any(filled)) else filled
     fitting = _fitting_columns(shown, natural, cells)
     widths = _widths(shown, natural, fitting, cells)
     yield _line([pad(shown[i].title, widths[i], right=shown[i].right) for i in fitting], cells)

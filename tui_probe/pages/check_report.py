@@ -378,14 +378,14 @@ def _spill_record(line: SpillLine) -> dict[str, Any]:
 def _site_record(waits: KernelWaits, site: WaitSite) -> dict[str, Any]:
     return {
         **_place_record(waits, site),
-        "class": site.kind,
+        "class": WAIT_CLASSES[site.kind],
         "scoreboards": list(site.barriers),
         "waits_itself": site.own is not None,
         "loop_depth": site.depth,
         "producers": [
             {
                 **_place_record(waits, producer),
-                "class": producer.kind,
+                "class": WAIT_CLASSES[producer.kind],
                 "register_read": producer.is_read,
                 "previous_iteration": producer.from_previous,
             }

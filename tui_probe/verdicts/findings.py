@@ -265,7 +265,7 @@ def launch_findings(source: ViewSource) -> ResultFindings | None:
         return None
     kernel = source.kernel.of_result(row)
     parts = joined_sources(replace(source, kernel=kernel))
-    found = ResultFindings(
+    result = ResultFindings(
         analysis_name(kernel) or line_range_probe(kernel) if len(parts) == 1 else joined_name(kernel),
         max(launches := _launch_numbers(parts), default=None),
         source.trace.state.simulated,
@@ -275,13 +275,13 @@ def launch_findings(source: ViewSource) -> ResultFindings | None:
         key = (tuple(map(_result_state, parts)), len(kernel.times.originals_ms))
         if key not in _cache:
             findings = tuple(_read_findings(parts))
-            _cache[key] = replace(found, findings=findings, problem=unknown_probe_advice(kernel))
+            _cache[key] = replace(result, findings=findings, problem=unknown_probe_advice(kernel))
             for old in list(_cache)[:-_CACHE_SIZE]:
                 _cache.pop(old, None)
         return _unflag_negligible(_without_replaced(_cache[key], source.kernel), kernel.time_share)
     except (TraceError, OSError) as error:
         problem = str(error).replace(f"{source.trace.directory}/", "")
-        return replace(found, problem=problem, unread=True)
+        return replace(result, problem=problem, unread=True)
 
 
 def _newest_row(source: ViewSource) -> int | None:
@@ -289,7 +289,7 @@ def _newest_row(source: ViewSource) -> int | None:
 
 
 def _launch_numbers(sources: Iterable[ViewSource]) -> tuple[int, ...]:
-    """Return the numbers of the launches whose results are read, as far as the log names them."""
+    """Return the numbers of the launches whose results are read, if the log names them."""
     rows = ((source, row) for source in sources if (row := _newest_row(source)) is not None)
     known = ((source, launch) for source, row in rows if (launch := source.trace.results.launch(row)) is not None)
     numbers = (source.trace.launches[launch].number for source, launch in known)

@@ -58,7 +58,7 @@ class _Side:
 
     @property
     def offsets(self) -> frozenset[int]:
-        """All offsets at which the code may wait, as far as known."""
+        """All known offsets at which the code may wait."""
         return frozenset({**self.sites, **(self.unmeasured or {})})
 
     @property

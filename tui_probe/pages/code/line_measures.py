@@ -302,10 +302,10 @@ def line_sources(source: ViewSource) -> list[ViewSource]:
     Probes with a result of the launch at hand come before the others, whose nearest launch is taken.
     """
     telling = probe_names_where(lambda probe: probe.lines)
-    whole = ViewSource(source.trace, source.kernel.kernel, source.launch)
+    of_kernel = ViewSource(source.trace, source.kernel.kernel, source.launch)
     measured = [
         of_probe
-        for of_probe in unjoined_sources(whole)
+        for of_probe in unjoined_sources(of_kernel)
         if of_probe.kernel.result_rows and (analysis_name(of_probe.kernel) or "") in telling
     ]
     return sorted(measured, key=lambda of_probe: (not _has_launch(of_probe, source), _rank_of_losses(of_probe)))
