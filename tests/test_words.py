@@ -98,6 +98,8 @@ IN_MESSAGES = {
     r"\bthe ones? (?:that|which|of|with)\b": "name the noun again",
     r"\bthe latter\b": "name the noun again",
     r"\b(?:it|they|this|them) (?:says?|tells?)\b": "shows, reports; name the subject",
+    r"\b(?:make|create|writes?|record|choose) one(?: (?:with|such|and|here)|(?=[.,;:]|\Z))": "name the thing again",
+    r"\bthere too\b|\bWhere the two\b": "name the place or the things again",
 }
 """Phrases for which a message is read twice. Docstrings and comments may have them: the code is next to them."""
 
@@ -243,9 +245,51 @@ def test_messages_name_their_subjects() -> None:
     assert not all_faults, "a message is read once if it names things again:\n" + "\n".join(all_faults)
 
 
+CODE = re.compile(r"`[^`]*`|\([^()]*\)")
+LONGEST_SENTENCE = 25
+"""Words of a sentence, where code and each parenthesis count as one."""
+
+
+def help_paragraphs() -> Iterator[Text]:
+    """Paragraphs and list items of pages, without code blocks, tables and headings."""
+    for path in (*sorted(ROOT.glob("tui_probe/help/*.md")), ROOT / "README.md"):
+        text = re.sub(r"^```.*?^```", line_breaks, path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+        for found in re.finditer(r"^(?![|#]).+(?:\n(?![|#]|\s*[-*] |\s*\d+\. |\n).+)*", text, re.MULTILINE):
+            yield Text(path, text.count("\n", 0, found.start()) + 1, " ".join(found[0].split()))
+
+
+def sentences(text: str) -> Iterator[tuple[int, str]]:
+    """The sentences of a paragraph, with their numbers of words."""
+    for sentence in re.split(r"(?<=[.;:!?]) ", CODE.sub("X", text)):
+        yield len(re.findall(r"[A-Za-z][\w'-]*", sentence)), sentence
+
+
+def test_sentences_of_help_are_short() -> None:
+    long = [
+        f"{text.path.relative_to(ROOT)}:{text.line}: {count} words: {sentence}"
+        for text in help_paragraphs()
+        for count, sentence in sentences(text.words)
+        if count > LONGEST_SENTENCE
+    ]
+    assert not long, "a sentence is read once if it is short:\n" + "\n".join(long)
+
+
+def test_long_sentence_is_counted_without_code() -> None:
+    words = " ".join(["word"] * 30)
+    assert max(count for count, _ in sentences(f"One two. `{words}` three ({words}) four; {words}.")) == 30
+    assert [count for count, _ in sentences(f"One two. `{words}` three ({words}) four.")] == [2, 4]
+
+
 @pytest.mark.parametrize(
     "words",
-    ["A kernel ran. It is fine.", "the sums equal those of A", "the image has none", "choose the one that fits"],
+    [
+        "A kernel ran. It is fine.",
+        "no export; make one with nsys",
+        "name this kernel there too",
+        "the sums equal those of A",
+        "the image has none",
+        "choose the one that fits",
+    ],
 )
 def test_words_of_messages_are_found(words: str) -> None:
     assert len(list(faults(Text(ROOT / "file", 1, words), ANY_IN_MESSAGES, IN_MESSAGES))) == 1

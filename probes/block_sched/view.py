@@ -292,8 +292,8 @@ BLOCKS: Final = probe_view(
     "running and gap cycles of each SM, distribution of block times and gaps",
     _open,
     explanation=(
-        "Each slot's cycles are divided into running (a block runs), gaps (empty between blocks), ramp-up (empty before"
-        " its first block) and ramp-down (empty after its last). Percentiles and the curve show times of blocks. A step"
+        "The cycles of a slot have four parts: running (a block runs), ramp-up (before the first block), gaps (between"
+        " blocks) and ramp-down (after the last block). Percentiles and the curve show times of blocks. A step"
         " in the curve is a group of blocks with similar times.",
     ),
     order=40,

@@ -45,7 +45,7 @@ class WantedAccess:
     def words(self) -> str:
         """Message for a search without a result: ``no access of PTX line 28 was recorded``."""
         line = self.selection.line
-        return f"no access{'' if line is None else f' of {long_position(line)}'} was recorded there"
+        return f"no access{'' if line is None else f' of {long_position(line)}'} was recorded at this position"
 
 
 def wanted_access(view: PictureState, spot: Spot) -> WantedAccess | None:

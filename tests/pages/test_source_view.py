@@ -160,7 +160,7 @@ def test_two_marks_ask_for_the_time_between(trace: Trace) -> None:
     )
     assert view.mark(row_of(view, 7), 120) == "from strides.cu:7; press m on the last line"
     assert (view.marked_option(), view.status()) == ("--between src/strides.cu:7", ["marked from strides.cu:7"])
-    assert view.mark(row_of(view, 6), 120) == "strides.cu:6-7: press R to measure the time there"
+    assert view.mark(row_of(view, 6), 120) == "strides.cu:6-7: press R to measure the time in these lines"
     assert (view.marked_option(), view.status()) == ("--between src/strides.cu:6-7", ["marked strides.cu:6-7"])
     drawn = ["".join(part for part, _ in line) for line in view.lines(120)]
     assert [line.split("│")[0].strip() for line in drawn if "│" in line[:8]] == ["6", "7"]
@@ -168,14 +168,14 @@ def test_two_marks_ask_for_the_time_between(trace: Trace) -> None:
     other.take_over(view)
     assert other.marked_option() == view.marked_option()
     assert view.mark(row_of(view, 11), 120) == "from strides.cu:11, replacing strides.cu:6; press m on the last line"
-    assert view.mark(row_of(view, 11), 120) == "strides.cu:11: press R to measure the time there"
+    assert view.mark(row_of(view, 11), 120) == "strides.cu:11: press R to measure the time in these lines"
     assert view.marked_option() == "--between src/strides.cu:11"
 
 
 def test_lines_without_code_are_those_of_what_was_inlined_there(trace: Trace) -> None:
     view = opened(trace, "fold")
     view.mark(row_of(view, 3), 120)
-    note = "strides.cu:2-3: press R to measure the time there (these lines have only inlined code)"
+    note = "strides.cu:2-3: press R to measure the time in these lines (they have only inlined code)"
     assert view.mark(row_of(view, 2), 120) == note
 
 

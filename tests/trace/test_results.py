@@ -181,12 +181,12 @@ def test_a_file_that_does_not_tell(file: Path) -> None:
         ([(0, 8, b""), (2, 4, b""), (3, 16, b"")], "map 1: the counts of the map are missing"),
         ([(0, 8, b""), (0, 4, b""), (3, 16, b"")], "map 2: a count has 16 bytes, not 4"),
         ([(0, 8, b""), (0, 4, b""), (1, 8, MARKS)], "map 2: a map with marks has 2 records per slot, not one"),
-        ([(6, 8, b""), (3, 4, b""), (1, 16, MARKS)], "the description of the map is impossible"),
-        ([(4, 1 << 31, b""), (0, 4, b""), (0, 16, b"")], "the description of the map is impossible"),
+        ([(6, 8, b""), (3, 4, b""), (1, 16, MARKS)], "the description of the map has values that no map can have"),
+        ([(4, 1 << 31, b""), (0, 4, b""), (0, 16, b"")], "the description of the map has values that no map can have"),
         ([(5, 8, b""), (0, 4, b""), (1, 16, MARKS)], "map 0: 32 bytes per slot, but a reduced map has no slots"),
         ([(4, 8, b""), (0, 4, b""), (1, 16, MARKS)], "map 0: invalid map of sites: 0 bytes, 8 per record, 32 per slot"),
-        ([(2, 12, b""), (3, 4, b""), (1, 16, MARKS)], "the description of the map is impossible"),
-        ([(2, 0, b""), (3, 4, b""), (1, 16, MARKS)], "the description of the map is impossible"),
+        ([(2, 12, b""), (3, 4, b""), (1, 16, MARKS)], "the description of the map has values that no map can have"),
+        ([(2, 0, b""), (3, 4, b""), (1, 16, MARKS)], "the description of the map has values that no map can have"),
     ],
 )
 def test_impossible_maps(file: Path, about: list[tuple[int, int, bytes]], message: str) -> None:

@@ -321,7 +321,7 @@ async def test_line_without_access_is_reported_and_picture_stays(session: Sessio
         await show(stage, "ptx")
         await stage.press("v", "slash", *"st.global.f32 [%rd1]", "enter", "escape")
         await show(stage, "dmat")
-        assert f"no access of PTX line {NEVER} was recorded there" in stage.inside
+        assert f"no access of PTX line {NEVER} was recorded at this position" in stage.inside
 
 
 async def test_a_block_of_a_timeline_is_found_among_the_accesses(session: Session) -> None:

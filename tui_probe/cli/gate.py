@@ -137,8 +137,9 @@ def run(arguments: argparse.Namespace) -> int:
         baseline = find_baseline(arguments.directory, arguments.name)
         if baseline is None and not arguments.against:
             raise UsageError(
-                f"{arguments.directory} has no baseline {arguments.name} for a commit in this history; record one with"
-                f" tui-probe gate {shlex.quote(arguments.name)} --record {'--sim ' if arguments.sim else ''}-- COMMAND"
+                f"{arguments.directory} has no baseline {arguments.name} for a commit in this history; record a"
+                f" baseline with tui-probe gate {shlex.quote(arguments.name)} --record"
+                f" {'--sim ' if arguments.sim else ''}-- COMMAND"
             )
         judgements: list[Judgement] = []
         head: dict[str, Any] = {}

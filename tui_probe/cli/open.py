@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 OPENED: Final = (
-    "open takes a trace (a directory with event.log, or the name of a run), reports or CSV files of ncu,"
-    " sqlite or CSV files of nsys, Chrome traces, or the output of bandwidth --format json"
+    "open takes one of these: a trace (a directory with event.log, or the name of a run); reports or CSV files of ncu;"
+    " sqlite or CSV files of nsys; Chrome traces; the output of bandwidth --format json"
 )
 
 
@@ -31,8 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """A trace or files, and how to show them."""
     parser.add_argument(
         "trace", nargs="?", default="", metavar="TRACE",
-        help="a trace or the name of a run (also TRACE:KERNEL@LAUNCH), a directory of traces, a file of ncu or nsys,"
-        " a Chrome trace, or the output of bandwidth --format json; default the newest trace",
+        help="a trace, a directory of traces, or the name of a run (also TRACE:KERNEL@LAUNCH); a file of ncu or nsys;"
+        " a Chrome trace; the output of bandwidth --format json; default: the newest trace",
     )  # fmt: skip
     parser.add_argument("more", nargs="*", type=Path, metavar="FILE", help="more files of the same profiler")
     parser.add_argument(

@@ -194,7 +194,8 @@ def add_limits(limits: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     limits.add_argument(
         "--max-log-bytes", type=limit, metavar="SIZE",
-        help="list launches in event.log up to SIZE, then only count them; none: no limit; default 128M",
+        help="list launches in event.log until the log has SIZE, then only count launches; none: no limit;"
+        " default 128M",
     )  # fmt: skip
     limits.add_argument(
         "--max-write-rate", type=limit, metavar="SIZE",

@@ -86,7 +86,7 @@ class ExpressionBuilder:
 
     def _number(self, node: ast.Constant) -> Number:
         if type(node.value) is not int:
-            raise self._source.error(node, f"{source_of(node)} is not a whole number: write one, such as 4 or 0xff")
+            raise self._source.error(node, f"{source_of(node)} is not a whole number: write a number such as 4 or 0xff")
         if node.value > MAX_U64:
             raise self._source.error(node, f"this number has {node.value.bit_length()} bits: it must be below 2**64")
         return Number(node.value)

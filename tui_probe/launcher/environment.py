@@ -315,7 +315,7 @@ def framework_settings(base: Mapping[str, str], hook: Path, cupy_cache: Path) ->
 def python_settings(base: Mapping[str, str]) -> list[Setting]:
     """Return the settings of PYTHONPATH, with the package's entries before and after the user's, and of PATH."""
     path, programs = python_path(base), program_path(base.get("PATH", ""), Path(sys.prefix))
-    reason = "numba-cuda keeps PTX in its cubins; --tensors names tensors; programs that import neutrino find it"
+    reason = "numba-cuda keeps PTX in its cubins; --tensors can name tensors; programs can import neutrino"
     settings = [] if path is None else [Setting(VARIABLE, path, reason)]
     if programs is not None:
         settings.append(

@@ -54,8 +54,8 @@ SWEEP_EXPLANATION: Final = (
     "Bandwidth grows with blocks × bytes per block until enough bytes are in flight. Beyond that, more blocks only"
     " queue. If bandwidth falls again, blocks compete in L2 and in the memory queues: this loss is the cost of"
     " contention. The lines above the table show the cost of contention on this GPU.",
-    "A kernel with few blocks can compensate with more bytes in flight per block (deeper pipelines, wider loads, more"
-    " warps), within the limits of shared memory and registers. A kernel with many blocks needs few bytes in flight"
+    "A kernel with few blocks needs more bytes in flight per block: deeper pipelines, wider loads or more warps."
+    " Shared memory and registers limit these bytes. A kernel with many blocks needs few bytes in flight"
     " per block.",
 )
 _BAR_GROUPS: Final = {

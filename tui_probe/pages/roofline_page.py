@@ -44,8 +44,9 @@ ROOFLINE_NOTE: Final = (
 )
 ROOFLINE_ABOUT: Final = (
     "A kernel is limited by the unit with at least 60 % utilization: memory, tensor cores, fp32, fp64 or fp16 pipes, or"
-    " issue slots. If no unit reaches 60 %, the kernel is latency bound (warps wait for each other, for memory or for"
-    " blocks), too small for the GPU, or so short that the launch itself takes most of the time.",
+    " issue slots. If no unit reaches 60 %, there are three cases. The kernel is latency bound: warps wait for each"
+    " other, for memory or for blocks. Or it is too small for the GPU. Or it is so short that the launch itself takes"
+    " most of the time.",
     "Bytes are counted at instructions, before caches. The share of memory is therefore an upper bound (≤). The share"
     " exceeds 100 % if caches serve a part of the bytes. The page shows the level, DRAM or L2, if it is known from the"
     " memory that the launch can touch or from ncu (--ncu FILE.csv). The shares of other units are lower bounds.",

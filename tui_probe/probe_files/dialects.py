@@ -195,7 +195,9 @@ def _datamodel_map(table: TomlTable, name: str, parsed: dict[str, ParsedSnippet]
         raise table.error("datamodel", "is present, but the probe saves nothing: add 'SAVE.u64 {%register};'")
     snippet, types = saves[0]
     if any(other != types for _, other in saves):
-        raise table.error("after", "saves other fields than 'before': both must save the same types in the same order")
+        raise table.error(
+            "after", "saves other fields than 'before': the two snippets must save the same types in the same order"
+        )
     values = [value for save in snippet.statements if isinstance(save, Save) for value in save.values]
     if "" in types:
         raise table.error("datamodel", "needs typed saves: write 'SAVE.u64 {…};' or 'SAVE.u32 {…};'")

@@ -412,9 +412,9 @@ int main(int argc, char **argv)
     CALL(cuCtxSynchronize, (void));
     const size_t differences = compare();
     if (differences)
-        printf("%zu of %zu bytes differ from those in the program\n", differences, total_size());
+        printf("%zu of %zu bytes differ from the result in the program\n", differences, total_size());
     else
-        printf("all %zu bytes are the same as in the program\n", total_size());
+        printf("all %zu bytes are equal to the result in the program\n", total_size());
     if (repeat)
         time_launches(function, repeat);
     return differences ? 1 : 0;

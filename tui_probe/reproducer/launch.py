@@ -337,9 +337,9 @@ def run(arguments: argparse.Namespace) -> int:
     differences = compare(driver, parts, places)
     total = sum(size for _, size in parts)
     if differences:
-        print(f"{differences} of {total} bytes differ from the bytes in the program")
+        print(f"{differences} of {total} bytes differ from the result in the program")
     else:
-        print(f"all {total} bytes are the same as in the program")
+        print(f"all {total} bytes are equal to the result in the program")
     if arguments.repeat:
         time_launches(driver, function, launch, parts, places, arguments.repeat)
     return 1 if differences else 0

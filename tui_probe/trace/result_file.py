@@ -257,7 +257,9 @@ def read_map_records(
         kind, record, size = data.unpack(_ABOUT, at + index * _ABOUT.size)
         is_record = 0 < record <= _MOST_RECORD_BYTES and not section.slot_bytes % record
         if kind >= len(_KINDS) or not is_record or marks_at + size > len(data):
-            raise TraceError(f"{path}, offset {at + index * _ABOUT.size}: the description of the map is impossible")
+            raise TraceError(
+                f"{path}, offset {at + index * _ABOUT.size}: the description of the map has values that no map can have"
+            )
         records.append(MapRecords(_KINDS[kind], record, data.part(marks_at, size)))
         marks_at += size
     for index, about in enumerate(records):
@@ -337,7 +339,7 @@ def read_sample(path: Path, data: ResultFile, end: int, measured: int) -> Sample
     x, y, z, first, step, count = data.unpack(_SAMPLE, at + len(_MAGIC))
     if count != measured or not step or first + (count - 1) * step >= x * y * z:
         raise TraceError(
-            f"{path}, offset {at}: a sample of {count} blocks from {first} in steps of {step} does not fit the "
-            f"grid {x}×{y}×{z} or the {measured} blocks of the file: not a result file"
+            f"{path}, offset {at}: not a result file: the sample (blocks {first} to {first + (count - 1) * step},"
+            f" step {step}) does not fit the grid {x}×{y}×{z}, or the file has {measured} blocks, not {count}"
         )
     return Sample((x, y, z), range(first, first + count * step, step))

@@ -47,7 +47,7 @@ def parse_bandwidth(data: bytes, path: Path) -> Bandwidth:
         card = None if record.get("device") is None else _card(record["device"])
     except (_InvalidFile, ValueError, RecursionError) as error:
         raise ImportFileError(
-            f"{path}: not a result of tui-probe bandwidth ({error}); create one with"
+            f"{path}: not a result of tui-probe bandwidth ({error}); create a result with"
             " tui-probe bandwidth --auto --format json > FILE"
         ) from error
     swept = [rate for rate in rates if rate.key == _SWEEP_NAME][1:]

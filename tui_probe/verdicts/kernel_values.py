@@ -242,7 +242,7 @@ def _excluded_text(taken: int, known: int, extent: BlockExtent) -> str:
     """Return the note where not all results may be taken together."""
     if taken == known:
         return ""
-    which = f"those of {extent_text(extent)}" if extent else "those of all blocks"
+    which = f"the results of {extent_text(extent)}" if extent else "the results of all blocks"
     return f"results of different block samples are not combined: {taken} of {known} are used, {which}"
 
 

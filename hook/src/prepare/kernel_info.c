@@ -232,9 +232,9 @@ static const char *read_code_line(const char *line, struct kernel_probe *probe)
     if (strncmp(line, "way ", 4) == 0 && !read_way(line + 4, probe))
         return "names an unknown mode";
     if (strncmp(line, "patch ", 6) == 0 && !read_patch(line + 6, probe))
-        return "has an unknown patch line";
+        return "has a line patch of an unknown form";
     if (strncmp(line, "constant ", 9) == 0 && !read_constant(line + 9, probe))
-        return "has an unknown constant line";
+        return "has a line constant of an unknown form";
     return NULL;
 }
 
@@ -243,11 +243,11 @@ static const struct reason *read_rest(struct reader *reader, struct kernel_probe
     char *line;
     while ((line = next_line(reader))) {
         if (strncmp(line, "storage ", 8) == 0 && !read_storage(line + 8, probe))
-            return reason_with(KERNEL_INFO, "has an unknown storage line");
+            return reason_with(KERNEL_INFO, "has a line storage of an unknown form");
         if (strncmp(line, "reduce ", 7) == 0 && !read_reduction(line + 7, probe))
-            return reason_with(KERNEL_INFO, "has an unknown reduce line");
+            return reason_with(KERNEL_INFO, "has a line reduce of an unknown form");
         if (strncmp(line, "least ", 6) == 0 && !read_least(line + 6, probe))
-            return reason_with(KERNEL_INFO, "has an unknown least line");
+            return reason_with(KERNEL_INFO, "has a line least of an unknown form");
         const char *fault = read_code_line(line, probe);
         if (fault)
             return reason_with(KERNEL_INFO, fault);

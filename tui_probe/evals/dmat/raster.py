@@ -159,7 +159,7 @@ def raster_of_record(record: Mapping[str, Any], source: str) -> Raster:
         made = None if record["accesses"] is None else int(record["accesses"])
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         reason = f"not the JSON data of page dmat ({type(error).__name__}: {error})"
-        raise TraceError(f"{source}: {reason}; tui-probe show dmat TRACE --format json writes one") from error
+        raise TraceError(f"{source}: {reason}; to write this data: tui-probe show dmat TRACE --format json") from error
     if not rows or counts.shape != (len(rows), len(edges) - 1):
         raise TraceError(f"{source}: {len(rows)} rows of counts do not match {len(edges)} edges of cycles")
     return Raster(counts, rows, edges, made, shapes)

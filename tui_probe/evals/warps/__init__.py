@@ -192,7 +192,7 @@ def _distribution(one: Configuration) -> CurveChart:
     )
     title = f"elapsed cycles of blocks, {one.kind}: {marks}spread {percent(one.spread)}"
     curve = Curve(one.label, cycles, share)
-    return CurveChart(title, [curve], "elapsed cycles of a block", "% of blocks at or below", (CYCLES, COUNT))
+    return CurveChart(title, [curve], "elapsed cycles of a block", "% of blocks at or below the value", (CYCLES, COUNT))
 
 
 def _cycles_text(cycles: float) -> str:

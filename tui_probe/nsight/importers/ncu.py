@@ -202,7 +202,7 @@ def _why_nothing(path: Path, lines: NcuLines, tables: int) -> str:
         return "a header without launches: the program launched no kernel, or the file is truncated"
     if (other := mismatch(path, "ncu")) is not None:
         return other
-    return f"not an Nsight Compute CSV (no columns ID and Kernel Name); make one with {NCU_DETAILS.made_with}"
+    return f"not an Nsight Compute CSV (no columns ID and Kernel Name); make such a file with {NCU_DETAILS.made_with}"
 
 
 def _notes(lines: NcuLines, tables: int, rows: ValueRows) -> Iterator[str]:

@@ -161,7 +161,7 @@ def open_tables(path: Path, progress: Callable[[float], object] = lambda _: None
         # Where sqlite's own complaint quotes bytes of the file, Python raises UnicodeDecodeError instead of it.
         _refuse_changed(path, before)
         raise ImportFileError(
-            f"{path}: not a readable sqlite export ({error}); make one with nsys export --type sqlite REPORT"
+            f"{path}: not a readable sqlite export ({error}); make an export with nsys export --type sqlite REPORT"
         ) from error
     _refuse_changed(path, before)
 

@@ -89,15 +89,15 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         " “why” is their most frequent reason. A request is one warp instruction that accesses global memory. Sectors"
         " are the 32-byte sectors that the request touches; ideal is the minimum for the requested bytes.",
         "With --trace, requests and sectors are compared with a probe's counts of the same line; ≠ marks differences."
-        " tui-probe run counts accesses by line by default. Build the program with -lineinfo, or the report has no"
-        " source lines; the ncu option --import-source yes adds the text of the lines.",
+        " tui-probe run counts accesses by line by default. Without nvcc -lineinfo, the report has no"
+        " source lines. The ncu option --import-source yes adds the text of the lines.",
     ),
     "sass": (
         "The same counters for every instruction, in code order. Offsets are relative to the first counted"
         " instruction.",
         "With --trace, the counts of a SASS probe are compared by offset. A PTX probe counts before the compiler moves,"
-        " merges or repeats accesses. The counts of a PTX probe are compared only for lines that have one access of a"
-        " kind (load, store, atomic) in PTX and in SASS.",
+        " merges or repeats accesses. Its counts are therefore compared only for lines with"
+        " one load, store or atomic in PTX and in SASS.",
     ),
     "nsys totals": (
         "One row per kernel, sorted by time. Time is the sum over all launches on all streams; concurrent kernels"

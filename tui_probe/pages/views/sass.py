@@ -365,7 +365,7 @@ class SassView(Document):
         """Instructions that the assembler added, or at which no wait was measured."""
         del number, width
         if not self.code.known:
-            return "no wait was measured at this instruction; choose one with a value"
+            return "no wait was measured at this instruction; choose an instruction with a value"
         return "this instruction has no PTX line; choose another instruction"
 
     # -- choices

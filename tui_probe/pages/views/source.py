@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tui_probe.draw.view import Progress
     from tui_probe.probekit.page_kinds import ViewSource
 
-_INLINED_ONLY: Final = " (these lines have only inlined code)"
+_INLINED_ONLY: Final = " (they have only inlined code)"
 CONTEXT_LINES: Final = 3
 """Lines that are shown before and after one that code came from."""
 
@@ -222,7 +222,9 @@ class SourceView(Document):
         self._marked = tuple(sorted({*before, line})) if goes_on else (line,)
         if goes_on:
             has_code = any(self._is_marked(self.rows[number]) for number in self._ptx)
-            return f"{self._marked_lines()}: press R to measure the time there{'' if has_code else _INLINED_ONLY}"
+            return (
+                f"{self._marked_lines()}: press R to measure the time in these lines{'' if has_code else _INLINED_ONLY}"
+            )
         instead = f", replacing {source_position(before[0])}" if before else ""
         return f"from {source_position(line)}{instead}; press m on the last line"
 
