@@ -152,6 +152,11 @@ MATRIX = "and.b32 %r9, %r1, 7;\nshl.b32 %r9, %r9, 4;\nadd.u32 %r9, %r9, %r3;\n"
 """``[%r9]``: the row of each lane in an 8 x 8 matrix."""
 LOAD_MATRIX = f"{MATRIX}ldmatrix.sync.aligned.m8n8.x1.shared.b16 {{%r10}}, [%r9]; // here"
 ARRIVED = "W:\nmbarrier.try_wait.parity.shared.b64 %p3, [%r6], 0;\n@!%p3 bra W;\n"
+LAST_THREAD = "setp.eq.u32 %p3, %r1, 63;\n"
+HALF = "and.b32 %r9, %r1, 16;\nmov.u32 %r10, 65535;\nshl.b32 %r10, %r10, %r9;\n"
+"""``%r10``: the mask of each lane's half of the warp."""
+HALVES = f"{HALF}xor.b32 %r8, %r4, 64;\nadd.u32 %r8, %r3, %r8;\nst.shared.u32 [%r5], %r1; // other\n"
+"""``[%r8]``: the element of the lane in the other half."""
 PLANTS = {
     # out of bounds of device memory
     "global-store": Plant(
@@ -263,7 +268,47 @@ PLANTS = {
         "race", f"{NEXT}cvt.u16.u32 %h1, %r1;\nst.shared.u8 [%r5+1], %h1; // other\nFIX // here",
         "ld.shared.u8 %h2, [%r5+1];", "ld.shared.u8 %h2, [%r8+1];", (0, 0), (0, 32),
     ),
+    # races with accesses that a later one hides
+    "load-of-all": Plant(
+        "race", f"{LAST_THREAD}@!%p1 st.shared.u32 [%r3], 5;\nbar.sync 0;\nld.shared.u32 %r9, [%r3]; // other\nFIX\n"
+        "@%p3 st.shared.u32 [%r3], 9; // here", "bar.sync 0;", "", (0, 63), (0, 0),
+    ),
+    "load-of-warp": Plant(
+        "race", "setp.eq.u32 %p3, %r1, 31;\n@!%p1 st.shared.u32 [%r3], 5;\nbar.sync 0;\n@%p2 bra L;\n"
+        "ld.shared.u32 %r9, [%r3]; // other\nFIX\n@%p3 st.shared.u32 [%r3], 9; // here\nL:", "bar.warp.sync -1;", "",
+        (0, 31), (0, 0),
+    ),
+    "load-of-other-warp": Plant(
+        "race", f"{LAST_THREAD}@!%p1 st.shared.u32 [%r3], 5;\nbar.sync 0;\n@%p2 bra A;\n"
+        "ld.shared.u32 %r9, [%r3]; // other\nA:\nbar.warp.sync -1;\n@!%p2 bra B;\nld.shared.u32 %r9, [%r3];\nB:\n"
+        "bar.warp.sync -1;\nFIX\n@%p3 st.shared.u32 [%r3], 9; // here", "bar.sync 0;", "", (0, 63), (0, 31),
+    ),
+    "load-of-all-blocks": Plant(
+        "race", f"{LAST_THREAD}setp.eq.u32 %p4, %r2, 1;\nand.pred %p3, %p3, %p4;\nld.global.u32 %r9, [%rd1]; // other\n"
+        "@%p3 FIX // here", "red.global.add.u32 [%rd1], 9;", "st.global.u32 [%rd1], 9;", (1, 63), (0, 0),
+    ),
+    "atomics-of-all": Plant(
+        "race", f"{LAST_THREAD}@!%p1 st.shared.u32 [%r3], 5;\nbar.sync 0;\nred.shared.add.u32 [%r3], 1; // other\nFIX\n"
+        "@%p3 st.shared.u32 [%r3], 9; // here", "bar.sync 0;", "", (0, 63), (0, 0),
+    ),
+    "equal-stores-of-all": Plant(
+        "race", f"{LAST_THREAD}st.shared.u32 [%r3], 5; // other\nFIX\n@%p3 st.shared.u32 [%r3], 9; // here",
+        "bar.sync 0;", "", (0, 63), (0, 0),
+    ),
     # races at barriers of some threads, and within warps
+    "warp-halves": Plant(
+        "race", f"{HALVES}FIX\nld.shared.u32 %r9, [%r8]; // here", "bar.warp.sync -1;", "bar.warp.sync %r10;",
+        (0, 0), (0, 16),
+    ),
+    "warp-halves-vote": Plant(
+        "race", f"{HALVES}vote.sync.ballot.b32 %r11, %p1, FIX;\nld.shared.u32 %r9, [%r8]; // here", "-1", "%r10",
+        (0, 0), (0, 16),
+    ),
+    "warp-halves-in-turn": Plant(  # lanes 0 to 15 load before lanes 16 to 31 come to the barrier
+        "race", f"{HALVES}setp.eq.u32 %p3, %r9, 0;\n@%p3 bra A;\nst.shared.u32 [%r5], 7; // other\nbar.warp.sync -1;\n"
+        "bra B;\nA:\nFIX\nB:", "bar.warp.sync -1;\nld.shared.u32 %r11, [%r8];",
+        "ld.shared.u32 %r11, [%r8]; // here\nbar.warp.sync -1;", (0, 0), (0, 16),
+    ),
     "named-barrier": Plant(
         "race", f"{NEXT}st.shared.u32 [%r5], %r1; // other\nmov.u32 %r9, 1;\nFIX\nld.shared.u32 %r9, [%r8]; // here",
         "bar.sync 1, 64;", "@%p2 mov.u32 %r9, 2;\nbar.sync %r9, 32;", (0, 0), (0, 32),
@@ -382,6 +427,21 @@ PLANTS = {
         "race", FLAG, "st.release.gpu.global.u32", "st.relaxed.gpu.global.u32", (1, 0), (0, 0)
     ),
     "last-block": Plant("race", LAST, "membar.gl;", "", (1, 0), (0, 0)),
+    # scopes
+    "last-block-fence": Plant("race", LAST, "membar.gl;", "membar.cta;", (1, 0), (0, 0)),
+    "flag-fence": Plant(
+        "race", FLAG, "fence.acq_rel.gpu;\nst.relaxed.gpu.global.u32", "fence.acq_rel.cta;\nst.relaxed.gpu.global.u32",
+        (1, 0), (0, 0),
+    ),
+    "counter-scope": Plant(
+        "race", "@%p1 bra L;\natom.relaxed.FIX.global.add.u32 %r9, [%rd1], 1; // here and // here\nL:", "gpu", "cta",
+        (1, 0), (0, 0),
+    ),
+    "flag-scope": Plant(
+        "race", "setp.ne.u32 %p4, %r2, 0;\n@%p1 bra L;\n@%p4 bra C;\nst.relaxed.FIX.global.u32 [%rd1], 77; // other\n"
+        "bra L;\nC:\nld.relaxed.gpu.global.u32 %r9, [%rd1]; // here\nsetp.ne.u32 %p3, %r9, 77;\n@%p3 bra C;\nL:",
+        "gpu", "cta", (1, 0), (0, 0),
+    ),
     "barrier-arrival": Plant(
         "race", "@%p2 bra C;\nFIX\nbra L;\nC:\nbar.sync 3, 64;\nadd.u32 %r8, %r5, -128;\n"
         "ld.shared.u32 %r9, [%r8]; // here\nL:", "st.shared.u32 [%r5], %r1;\nbar.arrive 3, 64;",

@@ -95,7 +95,7 @@ class Scheduler:
                 if group is None:
                     return
             if block.members is not None and block.orders and batch.checks is not None:
-                batch.checks.order.sync_warps(group.lanes)
+                batch.checks.order.sync_warps(group.lanes, block.members.read(group.registers))
             for operation in block.operations:
                 operation(group)
             batch.charge(group.lanes, block.cycles, block.length)

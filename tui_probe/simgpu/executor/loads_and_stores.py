@@ -9,7 +9,7 @@ import numpy as np
 from tui_probe.errors import PtxError, SimulationError
 from tui_probe.ptx.tree import Memory, Operand, Symbol, Vector
 from tui_probe.simgpu.executor.addressing import STATE_SPACES, Access, state_space
-from tui_probe.simgpu.executor.checks.accesses import LOAD, STORE, STRONG_LOAD, AccessKind, store_kind
+from tui_probe.simgpu.executor.checks.accesses import STORE, AccessKind, load_kind, store_kind
 from tui_probe.simgpu.executor.scalars import (
     B128,
     TYPES,
@@ -65,7 +65,7 @@ def _build_load(instruction: Instruction, bind: Binder) -> Operation:
     written, address = operands_of(instruction, 2, 4)[:2]
     elements = _elements(written)
     bind.effects.polls = not _POLLING.isdisjoint(instruction.modifiers)
-    access = STRONG_LOAD if bind.effects.polls else LOAD
+    access = load_kind(instruction.modifiers)
     if space == "param" and isinstance(address, Memory) and isinstance(address.base, Symbol):
         return _build_parameter_load(elements, kind, address.base, address.offset, bind)
     if len(elements) == 1:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tui_probe.ptx.tree import Immediate, Pair, Symbol, Vector
+from tui_probe.simgpu.executor.checks.accesses import scope_of
 from tui_probe.simgpu.executor.floating import flushed
 from tui_probe.simgpu.executor.memory import GLOBAL_START, LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from tui_probe.simgpu.executor.rounding import from_bfloat16
@@ -331,13 +332,16 @@ def _do_nothing(group: ThreadGroup) -> None:
 
 def _build_fence(instruction: Instruction, bind: Binder) -> Operation:  # noqa: ARG001
     """``membar`` and ``fence``: only checks see a difference. Fences between proxies order no other threads."""
-    return _do_nothing if instruction.modifiers[:2] in (("proxy", "async"), ("proxy", "alias")) else _note_fence
+    if instruction.modifiers[:2] in (("proxy", "async"), ("proxy", "alias")):
+        return _do_nothing
+    scope = scope_of(instruction.modifiers)
 
+    def run(group: ThreadGroup) -> None:
+        if group.batch.checks is not None:
+            group.batch.checks.order.release(group.lanes, scope)
+            group.batch.checks.order.acquire(group.lanes, scope)
 
-def _note_fence(group: ThreadGroup) -> None:
-    if group.batch.checks is not None:
-        group.batch.checks.order.release(group.lanes)
-        group.batch.checks.order.acquire(group.lanes)
+    return run
 
 
 def _build_sleep(instruction: Instruction, bind: Binder) -> Operation:

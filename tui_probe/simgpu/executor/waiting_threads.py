@@ -14,6 +14,7 @@ import numpy as np
 from tui_probe.simgpu.executor.checks.split_barriers import WaitingLanes
 from tui_probe.simgpu.executor.clusters import ClusterBarriers
 from tui_probe.simgpu.executor.faults import DeadlockError
+from tui_probe.simgpu.executor.lanes import Lanes
 from tui_probe.simgpu.executor.scalars import BOOL, U32, Value, scalar
 
 if TYPE_CHECKING:
@@ -219,12 +220,11 @@ class Barriers:
 
     def arrive_in_warp(self, barrier: WarpBarrier, group: ThreadGroup) -> ThreadGroup | None:
         """``group`` comes to a barrier of its warps; it is given back if it continues immediately."""
-        if self._batch.checks is not None:
-            # Those who come later make the time of the meeting later.
-            self._batch.checks.order.sync_warps(group.lanes)
-        if group.lanes.count == self._batch.alive_count:
-            return group
-        if not self._batch.missing_members(barrier.members.read(group.registers), group.lanes).any():
+        members = barrier.members.read(group.registers)
+        is_full = group.lanes.count == self._batch.alive_count
+        if is_full or not self._batch.missing_members(members, group.lanes).any():
+            if self._batch.checks is not None:
+                self._batch.checks.order.sync_warps(group.lanes, members)
             return group
         self._in_warp.append((barrier, group))
         return None
@@ -235,20 +235,27 @@ class Barriers:
         here = np.zeros_like(self._batch.alive_bits)
         for _, group in self._in_warp:
             here |= group.lanes.active_bits
-        released = []
+        released, members = [], []
         still = []
         for barrier, group in self._in_warp:
             ready = self._batch.missing_members(barrier.members.read(group.registers), group.lanes, here) == 0
+            masks = group.lanes.spread(barrier.members.read(group.registers))
+            if ready.any():
+                members.append(masks[ready])
             if ready.all():
                 released.append(group)
                 continue
             if ready.any():
                 # The mask is no longer live after the barrier; those who stay need it.
-                mask = group.lanes.spread(barrier.members.read(group.registers))[~ready]
                 released.append(group.split(ready, group.block))
-                group.registers[barrier.members.index] = mask
+                group.registers[barrier.members.index] = masks[~ready]
             still.append((barrier, group))
         self._in_warp = still
+        if released and self._batch.checks is not None:
+            places = np.concatenate([group.lanes.places for group in released])
+            order = np.argsort(places)
+            lanes = Lanes(places[order], group.lanes.places_per_block, group.lanes.block_count)
+            self._batch.checks.order.sync_warps(lanes, np.concatenate(members)[order])
         return released
 
     def check_deadlock(self) -> None:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 
 from tui_probe.simgpu.executor.async_state import CopyGroups
-from tui_probe.simgpu.executor.checks.byte_states import sparse_bytes
 from tui_probe.simgpu.executor.model import WARP_SIZE
 from tui_probe.simgpu.executor.scalars import U64, Value
 
@@ -36,13 +35,16 @@ TRACKED: Final = 1 << 30
 """Stamp of a copy whose bytes an mbarrier counts."""
 BULK: Final = COPIED | TRACKED
 """Stamp of a bulk copy out of shared memory, which is complete when its thread has waited for its group."""
-STRONG: Final = 1 << 29
-"""Stamp of an atomic or another access that may race with its like."""
-MAX_THREADS: Final = 1 << 29
+STRONG_BLOCK: Final = 1 << 28
+STRONG_CLUSTER: Final = 2 << 28
+STRONG: Final = 3 << 28
+"""Stamps of atomics and other accesses that may race with their like, within their scope; this one of the GPU."""
+MAX_THREADS: Final = 1 << 28
 _THREAD: Final = np.uint64(MAX_THREADS - 1)
 SAME: Final = np.uint64(COPIED | TRACKED | MAX_THREADS - 1)
 """Bits that two stamps of the same thread have in common."""
 _ACCESS_BITS: Final = 2
+_FULL_MASK: Final = (1 << WARP_SIZE) - 1
 
 
 def harmless(check: Callable[..., None]) -> Callable[..., None]:
@@ -63,37 +65,6 @@ class _Check(Protocol):
     clock: LaunchClock
 
 
-class Stamps:
-    """Stamps of the last store and the last load of each ``granule`` of bytes of a memory."""
-
-    def __init__(self, stores: NDArray[np.uint64], loads: NDArray[np.uint64], granule: int) -> None:
-        self.granule = granule
-        self._stores, self._loads = stores, loads
-
-    @classmethod
-    def of_blocks(cls, size: int, granule: int) -> Stamps:
-        """Make the stamps of memory that each launch has anew."""
-        return cls(np.zeros(size // granule, U64), np.zeros(size // granule, U64), granule)
-
-    @classmethod
-    def of_device(cls, size: int, granule: int) -> Stamps:
-        """Make the stamps of device memory: they take memory where kernels access it. Raises OSError."""
-        stores, loads = (np.frombuffer(sparse_bytes(size // granule * 8), U64) for _ in range(2))
-        return cls(stores, loads, granule)
-
-    def stores(self, size: int) -> Value:
-        """Return the stamps of stores for accesses of ``size`` bytes: shape (accesses, granules)."""
-        return self._by_access(self._stores, size)
-
-    def loads(self, size: int) -> Value:
-        """Return the stamps of loads for accesses of ``size`` bytes: shape (accesses, granules)."""
-        return self._by_access(self._loads, size)
-
-    def _by_access(self, stamps: NDArray[np.uint64], size: int) -> Value:
-        count = max(size // self.granule, 1)
-        return stamps[: len(stamps) // count * count].reshape(-1, count)
-
-
 class LaunchClock:
     """Time of a launch, which ``begin`` continues from the last one, and the instruction of each access."""
 
@@ -102,7 +73,7 @@ class LaunchClock:
         self.failure = ""
         """The error that ended the checks of the launch."""
         self._accesses = array("Q")
-        # By block of the grid: its last fence, and the last time when it may have seen those of others.
+        # By block of the grid: its last fence for the GPU, and the last time when it may have seen those of others.
         self.released = np.zeros(blocks, np.int64)
         self.acquired = np.zeros(blocks, np.int64)
 
@@ -137,8 +108,9 @@ class BatchOrder:
         self._in_batch[blocks] = np.arange(len(blocks))
         # All accesses within a block until then are ordered.
         self.floor = clock.begin
-        self._released = np.zeros(warps, np.int64)
-        self._acquired = np.zeros(warps, np.int64)
+        # By warp, for its block and for its cluster.
+        self._released = np.zeros((2, warps), np.int64)
+        self._acquired = np.zeros((2, warps), np.int64)
         self.has_copies = False
         self.first_stamp = np.uint64(clock.begin << TIME_BITS | (1 << TIME_BITS) - 1)
         """Stamps of this launch are greater."""
@@ -150,6 +122,19 @@ class BatchOrder:
         self._tracked_words: dict[int, int] = {}
         self._uncounted: list[int] = []
         self._bulk_reads: set[int] = set()
+
+    @cached_property
+    def _met_at(self) -> NDArray[np.int64]:
+        """Time of the last meeting of some lanes of a warp, by place."""
+        return np.zeros(len(self._thread_at), np.int64)
+
+    @cached_property
+    def _met_lanes(self) -> NDArray[np.int64]:
+        """The lanes that the one at each place has met, directly or through others, as a mask.
+
+        The order of their accesses until the last meeting may be more than there is.
+        """
+        return np.zeros(len(self._thread_at), np.int64)
 
     @cached_property
     def _bulk(self) -> BulkCopies:
@@ -194,11 +179,27 @@ class BatchOrder:
     # -- synchronisation
 
     @harmless
-    def sync_warps(self, lanes: Lanes) -> None:
-        """The lanes of each warp have met."""
-        warps = lanes.warps
-        self._known[np.arange(len(self._own))[warps], self._own[warps]] = self.clock.tick()
+    def sync_warps(self, lanes: Lanes, members: Value) -> None:
+        """The lanes of each warp that ``members`` names have met: a mask per lane, or one for all."""
+        now = self.clock.tick()
         self._publish(lanes)
+        is_full = members == _FULL_MASK
+        if is_full.all():
+            warps = lanes.warps
+            self._known[np.arange(len(self._own))[warps], self._own[warps]] = now
+            return
+        masks, is_full = lanes.spread(members).astype(np.int64), lanes.spread(is_full)
+        full_warps = lanes.warp[is_full]
+        self._known[full_warps, self._own[full_warps]] = now
+        _, group = np.unique(lanes.warp << WARP_SIZE | masks, return_inverse=True)
+        met = np.zeros(lanes.count, np.int64)
+        np.bitwise_or.at(met, group, masks | self._still_met(lanes))
+        self._met_lanes[lanes.places], self._met_at[lanes.places] = met[group], now
+
+    def _still_met(self, lanes: Lanes) -> NDArray[np.int64]:
+        """The lanes, as a mask, that each lane has met since the last barrier of its warp."""
+        of_warp = np.maximum(self._known[lanes.warp, self._own[lanes.warp]], self.floor)
+        return np.where(self._met_at[lanes.places] > of_warp, self._met_lanes[lanes.places], 0)
 
     @harmless
     def sync_blocks(self) -> None:
@@ -229,11 +230,9 @@ class BatchOrder:
     @harmless
     def leave(self, kind: str, barriers: Places, lanes: Lanes) -> None:
         """Each lane continues behind a barrier."""
-        now = self.clock.tick()
         warps, numbers = _pairs(lanes.warp, barriers)
         joined, rows = self._joined(kind, numbers)
         np.maximum.at(self._known, warps, joined[rows])
-        self._known[warps, self._own[warps]] = now
 
     def _joined(self, kind: str, numbers: Places) -> tuple[NDArray[np.int64], Places]:
         """The clocks of all barriers of a kind, and the rows of some of them."""
@@ -247,18 +246,20 @@ class BatchOrder:
         return self._clocks, rows
 
     @harmless
-    def release(self, lanes: Lanes) -> None:
-        """A fence or a release: accesses before it are visible to those who see what follows it."""
-        now = self.clock.tick()
-        self._released[lanes.warp] = now
-        self.clock.released[self._blocks[lanes.block]] = now
+    def release(self, lanes: Lanes, scope: int) -> None:
+        """A fence or a release: accesses before it are visible to those in its scope who see what follows it."""
+        self._note(self._released, self.clock.released, lanes, scope)
 
     @harmless
-    def acquire(self, lanes: Lanes) -> None:
-        """A fence, or what may see a flag of another thread."""
+    def acquire(self, lanes: Lanes, scope: int) -> None:
+        """A fence, or what may see a flag of another thread in its scope."""
+        self._note(self._acquired, self.clock.acquired, lanes, scope)
+
+    def _note(self, by_warp: NDArray[np.int64], by_block: NDArray[np.int64], lanes: Lanes, scope: int) -> None:
         now = self.clock.tick()
-        self._acquired[lanes.warp] = now
-        self.clock.acquired[self._blocks[lanes.block]] = now
+        by_warp[: 1 + (scope >= STRONG_CLUSTER), lanes.warp] = now
+        if scope == STRONG:
+            by_block[self._blocks[lanes.block]] = now
 
     # -- copies
 
@@ -330,6 +331,15 @@ class BatchOrder:
 
     # -- order
 
+    def in_scope(self, stamps: NDArray[np.uint64], lanes: Lanes, positions: Places, scope: int) -> NDArray[np.bool_]:
+        """Return, per stamp of a strong access and position of a lane, whether the scopes of both have both threads."""
+        mine = lanes.block[positions]
+        theirs = self._in_batch[((stamps & _THREAD) // np.uint64(self._threads)).astype(np.int64)]
+        in_cluster = (theirs >= 0) & (theirs // self._cluster == mine // self._cluster)
+        needed = np.where(theirs == mine, STRONG_BLOCK, np.where(in_cluster, STRONG_CLUSTER, STRONG))
+        within: NDArray[np.bool_] = np.minimum((stamps & np.uint64(STRONG)).astype(np.int64), scope) >= needed
+        return within
+
     def is_unordered(self, stamps: NDArray[np.uint64], lanes: Lanes, positions: Places) -> NDArray[np.bool_]:
         """Return, per stamp and position of a lane, whether no order makes the access of the stamp happen first."""
         time = (stamps >> np.uint64(TIME_BITS)).astype(np.int64)
@@ -341,8 +351,13 @@ class BatchOrder:
         their_warp = np.where(in_cluster, theirs * self._block_warps + index // WARP_SIZE, 0)
         known = self._known[warp, self._own[their_warp]]
         known = np.where(theirs == mine, np.maximum(known, self.floor), known)
+        if "_met_at" in self.__dict__:
+            own_place = lanes.places[positions]
+            has_met = (their_warp == warp) & (self._met_lanes[own_place] >> index % WARP_SIZE & 1 > 0)
+            known = np.where(has_met, np.maximum(known, self._met_at[own_place]), known)
         ordered = in_cluster & (time <= known)
-        ordered |= in_cluster & (self._released[their_warp] > time) & (self._acquired[warp] > time)
+        scope = (theirs != mine).astype(np.intp)
+        ordered |= in_cluster & (self._released[scope, their_warp] > time) & (self._acquired[scope, warp] > time)
         own_block = self._blocks[mine]
         ordered |= (theirs != mine) & (self.clock.released[block] > time) & (self.clock.acquired[own_block] > time)
         own_thread = thread == self.threads(lanes)[positions].astype(np.int64)

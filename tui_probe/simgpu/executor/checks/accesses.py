@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from tui_probe.simgpu.executor.checks.access_order import BULK, COPIED, STRONG, TRACKED
+from tui_probe.simgpu.executor.checks.access_order import (
+    BULK,
+    COPIED,
+    STRONG,
+    STRONG_BLOCK,
+    STRONG_CLUSTER,
+    TRACKED,
+)
 from tui_probe.simgpu.executor.scalars import U8
 
 if TYPE_CHECKING:
@@ -28,8 +35,8 @@ if TYPE_CHECKING:
 class AccessKind(NamedTuple):
     """Kind of an instruction that accesses memory; ``flag`` is part of its stamps.
 
-    A ``strong`` access may race with its like. ``releases`` makes earlier accesses visible to those who see it,
-    ``acquires`` may see another thread's.
+    A strong access may race with its like within its scope. ``releases`` makes earlier accesses visible to those who
+    see it, ``acquires`` may see another thread's.
     """
 
     name: str
@@ -44,32 +51,49 @@ class AccessKind(NamedTuple):
         """Number of the name in ``ACCESS_NAMES``."""
         return ACCESS_NAMES.index(self.name)
 
+    @property
+    def scope(self) -> int:
+        """Strength of its stamps, 0 of a weak access."""
+        return self.flag & STRONG
+
 
 ACCESS_NAMES: Final = ("load", "store", "atomic", "copy")
 LOAD: Final = AccessKind("load", reads=True, writes=False)
 STORE: Final = AccessKind("store", reads=False, writes=True)
-STRONG_LOAD: Final = AccessKind("load", reads=True, writes=False, flag=STRONG, acquires=True)
 COPY: Final = AccessKind("copy", reads=False, writes=True, flag=COPIED)
 TRACKED_COPY: Final = AccessKind("copy", reads=False, writes=True, flag=TRACKED)
 BULK_LOAD: Final = AccessKind("load", reads=True, writes=False, flag=BULK)
 BULK_STORE: Final = AccessKind("copy", reads=False, writes=True, flag=BULK)
 ARRIVAL: Final = AccessKind("atomic", reads=False, writes=True, flag=STRONG)
 """An operation of an mbarrier, which needs an order with its initialization only."""
-_STRONG_STORES: Final = frozenset({"volatile", "relaxed", "release", "mmio"})
+_STRONG: Final = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
 _RELEASES: Final = frozenset({"release", "acq_rel"})
+
+
+def scope_of(modifiers: Sequence[str]) -> int:
+    """The strength of an instruction with these modifiers; without a scope, that of the GPU."""
+    return STRONG_BLOCK if "cta" in modifiers else STRONG_CLUSTER if "cluster" in modifiers else STRONG
+
+
+def load_kind(modifiers: Sequence[str]) -> AccessKind:
+    """The kind of a load with these modifiers."""
+    if _STRONG.isdisjoint(modifiers):
+        return LOAD
+    return LOAD._replace(flag=scope_of(modifiers), acquires=True)
 
 
 def store_kind(modifiers: Sequence[str]) -> AccessKind:
     """The kind of a store with these modifiers."""
-    if _STRONG_STORES.isdisjoint(modifiers):
+    if _STRONG.isdisjoint(modifiers):
         return STORE
-    return STORE._replace(flag=STRONG, releases="release" in modifiers)
+    return STORE._replace(flag=scope_of(modifiers), releases="release" in modifiers)
 
 
 def atomic_kind(opcode: str, modifiers: Sequence[str]) -> AccessKind:
     """The kind of ``atom`` or ``red`` with these modifiers. What is exchanged may be uninitialised."""
     releases = not _RELEASES.isdisjoint(modifiers)
-    return AccessKind("atomic", "exch" not in modifiers, True, STRONG, releases, acquires=opcode == "atom" or releases)
+    acquires = opcode == "atom" or releases
+    return AccessKind("atomic", "exch" not in modifiers, True, scope_of(modifiers), releases, acquires)
 
 
 def index_of(elements: Value) -> slice | Value:

@@ -19,7 +19,6 @@ from tui_probe.simgpu.executor.checks.access_order import (
     TRACKED,
     BatchOrder,
     LaunchClock,
-    Stamps,
     harmless,
 )
 from tui_probe.simgpu.executor.checks.accesses import (
@@ -44,7 +43,7 @@ from tui_probe.simgpu.executor.checks.byte_states import (
     GlobalStates,
     whole_word,
 )
-from tui_probe.simgpu.executor.checks.races import Race, RaceSearch
+from tui_probe.simgpu.executor.checks.races import Race, RaceSearch, Stamps
 from tui_probe.simgpu.executor.checks.split_barriers import SplitBarrierSearch
 from tui_probe.simgpu.executor.faults import DeadlockError, MemoryFaultError, MisalignedAddressError
 from tui_probe.simgpu.executor.memory import DeviceMemory
@@ -321,9 +320,9 @@ class BatchChecks:
         if access.kind.flag == BULK:
             self.order.bulk_accessed(reads=access.kind.reads)
         if access.kind.releases:
-            self.order.release(access.lanes)
+            self.order.release(access.lanes, access.kind.scope)
         if access.kind.acquires:
-            self.order.acquire(access.lanes)
+            self.order.acquire(access.lanes, access.kind.scope)
 
     def _shared(self, space: Space) -> Stamps:
         if self._shared_stamps is None:

@@ -7,20 +7,26 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from tui_probe.simgpu.executor.checks.access_order import BULK, SAME, STRONG, TIME_BITS
+from tui_probe.simgpu.executor.checks.access_order import BULK, MAX_THREADS, SAME, STRONG, TIME_BITS
 from tui_probe.simgpu.executor.checks.accesses import gathered, scatter
-from tui_probe.simgpu.executor.scalars import U8
+from tui_probe.simgpu.executor.checks.byte_states import sparse_bytes
+from tui_probe.simgpu.executor.model import WARP_SIZE
+from tui_probe.simgpu.executor.scalars import U8, U64
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
-    from tui_probe.simgpu.executor.checks.access_order import BatchOrder, Stamps
+    from tui_probe.simgpu.executor.checks.access_order import BatchOrder
     from tui_probe.simgpu.executor.checks.accesses import CheckedAccess
     from tui_probe.simgpu.executor.lanes import Places
     from tui_probe.simgpu.executor.scalars import Value
 
 _STRONG: Final = np.uint64(STRONG)
 _COPIES: Final = np.uint64(BULK)
+_WARP: Final = np.uint64(MAX_THREADS - WARP_SIZE)
+"""Bits of a stamp that differ between warps, of blocks of whole warps."""
 
 
 class Race(NamedTuple):
@@ -29,6 +35,90 @@ class Race(NamedTuple):
     number: int
     stamp: int
     lanes: int
+
+
+class StampRecord:
+    """Stamps of the loads from, or of the stores to, each ``granule`` of bytes of a memory.
+
+    The last access hides those before it, which may race with an access that the last one does not race with. So there
+    are three arrays: of the last access, of the first lane if several lanes executed it, and of the last access before
+    by another warp. ``make`` returns zeros for all granules; it may raise OSError.
+    """
+
+    def __init__(self, make: Callable[[], NDArray[np.uint64]], granule: int) -> None:
+        self._make, self._granule = make, granule
+        self._last = make()
+        self._covers_all, self._covered_at = False, np.uint64(0)
+        self.newest = self.newest_hidden = np.uint64(0)
+        """The newest stamp of all, and the newest one in ``hidden`` or a newer one."""
+
+    @cached_property
+    def _first(self) -> NDArray[np.uint64]:
+        return self._make()
+
+    @cached_property
+    def _other(self) -> NDArray[np.uint64]:
+        return self._make()
+
+    def last(self, size: int, chosen: slice | Value) -> Value:
+        """Return the stamps of the last access of ``size`` bytes: shape (lanes or one, granules)."""
+        return gathered(self._by_access(self._last, size), chosen)
+
+    def hidden(self, size: int, chosen: slice | Value) -> list[Value]:
+        """Return stamps of earlier accesses, like ``last``."""
+        return [gathered(self._by_access(stamps, size), chosen) for stamps in (self._first, self._other)]
+
+    def covers_all(self) -> bool:
+        """Return whether each granule has a stamp."""
+        if not self._covers_all and self._covered_at != self.newest:
+            self._covers_all, self._covered_at = bool(self._last.all()), self.newest
+        return self._covers_all
+
+    def add(self, size: int, chosen: slice | Value, lane_stamps: NDArray[np.uint64], floor: np.uint64) -> None:
+        """Add an access. Stamps up to ``floor`` make no difference any more."""
+        is_single = isinstance(chosen, slice) and chosen.stop - chosen.start == 1
+        stamps = lane_stamps[-1:] if is_single else lane_stamps
+        if self.newest > floor:
+            self._keep_hidden(size, chosen, stamps, floor)
+        if is_single and len(lane_stamps) > 1:
+            scatter(self._by_access(self._first, size), chosen, lane_stamps[:1])
+            self.newest_hidden = lane_stamps[0]
+        elif not isinstance(chosen, slice) and not (chosen[1:] > chosen[:-1]).all():
+            scatter(self._by_access(self._first, size), chosen[::-1], lane_stamps[::-1])
+            self.newest_hidden = lane_stamps[0]
+        scatter(self._by_access(self._last, size), chosen, stamps)
+        self.newest = lane_stamps[-1]
+
+    def _keep_hidden(self, size: int, chosen: slice | Value, stamps: NDArray[np.uint64], floor: np.uint64) -> None:
+        """Keep the last accesses before those of ``stamps``, by other warps."""
+        before = self.last(size, chosen)
+        hides = (before > floor) & (((before ^ stamps[:, None]) & _WARP) != 0)
+        if hides.any():
+            others = self._by_access(self._other, size)
+            others[chosen] = np.where(hides, before, gathered(others, chosen))
+            self.newest_hidden = self.newest
+
+    def _by_access(self, stamps: NDArray[np.uint64], size: int) -> Value:
+        count = max(size // self._granule, 1)
+        return stamps[: len(stamps) // count * count].reshape(-1, count)
+
+
+class Stamps:
+    """Stamps of the stores to and the loads of each ``granule`` of bytes of a memory."""
+
+    def __init__(self, make: Callable[[], NDArray[np.uint64]], granule: int) -> None:
+        self.granule = granule
+        self.stores, self.loads = StampRecord(make, granule), StampRecord(make, granule)
+
+    @classmethod
+    def of_blocks(cls, size: int, granule: int) -> Stamps:
+        """Make the stamps of memory that each launch has anew."""
+        return cls(lambda: np.zeros(size // granule, U64), granule)
+
+    @classmethod
+    def of_device(cls, size: int, granule: int) -> Stamps:
+        """Make the stamps of device memory: they take memory where kernels access it. Raises OSError."""
+        return cls(lambda: np.frombuffer(sparse_bytes(size // granule * 8), U64), granule)
 
 
 class RaceSearch:
@@ -52,11 +142,6 @@ class RaceSearch:
         return self._threads | self._stamp
 
     @property
-    def _element_stamps(self) -> NDArray[np.uint64]:
-        """A stamp for each element."""
-        return self._lane_stamps if self._access.elements.ndim else self._lane_stamps[-1:]
-
-    @property
     def kept_bytes(self) -> int:
         """Memory that is kept as long as this."""
         return 0 if isinstance(self._chosen, slice) else self._chosen.nbytes
@@ -71,61 +156,72 @@ class RaceSearch:
         """Time of the access."""
         return int(self._stamp) >> TIME_BITS
 
-    @cached_property
-    def _stores(self) -> Value:
-        """Stamps of the stores before: shape (lanes or one, granules)."""
-        return gathered(self._stamps.stores(self._access.size), self._chosen)
-
     def unstored(self) -> NDArray[np.bool_]:
         """Return, per lane or for all, whether no byte has been stored; no lanes if all bytes have."""
-        if self._stores.all():
+        stores = self._stamps.stores
+        if stores.covers_all() or (last := stores.last(self._access.size, self._chosen)).all():
             return np.zeros(0, np.bool_)
-        unstored: NDArray[np.bool_] = (self._stores == 0).all(axis=1)
+        unstored: NDArray[np.bool_] = (last == 0).all(axis=1)
         return unstored
 
     def with_stores(self) -> list[Race]:
         """Return the race with a store before, if there is one."""
-        strong = bool(self._access.kind.flag & STRONG)
-        if strong and not self._access.kind.writes:
-            # It finds the value of before or after the store, as one that polls a flag expects.
-            return []
-        # So does a load next to a strong store, as in front of a loop with an atomic compare-and-swap.
-        return self._races(self._stores, ignores_strong=strong or not self._access.kind.writes)
+        kind = self._access.kind
+        # A strong load finds the value of before or after a store, as one that polls a flag expects. So does a load
+        # next to a strong store, as in front of a loop with an atomic compare-and-swap.
+        scope = kind.scope if kind.writes else kind.scope or STRONG
+        return self._races(self._stamps.stores, scope, excuses_weak=bool(kind.scope) and not kind.writes)
 
     def with_loads(self) -> list[Race]:
         """Return the race of a store with a load before, if there is one."""
-        if self._access.kind.flag & STRONG:
-            return []
-        loads = gathered(self._stamps.loads(self._access.size), self._chosen)
-        return self._races(loads, ignores_strong=True)
+        scope = self._access.kind.scope
+        return self._races(self._stamps.loads, scope or STRONG, excuses_weak=bool(scope))
 
     def stamp_loads(self) -> None:
         """Leave the stamps of a load."""
-        scatter(self._stamps.loads(self._access.size), self._chosen, self._element_stamps)
+        self._stamps.loads.add(self._access.size, self._chosen, self._lane_stamps, self._floor)
 
     def stamp_stores(self) -> list[Race]:
         """Leave the stamps of a store. Return the race of its lanes with each other, if there is one."""
-        scatter(self._stamps.stores(self._access.size), self._chosen, self._element_stamps)
-        race = None if self._access.kind.flag else self._race_of_lanes()
+        self._stamps.stores.add(self._access.size, self._chosen, self._lane_stamps, self._floor)
+        # Copies and what has the scope of the GPU race with nothing of the same instruction.
+        race = None if self._access.kind.flag & BULK or self._access.kind.scope == STRONG else self._race_of_lanes()
         return [] if race is None else [race]
 
-    def _races(self, stamps: Value, *, ignores_strong: bool) -> list[Race]:
-        race = self._race(stamps, ignores_strong=ignores_strong)
-        return [] if race is None else [race]
+    def _races(self, record: StampRecord, scope: int, *, excuses_weak: bool) -> list[Race]:
+        """Return the race with an access of a record, if there is one. See ``_race``."""
+        if record.newest <= self._floor and not self._order.has_copies:
+            return []
+        size, chosen = self._access.size, self._chosen
+        stamps = [record.last(size, chosen)]
+        if record.newest_hidden > self._floor:
+            stamps += record.hidden(size, chosen)
+        races = (self._race(before, scope, excuses_weak=excuses_weak) for before in stamps)
+        return [race for race in races if race is not None][:1]
 
-    def _race(self, before: Value, *, ignores_strong: bool) -> Race | None:
-        """The race with the accesses that have the stamps ``before``: shape (lanes or one, granules)."""
+    def _race(self, before: Value, scope: int, *, excuses_weak: bool) -> Race | None:
+        """The race with the accesses that have the stamps ``before``: shape (lanes or one, granules).
+
+        This access races with no strong one if the scopes of both, ``scope`` and its own, have the threads of both;
+        ``excuses_weak``: with no weak one.
+        """
         if not self._order.has_copies and before.max() <= self._floor:
             return None
         recent = (before > self._floor) | (((before & _COPIES) != 0) & (before > self._order.first_stamp))
         differs = recent & (((before ^ self._lane_stamps[:, None]) & SAME) != 0)
-        if ignores_strong:
-            differs &= (before & _STRONG) == 0
+        strength = before & _STRONG
+        if scope == STRONG:
+            differs &= strength != _STRONG
+        if excuses_weak:
+            differs &= strength != 0
         rows, columns = np.nonzero(differs)
         if not len(rows):
             return None
         stamps = np.broadcast_to(before, differs.shape)[rows, columns]
         unordered = self._order.is_unordered(stamps, self._access.lanes, self._positions(rows))
+        if scope:
+            is_strong = (stamps & _STRONG) != 0
+            unordered &= ~(is_strong & self._order.in_scope(stamps, self._access.lanes, self._positions(rows), scope))
         if unordered.any():
             unordered &= self._changes_value(rows)
         if not unordered.any():
@@ -155,15 +251,15 @@ class RaceSearch:
         return np.broadcast_to(raw, (len(self._lane_stamps), raw.shape[1]))
 
     def _race_of_lanes(self) -> Race | None:
-        """Lanes that store different values to one place."""
+        """Lanes that store different values to one place, or lanes with atomics of a scope that has not both."""
         elements = self._access.elements
-        value = self._access.value
-        if value is None or not value.ndim or len(self._lane_stamps) == 1:
+        value, scope = self._access.value, self._access.kind.scope
+        if len(self._lane_stamps) == 1 or (not scope and (value is None or not value.ndim)):
             return None
         if elements.ndim:
             if isinstance(self._chosen, slice) or (elements[1:] > elements[:-1]).all():
                 return None
-            held = gathered(self._stamps.stores(self._access.size), self._chosen)
+            held = self._stamps.stores.last(self._access.size, self._chosen)
             lost = np.flatnonzero((held != self._lane_stamps[:, None]).any(axis=1))
             if not len(lost):
                 return None
@@ -171,8 +267,12 @@ class RaceSearch:
         else:
             lost = np.arange(len(self._lane_stamps) - 1)
             winner = np.full(len(lost), len(self._lane_stamps) - 1)
-        stored = self._stored()
-        differs = (stored[lost] != stored[winner]).any(axis=1)
+        if scope:
+            stamps = self._lane_stamps[lost]
+            differs = ~self._order.in_scope(stamps, self._access.lanes, self._positions(winner), scope)
+        else:
+            stored = self._stored()
+            differs = (stored[lost] != stored[winner]).any(axis=1)
         if not differs.any():
             return None
         first = int(np.argmax(differs))
