@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import lzma
 import re
 from collections import Counter
+from itertools import combinations
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.engine.test_fusion import survey_parts
 from tests.sass.conftest import code_texts, listing
+from tests.simgpu.device import Device, compiled
 from tests.turns import due, due_pairs
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.engine.assembler import Assembler
@@ -19,9 +23,10 @@ from tui_probe.engine.grafting import instruction_grafts
 from tui_probe.engine.grafting.grafts import GraftedKernel, Grafter
 from tui_probe.engine.grafting.instruction_ptx import InstructionPtx
 from tui_probe.engine.grafting.sass_positions import find_probed_parts, site_offsets
-from tui_probe.engine.grafting.snippet_ptx import ptx_version
+from tui_probe.engine.grafting.site_kernel_text import EXIT
+from tui_probe.engine.grafting.snippet_ptx import LEADING_BYTES, ptx_version
 from tui_probe.errors import UnsupportedKernelError
-from tui_probe.probe_files.loading import load_probe, read_probe
+from tui_probe.probe_files.loading import built_in_names, load_probe, read_probe
 from tui_probe.sass.target import GraftTarget
 from tui_probe.sass.words import BRA, BRANCH_CONDITION, RESERVED, WORD_BYTES, branch_target
 from tui_probe.toolchain import find_disassembler
@@ -54,6 +59,7 @@ KERNEL = """
 }
 """
 ATTENTION = Path(__file__).parents[1] / "data" / "ptx" / "attn_fwd.sm_90a.cubin"
+SOFTMAX = Path(__file__).parents[1] / "data" / "cubins" / "softmax.sm_90.cubin.xz"
 GUARDED = re.compile(r"@!?P\d (?:LDG|STG)\b")
 
 
@@ -255,6 +261,33 @@ def test_many_sums_fit_into_a_kernel_that_leaves_few_uniform_registers(monkeypat
     assert shared not in {f"UR{number}" for number in few}
     sums = [index for index, register in results.items() if register == shared]
     assert all(re.fullmatch(rf"MOV R\d+, {shared}", added[index + 1]) for index in sums)
+
+
+NEEDS_PTX = {"inst_mix_by_line", "nan_check"}
+COUNTING = [name for name in built_in_names() if load_probe(name).counts and name not in NEEDS_PTX]
+
+
+@pytest.mark.parametrize("pair", due(combinations(COUNTING, 2)), ids="+".join)
+def test_probes_fit_fused(pair: tuple[str, str]) -> None:
+    """Lanes part once at an exit, whatever number of probes add there."""
+    probe = fuse([load_probe(name) for name in pair])
+    cubin = Cubin.read(lzma.decompress(SOFTMAX.read_bytes()))
+    assert Grafter(probe, Assembler(), sampled=False).graft(cubin, "softmax").grafted.branches
+
+
+def test_fused_exit_adds_to_the_records_of_each_probe(cubins: dict[int, Cubin]) -> None:
+    """Two warps and a part of one, with counts of zero: each lane counts itself in both records of its warp."""
+    probe = fuse([load_probe(name) for name in ("gmem_bytes", "divergence")])
+    parts = find_probed_parts(probe, GraftTarget.of(cubins[90], "mixed"))
+    ptx = InstructionPtx(probe, [place for site in parts.sites for place in site.places], 90, sampled=False)
+    kernel, device = compiled(ptx.head + ptx.kernels()[EXIT]), Device()
+    maps = [device.upload(np.zeros((3, own_map.slot_bytes), np.uint8)) for own_map in probe.maps]
+    device.launch(kernel, bytes(LEADING_BYTES), *map(np.uint64, maps), block=(72,), shared=1 << 17)
+    for own_map, address in zip(probe.maps, maps, strict=True):
+        field = next(field for field in own_map.fields if field.name == "threads")
+        records = device.download(address, np.zeros((3, own_map.slot_bytes), np.uint8))
+        counted = records[:, field.offset : field.offset + 4].copy().view(np.uint32)
+        assert counted.ravel().tolist() == [32, 32, 8]
 
 
 @pytest.mark.parametrize("probe", ["async_wait", "barrier_wait", "warp_progress"])

@@ -228,13 +228,27 @@ class Summation:
         self._own = own
         self._reduces = reduces
         self._end = ""
+        self._made = 0
+        self._late: list[str] | None = None
+        """What one lane does at the end of an exit, after all sums."""
         self._sparse = SparseSummation(names, own)
+
+    def begin_exit(self) -> None:
+        """Collect the additions of several maps for the end of a grafted exit. They have one branch then, at which
+        lanes part: for sums behind it lanes would have to meet again.
+        """
+        self._late = [] if self._gathers else None
+
+    def end_exit(self) -> list[str]:
+        """Return the lines with the collected additions, for one lane."""
+        late, self._late = self._late, None
+        return self._continue_in_one_lane(late) if late else []
 
     def before(self, own_map: Map, values: tuple[str, ...], zero: frozenset[str]) -> list[str]:
         """Lines in front of those that compute the address: which lanes have come together, and a new basic block."""
         if own_map.sparse:
             return self._sparse.before(values, zero, tests=not self._probe.is_lean)
-        if not self._together(own_map, values):
+        if not self._together(own_map, values) or (self._late is not None and self._end):
             return []
         self._end = self._names.new_label()
         no_lane = self._names.temporary("no_lane", "pred")
@@ -244,29 +258,40 @@ class Summation:
             f"@{no_lane} bra {self._end};",
         ]
 
-    def lines(self, own_map: Map, values: tuple[str, ...], address: str, zero: frozenset[str]) -> list[str]:
-        """Lines behind ``before`` that add to the record at ``address``, leaving out registers in ``zero``."""
+    def lines(
+        self, own_map: Map, values: tuple[str, ...], find: Sequence[str], address: str, zero: frozenset[str]
+    ) -> list[str]:
+        """Lines behind ``before`` that ``find`` the record at ``address`` and add to it, leaving out registers in
+        ``zero``.
+        """
         if own_map.sparse:
-            return self._sparse.lines(own_map, values, address, zero)
+            return [*find, *self._sparse.lines(own_map, values, address, zero)]
         together = self._together(own_map, values)
-        follows = self._names.temporary("follows", "pred") if together else ""
+        follows = self._follows() if together else ""
         sums = self._sums(own_map, values, address, zero, together=together)
-        lowest = self._lowest_lane(follows) if together else []
-        end = [f"{self._end}:"] if together else []
         if not (self._gathers and together):
-            return [*lowest, *(line for sum_ in sums for line in sum_.all(f"@!{follows} ")), *end]
+            lowest, end = (self._lowest_lane(follows), [f"{self._end}:"]) if together else ([], [])
+            return [*find, *lowest, *(line for sum_ in sums for line in sum_.all(f"@!{follows} ")), *end]
         gathered = [line for sum_ in sums for line in sum_.gathered]
         added = [line for sum_ in sums for line in (*sum_.widened, sum_.added)]
-        return [*gathered, *lowest, f"@{follows} bra {self._end};", *added, *end]
+        if self._late is None:
+            return [*find, *gathered, *self._continue_in_one_lane(added)]
+        self._late += [*find, *added]
+        return gathered
+
+    def _continue_in_one_lane(self, lines: Sequence[str]) -> list[str]:
+        follows = self._follows()
+        return [*self._lowest_lane(follows), f"@{follows} bra {self._end};", *lines, f"{self._end}:"]
 
     def _sums(
         self, own_map: Map, values: tuple[str, ...], address: str, zero: frozenset[str], *, together: bool
     ) -> list[_FieldSum]:
         sums = []
-        for index, (field, value) in enumerate(zip(own_map.fields, values, strict=True)):
+        for field, value in zip(own_map.fields, values, strict=True):
             if value in zero or parse_integer(value) == 0:
                 continue
-            number = str(index) if self._gathers else ""
+            number = str(self._made) if self._gathers else ""
+            self._made += 1
             by_one = together and not (self._probe.is_lean and value in self._own)
             gathered, widened, operand = (
                 self._sum(field, value, number) if by_one else ([], *self._widened(field, value))
@@ -284,6 +309,9 @@ class Summation:
 
     def _lanes(self) -> str:
         return self._names.temporary("lanes", "b32")
+
+    def _follows(self) -> str:
+        return self._names.temporary("follows", "pred")
 
     def _lowest_lane(self, follows: str) -> list[str]:
         """Lines after which ``follows`` holds in all lanes but the lowest."""

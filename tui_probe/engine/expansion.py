@@ -268,6 +268,14 @@ class Expander:
         """PTX for each exit, behind what the probe does there."""
         return self._recording.end()
 
+    def at_exit(self, snippets: Sequence[Snippet]) -> list[str]:
+        """Snippets at a grafted exit and the ``end`` as PTX."""
+        added = [save for snippet in snippets for save in snippet.statements if isinstance(save, Save) and save.adds]
+        if len(added) > 1:
+            self._summation.begin_exit()
+        lines = [line for snippet in snippets for line in self.lines(snippet, {})]
+        return [*lines, *self.end(), *self._summation.end_exit()]
+
     def takes_turns(self, snippet: Snippet, count: int) -> bool:
         """Return whether ``count`` executions of a snippet may share the address of their records, of lane 0."""
         saved = [statement for statement in snippet.statements if isinstance(statement, Save)]
@@ -284,11 +292,8 @@ class Expander:
     def _add(self, own_map: Map, values: tuple[str, ...], instruction: Instruction | None) -> list[str]:
         if own_map.name in self.sites.lines and instruction is not None:
             return self.sites.add(own_map, values, self._own, instruction)
-        return [
-            *self._summation.before(own_map, values, self.zero),
-            *self._record_address(own_map),
-            *self._summation.lines(own_map, values, self._addressing.address, self.zero),
-        ]
+        before, find = self._summation.before(own_map, values, self.zero), self._record_address(own_map)
+        return [*before, *self._summation.lines(own_map, values, find, self._addressing.address, self.zero)]
 
     def _record_address(self, own_map: Map) -> list[str]:
         """Lines that find the record to add to."""

@@ -247,7 +247,7 @@ class SiteKernelText:
     def at_exit(self, snippets: Sequence[Snippet], waits: Sequence[WaitSums] = ()) -> str:
         """Write the kernel with the exit code, which first adds the sums of waits to their records."""
         body = self._wait_lines(waits) if waits else []
-        body += [line for snippet in snippets for line in self.expander.lines(snippet, {})] + self.expander.end()
+        body += self.expander.at_exit(snippets)
         inside = self._sampling.skip_outside_sample(body) if self._sampling else body
         return self._kernel_text(EXIT, [*self._load_lines(self._live_marks()), *self._sample(), *inside])
 

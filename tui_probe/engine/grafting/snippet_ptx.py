@@ -212,7 +212,7 @@ class _KernelText:
                     f"ld.volatile.shared.u32 {halves[-1]}, [{_mark_address(mark, index)}];",
                 ]
             lines.append(f"mov.b{len(halves) * _HALF_BITS} {own}, {_vector_text(halves)};")
-        body = [line for snippet in snippets for line in self._expander.lines(snippet, {})] + self._expander.end()
+        body = self._expander.at_exit(snippets)
         return [*lines, *self._sample(), *(self._sampling.skip_outside_sample(body) if self._sampling else body)]
 
     def written(self, name: str, lines: Sequence[str], leading: int) -> str:
