@@ -556,6 +556,16 @@ def test_waits_have_line_class_and_producers(tmp_path: Path, capsys: pytest.Capt
     assert (producer["sass"], producer["line"], producer["register_read"]) == ("LDG", 22, True)
 
 
+def test_ptx_newer_than_ptxas_is_checked_in_sass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As ``run`` probes it: a package may have a newer compiler than this machine."""
+    path = tmp_path / "attention.cubin"
+    cubin = (Path(__file__).parents[1] / "data" / "ptx" / "attn_fwd.sm_90a.cubin").read_bytes()
+    path.write_bytes(re.sub(rb"\.version 8\.\d", b".version 9.9", cubin, count=1))
+    (kernel,) = Outcome(("block_sched", str(path), "--format", "json"), capsys, tmp_path).record()["kernels"]
+    assert (kernel["status"], kernel["way"]) == ("ok", "graft")
+    assert kernel["instructions_added"] > 0
+
+
 def test_waits_without_machine_code_say_why(no_ptxas: Path, capsys: pytest.CaptureFixture[str]) -> None:
     outcome = Outcome(("block_sched", "kernels.ptx", "--kernel", "store", "--waits"), capsys, no_ptxas)
     assert outcome.status == 0

@@ -325,6 +325,9 @@ class _Batch:
             # A run leaves it to the driver of such a GPU. Here nothing has shown that it can be assembled.
             reason = because("architecture-unknown", version=tools[0].version, gpu=arch)
         if reason is None:
+            if kernel.way == "ptx" and not (directory / _DRIVER_ASSEMBLED).exists():
+                # As a run does: this ptxas is older than the PTX.
+                check = replace(check, way="graft", target=kernel.in_machine_code().target)
             return _as_probed(self.probe, check)
         return _as_refused(check, "failed" if answer.reason is None else answer.outcome, reason, self._known(kernel))
 
