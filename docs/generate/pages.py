@@ -17,7 +17,8 @@ from .api import api_page
 PROJECT: Final = ("ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
 """Pages in the repository's top directory."""
 _PICTURES: Final = {
-    "tutorial": ("tour.svg", "A recording: from the list of kernels to a line"),
+    "tutorial": ("tour.svg", "Recording of these steps: from the demo to a line of source"),
+    "ci": ("compare.svg", "Recording: a run, a fix, a second run, and their comparison"),
     "tour": ("live.svg", "Live screen while a program runs"),
     "probe-language": ("diff.svg", "PTX of a kernel, pruned and probed"),
 }

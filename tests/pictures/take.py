@@ -2,15 +2,18 @@
 
     python -m tests.pictures.take --size 120x34 --keys '6 sleep:1 Down' --out live.svg -- COMMAND...
 
-``--keys`` are tmux key names in order; ``sleep:S`` waits S seconds, ``until:TEXT`` waits until TEXT is on the screen,
-``frame:S`` adds the screen to a recording, for S seconds. Without frames, the last screen is the picture.
+``--keys`` are tmux key names in order; ``sleep:S`` waits S seconds, ``until:TEXT`` waits until TEXT is on the screen.
+Without other words, the last screen is the picture. These words make a recording: ``type:TEXT`` types a command into
+a shell, ``film:TEXT`` adds screens until TEXT is there, ``frame:S`` adds the screen for S seconds.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import io
 import os
+import re
 import shlex
 import subprocess
 import time
@@ -18,9 +21,8 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
-from rich.text import Text
 
-from tests.pictures.animation import animated, without_fonts
+from tests.pictures.animation import Frame, animated, decoded, without_fonts
 
 SOCKET = f"tui-probe-pictures-{os.getpid()}"
 PATIENCE = 240.0
@@ -53,14 +55,14 @@ def main() -> None:
     tmux("-f", "/dev/null", "new-session", "-d", "-x", columns, "-y", rows, shell)
     tmux("set", "-g", "status", "off")
     tmux("resize-window", "-x", columns, "-y", rows)
-    frames: list[tuple[str, float]] = []
+    recorder = Recorder()
     try:
         for key in shlex.split(options.keys):
-            if key.startswith("frame:"):
-                frames.append((picture(int(columns), int(rows), options.title), float(key.partition(":")[2])))
-            else:
-                act(key)
-        shown = animated(frames) if frames else picture(int(columns), int(rows), options.title)
+            recorder.act(key)
+        if recorder.frames:
+            shown = animated(recorder.frames, int(columns), options.title, THEME)
+        else:
+            shown = picture(int(columns), int(rows), options.title)
         options.out.parent.mkdir(parents=True, exist_ok=True)
         options.out.write_text(shown, encoding="utf-8")
     finally:
@@ -74,16 +76,70 @@ def tmux(*words: str) -> str:
     return result.stdout
 
 
-def act(key: str) -> None:
-    """Press a key, or wait."""
-    kind, _, value = key.partition(":")
-    if kind == "sleep":
-        time.sleep(float(value))
-    elif kind == "until":
-        wait_for(value)
-    else:
-        tmux("send-keys", key)
-        time.sleep(0.7)
+class Recorder:
+    """Presses keys, and keeps the screens of a recording."""
+
+    def __init__(self) -> None:
+        self.frames: list[Frame] = []
+        self.keys: list[str] = []
+        """Pressed since the last frame."""
+
+    def act(self, word: str) -> None:
+        """Press a key, wait, or add screens."""
+        kind, _, value = word.partition(":")
+        if kind == "sleep":
+            time.sleep(float(value))
+        elif kind == "until":
+            wait_for(value)
+        elif kind == "frame":
+            self.add(steady_screen(), float(value))
+        elif kind == "film":
+            self.film(value)
+        elif kind == "type":
+            self.type(value)
+        else:
+            tmux("send-keys", word)
+            self.keys.append(word)
+            time.sleep(0.7)
+
+    def add(self, lines: tuple[str, ...], seconds: float) -> None:
+        """Add a screen; the last frame is shown longer if it is the same."""
+        last = self.frames[-1] if self.frames else None
+        if last and last.lines == lines and not self.keys:
+            self.frames[-1] = dataclasses.replace(last, seconds=last.seconds + seconds)
+        else:
+            self.frames.append(Frame(lines, seconds, " ".join(self.keys)))
+        self.keys = []
+
+    def film(self, text: str) -> None:
+        """Add each new screen until it has ``text``; each is shown for half a second."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            lines = steady_screen()
+            if not self.frames or lines != self.frames[-1].lines:
+                self.add(lines, 0.5)
+            if text in tmux("capture-pane", "-N", "-p"):
+                return
+            if time.monotonic() > deadline:
+                raise SystemExit(f"{text!r} never appeared; the screen shows:\n{tmux('capture-pane', '-p')}")
+            time.sleep(0.5)
+
+    def type(self, text: str) -> None:
+        """Type a command word by word, and press Enter."""
+        for word in re.findall(r"\S+\s*", text):
+            tmux("send-keys", "-l", "--", word)
+            self.add(steady_screen(), 0.2)
+        self.add(steady_screen(), 0.6)
+        tmux("send-keys", "Enter")
+
+
+def steady_screen() -> tuple[str, ...]:
+    """Return the screen when two looks agree: a frame may arrive in parts."""
+    before: tuple[str, ...] | None = None
+    while (screen := tuple(tmux("capture-pane", "-N", "-e", "-p").rstrip("\n").split("\n"))) != before:
+        before = screen
+        time.sleep(0.1)
+    return screen
 
 
 def wait_for(text: str) -> None:
@@ -99,8 +155,8 @@ def picture(columns: int, rows: int, title: str) -> str:
     """The screen as SVG."""
     screen = tmux("capture-pane", "-N", "-e", "-p").rstrip("\n").split("\n")
     console = Console(record=True, width=columns, file=io.StringIO(), force_terminal=True, color_system="truecolor")
-    for line in [*screen, *[""] * (rows - len(screen))]:
-        console.print(Text.from_ansi(line), no_wrap=True, crop=True, end="\n")
+    for line in decoded([*screen, *[""] * (rows - len(screen))]):
+        console.print(line, no_wrap=True, crop=True, end="\n")
     # Some viewers drop the spaces at the start of a text otherwise.
     return without_fonts(console.export_svg(title=title, theme=THEME)).replace("<text ", '<text xml:space="preserve" ')
 
