@@ -28,6 +28,7 @@ from .test_counts import counters_of
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tui_probe.probes.stall_sites.analysis import StallSite
     from tui_probe.trace.model import Kernel, Trace
 
 FMA_CYCLES = 4
@@ -41,7 +42,18 @@ LATE = {
 }
 """By kernel: the class of the wait for the late warps, and the part of the warps at it that wait."""
 
-
+LATE_ROUNDS = (0, 2, 4, 8)
+"""Of ``planted_waits late``: by how many rounds the late warps or copies come later, by launch."""
+COPY_ROUND_CYCLES = 3 * FMA_CYCLES
+LATE_LINES = {
+    "late_barrier": ("barrier", "__syncthreads();", ""),
+    "late_mbarrier": ("mbarrier", "b->wait(b->arrive());", "b->wait(b->arrive());"),
+    "late_producer": ("mbarrier", "wait_for(full, i & 1);", "wait_for(full, i & 1);"),
+    "late_copy": ("async", "__pipeline_wait_prior(0);", "__pipeline_memcpy_async("),
+}
+"""By kernel: the class of the wait, what is on the line that waits, and on the line of the producer. The producer of a
+barrier wait is the warp that comes last, which has no line; that of an mbarrier wait is the instruction that tests it.
+"""
 SPILLS = {"smsp__inst_executed_op_local_ld.sum": "local loads", "smsp__inst_executed_op_local_st.sum": "local stores"}
 WAVEFRONTS = {
     "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum": "loads",
@@ -93,7 +105,59 @@ def test_planted_waits_are_as_long_as_they_were_made(planted: str, runner: Runne
     copies = kernels["copies"]
     print(f"GPU-STALLS\tcopies {copies}")
     assert copies[0][0] == "async"
-    assert copies[0][1] > 100
+    assert copies[0][1] > 100  # rounds: test_waits_grow_by_the_rounds_that_their_producer_is_late
+
+
+def line_of(kernel: str, text: str) -> int:
+    """The first line behind the name of a kernel of ``planted_waits.cu`` that has the text."""
+    lines = (PROGRAMS / "planted_waits.cu").read_text().splitlines()
+    begin = next(number for number, line in enumerate(lines, 1) if f" {kernel}(" in line)
+    return next(number for number, line in enumerate(lines, 1) if number > begin and text in line)
+
+
+def sites_by_launch(kernels: list[Kernel]) -> list[list[StallSite]]:
+    """The sites of the launches of these kernels, in order."""
+    launches = []
+    for kernel in kernels:
+        for probed in kernel.by_probe():
+            for row in probed.result_rows:
+                stalls = analyse_result(probed.trace, probed, row).analysis
+                launches.append((probed.trace.results.launch(row) or 0, stalls.sites))
+    return [sites for _, sites in sorted(launches, key=lambda launch: launch[0])]
+
+
+def wait_of(kind: str, sites: list[StallSite]) -> StallSite:
+    """The longest wait of a class."""
+    return max((own for own in sites if own.wait and own.wait.kind == kind), key=lambda own: own.measured_cycles)
+
+
+@pytest.mark.parametrize("name", LATE_LINES)
+@pytest.mark.exclusive
+def test_waits_grow_by_the_rounds_that_their_producer_is_late(name: str, planted: str, runner: Runner) -> None:
+    profiled = runner.profiled([planted, "late"], "-p", "stall_sites", "-k", name, "--launches", "all", "--wait")
+    assert profiled.outcome.status == 0, profiled.outcome.stderr
+    found = [kernel for kernel in open_trace(profiled.trace).kernels if name in kernel.demangled]
+    launches = sites_by_launch(found)[-len(LATE_ROUNDS) :]
+    kind, waiting, producing = LATE_LINES[name]
+    assert len(launches) == len(LATE_ROUNDS)
+    longest = wait_of(kind, launches[-1])
+    waits = [next(own for own in sites if own.line == longest.line) for sites in launches]
+    cycles = [wait.measured_cycles / wait.passes for wait in waits]
+    slopes = np.diff(cycles) / np.diff(LATE_ROUNDS)
+    print(f"GPU-STALLS\t{name} late by {LATE_ROUNDS}: {cycles}, by round {slopes}")
+    print(f"GPU-STALLS\t{name} {[(wait.place, wait.opcode, wait.producer_in_program) for wait in waits]}")
+    assert slopes.max() <= 1.15 * slopes.min()
+    assert slopes.min() > 0
+    if name == "late_copy":
+        assert slopes.mean() == pytest.approx(COPY_ROUND_CYCLES, rel=0.15)
+    for wait in waits:
+        assert wait.wait is not None
+        assert wait.wait.kind == kind
+        assert wait.place == f"planted_waits.cu:{line_of(name, waiting)}"
+        if producing:
+            assert wait.producer_in_program.endswith(f" planted_waits.cu:{line_of(name, producing)}")
+        else:
+            assert not wait.producer
 
 
 @pytest.mark.exclusive
@@ -236,3 +300,40 @@ def test_groups_without_a_notable_wait_end(runs: str, tmp_path: Path, runner: Ru
     )  # fmt: skip
     print(shown.stdout)
     assert shown.returncode == 0
+
+
+@pytest.fixture(scope="module")
+def three_kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The trace of ``three_kernels.cu`` under stalls."""
+    folder = tmp_path_factory.mktemp("three_kernels")
+    program = nvcc_program(PROGRAMS / "three_kernels.cu", folder / "three_kernels", "-arch=sm_90", "-lineinfo")
+    profiled = Runner(folder).profiled([program], "-p", "stalls", "--launches", "all", "--wait")
+    assert (profiled.outcome.status, profiled.outcome.stdout) == (0, "no error\n"), profiled.outcome.stderr
+    return profiled.trace
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "waiting", "producing"),
+    [
+        ("scale_rows", "global memory", "y[i] = x[i] * w;", "LDG three_kernels.cu:12"),
+        ("column_filter", "cp.async group", "__pipeline_wait_prior(0);", "LDGSTS three_kernels.cu:22"),
+        ("row_norm", "barrier", "float scale = rsqrtf(part[0] / n);", None),
+    ],
+)
+@pytest.mark.exclusive
+def test_page_names_planted_faults(
+    name: str, kind: str, waiting: str, producing: str | None, three_kernels: Path
+) -> None:
+    """A load whose value is needed at once, a pipeline of depth 1, a sum by one thread before a barrier."""
+    shown = [sys.executable, "-m", "tui_probe", "show", "stalls", str(three_kernels), "-k", name]
+    page = subprocess.run(shown, capture_output=True, text=True, check=True)
+    print(page.stdout)
+    data = subprocess.run([*shown, "--format", "json"], capture_output=True, text=True, check=True)
+    longest = json.loads(data.stdout)["data"]["sites"][0]
+    lines = (PROGRAMS / "three_kernels.cu").read_text().splitlines()
+    line = next(number for number, text in enumerate(lines, 1) if waiting in text)
+    at_barrier = kind == "barrier"
+    assert longest["waits_for"].partition(" of ")[0] == kind
+    assert (longest["call_line"] or longest["line"]) == line - at_barrier
+    assert longest["producer"].startswith(producing) if producing else longest["producer"] is None
+    assert ("pipeline of depth 1" in page.stdout) is (name == "column_filter")

@@ -54,6 +54,33 @@ __global__ void copies(const float4 *in, float *out, int rounds, int early)
     }
     out[threadIdx.x] = x;
 }
+// An iteration has ROUNDS rounds of three additions. The copy starts LATE rounds after its begin; at least six rounds
+// follow, in which the address is computed and the registers of the address are read.
+constexpr int ROUNDS = 14;
+template <int K> __device__ __forceinline__ float additions(float x, float a)
+{
+#pragma unroll
+    for (int j = 0; j < 3 * K; j++)
+        asm volatile("fma.rn.f32 %0, %0, %1, %1;" : "+f"(x) : "f"(a));
+    return x;
+}
+template <int LATE> __global__ void late_copy(const float4 *in, float *out, int rounds, float a)
+{
+    __shared__ float4 tile[32];
+    float x = a;
+#pragma unroll 1
+    for (int i = 0; i < rounds; i++) {
+        x = additions<LATE>(x, a);
+        const int after = x < 0; // keeps the copy behind the additions above
+        __pipeline_memcpy_async(&tile[threadIdx.x], in + (i * 32 + threadIdx.x + after) % 65536, 16);
+        __pipeline_commit();
+        x = additions<ROUNDS - LATE>(x, a);
+        __syncwarp(x < 0 ? 1 : ~0u); // keeps the wait behind the additions above
+        __pipeline_wait_prior(0);
+        x = tile[threadIdx.x ^ 1].x + a;
+    }
+    out[threadIdx.x] = x;
+}
 __global__ void late_mbarrier(float *out, int rounds, int late)
 {
     using barrier = cuda::barrier<cuda::thread_scope_block>;
@@ -131,12 +158,25 @@ __global__ void serial_sum(const float *in, float *out, int n)
     for (int i = threadIdx.x; i < n; i += blockDim.x) s += __ldcg(in + i);
     out[threadIdx.x] = s;
 }
-int main()
+// With an argument only what is late by 0, 2, 4 and 8 rounds.
+int main(int arguments, char **)
 {
     uint64_t *chain, *host = new uint64_t[1 << 17];
     float *out, *in;
     CHECK(cudaMalloc(&chain, 1 << 20)); CHECK(cudaMalloc(&out, 1 << 16)); CHECK(cudaMalloc(&in, 1 << 24));
     CHECK(cudaMemset(in, 0, 1 << 24));
+    if (arguments > 1) {
+        for (int k : {0, 2, 4, 8}) {
+            late_barrier<<<1, 64>>>(out, 500, k); late_mbarrier<<<1, 64>>>(out, 500, k);
+            late_producer<<<1, 384>>>(out, 500, k);
+        }
+        for (int r = 0; r < 2; r++) { // the first launches find nothing in the caches
+            late_copy<0><<<1, 32>>>((float4 *)in, out, 1000, 1); late_copy<2><<<1, 32>>>((float4 *)in, out, 1000, 1);
+            late_copy<4><<<1, 32>>>((float4 *)in, out, 1000, 1); late_copy<8><<<1, 32>>>((float4 *)in, out, 1000, 1);
+        }
+        CHECK(cudaDeviceSynchronize());
+        return 0;
+    }
     const int stride = (4096 + 128) / 8, count = (1 << 17) / stride;
     for (int i = 0; i < count; i++) host[i * stride] = (uint64_t)(chain + (i + 1) % count * stride);
     CHECK(cudaMemcpy(chain, host, 1 << 20, cudaMemcpyHostToDevice));
