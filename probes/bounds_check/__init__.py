@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from tui_probe.probekit.finding import Evidence, Number
     from tui_probe.probekit.probe_results import ProbeResult
     from tui_probe.records.probed_sites import InstructionRecord
     from tui_probe.trace.launch_shape import Dim3
@@ -163,11 +164,11 @@ def findings(of: ProbeResult, bounds: Bounds) -> Iterator[Finding]:
     if illegal is not None:
         text = f"{_access_text(illegal)}; then the GPU ended the kernel with the error “illegal address”"
         yield Finding("illegal", "illegal address", text, "lines", illegal.line, True, brief="illegal address",
-                      values={"address": counted(illegal.address)}, wrong_result=True,
+                      values=_access_values(illegal), wrong_result=True,
                       replaced_by=_OF_SIMULATOR)  # fmt: skip
     by_line = {access.line: access for access in reversed(bounds.faults)}
     for access in sorted(by_line.values(), key=bounds.faults.index):
-        values = {"address": counted(access.address), "accesses": counted(bounds.total, ideal=0)}
+        values = {**_access_values(access), "accesses": counted(bounds.total, ideal=0)}
         yield Finding("fault", access.fault, _access_text(access), "lines", access.line, True, values=values,
                       brief=access.fault, wrong_result=True, replaced_by=_OF_SIMULATOR)  # fmt: skip
     unknown = next((access for access in bounds.accesses if not access.fault), None)
@@ -177,6 +178,16 @@ def findings(of: ProbeResult, bounds: Bounds) -> Iterator[Finding]:
                       replaced_by=_OF_SIMULATOR)  # fmt: skip
     if not bounds.total:
         yield Finding("none", "bounds", "each access is within an allocation", "lines", replaced_by=_OF_SIMULATOR)
+
+
+def _access_values(access: OutsideAccess) -> dict[str, Number | Evidence]:
+    return {
+        "address": counted(access.address),
+        "bytes": counted(access.bytes, "B"),
+        "access": access.opcode or None,
+        "fault_block": f"({index_text(access.block)})",
+        "fault_thread": f"({index_text(access.thread)})",
+    }
 
 
 def _access_text(access: OutsideAccess) -> str:

@@ -103,6 +103,22 @@ def test_run_reports_example_of_help_page(tool: Tool, monkeypatch: pytest.Monkey
     assert open_trace(other).state.faults == []
 
 
+def test_fault_that_ends_the_kernel_is_first_in_the_report(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TUI_PROBE_SIM_CHECK", "1")
+    (tool.folder / "shift.py").write_text(blocks("sanitizer", "python")[0].replace("[%rd3+4]", "[%rd3+2]"))
+    _, trace = tool.run([sys.executable, "shift.py"])
+    report = " ".join(tool("report", str(trace)).stdout.split())
+    words = (
+        "! #0 shift misaligned: store of 4 B in global memory; st.global.u32 PTX:12, block (0, 0, 0), thread (0, 0, 0)"
+    )
+    assert f"Where to look first {words}" in report
+    assert "compute-sanitizer" not in report
+    finding = json.loads(tool("report", str(trace), "--format", "json").stdout)["findings"][0]
+    evidence = {value["metric"]: value["value"] for value in finding["evidence"]}
+    names = ("access", "line", "fault_block", "fault_thread")
+    assert [evidence[name] for name in names] == ["store", 12, "(0, 0, 0)", "(0, 0, 0)"]
+
+
 def test_driver_reports_states_of_memory(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TUI_PROBE_SIM_CHECK", "1")
     result, trace = tool.run([sys.executable, "-c", STATES])

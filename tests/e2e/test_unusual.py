@@ -49,6 +49,6 @@ def test_kernel_error_is_attributed_to_program(tool: Tool, program: Path) -> Non
     (head,) = (line for line in report.splitlines() if line.startswith("context "))
     assert "CUDA_ERROR_ILLEGAL_ADDRESS (700) ended the GPU context; the program received the error" in head
     assert re.search(r"Launched since the last result: (fill, )?stray\.", head)
-    assert f"compute-sanitizer {' '.join(command)}" in head
+    assert "compute-sanitizer" not in report, "the program's GPU is simulated"
     record = json.loads(tool("report", str(trace), "--format", "json").stdout)
     assert record["run"]["context_failed"]["error"] == 700

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.trace.make import TraceWriter
+from tui_probe.pages.run_report import run_report
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.source_lines import SourceLine
 from tui_probe.verdicts import simulator_findings
@@ -90,3 +91,24 @@ def test_finding_has_the_launch_that_the_log_names(tmp_path: Path) -> None:
     (finding,) = found(tmp_path, line(launch=7))
     assert ", thread (3, 0, 0), launch 7; conflicts" in finding.words
     assert finding.record()["launch"] == 7
+
+
+def test_faults_of_a_kernel_without_result_are_first_in_the_report(tmp_path: Path) -> None:
+    """As of a misaligned access or a deadlock, which end the kernel: the log has no kind of access then."""
+    place = {**READ, "access": "", "text": "@%p1 st.shared.u32 [%r2+1], %r3;"}
+    detail = "deadlock at barrier 1, line 20: 32 threads of 64 arrived, one of them block (1, 0, 0), thread (3, 0, 0)"
+    lines = [line(kind="misaligned", place=place, other=None, value=None, count=1)]
+    lines.append(line(kind="deadlock", place={**place, "text": "bar.sync 1, 64;"}, detail=detail, size=None, value=None,
+                      count=1, other=None))  # fmt: skip
+    misaligned, deadlock = found(tmp_path, *lines)
+    assert misaligned.record()["access"] == "store"
+    assert misaligned.words.startswith(
+        "store of 4 B in shared memory; st.shared.u32 line 20 of its PTX, block (1, 0, 0)"
+    )
+    assert deadlock.words.startswith(
+        "barrier 1: 32 threads of 64 arrived; bar.sync line 20 of its PTX, block (1, 0, 0)"
+    )
+    report = run_report(open_trace(tmp_path / "trace"))
+    first = report[report.index("Where to look first") :].splitlines()
+    assert first[1].startswith("  ! #0 kernel  misaligned: store of 4 B in shared memory")
+    assert any(text.startswith("  ! #0 kernel  deadlock: barrier 1: 32 threads of 64 arrived") for text in first)

@@ -28,6 +28,7 @@ from tui_probe.verdicts.kernel_findings import (
 from tui_probe.verdicts.kernel_snapshot import GPU_TIME, LAUNCH_CYCLES, sorting_title
 from tui_probe.verdicts.limiter import has_limiter_counts, kernel_limiter, limiter_texts
 from tui_probe.verdicts.probe_coverage import unmeasured_probes, unmeasured_texts, unprobed_reason, unused_probes
+from tui_probe.verdicts.simulator_findings import faulty_kernels
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -90,9 +91,10 @@ def notable_findings(trace: Trace, kernel: Kernel, share: float | None) -> list[
 
 
 def ranked_kernels(trace: Trace, latest: float | None = None) -> RankedKernels:
-    """Return the kernels that were timed, else those with results, the largest share first.
+    """Return the kernels that were timed, else those with results, the largest share first; then others with faults.
 
-    Without times shares are of the cycles that a probe counted. Reading these ends at ``latest`` (monotonic).
+    A kernel that a fault ended has no result. Without times shares are of the cycles that a probe counted. Reading
+    these ends at ``latest`` (monotonic).
     """
     if any(kernel.time_share is not None for kernel in trace.kernels):
         kernels = [kernel for kernel in trace.kernels if kernel.result_rows or kernel.time_share is not None]
@@ -100,7 +102,9 @@ def ranked_kernels(trace: Trace, latest: float | None = None) -> RankedKernels:
     else:
         kernels = [kernel for kernel in trace.kernels if kernel.result_rows]
         of, shares = _shares_of_cycles(kernels, latest)
-    return RankedKernels(of, _by_share(kernels, shares))
+    faulty, ranked = faulty_kernels(trace), {kernel.index for kernel in kernels}
+    others = [(kernel, None) for kernel in trace.kernels if kernel.name in faulty and kernel.index not in ranked]
+    return RankedKernels(of, [*_by_share(kernels, shares), *others])
 
 
 def many_ranked_kernels(trace: Trace) -> RankedKernels:
@@ -203,12 +207,16 @@ def kernel_bounds(trace: Trace, seconds: float | None = None) -> RunBounds:
     """
     latest = None if seconds is None else time.monotonic() + seconds
     ranked = ranked_kernels(trace, latest)
+    faulty = faulty_kernels(trace)
+    faulty_first = sorted(ranked.kernels, key=lambda pair: pair[0].name not in faulty)
     bounds = [
         KernelBound(kernel, share, key_findings(trace, kernel, share), kernel_limiter(kernel))
-        for kernel, share in islice(ranked.kernels, _MAX_KERNELS)
+        for kernel, share in faulty_first[:_MAX_KERNELS]
         if latest is None or time.monotonic() < latest
     ]
-    if not ranked.of:
+    if ranked.of:
+        bounds.sort(key=lambda bound: -(bound.share or 0.0))
+    else:
         bounds.sort(key=_first_loss_order)
     return RunBounds(ranked.of, bounds, len(ranked.kernels) - len(bounds))
 

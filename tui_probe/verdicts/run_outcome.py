@@ -16,6 +16,7 @@ from tui_probe.trace.kernel_status import ended_context
 from tui_probe.trace.source_lines import copied_names
 from tui_probe.verdicts.code_places import failure_lines
 from tui_probe.verdicts.probe_coverage import unmeasured_probes, unmeasured_texts, unused_probes
+from tui_probe.verdicts.simulator_findings import faulty_kernels
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -283,10 +284,10 @@ def context_error_text(trace: Trace, failed: ContextFailed) -> str:
     ]
     launched = f" Launched since the last result: {', '.join(names)}." if names else ""
     command = safe(trace.state.command) or "PROGRAM"
-    return (
-        f"{failed.name} ({failed.error}) ended the GPU context; the program received the error.{launched} A probe"
-        f" writes only to its own maps, so check the program's kernels: compute-sanitizer {command}"
-    )
+    ended = f"{failed.name} ({failed.error}) ended the GPU context; the program received the error.{launched}"
+    if trace.state.simulated:
+        return ended + (" Findings have the fault." if faulty_kernels(trace) else "")
+    return f"{ended} A probe writes only to its own maps, so check the program's kernels: compute-sanitizer {command}"
 
 
 def _stop_reason(trace: Trace) -> str:

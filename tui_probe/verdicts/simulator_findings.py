@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,6 +28,9 @@ _LABELS: Final = {
     "deadlock": "deadlock",
     "unchecked": "not checked",
 }
+_ACCESSES: Final = {"ld": "load", "ldu": "load", "st": "store", "atom": "atomic", "red": "atomic", "cp": "copy"}
+"""Accesses by opcode, for a fault that ended the kernel before its access."""
+_EXECUTED_LINE: Final = re.compile(r", line \d+(?=:)")
 _ADVICE: Final = {
     "out_of_bounds": "compare the index with the size before the access",
     "use_after_free": "free memory after the last kernel that uses it",
@@ -114,7 +118,7 @@ def _launch(fault: dict[str, Any]) -> int | None:
 
 def _place_values(prefix: str, kernel: KernelFacts, site: dict[str, Any], line: int | None) -> dict[str, Any]:
     return {
-        f"{prefix}access": site.get("access") or None,
+        f"{prefix}access": _access(site) or None,
         f"{prefix}line": line,
         f"{prefix}source": source_position(_source(kernel, line)) or None,
         f"{prefix}instruction": site.get("text"),
@@ -125,8 +129,11 @@ def _place_values(prefix: str, kernel: KernelFacts, site: dict[str, Any], line: 
 
 def _what(fault: dict[str, Any]) -> str:
     """``store of 4 B to global memory, 8 bytes after an allocation of 4096 bytes at 0x7f00, value 0x1``."""
-    access, size, space = fault["place"].get("access"), fault.get("size"), fault.get("space")
-    parts = [f"{access or 'access'} of {size} B in {space} memory" if size else "", fault.get("detail") or ""]
+    access, size, space = _access(fault["place"]), fault.get("size"), fault.get("space")
+    detail = str(fault.get("detail") or "")
+    if fault["kind"] == "deadlock":  # its line is of the executed PTX, and its thread that of the finding
+        detail = _EXECUTED_LINE.sub("", detail.removeprefix("deadlock at ")).partition(", one of them")[0]
+    parts = [f"{access or 'access'} of {size} B in {space} memory" if size else "", detail]
     value = fault.get("value")
     parts.append(f"value {value}" if value is not None else "")
     count = fault.get("count")
@@ -134,10 +141,19 @@ def _what(fault: dict[str, Any]) -> str:
     return ", ".join(filter(None, (str(part) for part in parts)))
 
 
+def _access(site: dict[str, Any]) -> str:
+    """``store``; "" if the instruction accesses no memory."""
+    return str(site.get("access") or _ACCESSES.get(_opcode(site).partition(".")[0], ""))
+
+
+def _opcode(site: dict[str, Any]) -> str:
+    words = str(site.get("text") or "").partition(";")[0].split()
+    return next((word for word in words if not word.startswith(("@", "{"))), "")
+
+
 def _where(kernel: KernelFacts, site: dict[str, Any], line: int | None, instructions: int = 1) -> str:
     """``st.global.u32 PTX:32 copy.cu:4 (2 instructions), block (0, 0, 0), thread (3, 0, 0)``."""
-    opcode = str(site.get("text") or "").partition(";")[0].removesuffix(";")
-    opcode = next((word for word in opcode.split() if not word.startswith(("@", "{"))), "")
+    opcode = _opcode(site)
     position = place(line, _source(kernel, line), opcode) if line else _unresolved(site, opcode)
     if instructions > 1:
         position = f"{position} ({units.count(instructions)} instructions)"
