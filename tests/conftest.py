@@ -49,6 +49,7 @@ CACHED = ("\nTUI_PROBE_WERROR:BOOL=ON\n", "\nCMAKE_C_FLAGS:STRING=-g -fno-optimi
 """The same in a CMakeCache.txt."""
 RARE_COLLECTIONS = (50_000, 10, 10)
 """In place of a collection for every 700 new objects: they took 10 to 20 % of a test process's time."""
+gc.set_threshold(*RARE_COLLECTIONS)  # before modules of tests are imported, which have the most objects
 ASSEMBLIES = "TEST_ASSEMBLIES"
 """Names the directory of what ptxas made in this run of the tests."""
 
@@ -142,7 +143,6 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(*RARE_COLLECTIONS)
 
 
 _NUMBERS = itertools.count()

@@ -9,16 +9,16 @@ import re
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from mcp.client.client import Client
-from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from tests.patience import HANG
 from tui_probe.integrations import child_process
 from tui_probe.integrations.child_process import Finished, announced_traces, run_tui_probe
-from tui_probe.integrations.mcp_server import Roots, Tools, make_server, outcome_text
+
+if TYPE_CHECKING:
+    from mcp.client.client import Client
 
 PROGRAM = str(Path(__file__).with_name("faulty.py"))
 STORES = f"""
@@ -37,6 +37,15 @@ def natives_in_environment(natives: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("TUI_PROBE_NATIVE", str(natives))
 
 
+def client_of(root: Path) -> Client:
+    """A client of a server in this process. To import the SDK takes 1 s, in each process that collects tests."""
+    from mcp.client.client import Client
+
+    from tui_probe.integrations.mcp_server import Roots, make_server
+
+    return Client(make_server(Roots([root])))
+
+
 async def call(client: Client, tool: str, **arguments: Any) -> tuple[str, bool]:
     """The text of a result, and whether it is an error."""
     result: Any = await client.call_tool(tool, arguments)
@@ -44,7 +53,7 @@ async def call(client: Client, tool: str, **arguments: Any) -> tuple[str, bool]:
 
 
 async def test_tools_are_few_and_described_in_6000_characters(tmp_path: Path) -> None:
-    async with Client(make_server(Roots([tmp_path]))) as client:
+    async with client_of(tmp_path) as client:
         tools = (await client.list_tools()).tools
     assert [tool.name for tool in tools] == [
         "capabilities", "profile", "list_kernels", "explain_kernel", "compare", "expand", "source",
@@ -67,7 +76,7 @@ async def test_tools_are_few_and_described_in_6000_characters(tmp_path: Path) ->
 async def test_unknown_arguments_are_refused_with_the_known_ones(
     tmp_path: Path, tool: str, arguments: dict[str, Any], usage: str
 ) -> None:
-    async with Client(make_server(Roots([tmp_path]))) as client:
+    async with client_of(tmp_path) as client:
         text, failed = await call(client, tool, **arguments)
     assert failed
     assert text == f"{tool} has no {usage}"
@@ -75,9 +84,12 @@ async def test_unknown_arguments_are_refused_with_the_known_ones(
 
 @pytest.mark.usefixtures("natives_in_environment")
 async def test_an_agent_finds_the_line_fixes_it_and_sees_that_it_is_better(tmp_path: Path) -> None:
+    from mcp.client.client import Client
+    from mcp.client.stdio import StdioServerParameters, stdio_client
+
     """Profile, brief, line, change, compare; and once over stdin and stdout, as agents start the server."""
     used = 0
-    async with Client(make_server(Roots([tmp_path]))) as client:
+    async with client_of(tmp_path) as client:
         for name, stride in (("before", "32"), ("after", "1")):
             text, failed = await call(
                 client, "profile", command=[sys.executable, PROGRAM, stride], simulate=True, name=name
@@ -108,7 +120,7 @@ async def test_places_outside_of_the_roots_are_refused(tmp_path: Path) -> None:
     inside = tmp_path / "inside"
     inside.mkdir()
     (inside / "link").symlink_to("/etc")
-    async with Client(make_server(Roots([inside]))) as client:
+    async with client_of(inside) as client:
         for place in ("/etc", "..", str(tmp_path), "link"):
             text, failed = await call(client, "profile", command=["true"], directory=place)
             assert failed
@@ -120,7 +132,7 @@ async def test_places_outside_of_the_roots_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("natives_in_environment")
 async def test_cancelling_profile_ends_the_program(tmp_path: Path) -> None:
-    async with Client(make_server(Roots([tmp_path]))) as client:
+    async with client_of(tmp_path) as client:
         command = [sys.executable, "-c", SLEEPS]
         task = asyncio.create_task(call(client, "profile", command=command, simulate=True))
         pid = await file_with(tmp_path / "pid")
@@ -138,9 +150,9 @@ async def test_program_is_ended_when_its_time_is_over(tmp_path: Path, monkeypatc
         return False
 
     monkeypatch.setattr(child_process, "_wait", until_it_runs)
-    async with Client(make_server(Roots([tmp_path]))) as client:
+    async with client_of(tmp_path) as client:
         with monkeypatch.context() as only_profile:
-            only_profile.setattr(Tools, "_read", brief)
+            only_profile.setattr("tui_probe.integrations.mcp_server.Tools._read", brief)
             text, failed = await call(client, "profile", command=[sys.executable, "-c", STORES], simulate=True)
     assert not failed, text
     assert re.fullmatch(r"the program was ended after 600 s; trace \S+\n\nbrief", text)
@@ -151,7 +163,7 @@ async def brief(*_: object) -> str:
 
 
 async def test_capabilities_fit_in_1000_characters(tmp_path: Path) -> None:
-    async with Client(make_server(Roots([tmp_path]))) as client:
+    async with client_of(tmp_path) as client:
         text, failed = await call(client, "capabilities")
     assert not failed
     assert len(text) <= 1000
@@ -167,6 +179,8 @@ async def test_output_of_commands_has_no_control_characters(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("max_chars", [300, 2000])
 def test_messages_of_a_failed_program_leave_room_for_the_brief(tmp_path: Path, max_chars: int) -> None:
+    from tui_probe.integrations.mcp_server import outcome_text
+
     (tmp_path / "stderr.log").write_text("\x1b[31mline\n" * 1000 + "RuntimeError: no\n")
     text = outcome_text(Finished(1, "", ""), 600, tmp_path, max_chars)
     assert text.startswith(f"exit status 1; trace {tmp_path}\n")
@@ -177,7 +191,7 @@ def test_messages_of_a_failed_program_leave_room_for_the_brief(tmp_path: Path, m
 
 @pytest.mark.usefixtures("natives_in_environment")
 async def test_profile_reads_what_a_shell_starts_and_names_other_processes(tmp_path: Path) -> None:
-    async with Client(make_server(Roots([tmp_path]))) as client:
+    async with client_of(tmp_path) as client:
         script = f"{sys.executable} {PROGRAM} 1; {sys.executable} {PROGRAM} 32; exit $?"
         text, failed = await call(client, "profile", command=["sh", "-c", script], simulate=True)
         assert not failed, text
@@ -193,7 +207,7 @@ async def test_reason_of_a_page_without_data_comes_before_the_list_of_pages(tmp_
     (tmp_path / "trace" / "event.log").write_text(
         "[init] pid 1\n[kernel] 0 skipped registers 8 local 0 shared 0 blocks 16 name fill reason no PTX code no-ptx\n"
     )
-    async with Client(make_server(Roots([tmp_path]))) as client:
+    async with client_of(tmp_path) as client:
         text, failed = await call(client, "source", kernel="fill", trace="trace")
     assert failed
     assert "page source of #0 fill has no data" in text.splitlines()[0]

@@ -10,6 +10,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from tui_probe.launcher.environment import python_path
 
 FRAMEWORKS = Path(__file__).parent / "frameworks"
@@ -25,19 +27,16 @@ def launch():
 """``launch()`` makes the trace of the process, and keeps its event.log open, as the hook does."""
 
 
-@functools.cache
 def interpreters() -> list[str]:
-    """This Python, and others from 3.8 on that are installed: calls are watched in other ways there."""
-    paths = [sys.executable]
-    for minor in range(8, 16):
-        path = shutil.which(f"python3.{minor}")
-        if (
-            path
-            and minor != sys.version_info[1]
-            and subprocess.run([path, "-c", ""], capture_output=True).returncode == 0
-        ):
-            paths.append(path)
-    return paths
+    """This Python, and commands of others from 3.8 on: calls are watched in other ways there."""
+    others = [minor for minor in range(8, 16) if minor != sys.version_info[1]]
+    return [sys.executable, *filter(None, (shutil.which(f"python3.{minor}") for minor in others))]
+
+
+@functools.cache
+def starts(python: str) -> bool:
+    """Return whether the command starts a Python; that of pyenv may have none. Takes 0.1 s, so not at collection."""
+    return subprocess.run([python, "-c", ""], capture_output=True).returncode == 0
 
 
 @dataclass(frozen=True)
@@ -58,6 +57,8 @@ class Ran:
 
 def run(folder: Path, source: str, *, tensors: bool, python: str = sys.executable, more: str = "") -> Ran:
     """Run a program of that source; ``more`` is first in PYTHONPATH."""
+    if not starts(python):
+        pytest.skip(f"{python} does not start")
     root = folder / "trace"
     root.mkdir(exist_ok=True)
     program = folder / "program.py"
