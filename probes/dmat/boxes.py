@@ -216,7 +216,9 @@ def read_boxes(accesses: Accesses) -> Boxes | None:
     records, times, numbers = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
     made = None if attempts is None or (attempts < 0).any() else int(attempts.sum())
     boxes = Boxes(records, times, numbers, made, warps)
-    sectors, ends = np.where(records["row"] > 0, records["row"] / SECTOR + 2, 0), records["start"].astype(float)
+    row_bytes: NDArray[Any] = records["row"]
+    sectors = (row_bytes / SECTOR + 2) * (row_bytes > 0)
+    ends = records["start"].astype(float)
     for dimension in DIMENSIONS:
         count = records[f"count{dimension}"].astype(float)
         sectors, ends = sectors * count, ends + count * records[f"stride{dimension}"]

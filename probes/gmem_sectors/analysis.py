@@ -144,8 +144,8 @@ def _with_ideals(records: NDArray[Any]) -> NDArray[Any]:
     for name in set(made.dtype.names or ()) - set(_IDEALS):
         made[name] = records[name]
     for kind in ("load", "store", "copy"):
-        executed = records[f"{kind}_requests"] > 0
-        made[f"{kind}_ideal"] = np.where(executed, records[f"{kind}_sectors"] - records["excess"], 0)
+        executed: NDArray[np.bool_] = records[f"{kind}_requests"] > 0
+        made[f"{kind}_ideal"][executed] = (records[f"{kind}_sectors"] - records["excess"])[executed]
     return made
 
 
