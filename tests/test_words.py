@@ -7,8 +7,10 @@ Looked at are strings and comments of Python and C, Markdown pages, and TOML fil
 from __future__ import annotations
 
 import ast
+import functools
+import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -124,28 +126,36 @@ class Text(NamedTuple):
     words: str
 
 
+class Strings(NamedTuple):
+    """Strings of a Python file."""
+
+    docstrings: list[Text]
+    others: list[Text]
+
+
 def python_texts(path: Path, source: str) -> Iterator[Text]:
     """Strings, docstrings among them, then comments."""
-    yield from python_strings(path, ast.parse(source))
+    yield from sorted(itertools.chain(*python_strings(path, source)), key=lambda text: text.line)
     yield from blanked(path, source, COMMENT)
 
 
-def python_messages(path: Path, source: str) -> Iterator[Text]:
-    """Strings other than docstrings."""
-    tree = ast.parse(source)
-    yield from python_strings(path, tree, (node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)))
-
-
-def python_strings(path: Path, tree: ast.Module, skipped: Iterable[ast.expr] = ()) -> Iterator[Text]:
-    """Strings as they are joined, except ``skipped``; an expression in one is shown as ``…``."""
-    inside = set(map(id, skipped))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.JoinedStr):
+@functools.cache
+def python_strings(path: Path, source: str) -> Strings:
+    """Strings as they are joined; an expression in one is shown as ``…``. A file is parsed once for two tests."""
+    strings, tree = Strings([], []), ast.parse(source)
+    inside: set[int] = set()
+    docstrings: set[int] = set()
+    for node in ast.walk(tree):  # parents first
+        if isinstance(node, ast.Expr):
+            docstrings.add(id(node.value))
+        elif isinstance(node, ast.JoinedStr):
             inside.update(map(id, node.values))
             parts = (part.value if isinstance(part, ast.Constant) else "…" for part in node.values)
-            yield Text(path, node.lineno, "".join(map(str, parts)))
+            strings.others.append(Text(path, node.lineno, "".join(map(str, parts))))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inside:
-            yield Text(path, node.lineno, node.value)
+            place = strings.docstrings if id(node) in docstrings else strings.others
+            place.append(Text(path, node.lineno, node.value))
+    return strings
 
 
 def blanked(path: Path, source: str, kept: re.Pattern[str]) -> Iterator[Text]:
@@ -177,7 +187,7 @@ def texts() -> Iterator[Text]:
 def messages() -> Iterator[Text]:
     """The texts that a user reads without the code: strings other than docstrings, pages, values of TOML files."""
     for path in sorted(ROOT.glob("tui_probe/**/*.py")) + sorted(ROOT.glob("probes/**/*.py")):
-        yield from python_messages(path, path.read_text(encoding="utf-8"))
+        yield from python_strings(path, path.read_text(encoding="utf-8")).others
     for path in sorted(ROOT.glob("hook/**/*.[ch]")):
         yield from blanked(path, uncommented(path, C_COMMENT), C_STRING)
     for pattern in ("*.md", "tui_probe/**/*.md", "docs/*.md"):
