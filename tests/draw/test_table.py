@@ -69,3 +69,25 @@ def test_no_line_is_wider_than_asked_for(rows: list[Row], cells: int) -> None:
 @pytest.mark.parametrize("rows", [[], [(1, "", "")]])
 def test_empty_tables_and_cells(rows: list[Row]) -> None:
     assert len(list(table(COLUMNS, rows, 40))) == 2 + len(rows)
+
+
+Site = tuple[str, int]
+MEASURED: tuple[Column[Site], ...] = (
+    Column("name", None, "name", lambda row: str(row[0]), False),
+    Column("place", None, "place", lambda _: "–", False),
+    Column("offset", None, "offset", lambda row: f"{row[1]:#06x}", rank=1),
+    Column("mean", None, "mean", lambda row: f"{row[1]:,}".replace(",", " ")),
+)
+
+
+def test_columns_without_a_value_leave_before_others() -> None:
+    """Of rank 0, yet left out before the offset; it stays where there is room, since it says what was not measured."""
+    rows = [("load", 12345)]
+    assert next(iter(table(MEASURED, rows, 40))).split() == ["name", "place", "offset", "mean"]
+    assert next(iter(table(MEASURED, rows, 24))).split() == ["name", "offset", "mean"]
+    assert next(iter(table(MEASURED, rows, 40, hide_empty=True))).split() == ["name", "offset", "mean"]
+
+
+def test_numbers_stay_whole_and_texts_are_cut() -> None:
+    _, _, row = table(MEASURED, [("a long name of a kernel", 12345)], 14)
+    assert row == "a lon…  12 345"

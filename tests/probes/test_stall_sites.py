@@ -441,6 +441,19 @@ def test_comparison_of_other_groups_has_no_verdict(tmp_path: Path, capsys: pytes
     assert not [value for value in document["figures"] if value["figure"] in ("share", "worst_share", "waited")]
 
 
+def compared_sides(
+    trace: Path, monkeypatch: pytest.MonkeyPatch, before: MeasuredWaits, after: MeasuredWaits, launches: int = 1
+) -> wait_changes.WaitComparison:
+    """Compare two sides that measured these waits in each of some launches."""
+    opened = open_trace(trace)
+    sides = iter([before] * launches + [after] * launches)
+    probe = replace(known_probe(opened.kernels[0]), measured_waits=lambda _: next(sides), groups=None)
+    monkeypatch.setattr(wait_changes, "known_probe", lambda _: probe)
+    monkeypatch.setattr(wait_changes, "_rounds", lambda *_: iter([[None]] * launches))
+    source = ViewSource(opened, opened.kernels[0])
+    return wait_changes.compare_waits(match_pair(source, source))
+
+
 def waits_of_side(places: dict[int, tuple[str, str, float]], unmeasured: dict[int, str] | None) -> MeasuredWaits:
     waits = (MeasuredWait(at, name, place, "global memory", "", share) for at, (name, place, share) in places.items())
     return MeasuredWaits(tuple(waits), unmeasured)
@@ -455,17 +468,64 @@ def test_other_code_is_compared_at_lines_that_were_measured_completely(
     """Two loads at line 4 became one; an instruction at another line may be missing."""
     before = waits_of_side({0x10: ("FADD", "a.cu:4", 0.3), 0x20: ("FADD", "a.cu:4", 0.2)}, {})
     after = waits_of_side({0x30: ("FFMA", "a.cu:4", 0.2)}, unmeasured)
-    sides = iter((before, after))
-    opened = open_trace(trace)
-    probe = replace(known_probe(opened.kernels[0]), measured_waits=lambda _: next(sides))
-    monkeypatch.setattr(wait_changes, "known_probe", lambda _: probe)
-    source = ViewSource(opened, opened.kernels[0])
-    comparison = wait_changes.compare_waits(match_pair(source, source))
+    comparison = compared_sides(trace, monkeypatch, before, after)
     (change,) = comparison.changes
     assert change.shares == (pytest.approx(0.5), pytest.approx(0.2))
     assert change.difference == (None if difference is None else pytest.approx(difference))
     assert (comparison.values is None) is (difference is None)
     assert change.change_text == ("not compared" if difference is None else "-30 pp")
+
+
+@pytest.mark.parametrize(
+    ("launches", "instruction", "unmeasured", "better", "reason"),
+    [
+        (4, "FADD", {}, "lower", ""),
+        (3, "FADD", {}, "neither", "no verdict: an instruction has fewer than 4 launches"),
+        (4, "FFMA", {}, "lower", ""),
+        (4, "FFMA", {0x40: "a.cu:9"}, "neither", "no verdict: the code differs, and a wait may have moved to a line"),
+    ],
+)
+def test_waits_have_a_verdict_if_launches_and_lines_suffice(
+    trace: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    launches: int,
+    instruction: str,
+    unmeasured: dict[int, str],
+    better: str,
+    reason: str,
+) -> None:
+    before = waits_of_side({0x10: ("FADD", "a.cu:4", 0.3), 0x40: ("BAR", "a.cu:9", 0.1)}, {})
+    places = {0x10: (instruction, "a.cu:4", 0.2)} | ({} if unmeasured else {0x40: ("BAR", "a.cu:9", 0.1)})
+    comparison = compared_sides(trace, monkeypatch, before, waits_of_side(places, unmeasured), launches)
+    assert comparison.values is not None
+    assert {value.better for value in comparison.values} == {better}
+    reasons = [note for note in comparison.notes if note.startswith("no verdict")]
+    assert [text[: len(reason)] for text in reasons] == ([reason] if reason else [])
+
+
+def test_waits_without_source_lines_are_compared_by_offset(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    side = waits_of_side({0x10: ("FADD", "", 0.3), 0x20: ("FADD", "", 0.2)}, {0x30: ""})
+    comparison = compared_sides(trace, monkeypatch, side, side)
+    assert [change.shown.place for change in comparison.changes] == ["0x0010 FADD", "0x0020 FADD"]
+    assert {change.difference for change in comparison.changes} == {0}
+
+
+def test_kernel_without_source_lines_names_offset_and_instruction(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Copy the trace without source lines, as of a closed library: at 80 columns nothing is empty, no number is cut."""
+    monkeypatch.setenv("COLUMNS", "80")
+    directory = shutil.copytree(trace, tmp_path / "trace")
+    (sites,) = directory.glob("kernel/*/sites.json")
+    document = json.loads(sites.read_text(), object_hook=lambda part: {k: v for k, v in part.items() if k != "source"})
+    sites.write_text(json.dumps(document))
+    (sites.parent / "pruned.bin").unlink()
+    assert front.main(["show", "stalls", str(directory)]) == 0
+    _, titles, _, first, *_ = capsys.readouterr().out.splitlines()
+    assert titles.split()[:4] == ["warp", "life", "offset", "SASS"]
+    assert "source" not in titles
+    assert first.split()[:5] == ["11%", "0x05e0", "STS", "global", "memory"]
+    assert first.endswith(" 558")
 
 
 def test_groups_of_sites_are_one_finding_of_a_kernel(groups: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,7 +33,7 @@ _MAX_WARPS = {
 }  # fmt: skip
 MAX_RESULTS: Final = 20
 """Results of a kernel whose median is taken, the newest ones."""
-_MIN_FOR_QUARTILES: Final = 4
+MIN_FOR_QUARTILES: Final = 4
 """Launches from which on their quartiles tell how much they vary."""
 _PAGES_BY_VALUE: Final = {
     **dict.fromkeys(("launches", "blocks", "threads"), ("launches",)),
@@ -133,7 +133,7 @@ def launch_values(source: ViewSource) -> list[KernelValue]:
 
 def median_over_launches(kernel_value: KernelValue, values: Sequence[float]) -> KernelValue:
     """A value with the median of several launches, and their quartiles from four launches on."""
-    if len(values) < _MIN_FOR_QUARTILES:
+    if len(values) < MIN_FOR_QUARTILES:
         return replace(kernel_value, value=median(values), launches=len(values))
     low, middle, high = quantiles(values, n=4, method="inclusive")
     return replace(kernel_value, value=middle, launches=len(values), low=low, high=high)

@@ -8,7 +8,7 @@ them. Other waits are shown and not compared.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from itertools import islice, zip_longest
 from statistics import fmean
@@ -20,7 +20,7 @@ from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.probekit.lines import ShareValue
 from tui_probe.probekit.measured import analyse_result, joined_name, joined_sources, known_probe, unjoined_sources
 from tui_probe.verdicts.kernel_matching import result_shape
-from tui_probe.verdicts.kernel_values import MAX_RESULTS, KernelValue, median_over_launches
+from tui_probe.verdicts.kernel_values import MAX_RESULTS, MIN_FOR_QUARTILES, KernelValue, median_over_launches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -47,6 +47,12 @@ class _Site:
     def place(self) -> str:
         """The line; without one the instruction."""
         return self.wait.place or self.wait.instruction
+
+    @property
+    def located(self) -> _Site:
+        """The site with its offset as place, if it has no line."""
+        place = self.wait.place or f"{self.wait.offset:#06x} {self.wait.instruction}"
+        return replace(self, wait=replace(self.wait, place=place))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,19 +148,35 @@ def compare_waits(match: KernelMatch, kernel: str = "") -> WaitComparison:
         lone = "A" if before else "B" if after else ""
         return WaitComparison(notes=(f"only {lone} measured waits",) if lone else ())
     one, other = before[both[0]], after[both[0]]
-    pairs = list(_same_code_pairs(one, other) if _is_same_code(one, other) else _line_pairs(one, other))
+    is_same_code = _is_same_code(one, other)
+    pairs = list(_same_code_pairs(one, other) if is_same_code else _line_pairs(one, other))
     changes = [WaitChange(_line_wait(own), _line_wait(others), kernel, ok) for own, others, ok in pairs]
-    notable = [change for change in changes if max(share or 0 for share in change.shares) >= _NOTABLE]
+    notable = [change for change in changes if _largest(change) >= _NOTABLE]
     compared = [(own, others) for own, others, ok in pairs if ok]
-    neither = match.different or any(side.trace.state.simulated for side in (match.one, match.other))
-    totals = [
-        _total([site for own in side for site in own], is_judged=not neither) for side in zip(*compared, strict=True)
-    ]
-    return WaitComparison(
-        tuple(sorted(notable, key=lambda change: -max(share or 0 for share in change.shares))),
-        tuple(_notes(pairs)),
-        (totals[0], totals[1]) if totals else None,
-    )
+    totals = [_total([site for own in side for site in own]) for side in zip(*compared, strict=True)]
+    notes = list(_notes(pairs, is_same_code=is_same_code))
+    if totals and (reason := _no_verdict_reason(match, totals, is_whole=is_same_code or len(compared) == len(pairs))):
+        totals = [replace(total, better="neither") for total in totals]
+        notes.append(f"no verdict: {reason}")
+    ranked = sorted(notable, key=_largest, reverse=True)
+    return WaitComparison(tuple(ranked), tuple(notes), (totals[0], totals[1]) if totals else None)
+
+
+def _largest(change: WaitChange) -> float:
+    return max(share or 0 for share in change.shares)
+
+
+def _no_verdict_reason(match: KernelMatch, totals: Sequence[KernelValue], *, is_whole: bool) -> str:
+    """Return the reason why the sums of the waits are not judged; "" if they are."""
+    if match.different:
+        return "the kernels differ"
+    if any(side.trace.state.simulated for side in (match.one, match.other)):
+        return "a simulated GPU has no times"
+    if not is_whole:
+        return "the code differs, and a wait may have moved to a line that is not compared"
+    if any(total.low is None for total in totals):
+        return f"an instruction has fewer than {MIN_FOR_QUARTILES} launches, so it is not known how much launches vary"
+    return ""
 
 
 _Pair = tuple[list[_Site], list[_Site], bool]
@@ -170,12 +192,12 @@ def _is_same_code(one: _Side, other: _Side) -> bool:
 def _same_code_pairs(one: _Side, other: _Side) -> Iterator[_Pair]:
     """Yield the instructions that both sides measured, by line and class, then those of one side."""
     common = one.sites.keys() & other.sites.keys()
-    for keys in _by_line(other.sites[at] for at in other.sites if at in common).values():
-        shares = [one.sites[site.wait.offset].share for site in keys]  # lines have names of their own in each run
-        yield [replace(site, share=share) for site, share in zip(keys, shares, strict=True)], keys, True
-    for sites in _by_line(site for at, site in one.sites.items() if at not in common).values():
+    for sites in _by_line(other.sites[at].located for at in other.sites if at in common).values():
+        shares = [one.sites[site.wait.offset].share for site in sites]  # lines have names of their own in each run
+        yield [replace(site, share=share) for site, share in zip(sites, shares, strict=True)], sites, True
+    for sites in _by_line(site.located for at, site in one.sites.items() if at not in common).values():
         yield sites, [], False
-    for sites in _by_line(site for at, site in other.sites.items() if at not in common).values():
+    for sites in _by_line(site.located for at, site in other.sites.items() if at not in common).values():
         yield [], sites, False
 
 
@@ -205,30 +227,38 @@ def _line_wait(sites: Sequence[_Site]) -> LineWait | None:
     return LineWait(first.place, first.wait.kind, first.wait.producer, share, len(sites))
 
 
-def _total(sites: Sequence[_Site], *, is_judged: bool) -> KernelValue:
-    """Return the sum of the shares, and of their quartiles where all have some."""
-    shares = [site.share for site in sites]
+def _total(sites: Sequence[_Site]) -> KernelValue:
+    """Return the sum of the shares, and of their quartiles where all notable ones have some."""
+    shares = [_with_quartiles(site.share) for site in sites]
     low, high = (
         None if any(bound is None for bound in bounds) else sum(bound or 0 for bound in bounds)
         for bounds in ([share.low for share in shares], [share.high for share in shares])
     )
     total = sum(share.value or 0 for share in shares)
     launches = round(fmean(share.launches for share in shares)) if shares else 1
-    better = _VALUE.better if is_judged else "neither"
-    return replace(_VALUE, value=total, low=low, high=high, launches=launches, better=better, pages=("stalls",))
+    return replace(_VALUE, value=total, low=low, high=high, launches=launches, pages=("stalls",))
 
 
-def _notes(pairs: Sequence[_Pair]) -> Iterator[str]:
-    counts: Counter[str] = Counter()
-    for own, others, is_compared in pairs:
-        counts["compared"] += is_compared * max(len(own), len(others))
-        counts["A"] += 0 if is_compared else len(own)
-        counts["B"] += 0 if is_compared else len(others)
-    yield f"compared: {units.counted(counts['compared'], 'SASS instruction')} that both sides measured"
-    if counts["A"] or counts["B"]:
+def _with_quartiles(share: KernelValue) -> KernelValue:
+    """Return a share that is too small to matter as its own quartiles: few launches measure such sites."""
+    is_small = share.low is None and (share.value or 0) < _NOTABLE
+    return replace(share, low=share.value, high=share.value) if is_small else share
+
+
+def _notes(pairs: Sequence[_Pair], *, is_same_code: bool) -> Iterator[str]:
+    compared = [max(len(own), len(others)) for own, others, is_compared in pairs if is_compared]
+    left = [(len(own), len(others)) for own, others, is_compared in pairs if not is_compared]
+    if is_same_code:
+        yield f"compared: {units.counted(sum(compared), 'SASS instruction')} that both sides measured"
+    else:
         yield (
-            f"not compared: {counts['A']} instructions of A, {counts['B']} of B, because the other side did not measure"
-            " them, or not all of their line; more launches measure more instructions"
+            "the code differs: compared are the lines of which both sides measured all SASS instructions that may wait"
+        )
+    if left:
+        yield (
+            f"not compared: {sum(own for own, _ in left)} instructions of A, {sum(others for _, others in left)} of B,"
+            " because the other side did not measure them, or not all of their line; more launches measure more"
+            " instructions"
         )
 
 
