@@ -86,9 +86,15 @@ def _wait_text(cycles: float | None) -> str:
     return units.count(round(cycles)) if round(cycles) else f"≤ {DELAY}"
 
 
+def _shorter_class(text: str, cells: int) -> str:
+    """``global memory`` of ``global memory of q, k``, if that does not fit."""
+    return text if len(text) <= cells else clip(text.partition(" of ")[0], cells)
+
+
 def _uncertainty_text(row: StallRow) -> str:
     """``48``; nothing where the mean is a bound."""
-    return f"{round(row.site.uncertainty)}" if row.site.uncertainty is not None and row.site.cycles else ""
+    is_bound = not round(row.site.per_pass or 0)
+    return "" if is_bound or row.site.uncertainty is None else f"{round(row.site.uncertainty)}"
 
 
 def _columns(*, has_source: bool) -> tuple[Column[StallRow], ...]:
@@ -119,6 +125,7 @@ def _columns(*, has_source: bool) -> tuple[Column[StallRow], ...]:
             lambda r: r.site.waits_for or units.NOT_MEASURED,
             False,
             narrow=_MIN_CLASS,
+            shorten=_shorter_class,
             readable=_READABLE,
         ),
         Column("tensors", lambda r: list(r.site.tensors)),

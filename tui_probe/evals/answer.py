@@ -204,7 +204,9 @@ class AnswerDocument(Document):
                 yield from (((line, "dim" if line.startswith("─") else ""),) for line in entry.lines(width))
         if self.answer.compared:
             yield ()
-            of = f" (ours: {safe(self.answer.hardware)})" if self.answer.hardware else ""
+            is_measured = any(value.ours is not None for value in self.answer.compared)
+            ours = safe(self.answer.hardware) if is_measured else "not measured"
+            of = f" (ours: {ours})" if ours else ""
             yield ((f"comparison with published values{of}", "head"),)
             yield from (((line, ""),) for line in table_lines(COMPARED_COLUMNS, self.answer.compared, width))
 
