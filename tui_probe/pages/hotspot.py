@@ -12,7 +12,7 @@ from tui_probe.pages.views import kind_of, kinds
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.registry import probe_names_where
 from tui_probe.verdicts.finding_summary import ranked_losses, ranked_results
-from tui_probe.verdicts.findings import NO_PROBE, findings_by_probe, launch_findings
+from tui_probe.verdicts.findings import NO_PROBE, best_findings, findings_by_probe, launch_findings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,7 +85,7 @@ def _first_loss(results: Sequence[ResultFindings]) -> PageSpot | None:
     """Return the first flagged loss of the report that has a place."""
     for loss in ranked_losses(results):
         if loss.stands_out and (loss.page or loss.line):
-            return _spot_of_finding(next(of_probe for of_probe in results if loss in of_probe.findings), loss)
+            return _spot_of_finding(next(found for found in results if loss in best_findings(found)), loss)
     return None
 
 

@@ -17,7 +17,7 @@ from tui_probe.trace.kernel_files import Offset, long_position
 from tui_probe.trace.plain_file import read_start
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Container, Sequence
     from pathlib import Path
 
     from tui_probe.draw.spans import Line, Span
@@ -94,7 +94,8 @@ def colored_code(text: str, role: str = "") -> tuple[Span, ...]:
 class DiffLines:
     """``left`` and ``right`` as the alignment pairs them; unchanged runs are folded unless ``folded`` is unset.
 
-    ``source_of`` gives the place in the source of a line of ``left``, "" where it has none.
+    Lines of ``left`` in ``visible`` are never folded. ``source_of`` gives the place in the source of a line of
+    ``left``, "" where it has none.
     """
 
     def __init__(
@@ -103,6 +104,7 @@ class DiffLines:
         right: Sequence[str],
         alignment: Alignment,
         source_of: Callable[[int], str] | None = None,
+        visible: Container[int] = (),
     ) -> None:
         self.left, self.right = left, right
         self.pairs = alignment.pairs
@@ -110,7 +112,7 @@ class DiffLines:
         self._source_of = source_of
         self._digits = max(5, len(str(max(len(left), len(right)))) + 1)
         self._entries: dict[tuple[bool, bool], tuple[list[int], list[int]]] = {}
-        self._runs = _unchanged_runs(self.pairs)
+        self._runs = _unchanged_runs(self.pairs, visible)
 
     @property
     def can_fold(self) -> bool:
@@ -274,12 +276,12 @@ class DiffLines:
         return clip(" " + place, _SOURCE_CELLS)
 
 
-def _unchanged_runs(pairs: Sequence[LinePair]) -> list[tuple[int, int]]:
-    """Return the folded runs, first pair and one past the last; context stays visible next to changes."""
+def _unchanged_runs(pairs: Sequence[LinePair], visible: Container[int]) -> list[tuple[int, int]]:
+    """Return the folded runs, first pair and one past the last; context stays visible next to other lines."""
     runs = []
     start = 0
     for place in range(len(pairs) + 1):
-        if place < len(pairs) and pairs[place].change in _UNCHANGED:
+        if place < len(pairs) and pairs[place].change in _UNCHANGED and pairs[place].left not in visible:
             continue
         first = start + (CONTEXT_LINES if start else 0)
         last = place - (CONTEXT_LINES if place < len(pairs) else 0)

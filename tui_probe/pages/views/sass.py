@@ -192,15 +192,22 @@ class SassView(Document):
             if code.graft is None
             else align_graft(pruned, probed, code.graft, code.owners)
         )
-        self.text = DiffLines(
-            pruned.lines, probed.lines, self.alignment, self._source_of if any(pruned.sources) else None
-        )
         self.measures = measures if measures and _has_measures(measures, acting[0]) else None
+        self._waits = self._measured_waits()
+        source_of = self._source_of if any(pruned.sources) else None
+        linked = {row for row, line in enumerate(acting[0]) if line is not None and self._links.is_linked(line)}
+        self.text = DiffLines(pruned.lines, probed.lines, self.alignment, source_of, linked.union(self._waits))
         columns = diff_columns(self.measures.keys if self.measures else ())
         self.content = TableContent("lines", self.title, columns, RemadeRows(self._rows))
 
     def _source_of(self, number: int) -> str:
         return self.codes["pruned"].sources[number]
+
+    def _measured_waits(self) -> Sequence[int]:
+        """Return the rows of the pruned code with a measured wait."""
+        columns = self.measures.columns if self.measures and self._links.waits else ()
+        measured = {line for column in columns for line in column.values}
+        return [row for row, line in enumerate(self.code.acting["pruned"]) if line in measured]
 
     # -- drawing
 
@@ -222,8 +229,14 @@ class SassView(Document):
         return MeasureMargin(MeasureColumn(measure.of, values), set(), width)
 
     def begins(self, width: int) -> int:
-        """Return the first line behind the counts."""
-        return len(self._head(width))
+        """Return the longest wait, else the first line behind the counts."""
+        marked = self.marked() if self._links.waits else None
+        place = None if marked is None else self.place_of(marked[0], width)
+        return len(self._head(width)) if place is None else place
+
+    def marked(self) -> tuple[int, str] | None:
+        """The instruction that has the mark."""
+        return self.measures.columns[self.measure].marked if self.measures else None
 
     def gutter(self, width: int) -> int:
         """Numbers, signs, and what was measured."""
@@ -265,16 +278,18 @@ class SassView(Document):
     # -- places
 
     def anchors(self, width: int) -> Sequence[int]:
-        """The first line of each change; in one of the codes the lines that were measured."""
+        """The lines that were measured; in the difference, without waits, the first line of each change."""
         above = len(self._head(width))
         if self.shown == "diff":
-            return [above + place for place in self.text.anchors(width)]
+            waits = [self.text.place_of(row, width) for row in self._waits]
+            places = waits or self.text.anchors(width)
+            return [above + place for place in places if place is not None]
         measure = self._margin(width).measure
         return sorted(above + place - 1 for place in measure.values) if measure else ()
 
     def anchor_noun(self) -> str:
         """Noun of the anchors."""
-        return "change" if self.shown == "diff" else "measured instruction"
+        return "change" if self.shown == "diff" and not self._waits else "measured instruction"
 
     def about(self, number: int, width: int) -> list[str]:
         """The probe that it is of, or the line of PTX that it came from, behind all that was measured of that."""
@@ -353,13 +368,6 @@ class SassView(Document):
         line = self.ptx_line(number, width)
         linked = None if line is None else self._links.target(line)
         return None if linked is None else Spot.of_line(Offset(linked))
-
-    def turn_to(self, spot: Spot) -> bool:
-        """Unfold the difference for an instruction that a wait leads to, which is often among unchanged ones."""
-        if self.shown != "diff" or not self.text.folded or not spot.ptx or not self._links.is_linked(spot.ptx[0]):
-            return False
-        self.text.folded = False
-        return True
 
     def no_target_reason(self, number: int, width: int) -> str:
         """Instructions that the assembler added, or at which no wait was measured."""
