@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 here=$PWD
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+trap 'sleep 2; rm -rf "$work"' EXIT # a screen that was closed may still write
 cp -r tui_probe/simgpu/examples/. "$work"
 cd "$work"
 export HOME=$work CUDA_VISIBLE_DEVICES=
@@ -26,8 +26,8 @@ demo() {
 
 tour() {
   record tour "Tutorial" 100x28 \
-    "'type:tui-probe demo --no-ui --tracedir demo' 'film:trace in' frame:1 'type:clear' frame:0.5 \
-    'type:tui-probe report demo --brief' sleep:3 frame:6 'type:clear' 'type:tui-probe open demo' 'film:sectors, ide' \
+    "'type:tui-probe demo --no-ui --tracedir demo' 'film:trace in' prompt frame:1 'type:clear' frame:0.5 \
+    'type:tui-probe report demo --brief' prompt frame:6 'type:clear' 'type:tui-probe open demo' 'film:sectors, ide' \
     frame:2 ! frame:2 Enter sleep:1 frame:4 6 sleep:1 frame:4 2 sleep:1 frame:5"
 }
 
@@ -38,10 +38,10 @@ compare() {
   kernels/compile.sh
   tui-probe run --sim --no-ui --no-report --name before -- python demo.py --kernel matmul
   record compare "Compare two runs" 110x36 \
-    "'type:tui-probe report before --brief' sleep:3 frame:5 type:clear \
-    'type:sed -i \"s/tile_b\[TILE\]\[TILE\]/tile_b[TILE][TILE + 1]/\" kernels/matmul.cu && kernels/compile.sh' sleep:8 frame:1 \
-    'type:tui-probe run --sim --no-ui --no-report --name after -- python demo.py --kernel matmul' 'film:trace in' frame:1 \
-    type:clear 'type:tui-probe compare before after' sleep:4 frame:8"
+    "'type:tui-probe report before --brief' prompt frame:5 type:clear \
+    'type:sed -i \"s/tile_b\[TILE\]\[TILE\]/tile_b[TILE][TILE + 1]/\" kernels/matmul.cu && kernels/compile.sh' prompt frame:1 \
+    'type:tui-probe run --sim --no-ui --no-report --name after -- python demo.py --kernel matmul' 'film:trace in' prompt frame:1 \
+    type:clear 'type:tui-probe compare before after' prompt frame:8"
 }
 
 for name in "${@:-demo tour compare}"; do

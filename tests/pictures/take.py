@@ -4,7 +4,8 @@
 
 ``--keys`` are tmux key names in order; ``sleep:S`` waits S seconds, ``until:TEXT`` waits until TEXT is on the screen.
 Without other words, the last screen is the picture. These words make a recording: ``type:TEXT`` types a command into
-a shell, ``film:TEXT`` adds screens until TEXT is there, ``frame:S`` adds the screen for S seconds.
+a shell, ``prompt`` waits until it has ended, ``film:TEXT`` adds screens until TEXT is there, ``frame:S`` adds the
+screen for S seconds.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from tests.pictures.animation import Frame, animated, decoded, without_fonts
 
 SOCKET = f"tui-probe-pictures-{os.getpid()}"
 PATIENCE = 240.0
+CHECKOUT = re.compile(rf"{re.escape(str(Path(__file__).parents[2]))}/(\S*)")
 THEME = TerminalTheme(
     (18, 18, 18),
     (220, 220, 220),
@@ -91,6 +93,8 @@ class Recorder:
             time.sleep(float(value))
         elif kind == "until":
             wait_for(value)
+        elif word == "prompt":
+            wait_for_prompt()
         elif kind == "frame":
             self.add(steady_screen(), float(value))
         elif kind == "film":
@@ -125,7 +129,8 @@ class Recorder:
             time.sleep(0.5)
 
     def type(self, text: str) -> None:
-        """Type a command word by word, and press Enter."""
+        """Type a command into a shell that waits for one, word by word, and press Enter."""
+        wait_for_prompt()
         for word in re.findall(r"\S+\s*", text):
             tmux("send-keys", "-l", "--", word)
             self.add(steady_screen(), 0.2)
@@ -134,12 +139,12 @@ class Recorder:
 
 
 def steady_screen() -> tuple[str, ...]:
-    """Return the screen when two looks agree: a frame may arrive in parts."""
+    """Return the screen when two looks agree: a frame may arrive in parts. Paths are relative to the checkout."""
     before: tuple[str, ...] | None = None
     while (screen := tuple(tmux("capture-pane", "-N", "-e", "-p").rstrip("\n").split("\n"))) != before:
         before = screen
         time.sleep(0.1)
-    return screen
+    return tuple(CHECKOUT.sub(lambda path: path[1] + " " * (len(path[0]) - len(path[1])), line) for line in screen)
 
 
 def wait_for(text: str) -> None:
@@ -148,6 +153,15 @@ def wait_for(text: str) -> None:
     while text not in (screen := tmux("capture-pane", "-N", "-p")):
         if time.monotonic() > deadline:
             raise SystemExit(f"{text!r} never appeared; the screen shows:\n{screen}")
+        time.sleep(0.2)
+
+
+def wait_for_prompt() -> None:
+    """Wait until a shell waits for a command."""
+    deadline = time.monotonic() + PATIENCE
+    while not tmux("capture-pane", "-p").rstrip().endswith("$"):
+        if time.monotonic() > deadline:
+            raise SystemExit("the shell has no prompt")
         time.sleep(0.2)
 
 

@@ -13,24 +13,34 @@ from tui_probe.engine.refusals import ARCHITECTURE_SUPPORT
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from tests.support.catalogue import Program
+
 RESULTS: Final = Path(__file__).with_name("results.json")
 PAGE: Final = ROOT / "tui_probe" / "help" / "support.md"
 HEAD: Final = """# support: programs, GPUs and drivers with which tui-probe was run
 
 `python -m tests.support.matrix` makes this page from `tests/support/results.json`. The command runs each program of
-`tests/support/programs` twice: without tui-probe, and with `run --machine-code all --tensors` and the default probes.
-*Unharmed* means that the output and the exit status are the same in both runs. *Not run* means that the program was not
-tried; the program may work.
+`tests/support/programs` twice: without tui-probe, and with `run --machine-code all --tensors --wait` and the default
+probes. *Unharmed* means that the output and the exit status are the same in both runs. *Not run* means that the program
+was not tried; the program may work.
 
 """
 PROGRAM_NOTES: Final = """
 *Outcome* is `unharmed` if output and exit status are the same with tui-probe. A program with `failed` fails without
-tui-probe, too: the compiler of cuTile does not compile this program for an H200. `not run`: the package was not on the
-GPU machine. *Kernels* is the number of kernels that the program launched. *PTX* and *SASS* are the numbers of kernels
-with a probe in that mode. *Lines* is the number of source files that the trace names, *tensors* the number of tensors
-with names. The simulated GPU uses the same hook, engine and probes as a GPU; programs that need the CUDA runtime cannot
-run there.
+tui-probe, too: the compiler of cuTile does not compile this program for an H200. *Kernels* is the number of
+kernels that the program launched. *PTX* and *SASS* are the numbers of kernels with a probe in that mode. *Lines* is the
+number of source files that the trace names, *tensors* the number of tensors with names. The simulated GPU uses the same
+hook, engine and probes as a GPU; programs that need the CUDA runtime cannot run there.
 
+## Kernels without a probe
+
+tui-probe prepares kernels in the background, and launches run unprobed until then. So a kernel that a short program
+launches once is unprobed in its first run. The next run probes it, because prepared kernels are cached. With `--wait`,
+each launch waits for its kernel, and the first run probes it.
+
+"""
+UNPROBED_HEAD: Final = ("program", "kernels without a probe, by reason", "run")
+EARLIER: Final = """
 ## Earlier runs
 
 These programs were run before the table above existed (`tui-probe help measured`):
@@ -56,7 +66,7 @@ with any CUDA version, because the hook is built without CUDA headers. `ptxas` 1
 
 def markdown(results: Mapping[str, Any]) -> str:
     """Return the whole page."""
-    rows = [program_row(program.title, results["programs"].get(program.name)) for program in PROGRAMS]
+    rows = [program_row(program, results["programs"].get(program.name)) for program in PROGRAMS]
     head = ("program", "GPU", "outcome", "kernels", "PTX", "SASS", "lines", "tensors", "versions")
     earlier = [
         (row["program"], row["hardware"], row["kernels"], row["ptx"], row["sass"], row["versions"])
@@ -71,6 +81,7 @@ def markdown(results: Mapping[str, Any]) -> str:
     return "".join(
         (
             HEAD, table(head, rows), PROGRAM_NOTES,
+            table(UNPROBED_HEAD, unprobed_rows(results["programs"])), EARLIER,
             table(EARLIER_HEAD, earlier), GPU_NOTES,
             table(("architecture", "GPUs", "run", "grafted"), gpus),
             f"\nTools: {'; '.join(tools)}.\n" if tools else "", DRIVER_NOTES,
@@ -83,14 +94,27 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines) + "\n"
 
 
-def program_row(title: str, record: Mapping[str, Any] | None) -> tuple[str, ...]:
+def program_row(program: Program, record: Mapping[str, Any] | None) -> tuple[str, ...]:
     """Return the cells of a program."""
+    title = program.title
     if record is None or record["outcome"] == "not run":
-        return (title, "–", "not run", *["–"] * 6)
+        lacked = f"`{program.variable}` was not set" if program.variable else f"no `{program.packages[0]}` there"
+        return (title, "–", f"not run: {lacked}", *["–"] * 6)
     problem = f": {record['problem']}" if record["problem"] else ""
     versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items()) or "–"
     numbers = (number(record[key]) for key in ("kernels", "ptx", "sass", "source_files", "tensors"))
     return (title, f"{record['hardware']}", f"{record['outcome']}{problem}", *numbers, versions)
+
+
+def unprobed_rows(records: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str, str]]:
+    """Return the programs that have kernels without a probe, with the reasons."""
+    rows = []
+    for program in PROGRAMS:
+        record = records.get(program.name, {})
+        if reasons := record.get("unprobed"):
+            text = "; ".join(f"{count}: {reason}" for reason, count in sorted(reasons.items()))
+            rows.append((program.title, text, "with `--wait`" if record.get("waits") else "without `--wait`"))
+    return rows
 
 
 def number(value: int | None) -> str:

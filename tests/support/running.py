@@ -16,8 +16,8 @@ from typing import Any, Final
 from tests.support.catalogue import Program
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-PROBED: Final = ("--machine-code", "all", "--tensors", "--no-report")
-"""Options of ``run``: the default probes, in all kernels."""
+PROBED: Final = ("--machine-code", "all", "--tensors", "--wait", "--no-report")
+"""Options of ``run``: the default probes, in all kernels, also in those that are launched once."""
 _PROBLEM_CHARS: Final = 160
 _EXCEPTION: Final = re.compile(r"[\w.]+(Error|Exception)\b")
 _VARIABLE: Final = 5
@@ -57,6 +57,8 @@ class Record:
     seconds: list[float] | None = None
     unprobed: dict[str, int] | None = None
     """Kernels without a probe by reason."""
+    waits: bool = False
+    """True if launches waited until their kernel was prepared (``--wait``)."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ def run_program(program: Program, machine: Machine) -> Record:
     if plain is None or plain.returncode:
         record.problem = problem_of(plain)
         return record
-    traces = machine.folder / program.name
+    traces, record.waits = machine.folder / program.name, "--wait" in PROBED
     probed, second_seconds = timed(
         [*tool("run", machine), *PROBED, "--tracedir", str(traces), "--", python, str(program.path)], machine
     )

@@ -54,6 +54,26 @@ def test_simulated_result_replaces_none_of_a_gpu() -> None:
         assert results["programs"].get("triton", {}).get("hardware") == kept
 
 
+def test_row_without_a_run_names_what_was_missing() -> None:
+    by_name = {program.name: program for program in PROGRAMS}
+    cells = {name: page.program_row(by_name[name], None)[2] for name in ("flashinfer", "thunderkittens")}
+    assert cells == {
+        "flashinfer": "not run: no `flashinfer-python` there",
+        "thunderkittens": "not run: `THUNDERKITTENS_ROOT` was not set",
+    }
+
+
+def test_unprobed_kernels_have_reasons_and_the_way_of_the_run() -> None:
+    records = {
+        "pytorch": dataclasses.asdict(Record("pytorch", "unharmed", unprobed={"b": 2, "a": 1})),
+        "triton": dataclasses.asdict(Record("triton", "unharmed", unprobed={})),
+        "cupy": dataclasses.asdict(Record("cupy", "unharmed", unprobed={"a": 1}, waits=True)),
+    }
+    assert page.unprobed_rows(records) == [
+        ("PyTorch", "1: a; 2: b", "without `--wait`"), ("CuPy", "1: a", "with `--wait`")
+    ]  # fmt: skip
+
+
 def test_kernels_of_traces_are_counted_by_mode(tmp_path: Path) -> None:
     shutil.copytree(SIMULATED / "gmem_sectors", tmp_path / "first")
     (tmp_path / "first" / "tensor.trace").write_text("[info] x\n[call]  1  (4,)  16  256  name  f  a.py:1\n")
