@@ -15,6 +15,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
+from tui_probe.draw.shorten import cut_middle
 from tui_probe.draw.table import Column
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.probekit.lines import ShareValue
@@ -315,7 +316,16 @@ WAIT_COLUMNS: Final[tuple[Column[WaitChange], ...]] = (
     Column("kernel", lambda row: row.kernel or None),
     Column("line", lambda row: row.shown.place, "waits at", lambda row: row.shown.place, False),
     Column("waits_for", lambda row: row.shown.kind or None, "for", lambda row: row.shown.kind or NOT_MEASURED, False),
-    Column("producer", lambda row: row.producers or None, "producer", lambda row: row.producers or "", False, 2, 12),
+    Column(
+        "producer",
+        lambda row: row.producers or None,
+        "producer",
+        lambda row: row.producers or "",
+        False,
+        rank=2,
+        narrow=12,
+        shorten=cut_middle,
+    ),
     Column("before", lambda row: row.shares[0], "A", lambda row: _share_text(row.shares[0])),
     Column("after", lambda row: row.shares[1], "B", lambda row: _share_text(row.shares[1])),
     Column("difference", lambda row: row.difference, "change", lambda row: row.change_text, False, 1),
