@@ -16,7 +16,7 @@ from tui_probe.errors import TraceError
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.finding import percent
 from tui_probe.probekit.lines import ShareValue
-from tui_probe.probekit.page_kinds import ViewSource
+from tui_probe.probekit.measured import joined_sources
 from tui_probe.probekit.probe_view import probe_view
 from tui_probe.probekit.recognised import analysis_name
 from tui_probe.records.counter_sums import ratio
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
+    from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.probekit.probe_results import ProbeResult
     from tui_probe.trace.model import KernelFacts
 
@@ -169,12 +170,13 @@ _COLUMNS: Final = _columns(has_source=True)
 
 
 class StallsView(Document):
-    """The newest result of each group."""
+    """The newest result of each group, or that nearest to a launch."""
 
     def __init__(self, source: ViewSource, progress: Progress) -> None:
         progress(0.0)
         self.title = f"Stalls of {source.kernel.demangled}"
         self.results, self._has_further_groups = _results(source)
+        self._chosen = source.launch
         self.stalls = Stalls.joined([stalls for _, stalls in self.results])
         self._places_by_offset = self.stalls.places()
         rows = [row for result, stalls in self.results for row in _rows_of_group(result.kernel, stalls)]
@@ -229,7 +231,8 @@ class StallsView(Document):
         counts = [len(result.kernel.result_rows) for result, _ in self.results]
         if max(counts) > 1:
             numbers = ", ".join(map(units.count, counts))
-            yield f"launches of each group of sites: {numbers}. Rows show the newest launch of their group"
+            shown = "newest launch" if self._chosen is None else f"launch nearest to launch {self._chosen.number}"
+            yield f"launches of each group of sites: {numbers}. Rows show the {shown} of their group"
         ended: dict[int, list[int]] = {}
         for row in self.sites:
             if row.ended_after is not None:
@@ -389,21 +392,21 @@ def _sample_record(stalls: Stalls) -> dict[str, int | None]:
 
 
 def _results(source: ViewSource) -> tuple[list[tuple[ProbeResult, Stalls]], bool]:
-    """Return the newest result of each group of the kernel, and whether there may be sites of other groups.
+    """Return the newest result of each group of the kernel, or those of the launches nearest to the chosen one, and
+    whether there may be sites of other groups.
 
     Raises TraceError for none that can be read.
     """
-    kernel = next((own for own in source.trace.kernels if own.index == source.kernel.index), None)
-    groups = [(analysis_name(probed), probed) for probed in (kernel.by_probe() if kernel else (source.kernel,))]
-    newest = []
-    for name, probed in groups:
-        if name in GROUPS and probed.result_rows:
-            result = probe_results.read_result(ViewSource(source.trace, probed))
+    results = []
+    for part in joined_sources(source):
+        if part.kernel.result_rows:
+            result = probe_results.read_result(part)
             stalls = analyse(result.result, result.sites, result.kernel.folder)
-            newest.append((result, with_tensors(stalls, result)))
-    if not newest:
+            results.append((result, with_tensors(stalls, result)))
+    if not results:
         raise TraceError(f"{source.trace.directory}: there is no result of {GROUPS[0]}")
-    return newest, not set(GROUPS) <= {name for name, probed in groups if probed.result_rows or probed.matched_nothing}
+    known = (part.kernel for part in source.of_all_probes())
+    return results, not set(GROUPS) <= {analysis_name(own) for own in known if own.result_rows or own.matched_nothing}
 
 
 STALLS_VIEW: Final = probe_view(

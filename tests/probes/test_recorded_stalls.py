@@ -76,6 +76,14 @@ def test_page_ranks_the_measured_waits_of_all_groups(attention: Path, capsys: py
     assert text.index("0x1260") < text.index("0x3090")
 
 
+def test_page_of_a_launch_has_the_nearest_launch_of_each_group(cuda: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert document(capsys, "show", "stalls", f"{cuda}:1")["data"]["launches"] == [76, 79, 82, 85]
+    assert document(capsys, "show", "stalls", f"{cuda}:1@16")["data"]["launches"] == [16, 19, 22, 10]
+    assert "Rows show the launch nearest to launch 16 of their group" in output(
+        capsys, "show", "stalls", f"{cuda}:1@16"
+    )
+
+
 def test_source_has_the_sum_of_a_line(attention: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = document(capsys, "show", "source", f"{attention}:1")["data"]["files"]
     lines = {line["line"]: line for line in files[0]["lines"]}
