@@ -16,6 +16,7 @@ from tui_probe.ptx.phase_names import (
     KINDS,
     LOADS,
     MBARRIER,
+    NAMED_BARRIER,
     OTHER,
     PRODUCTS,
     TILE_REQUEST,
@@ -68,7 +69,9 @@ class Phase:
     parameters: tuple[int, ...] = ()
     """Numbers of the kernel's parameters whose memory it accesses."""
     barriers: tuple[str, ...] = ()
-    """Shared variables with the mbarriers that it waits for, with the number of mbarriers: ``full[2]``."""
+    """Shared variables with the mbarriers that it waits for, with the number of mbarriers: ``full[2]``; ``barrier 1``
+    at a named barrier.
+    """
     tensors: tuple[str, ...] = ()
     """Names of that memory in the launch."""
 
@@ -94,11 +97,17 @@ class Phase:
         if self.is_named:
             return self.work
         where = f"{self.stage} {self.number}" if self.number else self.stage
-        text = where if self.work == OTHER else f"{where}: {self.work}"
+        text = where if self.work == OTHER else f"{where}: {self._work_text}"
         if not self.tensors or self.work not in ACCESSES:
             return text
         more = ", …" if len(self.tensors) > _MAX_TENSORS else ""
         return f"{text} of {', '.join(self.tensors[:_MAX_TENSORS])}{more}"
+
+    @property
+    def _work_text(self) -> str:
+        """``named barrier 1 wait``, where the number is known; else the work."""
+        numbers = ", ".join(name.removeprefix("barrier ") for name in self.barriers)
+        return f"named barrier {numbers} wait" if self.work == NAMED_BARRIER and numbers else self.work
 
     @property
     def place(self) -> str:
@@ -128,7 +137,9 @@ def numbered(phases: Iterable[Phase], loops_of_roles: Iterable[Collection[int]])
 def _key(site: Site) -> tuple[object, ...]:
     phase = site.phase
     assert phase is not None
-    return (phase.work,) if _is_named(phase) else (phase.work, phase.stage, phase.loop)
+    if _is_named(phase):
+        return (phase.work,)
+    return phase.work, phase.stage, phase.loop, phase.barriers if phase.work == NAMED_BARRIER else ()
 
 
 def _is_named(phase: SitePhase) -> bool:

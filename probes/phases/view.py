@@ -15,6 +15,7 @@ from tui_probe.probekit import probe_results
 from tui_probe.probekit.finding import percent
 from tui_probe.probekit.probe_view import probe_view
 from tui_probe.probekit.record_counts import sampled_blocks_text
+from tui_probe.ptx.phase_names import MBARRIER
 
 from .analysis import analyse_launch
 from .kinds import ALL_WARPS
@@ -320,7 +321,8 @@ class PhasesView(Document):
 
 def wait_text(wait: Wait) -> str:
     """``consumer waits 62% of its time in loop: mbarrier wait (full[2], attn.cu:40). During 86% of this wait, …``."""
-    places = [*wait.phase.barriers, *([wait.place] if wait.place else [])]
+    barriers = wait.phase.barriers if wait.phase.work == MBARRIER else ()
+    places = [*barriers, *([wait.place] if wait.place else [])]
     place = f" ({', '.join(places)})" if places else ""
     waits, its = ("wait", "their") if wait.role == ALL_WARPS else ("waits", "its")
     text = f"{wait.role} {waits} {percent(wait.share, 1)} of {its} time in {wait.phase.name}{place}"

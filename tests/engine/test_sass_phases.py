@@ -109,6 +109,7 @@ def test_waits_and_copies_of_a_pipeline_are_phases(waits: Path) -> None:
     (products,) = {phase.start.products for phase in phases if phase.start.products and phase.start.stage == "loop"}
     assert products == 4 * 64 * 16 * 16 // 128, "four HGMMA.64x16x16 of four warps"
     assert any(phase.start.signals for phase in phases if phase.start.work == "bulk copy")
+    assert {phase.start.barriers for phase in phases if phase.start.work == "named barrier wait"} == {("barrier 1",)}
     assert len({phase.at for phase in phases}) == len(phases)
 
 

@@ -260,6 +260,20 @@ def test_barrier_without_a_late_warp_does_not_hide_the_late_one(tmp_path: Path) 
     assert (wait.last_warp, wait.last_share) == (2, pytest.approx(1, abs=0.05))
 
 
+def test_named_barriers_are_phases_of_their_own(tmp_path: Path) -> None:
+    """Warp 2 is late at barrier 1, then warp 3 at barrier 2."""
+    first = UNEVEN[UNEVEN.index("mov.u32 %r2, 0;") : UNEVEN.index("st.shared")]
+    second = first.replace("%r1, 2;", "%r1, 3;").replace("$late", "$later").replace("$join", "$joined")
+    text = UNEVEN.replace(first, first.replace("sync 0", "sync 1, 128") + second.replace("sync 0", "sync 2, 128"))
+    waits = waits_of(recorded(tmp_path, text, "kernel", block=128))
+    late = {wait.phase.name: (wait.phase.barriers, wait.count, wait.last_warp) for wait in waits}
+    assert late == {
+        "loop: named barrier 1 wait": (("barrier 1",), 4 * 6, 2),
+        "loop: named barrier 2 wait": (("barrier 2",), 4 * 6, 3),
+    }
+    assert all("barrier 1 wait (" not in wait_text(wait) for wait in waits), "the number is in the name"
+
+
 def test_lanes_show_the_warp_that_differs(tmp_path: Path) -> None:
     analysis = recorded(tmp_path, UNEVEN, "kernel", block=128)
     assert [int(analysis.warps.warp[warp]) for warp in shown_warps(analysis, analysis.median_block)] == [0, 2]

@@ -92,7 +92,7 @@ def _wait_of(instruction: Instruction) -> str | None:
         case "barrier" if "cluster" in modifiers and waits:
             return "cluster barrier wait"
         case "bar" | "barrier" if is_block_barrier(instruction):
-            return NAMED_BARRIER if _is_named(instruction) else BARRIER
+            return NAMED_BARRIER if barrier_number(instruction) != 0 else BARRIER
     return None
 
 
@@ -103,10 +103,12 @@ def is_block_barrier(instruction: Instruction) -> bool:
     return instruction.opcode in ("bar", "barrier") and bool(waits)
 
 
-def _is_named(barrier: Instruction) -> bool:
-    """Return whether a barrier is not number 0, which all warps of a block meet at."""
+def barrier_number(barrier: Instruction) -> int | None:
+    """Return the number of a barrier of a block; None if it is in a register. All warps meet at number 0."""
     first = next(iter(barrier.operands), None)
-    return first is not None and not (isinstance(first, Immediate) and parse_integer(first.text) == 0)
+    if first is None:
+        return 0
+    return parse_integer(first.text) if isinstance(first, Immediate) else None
 
 
 def _copy_work(modifiers: Sequence[str]) -> str | None:
@@ -173,6 +175,8 @@ class Run:
     moved: int = 0
     has_wait: bool = False
     """True for a run of a name that the user gave and that has a wait: it is never joined with another name."""
+    barriers: tuple[str, ...] = ()
+    """Barriers of a block that a wait is at: ``barrier 1``."""
 
     @property
     def waits(self) -> bool:

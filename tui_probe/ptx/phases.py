@@ -19,6 +19,7 @@ from tui_probe.ptx.phase_names import (
     ACCESSES,
     INTEGER,
     MBARRIER,
+    NAMED_BARRIER,
     OTHER,
     POLLING,
     PRODUCTS,
@@ -26,6 +27,7 @@ from tui_probe.ptx.phase_names import (
     WAITS,
     WEIGHTS,
     Run,
+    barrier_number,
     marked_phases,
     runs_of,
     work_of,
@@ -87,13 +89,13 @@ class PhaseStart:
     parameters: tuple[int, ...] = ()
     """Numbers of the kernel's parameters whose memory the phase loads, copies or stores."""
     barriers: tuple[str, ...] = ()
-    """Shared variables with the mbarriers that the phase waits for."""
+    """Shared variables with the mbarriers that the phase waits for; ``barrier 1`` at a named barrier."""
     main: Instruction | None = None
     """The first instruction from here on that does the phase's work, for its source line; None if none is known."""
 
 
-_Key: TypeAlias = "tuple[str | None, Stage, tuple[int, ...]]"
-"""Key of a phase: its work, stage, and the heads of the loops around."""
+_Key: TypeAlias = "tuple[str | None, tuple[str, ...], Stage, tuple[int, ...]]"
+"""Key of a phase: its work, the named barriers that it waits at, its stage, and the heads of the loops around."""
 
 
 @dataclass(slots=True)
@@ -264,11 +266,15 @@ class _Phases:
     def _runs(self) -> list[list[Run]]:
         """The runs of all blocks. A light block without waits continues what runs before it in its stage."""
         runs = [self._block_runs(index) for index in range(len(self._loops.successors))]
+        for index, own in enumerate(runs):
+            for run in own:
+                run.barriers = self._named_barriers(index, run)
         for index, (run, *others) in enumerate(runs):
             if not others and not run.waits and not run.has_wait and run.weight < self._min_weight:
-                works = self._neighbor_works(runs, index)
-                run.moved += len(run.code) if self._names and run.work and works and works[0] != run.work else 0
-                run.work = next(iter(works), run.work) or OTHER
+                neighbors = self._neighbors(runs, index)
+                continued = neighbors[0] if neighbors else run
+                run.moved += len(run.code) if self._names and run.work and continued.work != run.work else 0
+                run.work, run.barriers = continued.work or OTHER, continued.barriers
         if self._names is None:
             self._name_others(runs)
         return runs
@@ -285,22 +291,31 @@ class _Phases:
             for run in others:
                 run.work = work
 
-    def _neighbor_works(self, runs: list[list[Run]], index: int) -> list[str]:
-        """The works that a light block may continue: of the block behind a short loop head, else of those before it."""
+    def _named_barriers(self, index: int, run: Run) -> tuple[str, ...]:
+        """The barriers of a block that a wait is at; none if the number of one is in a register."""
+        if run.work != NAMED_BARRIER:
+            return ()
+        head = self._loops.unrecorded.get(index)
+        code = run.code if head is None else [own for at in self._loops.loops[head] for own in self._flow.blocks[at]]
+        numbers = dict.fromkeys(barrier_number(own) for own in code if work_of(own) == NAMED_BARRIER)
+        return () if None in numbers else tuple(f"barrier {number}" for number in numbers)
+
+    def _neighbors(self, runs: list[list[Run]], index: int) -> list[Run]:
+        """The runs that a light block may continue: of the block behind a short loop head, else of those before it."""
         run, leads_to = runs[index][0], self._loops.successors[index]
         short = len(run.code) < SHORT and index not in self._loops.unrecorded
         if short and not run.work and index in self._loops.recorded and len(leads_to) == 1:
-            return [work for work in [runs[leads_to[0]][0].work] if work]
+            return [behind for behind in runs[leads_to[0]][:1] if behind.work]
         before = [
             source
             for source in self._loops.predecessors[index]
             if source < index and self._loops.share_stage(source, index)
         ]
-        works = [work for source in before if (work := runs[source][-1].work)]
-        return [work for work in works if (short and not run.work) or work not in WAITS]
+        ends = [runs[source][-1] for source in before if runs[source][-1].work]
+        return [end for end in ends if (short and not run.work) or not end.waits]
 
     def _key(self, index: int, run: Run) -> _Key:
-        return run.work, self._loops.stages[index], tuple(self._loops.around[index])
+        return run.work, run.barriers, self._loops.stages[index], tuple(self._loops.around[index])
 
     def starts(self) -> list[PhaseStart]:
         """All starts: of each run but those that continue what every block before them ends with."""
@@ -342,7 +357,7 @@ class _Phases:
             products=self._products_from(index, run),
             waits=tuple(facts.waits) if named else (),
             parameters=tuple(sorted(facts.parameters)),
-            barriers=tuple(facts.barriers),
+            barriers=run.barriers or tuple(facts.barriers),
             main=next((instruction for instruction in run.code if self._work(instruction) == work), None),
         )
 

@@ -126,9 +126,9 @@ def own_wait(word: Word) -> str | None:
     return _ALWAYS_WAIT.get(word.operation)
 
 
-def is_named_barrier(word: Word) -> bool:
-    """Return whether a ``BAR`` is not known to be of barrier 0, which all warps of a block meet at."""
-    return word.form != _BAR_NUMBER_FORM or bool(word.field(*_BAR_NUMBER))
+def barrier_number(word: Word) -> int | None:
+    """Return the number of the barrier of a ``BAR``; None if it is in a register."""
+    return word.field(*_BAR_NUMBER) if word.form == _BAR_NUMBER_FORM else None
 
 
 def is_mbarrier_wait(word: Word) -> bool:

@@ -16,7 +16,7 @@ from tui_probe.ptx.control_flow import Flow
 from tui_probe.ptx.operands import MADE_UP
 from tui_probe.ptx.phase_names import MARK, WAITS, work_of
 from tui_probe.ptx.phases import flow_phases
-from tui_probe.ptx.tree import Immediate, Instruction
+from tui_probe.ptx.tree import Immediate, Instruction, Register
 from tui_probe.reasons import because
 from tui_probe.sass.flow import FlowGraph, is_conditional
 from tui_probe.sass.operations import (
@@ -28,7 +28,7 @@ from tui_probe.sass.operations import (
 )
 from tui_probe.sass.scoreboards import fixed_offsets
 from tui_probe.sass.target import BRA_OPERATION
-from tui_probe.sass.wait_classes import is_mbarrier_wait, is_named_barrier, own_wait
+from tui_probe.sass.wait_classes import barrier_number, is_mbarrier_wait, own_wait
 from tui_probe.sass.words import CONTROL_FLOW, IMMEDIATE, WORD_BYTES
 
 if TYPE_CHECKING:
@@ -226,9 +226,10 @@ def _may_move(word: Word) -> bool:
 def _same_work(word: Word, arch: int) -> Instruction:
     """A PTX instruction of the same work. Of its operands only the number of a barrier is known."""
     opcode, modifiers = _kind(word, arch)
-    operands: tuple[Immediate, ...] = ()
+    operands: tuple[Immediate | Register, ...] = ()
     if opcode == "bar":
-        operands = (Immediate(str(int(is_named_barrier(word)))),)
+        number = barrier_number(word)
+        operands = (Register("barrier") if number is None else Immediate(str(number)),)
     elif opcode == MARK:
         mask = word.field(*IMMEDIATE)
         operands = (Immediate(str(mask.bit_length() - 1) if mask.bit_count() == 1 else f"{mask:#x}"),)
