@@ -200,13 +200,16 @@ class StuckView(Document):
             yield [column.value(group) for column in columns if column.value is not None]
 
 
+_OPTION: Final = "--watchdog 10s"
+
+
 def _missing_reason(source: ViewSource) -> str | None:
     if _VIEW.missing(source) is None:
         return None
     run = source.trace.run_info
     limit = run.options.get("watchdog") if run is not None else None
     if not limit:
-        return "the run had no watchdog: run with --watchdog 10s"
+        return f"the run had no watchdog: run with {_OPTION}"
     return f"no launch of this kernel has run longer than {limit:g} s, or was running when the run was interrupted"
 
 
@@ -222,4 +225,4 @@ _VIEW: Final = probe_view(
     ),
     order=5,
 )
-STUCK_VIEW: Final = replace(_VIEW, missing=_missing_reason)
+STUCK_VIEW: Final = replace(_VIEW, missing=_missing_reason, option=_OPTION)

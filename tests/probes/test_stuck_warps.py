@@ -26,9 +26,14 @@ from probes.stuck_warps.view import waits_for
 from tests.engine.kernels import entry, probed, toml_probe
 from tests.probes.running import result_of
 from tests.probes.specimens import Specimen
+from tests.recorded import H200
 from tui_probe.errors import ProbeFileError
+from tui_probe.pages.views import kind_of
 from tui_probe.probe_files.loading import load_probe
+from tui_probe.probekit.page_kinds import ViewSource
+from tui_probe.trace.follow import open_trace
 from tui_probe.trace.kernel_files import Offset
+from tui_probe.ui.screens.further_pages import kernel_tab
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -360,3 +365,12 @@ def test_block_that_polls_between_barriers_is_where_it_polls() -> None:
     assert [own.place for own in with_polling_blocks([polls, others], code)] == [LOCK, BARRIER]
     away = warp(WarpPlace(50, "loop"), number=1)
     assert [own.place for own in with_polling_blocks([polls, away], code)] == [BARRIER, away.place]
+
+
+def test_empty_page_names_the_option_of_the_watchdog() -> None:
+    trace = open_trace(H200 / "demo")
+    source = ViewSource(trace, trace.kernels[0])
+    kind = kind_of("stuck")
+    assert kind.missing(source) == "the run had no watchdog: run with --watchdog 10s"
+    tab = kernel_tab(kind, "u", source, empty=True)
+    assert (tab.option, tab.lack) == ("--watchdog 10s", "nothing recorded: run with --watchdog 10s")

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.recorded import H200, SIMULATED
 from tests.ui.conftest import golden_screen, on_stage
 from tests.ui.fakes import show_fakes
 from tests.ui.synthetic import FakeTarget, TraceWriter, example
+from tui_probe.pages.findings_page import Question
 from tui_probe.ui import Appearance, keys
 from tui_probe.ui.commands import commands_of
 from tui_probe.ui.live.feed import Session
@@ -194,6 +196,17 @@ async def test_questions_are_found_where_they_lead_to_a_page_or_a_run(session: S
         labels = [choice.label for choice in picker.query_one(ChoiceList).matches]
         assert labels
         assert all(label.startswith(("page: ", "ask: ", "help: ")) for label in labels)
+
+
+@pytest.mark.parametrize(("trace", "asks"), [(SIMULATED / "block_sched", False), (H200 / "demo", True)])
+async def test_questions_for_a_gpu_are_not_asked_of_the_simulated_one(
+    trace: Path, asks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    question = Question("where do warps wait?", "-p block_sched", needs_gpu=True)
+    monkeypatch.setattr("tui_probe.ui.commands.all_questions", lambda: (question,))
+    async with on_stage(Session(traces=(trace,))) as stage:
+        assert ("ask: where do warps wait?" in offered(stage)) is asks
+        assert any(label.startswith("ask: ") for label in offered(stage))
 
 
 async def test_a_key_that_does_nothing_says_so(session: Session) -> None:

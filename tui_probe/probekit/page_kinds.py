@@ -116,6 +116,8 @@ class ViewKind:
     """The names of the probes whose results it shows, the one to run first; none if every kernel has what it shows."""
     all_probes: bool = False
     """True if it shows results of all probes of the run: of each the newest, if no launch was chosen."""
+    option: str = ""
+    """The option of a run that fills it, where ``-p`` with one of ``probes`` does not."""
 
     @property
     def probes(self) -> tuple[str, ...]:

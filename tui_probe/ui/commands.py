@@ -90,8 +90,9 @@ def _asks_of(app: Application, screen: ViewScreen) -> Iterator[PickerItem]:
         yield replace(survey, label=f"ask: {survey.note}", note=survey.label)
         again = partial(app.run_action, "ask('')", screen)
         yield PickerItem("open the previous run of this command", "R", value=again, also="back earlier run before")
+        simulated = app.feed.latest.simulated
         for question in all_questions():
-            if question.probe:
+            if question.probe and not (question.needs_gpu and simulated):
                 ask = partial(app.run_action, f"ask({question.probe!r})", screen)
                 yield PickerItem(
                     f"ask: {question.words}",

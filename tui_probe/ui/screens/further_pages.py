@@ -123,17 +123,20 @@ def digit_tabs() -> list[Tab]:
 
 
 def kernel_tab(kind: ViewKind, key: str, source: ViewSource | None = None, *, empty: bool = False) -> Tab:
-    """Return the tab of a page of a kernel, with the probe that fills it where it is empty and another run could."""
+    """Return the tab of a page of a kernel; if it is empty and a run can fill it, with the option of this run."""
     title = _TITLES.get(kind.name, kind.title)
     tab = Tab(kind.name, title, kind.short or title, key, empty, about=kind.about)
     if source is None or source.kernel.status != "probed" or not empty or not kind.probes:
         return tab
     from tui_probe.probekit.probe_view import names_to_run, needs_gpu  # brings all probes
 
-    probe = names_to_run(kind.probes)[0]
+    option = kind.option or f"-p {names_to_run(kind.probes)[0]}"
+    run = source.kernel.trace.run_info
+    if run is not None and kind.option and run.options.get(kind.option.partition(" ")[0].removeprefix("--")):
+        return tab  # the run had the option, and found nothing
     if needs_gpu(source.kernel.trace, kind.probes):
-        return replace(tab, lack=f"{tab.lack}: run with -p {probe} on a GPU")
-    return replace(tab, probe=probe, lack=f"{tab.lack}: run with -p {probe}")
+        return replace(tab, lack=f"{tab.lack}: run with {option} on a GPU")
+    return replace(tab, option=option, lack=f"{tab.lack}: run with {option}")
 
 
 def file_tabs(pages: Sequence[LazyPage]) -> list[Tab]:

@@ -182,21 +182,21 @@ class KernelScreen(PagedScreen):
         return key.id == "again" or super().names(key)
 
     def arrive(self, view: PaneView) -> None:
-        """Add to a page that lacks a probe the key that runs the program with this probe."""
+        """Add to a page without data the key that runs the program with the option that fills it."""
         if isinstance(view, MessageView) and self._lacking:
-            view.text += f"; {keys.key_of('again')} runs the program with -p {self._lacking}"
+            view.text += f"; {keys.key_of('again')} runs the program with {self._lacking}"
         super().arrive(view)
 
     @property
     def _lacking(self) -> str:
-        """The probe that would open the current page; "" where it is open."""
-        return next((tab.probe for tab in self.tabs if tab.id == self.current), "")
+        """The option of a run that fills the current page; "" where no run can, or the page is open."""
+        return next((tab.option for tab in self.tabs if tab.id == self.current), "")
 
     # -- keys
 
     def action_again(self) -> None:
-        """Run the program again with the option marked on the page, else with the probe that the page lacks."""
-        self._ask(self._view.marked_option() or (f"-p {self._lacking}" if self._lacking else ""))
+        """Run the program again with the option marked on the page, else with the option that fills the page."""
+        self._ask(self._view.marked_option() or self._lacking)
 
     def jump_label(self) -> str:
         """Label of Enter: it selects a launch in the list of launches."""

@@ -27,7 +27,7 @@ _FILTER = "only "
 class Tab:
     """A page. ``title`` is for wide terminals, ``short`` for narrow ones; ``key`` is a digit, or a letter behind ``0``.
 
-    A page with nothing to show is ``empty``, for the reason ``lack``; a run with ``probe`` fills it, if one can.
+    A page with nothing to show is ``empty``, for the reason ``lack``; a run with ``option`` fills it, if one can.
     ``about`` describes it in the list.
     """
 
@@ -36,7 +36,7 @@ class Tab:
     short: str
     key: str = ""
     empty: bool = False
-    probe: str = ""
+    option: str = ""
     about: str = ""
     lack: str = "nothing recorded"
 
