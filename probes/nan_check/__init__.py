@@ -155,6 +155,9 @@ METRICS: Final = (
 )  # fmt: skip
 
 
+_ADVICE: Final = "to find the instruction that computed it from finite numbers: run -p nan_check_birth"
+
+
 def findings(of: ProbeResult, found: NanCheck) -> Iterator[Finding]:
     """The first, all, and what nothing is known of."""
     del of
@@ -166,7 +169,7 @@ def findings(of: ProbeResult, found: NanCheck) -> Iterator[Finding]:
         text = f"{first.words} stored at {place(first.line, first.source)} by {where}"
         yield Finding("first", f"first {first.words.split()[0]}", text, "lines", first.line, True,
                       values={"address": counted(first.address), **values},
-                      brief=f"{first.words} stored", wrong_result=True)  # fmt: skip
+                      brief=f"{first.words} stored", wrong_result=True, advice=_ADVICE)  # fmt: skip
         text = f"{units.counted(found.stores or 0, 'warp store')} of NaN or infinity"
         yield Finding("stores", "stores", text, "lines", values=values)
     if found.unchecked:

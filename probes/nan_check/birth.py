@@ -58,7 +58,9 @@ RECORD: Final = np.dtype(
 
 @dataclass(frozen=True, slots=True)
 class Birth:
-    """One result. ``iterations`` are the starts of loops that its thread had passed; ``warp`` is its warp's number."""
+    """One result. ``iterations`` are the starts of compiled loops that its thread had passed; ``warp`` is the number
+    of its warp.
+    """
 
     block: Dim3
     warp: int
@@ -125,6 +127,7 @@ def _first_iteration(found: Births) -> int | None:
     return found.first.iterations if found.first else None
 
 
+_ITERATIONS: Final = "counted over all loops; one iteration of an unrolled loop is several of the source"
 METRICS: Final = (
     Metric("total", "births of NaN or infinity", better="lower", ideal=lambda _: 0,
            standalone_title="births of NaN or infinity"),
@@ -147,7 +150,7 @@ def findings(of: ProbeResult, found: Births) -> Iterator[Finding]:
     origin = "computed by a wgmma before" if first.is_of_product else "from finite inputs at"
     text = f"{first.text} {origin} {place(first.line, first.source, first.opcode or None)} in {where}"
     if first.iterations:
-        text += f", in loop iteration {first.iterations} (counted over all loops)"
+        text += f", in iteration {first.iterations} of the compiled loops ({_ITERATIONS})"
     values = {"total": counted(found.total, ideal=0), "iterations": counted(first.iterations)}
     yield Finding(
         "first_birth", f"first {first.text.split()[0]}", text, "lines", first.line, True, values=values,
@@ -174,7 +177,7 @@ def _rows(of: ProbeResult, found: Births) -> LineRows:
         for birth in found.births
     ]
     note = f"{units.counted(found.total, 'birth')}; the table lists the first of each warp, sorted by time"
-    return LineRows(rows, [note])
+    return LineRows(rows, [note, f"iterations of the compiled loops are {_ITERATIONS}"])
 
 
 BIRTHS: Final = Probe(

@@ -10,6 +10,8 @@ import pytest
 from tests.help.pages import NAMES
 from tests.ui.terminal import Terminal
 from tui_probe.cli.main import main
+from tui_probe.probe_files.choices import known_probes
+from tui_probe.probekit.registry import probe_named
 from tui_probe.ui.help_text import help_page
 
 if TYPE_CHECKING:
@@ -83,3 +85,23 @@ def test_help_on_ascii_terminal(tmp_path: Path) -> None:
     assert sent.isascii()
     assert b"\\u" not in sent
     assert b" * " in sent
+
+
+@pytest.mark.parametrize("name", [probe.name for probe in known_probes()])
+def test_help_of_a_probe_has_its_introduction_and_values(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["help", name.replace("_", "-")]) == 0
+    page = capsys.readouterr().out
+    if name in NAMES:  # a topic of this name comes first
+        assert page == help_page(name)
+        return
+    (probe,) = (probe for probe in known_probes() if probe.name == name)
+    assert page.startswith(f"# {name}: {probe.title}\n\n{probe.source.splitlines()[0].removeprefix('#').strip()}")
+    assert f"$ tui-probe run -p {name} -- COMMAND" in page
+    known = probe_named(name)
+    assert known is not None
+    assert all(f"| `{metric.key}` |" in page for metric in known.metrics)
+
+
+def test_help_of_a_probe_names_pages_about_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["help", "bounds_check"]) == 0
+    assert "`tui-probe help sanitizer`" in capsys.readouterr().out

@@ -111,7 +111,7 @@ def test_fault_that_ends_the_kernel_is_first_in_the_report(tool: Tool, monkeypat
     words = (
         "! #0 shift misaligned: store of 4 B in global memory; st.global.u32 PTX:12, block (0, 0, 0), thread (0, 0, 0)"
     )
-    assert f"Where to look first {words}" in report
+    assert f"Where to look first {expected}" in report
     assert "compute-sanitizer" not in report
     finding = json.loads(tool("report", str(trace), "--format", "json").stdout)["findings"][0]
     evidence = {value["metric"]: value["value"] for value in finding["evidence"]}

@@ -185,6 +185,16 @@ def test_description_of_odd_names_and_missing_parts(tmp_path: Path) -> None:
         choose_kept([launch], lambda _: True, 4)
 
 
+def test_extract_takes_saved_launches_and_numbers_of_options_only(tmp_path: Path) -> None:
+    launches = [KeptLaunch(tmp_path, 0, number, name="_Z5scalePf") for number in (1, 4)]
+    options = ["scale@0", "scale@4", "other@2", "scale"]
+    for number, saved in ((None, 1), (0, 1), (1, 1), (4, 4)):
+        assert choose_kept(launches, lambda _: True, number, options).number == saved
+    for number in (2, 3, 5):
+        with pytest.raises(ChoiceError, match=r"saved launches: 0@1 .*, 0@4"):
+            choose_kept(launches, lambda _: True, number, options)
+
+
 TEXTURED = """.visible .entry other() { ret; }
 .visible .entry add(.param .u64 t)
 {

@@ -23,13 +23,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the directory and print its files."""
-    from tui_probe.reproducer.kept_launch import choose_kept, differences, extract, kept_launches, why_not_kept
+    from tui_probe.reproducer.kept_launch import (
+        choose_kept,
+        differences,
+        extract,
+        kept_launches,
+        kept_options,
+        why_not_kept,
+    )
 
     address = address_of(arguments.launch)
     trace = trace_folder_of(address)
     launches = kept_launches(trace)
     try:
-        launch = choose_kept(launches, kernel_filter(address.kernel), address.launch)
+        launch = choose_kept(launches, kernel_filter(address.kernel), address.launch, kept_options(trace))
     except ChoiceError as error:
         raise ChoiceError(f"{trace}: {error}{why_not_kept(trace)}") from error
     extract(launch, arguments.directory)

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 from tui_probe.draw.spans import pad, to_ascii
 from tui_probe.errors import HelpError
 from tui_probe.help import document, topics
+from tui_probe.probe_files.choices import known_probes
 from tui_probe.ui.help_text import help_page
 
 from .output import ExitStatus, complain, on_terminal, put
 from .parser import COMMANDS
+from .probes import probe_page
 
 if TYPE_CHECKING:
     import argparse
@@ -23,7 +25,7 @@ GLOSSARY = "glossary"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the topic and glossary terms."""
-    parser.add_argument("topic", nargs="?", metavar="TOPIC", help="the page to show; default: the list of pages")
+    parser.add_argument("topic", nargs="?", metavar="TOPIC", help="the page, or the probe; default: list the pages")
     parser.add_argument("term", nargs="*", metavar="TERM", help=f"with topic {GLOSSARY}: the term to explain")
     parser.set_defaults(refuse=parser.error)
 
@@ -36,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.term and arguments.topic != GLOSSARY:
         arguments.refuse(f"only the {GLOSSARY} takes a term: tui-probe help {GLOSSARY} {' '.join(arguments.term)}")
     try:
-        page = help_page(arguments.topic)
+        page = _page(arguments.topic)
         page = document.glossary_entry(page, " ".join(arguments.term)) if arguments.term else page
     except HelpError as error:
         complain(f"{error}{'' if arguments.term else _a_command(arguments.topic)}")
@@ -45,6 +47,17 @@ def run(arguments: argparse.Namespace) -> int:
         return ExitStatus.USAGE
     show(page)
     return ExitStatus.OK
+
+
+def _page(name: str) -> str:
+    """Return the page of a topic, or of a probe. Raises HelpError."""
+    try:
+        return help_page(name)
+    except HelpError:
+        probe = next((own for own in known_probes() if own.name == name.replace("-", "_")), None)
+        if probe is None:
+            raise
+        return probe_page(probe)
 
 
 def contents() -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from tui_probe.errors import ProbeFileError
+from tui_probe.help import mentioning
 from tui_probe.probe_files.choices import (
     CatalogueEntry,
     ProbeSet,
@@ -113,6 +115,42 @@ def description(probe: CatalogueEntry) -> str:
     )
     lines = [f"{label:<10}{words}" for label, words in fields if words]
     return "\n".join(lines) + f"\n\n{probe.source.rstrip()}\n"
+
+
+def probe_page(probe: CatalogueEntry) -> str:
+    """Return the help page of a probe as Markdown: its file's introduction, its numbers and columns, and its pages."""
+    from tui_probe.pages.views import kinds
+    from tui_probe.probekit.registry import probe_named
+
+    known = probe_named(probe.name)
+    metrics = known.metrics if known is not None else ()
+    lines = known.lines.measures if known is not None and known.lines is not None else ()
+    choices = {own.name: {split_choice(word)[0] for word in own.choices} for own in built_in_sets().values()}
+    facts = (
+        ("Measures", probe.measures), ("Unit", probe.unit), ("Cost", probe.cost),
+        ("Weight", f"{probe.weight}: {WEIGHT_WORDS[probe.weight]}"), ("Checked", probe.checked),
+        ("Sets", ", ".join(name for name, own in choices.items() if probe.name in own)),
+        ("Pages of a kernel", ", ".join(kind.title for kind in kinds() if probe.name in kind.probes)),
+        ("Columns of the Lines page", ", ".join(own.title or own.name for own in lines)),
+        ("Help pages", ", ".join(f"`tui-probe help {name}`" for name in mentioning(probe.name))),
+        ("File", str(probe.path)),
+    )  # fmt: skip
+    rows = [
+        f"| `{own.key}` | {own.standalone_title or own.title} | {own.unit or ('position' if own.place else 'count')} |"
+        for own in metrics
+    ]
+    table = ["## Values", "", "| Key | Value | Unit |", "|---|---|---|", *rows, ""] if rows else []
+    return "\n".join([
+        f"# {probe.name}: {probe.title}", "", introduction(probe.source), "", "```console",
+        f"$ tui-probe run -p {probe.name} -- COMMAND", "```", "",
+        *(f"- {label}: {text}" for label, text in facts if text), "", *table,
+    ])  # fmt: skip
+
+
+def introduction(source: str) -> str:
+    """Return the comment at the top of a probe's file, without its marks."""
+    lines = takewhile(lambda line: line.startswith("#"), source.splitlines())
+    return "\n".join(line.removeprefix("#").strip() for line in lines)
 
 
 def labelled(label: str, items: Sequence[str]) -> list[tuple[str, str]]:

@@ -6,6 +6,7 @@ The first line of a page, ``# name: what it is about``, is its line in the list 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -52,6 +53,11 @@ def read_page(name: str, tables: Mapping[str, Callable[[], str]]) -> str:
     if topic not in names:
         raise HelpError(f"there is no help on {name!r}{did_you_mean(topic, names, 3) or _mentioned(topic)}")
     return "\n".join(_made(line, tables) for line in _lines(topic)) + "\n"
+
+
+def mentioning(word: str) -> list[str]:
+    """The names of the topics whose pages have a word."""
+    return [topic.name for topic in topics() if re.search(rf"\b{re.escape(word)}\b", "\n".join(_lines(topic.name)))]
 
 
 def _lines(topic: str) -> list[str]:

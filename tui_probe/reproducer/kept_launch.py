@@ -37,6 +37,7 @@ AFTER: Final = "after.bin"
 IMAGES: Final = ("code.bin", "ptx.bin")
 """Machine code of the GPU that launched it, and PTX; one of them at least."""
 _NAME: Final = re.compile(r"(\d{1,10})@(\d{1,18})")
+_OPTION: Final = re.compile(r"[^@]*|.*@\d{1,18}", re.DOTALL)
 _ADDRESS_BITS: Final = 64
 _MOST_NAMES: Final = 5
 _MARKS: Final = (b"[probe] kept ", b"[probe] not-kept ")
@@ -116,14 +117,43 @@ def kept_launches(trace: Path) -> list[KeptLaunch]:
 
 
 def choose_kept(
-    launches: Sequence[KeptLaunch], selects: Callable[[KeptLaunch], bool], number: int | None
+    launches: Sequence[KeptLaunch],
+    selects: Callable[[KeptLaunch], bool],
+    number: int | None,
+    options: Sequence[str] = (),
 ) -> KeptLaunch:
-    """Return the launch of that number, or the next one, as ``--keep-launch`` chose it. ChoiceError without one."""
-    chosen = [launch for launch in launches if selects(launch) and (number is None or launch.number >= number)]
+    """Return the launch of that number. ChoiceError without one.
+
+    ``options`` are the values of ``--keep-launch``: for one of these, return the launch that the run chose for it.
+    """
+    chosen = [
+        launch
+        for launch in launches
+        if selects(launch) and (number in (None, launch.number) or _is_for(launch, number or 0, options))
+    ]
     if not chosen:
         saved = ", ".join(f"{launch.index}@{launch.number} {launch.demangled}" for launch in launches)
         raise ChoiceError(f"no such launch was saved; saved launches: {saved or 'none'}")
     return chosen[0]
+
+
+def _is_for(launch: KeptLaunch, number: int, options: Sequence[str]) -> bool:
+    """Return whether an option asked for this kernel from a number on, and the launch is not an earlier one."""
+    asked = (split_option(word) for word in options)
+    return launch.number >= number and any(part in launch.name and first == number for part, first in asked)
+
+
+def split_option(word: str) -> tuple[str, int]:
+    """Return the part of the kernel's name, and the number of the first launch that counts, of ``KERNEL@N``."""
+    part, _, number = word.rpartition("@") if "@" in word else (word, "", "0")
+    return part, int(number)
+
+
+def kept_options(trace: Path) -> list[str]:
+    """The values of ``--keep-launch`` of the run; none if the trace does not have them."""
+    run_info = open_trace(trace).run_info
+    options = run_info.options.get("keep_launch") if run_info is not None else None
+    return [word for word in options if isinstance(word, str) and _OPTION.fullmatch(word)] if options else []
 
 
 def read_kept_launch(folder: Path, index: int, number: int) -> KeptLaunch:
@@ -240,9 +270,9 @@ def keep_problems(traces: Sequence[Path], wanted: Sequence[str]) -> Iterator[tup
     names = [{kernel.index: kernel.name for kernel in trace.kernels} for trace in opened]
     reached = [(names[traces.index(trace)].get(event.index, ""), event.number) for trace, event in outcomes]
     for word in wanted:
-        part, _, number = word.rpartition("@") if "@" in word else (word, "", "0")
-        if not any(part in name and own >= int(number) for name, own in reached):
-            yield traces[0], f"--keep-launch {word}: {_missing_text(opened, part, int(number))}"
+        part, number = split_option(word)
+        if not any(part in name and own >= number for name, own in reached):
+            yield traces[0], f"--keep-launch {word}: {_missing_text(opened, part, number)}"
 
 
 def _lacks_variables(folder: Path) -> bool:

@@ -372,7 +372,8 @@ static void time_launches(void *function, long count)
     if (!times)
         fail("calloc", "out of memory");
     qsort(times, (size_t)count, sizeof *times, by_time);
-    printf("%ld launches: median %.4f ms, min %.4f, max %.4f\n", count, times[count / 2], times[0], times[count - 1]);
+    const float median = (times[(count - 1) / 2] + times[count / 2]) / 2;
+    printf("%ld launches: median %.4f ms, min %.4f, max %.4f\n", count, median, times[0], times[count - 1]);
     free(times);
 }
 

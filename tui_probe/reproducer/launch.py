@@ -305,7 +305,7 @@ def time_launches(
         driver.cuEventElapsedTime(byref(time), begin, end)
         times.append(time.value)
     times.sort()
-    median = times[len(times) // 2]
+    median = (times[(count - 1) // 2] + times[count // 2]) / 2
     print(f"{count} launches: median {median:.4f} ms, min {times[0]:.4f}, max {times[-1]:.4f}")
 
 
