@@ -108,7 +108,7 @@ def test_fault_that_ends_the_kernel_is_first_in_the_report(tool: Tool, monkeypat
     (tool.folder / "shift.py").write_text(blocks("sanitizer", "python")[0].replace("[%rd3+4]", "[%rd3+2]"))
     _, trace = tool.run([sys.executable, "shift.py"])
     report = " ".join(tool("report", str(trace)).stdout.split())
-    words = (
+    expected = (
         "! #0 shift misaligned: store of 4 B in global memory; st.global.u32 PTX:12, block (0, 0, 0), thread (0, 0, 0)"
     )
     assert f"Where to look first {expected}" in report

@@ -147,8 +147,8 @@ def _access(site: dict[str, Any]) -> str:
 
 
 def _opcode(site: dict[str, Any]) -> str:
-    words = str(site.get("text") or "").partition(";")[0].split()
-    return next((word for word in words if not word.startswith(("@", "{"))), "")
+    parts = str(site.get("text") or "").partition(";")[0].split()
+    return next((word for word in parts if not word.startswith(("@", "{"))), "")
 
 
 def _where(kernel: KernelFacts, site: dict[str, Any], line: int | None, instructions: int = 1) -> str:
