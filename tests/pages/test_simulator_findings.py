@@ -112,3 +112,20 @@ def test_faults_of_a_kernel_without_result_are_first_in_the_report(tmp_path: Pat
     first = report[report.index("Where to look first") :].splitlines()
     assert first[1].startswith("  ! #0 kernel  misaligned: store of 4 B in shared memory")
     assert any(text.startswith("  ! #0 kernel  deadlock: barrier 1: 32 threads of 64 arrived") for text in first)
+
+
+def test_instruction_is_found_with_other_spaces(tmp_path: Path) -> None:
+    """A replaced instruction has one space where the program has a tab."""
+    loads = {**READ, "text": "ld.const.u32 %r2, [%rd5];"}
+    writer = TraceWriter(tmp_path / "trace")
+    writer.start()
+    writer.kernel(0, "kernel")
+    with (writer.directory / "event.log").open("a") as log:
+        log.write(f"{line(kind='out_of_bounds', place=loads, other=None)}\n")
+    kernel = open_trace(writer.directory).kernels[0]
+    assert kernel.folder is not None
+    (kernel.folder / "pruned.ptx").write_text(
+        '.file 1 "a.cu"\n.visible .entry kernel()\n{\n.loc 1 7 3\n\tld.const.u32 \t%r2, [%rd5];\nret;\n}\n'
+    )
+    (finding,) = static_findings(kernel)
+    assert "ld.const.u32 PTX:5 a.cu:7, block (1, 0, 0)" in finding.words

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pytest
 
 from tui_probe.errors import SimulationError
+from tui_probe.ptx.parser import parse
 from tui_probe.simgpu.executor import Checker
 from tui_probe.simgpu.executor.checks.access_order import BatchOrder
 from tui_probe.simgpu.executor.checks.byte_states import CHANGE_ALLOCATED, CHANGE_FREED, CHANGE_INITIALISED
@@ -506,3 +508,13 @@ def test_failing_check_ends_checks_and_not_the_kernel(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("name", PLANTS)
 def test_checks_report_nothing_for_correct_kernel(name: str) -> None:
     assert run(PLANTS[name].source(PLANTS[name].right)) == []
+
+
+def test_load_of_replaced_constant_is_described_as_the_program_has_it() -> None:
+    """Inserting probes replaces loads of constant memory by loads of the variable's device memory."""
+    replaced = "ld.global.u32 %r9, [%rd1+1056]; // tui-probe: instead of: ld.const.u32 \t%r9, [%rd1+1056];"
+    source = PLANTS["global-load"].source(replaced)
+    checks = launched(source, CheckedDevice()).checks
+    (record,) = (json.loads(text) for text in checks.take_texts("kernel", parse(source)))
+    assert (record["kind"], record["space"]) == ("out_of_bounds", "constant")
+    assert record["place"]["text"] == "ld.const.u32 \t%r9, [%rd1+1056]; // here"

@@ -180,3 +180,23 @@ def test_a_damaged_cubin_gives_tables_or_a_clean_error(place: int, noise: bytes)
         assert str(error)  # noqa: PT017
     else:
         assert len(tables) <= 1, "the cubin has one function"
+
+
+def test_program_line_is_the_call_of_a_toolkit_header(tmp_path: Path) -> None:
+    """Through calls within headers; code of the program and of other headers keeps its own line."""
+    (tmp_path / "pruned.ptx").write_text(
+        '.file 1 "/home/a/sum.cu"\n.file 2 "/usr/local/cuda-13.0/targets/x86_64-linux/include/cuda/atomic"\n'
+        '.file 3 "/opt/other/include/tile.h"\n'
+        ".visible .entry kernel()\n{\n"
+        ".loc 1 7 30\nmov.u32 %r1, 0;\n"  # line 7
+        ".loc 2 93 3, function_name $L0, inlined_at 1 9 30\n"
+        ".loc 2 319 3, function_name $L1, inlined_at 2 93 3\n"
+        "atom.global.add.u32 %r1, [%rd1], 1;\n"  # line 10
+        ".loc 3 5 1, function_name $L2, inlined_at 1 11 2\n"
+        "st.global.u32 [%rd1], 1;\n"  # line 12
+        ".loc 2 12 1\nld.global.u32 %r1, [%rd1];\nret;\n}\n"  # line 14: no call is known
+    )
+    lines = SourceLines.of(tmp_path)
+    places = [(line.file.rpartition("/")[2], line.line) for at in (7, 10, 12, 14) if (line := lines.program_line(at))]
+    assert places == [("sum.cu", 7), ("sum.cu", 9), ("tile.h", 5), ("atomic", 12)]
+    assert lines.ptx_line(10) == SourceLine("/usr/local/cuda-13.0/targets/x86_64-linux/include/cuda/atomic", 319)

@@ -12,7 +12,7 @@ import hashlib
 import re
 from bisect import bisect_right
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 _FILE: Final = re.compile(r'^\s*\.file\s+(\d{1,9})\s+"([^"]*)"(?:\s+"([^"]*)")?', re.MULTILINE)
 _LOC: Final = re.compile(r"\s*\.loc\s+(\d{1,9})\s+(\d{1,9})\b")
+_INLINED: Final = re.compile(
+    r"\s*\.loc\s+(\d{1,9})\s+(\d{1,9})\s+(\d{1,9})(?:.*\binlined_at\s+(\d{1,9})\s+(\d{1,9})\s+(\d{1,9}))?"
+)
 _TOOLKIT_HEADER: Final = re.compile(r"/(cuda[^/]*|nvidia/[^/]+)/(.+/)?include/")
 _FUNCTION: Final = re.compile(r"\s*(?:\.visible\s+|\.weak\s+|\.extern\s+)*\.(?:entry|func)\b")
 
@@ -58,6 +61,8 @@ class SourceLines:
     """
 
     lines: dict[int, SourceLine]
+    calls: dict[int, SourceLine] = field(default_factory=dict)
+    """The lines of the program that call the headers of the CUDA Toolkit which ``lines`` are in."""
 
     @classmethod
     def of(cls, folder: Path) -> SourceLines:
@@ -68,18 +73,24 @@ class SourceLines:
         try:
             pruned = _read_text(folder / "pruned.ptx")
         except OSError:
-            return cls(_lines_of_sass(folder))
+            lines = _lines_of_sass(folder)
+            has_toolkit = any(is_of_toolkit(source.file) for source in lines.values())
+            return cls(lines, call_lines(folder) if has_toolkit else {})
         lines = lines_of_directives(pruned)
         if lines:
-            return cls(lines)
+            return cls(lines, _calls_of_directives(pruned))
         try:
-            return cls(_lines_of_machine_code(pruned, folder))
+            return cls(*_lines_of_machine_code(pruned, folder))
         except (OSError, ImageError, PtxError):
             return cls({})
 
     def ptx_line(self, number: int) -> SourceLine | None:
         """The source of a line of ``pruned.ptx``, counted from 1; None if it is not known."""
         return self.lines.get(number)
+
+    def program_line(self, number: int) -> SourceLine | None:
+        """``ptx_line``; of code that a header of the CUDA Toolkit defines, the line of the program that calls it."""
+        return self.calls.get(number) or self.lines.get(number)
 
     def following(self, number: int) -> SourceLine | None:
         """The source of the first line from ``number`` on whose source is known.
@@ -162,6 +173,32 @@ def lines_of_directives(ptx: str) -> dict[int, SourceLine]:
     return lines
 
 
+def _calls_of_directives(ptx: str) -> dict[int, SourceLine]:
+    """Lines of the program that call headers of the CUDA Toolkit, by line of a PTX text, from ``.loc`` directives.
+
+    The place of a call is that of the last directive before it, which may be inlined itself.
+    """
+    files = named_files(ptx)
+    calls: dict[int, SourceLine] = {}
+    inlined_at: dict[tuple[str, ...], tuple[str, ...]] = {}
+    current: SourceLine | None = None
+    for number, text in enumerate(ptx.split("\n"), 1):
+        if (match := _INLINED.match(text)) is not None:
+            place, call = match.group(1, 2, 3), match.group(4, 5, 6)
+            chain = [place]
+            while call[0] and call not in chain:
+                chain.append(call)
+                call = inlined_at.get(call, (None,))
+            inlined_at[place] = match.group(4, 5, 6)
+            current = _call_of(SourceLine(files.get(int(file), ""), int(line)) for file, line, _ in chain)
+        elif _FUNCTION.match(text):
+            current = None
+            inlined_at.clear()
+        elif current is not None and text.strip():
+            calls[number] = current
+    return calls
+
+
 def named_files(ptx: str) -> dict[int, str]:
     """The files that the ``.file`` directives of a text name, by their numbers."""
     return {int(number): f"{first}/{second}" if second else first for number, first, second in _FILE.findall(ptx)}
@@ -179,16 +216,23 @@ def _read_cubin(folder: Path) -> bytes:
     return cubin_with_ptx(image_entries(image), _read_text(_shared_file(folder, "original.ptx")))
 
 
-def _lines_of_machine_code(pruned: str, folder: Path) -> dict[int, SourceLine]:
-    """The lines of a kernel whose PTX came from a cubin with line tables."""
+def _lines_of_machine_code(pruned: str, folder: Path) -> tuple[dict[int, SourceLine], dict[int, SourceLine]]:
+    """The lines, and the lines of calls, of a kernel whose PTX came from a cubin with line tables."""
     image = _read_cubin(folder)
     if not image:
-        return {}
+        return {}, {}
     original = parse(_read_text(_shared_file(folder, "original.ptx")))
     own = {function.name: function for function in _functions(original)}
     pairs = [(own[function.name], function) for function in _functions(parse(pruned)) if function.name in own]
     chains = chains_of_tables(image, [(before, after.span.line - before.span.line) for before, after in pairs])
-    return {line: chain[0] for line, chain in chains.items()}
+    calls = {line: _call_of(chain) for line, chain in chains.items()}
+    return {line: chain[0] for line, chain in chains.items()}, {line: call for line, call in calls.items() if call}
+
+
+def _call_of(chain: Iterable[SourceLine]) -> SourceLine | None:
+    """The first line of the program in a chain of calls that begins in a header of the CUDA Toolkit; else None."""
+    first, *calls = chain
+    return next((call for call in calls if not is_of_toolkit(call.file)), None) if is_of_toolkit(first.file) else None
 
 
 def _functions(module: Module) -> list[Function]:

@@ -142,14 +142,14 @@ def _brief_text(kernel: KernelFacts, worst: Finding) -> str:
         return f"{worst.label}: {finding_text(kernel, worst)}"
     if not worst.brief:
         return hotspot_text(kernel, worst)
-    source = source_lines(kernel.folder).ptx_line(worst.line)
+    source = source_lines(kernel.folder).program_line(worst.line)
     place = short_position(worst.line) if source is None else f"{PurePath(source.file).name}:{source.line}"
     return safe(f"{place} {worst.brief}")
 
 
 def hotspot_text(kernel: KernelFacts, finding: Finding) -> str:
     """Return the text of a finding about a line of code, the place first: ``buggy.py:23 ld.global, 16 sectors..``."""
-    source = source_lines(kernel.folder).ptx_line(finding.line) if finding.line else None
+    source = source_lines(kernel.folder).program_line(finding.line) if finding.line else None
     if finding.line is None or source is None:
         return finding_text(kernel, finding)
     name, position = f"{PurePath(source.file).name}:{source.line}", short_position(finding.line)

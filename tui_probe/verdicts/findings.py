@@ -391,7 +391,7 @@ def best_findings(found: ResultFindings) -> list[Finding]:
 
 def finding_text(kernel: KernelFacts, finding: Finding) -> str:
     """Return the text of a finding, and the line of source unless the text has it."""
-    source = source_lines(kernel.folder).ptx_line(finding.line) if finding.line else None
+    source = source_lines(kernel.folder).program_line(finding.line) if finding.line else None
     name = f"{PurePath(source.file).name}:{source.line}" if source else ""
     return safe(finding.words + (f", {name}" if name and name not in finding.words else ""))
 

@@ -126,7 +126,7 @@ class KernelFinding:
     def source(self) -> SourceLine | None:
         """Line of source; None if it has none, or it is unknown."""
         line, folder = self.finding.line, self.kernel.folder
-        return None if line is None or folder is None else _source_lines(folder).ptx_line(line)
+        return None if line is None or folder is None else _source_lines(folder).program_line(line)
 
     @property
     def location(self) -> dict[str, Any]:

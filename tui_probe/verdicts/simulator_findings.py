@@ -181,18 +181,23 @@ def _coordinates(numbers: Any) -> str | None:
 
 
 def _source(kernel: KernelFacts, line: int | None) -> Any:
-    return SourceLines.of(kernel.folder).ptx_line(line) if line and kernel.folder else None
+    return SourceLines.of(kernel.folder).program_line(line) if line and kernel.folder else None
+
+
+def _one_spaced(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _pruned_line(kernel: KernelFacts, site: dict[str, Any]) -> int | None:
     """Return the line of ``pruned.ptx`` with the same text, after as many equal ones of its function; None without."""
-    path, text, left = kernel.file("pruned.ptx"), site.get("text"), site.get("occurrence")
+    path, left = kernel.file("pruned.ptx"), site.get("occurrence")
+    text = _one_spaced(str(site.get("text") or ""))
     if path is None or path.stat().st_size > PTX_TEXT.most or not text or not isinstance(left, int):
         return None
     lines = read_within(path, PTX_TEXT).decode("utf-8", "replace").split("\n")
     name = str(site.get("function"))
     start = next((at for at, line in enumerate(lines) if name in line and (".entry" in line or ".func" in line)), 0)
-    of_function = [(number, line.strip()) for number, line in enumerate(lines[start:], start + 1)]
+    of_function = [(number, _one_spaced(line)) for number, line in enumerate(lines[start:], start + 1)]
     alone = [number for number, line in of_function if line.startswith(text)]
     shared = [number for number, line in of_function for _ in range(line.count(text))]  # several instructions in a line
     places = alone if len(alone) > left else shared

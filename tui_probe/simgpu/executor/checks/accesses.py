@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from tui_probe.ptx.tree import REPLACED_MARK
 from tui_probe.simgpu.executor.checks.access_order import (
     BULK,
     COPIED,
@@ -174,6 +175,7 @@ Coordinates = tuple[int, int, int]
 MAX_FINDINGS: Final = 100
 """Findings of a process: a program with more has been shown enough."""
 _MAX_TEXT: Final = 120
+_CONSTANT_LOAD: Final = re.compile(r"^(@\S+\s+)?ldu?\.(\w+\.)*const\b")
 _LINE: Final = re.compile(r"\bline (\d+)")
 _WHERE: Final = re.compile(r"block \((\d+), (\d+), (\d+)\), thread \((\d+), (\d+), (\d+)\)")
 
@@ -207,7 +209,7 @@ class Fault:
 
 
 class SiteTable:
-    """Instructions of a module by line: function, text and occurrence."""
+    """Instructions of a module by line: function, text and occurrence; of a replaced one, those of the program."""
 
     def __init__(self, module: Module) -> None:
         self._module = module
@@ -226,7 +228,8 @@ class SiteTable:
         }
 
     def _text(self, line: int) -> str:
-        return self._lines[line - 1].strip() if 0 < line <= len(self._lines) else ""
+        text = self._lines[line - 1] if 0 < line <= len(self._lines) else ""
+        return (text.partition(REPLACED_MARK)[2] or text).strip()
 
     def _function(self, line: int) -> Function | None:
         before = [item for item in self._module.functions() if item.span.line <= line and item.body is not None]
@@ -238,6 +241,8 @@ def finding_text(kernel: str, fault: Fault, sites: SiteTable) -> str:
     record = asdict(fault)
     record["address"] = None if fault.address is None else f"{fault.address:#x}"
     record |= {name: _place(place, sites) for name, place in (("place", fault.place), ("other", fault.other))}
+    if fault.space == "global" and _CONSTANT_LOAD.search(record["place"]["text"]):
+        record["space"] = "constant"  # which is in device memory here
     return json.dumps({"kernel": kernel, **record}, separators=(",", ":"))
 
 
