@@ -136,8 +136,8 @@ def wait_of(kind: str, sites: list[StallSite]) -> StallSite:
 def test_waits_grow_by_the_rounds_that_their_producer_is_late(name: str, planted: str, runner: Runner) -> None:
     profiled = runner.profiled([planted, "late"], "-p", "stall_sites", "-k", name, "--launches", "all", "--wait")
     assert profiled.outcome.status == 0, profiled.outcome.stderr
-    found = [kernel for kernel in open_trace(profiled.trace).kernels if name in kernel.demangled]
-    launches = sites_by_launch(found)[-len(LATE_ROUNDS) :]
+    kernels = [kernel for kernel in open_trace(profiled.trace).kernels if name in kernel.demangled]
+    launches = sites_by_launch(kernels)[-len(LATE_ROUNDS) :]
     kind, waiting, producing = LATE_LINES[name]
     assert len(launches) == len(LATE_ROUNDS)
     longest = wait_of(kind, launches[-1])
