@@ -76,8 +76,8 @@ def test_recorded_commands_exist() -> None:
     pictures = [ElementTree.parse(FOLDER / f"{name}.svg").getroot() for name in RECORDINGS]
     shown = [text.text for picture in pictures for text in picture.iter(f"{SVG}text")]
     for command in commands:
-        words = shlex.split(command)[1:]
-        parsers = build_parsers(words[0])
+        arguments = shlex.split(command)[1:]
+        parsers = build_parsers(arguments[0])
         assert parsers[1] is not None, command
-        parsers[0].parse_args(words)
+        parsers[0].parse_args(arguments)
         assert f"$ {command}" in shown

@@ -285,9 +285,9 @@ def test_sentences_of_help_are_short() -> None:
 
 
 def test_long_sentence_is_counted_without_code() -> None:
-    words = " ".join(["word"] * 30)
-    assert max(count for count, _ in sentences(f"One two. `{words}` three ({words}) four; {words}.")) == 30
-    assert [count for count, _ in sentences(f"One two. `{words}` three ({words}) four.")] == [2, 4]
+    long = " ".join(["word"] * 30)
+    assert max(count for count, _ in sentences(f"One two. `{long}` three ({long}) four; {long}.")) == 30
+    assert [count for count, _ in sentences(f"One two. `{long}` three ({long}) four.")] == [2, 4]
 
 
 @pytest.mark.parametrize(
