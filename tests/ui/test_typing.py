@@ -85,6 +85,16 @@ async def test_keys_wait_until_home_has_found_the_traces() -> None:
         assert home.choice == OpenTrace(TRACES[1].directory)
 
 
+async def test_text_behind_a_key_that_waited_goes_to_the_form() -> None:
+    home = home_of()
+    async with while_looking(home) as (stage, found):
+        await stage.pilot.press("ampersand", "x", "escape", "tab", *"python")
+        assert home.form.command == "", "Tab waits for the filter"
+        found.set()
+        await stage.until(lambda: home.form.command == "python", "text was lost")
+        assert home.choice is None
+
+
 async def test_without_traces_keys_that_waited_are_not_typed_into_the_form() -> None:
     home = home_of(())
     async with while_looking(home) as (stage, found):

@@ -65,6 +65,9 @@ class Application(Protocol):
     def analyses(self) -> Background:
         """Reads and analyses results."""
 
+    async def press_bound(self, key: str, *, priority: bool = False) -> bool:
+        """Run what is bound to a key. Return False if nothing is."""
+
     @property
     def target_runs(self) -> bool:
         """True if there is a target that ran when it was last polled."""

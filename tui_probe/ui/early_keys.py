@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from textual import events
 
 from tui_probe.ui import keys
+from tui_probe.ui.textual_private import was_stopped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,13 +48,15 @@ class EarlyKeys:
         self.leaving = leaving
         self._held: deque[events.Key] = deque()
         self._pressing = False
+        self._pressed: events.Key | None = None
+        """The held key that acts now."""
 
     def hold(self, event: events.Key, *, has_keys: bool) -> bool:
         """Hold a key if it, or one before it, acts on what is read (``has_keys``: keys go there).
 
         Keys that work everywhere are never held.
         """
-        if not (self._held or (has_keys and self.reading())) or event.key in _keys_of_app():
+        if event is self._pressed or event.key in _keys_of_app() or not (self._held or (has_keys and self.reading())):
             return False
         if self._held and not self._pressing and event.key in _keys_of(self.leaving):
             typed = any(key.key in _keys_of(_PROMPTS) for key in self._held)
@@ -92,10 +95,11 @@ class EarlyKeys:
         screen = self.screen
         if screen.app.screen is not screen:
             screen.app.post_message(event)
-        elif screen.prompt is None and (active := screen.active_bindings.get(event.key)) is not None:
-            await screen.app.run_action(active.binding.action, active.node)
-        else:
-            screen.take_key(event)
+            return
+        self._pressed = event
+        screen.on_key(event)
+        if not was_stopped(event):
+            await screen.probe_app.press_bound(event.key)
 
 
 def _keys_of(ids: frozenset[str]) -> set[str]:
