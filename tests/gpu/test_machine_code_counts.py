@@ -232,9 +232,13 @@ def with_ptx(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.parametrize("name", ["memory_patterns", "tiled_matmul"])
-def test_fused_probes_count_in_machine_code_as_single_ones(name: str, tmp_path: Path, runner: Runner) -> None:
+@pytest.mark.parametrize("suffix", ["", "_by_line"])
+def test_fused_probes_count_in_machine_code_as_single_ones(
+    name: str, suffix: str, tmp_path: Path, runner: Runner
+) -> None:
+    """Sums of warps, which exits add up, and those of sites."""
     without_ptx = patterns(tmp_path, f"sm_{ARCH}", name)
-    probes = [f"{name}_by_line" for name in ("gmem_sectors", "smem_conflicts", "divergence")]
+    probes = [f"{probe}{suffix}" for probe in ("gmem_sectors", "smem_conflicts", "divergence")]
     together = runner.profiled([without_ptx], *(word for probe in probes for word in ("-p", probe)))
     assert together.outcome.status == 0, together.outcome.stderr
     trace = open_trace(together.trace)
