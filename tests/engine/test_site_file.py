@@ -101,6 +101,11 @@ def test_sources_from_the_line_tables_of_a_cubin(name: str, tmp_path: Path) -> N
     assert all(site.instruction.source for site in sites)
 
 
+def instruction_sources(kernel: Kernel, image: bytes) -> list[tuple[SourceLine, ...]]:
+    sources = SiteSources(kernel, image)
+    return [sources.places(kernel.line_of(own)) for own in function_instructions(kernel.entry)]
+
+
 @pytest.mark.parametrize(
     ("file", "depth"), due([("numba_warp_sum.sm_80", 2), ("triton_attention.sm_90a", 1), ("torch_softmax.sm_90a", 1)])
 )
@@ -115,10 +120,7 @@ def test_lines_of_a_line_table_are_those_of_directives(file: str, depth: int, tm
     image = fatbin_of(cubin=(int(arch[3:5]), (tmp_path / "kernel.bin").read_bytes()))
     plain = parse(find_ptx(image, name))
     assert not lines_of_directives(plain.source)
-    expected, from_table = (
-        [SiteSources(kernel, image).places(kernel.line_of(own)) for own in function_instructions(kernel.entry)]
-        for kernel in (Kernel.of(named, name), Kernel.of(plain, name))
-    )
+    expected, from_table = (instruction_sources(Kernel.of(module, name), image) for module in (named, plain))
     known = [(own, other) for own, other in zip(from_table, expected, strict=True) if own]
     assert 3 * len(known) > len(from_table), "some instructions have no machine code of their own"
     assert max(len(own) for own, _ in known) == depth, "calls that were inlined have their lines"
