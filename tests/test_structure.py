@@ -17,6 +17,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("tui_probe", "probes")
+IMPORT = (ast.Import, ast.ImportFrom)
 GROUP = re.compile(r"\|?\)(?:[*+?]|\{\d*,?\d*\})\+")
 """The end of a possessive group."""
 FRONT_ENDS = ("tui_probe.cli.", "tui_probe.ui.")
@@ -35,16 +36,17 @@ def imports(root: Path, patterns: list[str] | None = None) -> dict[str, set[str]
         name = ".".join(package if parts[-1] == "__init__" else parts)
         targets[name] = set[str]()
         for node in ast.walk(ast.parse(path.read_text())):
-            targets[name].update(_targets(node, package))
-            if patterns is not None and isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if isinstance(node, IMPORT):
+                targets[name].update(_targets(node, package))
+            elif patterns is not None and isinstance(node, ast.Constant) and isinstance(node.value, str):
                 patterns += [f"{path.relative_to(root)}:{node.lineno}: {m[0]}" for m in GROUP.finditer(node.value)]
     return targets
 
 
-def _targets(node: ast.AST, package: tuple[str, ...]) -> Iterator[str]:
+def _targets(node: ast.Import | ast.ImportFrom, package: tuple[str, ...]) -> Iterator[str]:
     if isinstance(node, ast.Import):
         yield from (alias.name for alias in node.names)
-    elif isinstance(node, ast.ImportFrom):
+    else:
         above = package[: len(package) - node.level + 1] if node.level else ()
         base = ".".join((*above, *([node.module] if node.module else [])))
         for alias in node.names:
@@ -171,9 +173,9 @@ def _checks(node: ast.stmt) -> bool:
     return False
 
 
-def globs(node: ast.stmt) -> bool:
+def globs(node: ast.For) -> bool:
     """Return whether this loops over files, possibly none, and asserts something about each."""
-    if not isinstance(node, ast.For) or not checks(node.body):
+    if not checks(node.body):
         return False
     calls = [call.func for call in ast.walk(node.iter) if isinstance(call, ast.Call)]
     return any(isinstance(call, ast.Attribute) and call.attr in GLOBS for call in calls)
@@ -183,10 +185,15 @@ def test_tests_assert_in_any_case() -> None:
     """Asserts that an ``if`` guards may never run; what loops over files asserts first that there are some."""
     vain = []
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+        body = ast.parse(path.read_text()).body
+        methods = (method for group in body if isinstance(group, ast.ClassDef) for method in group.body)
+        for node in (*body, *methods):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
-                has_assert = any(isinstance(part, ast.Assert) for part in ast.walk(node))
-                if (has_assert and not checks(node.body)) or any(globs(part) for part in ast.walk(node)):
+                parts = list(ast.walk(node))
+                has_assert = any(isinstance(part, ast.Assert) for part in parts)
+                if (has_assert and not checks(node.body)) or any(
+                    isinstance(part, ast.For) and globs(part) for part in parts
+                ):
                     vain.append(f"{path.relative_to(ROOT)}::{node.name}")
     assert vain == []
 
