@@ -387,6 +387,7 @@ def _wait_record(wait: Wait) -> dict[str, Any]:
         "last_share": wait.last_share,
         "stages_ahead": wait.ahead if wait.by_order else None,
         "stages_full": wait.stages_full or None,
+        "arrivals_per_phase": wait.arrivals or None,
         "matched_by": None if wait.partner is None else "order" if wait.by_order else "time",
     }
 

@@ -41,7 +41,7 @@ class Wait:
 
     ``partner`` is the role that signals, None if there is none; ``late`` and ``in_flight`` are cycles of ``matched``
     waits before and after the partner's signal, ``by_order`` tells how they were matched: each with the signal of
-    ``ahead`` waits before.
+    ``ahead`` waits before, which ``arrivals`` warps of the partner give.
     """
 
     role: str
@@ -55,6 +55,7 @@ class Wait:
     in_flight: int = 0
     by_order: bool = False
     ahead: int = 0
+    arrivals: int = 0
     stages_full: int = 0
     """Stages of the pipeline where all are in use while this role waits for copies; else 0."""
     occupation: Phase | None = None
@@ -212,19 +213,19 @@ def _with_partner(launch: Phases, wait: Wait, spans: Spans, partner: int, signal
     of_partner = signals_of(launch, partner, signal)
     if not len(of_partner):
         return None
-    late = in_flight = ahead = 0
+    late = in_flight = ahead = arrivals = 0
     ordered = True
     for waiting, signals in by_warp(launch, spans, of_partner):
         release, by_order = releases(waiting, signals)
         ordered &= by_order
         ahead = max(ahead, int((release < 0).sum()) if by_order else 0)
+        arrivals = max(arrivals, len(np.unique(signals.warp)))
         until = np.clip(_times(release, signals, waiting), waiting.start, waiting.end)
         late += int((until - waiting.start).sum())
         in_flight += int((waiting.end - until).sum())
     of, phase = launch.roles[partner], launch.phases[signal]
-    return replace(
-        wait, partner=of, signal=phase, late=late, in_flight=in_flight, by_order=ordered, ahead=ahead if ordered else 0
-    )
+    known = replace(wait, partner=of, signal=phase, late=late, in_flight=in_flight)
+    return replace(known, by_order=True, ahead=ahead, arrivals=arrivals) if ordered else known
 
 
 def signals_of(launch: Phases, role: int, phase: int) -> Spans:

@@ -103,7 +103,9 @@ def test_late_producer_is_named_with_its_delay(tmp_path: Path) -> None:
     assert wait.signal.name == "loop: bulk copy"
     assert wait.late - longest_wait(fast, "consumer").late == CONSUMERS * 9 * 20 * ROUND
     assert wait.late > 2 * wait.in_flight
-    assert longest_wait(slow, "producer").partner == "consumer"
+    freed = longest_wait(slow, "producer")
+    assert (freed.partner, freed.by_order) == ("consumer", True)
+    assert (wait.arrivals, freed.arrivals) == (1, CONSUMERS)
 
 
 @pytest.mark.parametrize(
@@ -459,6 +461,7 @@ def test_record_has_roles_phases_and_waits(trace: Path, capsys: pytest.CaptureFi
     assert [role["role"] for role in record["roles"]] == ["consumer", "producer"]
     wait = next(own for own in record["waits"] if own["role"] == "consumer")
     assert (wait["partner"], wait["signal"], wait["matched_by"]) == ("producer", "loop: bulk copy", "order")
+    assert wait["arrivals_per_phase"] == 1
     letters = {phase["letter"] for phase in record["phases"]}
     assert {letter for lane in record["lanes"] for letter in lane["letter"]} <= letters
     assert sum(phase["share"] for phase in record["phases"] if phase["role"] == "consumer") == pytest.approx(
