@@ -9,7 +9,7 @@ import pytest
 
 from tests.recorded import H200, unpacked
 from tui_probe.cli import main as front
-from tui_probe.draw.view import no_progress
+from tui_probe.draw.view import Document, no_progress
 from tui_probe.pages.code.line_measures import measures_of
 from tui_probe.pages.views import kind_of
 from tui_probe.probekit.page_kinds import ViewSource
@@ -17,8 +17,6 @@ from tui_probe.trace.follow import open_trace
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from tui_probe.draw.view import View
 
 WGMMA, BARRIER = 0x1260, 0x3090
 """Offsets of the two longest waits of attention: the first waits for the second product of the previous iteration."""
@@ -44,9 +42,11 @@ def cuda(folder: Path) -> Path:
     return unpacked(H200 / "stalls_cuda", folder)
 
 
-def view_of(name: str, trace: Path, kernel: int = 1) -> View:
+def view_of(name: str, trace: Path, kernel: int = 1) -> Document:
     opened = open_trace(trace)
-    return kind_of(name).open(ViewSource(opened, opened.kernels[kernel]), no_progress)
+    view = kind_of(name).open(ViewSource(opened, opened.kernels[kernel]), no_progress)
+    assert isinstance(view, Document)
+    return view
 
 
 def document(capsys: pytest.CaptureFixture[str], *command: str) -> Any:
@@ -140,3 +140,32 @@ def test_longest_single_wait_is_kept(cuda: Path, capsys: pytest.CaptureFixture[s
     waited = [site for site in sites if site["measured_cycles"]]
     assert waited
     assert all(site["longest"] >= site["mean"] for site in waited if site["longest"])
+
+
+def test_ptx_has_waits_at_the_line_of_the_instruction(attention: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The cubin of Triton has a table of PTX lines."""
+    data = document(capsys, "show", "ptx", f"{attention}:1")["data"]
+    text = data["original"].splitlines()
+    shares = {line["line"]: line["of_warp_life"] for line in data["measured"]["lines"]}
+    longest = max(shares, key=shares.__getitem__)
+    assert text[longest - 1].startswith("wgmma.wait_group.sync.aligned")
+    assert shares[longest] == pytest.approx(WGMMA_SHARE, abs=1e-4)
+    view = view_of("ptx", attention)
+    place = view.place_of(WGMMA, 120)
+    assert place is not None
+    assert view.ptx_line(place, 120) == WGMMA
+    assert view.marked() == (WGMMA, "the most: 13% of warp life")
+    assert place in view.anchors(120)
+    assert view.target_view() == "sass"
+
+
+def test_ptx_without_a_table_has_the_sum_of_a_source_line(cuda: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = document(capsys, "show", "ptx", f"{cuda}:{GATHER}")["data"]
+    text = data["original"].splitlines()
+    shares = {line["line"]: line["of_warp_life"] for line in data["measured"]["lines"]}
+    longest = max(shares, key=shares.__getitem__)
+    before = [line for line in text[: longest - 1] if ".loc" in line]
+    assert before[-1].split()[2] == "19"
+    assert shares[longest] == pytest.approx(0.974, abs=0.01)
+    assert sum(".loc" in line and line.split()[2] == "19" for line in before) == 1
+    assert "sums of a source line are at its first instruction" in output(capsys, "show", "ptx", f"{cuda}:{GATHER}")

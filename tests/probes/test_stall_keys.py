@@ -86,3 +86,17 @@ async def test_source_leads_from_the_hotspot_to_the_wait(stalls: Session, size: 
         await stage.press("enter")
         assert screen_of(stage).current == "sass"
         assert offset_at_cursor(stage) == WAIT
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_ptx_leads_from_the_hotspot_to_the_wait(stalls: Session, size: tuple[int, int]) -> None:
+    async with on_stage(stalls, size) as stage:
+        stage.live.table.select(1)
+        await stage.press("enter", "3", "exclamation_mark")
+        assert "wgmma.wait_group.sync.aligned" in stage.text
+        assert offset_at_cursor(stage) == WAIT
+        await stage.press("full_stop")
+        assert offset_at_cursor(stage) == NEXT
+        await stage.press("exclamation_mark", "enter")
+        assert screen_of(stage).current == "sass"
+        assert offset_at_cursor(stage) == WAIT

@@ -133,6 +133,38 @@ def call_lines(folder: Path) -> dict[int, SourceLine]:
     return {Offset(at): SourceLine(*call) for at, call in outside.items() if call and all(call)}
 
 
+def lines_of_original_ptx(folder: Path, ptx: str, offsets: Iterable[int]) -> tuple[dict[int, int], bool]:
+    """Return the line of ``original.ptx`` of each offset in SASS that was probed itself, where it is known.
+
+    True if these lines are from the cubin's table. Without one, it is the first instruction of the same source line.
+    """
+    try:
+        name = read_kernel_info(folder / "kernel.info").name
+        tables = line_tables(read_within(folder / "pruned.bin", CUBIN))
+    except (OSError, ImageError, TraceError):
+        return {}, False
+    rows = next((sorted((row.address, row.line) for row in table.ptx) for table in tables if table.name == name), [])
+    if rows:
+        places = {at: bisect_right(rows, at, key=lambda row: row[0]) - 1 for at in offsets}
+        return {at: rows[place][1] for at, place in places.items() if place >= 0}, True
+    first: dict[SourceLine, int] = {}
+    for number, source in lines_of_directives(_function_text(ptx, name)).items():
+        first.setdefault(source, number)
+    sources = _lines_of_sass(folder)
+    return {at: first[sources[at]] for at in offsets if at in sources and sources[at] in first}, False
+
+
+def _function_text(ptx: str, name: str) -> str:
+    """Return the text with empty lines for labels and for what is not code of a function, but for ``.file``."""
+    lines, inside = [], False
+    for text in ptx.split("\n"):
+        if _FUNCTION.match(text):
+            inside = re.search(rf"\b{re.escape(name)}\(", text) is not None
+        is_code = inside and not re.match(r"\s*([{}()]|\.(?!loc)|\S+:\s*$)", text)
+        lines.append(text if is_code or _FILE.match(text) else "")
+    return "\n".join(lines)
+
+
 def is_of_toolkit(file: str) -> bool:
     """True for a header of the CUDA Toolkit."""
     return _TOOLKIT_HEADER.search(file) is not None

@@ -13,11 +13,18 @@ from tui_probe.errors import TraceError
 from tui_probe.pages.code.alignment import PARAMETER, align_probed
 from tui_probe.pages.code.code_lines import colored_code, printable_code, read_lines, without_edit_mark
 from tui_probe.pages.code.kernel_sass import no_ptx_reason
-from tui_probe.pages.code.line_measures import column_index, column_key, flag_spans, flagged_lines, measures_of
+from tui_probe.pages.code.line_measures import (
+    column_index,
+    column_key,
+    flag_spans,
+    flagged_lines,
+    measures_by_row,
+    measures_of,
+)
 from tui_probe.pages.code.measure_column import MeasureMargin
 from tui_probe.probekit.page_kinds import ViewKind
 from tui_probe.trace.kernel_files import long_position
-from tui_probe.trace.source_lines import SourceLines, source_position
+from tui_probe.trace.source_lines import SourceLines, lines_of_original_ptx, source_position
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -29,6 +36,7 @@ if TYPE_CHECKING:
     from tui_probe.probekit.page_kinds import ViewSource
 
 VARIANTS: Final = ("probed", "pruned", "original")
+_SUMS_NOTE: Final = "sums of a source line are at its first instruction"
 _SIGNS: Final = {"added": "+", "changed": "~"}
 _ROLES: Final = {"added": "added", "changed": "warn"}
 
@@ -43,8 +51,13 @@ class PtxView(Document):
         sources: SourceLines | None = None,
         measures: LineMeasures | None = None,
         flags: Mapping[int, str] | None = None,
+        offsets: Mapping[int, Sequence[int]] | None = None,
+        note: str = "",
     ) -> None:
         self.title = title
+        self._note = note
+        self._offsets = offsets or {}
+        """Offsets of measured SASS by line of the original text, which ``measures`` and ``flags`` are then of."""
         self._flags = flags or {}
         """Names of flagged findings, by line of the pruned text."""
         self.texts = texts
@@ -64,8 +77,8 @@ class PtxView(Document):
 
     @property
     def _measured(self) -> LineMeasures | None:
-        """Measures next to the text; the lines of the original have none."""
-        return self.measures if self.variant != "original" else None
+        """Measures next to the text; the lines of the original have those of SASS."""
+        return self.measures if self.variant != "original" or self._offsets else None
 
     # -- drawing
 
@@ -89,7 +102,7 @@ class PtxView(Document):
         if (measured := self._measured) is not None:
             measure = measured.head(measured.columns[self.shown]) if measured.columns else measured.said
             role = "head" if measured.columns else "warn"
-        text = "; ".join(filter(None, (f"{self.variant}.ptx", measure)))
+        text = "; ".join(filter(None, (f"{self.variant}.ptx", measure, self._note)))
         return ((clip(f"{self._beside('PTX:', 'line')}  {text}", width), role),)
 
     def _beside(self, pruned: object, own: object) -> str:
@@ -112,12 +125,12 @@ class PtxView(Document):
         pair = self._pairs.get(number) if self.variant == "probed" else None
         change = pair.change if pair else ""
         role = _ROLES.get(change, "")
-        line = self._pruned_line(number)
+        line = self._measured_line(number)
         adjacent = margin.of_line(line)
         if pair is not None and change == "added":
             adjacent = (margin.of_run(pair.owner if self._begins(number) else ""),)
         return (
-            (self._beside(line or "", number + 1) + _SIGNS.get(change, " "), role or "dim"),
+            (self._beside(self._pruned_line(number) or "", number + 1) + _SIGNS.get(change, " "), role or "dim"),
             *adjacent,
             (" ", ""),
             *colored_code(printable_code(without_edit_mark(self.text[number])), role),
@@ -131,6 +144,10 @@ class PtxView(Document):
 
     # -- places
 
+    def _measured_line(self, number: int) -> int | None:
+        """The line that the measures know, counted from 1, of a line of the text, counted from 0."""
+        return number + 1 if self._offsets and self.variant == "original" else self._pruned_line(number)
+
     def _pruned_line(self, number: int) -> int | None:
         """The line of pruned.ptx, counted from 1, of a line of the text, counted from 0."""
         if self.variant == "pruned":
@@ -143,14 +160,17 @@ class PtxView(Document):
         pair = self._pairs.get(number - self.pinned(width)) if self.variant == "probed" else None
         if pair is not None and pair.change == "added":
             return [f"of the probe {pair.owner}"] if pair.owner not in ("", PARAMETER) else []
-        line = self.ptx_line(number, width)
-        source = None if line is None else source_position(self.sources.ptx_line(line))
+        position = self.ptx_line(number, width)
+        source = None if position is None else source_position(self.sources.ptx_line(position))
+        line = self._measured_line(number - self.pinned(width))
         measured, flag = self._measured.words(line) if self._measured else [], self._flags.get(line or 0)
         return [*filter(None, [flag]), *measured, *filter(None, [source])]
 
     def ptx_line(self, number: int, width: int) -> int | None:
-        """Return the line of the pruned text; None for a line of the probe."""
+        """Return the line of the pruned text, or the first offset in SASS; None for a line of the probe."""
         number -= self.pinned(width)
+        if self.variant == "original" and number >= 0:
+            return next(iter(self._offsets.get(number + 1, ())), None)
         return self._pruned_line(number) if number >= 0 else None
 
     def spot(self, number: int, width: int) -> Spot:
@@ -162,12 +182,12 @@ class PtxView(Document):
 
     def target(self, number: int, width: int) -> Spot | None:
         """Return the spot of a line that was measured, else None."""
-        line = self.ptx_line(number, width)
-        return Spot.of_line(line) if line is not None and self._measured and self._measured.words(line) else None
+        line, key = self.ptx_line(number, width), self._measured_line(number - self.pinned(width))
+        return Spot.of_line(line) if line is not None and self._measured and self._measured.words(key or 0) else None
 
     def no_target_reason(self, number: int, width: int) -> str:
         """A line of the probe, or a line without measured values."""
-        if self.variant == "original":
+        if self.variant == "original" and not self._offsets:
             return "only pruned.ptx and probed.ptx have measured values; press v to show one of these files"
         if self.spot(number, width).probed is not None:
             return "this line is part of the probe; press p to show it in the probe's file"
@@ -211,7 +231,8 @@ class PtxView(Document):
     def marked(self) -> tuple[int, str] | None:
         """The line that has the mark."""
         columns = self._measured.columns if self._measured else ()
-        return columns[self.shown].marked if columns else None
+        marked = columns[self.shown].marked if columns else None
+        return (self._offsets[marked[0]][0], marked[1]) if marked and self._offsets else marked
 
     def place_of(self, ptx_line: int, width: int) -> int | None:
         """Return the line of the shown text; None in the original."""
@@ -221,6 +242,8 @@ class PtxView(Document):
     def _index_of(self, ptx_line: int) -> int | None:
         """The line of the text, counted from 0, that is a line of pruned.ptx, counted from 1."""
         place = ptx_line - 1 if self.variant == "pruned" else None
+        if self.variant == "original":
+            place = next((line - 1 for line, offsets in self._offsets.items() if ptx_line in offsets), None)
         if self.variant == "probed":
             place = self._numbers.get(ptx_line - 1)
         return None if place is None or not 0 <= place < len(self.text) else place
@@ -233,12 +256,17 @@ class PtxView(Document):
         """The lines that were measured; without any, the first line of each run of inserted ones."""
         above = self.pinned(width)
         if self._measured and self._measured.columns:
-            places = (self.place_of(line, width) for line in self._measured.columns[self.shown].values)
+            measured = self._measured.columns[self.shown].values
+            if self._offsets:
+                return [line - 1 + above for line in sorted(measured)]
+            places = (self.place_of(line, width) for line in measured)
             return sorted(place for place in places if place is not None)
         return [above + number for number in self._runs] if self.variant == "probed" else ()
 
     def target_view(self) -> str:
-        """The table of what was measured."""
+        """The table of what was measured; of measured SASS this."""
+        if self._offsets:
+            return "sass"
         return "lines" if self._measured and self._measured.columns else ""
 
     # -- choices
@@ -289,7 +317,7 @@ class PtxView(Document):
         yield ("line", "probe", *keys, self.variant)
         for number, text in enumerate(self.text):
             pair = self._pairs.get(number) if self.variant == "probed" else None
-            values = measures.row(self._pruned_line(number)) if measures else []
+            values = measures.row(self._measured_line(number)) if measures else []
             yield (number + 1, (pair.owner if pair else "") or None, *values, without_edit_mark(text))
 
 
@@ -322,7 +350,24 @@ def _open(source: ViewSource, progress: Progress) -> PtxView:
     folder = source.kernel.folder
     sources = None if folder is None else SourceLines.of(folder)
     title, measures = f"PTX of {source.kernel.demangled}", measures_of(source)
-    return PtxView(title, texts, sources, measures, flagged_lines(source))
+    flags = flagged_lines(source)
+    if measures is None or folder is None or set(texts) != {"original"}:
+        return PtxView(title, texts, sources, measures, flags)
+    known, exact = lines_of_original_ptx(folder, "\n".join(texts["original"]), _offsets_by_cost(measures))
+    offsets: dict[int, list[int]] = {}
+    for at, line in known.items():
+        offsets.setdefault(line, []).append(at)
+    flags = {known[at]: flag for at, flag in flags.items() if at in known}
+    return PtxView(
+        title, texts, sources, measures_by_row(measures, offsets), flags, offsets, "" if exact else _SUMS_NOTE
+    )
+
+
+def _offsets_by_cost(measures: LineMeasures) -> list[int]:
+    """Return the measured offsets, the one with the highest cost first."""
+    if not measures.columns:
+        return []
+    return sorted(measures.columns[measures.first].values, key=measures.columns[measures.first].badness)
 
 
 KIND: Final = ViewKind(
@@ -334,8 +379,10 @@ KIND: Final = ViewKind(
     explanation=(
         "The PTX of the kernel: probed (as it ran), pruned (only this kernel), or original (as in the image). A PTX"
         " line on other pages, such as PTX:32, is a line of the pruned text. In the probed text, each line shows its"
-        " pruned line number first, then its own number. Press u to see the next column of values. Lines with a"
-        " finding have “!” and the name of the finding.",
+        " pruned line number first, then its own number."
+        " If SASS was probed, values are next to the original text: at the PTX line of each SASS instruction if the"
+        " cubin has a table of these lines, otherwise as sums of a source line at its first instruction.",
+        "Press u to see the next column of values. Lines with a finding have “!” and the name of the finding.",
     ),
     order=0,
     all_probes=True,
