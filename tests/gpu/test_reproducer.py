@@ -22,6 +22,12 @@ def run_alone(*command: str) -> str:
     return result.stdout + result.stderr if result.returncode else ""
 
 
+def run_c_launcher(folder: Path) -> str:
+    """Build the launcher with a C compiler alone, and run it; returns as ``run_alone``."""
+    subprocess.run(["cc", "-O2", "-o", "launch", "launch.c", "-ldl"], cwd=folder, check=True, timeout=60)
+    return run_alone("sh", "-c", f"cd {folder} && ./launch --repeat 3")
+
+
 def test_extracted_kernels_of_frameworks_leave_the_same_memory(runner: Runner, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     keep = [word for n in range(LAUNCHES) for word in ("--keep-launch", f"_@{n}")]
@@ -34,7 +40,8 @@ def test_extracted_kernels_of_frameworks_leave_the_same_memory(runner: Runner, t
     for launch in first_of.values():
         folder = tmp_path / f"{launch.index}@{launch.number}"
         extract(launch, folder)
-        if problem := run_alone(sys.executable, str(folder / "launch.py"), "--repeat", "3"):
+        python = run_alone(sys.executable, str(folder / "launch.py"), "--repeat", "3")
+        if problem := python + run_c_launcher(folder):
             problems[launch.demangled] = problem
     assert not problems, "\n".join(f"{name}: {problem}" for name, problem in problems.items())
 
@@ -43,6 +50,4 @@ def test_c_launcher_of_runtime_program_leaves_the_same_memory(built: Path, runne
     trace = runner.profiled([str(built / "runtime_static")], "--keep-launch", "_@0").trace
     [launch] = kept_launches(trace)
     extract(launch, tmp_path / "alone")
-    build = ["cc", "-O2", "-o", "launch", "launch.c", "-ldl"]
-    subprocess.run(build, cwd=tmp_path / "alone", check=True, timeout=60)
-    assert run_alone("sh", "-c", f"cd {tmp_path / 'alone'} && ./launch --repeat 3") == ""
+    assert run_c_launcher(tmp_path / "alone") == ""
