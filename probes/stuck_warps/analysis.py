@@ -15,6 +15,7 @@ from tui_probe.ptx.control_flow import Flow, natural_loops
 from tui_probe.ptx.operands import parse_integer
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.tree import Immediate, Register, instructions_in
+from tui_probe.ptx.value_types import with_known_counts
 from tui_probe.trace.kernel_files import Offset
 from tui_probe.trace.plain_file import read_within
 from tui_probe.trace.sites import read_sites, source_lines
@@ -57,7 +58,6 @@ _POLLING: Final = frozenset({"wait_for_phase", "wait_for_state", "poll", "poll_v
 _WITHOUT_ADDRESS: Final = frozenset({"loop", "other_barrier", "stay"})
 _NUMBERED: Final = "barrier"
 """Barriers whose number is in the code."""
-_PHASED: Final = "wait_for_phase"
 _SASS_POINTS: Final = frozenset({"stay_at_access", "stay"})
 _SASS_KINDS: Final[Mapping[str, PlaceKind]] = {
     "BAR": "barrier", "UCGABAR": "barrier", "SYNCS": "mbarrier", "LD": "flag", "LDG": "flag",
@@ -179,7 +179,7 @@ class Synchronization:
         try:
             text = read_within(folder / _PTX_FILE, PTX_TEXT).decode("utf-8", "replace") if folder else ""
             functions = parse(text).functions()
-            code = [instruction for function in functions for instruction in instructions_in(function.body or ())]
+            code = with_known_counts([own for function in functions for own in instructions_in(function.body or ())])
         except (OSError, PtxError):
             return cls()
         mbarriers = [instruction for instruction in code if instruction.opcode == "mbarrier"]
@@ -423,7 +423,7 @@ class _Places:
         elif point == _NUMBERED:
             address = self._code.numbers.get(line, 0)
         source = site.instruction.call or site.instruction.source or site.following
-        phase = address >> _PHASE_BIT if point == _PHASED else None
+        phase = address >> _PHASE_BIT if point in ("wait_for_phase", "wait_for_state") else None
         opcode = site.instruction.opcode
         kind = _KINDS[point] if point in _KINDS else _SASS_KINDS.get(opcode.partition(".")[0], "loop")
         if site.instruction.line in self._code.updates:

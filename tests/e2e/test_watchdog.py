@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 PROGRAM = ROOT / "tests" / "gpu" / "programs" / "deadlocks.py"
 INTERRUPTED = PROGRAM.with_name("interrupted.py")
 RANKS = PROGRAM.with_name("ranks.py")
-KINDS = ("mbarrier", "grid", "lock", "count", "leak")
+KINDS = ("mbarrier", "token", "grid", "lock", "count", "leak")
 CAUSES = {
-    "mbarrier": "mbarrier-count", "grid": "grid-does-not-fit", "lock": "lock-held-by-own-warp",
-    "count": "value-not-reached", "leak": "lock-not-free",
+    "mbarrier": "mbarrier-count", "token": "mbarrier-count", "grid": "grid-does-not-fit",
+    "lock": "lock-held-by-own-warp", "count": "value-not-reached", "leak": "lock-not-free",
 }  # fmt: skip
-LINES = {"mbarrier": 15, "grid": 27, "lock": 33, "count": 43, "leak": 52}
+LINES = {"mbarrier": 15, "token": 15, "grid": 27, "lock": 33, "count": 43, "leak": 52}
 VALUES = {"count": 4, "leak": 1}
 """Values that the warps of the first place read."""
 
@@ -57,6 +57,11 @@ def test_planted_deadlock_has_its_cause_and_line(stuck: dict[str, dict[str, Any]
     assert record["places"][0]["line"] == LINES[kind]
     if kind in VALUES:
         assert {warp["value"] for warp in record["warps"] if warp["address"]} == {VALUES[kind]}
+
+
+def test_wait_with_a_state_has_phase_and_expected_count(stuck: dict[str, dict[str, Any]]) -> None:
+    assert {place["phase"] for place in stuck["token"]["places"][:1]} == {0}
+    assert ", phase 0: it expects 129 arrivals (mbarrier.init PTX:" in stuck["token"]["cause"]["words"]
 
 
 @pytest.fixture(scope="module")

@@ -47,12 +47,13 @@ def test_planted_deadlock_has_its_cause_line_and_missing_warps(kind: str, runner
     print(f"GPU-STUCK {kind} {data['cause']['words']}")
     assert data["cause"]["key"] == CAUSES[kind]
     assert data["places"][0]["line"] == LINES[kind]
-    if kind == "mbarrier":
+    if kind in ("mbarrier", "token"):
         assert data["places"][0]["missing"].startswith("3 at bar.sync")
 
 
 SASS_PLACES = {
     "mbarrier": ("mbarrier-count", "SYNCS"),
+    "token": ("mbarrier-count", "SYNCS"),
     "grid": ("grid-does-not-fit", "LD"),
     "lock": ("flag-not-set", "ATOM"),
     "count": ("flag-not-set", "LD"),

@@ -1,4 +1,4 @@
-"""Kernels that do not end: ``python deadlocks.py mbarrier|grid|lock|count|leak [ARCH]``, on sm_80 or later.
+"""Kernels that do not end: ``python deadlocks.py mbarrier|token|grid|lock|count|leak [ARCH]``, on sm_80 or later.
 
 A kernel that ends is launched before. Only the driver is needed: the PTX has line information, as nvcc makes it. With
 ARCH, such as ``sm_90``, ptxas makes machine code of it, and the image has no PTX.
@@ -60,6 +60,12 @@ OTHER:
     ret;
 }
 """
+TOKEN = (
+    MBARRIER.replace("entry mbarrier", "entry token").replace("129;", "%r3;")
+    .replace("mov.u32 %r2, full;", "mov.u32 %r2, full;\n    mov.u32 %r3, 129;")
+    .replace("test_wait.parity.shared.b64 %p3, [%r2], 0;", "test_wait.shared.b64 %p3, [%r2], %rd1;")
+)  # fmt: skip
+"""Waits with the state of the arrival, and a count in a register, as of ``cuda::barrier``."""
 GRID = """
 .visible .entry grid(.param .u64 memory)
 {
@@ -151,7 +157,7 @@ TAKE:
 FILE = '.file 1 "deadlocks.cu"\n'
 SHAPES = {
     "mbarrier": (MBARRIER, 2, 128), "grid": (GRID, 0, 64), "lock": (LOCK, 1, 64), "count": (COUNT, 4, 64),
-    "leak": (LEAK, 2, 64),
+    "leak": (LEAK, 2, 64), "token": (TOKEN, 2, 128),
 }  # fmt: skip
 
 
