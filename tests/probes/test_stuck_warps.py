@@ -167,7 +167,7 @@ WAITERS = [warp(BARRIER, block, 1) for block in range(2)]
             "1 other block did not: block 2 warp 0 is at PTX:50",
         ),
         (launch(ADDERS, 3, 32, WRITES), "grid-does-not-fit", "so 1 block cannot start"),
-        (launch([warp(FLAG, 1)], 9, 32, WRITES), "grid-does-not-fit", "1 block of 9 on the GPU do not end"),
+        (launch([warp(FLAG, 1)], 9, 32, WRITES), "grid-does-not-fit", "1 block of 9 on the GPU does not end"),
         (launch([warp(FLAG, 2)], 9, 32, WRITES), "flag-not-set", "is known to have written there; 2 warps ended"),
         (
             launch([warp(FLAG)], 9, 32, Synchronization(is_known=True)),
