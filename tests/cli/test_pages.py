@@ -114,7 +114,7 @@ def test_missing_trace_error_names_searched_directory(
     write_example(tmp_path / "other place" / "one")
     remember(tmp_path / "other place" / "one")
     assert main(["report"]) == 4
-    assert f"e.g. '{tmp_path}/other place/one', the last one opened" in capfd.readouterr().err
+    assert f"e.g. '{tmp_path}/other place/one', the trace opened last" in capfd.readouterr().err
 
 
 def test_a_trace_whose_path_has_colons(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

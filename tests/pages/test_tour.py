@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        (b"[pid] 12", "the process has PID 12; the trace's name ends with it"),
+        (b"[pid] 12", "the process has PID 12; the name of the trace ends with this PID"),
         (b"[init] cmd 4 ./ab garbage", "its command line is: ./ab"),
         (
             b"[mem] cuMemAlloc_v2 2 dptr 10 bytesize 2048",

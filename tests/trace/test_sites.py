@@ -99,7 +99,7 @@ def test_problem_of_a_file_is_reported(data: bytes, complaint: str, tmp_path: Pa
         read_sites(tmp_path)
     assert str(caught.value).startswith(f"{tmp_path}/sites.json: ")
     assert complaint in str(caught.value)
-    assert str(caught.value).endswith("; delete it to read pruned.ptx instead")
+    assert str(caught.value).endswith("; delete this file to read pruned.ptx instead")
 
 
 def test_a_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,7 @@ _RELA_ENTRY: Final = struct.Struct("<QIIq")
 _FUNCTION: Final = 2
 _ENTRY_POINT: Final = 0x10
 """Flag in a symbol's ``other`` byte: a kernel, not a function that kernels call."""
-_DAMAGED_TEXT: Final = "the cubin is corrupt or truncated: {}; extract or record it again"
+_DAMAGED_TEXT: Final = "the cubin is corrupt or truncated: {}; extract or record the cubin again"
 _MAX_SECTION_OVERLAP: Final = 4
 """Maximum average number of sections per byte of the file: from sm_100 on some (``.nv.merc``) share theirs."""
 

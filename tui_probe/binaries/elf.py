@@ -111,7 +111,7 @@ class NameTable:
         text = self._table[place : end if end >= 0 else len(self._table)]
         self._left -= len(text)
         if self._left < 0:
-            raise ImageError("corrupt ELF image: a name is not terminated; extract or record it again")
+            raise ImageError("corrupt ELF image: a name is not terminated; extract or record the image again")
         return text
 
 
@@ -171,7 +171,7 @@ def wanted_section_slices(image: bytes, is_wanted: Callable[[str], object]) -> I
         if is_wanted(name):
             left -= place.stop - place.start
             if left < 0:
-                raise ImageError(f"sections {name} of the ELF image overlap: extract or record it again")
+                raise ImageError(f"sections {name} of the ELF image overlap: extract or record the image again")
             yield name, place
 
 
@@ -188,4 +188,4 @@ def _checked_end(image: bytes, section: Section) -> int:
 
 
 def _cut_off_error(part: str) -> ImageError:
-    return ImageError(f"ELF image truncated in {part}: extract or record it again")
+    return ImageError(f"ELF image truncated in {part}: extract or record the image again")

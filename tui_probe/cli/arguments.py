@@ -243,7 +243,7 @@ def trace_folder_of(address: Address) -> Path:
 def _suggested_trace() -> str:
     """Suggest what to name if the usual folder has no trace."""
     recent = next((path for path in remembered() if is_trace(path)), None)
-    name = "pass a trace" if recent is None else f"pass a trace, e.g. {shell_word(recent)}, the last one opened"
+    name = "pass a trace" if recent is None else f"pass a trace, e.g. {shell_word(recent)}, the trace opened last"
     return f"{name}, or set trace_dir in settings.toml"
 
 

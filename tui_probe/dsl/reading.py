@@ -110,7 +110,7 @@ def _map_fields(node: ast.ClassDef, source: ProbeSource) -> tuple[tuple[str, str
                     statement, f"'{source_of(statement)}' is not a field: write 'name: u64' or 'name: u32'"
                 )
     if not fields:
-        raise source.error(node, f"map {node.name} has no fields: add one, such as 'start: u64'")
+        raise source.error(node, f"map {node.name} has no fields: add a field, such as 'start: u64'")
     return tuple(fields.items())
 
 

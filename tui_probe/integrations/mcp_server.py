@@ -151,7 +151,7 @@ class Tools:
         trace, *others = traces
         head = outcome_text(replace(done, messages=messages), time_limit_s, trace, max_chars // 2)
         if others:
-            head += f"{len(others)} other processes launched kernels; the last one's trace is {others[-1]}\n\n"
+            head += f"{len(others)} other processes launched kernels; the last trace is {others[-1]}\n\n"
         return head + await self._read(["report", str(trace), "--brief", "--max-chars", str(max_chars - len(head))])
 
     async def list_kernels(self, trace: Trace = "", max_chars: Budget = MAX_CHARS) -> str:

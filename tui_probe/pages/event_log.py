@@ -70,7 +70,7 @@ def event_sentence(event: Event) -> str | None:
 def _process_sentence(event: Event) -> str | None:
     match event:
         case event_types.ProcessStarted(pid):
-            return f"the process has PID {pid}; the trace's name ends with it"
+            return f"the process has PID {pid}; the name of the trace ends with this PID"
         case event_types.Command(text):
             return f"its command line is: {text}"
         case event_types.DriverOpened():

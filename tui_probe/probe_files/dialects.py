@@ -324,7 +324,7 @@ def _make_map(
 ) -> Map:
     """A map with its fields laid out: u64 first, then u32, each in the order listed."""
     if not fields:
-        raise table.error(key, "lists no fields: name at least one, such as start = 'u64'")
+        raise table.error(key, "lists no fields: name at least one field, such as start = 'u64'")
     types: list[FieldType] = []
     for field_name, kind in fields:
         if kind == "u64":

@@ -293,7 +293,7 @@ def _missing_text(traces: Sequence[Trace], part: str, number: int) -> str:
         return "no such launch outside CUDA graphs; launches in CUDA graphs are not saved"
     numbers = [kernel.trace.launches[kernel.rows[-1]].number for kernel in named if len(kernel.rows)]
     last = f"; the last one of this kernel is launch {max(numbers)}" if numbers else ""
-    return f"no launch from number {number} on{last}; --keep-launch {part}@0 saves the first one"
+    return f"no launch from number {number} on{last}; --keep-launch {part}@0 saves the first launch"
 
 
 def extract(launch: KeptLaunch, directory: Path) -> None:

@@ -185,12 +185,12 @@ def source_lines(folder: Path | None) -> SourceLines:
 def parse_sites(data: bytes, source: str = SITES_FILE) -> tuple[ProbeSites, ...]:
     """Parse the bytes of a sites file; ``source`` is its name in messages. Raises TraceError."""
     if len(data) > SITES.most:
-        raise TraceError(f"{source}: larger than {SITES.size}; delete it to read pruned.ptx instead")
+        raise TraceError(f"{source}: larger than {SITES.size}; delete this file to read pruned.ptx instead")
     try:
         return _Reader(_table(parse_json(data))).probes()
     except (ValueError, RecursionError) as error:
         message = " ".join(str(error).split())[:200]
-        raise TraceError(f"{source}: {message}; delete it to read pruned.ptx instead") from error
+        raise TraceError(f"{source}: {message}; delete this file to read pruned.ptx instead") from error
 
 
 class _Reader:

@@ -36,7 +36,7 @@ _LIBRARIES: Final = {
 }  # fmt: skip
 """Closed libraries by the beginnings of their files' names without ``lib``, and of their kernels' names."""
 _ADVICE_BY_STATUS = {
-    "excluded": "Excluded by --kernel or --exclude. Run without these options to probe it.",
+    "excluded": "Excluded by --kernel or --exclude. Run without these options to probe the kernel.",
     "pending": "The kernel is being pruned, probed and assembled.",
     "failed": "The original kernel ran instead and produced the results. See process.log for the error.",
     "skipped": "The original kernel ran instead. See its first launch in event.log.",
