@@ -201,6 +201,7 @@ class StallsView(Document):
         yield from self._launch_notes()
         yield from self._line_note()
         yield from self._copy_notes()
+        yield from self._memory_notes()
         yield from self._site_notes()
         if any(row.site.kind and not row.site.producer for row in self.rows):
             yield "producer –: unknown; a barrier wait ends when the last warp arrives, which is not recorded"
@@ -260,6 +261,11 @@ class StallsView(Document):
         sites = [row.site for row in rows if row.site.copies_of_this_iteration]
         for place in dict.fromkeys(site.place or f"{int(site.line):#06x}" for site in sites):
             yield f"{place}: the loop starts this copy in the iteration that waits for it (pipeline of depth 1)"
+
+    def _memory_notes(self) -> Iterator[str]:
+        """Yield where spills are counted by line."""
+        if any(row.site.wait and row.site.wait.spills for row in self.sites):
+            yield "spills or local arrays: page Lines counts their loads and stores by line"
 
     def _site_notes(self) -> Iterator[str]:
         """Yield the sites without a row, by offset and line."""

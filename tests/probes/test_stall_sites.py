@@ -360,6 +360,7 @@ def test_code_shows_how_often_spills_are_executed(
     loads = {access.at for access in stack_accesses(target) if access.is_load and access.depth}
     assert loads & columns["local loads"].keys()
     assert set(columns["local loads"].values()) | set(columns["local stores"].values()) == {16}
+    assert "spills or local arrays: page Lines counts their loads" in shown_text(writer.directory, capsys)
     assert front.main(["show", "summary", str(writer.directory)]) == 0
     summary = " ".join(capsys.readouterr().out.split())
     counted = {name: f"{sum(columns[name].values()):,}".replace(",", " ") for name in ("local loads", "local stores")}
