@@ -20,8 +20,9 @@ PAGE: Final = ROOT / "tui_probe" / "help" / "support.md"
 HEAD: Final = """# support: programs, GPUs and drivers with which tui-probe was run
 
 `python -m tests.support.matrix` makes this page from `tests/support/results.json`. The command runs each program of
-`tests/support/programs` twice: without tui-probe, and with `run --machine-code all --tensors --wait` and the default
-probes. *Unharmed* means that the output and the exit status are the same in both runs. *Not run* means that the program
+`tests/support/programs` twice: without tui-probe, and with `run --machine-code all --tensors` and the default probes.
+The current script adds `--wait`. The table of kernels without a probe says for each program whether it was used.
+*Unharmed* means that the output and the exit status are the same in both runs. *Not run* means that the program
 was not tried; the program may work.
 
 """
