@@ -131,7 +131,10 @@ class PhasesView(Document):
             yield f"kept: {launch.kept_text}{self._unrecorded_text()}"
         if launch.phases_missing:
             starts = units.counted(launch.phases_missing, "phase start")
-            yield f"not recorded: {starts} in the SASS; their time is added to the phase before"
+            yield (
+                f"{starts} could not be recorded in the SASS; the time of each such phase is added to the phase before"
+                " it"
+            )
         for phase in launch.phases:
             if phase.waits:
                 yield f"{phase.name}: contains {', '.join(phase.waits)}"

@@ -286,8 +286,8 @@ def measured_text(stalls: Stalls, unmeasured: str) -> str:
     text = f"{percent(stalls.share or 0, 1)} of warp life at {units.counted(executed, 'SASS instruction')}"
     if stalls.remaining is None:
         return (
-            f"{text}: more than 100%, because each group of sites is measured in its own launch and the estimate of"
-            " hidden cycles may be too large; the remainder is not known"
+            f"{text}. This exceeds 100% because the waits are measured in several launches, and because the estimate of"
+            " hidden cycles may be too large; so the time without waits is not known"
         )
     other = ", ".join(filter(None, ("issue", "fixed-latency dependencies", unmeasured)))
     return f"{text}; remaining {percent(stalls.remaining, 1)}: {other}"

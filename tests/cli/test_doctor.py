@@ -243,6 +243,8 @@ def test_how_the_trial_of_probes_in_machine_code_went() -> None:
             '{"outcome": "passed", "instructions": "passed", "records": "passed", "blocks": "passed",'
             ' "few_registers": "other starts"}',
         ),
+        ("590.1-sm_89-4567.json", '{"outcome": "passed", "instructions": "passed", "records": "passed"}'),
+        ("590.1-sm_86-4567.json", '{"outcome": "passed"}'),
         ("570.1-sm_80-4567.json", "no JSON"),
         ("something else.json", "{}"),
     ]
@@ -255,6 +257,16 @@ def test_how_the_trial_of_probes_in_machine_code_went() -> None:
         ("warn", "only entry/exit probes work on sm_86, driver 580.159: other counts"),
         ("warn", "probes that record single accesses do not work on sm_89, driver 580.159: none"),
         ("ok", "kernels without PTX can be probed on sm_90, driver 580.159"),
+        (
+            "warn",
+            "unknown whether other probes than entry/exit probes work on sm_86, driver 590.1: the self-test did not try"
+            " them",
+        ),
+        (
+            "warn",
+            "unknown whether probes that count basic blocks work on sm_89, driver 590.1: the self-test did not try"
+            " them",
+        ),
         (
             "warn",
             "phases of kernels with few free registers are not recorded on sm_90, driver 590.1: other starts",

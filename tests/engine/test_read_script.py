@@ -263,7 +263,7 @@ def test_files_that_are_cut_off(tmp_path: Path, size: int) -> None:
         names_of(tmp_path, TWO_MAPS)["read"](str(path))
     ended = run_script(tmp_path, TWO_MAPS, "read.py", "1.bin")
     assert ended.returncode == 1
-    assert ended.stderr.startswith("1.bin: not a result that can be read: ")
+    assert ended.stderr.startswith("1.bin cannot be read as a result: ")
 
 
 def test_a_file_of_another_probe(tmp_path: Path) -> None:

@@ -555,8 +555,10 @@ def test_remainder_is_not_known_if_launches_add_up_to_more_than_all() -> None:
     assert joined.remaining is None
     assert measured_text(groups[0], "").endswith("; remaining 35%: issue, fixed-latency dependencies")
     text = measured_text(joined, "")
-    assert text.startswith("130% of warp life at 2 SASS instructions: more than 100%, because each group of sites is")
-    assert text.endswith("the remainder is not known")
+    assert text.startswith(
+        "130% of warp life at 2 SASS instructions. This exceeds 100% because the waits are measured in"
+    )
+    assert text.endswith("; so the time without waits is not known")
 
 
 @pytest.mark.parametrize(("measured", "uncertainty"), [(0, 48), (10, 38), (40, 40), (700, 48)])

@@ -230,7 +230,7 @@ def test_levels_must_agree(file: Path) -> None:
     file.write_bytes(result_bytes(GRID, BLOCK, [(32, slots(6, 4, 16))]))
     with pytest.raises(TraceError, match="1 maps instead of 2"):
         read_result(file, ["warp", "warp"])
-    with pytest.raises(TraceError, match="one slot per warp, not one per thread"):
+    with pytest.raises(TraceError, match=r"the file has one slot per warp, but kernel\.info says one per thread"):
         read_result(file, ["thread"])
 
 

@@ -115,14 +115,20 @@ def _limitation(trial: TrialOutcome | None, where: str) -> str:
         return f"not probed {where}: {trial.words or trial.outcome}"
     own = trial.few_registers or "passed"  # "": there is no such code for this GPU
     parts = (
-        ("only entry/exit probes work", "instructions", trial.instructions),
-        ("probes that record single accesses do not work", "records", trial.records),
-        ("probes that count basic blocks do not work", "blocks", trial.blocks),
-        ("phases of kernels with few free registers are not recorded", "few registers", own),
+        ("only entry/exit probes work", "other probes than entry/exit probes work", trial.instructions),
+        ("probes that record single accesses do not work", "probes that record single accesses work", trial.records),
+        ("probes that count basic blocks do not work", "probes that count basic blocks work", trial.blocks),
+        (
+            "phases of kernels with few free registers are not recorded",
+            "phases of kernels with few free registers are recorded",
+            own,
+        ),
     )
-    for remainder, name, result in parts:
+    for remainder, question, result in parts:
+        if not result:
+            return f"unknown whether {question} {where}: the self-test did not try them"
         if result != "passed":
-            return f"{remainder} {where}: {result or f'{name} were not tried'}"
+            return f"{remainder} {where}: {result}"
     return ""
 
 

@@ -33,10 +33,12 @@ _kernels = pytest.StashKey["LaunchedKernels"]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options, all with one prefix."""
     group = parser.getgroup("tui-probe", "kernels of tests, counted by tui-probe")
-    group.addoption("--gpu-probe", action="store_true", help="run under tui-probe; check gpu_probe limits")
     group.addoption(
-        "--gpu-probe-sim", action="store_true", help="run under tui-probe on the simulated GPU; check gpu_probe limits"
+        "--gpu-probe",
+        action="store_true",
+        help="run the tests under tui-probe and check the limits of their gpu_probe markers",
     )
+    group.addoption("--gpu-probe-sim", action="store_true", help="as --gpu-probe, on the simulated GPU")
     group.addoption(
         "--gpu-probe-option", action="append", default=[], metavar="OPTION",
         help="an option of tui-probe run, e.g. --gpu-probe-option=--machine-code=all; repeatable",

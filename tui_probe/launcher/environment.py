@@ -306,7 +306,7 @@ def framework_settings(base: Mapping[str, str], hook: Path, cupy_cache: Path) ->
             reason = "CuPy's default cache holds cubins without PTX; this cache holds PTX"
             settings.append(Setting("CUPY_CACHE_DIR", str(cupy_cache), reason))
     if PYCUDA_FLAGS not in base:
-        settings.append(Setting(PYCUDA_FLAGS, "-lineinfo", "PyCUDA keeps PTX in cubins only with line information"))
+        settings.append(Setting(PYCUDA_FLAGS, "-lineinfo", "PyCUDA keeps PTX in cubins only with -lineinfo"))
     if CUTE_LINE_INFO not in base:
         settings.append(Setting(CUTE_LINE_INFO, "1", "CuTe DSL then writes source lines into its cubins"))
     return settings

@@ -254,7 +254,7 @@ def _with_flags(table: TomlTable, level: Level, made: Map) -> Map:
         )
     is_single = level is Level.WARP and made.cap == 1
     if resident and (not is_single or sparse or "reduce" in table):
-        raise table.error("resident", "needs a map with level = 'warp' and cap = 1, without sparse and reduce")
+        raise table.error("resident", "needs level = 'warp' and cap = 1; not with sparse or reduce")
     is_queue = level is Level.WARP and made.cap not in (1, None)
     if leader and (not is_queue or QUEUE_HEADER % made.record_bytes):
         raise table.error("leader", "needs a map with level = 'warp' and several records per warp, of 4, 8 or 16 bytes")
@@ -263,7 +263,7 @@ def _with_flags(table: TomlTable, level: Level, made: Map) -> Map:
         raise table.error("latest", "needs leader = true, and a power of two as cap")
     host = table.flag("host")
     if host and (level is not Level.WARP or made.cap == 1 or leader):
-        raise table.error("host", "needs a map with level = 'warp' and several records per warp, without leader = true")
+        raise table.error("host", "needs level = 'warp' and several records per warp; not with leader = true")
     optional = table.flag("optional")
     return replace(
         made, even=even, sparse=sparse, resident=resident, leader=leader, latest=latest, host=host, optional=optional

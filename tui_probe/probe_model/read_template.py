@@ -188,4 +188,4 @@ if __name__ == "__main__":
         try:
             print(summary(argument))  # noqa: T201
         except (OSError, ValueError) as error:
-            sys.exit(f"{argument}: not a result that can be read: {error}")
+            sys.exit(f"{argument} cannot be read as a result: {error}")

@@ -304,7 +304,10 @@ def _current_sections(
             raise TraceError(f"{path}, offset {at + 4}: {divisor} threads per slot instead of 1 or {WARP_SIZE}")
         level: Level = "thread" if divisor == 1 else "warp"
         if levels is not None and levels[index] != level:
-            raise TraceError(f"{path}, offset {at + 4}: one slot per {level}, not one per {levels[index]}")
+            raise TraceError(
+                f"{path}, offset {at + 4}: the file has one slot per {level}, but kernel.info says one per"
+                f" {levels[index]}"
+            )
         sections.append(Section(level, slot_bytes, offset))
     return tuple(sections)
 

@@ -2,7 +2,7 @@
 
 Launches take turns at the instructions of a kernel, so each run has measured some of them. Sides with the same code are
 compared instruction by instruction, and the instructions are then added up by line and class. Sides with different code
-are compared by line, since its instructions correspond to no others, and only at lines of which both measured all of
+are compared by line, since its instructions correspond to no others, and only lines on which both measured all of
 them. Other waits are shown and not compared.
 """
 
@@ -203,7 +203,7 @@ def _same_code_pairs(one: _Side, other: _Side) -> Iterator[_Pair]:
 
 
 def _line_pairs(one: _Side, other: _Side) -> Iterator[_Pair]:
-    """Yield the sites by line and class; they are compared at lines of which both sides measured all instructions."""
+    """Yield the sites by line and class; they are compared on lines on which both sides measured all instructions."""
     partial = one.partial_lines | other.partial_lines
     is_known = one.unmeasured is not None and other.unmeasured is not None
     before, after = _by_line(one.sites.values()), _by_line(other.sites.values())
@@ -253,7 +253,8 @@ def _notes(pairs: Sequence[_Pair], *, is_same_code: bool) -> Iterator[str]:
         yield f"compared: {units.counted(sum(compared), 'SASS instruction')} that both sides measured"
     else:
         yield (
-            "the code differs: compared are the lines of which both sides measured all SASS instructions that may wait"
+            "the code differs, so lines are compared: only lines on which both sides measured every SASS instruction"
+            " that may wait"
         )
     if left:
         yield (

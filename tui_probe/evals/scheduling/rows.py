@@ -110,7 +110,10 @@ class Schedule:
     def text(self) -> str:
         """Return the means per slot, and how the published line differs from them."""
         running, scheduling = (cycles_text(n, self.clock_khz) for n in (self.running, self.scheduling))
-        text = f"mean per slot: running {running}, scheduling {scheduling}, {percent_text(self.share)} of their sum"
+        text = (
+            f"mean per slot: running {running}; scheduling {scheduling}, which is {percent_text(self.share)} of"
+            " running + scheduling"
+        )
         if self.factor is None or self.slots == 1:
             return f"{text}; the line above has the same values, because each SM had one block at a time"
         return f"{text}; the line above sums over {self.slots:.3g} slots per SM ({self.factor:.3g} times as much)"
