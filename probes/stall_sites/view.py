@@ -132,7 +132,7 @@ def _columns(*, has_source: bool) -> tuple[Column[StallRow], ...]:
         Column("tensors", lambda r: list(r.site.tensors)),
         Column(
             "producer",
-            lambda r: r.site.producer or None,
+            lambda r: r.site.producer_in_program or None,
             "producer",
             lambda r: r.site.producer_in_program or units.NOT_MEASURED,
             False,
@@ -195,23 +195,23 @@ class StallsView(Document):
         return None if self.stalls.total is None else self.stalls.total - len(self.sites)
 
     def notes(self) -> Iterator[str]:
-        """Return notes on time that the shares leave out."""
+        """Return notes: first the causes of waits, then what the shares leave out."""
+        yield from self._copy_notes()
+        yield from self._memory_notes()
         yield self._remainder_note()
         yield from _sample_notes(self.results)
         yield from self._launch_notes()
         yield from self._line_note()
-        yield from self._copy_notes()
-        yield from self._memory_notes()
         yield from self._site_notes()
         if any(row.site.kind and not row.site.producer for row in self.rows):
             yield "producer –: unknown; a barrier wait ends when the last warp arrives, which is not recorded"
         yield self._cost_note()
-        share = max((row.site.share_uncertainty or 0 for row in self.rows), default=0.0)
+        share = percent(max((row.site.share_uncertainty or 0 for row in self.rows), default=0.0), 1)
         yield (
             f"mean, max: cycles per wait. The probe hides up to {DELAY} cycles of each wait. An estimate of the hidden"
-            f" cycles is added, never more than the measured cycles. ± is the largest error of this estimate per wait;"
-            f" of warp life it is at most {percent(share, 1)} in a row. “≤ {DELAY}”: no cycle was measured, so the wait"
-            f" took at most {DELAY} cycles"
+            " cycles is added, never more than the measured cycles. ± is the largest error of this estimate per wait;"
+            f" the error of a row's warp life is {share if share.startswith('<') else f'at most {share}'}."
+            f" “≤ {DELAY}”: the measured mean or max rounds to 0, so the real one is at most {DELAY} cycles"
         )
         yield "waits include cycles in which a warp is ready but not selected"
         yield "clock reads: share of warp life that the probe's clock reads take, in addition to the waits"
@@ -228,32 +228,43 @@ class StallsView(Document):
         return f"measured waits: {measured_text(self.stalls, unmeasured)}"
 
     def _launch_notes(self) -> Iterator[str]:
-        """Yield how many launches measured the sites of each group, and the sites that no further launch measures."""
+        """Yield how many launches measured the sites of each group, and the executed sites that no further launch
+        measures.
+        """
         counts = [len(result.kernel.result_rows) for result, _ in self.results]
+        groups = "wait sites are measured in groups of up to eight, one group per launch"
         if max(counts) > 1:
             numbers = ", ".join(map(units.count, counts))
             shown = "newest launch" if self._chosen is None else f"launch nearest to launch {self._chosen.number}"
-            yield f"launches of each group of sites: {numbers}. Rows show the {shown} of their group"
+            groups += f"; launches per group: {numbers}. A row shows the {shown} of its group"
+        yield groups
         ended: dict[int, list[int]] = {}
-        for row in self.sites:
+        for row in self.rows:
             if row.ended_after is not None:
                 ended.setdefault(row.ended_after, []).append(int(row.site.line))
         for launch, offsets in sorted(ended.items()):
             yield (
-                f"{units.counted(len(offsets), 'site')} not measured again, because no wait of their group reached"
-                f" {LEAST_PERCENT}% of warp life in launch {launch}: {self._places(offsets)}"
+                f"{units.counted(len(offsets), 'site')} not measured in launches queued after the result of launch"
+                f" {launch}, in which no wait of their group reached {LEAST_PERCENT}% of warp life:"
+                f" {self._places(offsets)}"
             )
 
     def _line_note(self) -> Iterator[str]:
         """Yield the sums of the source lines that have several rows."""
-        shares: dict[str, list[float]] = {}
+        sites: dict[str, list[StallSite]] = {}
         for row in self.rows:
             if row.site.place:
-                shares.setdefault(row.site.place, []).append(row.site.share or 0)
-        several = sorted(((sum(own), place) for place, own in shares.items() if len(own) > 1), reverse=True)
-        texts = [f"{place} {_share_text(share)} ({len(shares[place])} rows)" for share, place in several]
-        if texts:
-            yield f"source lines with several rows: {_listed(texts)}"
+                sites.setdefault(row.site.place, []).append(row.site)
+        several = sorted(
+            ((sum(site.share or 0 for site in own), place) for place, own in sites.items() if len(own) > 1),
+            reverse=True,
+        )
+        texts = [f"{place} {_share_text(share)} ({_rows_text(sites[place])})" for share, place in several]
+        if not texts:
+            return
+        has_copies = any(_are_copies(sites[place]) for _, place in several[:_MAX_NAMED])
+        meaning = "; N × SASS: rows with equal executions, as in an unrolled loop" if has_copies else ""
+        yield f"source lines with several rows: {_listed(texts)}{meaning}"
 
     def _copy_notes(self) -> Iterator[str]:
         """Yield the notable waits of pipelines of depth 1."""
@@ -275,8 +286,13 @@ class StallsView(Document):
         if not self.not_measured:
             return
         places = self._places(self.stalls.unmeasured)
-        more = "; more launches measure further groups" if self._has_further_groups else ""
-        yield f"{units.counted(self.not_measured, 'wait site')} not measured{f': {places}' if places else ''}{more}"
+        further = self._has_further_groups
+        more = "; more launches measure further groups" if further else ""
+        reason = (
+            "" if further else f", for lack of room in the {len(GROUPS)} groups, in which no site may disturb another"
+        )
+        listed = f": {places}" if places else ""
+        yield f"{units.counted(self.not_measured, 'wait site')} not measured{reason}{listed}{more}"
 
     def _places(self, offsets: Sequence[int]) -> str:
         """``0x0340 a.cu:22, 0x0480``"""
@@ -286,8 +302,8 @@ class StallsView(Document):
         """Return how much longer launches took with the probe."""
         if all(slowdown is None for slowdown in self.slowdowns):
             return (
-                f"slowdown with the probe: {units.NOT_MEASURED}, because no launches of one shape were timed with and"
-                " without it; run with --benchmark --save-results"
+                f"slowdown with the probe: {units.NOT_MEASURED}, because no launches with the same grid and block were"
+                " timed with and without it; run with --benchmark --save-results"
             )
         texts = [units.NOT_MEASURED if slowdown is None else f"{slowdown:.2f}×" for slowdown in self.slowdowns]
         return f"slowdown with the probe, one value per group of sites: {', '.join(texts)}"
@@ -348,6 +364,16 @@ def _rows_of_group(kernel: KernelFacts, stalls: Stalls) -> Iterator[StallRow]:
         yield StallRow(site, stalls.sample, len(kernel.result_rows), kernel.outcome.ended_after)
 
 
+def _are_copies(sites: Sequence[StallSite]) -> bool:
+    """Return whether sites of a line are like the copies of one instruction in an unrolled loop."""
+    return len({(site.opcode, site.passes) for site in sites}) == 1
+
+
+def _rows_text(sites: Sequence[StallSite]) -> str:
+    """``4 × DEPBAR``, or ``4 rows`` of different instructions."""
+    return f"{len(sites)} × {sites[0].opcode}" if _are_copies(sites) else f"{len(sites)} rows"
+
+
 def _listed(texts: Sequence[str]) -> str:
     """``a, b and 3 more``"""
     more = len(texts) - _MAX_NAMED
@@ -380,11 +406,12 @@ def _sample_notes(results: Sequence[tuple[ProbeResult, Stalls]]) -> Iterator[str
         for of, launches in counts.items()
     ]
     if texts:
-        yield f"sample: {'; '.join(texts)}. “executions” are of these warps, in the launch that measured the row"
+        yield f"sample: {'; '.join(texts)}. “executions”: sum over these warps in the launch of the row"
     lives = sorted(round(stalls.life / stalls.sample.warps) for _, stalls in results if stalls.sample and stalls.life)
     if lives:
         spread = units.count(lives[0]) + (f" to {units.count(lives[-1])}" if lives[-1] > lives[0] else "")
-        yield f"warp life, from entry to exit: mean {spread} cycles per warp"
+        by_launch = ", by launch" if lives[-1] > lives[0] else ""
+        yield f"warp life, from entry to exit: mean {spread} cycles per warp{by_launch}"
 
 
 def _sample_record(stalls: Stalls) -> dict[str, int | None]:

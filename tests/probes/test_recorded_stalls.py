@@ -79,7 +79,7 @@ def test_page_ranks_the_measured_waits_of_all_groups(attention: Path, capsys: py
 def test_page_of_a_launch_has_the_nearest_launch_of_each_group(cuda: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert document(capsys, "show", "stalls", f"{cuda}:1")["data"]["launches"] == [76, 79, 82, 85]
     assert document(capsys, "show", "stalls", f"{cuda}:1@16")["data"]["launches"] == [16, 19, 22, 10]
-    assert "Rows show the launch nearest to launch 16 of their group" in output(
+    assert "A row shows the launch nearest to launch 16 of its group" in output(
         capsys, "show", "stalls", f"{cuda}:1@16"
     )
 

@@ -134,7 +134,7 @@ def test_page_states_launches_and_sample(groups: Path, capsys: pytest.CaptureFix
     text = shown_text(groups, capsys)
     assert "attn_fwd, launches 0–1 of kernel #0" in text
     assert "sample: 4 of 4 blocks in each of 2 launches, 8 warps each" in text
-    assert "slowdown with the probe: –, because no launches of one shape were timed" in text
+    assert "slowdown with the probe: –, because no launches with the same grid and block were timed" in text
 
 
 @pytest.mark.parametrize("columns", [80, 120])
@@ -164,7 +164,10 @@ def test_page_names_sites_that_are_not_measured_again(
     lines.insert(place + 1, "[probe] ended kernel 0 launch 1 probe stall_sites_2\n")
     log.write_text("".join(lines))
     text = shown_text(directory, capsys)
-    assert "8 sites not measured again, because no wait of their group reached 1% of warp life in launch 1: 0x" in text
+    ended = (
+        "8 sites not measured in launches queued after the result of launch 1, in which no wait of their group reached"
+    )
+    assert f"{ended} 1% of warp life: 0x" in text
     assert front.main(["show", "stalls", str(directory), "--format", "json"]) == 0
     sites = json.loads(capsys.readouterr().out)["data"]["sites"]
     assert sum(site["ended"] for site in sites) == 8
