@@ -130,7 +130,7 @@ def test_time_between_two_lines(tool: Tool, tmp_path: Path) -> None:
         argv = ("show", "results", f"{trace}:softmax")
         shown = lines(tool(*argv, "--width", "100").stdout)
         assert "between.cycles of launch 6 of #6" in shown
-        assert any(line.endswith("values least 25 % median 75 % 95 % 99 % most") for line in shown)
+        assert any(line.endswith("values min 25 % median 75 % 95 % 99 % max") for line in shown)
         (values,) = json.loads(tool(*argv, "--format", "json").stdout)["data"]["values"]
         assert values["count"] == sum(bin_["count"] for bin_ in values["histogram"])
         cycles.append(values["median"])

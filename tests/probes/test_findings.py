@@ -171,6 +171,14 @@ def test_every_question_is_of_one_probe_and_every_answer_of_a_question() -> None
     assert [question.option for question in all_questions()][-1] == "--benchmark"
 
 
+def test_question_names_the_set_that_its_pages_name() -> None:
+    """The waits of a kernel are measured by four probes in turn: the first alone would measure some of them."""
+    (waits,) = [question for question in all_questions() if question.key == "stalls"]
+    assert waits.option == "-p stalls"
+    assert waits.probes[0] == "stall_sites"
+    assert "Stalls" in waits.pages
+
+
 def test_follow_up_of_a_finding_is_a_question(traces: dict[str, Trace]) -> None:
     asked = {finding.asks for probe in PROBES for finding in found_of(traces, probe).findings}
     assert asked - {""} <= {question.key for question in all_questions()}

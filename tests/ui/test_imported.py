@@ -332,7 +332,7 @@ async def test_a_range_leads_to_its_kernels_and_these_to_their_launches(tmp_path
         await stage.press("enter")
         assert "only range Step 0 to 10 · row 1 of 9" in stage.inside
         titles = next(line for line in stage.inside.split("\n") if "p99" in line).split()
-        assert titles == ["share", "total", "launches", "mean", "median", "p99", "most", "kernel"]
+        assert titles == ["share", "total", "launches", "mean", "median", "p99", "max", "kernel"]
         await stage.press("e", "j")
         (written,) = list((tmp_path / "cwd").iterdir())
         record = json.loads(written.read_text())["data"]

@@ -195,7 +195,7 @@ class BarChart(Drawing):
 
 
 SHARES: Final = (0, 50, 90, 99, 100)
-TITLES: Final = ("least", "median", "90 %", "99 %", "most")
+TITLES: Final = ("min", "median", "90 %", "99 %", "max")
 _LABEL: Final = 16
 _CELLS: Final = 9
 _BINS: Final = 16
@@ -221,7 +221,7 @@ def percentile_heading() -> Line:
 
 
 def distribution_line(label: str, values: Sequence[float], show: Callable[[float], str]) -> Line:
-    """Return one line: percentiles, and a histogram from the least to the most."""
+    """Return one line: percentiles, and a histogram from the minimum to the maximum."""
     shares = percentiles(values) or []
     texts = "".join(pad(show(value), _CELLS, right=True) for value in shares)
     return ((" " + pad(label, _LABEL), "dim"), (texts, ""), (f"  {_histogram(values)}", "accent"))

@@ -15,7 +15,9 @@ from tui_probe.draw.table_content import RemadeRows, TableContent
 from tui_probe.draw.view import no_progress, with_progress
 from tui_probe.input_limits import PTX_TEXT
 from tui_probe.pages.views import kind_of, kinds
+from tui_probe.probe_files.choices import built_in_sets
 from tui_probe.probekit.page_kinds import ViewSource
+from tui_probe.probekit.probe_view import names_to_run
 from tui_probe.probekit.recognised import analysis_name
 from tui_probe.probekit.registry import all_probes, probe_named
 from tui_probe.trace.plain_file import read_within
@@ -67,13 +69,20 @@ class Question:
 
     @property
     def probe(self) -> str:
-        """The probe, "" where it is another option."""
+        """The probe or set of probes, "" where it is another option."""
         return self.option.removeprefix("-p ") if self.option.startswith("-p ") else ""
+
+    @property
+    def probes(self) -> tuple[str, ...]:
+        """The probes of the option: of a set, all in it."""
+        own = built_in_sets().get(self.probe)
+        choices = (self.probe,) if own is None else own.choices
+        return tuple(choice.partition(":")[0] for choice in choices if choice)
 
     @property
     def pages(self) -> tuple[str, ...]:
         """The titles of the views that open with results of the probe."""
-        return tuple(kind.title for kind in kinds() if self.probe in kind.probes) if self.probe else ()
+        return tuple(kind.title for kind in kinds() if set(self.probes).intersection(kind.probes))
 
     def record(self) -> dict[str, Any]:
         """Return the JSON record."""
@@ -86,7 +95,7 @@ COST_QUESTION: Final = Question("what is the overhead of the probe?", "--benchma
 @cache
 def all_questions() -> tuple[Question, ...]:
     """All, the one asked most first. Each is a line of the summary while nothing in the trace answers it."""
-    questions = [(probe.question, probe.name) for probe in all_probes() if probe.question is not None]
+    questions = [(probe.question, _name_to_run(probe.name)) for probe in all_probes() if probe.question is not None]
     return (
         *(
             Question(asked.words, f"-p {name}", asked.key, asked.needs, asked.also, asked.of_program, asked.needs_gpu)
@@ -94,6 +103,12 @@ def all_questions() -> tuple[Question, ...]:
         ),
         COST_QUESTION,
     )
+
+
+def _name_to_run(probe: str) -> str:
+    """Return the set that the pages of a probe name to run it, or the probe if no set is theirs."""
+    names = (names_to_run(kind.probes)[0] for kind in kinds() if probe in kind.probes)
+    return next((name for name in names if name in built_in_sets()), probe)
 
 
 def open_questions(kernel: KernelFacts, found: Sequence[ResultFindings], *, of_program: bool = False) -> list[Question]:

@@ -139,7 +139,8 @@ def _no_hotspot(source: ViewSource, results: Sequence[ResultFindings]) -> Hotspo
         return Hotspot(why="no hotspot in this launch")
     results = [result for result in results if result.probe != NO_PROBE]
     probes = " and ".join(f"-p {result.probe}" for result in results if result.probe) or "this result"
-    asks = next((question.option for question in open_questions(kernel, results) if question.probe in telling), "")
+    questions = open_questions(kernel, results)
+    asks = next((question.option for question in questions if telling.intersection(question.probes)), "")
     return Hotspot(why=f"{probes} does not report lines or times", asks=asks)
 
 

@@ -166,7 +166,7 @@ def _ranges(custom_map: CustomMap, records: NDArray[Any], written: NDArray[np.bo
 
 
 def _range(custom_map: CustomMap, name: str, values: NDArray[Any] | None) -> Iterator[MetricValue]:
-    picks = (("least", f"least {name}", np.min), ("median", "median", np.median), ("most", "most", np.max))
+    picks = (("least", f"min {name}", np.min), ("median", "median", np.median), ("most", "max", np.max))
     for key, label, pick in picks:
         value = None if values is None else int(pick(values))
         yield _undeclared_metric(f"{custom_map.name}.{name}.{key}", label, value, shown=value is not None)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from tui_probe.records.distribution import Distribution
     from tui_probe.trace.model import KernelFacts, Trace
 
-_SHOWN: Final = {0: "least", 25: "25 %", 50: "median", 75: "75 %", 95: "95 %", 99: "99 %", 100: "most"}
+_SHOWN: Final = {0: "min", 25: "25 %", 50: "median", 75: "75 %", 95: "95 %", 99: "99 %", 100: "max"}
 OF_PAIRS: Final = "ratio of pairs"
 """Slowdowns, each of two launches: their median is seldom the ratio of the median times."""
 _LABEL: Final = 14
@@ -54,9 +54,9 @@ MIN_READ_PER_KERNEL: Final = 3
 """Minimum number of results per kernel if many kernels share those that are read."""
 _COLUMNS: Final[tuple[Column[Spread], ...]] = (
     Column("figure", None, "", lambda s: s.least.label, False),
-    Column("least", None, "least", lambda s: metric_text(s.least)),
+    Column("least", None, "min", lambda s: metric_text(s.least)),
     Column("median", None, "median", lambda s: metric_text(s.median)),
-    Column("most", None, "most", lambda s: metric_text(s.most)),
+    Column("most", None, "max", lambda s: metric_text(s.most)),
 )
 _NEWEST: Final = 1000
 _DATA_COLUMNS: Final[tuple[Column[AnalysedResult], ...]] = (

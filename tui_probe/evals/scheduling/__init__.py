@@ -51,7 +51,7 @@ NAME: Final = "scheduling"
 PROBE: Final = "block_sched"
 PUBLISHED_BLOCKS: Final = 32768
 """Blocks of the fill that the published figures are of."""
-_PERCENTILES: Final = {"p0": "least", "p25": "25 %", "p50": "median", "p75": "75 %", "p99": "99 %", "p100": "most"}
+_PERCENTILES: Final = {"p0": "min", "p25": "25 %", "p50": "median", "p75": "75 %", "p99": "99 %", "p100": "max"}
 _SM_COLUMNS: Final[tuple[Column[dict[str, Any]], ...]] = tuple(
     Column(key, itemgetter(key))
     for key in ("trace", "launch", "sm", "blocks", "slots", "running", "scheduling", "ramp", "tail", "share")

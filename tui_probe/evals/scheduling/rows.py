@@ -353,8 +353,8 @@ FILL_COLUMNS: Final[tuple[Column[FillComparison], ...]] = (
         "launches", lambda r: len(r.filled.microseconds), "timed", lambda r: str(len(r.filled.microseconds)), rank=3
     ),
     Column("median_us", lambda r: r.filled.median, "median", lambda r: _duration_text(r.filled.median)),
-    Column("least_us", lambda r: r.filled.at(0), "least", lambda r: _duration_text(r.filled.at(0)), rank=2),
-    Column("most_us", lambda r: r.filled.at(100), "most", lambda r: _duration_text(r.filled.at(100)), rank=2),
+    Column("least_us", lambda r: r.filled.at(0), "min", lambda r: _duration_text(r.filled.at(0)), rank=2),
+    Column("most_us", lambda r: r.filled.at(100), "max", lambda r: _duration_text(r.filled.at(100)), rank=2),
     Column("spread", lambda r: r.filled.spread, "spread", lambda r: percent_text(r.filled.spread)),
     Column("events_us", lambda r: r.filled.event_overhead),
     Column("faster", lambda r: r.faster, "as fast", lambda r: _ratio_text(r.faster)),

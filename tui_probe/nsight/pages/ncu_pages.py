@@ -328,6 +328,6 @@ AVERAGE_COLUMNS: Final[tuple[Column[AverageRow], ...]] = (
     ),
     Column("unit", lambda r: r.average.metric.unit),
     Column("mean", lambda r: r.average.mean, "mean", lambda r: _quantity(r, r.average.mean)),
-    Column("least", lambda r: r.average.least, "least", lambda r: _quantity(r, r.average.least), rank=3),
-    Column("most", lambda r: r.average.most, "most", lambda r: _quantity(r, r.average.most), rank=3),
+    Column("least", lambda r: r.average.least, "min", lambda r: _quantity(r, r.average.least), rank=3),
+    Column("most", lambda r: r.average.most, "max", lambda r: _quantity(r, r.average.most), rank=3),
 )  # fmt: skip

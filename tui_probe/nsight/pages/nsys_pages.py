@@ -56,8 +56,8 @@ SUM_COLUMNS: Final[tuple[Column[KernelSum], ...]] = (
     Column("launches", lambda r: r.launches, "launches", lambda r: units.count(r.launches)),
     Column("total_ns", lambda r: r.total, "total", lambda r: nanoseconds(r.total)),
     Column("median_ns", lambda r: r.median, "median", lambda r: nanoseconds(r.median)),
-    Column("least_ns", lambda r: r.least, "least", lambda r: nanoseconds(r.least), rank=1),
-    Column("most_ns", lambda r: r.most, "most", lambda r: nanoseconds(r.most), rank=1),
+    Column("least_ns", lambda r: r.least, "min", lambda r: nanoseconds(r.least), rank=1),
+    Column("most_ns", lambda r: r.most, "max", lambda r: nanoseconds(r.most), rank=1),
     Column("kernel", lambda r: r.name, "kernel", lambda r: r.name, right=False, narrow=20, shorten=shorten),
     Column("mean_ns", lambda r: r.mean, "mean", lambda r: nanoseconds(r.mean), rank=1),
     Column("grid", lambda r: r.grid, "grid", lambda r: units.extent(r.grid), rank=2),
@@ -70,7 +70,7 @@ TOTAL_COLUMNS: Final[tuple[Column[TotalRow], ...]] = (
     Column("mean_ns", lambda r: r.total.mean, "mean", lambda r: nanoseconds(round(r.total.mean))),
     Column("median_ns", lambda r: r.total.median, "median", lambda r: nanoseconds(round(r.total.median)), rank=2),
     Column("p99_ns", lambda r: r.total.p99, "p99", lambda r: nanoseconds(r.total.p99), rank=1),
-    Column("most_ns", lambda r: r.total.most, "most", lambda r: nanoseconds(r.total.most), rank=3),
+    Column("most_ns", lambda r: r.total.most, "max", lambda r: nanoseconds(r.total.most), rank=3),
     Column("kernel", lambda r: r.name, "kernel", lambda r: r.name, right=False, narrow=20, shorten=shorten),
 )
 RANGE_SUM_COLUMNS: Final[tuple[Column[RangeSum], ...]] = (

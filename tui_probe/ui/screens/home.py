@@ -321,7 +321,11 @@ class HomeScreen(ViewScreen):
 
     def _choose_probe(self) -> None:
         names = [probe.name for probe in self.form.probes]
-        asked = {question.probe: f"{question.words} {question.also}" for question in all_questions()}
+        asked = {
+            name: f"{question.words} {question.also}"
+            for question in all_questions()
+            for name in (question.probe, *question.probes)
+        }
         choices = [
             PickerItem(
                 p.name, p.title, f"{p.measures} Cost: {p.cost}" if p.cost else p.measures, p.name, asked.get(p.name, "")
