@@ -335,7 +335,7 @@ def test_page_names_planted_faults(name: str, kind: str, waiting: str, producing
     line = source[: source.index(waiting)].count("\n") + 1
     longest = [site for site in json.loads(data.stdout)["data"]["sites"] if site["share"] > 0.15]
     site = next(site for site in longest if (site["call_line"] or site["line"]) == line)
-    assert site["waits_for"] == kind
+    assert (site["waits_for"], site["producer"] or "–") == (kind, producing)
     (row, *_) = (row for row in page.stdout.splitlines() if f"0x{site['offset']:04x}" in row)
     assert f"three_kernels.cu:{line}" in row
     assert producing in row

@@ -159,7 +159,10 @@ def test_ptx_has_waits_at_the_line_of_the_instruction(attention: Path, capsys: p
     assert view.target_view() == "sass"
 
 
-def test_ptx_without_a_table_has_the_sum_of_a_source_line(cuda: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ptx_without_a_table_has_the_sum_of_a_source_line(
+    cuda: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     data = document(capsys, "show", "ptx", f"{cuda}:{GATHER}")["data"]
     text = data["original"].splitlines()
     shares = {line["line"]: line["of_warp_life"] for line in data["measured"]["lines"]}

@@ -296,6 +296,7 @@ def test_page_names_the_call_of_an_inlined_header(
     assert ("b.cu:15", "LDG b.cu:15") in {(wait.place, wait.producer) for wait in waits}
     (site,) = (own for own in json.loads(capsys.readouterr().out)["data"]["sites"] if own["sass"] == "FADD")
     assert (site["line"], site["call_file"], site["call_line"]) == (232, "/home/me/b.cu", 15)
+    assert site["producer"] == "LDG b.cu:15"
 
 
 @pytest.mark.parametrize(
@@ -658,7 +659,12 @@ def test_copies_of_the_same_iteration_are_a_pipeline_of_depth_one(
     result = group_result(folder, "stall_sites", 8192, assembled(DEPTH_ONE, 90), "k")
     writer.save(0, writer.launch(0, GRID, BLOCK), result)
     writer.exit()
-    assert "the loop starts this copy in the iteration that waits for it" in shown_text(writer.directory, capsys)
+    text = shown_text(writer.directory, capsys)
+    _, note, rest = text.rpartition(
+        "the loop starts this copy in the iteration that waits for it (pipeline of depth 1)"
+    )
+    assert note
+    assert rest.startswith(" measured waits: ")
 
 
 def test_page_names_the_set_and_needs_a_gpu() -> None:
