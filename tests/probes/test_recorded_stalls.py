@@ -159,6 +159,13 @@ def test_ptx_has_waits_at_the_line_of_the_instruction(attention: Path, capsys: p
     assert view.target_view() == "sass"
 
 
+def test_page_says_why_sites_are_not_measured(cuda: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = output(capsys, "show", "stalls", f"{cuda}:1")
+    assert (
+        "4 wait sites not measured, for lack of room in the 4 groups, in which no site may disturb another: 0x" in text
+    )
+
+
 def test_ptx_without_a_table_has_the_sum_of_a_source_line(
     cuda: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
