@@ -19,9 +19,10 @@ from tui_probe.probekit.probe import (
     Question,
     of_sites,
 )
+from tui_probe.records.counter_sums import ratio
 from tui_probe.trace.source_lines import source_position
 
-from .analysis import DELAY, GROUPS, LEAST_PERCENT, Stalls, analyse, measured_text
+from .analysis import DELAY, GROUPS, LEAST_PERCENT, LineWaits, Stalls, analyse, measured_text
 from .view import STALLS_VIEW
 
 if TYPE_CHECKING:
@@ -76,29 +77,31 @@ _QUESTION: Final = Question(
 
 
 def findings(of: ProbeResult, found: Stalls) -> Iterator[Finding]:
-    """The longest wait with its cause, the line with most accesses of the stack, then the rest of warp life."""
+    """The line with the longest waits and its cause, the line with most spills, then the rest of warp life."""
     del of
     worst = found.worst
     if worst is not None and 100 * (found.worst_share or 0) >= LEAST_PERCENT:
+        site = worst.longest
         values = {
             "share": timed(found.worst_share, SHARE, 0),
             "share_uncertainty": timed(worst.share_uncertainty, SHARE),
             "cycles": timed(worst.cycles),
             "passes": counted(worst.passes),
-            "longest": timed(worst.longest),
-            "class": worst.kind or None,
-            "producer_offset": worst.wait.producers[0].line if worst.wait and worst.wait.producers else None,
+            "sites": counted(len(worst.sites)),
+            "longest": timed(max((site.longest for site in worst.sites if site.longest), default=None)),
+            "class": site.kind or None,
+            "producer_offset": site.wait.producers[0].line if site.wait and site.wait.producers else None,
         }
         yield Finding(
             "longest_wait",
             "longest wait",
             _wait_text(worst),
             "stalls",
-            worst.line,
+            site.line,
             stands_out=(found.worst_share or 0) >= _NOTABLE,
             values=values,
-            advice=_advice(worst),
-            brief=brief_text(worst.opcode, f"waits {_life_text(worst)}"),
+            advice=_advice(site),
+            brief=brief_text(worst.opcodes, f"waits {_life_text(worst)}"),
         )
     yield from _spill_findings(found)
     text = measured_text(found, "unmeasured waits")
@@ -138,16 +141,18 @@ def _advice(site: StallSite) -> str:
     return _REMEDIES.get(site.wait.kind, "") if site.wait else ""
 
 
-def _wait_text(site: StallSite) -> str:
+def _wait_text(line: LineWaits) -> str:
     """``attn.py:31 (FFMA) waits 41% of warp life for LDG attn.py:29 (global memory, 612 cycles each)``."""
+    site = line.longest
     place = site.place or f"{site.line:#06x}"
     cause = f" for {site.producer_in_program}" if site.producer else ""
-    mean = f"{units.count(round(site.per_pass or 0))} cycles each"
-    return f"{place} ({site.opcode}) waits {_life_text(site)} of warp life{cause} ({site.kind}, {mean})"
+    mean = f"{units.count(round(ratio(line.cycles, line.passes) or 0))} cycles each"
+    return f"{place} ({line.opcodes}) waits {_life_text(line)} of warp life{cause} ({site.kind}, {mean})"
 
 
-def _life_text(site: StallSite) -> str:
-    return percent(site.share or 0, 1)
+def _life_text(line: LineWaits) -> str:
+    """Return the share of warp life; sites of several launches may have a little more than all of it."""
+    return percent(line.share, 1) if line.share <= 1 else "about 100%"
 
 
 def _latency_cause(found: Stalls) -> LatencyCause | None:

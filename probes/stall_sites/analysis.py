@@ -191,6 +191,46 @@ class WarpSample:
 
 
 @dataclass(frozen=True, slots=True)
+class LineWaits:
+    """The waits of one class at one line, such as the copies of an instruction in an unrolled loop."""
+
+    sites: tuple[StallSite, ...]
+    """At least one; the site with the largest share is first."""
+
+    @property
+    def longest(self) -> StallSite:
+        """The site with the largest share."""
+        return self.sites[0]
+
+    @property
+    def share(self) -> float:
+        """Part of warp life; sites of several launches may have more than all of it."""
+        return sum(site.share or 0 for site in self.sites)
+
+    @property
+    def share_uncertainty(self) -> float:
+        """Uncertainty of the share of warp life."""
+        return sum(site.share_uncertainty or 0 for site in self.sites)
+
+    @property
+    def cycles(self) -> int:
+        """Waited cycles of all sites."""
+        return sum(site.cycles for site in self.sites)
+
+    @property
+    def passes(self) -> int:
+        """Executions of all sites."""
+        return sum(site.passes for site in self.sites)
+
+    @property
+    def opcodes(self) -> str:
+        """``DEPBAR``, ``4 × DEPBAR``, or ``3 SASS instructions`` of several opcodes."""
+        if len({site.opcode for site in self.sites}) > 1:
+            return f"{len(self.sites)} SASS instructions"
+        return f"{len(self.sites)} × {self.longest.opcode}" if len(self.sites) > 1 else f"{self.longest.opcode}"
+
+
+@dataclass(frozen=True, slots=True)
 class Stalls:
     """The waits of a launch, or of several that measured different sites, those with the largest share first.
 
@@ -239,13 +279,18 @@ class Stalls:
         return None if share is None or share > _ROUNDED_UP else max(0.0, 1 - share)
 
     @property
-    def worst(self) -> StallSite | None:
-        """The site with the largest share."""
-        return self.sites[0] if self.sites and self.sites[0].cycles else None
+    def worst(self) -> LineWaits | None:
+        """The line with the longest waits of a class; of code without lines, the instruction."""
+        lines: dict[tuple[str | int, str], list[StallSite]] = {}
+        for site in self.sites:
+            if site.passes:
+                lines.setdefault((site.place or site.line, site.kind), []).append(site)
+        longest = max((LineWaits(tuple(sites)) for sites in lines.values()), key=lambda line: line.share, default=None)
+        return longest if longest is not None and longest.cycles else None
 
     @property
     def worst_share(self) -> float | None:
-        """Share of warp life of the site with the largest; None if there is none."""
+        """Share of warp life of the line with the longest waits; None if there is none."""
         return self.worst.share if self.worst else None
 
     @property

@@ -114,8 +114,10 @@ def test_findings_name_the_longest_wait(attention: Path, cuda: Path, capsys: pyt
     assert (
         "attention.py:32 (WARPGROUP) waits 13% of warp life for HGMMA attention.py:37 (wgmma, 343 cycles each)"
     ) in output(capsys, "report", str(attention))
-    report = output(capsys, "report", str(cuda))
-    assert "long.cu:19 (STG) waits 67% of warp life for LDG long.cu:19 (global memory, 4 289 cycles each)" in report
+    report = output(capsys, "report", str(cuda))  # copies of a loop are one line; shares of launches add up to 101 %
+    wait = "long.cu:19 (2 SASS instructions) waits 97% of warp life for LDG long.cu:19 (global memory, 3 131 cycles"
+    assert wait in report
+    assert "long.cu:13 (20 × FADD) waits about 100% of warp life for LDG long.cu:13" in report
 
 
 def test_trace_equals_itself(attention: Path, cuda: Path, capsys: pytest.CaptureFixture[str]) -> None:
