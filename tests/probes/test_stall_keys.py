@@ -54,6 +54,9 @@ async def test_sass_has_keys_for_the_next_and_the_longest_wait(stalls: Session, 
         await stage.press("enter", "5", "full_stop")
         assert offset_at_cursor(stage) == NEXT
         assert "measured instruction 11 of 24" in stage.text
+        await stage.press("enter")  # a barrier
+        assert offset_at_cursor(stage) == NEXT
+        assert "the producer of this wait is not known" in stage.text
         await stage.press("exclamation_mark")
         assert offset_at_cursor(stage) == WAIT
         assert "longest wait: attention.py:32" in stage.text

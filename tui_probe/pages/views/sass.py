@@ -370,8 +370,10 @@ class SassView(Document):
         return None if linked is None else Spot.of_line(Offset(linked))
 
     def no_target_reason(self, number: int, width: int) -> str:
-        """Instructions that the assembler added, or at which no wait was measured."""
-        del number, width
+        """Instructions that the assembler added, or at which no wait with a known producer was measured."""
+        line = self.ptx_line(number, width)
+        if line is not None and line in self._links.waits:
+            return "the producer of this wait is not known; choose another wait"
         if not self.code.known:
             return "no wait was measured at this instruction; choose an instruction with a value"
         return "this instruction has no PTX line; choose another instruction"
