@@ -235,6 +235,7 @@ PROBES: Final = (
             "out of bounds", "which access is outside of its allocation?", 36, r"\b(ld|st)\b", of_program=True
         ),
         findings=findings,
+        fault_in_any_launch=True,
         lines=LINES,
     ),
 )

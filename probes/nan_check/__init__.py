@@ -237,6 +237,7 @@ PROBES: Final = (
             of_program=True,
         ),
         findings=findings,
+        fault_in_any_launch=True,
         lines=LINES,
     ),
     BIRTHS,

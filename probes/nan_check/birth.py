@@ -185,6 +185,7 @@ BIRTHS: Final = Probe(
     analyse=lambda of: analyse(of.result, of.kernel.folder),
     metrics=METRICS,
     findings=findings,
+    fault_in_any_launch=True,
     lines=LineSpec(
         (LineMeasure("value", "first"), LineMeasure("block"), LineMeasure("thread"), LineMeasure("iteration")),
         "value",

@@ -24,7 +24,9 @@ from tui_probe.probekit.registry import probe_named, probe_names_where
 from tui_probe.trace.kernel_files import Offset
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from tui_probe.probekit.metric import MetricValue, Quantity
     from tui_probe.probekit.page_kinds import ViewSource
@@ -32,6 +34,14 @@ if TYPE_CHECKING:
     from tui_probe.trace.launches import Launch
     from tui_probe.trace.model import KernelFacts, ProbedKernel, Run
     from tui_probe.trace.result_file import Sample
+
+_MAX_CHECKED: Final = 1000
+_MAX_CHECKED_BYTES: Final = 256 << 20
+_MAX_RESULT_BYTES: Final = 32 << 20
+"""Results of a kernel that are checked for faults: the newest ones, their bytes together, and those of one result."""
+_MAX_REMEMBERED: Final = 10_000
+_faults: dict[tuple[str, int, bool], bool] = {}
+"""Whether a result has a fault, by its path, its time, and whether the context had failed."""
 
 
 def _map_by_map(of: ProbeResult) -> custom_probe.CustomCounts:
@@ -195,9 +205,77 @@ def joined_name(kernel: KernelFacts) -> str:
     return groups.probes[0] if groups is not None else analysis_name(kernel) or ""
 
 
+@dataclass(frozen=True, slots=True)
+class ShownResult:
+    """The ``row`` of the result that is shown, None without any; ``unchecked`` others were not checked for faults."""
+
+    row: int | None
+    unchecked: int = 0
+
+
+def find_shown_result(source: ViewSource, *, reads: bool = True) -> ShownResult:
+    """Find the result of the launch; without a launch the newest one, or the newest with a fault if the probe looks for
+    faults in each launch.
+
+    Reads a limited number of results, each once; none without ``reads``: then only faults that were found before count.
+    """
+    if source.launch is not None:
+        return ShownResult(source.launch.result)
+    newest = source.kernel.find_newest_result()
+    probed = None if newest is None else source.kernel.of_result(newest)
+    probe = None if probed is None else probe_named(analysis_name(probed))
+    if probed is None or probe is None or not probe.fault_in_any_launch or probed.matched_nothing:
+        return ShownResult(newest)
+    unchecked, bytes_left = 0, _MAX_CHECKED_BYTES
+    for place, row in enumerate(reversed(probed.result_rows)):
+        state = _file_state(source.trace.results.path(row))
+        bytes_left -= 0 if state is None else state.st_size
+        if place >= _MAX_CHECKED or bytes_left < 0:
+            return ShownResult(newest, unchecked + len(probed.result_rows) - place)
+        has_fault = None
+        if state is not None and state.st_size <= _MAX_RESULT_BYTES:
+            has_fault = _has_fault(probe, probed, row, state.st_mtime_ns, reads=reads)
+        if has_fault:
+            return ShownResult(row)
+        unchecked += has_fault is None and row != newest
+    return ShownResult(newest, unchecked)
+
+
+def _file_state(path: Path | None) -> os.stat_result | None:
+    try:
+        return None if path is None else path.stat()
+    except OSError:
+        return None
+
+
+def _has_fault(probe: Probe, kernel: ProbedKernel, row: int, written: int, *, reads: bool) -> bool | None:
+    """Return whether a finding of the result ``written`` then is a fault; None if it was not read, or cannot be."""
+    trace = kernel.trace
+    # What ended the context makes an access of the last launch a fault.
+    key = (str(trace.results.path(row)), written, trace.state.context_failed is not None)
+    if key not in _faults and reads and probe.findings is not None:
+        try:
+            result = probe_results.read_result_row(trace, kernel, row)
+            findings = probe.findings(result, probe.analyse(result))
+            _faults[key] = any(finding.wrong_result for finding in findings)
+        except TraceError:
+            return None
+        for old in list(_faults)[:-_MAX_REMEMBERED]:
+            _faults.pop(old, None)
+    return _faults.get(key)
+
+
+def read_shown_result(source: ViewSource) -> ProbeResult:
+    """The result of the launch, or the one to show of the kernel. Raises TraceError naming the file."""
+    row = find_shown_result(source).row
+    if row is None:
+        return probe_results.read_result(source)
+    return probe_results.read_result_row(source.trace, source.kernel, row)
+
+
 def read_joined(parts: Sequence[ViewSource]) -> JoinedResult:
-    """Return the newest results of ``joined_sources``, or those of their launches. Raises TraceError naming a file."""
-    results = tuple(map(probe_results.read_result, parts))
+    """Return the results of ``joined_sources`` to show, or those of their launches. Raises TraceError naming a file."""
+    results = tuple(map(read_shown_result, parts))
     return JoinedResult(known_probe(results[0].kernel), results)
 
 

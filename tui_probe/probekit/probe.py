@@ -136,6 +136,10 @@ class Probe:
     answers: tuple[str, ...] = ()
     """Keys of questions that its results answer besides its own."""
     findings: Callable[[ProbeResult, Any], Iterable[Finding]] | None = None
+    fault_in_any_launch: bool = False
+    """True if a finding with ``wrong_result`` may be in any launch, so that all are checked: without a chosen launch
+    findings and pages are of the newest launch with one.
+    """
     lines: LineSpec | None = None
     """Measured values of single lines."""
     timeline: Callable[[ProbeResult, Progress], LaunchTimeline] | None = None

@@ -13,15 +13,16 @@ from tui_probe.draw import units
 from tui_probe.draw.table import safe
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
-from tui_probe.probekit import probe_results
 from tui_probe.probekit.finding import SHARE, Evidence, Finding, Gain, counted, derived
 from tui_probe.probekit.measured import (
     extent_text,
+    find_shown_result,
     first_value,
     joined_name,
     joined_sources,
     line_range_probe,
     read_joined,
+    read_shown_result,
     unjoined_sources,
 )
 from tui_probe.probekit.probe_view import unknown_probe_advice
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from tui_probe.probekit.finding import Provenance
     from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.probekit.probe_results import ProbeResult
-    from tui_probe.trace.model import KernelFacts
+    from tui_probe.trace.model import KernelFacts, ProbedKernel
 
 # Findings that need no probe: SMs that a grid leaves idle, and registers that the assembler spilled.
 #
@@ -68,6 +69,7 @@ NO_PROBE: Final = "(no probe)"
 """Name of the source of findings from launches and the assembler's log."""
 UNMATCHED_KEY: Final = "unmatched"
 """The finding of a probe without an instruction in the kernel: it found no fault, and could find none."""
+_UNCHECKED_KEY: Final = "unchecked_results"
 _SAMPLE_KEY: Final = "sample"
 """The finding that names the blocks that all others are about."""
 MAX_UNASKED_BYTES: Final = 32 << 20
@@ -255,12 +257,12 @@ class ResultFindings:
 
 
 def launch_findings(source: ViewSource) -> ResultFindings | None:
-    """Return the findings of the launch at hand, or of the newest that has a result; None if there is none.
+    """Return the findings of the launch at hand, else of the result to show; None if there is none.
 
     Those of probes that measure parts of one thing are of all parts. Reads the results, which may take a moment for one
     of hundreds of megabytes; the last ones are remembered.
     """
-    row = _newest_row(source)
+    row = _shown_row(source)
     if row is None or source.kernel.status != "probed":
         return None
     kernel = source.kernel.of_result(row)
@@ -278,19 +280,38 @@ def launch_findings(source: ViewSource) -> ResultFindings | None:
             _cache[key] = replace(result, findings=findings, problem=unknown_probe_advice(kernel))
             for old in list(_cache)[:-_CACHE_SIZE]:
                 _cache.pop(old, None)
-        return _unflag_negligible(_without_replaced(_cache[key], source.kernel), kernel.time_share)
+        named = _with_other_launches(_cache[key], source, kernel)
+        return _unflag_negligible(_without_replaced(named, source.kernel), kernel.time_share)
     except (TraceError, OSError) as error:
         problem = str(error).replace(f"{source.trace.directory}/", "")
         return replace(result, problem=problem, unread=True)
 
 
-def _newest_row(source: ViewSource) -> int | None:
-    return source.launch.result if source.launch is not None else source.kernel.find_newest_result()
+def _shown_row(source: ViewSource) -> int | None:
+    return find_shown_result(source).row
+
+
+def _with_other_launches(found: ResultFindings, source: ViewSource, kernel: ProbedKernel) -> ResultFindings:
+    """Name the launch of a fault where another launch was measured, and say how many results were not checked."""
+    probe = probe_named(found.probe)
+    if probe is None or not probe.fault_in_any_launch or len(kernel.result_rows) == 1:
+        return found
+    findings = [
+        replace(finding, words=f"{finding.words}, in launch {found.launch}")
+        if finding.wrong_result and found.launch is not None
+        else finding
+        for finding in found.findings
+    ]
+    unchecked = find_shown_result(source).unchecked
+    if unchecked:
+        text = f"{units.counted(unchecked, 'result')} of other launches: tui-probe show lines TRACE@LAUNCH reads one"
+        findings.append(Finding(_UNCHECKED_KEY, "not checked", text, values={"results": counted(unchecked)}))
+    return replace(found, findings=tuple(findings))
 
 
 def _launch_numbers(sources: Iterable[ViewSource]) -> tuple[int, ...]:
     """Return the numbers of the launches whose results are read, if the log names them."""
-    rows = ((source, row) for source in sources if (row := _newest_row(source)) is not None)
+    rows = ((source, row) for source in sources if (row := _shown_row(source)) is not None)
     known = ((source, launch) for source, row in rows if (launch := source.trace.results.launch(row)) is not None)
     numbers = (source.trace.launches[launch].number for source, launch in known)
     return tuple(sorted(number for number in numbers if number is not None))
@@ -298,7 +319,7 @@ def _launch_numbers(sources: Iterable[ViewSource]) -> tuple[int, ...]:
 
 def _result_state(source: ViewSource) -> tuple[str, int]:
     """Return the path of the result that is read, and the time at which it was written."""
-    row = _newest_row(source)
+    row = _shown_row(source)
     path = None if row is None else source.trace.results.path(row)
     return str(path), path.stat().st_mtime_ns if path is not None and path.is_file() else 0
 
@@ -349,7 +370,7 @@ def _is_negligible(finding: Finding, share: float) -> bool:
 
 
 def _read_findings(parts: Sequence[ViewSource]) -> list[Finding]:
-    of = probe_results.read_result(parts[0])
+    of = read_shown_result(parts[0])
     if of.kernel.matched_nothing:
         return [Finding(UNMATCHED_KEY, "not measured", _unmatched_text(of.kernel.reason or ""))]
     probe = probe_named(of.probe)
@@ -397,8 +418,8 @@ def finding_text(kernel: KernelFacts, finding: Finding) -> str:
 
 
 def result_bytes(source: ViewSource) -> int:
-    """Bytes of the result of its launch, or of the newest of its kernel; 0 where there is none."""
-    row = source.launch.result if source.launch is not None else source.kernel.find_newest_result()
+    """Bytes of the result of its launch, or of the one to show of its kernel; 0 where there is none."""
+    row = _shown_row(source)
     path = None if row is None else source.trace.results.path(row)
     try:
         return 0 if path is None else path.stat().st_size

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tui_probe.draw import units
 from tui_probe.errors import ChoiceError
+from tui_probe.probekit.measured import find_shown_result
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.ui.live.feed import Snapshot
 
@@ -76,7 +77,7 @@ def launch_text(source: ViewSource, *, brief: bool = False) -> str:
         return "no launch"
     if not saved and source.launch is None:
         return "1 launch, no result" if kernel.launches == 1 else f"{units.count(kernel.launches)} launches, no result"
-    row = source.trace.results.launch(kernel.result_rows[-1]) if source.launch is None else source.launch.row
+    row = _launch_row(source)
     if row is None:
         return f"newest result of {units.counted(kernel.launches, 'launch')}"
     number = source.trace.launches[row].number
@@ -89,12 +90,20 @@ def launch_text(source: ViewSource, *, brief: bool = False) -> str:
     return f"{place} launches{only}" if number is None else f"launch {number} ({place} of this kernel){only}"
 
 
-def next_launch(source: ViewSource, step: int) -> Launch | None:
-    """Return the launch ``step`` positions from the selected one (else the newest); None beyond the ends."""
-    rows = launch_rows(source)
-    current = len(rows) - 1
+def _launch_row(source: ViewSource) -> int | None:
+    """Return the row of the launch that pages show: the selected one, else that of the result to show."""
     if source.launch is not None:
-        current = next((place for place in range(len(rows) - 1, -1, -1) if rows[place] <= source.launch.row), 0)
+        return source.launch.row
+    shown = find_shown_result(source, reads=False).row
+    return None if shown is None else source.trace.results.launch(shown)
+
+
+def next_launch(source: ViewSource, step: int) -> Launch | None:
+    """Return the launch ``step`` positions from the shown one; None beyond the ends."""
+    rows, shown = launch_rows(source), _launch_row(source)
+    current = len(rows) - 1
+    if shown is not None:
+        current = next((place for place in range(len(rows) - 1, -1, -1) if rows[place] <= shown), 0)
     place = current + step
     if not 0 <= place < len(rows):
         return None
