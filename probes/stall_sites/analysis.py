@@ -195,7 +195,7 @@ class LineWaits:
     """The waits of one class at one line, such as the copies of an instruction in an unrolled loop."""
 
     sites: tuple[StallSite, ...]
-    """At least one; the site with the largest share is first."""
+    """One or more; the site with the largest share is first."""
 
     @property
     def longest(self) -> StallSite:
