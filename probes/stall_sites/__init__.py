@@ -177,12 +177,12 @@ def _rows(of: ProbeResult, found: Stalls) -> LineRows:
     rows = [
         LineRow(
             site.line,
-            site.source,
+            site.call or site.source,
             {
                 "of warp life": None if site.share is None else ShareValue(site.share),
                 "cycles": site.cycles,
                 "waits for": site.kind or None,
-                "producer": site.producer or None,
+                "producer": site.producer_in_program or None,
                 "executions": site.passes,
                 "cycles per wait": site.per_pass,
                 "longest wait": site.longest,
@@ -207,7 +207,7 @@ def _spill_rows(found: Stalls) -> Iterator[LineRow]:
     for site in found.sites:
         for spill in site.wait.spills if site.wait else ():
             name = "local loads" if spill.work == "load" else "local stores"
-            yield LineRow(spill.line, spill.source, {name: site.passes})
+            yield LineRow(spill.line, site.calls.get(spill.line, spill.source), {name: site.passes})
 
 
 def _joined_rows(rows: list[LineRow]) -> list[LineRow]:

@@ -57,7 +57,7 @@ def test_the_same_from_either_file(probe: str, tmp_path: Path) -> None:
 def test_damaged_file_is_reported(tmp_path: Path) -> None:
     of, folder = recorded(tmp_path, "nan_check")
     (folder / "sites.json").write_text("{}")
-    with pytest.raises(TraceError, match=r"sites\.json: .*; delete it to read pruned\.ptx instead"):
+    with pytest.raises(TraceError, match=r"sites\.json: .*; delete this file to read pruned\.ptx instead"):
         line_rows(read_joined([of]))
 
 

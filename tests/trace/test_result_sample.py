@@ -68,7 +68,7 @@ def test_impossible_samples(tmp_path: Path, numbers: tuple[int, int, int], measu
     path = tmp_path / "1.bin"
     content = sampled_bytes((16, 1, 1), 0, 4, measured)
     path.write_bytes(content[:-12] + struct.pack("<3I", *numbers))
-    with pytest.raises(TraceError, match=r"1\.bin, offset \d+: .* not a result file"):
+    with pytest.raises(TraceError, match=r"1\.bin, offset \d+: not a result file: the sample .* does not fit the grid"):
         read_result(path)
 
 

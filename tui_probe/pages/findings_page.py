@@ -95,7 +95,7 @@ COST_QUESTION: Final = Question("what is the overhead of the probe?", "--benchma
 @cache
 def all_questions() -> tuple[Question, ...]:
     """All, the one asked most first. Each is a line of the summary while nothing in the trace answers it."""
-    questions = [(probe.question, _name_to_run(probe.name)) for probe in all_probes() if probe.question is not None]
+    questions = [(probe.question, _name_to_run(probe)) for probe in all_probes() if probe.question is not None]
     return (
         *(
             Question(asked.words, f"-p {name}", asked.key, asked.needs, asked.also, asked.of_program, asked.needs_gpu)
@@ -105,10 +105,9 @@ def all_questions() -> tuple[Question, ...]:
     )
 
 
-def _name_to_run(probe: str) -> str:
-    """Return the set that the pages of a probe name to run it, or the probe if no set is theirs."""
-    names = (names_to_run(kind.probes)[0] for kind in kinds() if probe in kind.probes)
-    return next((name for name in names if name in built_in_sets()), probe)
+def _name_to_run(probe: Probe) -> str:
+    """Return the set of the probes that measure parts of one thing with it, or the probe."""
+    return names_to_run(probe.groups.probes)[0] if probe.groups else probe.name
 
 
 def open_questions(kernel: KernelFacts, found: Sequence[ResultFindings], *, of_program: bool = False) -> list[Question]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from tui_probe.draw import units
 from tui_probe.errors import ChoiceError
-from tui_probe.probekit.measured import find_shown_result
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.ui.live.feed import Snapshot
 
@@ -94,6 +93,8 @@ def _launch_row(source: ViewSource) -> int | None:
     """Return the row of the launch that pages show: the selected one, else that of the result to show."""
     if source.launch is not None:
         return source.launch.row
+    from tui_probe.probekit.measured import find_shown_result  # imports NumPy, which the first frame does without
+
     shown = find_shown_result(source, reads=False).row
     return None if shown is None else source.trace.results.launch(shown)
 
