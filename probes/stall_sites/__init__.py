@@ -177,7 +177,7 @@ def _rows(of: ProbeResult, found: Stalls) -> LineRows:
     rows = [
         LineRow(
             site.line,
-            site.call or site.source,
+            site.source,
             {
                 "of warp life": None if site.share is None else ShareValue(site.share),
                 "cycles": site.cycles,
@@ -207,7 +207,7 @@ def _spill_rows(found: Stalls) -> Iterator[LineRow]:
     for site in found.sites:
         for spill in site.wait.spills if site.wait else ():
             name = "local loads" if spill.work == "load" else "local stores"
-            yield LineRow(spill.line, site.calls.get(spill.line, spill.source), {name: site.passes})
+            yield LineRow(spill.line, spill.source, {name: site.passes})
 
 
 def _joined_rows(rows: list[LineRow]) -> list[LineRow]:

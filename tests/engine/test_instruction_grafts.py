@@ -269,7 +269,7 @@ COUNTING = [name for name in built_in_names() if load_probe(name).counts and nam
 
 @pytest.mark.parametrize("pair", due(combinations(COUNTING, 2)), ids="+".join)
 def test_probes_fit_fused(pair: tuple[str, str]) -> None:
-    """Lanes part once at an exit, whatever number of probes add there."""
+    """Lanes part once at an exit, with any number of probes that add there."""
     probe = fuse([load_probe(name) for name in pair])
     cubin = Cubin.read(lzma.decompress(SOFTMAX.read_bytes()))
     assert Grafter(probe, Assembler(), sampled=False).graft(cubin, "softmax").grafted.branches

@@ -1,4 +1,4 @@
-"""Saved launches of frameworks leave in a launcher, alone, the memory that they left in the program."""
+"""Saved launches of frameworks leave in a launcher the memory that they left in the program."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ LAUNCHES = 60
 NEEDED = 20
 
 
-def run_alone(*command: str) -> str:
+def run_launcher(*command: str) -> str:
     """Return "" if the memory is the same as in the program, else what the launcher wrote."""
     result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     return result.stdout + result.stderr if result.returncode else ""
 
 
 def run_c_launcher(folder: Path) -> str:
-    """Build the launcher with a C compiler alone, and run it; returns as ``run_alone``."""
+    """Build the launcher with only a C compiler, and run it; returns as ``run_launcher``."""
     subprocess.run(["cc", "-O2", "-o", "launch", "launch.c", "-ldl"], cwd=folder, check=True, timeout=60)
-    return run_alone("sh", "-c", f"cd {folder} && ./launch --repeat 3")
+    return run_launcher("sh", "-c", f"cd {folder} && ./launch --repeat 3")
 
 
 def test_extracted_kernels_of_frameworks_leave_the_same_memory(runner: Runner, tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_extracted_kernels_of_frameworks_leave_the_same_memory(runner: Runner, t
     for launch in first_of.values():
         folder = tmp_path / f"{launch.index}@{launch.number}"
         extract(launch, folder)
-        python = run_alone(sys.executable, str(folder / "launch.py"), "--repeat", "3")
+        python = run_launcher(sys.executable, str(folder / "launch.py"), "--repeat", "3")
         if problem := python + run_c_launcher(folder):
             problems[launch.demangled] = problem
     assert not problems, "\n".join(f"{name}: {problem}" for name, problem in problems.items())
@@ -49,5 +49,5 @@ def test_extracted_kernels_of_frameworks_leave_the_same_memory(runner: Runner, t
 def test_c_launcher_of_runtime_program_leaves_the_same_memory(built: Path, runner: Runner, tmp_path: Path) -> None:
     trace = runner.profiled([str(built / "runtime_static")], "--keep-launch", "_@0").trace
     [launch] = kept_launches(trace)
-    extract(launch, tmp_path / "alone")
-    assert run_c_launcher(tmp_path / "alone") == ""
+    extract(launch, tmp_path / "extracted")
+    assert run_c_launcher(tmp_path / "extracted") == ""

@@ -323,7 +323,7 @@ def three_kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 )
 @pytest.mark.exclusive
 def test_page_names_planted_faults(name: str, kind: str, waiting: str, producing: str, three_kernels: Path) -> None:
-    """A load whose value is needed at once, a pipeline of depth 1, a sum by one thread before a barrier.
+    """A load directly before the use of its value, a pipeline of depth 1, a sum by one thread before a barrier.
 
     The load of ``scale_rows`` itself waits for its address, about as long: either may be the longest.
     """

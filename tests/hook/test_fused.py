@@ -143,9 +143,9 @@ def test_every_launch_has_the_watchdog_if_the_fused_kernel_is_refused(host: Host
     reasons = {probe: reason for probe, _, reason in probings(run)}
     assert reasons["one"].startswith("every launch has the watchdog's code")
     assert reasons["three"] == "-"
-    kept = [probe for _, probe in saved(run) if probe != "two"]
-    assert set(kept) <= {"three"}  # at the end, places of launches whose table still has warps, and nothing else
-    assert len(kept) == len(run.lines(r"\[stuck\] launch "))
+    places = [probe for _, probe in saved(run) if probe != "two"]
+    assert set(places) <= {"three"}  # at the end, places of launches whose table still has warps, and nothing else
+    assert len(places) == len(run.lines(r"\[stuck\] launch "))
     assert run.lines(r"\[probe\] finish ")
 
 

@@ -1,4 +1,4 @@
-"""Recordings of a terminal: SVGs that show screens in turn, with CSS alone."""
+"""Recordings of a terminal: SVGs that show screens in turn, with CSS only."""
 
 from __future__ import annotations
 

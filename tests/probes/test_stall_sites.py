@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 import subprocess
@@ -297,6 +298,13 @@ def test_page_names_the_call_of_an_inlined_header(
     (site,) = (own for own in json.loads(capsys.readouterr().out)["data"]["sites"] if own["sass"] == "FADD")
     assert (site["line"], site["call_file"], site["call_line"]) == (232, "/home/me/b.cu", 15)
     assert site["producer"] == "LDG b.cu:15"
+    for page in ("lines", "source"):
+        assert front.main(["show", page, str(writer.directory), "--format", "csv"]) == 0
+        head, *rows = csv.reader(capsys.readouterr().out.splitlines())
+        columns = [dict(zip(head, row, strict=True)) for row in rows]
+        measured = {(row["file"], row["line"] if page == "source" else row["source_line"]) for row in columns}
+        assert ("/home/me/b.cu", "15") in measured
+        assert {file for file, _ in measured} == {"/home/me/b.cu"}
 
 
 @pytest.mark.parametrize(
@@ -660,11 +668,11 @@ def test_copies_of_the_same_iteration_are_a_pipeline_of_depth_one(
     writer.save(0, writer.launch(0, GRID, BLOCK), result)
     writer.exit()
     text = shown_text(writer.directory, capsys)
-    _, note, rest = text.rpartition(
+    _, note, following = text.rpartition(
         "the loop starts this copy in the iteration that waits for it (pipeline of depth 1)"
     )
     assert note
-    assert rest.startswith(" measured waits: ")
+    assert following.startswith(" measured waits: ")
 
 
 def test_page_names_the_set_and_needs_a_gpu() -> None:

@@ -230,7 +230,7 @@ class Summation:
         self._end = ""
         self._made = 0
         self._late: list[str] | None = None
-        """What one lane does at the end of an exit, after all sums."""
+        """Instructions of one lane at the end of an exit, after all sums."""
         self._sparse = SparseSummation(names, own)
 
     def begin_exit(self) -> None:

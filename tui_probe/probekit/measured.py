@@ -41,7 +41,7 @@ _MAX_RESULT_BYTES: Final = 32 << 20
 """Results of a kernel that are checked for faults: the newest ones, their bytes together, and those of one result."""
 _MAX_REMEMBERED: Final = 10_000
 _faults: dict[tuple[str, int, bool], bool] = {}
-"""Whether a result has a fault, by its path, its time, and whether the context had failed."""
+"""True for a result with a fault, by its path, its time, and the state of the context (True: it had failed)."""
 
 
 def _map_by_map(of: ProbeResult) -> custom_probe.CustomCounts:

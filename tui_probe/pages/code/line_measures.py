@@ -21,6 +21,7 @@ from tui_probe.probekit.recognised import analysis_name
 from tui_probe.probekit.record_counts import sampled_blocks_text
 from tui_probe.probekit.registry import probe_names_where
 from tui_probe.records.probed_sites import probed_sites
+from tui_probe.trace.source_lines import SourceLines, is_of_toolkit
 from tui_probe.verdicts.findings import MAX_UNASKED_BYTES, launch_findings, result_bytes, unprobed_findings
 
 if TYPE_CHECKING:
@@ -177,7 +178,10 @@ def no_line_text(result: JoinedResult) -> str:
 
 
 def line_rows(joined: JoinedResult) -> tuple[LineSpec, LineRows]:
-    """Return the measures of each line. Raises TraceError if the result is not of a probe of lines."""
+    """Return the measures of each line; what a header of the CUDA Toolkit defines is at the program's line.
+
+    Raises TraceError if the result is not of a probe of lines.
+    """
     of, probe = joined.results[0], joined.probe
     if probe.lines is None:
         raise TraceError(f"{of.result.path}: -p {of.probe} does not measure lines")
@@ -185,6 +189,10 @@ def line_rows(joined: JoinedResult) -> tuple[LineSpec, LineRows]:
     if of.result.sample is not None:
         notes = [*rows.notes, f"{sampled_blocks_text(of.result.sample)}: all values cover only these blocks"]
         rows = replace(rows, notes=notes, silent=())
+    folder = of.kernel.folder
+    if folder is not None and any(row.source is not None and is_of_toolkit(row.source.file) for row in rows.rows):
+        calls = SourceLines.of(folder).calls
+        rows = replace(rows, rows=[replace(row, source=calls.get(row.line, row.source)) for row in rows.rows])
     return probe.lines, rows
 
 

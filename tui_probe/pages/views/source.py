@@ -347,10 +347,13 @@ class SourceView(Document):
 
 
 def ptx_lines_by_source(lines: SourceLines) -> dict[SourceLine, list[int]]:
-    """The lines of ``pruned.ptx``, ascending, that each line of source became."""
+    """Return the lines of ``pruned.ptx``, ascending, that each line of the program became; also what it calls in
+    headers of the CUDA Toolkit.
+    """
     code: dict[SourceLine, list[int]] = {}
-    for number, source in sorted(lines.lines.items()):
-        code.setdefault(source, []).append(number)
+    for number in sorted(lines.lines):
+        if (source := lines.program_line(number)) is not None:
+            code.setdefault(source, []).append(number)
     return code
 
 
