@@ -1,24 +1,31 @@
 """Kernels without a result in the first run on a machine, since they were still being prepared.
 
-    python -m tests.bench.first_run [--sim | --stub] [--tool PATH] [--probe survey] [--rounds 1] [--tested]
-                                    [--real NAME... | -- COMMAND...]
+    python -m tests.bench.first_run [--sim | --stub] [--tool PATH] [--probe survey] [--rounds 1] [--tested] [--again]
+                                    [--jobs 1] [--real NAME... | --list FILE | -- COMMAND...]
 
 Each program runs once with an empty cache; with `--tested` as on a machine where the self-test of grafts ran before:
 the first program then runs three times more, ahead of all, for its outcome. `--sim` takes the simulated GPU: its
 launches wait for no kernel here, as on a GPU, and load PTX. `--stub` takes the tests' driver: kernels are assembled as
 for a GPU, and nothing runs. `--tool` is another tui-probe, which then runs each program in turn with this one, with
-`--rounds` as often. A row has the kernels that were launched; those without a result since they were being prepared;
-of the others those with times only, since their counting probes were being prepared; the kernels from the cache that
-were prepared ahead of their launch; and the seconds that the run took longer than the program by itself. Without a
-command these are programs of this repository, some of which work for a while between loading their kernels and
-launching them; with `--stub` also some with large kernels, for which ptxas takes 0.1 s, and ten times as long with all
-counting probes; with `--real` those of `tests/bench/programs`, which need a GPU.
+`--rounds` as often. `--jobs` programs run at a time.
+
+A row has the kernels that were launched; those without a result since they were being prepared; of the others those
+with times only, since their counting probes were being prepared; the kernels from the cache that were prepared ahead
+of their launch; and the seconds that the run took longer than the program by itself just before, with `--again` also
+for a second run. The last lines have the median, the 90th percentile and the largest of these seconds, and name the
+programs that ended with another status or, with `--real`, with other output.
+
+Without a command these are programs of this repository, some of which work for a while between loading their kernels
+and launching them; with `--stub` also some with large kernels, for which ptxas takes 0.1 s, and ten times as long with
+all counting probes; with `--real` those of `tests/bench/programs`, which need a GPU; with `--list` those of a file,
+which has a name, a folder and a command per line, separated by tabs.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import shutil
 import statistics
@@ -27,12 +34,16 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tests.bench.real_programs import prepared
+from tests.bench.real_programs import Outcome, prepared
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -58,6 +69,19 @@ class FirstRun:
     timed_only: int
     ahead: int
     seconds: float
+    again: float | None
+    """The seconds of a second run."""
+    same: bool
+
+
+@dataclass(frozen=True)
+class Program:
+    """A command, and the folder in which it runs."""
+
+    command: list[str]
+    folder: Path = ROOT
+    prints_the_same: bool = False
+    """Whether each run prints the same."""
 
 
 def main() -> None:
@@ -68,7 +92,10 @@ def main() -> None:
     parser.add_argument("--probe", default="survey")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--tested", action="store_true")
+    parser.add_argument("--again", action="store_true")
+    parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--real", nargs="+", default=[], metavar="NAME")
+    parser.add_argument("--list", type=Path, metavar="FILE")
     parser.add_argument("command", nargs="*")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
@@ -81,33 +108,37 @@ class Bench:
 
     folder: Path
     options: argparse.Namespace
-    runs: dict[str, list[FirstRun]] = field(default_factory=lambda: defaultdict(list))
+    runs: dict[str, dict[str, list[FirstRun]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
+    """By tool and program."""
 
     def run(self) -> None:
         """Print a row of each run, and the sum of each tool."""
-        tools = {"this": [sys.executable, "-m", "tui_probe"]}
-        if self.options.tool:
-            tools["other"] = [str(self.options.tool)]
         programs = self.programs()
-        sys.stdout.write(f"{'program':<40}{'tool':>6}{'kernels':>8}{'missed':>7}{'timed':>6}{'ahead':>6}{'added':>7}\n")
+        titles = (
+            f"{'program':<40}{'tool':>6}{'kernels':>8}{'missed':>7}{'timed':>6}{'ahead':>6}{'added':>7}{'again':>7}\n"
+        )
+        sys.stdout.write(titles)
         if self.options.tested:
-            self.prepare_self_test(tools["this"], next(iter(programs.values())))
-        for _ in range(self.options.rounds):
-            for program, command in programs.items():
-                plain = seconds_of(self.unprofiled(command))
-                for tool, start in tools.items():
-                    first = self.first_run(start, command, plain)
-                    self.runs[tool].append(first)
-                    sys.stdout.write(f"{program[:39]:<40}{tool:>6}{row(first)}\n")
-                    sys.stdout.flush()
+            self.prepare_self_test(self.tools["this"], next(iter(programs.values())).command)
+        with ThreadPoolExecutor(self.options.jobs) as pool:
+            for _ in range(self.options.rounds):
+                list(pool.map(self.measure, programs, programs.values()))
         for tool, runs in self.runs.items():
-            kernels, missed, timed = (
-                sum(getattr(run, name) for run in runs) for name in ("kernels", "missed", "timed_only")
-            )
-            added = statistics.median(run.seconds for run in runs)
-            sys.stdout.write(
-                f"{tool}: missed {missed} of {kernels} kernels, {timed} with times only, {added:.2f} s added (median)\n"
-            )
+            sys.stdout.write("".join(f"{tool}: {line}\n" for line in summary(runs)))
+
+    @cached_property
+    def tools(self) -> dict[str, list[str]]:
+        """The commands of this tui-probe and of another one."""
+        other = {"other": [str(self.options.tool)]} if self.options.tool else {}
+        return {"this": [sys.executable, "-m", "tui_probe"]} | other
+
+    def measure(self, name: str, program: Program) -> None:
+        """Run a program with each tool, and print a row of each."""
+        for tool, start in self.tools.items():
+            run = self.first_run(start, program)
+            self.runs[tool][name].append(run)
+            sys.stdout.write(f"{name[:39]:<40}{tool:>6}{row(run)}\n")
+            sys.stdout.flush()
 
     @property
     def self_test(self) -> Path:
@@ -126,13 +157,18 @@ class Bench:
         if grafts.exists():
             shutil.copytree(grafts, self.self_test)
 
-    def programs(self) -> dict[str, list[str]]:
-        """Names and commands of what is to run."""
+    def programs(self) -> dict[str, Program]:
+        """What is to run, by name."""
+        if self.options.list:
+            rows = (line.split("\t") for line in self.options.list.read_text().splitlines())
+            return {name: Program(command.split(), Path(folder)) for name, folder, command in rows}
         if self.options.real:
-            return prepared(self.folder, self.options.real)
+            real = prepared(self.folder, self.options.real)
+            return {name: Program(command, prints_the_same=True) for name, command in real.items()}
         if self.options.command:
-            return {" ".join(self.options.command): self.options.command}
-        return own_programs(self.folder, stub=self.options.stub)
+            return {" ".join(self.options.command): Program(self.options.command)}
+        own = own_programs(self.folder, stub=self.options.stub)
+        return {name: Program(command) for name, command in own.items()}
 
     @cached_property
     def driver(self) -> list[str]:
@@ -151,29 +187,63 @@ class Bench:
         quiet = ["run", "--no-ui", "--no-report"]
         return [*tool, *quiet, *self.driver, "-p", self.options.probe, "--tracedir", str(home), "--", *as_on_gpu]
 
-    def unprofiled(self, command: list[str]) -> list[str] | None:
+    def unprofiled(self, program: Program) -> Outcome | None:
         """The program by itself; None on a driver that only tui-probe has."""
         if self.options.sim:
             return None
-        library = Path(self.driver[1]).parent if self.options.stub else None
-        return ["env", f"LD_LIBRARY_PATH={library}", *command] if library else command
+        library = [f"LD_LIBRARY_PATH={Path(self.driver[1]).parent}"] if self.options.stub else []
+        return finished(["env", *library, *program.command], program.folder, dict(os.environ))
 
-    def first_run(self, tool: list[str], command: list[str], plain: float) -> FirstRun:
-        """Run a program with an empty cache."""
+    def first_run(self, tool: list[str], program: Program) -> FirstRun:
+        """Run a program with an empty cache, and once more, each after the program by itself."""
         home = Path(tempfile.mkdtemp(dir=self.folder))
         if self.self_test.exists():
             shutil.copytree(self.self_test, home / "cache" / "tui-probe" / "grafts")
-        seconds = seconds_of([*self.profiled(tool, home), *command], environment(home)) - plain
-        trace = max(home.glob("*/event.log"), key=lambda log: log.stat().st_mtime).parent
-        report = subprocess.run(
-            [*tool, "report", str(trace), "--format", "json"], env=environment(home), capture_output=True, check=True
+        command = [*self.profiled(tool, home), *program.command]
+        runs = [
+            (self.unprofiled(program), finished(command, program.folder, environment(home)))
+            for _ in range(2 if self.options.again else 1)
+        ]
+        first = min(home.glob("*/event.log"), key=lambda log: log.stat().st_mtime).parent
+        report = [*tool, "report", str(first), "--format", "json"]
+        done = subprocess.run(report, env=environment(home), capture_output=True, check=True)
+        seconds = [run.seconds - (plain.seconds if plain else 0) for plain, run in runs]
+        same = all(plain is None or is_same(plain, run, program) for plain, run in runs)
+        measured = FirstRun(
+            *counts(json.loads(done.stdout)), count_ahead(first), seconds[0], seconds[1] if seconds[1:] else None, same
         )
-        return FirstRun(*counts(json.loads(report.stdout)), count_ahead(trace), seconds)
+        shutil.rmtree(home)
+        return measured
+
+
+def is_same(plain: Outcome, run: Outcome, program: Program) -> bool:
+    """Whether both ended with the same status, and printed the same where that can be expected."""
+    return plain.status == run.status and (plain.stdout == run.stdout or not program.prints_the_same)
+
+
+def summary(runs: dict[str, list[FirstRun]]) -> Iterator[str]:
+    """The sums of all runs, and the programs that did not end as by themselves."""
+    every = [run for rounds in runs.values() for run in rounds]
+    kernels, missed, timed = (sum(getattr(run, name) for run in every) for name in ("kernels", "missed", "timed_only"))
+    yield f"missed {missed} of {kernels} kernels, {timed} with times only"
+    yield f"added in the first run: {spread([run.seconds for run in every])}"
+    if again := [run.again for run in every if run.again is not None]:
+        yield f"added in the second run: {spread(again)}"
+    different = [name for name, rounds in runs.items() if not all(run.same for run in rounds)]
+    yield f"other status or output: {', '.join(different) or 'no program'}"
+
+
+def spread(seconds: list[float]) -> str:
+    """The median, 90th percentile and largest of seconds."""
+    values = sorted(seconds)
+    tenth = values[min(len(values) - 1, math.ceil(0.9 * len(values)) - 1)]
+    return f"median {statistics.median(values):.2f} s, 90 % {tenth:.2f} s, largest {values[-1]:.2f} s"
 
 
 def row(run: FirstRun) -> str:
     """The cells of a run."""
-    return f"{run.kernels:>8}{run.missed:>7}{run.timed_only:>6}{run.ahead:>6}{run.seconds:>7.2f}"
+    again = "–" if run.again is None else f"{run.again:.2f}"
+    return f"{run.kernels:>8}{run.missed:>7}{run.timed_only:>6}{run.ahead:>6}{run.seconds:>7.2f}{again:>7}"
 
 
 def environment(home: Path) -> dict[str, str]:
@@ -182,13 +252,11 @@ def environment(home: Path) -> dict[str, str]:
     return os.environ | own | {"STUB_NO_PARAM_INFO": "1"}
 
 
-def seconds_of(command: list[str] | None, env: dict[str, str] | None = None) -> float:
-    """Run a command; how long it took, 0 without one."""
-    if command is None:
-        return 0.0
+def finished(command: list[str], folder: Path, env: dict[str, str]) -> Outcome:
+    """Run a command to its end."""
     begun = time.monotonic()
-    subprocess.run(command, env=env, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
-    return time.monotonic() - begun
+    done = subprocess.run(command, env=env, cwd=folder, capture_output=True, text=True, errors="replace", check=False)
+    return Outcome(done.returncode, done.stdout, done.stderr, time.monotonic() - begun)
 
 
 def own_programs(folder: Path, *, stub: bool) -> dict[str, list[str]]:
