@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tui_probe.draw import units
 from tui_probe.draw.shorten import cut_middle, shorten
 from tui_probe.draw.spans import clip
-from tui_probe.draw.table import Column, as_record, in_data
+from tui_probe.draw.table import Column, as_record, in_data, shown_keys
 from tui_probe.draw.table_content import titled_table
 from tui_probe.draw.view import Document
 from tui_probe.errors import TraceError
@@ -24,7 +24,7 @@ from tui_probe.records.counter_sums import ratio
 from .analysis import DELAY, GROUPS, LEAST_PERCENT, Stalls, analyse, measured_text, with_tensors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
@@ -84,7 +84,12 @@ def _wait_text(cycles: float | None) -> str:
     """``267``, or ``≤ 48`` for a wait that the probe hides."""
     if cycles is None:
         return units.NOT_MEASURED
-    return units.count(round(cycles)) if round(cycles) else f"≤ {DELAY}"
+    return f"≤ {DELAY}" if _is_bound(cycles) else units.count(round(cycles))
+
+
+def _is_bound(cycles: float | None) -> bool:
+    """Return whether the probe hides the whole wait."""
+    return cycles is not None and not round(cycles)
 
 
 def _shorter_class(text: str, cells: int) -> str:
@@ -94,8 +99,8 @@ def _shorter_class(text: str, cells: int) -> str:
 
 def _uncertainty_text(row: StallRow) -> str:
     """``48``; nothing where the mean is a bound."""
-    is_bound = not round(row.site.per_pass or 0)
-    return "" if is_bound or row.site.uncertainty is None else f"{round(row.site.uncertainty)}"
+    mean, error = row.site.per_pass, row.site.uncertainty
+    return "" if mean is None or error is None or _is_bound(mean) else f"{round(error)}"
 
 
 def _columns(*, has_source: bool) -> tuple[Column[StallRow], ...]:
@@ -114,7 +119,7 @@ def _columns(*, has_source: bool) -> tuple[Column[StallRow], ...]:
             rank=1 if has_source else 0,
         ),
         Column(
-            "sass", lambda r: r.site.opcode, "SASS", lambda r: r.site.opcode or "", False, rank=2 if has_source else 0
+            "sass", lambda r: r.site.opcode, "SASS", lambda r: r.site.opcode or "", False, rank=5 if has_source else 0
         ),
         Column("file", lambda r: r.site.source.file if r.site.source else None),
         Column("line", lambda r: r.site.source.line if r.site.source else None),
@@ -144,13 +149,13 @@ def _columns(*, has_source: bool) -> tuple[Column[StallRow], ...]:
             "producer_offset",
             lambda r: int(r.site.wait.producers[0].line) if r.site.wait and r.site.wait.producers else None,
         ),
-        Column("executions", lambda r: r.site.passes, "executions", lambda r: units.count(r.site.passes), rank=3),
+        Column("executions", lambda r: r.site.passes, "executions", lambda r: units.count(r.site.passes), rank=4),
         Column("cycles", lambda r: r.site.cycles),
         Column("measured_cycles", lambda r: r.site.measured_cycles),
         Column("mean", lambda r: r.site.per_pass, "mean", lambda r: _wait_text(r.site.per_pass)),
-        Column("mean_uncertainty", lambda r: r.site.uncertainty, "±", _uncertainty_text, rank=5),
+        Column("mean_uncertainty", lambda r: r.site.uncertainty, "±", _uncertainty_text, rank=3),
         Column("share_uncertainty", lambda r: r.site.share_uncertainty),
-        Column("longest", lambda r: r.site.longest, "max", lambda r: _wait_text(r.site.longest), rank=4),
+        Column("longest", lambda r: r.site.longest, "max", lambda r: _wait_text(r.site.longest), rank=2),
         Column("null_share", lambda r: r.null_share, "clock reads", lambda r: _share_text(r.null_share), rank=6),
         Column(
             "executions_per_warp",
@@ -194,27 +199,37 @@ class StallsView(Document):
         """Wait sites that no launch has measured yet."""
         return None if self.stalls.total is None else self.stalls.total - len(self.sites)
 
-    def notes(self) -> Iterator[str]:
-        """Return notes: first the causes of waits, then what the shares leave out."""
+    def notes(self, shown: Collection[str]) -> Iterator[str]:
+        """Yield notes for a table with the columns ``shown``: first causes of waits, then what the shares leave out."""
         yield from self._copy_notes()
         yield from self._memory_notes()
         yield self._remainder_note()
-        yield from _sample_notes(self.results)
+        yield from _sample_notes(self.results, has_executions="executions" in shown)
         yield from self._launch_notes()
         yield from self._line_note()
         yield from self._site_notes()
         if any(row.site.kind and not row.site.producer for row in self.rows):
             yield "producer –: unknown; a barrier wait ends when the last warp arrives, which is not recorded"
         yield self._cost_note()
-        share = percent(max((row.site.share_uncertainty or 0 for row in self.rows), default=0.0), 1)
-        yield (
-            f"mean, max: cycles per wait. The probe hides up to {DELAY} cycles of each wait. An estimate of the hidden"
-            " cycles is added, never more than the measured cycles. ± is the largest error of this estimate per wait;"
-            f" the error of a row's warp life is {share if share.startswith('<') else f'at most {share}'}."
-            f" “≤ {DELAY}”: the measured mean or max rounds to 0, so the real one is at most {DELAY} cycles"
-        )
+        yield self._cycles_note(shown)
         yield "waits include cycles in which a warp is ready but not selected"
-        yield "clock reads: share of warp life that the probe's clock reads take, in addition to the waits"
+        if "null_share" in shown:
+            yield "clock reads: share of warp life that the probe's clock reads take, in addition to the waits"
+
+    def _cycles_note(self, shown: Collection[str]) -> str:
+        """Return what the columns of cycles are, and their error."""
+        names = {"mean": "mean", "longest": "max"}
+        cycles = ", ".join(title for key, title in names.items() if key in shown)
+        share = percent(max((row.site.share_uncertainty or 0 for row in self.rows), default=0.0), 1)
+        text = (
+            f"{cycles}: cycles per wait. The probe hides up to {DELAY} cycles of each wait. An estimate of the hidden"
+            " cycles is added, never more than the measured cycles."
+        )
+        text += " ± is the largest error of this estimate per wait." if "mean_uncertainty" in shown else ""
+        text += f" The error of a row's warp life is {share if share.startswith('<') else f'at most {share}'}."
+        if any(_is_bound(value) for row in self.rows for value in (row.site.per_pass, row.site.longest)):
+            text += f" “≤ {DELAY}”: the measured cycles round to 0, so the real wait is at most {DELAY} cycles"
+        return text.rstrip(".")
 
     def _remainder_note(self) -> str:
         """Return what the measured waits and the rest of warp life are."""
@@ -312,7 +327,7 @@ class StallsView(Document):
         launches = f", {_launches_text(self.results)}"
         head = clip(shorten(self._name, max(width - 1 - len(launches), _MIN_NAME)) + launches, width - 1)
         columns = _columns(has_source=any(row.site.place for row in self.rows))
-        return titled_table(head, columns, self.rows, self.notes(), width)
+        return titled_table(head, columns, self.rows, self.notes(shown_keys(columns, self.rows, width - 1)), width)
 
     def pinned(self, width: int) -> int:
         del width
@@ -397,7 +412,7 @@ def _launches_text(results: Sequence[tuple[ProbeResult, Stalls]]) -> str:
     return f"{noun} {', '.join(texts)} of kernel #{results[0][0].kernel.index}"
 
 
-def _sample_notes(results: Sequence[tuple[ProbeResult, Stalls]]) -> Iterator[str]:
+def _sample_notes(results: Sequence[tuple[ProbeResult, Stalls]], *, has_executions: bool) -> Iterator[str]:
     """Yield the warps whose executions the rows have, and how long they lived."""
     counts = Counter(stalls.sample for _, stalls in results if stalls.sample)
     texts = [
@@ -406,7 +421,8 @@ def _sample_notes(results: Sequence[tuple[ProbeResult, Stalls]]) -> Iterator[str
         for of, launches in counts.items()
     ]
     if texts:
-        yield f"sample: {'; '.join(texts)}. “executions”: sum over these warps in the launch of the row"
+        executions = ". “executions”: sum over these warps in the launch of the row" if has_executions else ""
+        yield f"sample: {'; '.join(texts)}{executions}"
     lives = sorted(round(stalls.life / stalls.sample.warps) for _, stalls in results if stalls.sample and stalls.life)
     if lives:
         spread = units.count(lives[0]) + (f" to {units.count(lives[-1])}" if lives[-1] > lives[0] else "")

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from tui_probe.draw.table import Column, table
+from tui_probe.draw.table import Column, shown_keys, table
 
 Row = tuple[int, str, str]
 COLUMNS: tuple[Column[Row], ...] = (
@@ -86,6 +86,12 @@ def test_columns_without_a_value_leave_before_others() -> None:
     assert next(iter(table(MEASURED, rows, 40))).split() == ["name", "place", "offset", "mean"]
     assert next(iter(table(MEASURED, rows, 24))).split() == ["name", "offset", "mean"]
     assert next(iter(table(MEASURED, rows, 40, hide_empty=True))).split() == ["name", "offset", "mean"]
+
+
+@pytest.mark.parametrize("cells", [24, 40])
+def test_shown_keys_are_those_of_the_headings(cells: int) -> None:
+    rows = [("load", 12345)]
+    assert shown_keys(MEASURED, rows, cells) == {*next(iter(table(MEASURED, rows, cells))).split()}
 
 
 def test_numbers_stay_whole_and_texts_are_cut() -> None:

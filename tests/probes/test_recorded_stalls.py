@@ -76,6 +76,24 @@ def test_page_ranks_the_measured_waits_of_all_groups(attention: Path, capsys: py
     assert text.index("0x1260") < text.index("0x3090")
 
 
+EXPLAINED = {"±": "± is the", "max": "mean, max:", "executions": "“executions”:", "clock reads": "clock reads:"}
+"""Beginning of the note on each column that narrow pages lack."""
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 160, 200])
+@pytest.mark.parametrize("kernel", ["attention", "stencil", "gather"])
+def test_page_explains_the_columns_that_it_shows(attention: Path, cuda: Path, width: int, kernel: str) -> None:
+    trace, number = {"attention": (attention, 1), "stencil": (cuda, 1), "gather": (cuda, GATHER)}[kernel]
+    view = view_of("stalls", trace, number)
+    lines = ["".join(part for part, _ in line) for line in view.lines(width)]
+    titles, notes = f" {lines[1]} ", " ".join(" ".join(lines[view.pinned(width) + view.counted() :]).split())
+    assert {title for title in EXPLAINED if f" {title} " in titles} == {
+        title for title, note in EXPLAINED.items() if note in notes
+    }
+    has_waits_kept = kernel != "attention"  # its trace is older than the longest wait
+    assert (" max " in titles) is (has_waits_kept or width == 200)
+
+
 def test_page_of_a_launch_has_the_nearest_launch_of_each_group(cuda: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert document(capsys, "show", "stalls", f"{cuda}:1")["data"]["launches"] == [76, 79, 82, 85]
     assert document(capsys, "show", "stalls", f"{cuda}:1@16")["data"]["launches"] == [16, 19, 22, 10]

@@ -537,7 +537,7 @@ def test_kernel_without_source_lines_names_offset_and_instruction(
     assert titles.split()[:4] == ["warp", "life", "offset", "SASS"]
     assert "source" not in titles
     assert first.split()[:5] == ["11%", "0x05e0", "STS", "global", "memory"]
-    assert first.endswith(" 558")
+    assert first.endswith(" 558  48  2 094")
 
 
 def test_groups_of_sites_are_one_finding_of_a_kernel(groups: Path, capsys: pytest.CaptureFixture[str]) -> None:
