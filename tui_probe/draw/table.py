@@ -1,3 +1,87 @@
+"""Tables of columns for a given width, and the same rows as JSON, Markdown and CSV.
+
+CSV is made column by column: a capture has a million rows.
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import re
+from collections import deque
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import groupby
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, runtime_checkable
+
+from tui_probe.draw.printable import dump_json, printable
+from tui_probe.draw.spans import clip, pad, width
+from tui_probe.draw.units import NOT_MEASURED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+Row = TypeVar("Row")
+Row_contra = TypeVar("Row_contra", contravariant=True)
+"""Rows of a column: a column of a class also takes rows of its subclasses."""
+_GAP: Final = 2
+_MIN_TEXT: Final = 4
+"""Cells that a text keeps at least."""
+_MINOR: Final = 3
+"""Rank from which on columns give way to readable ones."""
+_CACHE_SIZE: Final = 20_000
+"""Rows up to which their texts are kept from measuring to writing; of more they are made again."""
+_ENTITY: Final = re.compile(r"&(?=#?\w+;)")
+_BACKTICKS: Final = re.compile("`+")
+SCHEMA: Final = "tui-probe.report"
+SCHEMA_VERSION: Final = 2
+"""Version of all documents of that schema, and of views."""
+_AT_ONCE: Final = 4096
+_FORMULA: Final = ("=", "+", "@", "-", "\t", "\r")
+"""First characters of a formula, in one spreadsheet or another."""
+_NUMBER: Final = re.compile(r"[-+]?[\d.,]*\d[\d.,]*(?:[eE][-+]?\d+)?(?: ?%)?").fullmatch
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Generic[Row_contra]):
+    """One column.
+
+    ``key`` names it in JSON and CSV, where ``value`` gives its value (None: not measured). ``title`` heads it in
+    tables, where ``text`` gives its cell. Without a value it is in tables only, without a text in data only.
+    """
+
+    key: str
+    value: Callable[[Row_contra], Any] | None = None
+    title: str = ""
+    text: Callable[[Row_contra], str] | None = None
+    right: bool = True
+    rank: int = 0
+    """Columns of the highest rank are left out first when a table is too wide; those of rank 0 never are."""
+    narrow: int | None = None
+    """The width to which the column may be cut; None if it may not."""
+    shorten: Callable[[str, int], str] = clip
+    readable: float = 0.0
+    """Part of a table's width that the column should have before others grow; columns of a high rank
+    give way to it.
+    """
+    nested: bool = False
+    """True for a value that is a structure, which CSV cannot hold."""
+    batch: Callable[[Any], Sequence[Any]] | None = None
+    """The values of many rows, from what ``batches`` of these rows gives; ``value`` gives the same one by one."""
+    data: bool = True
+    """False: JSON and CSV lack the column; its value only orders rows."""
+
+
+def in_tables(columns: Sequence[Column[Row]]) -> list[Column[Row]]:
+    return [column for column in columns if column.text is not None]
+
+
+def in_data(columns: Sequence[Column[Row]]) -> list[Column[Row]]:
+    return [column for column in columns if column.value is not None and column.data]
+
+
+def table(
     columns: Sequence[Column[Row]], rows: Iterable[Row], cells: int, *, hide_empty: bool = False
 ) -> Iterator[str]:
     """Lines of at most ``cells`` cells: headings, a rule, and one line per row.
@@ -26,3 +110,293 @@
 def shown_keys(columns: Sequence[Column[Row]], rows: Iterable[Row], cells: int) -> frozenset[str]:
     """Return the keys of the columns that ``table`` shows in ``cells``, for notes that explain columns."""
     shown = in_tables(columns)
+    natural = _with_empty_columns(shown, natural_widths(shown, rows), cells)
+    return frozenset(shown[i].key for i in _fitting_columns(shown, natural, cells))
+
+
+def _with_empty_columns(
+    columns: Sequence[Column[Row]], natural: Sequence[int], cells: int, *, hide_empty: bool = False
+) -> Sequence[int]:
+    """Return the widths with those of columns without any value, unless these are to be left out."""
+    with_empty = [max(size, width(column.title), 1) for column, size in zip(columns, natural, strict=True)]
+    return with_empty if not hide_empty and (_fits(with_empty, cells) or not any(natural)) else natural
+
+
+def _fits(widths: Sequence[int], cells: int) -> bool:
+    return sum(widths) + _GAP * (len(widths) - 1) <= cells
+
+
+def _width_of_value(text: str) -> int:
+    return 0 if text == NOT_MEASURED else width(text)
+
+
+def natural_widths(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> list[int]:
+    """The width that each column would like to have for these rows; 0 for one without any value."""
+    natural = [0] * len(columns)
+    for row in rows:
+        natural = [max(size, _width_of_value(cell(column, row))) for size, column in zip(natural, columns, strict=True)]
+    return with_titles(columns, natural)
+
+
+def with_titles(columns: Sequence[Column[Row]], natural: Sequence[int]) -> list[int]:
+    """Widths of values, made wide enough for the titles; 0 stays: the column is left out."""
+    return [size and max(size, width(column.title)) for column, size in zip(columns, natural, strict=True)]
+
+
+def _texts(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> Iterator[list[str]]:
+    """The cells of each row."""
+    return ([cell(column, row) for column in columns] for row in rows)
+
+
+def layout(columns: Sequence[Column[Row]], natural: Sequence[int], cells: int) -> list[tuple[Column[Row], int]]:
+    """The columns of a table that fit in ``cells`` with their widths; ``natural`` is what each would like to have."""
+    fitting = _fitting_columns(columns, natural, cells)
+    widths = _widths(columns, natural, fitting, cells)
+    return [(columns[i], widths[i]) for i in fitting]
+
+
+def fitted_cell(column: Column[Row], row: Row, cells: int) -> str:
+    """The text of a row's cell in exactly ``cells`` cells."""
+    return _fitted(column, cell(column, row), cells)
+
+
+def _line(texts: list[str], cells: int) -> str:
+    return clip((" " * _GAP).join(texts).rstrip(), cells)
+
+
+def cell(column: Column[Row], row: Row) -> str:
+    """The text of a row's cell, safe to print with any content of the trace."""
+    return safe(column.text(row)) if column.text is not None else ""
+
+
+def safe(text: str) -> str:
+    """Text that is safe to show, as ``printable`` makes it."""
+    return printable(text)
+
+
+def _fitted(column: Column[Row], text: str, cells: int) -> str:
+    is_number = column.narrow is None and column.right
+    return pad(text if is_number else _shortened(column.shorten, text, cells), cells, right=column.right)
+
+
+@lru_cache(maxsize=16384)
+def _shortened(shorten: Callable[[str, int], str], text: str, cells: int) -> str:
+    """Remembered, since the columns that may be cut hold the names of the same kernels again and again."""
+    return shorten(text, cells)
+
+
+def _least(column: Column[Row], natural: int) -> int:
+    return natural if column.narrow is None else min(natural, max(column.narrow, width(column.title)))
+
+
+def _fitting_columns(columns: Sequence[Column[Row]], natural: Sequence[int], cells: int) -> list[int]:
+    """The positions of the columns that are kept."""
+    fitting = [i for i in range(len(columns)) if natural[i] or not any(natural)]
+    while sum(_least(columns[i], natural[i]) + _GAP for i in fitting) - _GAP > cells:
+        last = max(fitting, key=lambda i: (columns[i].rank, i))
+        if columns[last].rank == 0:
+            break
+        fitting.remove(last)
+    return _with_readable_columns(columns, natural, fitting, cells)
+
+
+def _with_readable_columns(
+    columns: Sequence[Column[Row]], natural: Sequence[int], fitting: list[int], cells: int
+) -> list[int]:
+    """The positions without columns of a high rank that keep another from being readable."""
+    minor = sorted((i for i in fitting if columns[i].rank >= _MINOR), key=lambda i: (columns[i].rank, i))
+    while minor:
+        widths = _widths(columns, natural, fitting, cells)
+        if all(widths[i] >= _readable(columns[i], natural[i], cells) for i in fitting if i not in minor):
+            break
+        fitting = [i for i in fitting if i != minor[-1]]
+        minor.pop()
+    return fitting
+
+
+def _widths(
+    columns: Sequence[Column[Row]], natural: Sequence[int], fitting: Sequence[int], cells: int
+) -> dict[int, int]:
+    """The least widths, and what is left over for the columns that were cut: first until they are readable, then all,
+    the lowest rank first; those of one rank share it.
+    """
+    widths = {i: _least(columns[i], natural[i]) for i in fitting}
+    left = cells - sum(widths.values()) - _GAP * (len(fitting) - 1)
+    if left < 0:
+        return _cut_texts(columns, widths, -left)
+    readable = {i: max(widths[i], _readable(columns[i], natural[i], cells)) for i in fitting}
+    for wanted in (readable, {i: natural[i] for i in fitting}):
+        for _, same in groupby(sorted(fitting, key=lambda i: columns[i].rank), key=lambda i: columns[i].rank):
+            left = _share_out(left, widths, {i: wanted[i] for i in same})
+    return widths
+
+
+def _cut_texts(columns: Sequence[Column[Row]], widths: dict[int, int], excess: int) -> dict[int, int]:
+    """Return the widths less ``excess``, taken from the widest columns of text; columns of numbers keep theirs."""
+    texts = [i for i in widths if not columns[i].right]
+    for _ in range(excess):
+        widest = max(texts, key=lambda i: widths[i], default=None)
+        if widest is None or widths[widest] <= _MIN_TEXT:
+            break
+        widths[widest] -= 1
+    return widths
+
+
+def _share_out(left: int, widths: dict[int, int], wanted: Mapping[int, int]) -> int:
+    """Widen columns up to what each wants; returns what is left over."""
+    wanting = sorted(wanted, key=lambda i: wanted[i] - widths[i])  # what one leaves is for those that want more
+    for place, i in enumerate(wanting):
+        share = max(left, 0) // (len(wanting) - place)
+        grow = min(share, wanted[i] - widths[i])
+        widths[i] += grow
+        left -= grow
+    return left
+
+
+def _readable(column: Column[Row], natural: int, cells: int) -> int:
+    return min(natural, int(column.readable * cells))
+
+
+def as_record(columns: Sequence[Column[Row]], row: Row) -> dict[str, Any]:
+    """The data of a row by key; None is not measured."""
+    return {column.key: column.value(row) for column in columns if column.value is not None and column.data}
+
+
+def as_json(head: dict[str, Any], key: str, records: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """A document of the report schema, one line per record, in which ``key`` holds the records."""
+    fields = {"schema": SCHEMA, "version": SCHEMA_VERSION, **head}
+    yield "{"
+    for name, value in fields.items():
+        yield f"  {dump_json(name)}: {dump_json(value)},"
+    yield f"  {dump_json(key)}: ["
+    previous: str | None = None
+    for record in records:
+        if previous is not None:
+            yield f"    {previous},"
+        previous = dump_json(record)
+    if previous is not None:
+        yield f"    {previous}"
+    yield "  ]"
+    yield "}"
+
+
+def as_markdown(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> Iterator[str]:
+    """A Markdown table of the columns that tables show, none of them cut or left out."""
+    shown = in_tables(columns)
+    yield _markdown_line([column.title for column in shown])
+    yield _markdown_line(["--:" if column.right else ":--" for column in shown])
+    for row in rows:
+        yield _markdown_line([_escaped(cell(column, row)) for column in shown])
+
+
+def fenced(lines: Iterable[str]) -> list[str]:
+    """Lines as a block of Markdown that shows them as they are; its fence is longer than any row of backticks there."""
+    text = list(lines)
+    longest = max((len(run) for line in text for run in _BACKTICKS.findall(line)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return [f"{fence}text", *text, fence]
+
+
+def _markdown_line(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _escaped(text: str) -> str:
+    """Text that Markdown shows as it is; names in C++ are full of its signs."""
+    return _ENTITY.sub(r"\\&", "".join("\\" + sign if sign in "\\|*_<>`[]~#" else sign for sign in text))
+
+
+class Batch(Protocol):
+    """Many rows, from which columns take their values."""
+
+    @property
+    def rows(self) -> Sequence[Any]: ...
+
+
+@runtime_checkable
+class BatchedRows(Protocol):
+    """Rows that come in batches."""
+
+    def batches(self) -> Iterator[Batch]: ...
+
+
+def as_csv(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> Iterator[str]:
+    """Headings and one line per row; what was not measured is empty, a grid is ``8x1x1``."""
+    data = [column for column in in_data(columns) if not column.nested]
+    yield from csv_lines([[column.key for column in data]])
+    for values in _values(data, rows):
+        forms, cells = zip(*map(_csv_column, values), strict=True)
+        yield from map(",".join(forms).__mod__, zip(*cells, strict=True))
+
+
+def _values(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> Iterator[list[Sequence[Any]]]:
+    """The values of each column, for some rows at a time."""
+    if isinstance(rows, BatchedRows):
+        for batch in rows.batches():
+            yield [_of_batch(column, batch) for column in columns]
+        return
+    left = iter(rows)
+    while part := [*itertools.islice(left, _AT_ONCE)]:
+        yield [[column.value(row) for row in part] for column in columns if column.value is not None]
+
+
+def _of_batch(column: Column[Row], batch: Batch) -> Sequence[Any]:
+    if column.batch is not None:
+        return column.batch(batch)
+    assert column.value is not None
+    return [*map(column.value, batch.rows)]
+
+
+def _csv_column(values: Sequence[Any]) -> tuple[str, Sequence[Any]]:
+    """Return the ``%`` format of a column and its cells: each different value is converted once."""
+    kinds = {*map(type, values)}
+    if kinds == {int}:
+        return "%d", values
+    if kinds <= {int, type(None)}:
+        return "%s", ["" if value is None else value for value in values]
+    if list in kinds or len(kinds - {type(None)}) > 1:
+        return "%s", [*map(_quoted, values)]
+    cells = {value: _quoted(value) for value in {*values}}
+    if float in kinds and 0.0 in cells:  # 0.0 and -0.0 are one key
+        return "%s", [cells[value] if value else _quoted(value) for value in values]
+    return "%s", [*map(cells.__getitem__, values)]
+
+
+def _quoted(value: object) -> str:
+    """A cell as a line of CSV has it."""
+    return next(_lines([(_csv_cell(value), None)])).removesuffix(",")
+
+
+def csv_lines(rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    """Rows as CSV; None is an empty cell."""
+    return _lines([*map(_csv_cell, row)] for row in rows)
+
+
+def _lines(rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    lines: deque[str] = deque()
+    writer = csv.writer(SimpleNamespace(write=lines.append), lineterminator="")
+    for row in rows:
+        writer.writerow(row)
+        yield lines.popleft()
+
+
+def _csv_cell(value: object) -> str | int | None:
+    """Integers and None stay: the writer knows them."""
+    kind = type(value)
+    if kind is int or value is None:
+        return value  # type: ignore[return-value]
+    if kind is str:
+        return _csv_text(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        parts = ["" if item is None else str(_csv_cell(item)) for item in value]
+        return _csv_text("x".join(parts)) if any(parts) else ""
+    return _csv_text(value) if isinstance(value, str) else str(value)
+
+
+@lru_cache(1024)
+def _csv_text(text: str) -> str:
+    """Text that a spreadsheet takes for text: what would be a formula gets an apostrophe in front; numbers stay."""
+    shown = printable(text)
+    return f"'{shown}" if text.startswith(_FORMULA) and not _NUMBER(shown) else shown
