@@ -566,6 +566,58 @@ def test_ptx_newer_than_ptxas_is_checked_in_sass(tmp_path: Path, capsys: pytest.
     assert kernel["instructions_added"] > 0
 
 
+def test_waits_need_no_probe(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a cubin and of a program without a suffix; the sites are those that a check with a probe lists."""
+    path = tmp_path / "softmax"
+    path.write_bytes(corpus.cubin("softmax.sm_90"))
+    (tmp_path / "softmax.cubin").symlink_to(path)
+    text = Outcome((str(path), "--waits"), capsys, tmp_path).out
+    assert text.startswith("file ")
+    golden("check_waits.txt", text[text.index("  waits ") : -1])
+    record = Outcome((f"{path}.cubin", "--waits", "--format", "json"), capsys, tmp_path).record()
+    assert (record["probe"], record["error"]) == (None, None)
+    (kernel,) = record["kernels"]
+    assert (kernel["status"], kernel["way"], kernel["instructions_added"]) == ("ok", "graft", None)
+    argv = ("block_sched", str(path), "--waits", "--format", "json")
+    assert kernel["waits"] == Outcome(argv, capsys, tmp_path).record()["kernels"][0]["waits"]
+
+
+def test_waits_of_ptx_are_those_of_its_assembly(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The assembly has the table of source lines that the PTX has."""
+    if not find_tools("ptxas"):
+        pytest.skip("no ptxas on this machine: install nvidia-cuda-nvcc")
+    path = tmp_path / "kernels.ptx"
+    text = (HEADER + STORE).replace(".visible .entry", '.file 1 "/src/a.cu"\n.visible .entry')
+    path.write_text(text.replace("st.global", ".loc 1 7 1\n\tst.global", 1))
+    outcome = Outcome((str(path), "--waits"), capsys, tmp_path)
+    assert outcome.status == 0
+    assert "SASS assembled from its PTX" in outcome.out
+    assert "a.cu:7" in outcome.out
+
+
+def test_waits_without_probe_say_why_there_are_none(no_ptxas: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = Outcome(("kernels.ptx", "--kernel", "store", "--waits"), capsys, no_ptxas)
+    assert outcome.status == 1
+    assert "  waits     – no ptxas on this machine: install" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("stalls", "kernels.ptx", "--waits"), "--waits needs no probe: tui-probe check FILE --waits"),
+        (("block_sched", "--waits"), "--waits needs a file with kernels"),
+        (("missing.cubin", "--waits"), "missing.cubin: no such file"),
+        (("missing", "--waits"), "missing: no such file, and no probe of that name"),
+    ],
+)
+def test_waits_without_a_file_are_refused(
+    words: tuple[str, ...], message: str, work_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outcome = Outcome(words, capsys, work_folder)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert message in outcome.err
+
+
 def test_waits_without_machine_code_say_why(no_ptxas: Path, capsys: pytest.CaptureFixture[str]) -> None:
     outcome = Outcome(("block_sched", "kernels.ptx", "--kernel", "store", "--waits"), capsys, no_ptxas)
     assert outcome.status == 0

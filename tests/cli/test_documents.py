@@ -32,12 +32,13 @@ COMMANDS = {
     "compare": ("compare", DEMO, str(H200 / "dmat"), "--format", "json"),
     "list": ("list", str(H200), "--format", "json"),
     "check": ("check", "block_sched", str(DATA / "ptx" / "assembly.sm_80.ptx"), "--format", "json"),
+    "check_waits": ("check", str(DATA / "ptx" / "attn_fwd.sm_90a.cubin"), "--waits", "--format", "json"),
     "doctor": ("doctor", "--format", "json"),
     "eval": ("eval", "scheduling", "--json"),
     "import": ("import", "ncu", str(DATA / "ncu" / "vec_metrics.csv"), "--format", "json"),
     "roofline": ("roofline", DEMO, "--format", "json"),
 }
-SCHEMAS = {"summary": "report", "lines": "report", "roofline": "import"}
+SCHEMAS = {"check_waits": "check", "summary": "report", "lines": "report", "roofline": "import"}
 LIMITED = ("report", "summary", "brief", "view", "lines", "compare", "list")
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.image_kernels import read_kernel_file
-from tui_probe.engine.kernel_check import check_kernels, select_kernels
+from tui_probe.engine.kernel_check import check_kernels, list_waits, select_kernels
 from tui_probe.errors import LaunchError, ProbeError, ProbeFileError
 from tui_probe.pages.check_report import CheckResult, check_json, check_text, error_json
 from tui_probe.probe_files.choices import find_set, split_choice
@@ -35,13 +35,18 @@ EPILOG = (
     "Exit status: 0 if all kernels can be probed, 1 if the probe or a kernel is refused or fails, 2 for wrong usage."
 )
 
+_PROBE_FILES = (".toml", ".py")
 _IMAGES = (".ptx", ".cubin", ".fatbin", ".cu", ".o", ".so")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """A probe, and what to try it on."""
+    """A probe, and what to try it on; or a file whose wait sites are listed."""
     parser.epilog = EPILOG
-    parser.add_argument("probe", metavar="PROBE", help="a built-in probe (see `tui-probe probes`) or a probe file")
+    parser.add_argument(
+        "probe",
+        metavar="PROBE",
+        help="a built-in probe (see `tui-probe probes`) or a probe file; optional with --waits",
+    )
     parser.add_argument(
         "ptx",
         nargs="?",
@@ -64,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--waits",
         action="store_true",
-        help="list the SASS instructions at which warps wait, with source lines and producers",
+        help="list the SASS instructions at which warps wait, with source lines and producers: check FILE --waits",
     )
     parser.add_argument("--format", choices=("table", "json"), default="table", help="default %(default)s")
     parser.set_defaults(refuse=parser.error)
@@ -96,18 +101,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def refuse_usage(arguments: argparse.Namespace) -> None:
-    """Refuse contradictory options with status 2."""
-    if Path(arguments.probe).suffix in _IMAGES:
-        arguments.refuse(
-            f"{arguments.probe} is not a probe; pass the probe before the file: tui-probe check PROBE {arguments.probe}"
-        )
-    try:
-        if (probe_set := find_set(arguments.probe)) is not None:
-            names = list(dict.fromkeys(split_choice(choice)[0] for choice in probe_set.choices))
-            arguments.refuse(f"{arguments.probe} is a set of probes; check one of them: {', '.join(names)}")
-        find_probe(arguments.probe)
-    except ProbeFileError as error:
-        arguments.refuse(str(error))
+    """Refuse contradictory options with status 2. A file that is the only word with ``--waits`` needs no probe."""
+    if arguments.waits and arguments.ptx is None and is_no_probe(arguments.probe):
+        arguments.probe, arguments.ptx = None, Path(arguments.probe)
+    if arguments.probe is not None:
+        refuse_probe(arguments)
     given = [option for option in ("kernel", "arch", "out") if getattr(arguments, option) is not None]
     given += ["waits"] * arguments.waits
     if arguments.ptx is None and given:
@@ -117,9 +115,33 @@ def refuse_usage(arguments: argparse.Namespace) -> None:
         arguments.refuse(f"{arguments.ptx}: {what if arguments.ptx.exists() else 'no such file'}")
 
 
+def is_no_probe(word: str) -> bool:
+    """Return whether a word is a file, and neither a probe file nor the name of a probe or a set."""
+    path = Path(word)
+    if path.suffix in _IMAGES:
+        return True
+    return path.is_file() and path.suffix not in _PROBE_FILES and find_set(word) is None and find_probe(word) == path
+
+
+def refuse_probe(arguments: argparse.Namespace) -> None:
+    """Refuse what is not one probe."""
+    if Path(arguments.probe).suffix in _IMAGES:
+        arguments.refuse(
+            f"{arguments.probe} is not a probe; pass the probe before the file: tui-probe check PROBE {arguments.probe}"
+        )
+    try:
+        if (probe_set := find_set(arguments.probe)) is not None:
+            names = list(dict.fromkeys(split_choice(choice)[0] for choice in probe_set.choices))
+            waits = "; --waits needs no probe: tui-probe check FILE --waits" if arguments.waits else ""
+            arguments.refuse(f"{arguments.probe} is a set of probes; check one of them: {', '.join(names)}{waits}")
+        find_probe(arguments.probe)
+    except ProbeFileError as error:
+        arguments.refuse(str(error))
+
+
 def check_probe(arguments: argparse.Namespace) -> CheckResult:
     """All that was asked for. Raises ProbeError."""
-    probe = fold_sums(load_probe(arguments.probe))
+    probe = fold_sums(load_probe(arguments.probe)) if arguments.probe is not None else None
     assembler = Assembler()
     tool = next(iter(assembler.tools()), None)
     if arguments.ptx is None:
@@ -130,18 +152,23 @@ def check_probe(arguments: argparse.Namespace) -> CheckResult:
         number = int(re.sub(r"\D", "", arguments.arch)) if arguments.arch else None
         kernels = select_kernels(file, arguments.kernel or (), number, known, reading)
     with work_folder(arguments.out) as place:
-        return CheckResult(
-            probe, tool, file, try_on_kernels(probe, kernels, arguments, place, assembler), arguments.out
-        )
+        checked = try_on_kernels(probe, kernels, arguments, place, assembler)
+        return CheckResult(probe, tool, file, checked, arguments.out)
 
 
 def try_on_kernels(
-    probe: Probe, kernels: Sequence[FoundKernel], arguments: argparse.Namespace, place: Path, assembler: Assembler
+    probe: Probe | None,
+    kernels: Sequence[FoundKernel],
+    arguments: argparse.Namespace,
+    place: Path,
+    assembler: Assembler,
 ) -> list[tuple[KernelCheck, ProcessLog]]:
-    """The probe in each kernel. Raises LaunchError where the folders cannot be written."""
+    """The probe in each kernel, or its wait sites. Raises LaunchError where the folders cannot be written."""
     keep = arguments.out is not None
     try:
         with Progress("checking") as checking:
+            if probe is None:
+                return list_waits(kernels, arguments.arch, place, assembler, checking)
             return check_kernels(
                 probe,
                 kernels,

@@ -1,5 +1,7 @@
 """Check a probe on the kernels of a file without a GPU: select, prune, probe and assemble as a run does.
 
+Without a probe, the wait sites of the kernels are listed.
+
 Wait sites and spills are read from the machine code of the kernel, with the source line of each instruction.
 """
 
@@ -15,12 +17,14 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.engine.grafting.graft_gate import OpenGate
-from tui_probe.engine.kernel import inserted_instructions
+from tui_probe.engine.kernel import Kernel, inserted_instructions
 from tui_probe.engine.kernel_cache import PRUNED_FILE, Originals
 from tui_probe.engine.kernel_texts import note_in
+from tui_probe.engine.kernel_work import assembly_failure
 from tui_probe.engine.preparer import KERNEL_FILES, Preparer
-from tui_probe.errors import ImageError, UnsupportedKernelError, did_you_mean
+from tui_probe.errors import ImageError, PtxError, ToolchainError, UnsupportedKernelError, did_you_mean
 from tui_probe.ptx.images import PtxText
+from tui_probe.ptx.parser import parse
 from tui_probe.reasons import advice_on, because
 from tui_probe.sass.flow import FlowGraph
 from tui_probe.sass.operations import operation_name
@@ -28,7 +32,7 @@ from tui_probe.sass.scoreboards import wait_sites
 from tui_probe.sass.spills import spills_by_line, stack_accesses
 from tui_probe.sass.target import GraftTarget
 from tui_probe.toolchain import tool_architectures
-from tui_probe.trace.kernel_files import read_process_log
+from tui_probe.trace.kernel_files import ProcessLog, read_process_log
 from tui_probe.trace.kernel_identity import demangle
 from tui_probe.trace.locate import name_test
 from tui_probe.trace.sites import read_sites
@@ -44,7 +48,6 @@ if TYPE_CHECKING:
     from tui_probe.reasons import Reason
     from tui_probe.sass.scoreboards import Producer, WaitSite
     from tui_probe.sass.spills import SpillLine
-    from tui_probe.trace.kernel_files import ProcessLog
 
 _NO_PTX_HINT: Final = "compile with PTX, e.g. with -gencode arch=compute_90,code=compute_90"
 _ARGUMENT_LIST: Final = re.compile(r"[<(].*", re.DOTALL)
@@ -266,6 +269,65 @@ def check_kernels(
     return all_checks
 
 
+def list_waits(
+    kernels: Sequence[FoundKernel],
+    arch: str | None,
+    out: Path,
+    assembler: Assembler,
+    progress: Callable[[float], object] = lambda _: None,
+) -> list[tuple[KernelCheck, ProcessLog]]:
+    """Return the wait sites of each kernel without a probe, as ``check_kernels`` does with one.
+
+    A kernel without machine code is pruned and assembled in its folder in ``out``.
+    """
+    checks: list[tuple[KernelCheck, ProcessLog]] = []
+    for number, kernel in enumerate(kernels):
+        progress(number / len(kernels))
+        own_arch = arch or f"sm_{kernel.arch}"
+        directory = _kernel_directory(out, number, kernel)
+        code = kernel.in_machine_code()
+        try:
+            if code.way == "ptx":
+                _assemble_pruned(kernel, directory, own_arch, assembler)
+            waits = kernel_waits(kernel, directory)
+        except ToolchainError as error:
+            waits = KernelWaits(reason=assembly_failure(error))
+        except PtxError as error:
+            waits = KernelWaits(reason=because("engine-defect", words=str(error)))
+        reason = waits.reason
+        check = KernelCheck(
+            kernel.name,
+            "ok" if reason is None else "failed",
+            own_arch,
+            directory,
+            reason=reason.sentence if reason else "",
+            code=reason.code if reason else None,
+            way=code.way,
+            image=kernel.image,
+            target=code.target,
+            waits=waits,
+        )
+        checks.append((check, ProcessLog()))
+    return checks
+
+
+def _assemble_pruned(kernel: FoundKernel, directory: Path, arch: str, assembler: Assembler) -> None:
+    """Assemble the PTX of a kernel with its source lines. Raises PtxError, ToolchainError."""
+    assert isinstance(kernel.source, PtxText)
+    source = directory / "pruned.ptx"
+    source.write_text(Kernel.of(parse(kernel.source.text), kernel.name).pruned, encoding="utf-8")
+    assembler.assemble(source, directory / PRUNED_FILE, arch, kernel.name, lines=True)
+
+
+def _kernel_directory(out: Path, number: int, kernel: FoundKernel) -> Path:
+    """Make the folder of a kernel, without outputs of an earlier check."""
+    name = hashlib.sha1(kernel.name.encode(), usedforsecurity=False).hexdigest()
+    directory = out / f"{number}_{name}"
+    directory.mkdir(parents=True, exist_ok=True)
+    _remove_outputs(directory)
+    return directory
+
+
 @dataclass(frozen=True, slots=True)
 class _Batch:
     """Some of the kernels; the first has the number ``begin``."""
@@ -309,10 +371,7 @@ class _Batch:
         return check, log
 
     def _check(self, preparer: Preparer, number: int, kernel: FoundKernel) -> KernelCheck:
-        name = hashlib.sha1(kernel.name.encode(), usedforsecurity=False).hexdigest()
-        directory = self.out / f"{number}_{name}"
-        directory.mkdir(parents=True, exist_ok=True)
-        _remove_outputs(directory)
+        directory = _kernel_directory(self.out, number, kernel)
         kernel = kernel.in_machine_code() if self.probe.needs_machine_code else kernel
         (directory / "original.bin").write_bytes(kernel.content())
         arch = self.arch or f"sm_{kernel.arch}"

@@ -33,7 +33,8 @@ _PROBED_TEXTS: Final[dict[ProbeMode, str]] = {"ptx": "probed in PTX", "graft": "
 _MAX_NAMED: Final = 3
 VERSION = 1
 """Version of the JSON; it rises when a key changes its meaning or goes."""
-_NO_ASSEMBLER_NOTE = "no ptxas found, so registers and spills are unknown"
+_NO_ASSEMBLER_NOTE: Final = "no ptxas found"
+_UNKNOWN_RESOURCES: Final = ", so registers and spills are unknown"
 _VERIFIED_NOTE = "the probe writes only its own registers and maps, and never branches out of its snippets"
 _SPILL_HEADINGS: Final = ("source", "loads", "stores", "bytes per thread", "loops")
 _HEADINGS: Final = ("offset", "SASS", "source", "loops", "waits for", "producers")
@@ -123,7 +124,8 @@ def _kernel_names(kernels: Sequence[KernelCheck]) -> Iterator[str]:
 class CheckResult:
     """All that was found. ``out`` is where the kernels' folders stay, None if nowhere."""
 
-    probe: Probe
+    probe: Probe | None
+    """None if wait sites are listed without a probe."""
     assembler: Tool | None
     file: KernelFile | None = None
     kernels: list[tuple[KernelCheck, ProcessLog]] = field(default_factory=list)
@@ -144,34 +146,55 @@ def check_text(check: CheckResult, arrow: str) -> str:
     else:
         for kernel, log in check.kernels:
             lines += ["", *_kernel_lines(check, kernel, log, arrow)]
-    if check.kernels:
+    if check.kernels and check.probe is not None:
         lines += ["", check_totals_line([kernel for kernel, _ in check.kernels])]
     return "\n".join(lines) + "\n"
 
 
 def _head_lines(check: CheckResult) -> Iterator[str]:
-    entry = describe_probe(check.probe)
-    yield _field("probe", f"{entry.name}: {entry.title}" if entry.title else entry.name)
-    yield from _labelled_lines("keeps", entry.records)
-    yield from _labelled_lines("runs", entry.places)
-    yield _field("verified", _VERIFIED_NOTE)
-    yield from _labelled_lines("suspicious", suspicious_positions(check.probe.positions))
+    if check.probe is not None:
+        yield from _probe_lines(check.probe)
     if check.file is not None:
         file = check.file
         images = f" in {counted(len(file.images), 'image')}" if len(file.images) > 1 else ""
         yield _field("file", f"{file.path}: {size(file.size)} of {file.kind}{images}, {file.held()}")
         tool = check.assembler
-        yield _field("assembler", f"ptxas {tool.version}, {tool.path}" if tool else _NO_ASSEMBLER_NOTE)
+        missing = _NO_ASSEMBLER_NOTE + (_UNKNOWN_RESOURCES if check.probe else "")
+        yield _field("assembler", f"ptxas {tool.version}, {tool.path}" if tool else missing)
+
+
+def _probe_lines(probe: Probe) -> Iterator[str]:
+    entry = describe_probe(probe)
+    yield _field("probe", f"{entry.name}: {entry.title}" if entry.title else entry.name)
+    yield from _labelled_lines("keeps", entry.records)
+    yield from _labelled_lines("runs", entry.places)
+    yield _field("verified", _VERIFIED_NOTE)
+    yield from _labelled_lines("suspicious", suspicious_positions(probe.positions))
 
 
 def _kernel_lines(check: CheckResult, kernel: KernelCheck, log: ProcessLog, arrow: str) -> Iterator[str]:
-    yield f"{kernel.name}: {kernel.status}, for {kernel.arch}, in its {MODES[kernel.way]}{_image_name(check, kernel)}"
+    if check.probe is None:
+        source = "its SASS" if kernel.way == "graft" else "SASS assembled from its PTX"
+        yield f"{kernel.name}: for {kernel.arch}, {source}{_image_name(check, kernel)}"
+    else:
+        mode = MODES[kernel.way]
+        yield f"{kernel.name}: {kernel.status}, for {kernel.arch}, in its {mode}{_image_name(check, kernel)}"
     if (readable := demangle(kernel.name)) != kernel.name:
         yield _field("  is", readable)
     if kernel.target != kernel.arch:
         compiled = f"compiled for {kernel.arch}, as the driver of such a GPU does"
         runs = f"{kernel.arch} can run this code, too"
         yield _field("  target", f"{kernel.target}; {compiled if kernel.way == 'ptx' else runs}")
+    if check.probe is not None:
+        yield from _insertion_lines(check, kernel, log, arrow)
+    if check.out is not None:
+        yield _field("  files", str(kernel.directory))
+    if kernel.waits is not None:
+        yield from wait_lines(kernel.waits)
+
+
+def _insertion_lines(check: CheckResult, kernel: KernelCheck, log: ProcessLog, arrow: str) -> Iterator[str]:
+    """Yield what the probe adds to a kernel, or why it is not inserted."""
     if kernel.status == "ok":
         if log.pruned or log.probed:
             yield _field("  registers", _resources_text(log, "registers", arrow))
@@ -180,20 +203,14 @@ def _kernel_lines(check: CheckResult, kernel: KernelCheck, log: ProcessLog, arro
         yield from _labelled_lines("  matched", [f"{name}: {count(number)}" for name, number in kernel.matched])
         if kernel.note:
             yield _field("  note", kernel.note)
-    else:
-        yield _field(
-            "  reason", f"{place}: {kernel.reason}" if (place := _ptx_location(check, kernel)) else kernel.reason
-        )
-        yield _field("  code", kernel.code or NOT_MEASURED)
-        yield from _labelled_lines("  ptxas", kernel.said)
-        if kernel.instead:
-            yield _field("  instead", kernel.instead)
-        elif kernel.status == "failed" and check.out is None:
-            yield _field("  look", "at the files of this kernel; --out DIR keeps them")
-    if check.out is not None:
-        yield _field("  files", str(kernel.directory))
-    if kernel.waits is not None:
-        yield from wait_lines(kernel.waits)
+        return
+    yield _field("  reason", f"{place}: {kernel.reason}" if (place := _ptx_location(check, kernel)) else kernel.reason)
+    yield _field("  code", kernel.code or NOT_MEASURED)
+    yield from _labelled_lines("  ptxas", kernel.said)
+    if kernel.instead:
+        yield _field("  instead", kernel.instead)
+    elif kernel.status == "failed" and check.out is None:
+        yield _field("  look", "at the files of this kernel; --out DIR keeps them")
 
 
 def _resources_text(log: ProcessLog, name: str, arrow: str) -> str:
@@ -237,7 +254,7 @@ def check_json(check: CheckResult) -> str:
     record = {
         "version": VERSION,
         "error": None,
-        "probe": _probe_record(check.probe),
+        "probe": check.probe and _probe_record(check.probe),
         "image": file and {"path": str(file.path), "kind": file.kind, "bytes": file.size, "images": len(file.images)},
         "assembler": tool and {"path": str(tool.path), "version": tool.version},
         "totals": check_totals([kernel for kernel, _ in check.kernels]),
