@@ -159,6 +159,8 @@ HALF = "and.b32 %r9, %r1, 16;\nmov.u32 %r10, 65535;\nshl.b32 %r10, %r10, %r9;\n"
 """``%r10``: the mask of each lane's half of the warp."""
 HALVES = f"{HALF}xor.b32 %r8, %r4, 64;\nadd.u32 %r8, %r3, %r8;\nst.shared.u32 [%r5], %r1; // other\n"
 """``[%r8]``: the element of the lane in the other half."""
+WARP_WORD = "shr.u32 %r8, %r1, 5;\nshl.b32 %r8, %r8, 2;\nadd.u32 %r8, %r3, %r8;\n"
+"""``[%r8]``: an element for each warp."""
 PLANTS = {
     # out of bounds of device memory
     "global-store": Plant(
@@ -323,6 +325,18 @@ PLANTS = {
         "race", "xor.b32 %r8, %r4, 4;\nadd.u32 %r8, %r3, %r8;\nst.shared.u32 [%r5], %r1; // other\nFIX\n"
         "ld.shared.u32 %r9, [%r8]; // here", "vote.sync.ballot.b32 %r9, %p1, 0xffffffff;",
         "vote.sync.ballot.b32 %r9, %p1, 0xffffffff; // tui-probe: own", (0, 0), (0, 1),
+    ),
+    "elected-lane-stores": Plant(
+        "race", f"{WARP_WORD}elect.sync _|%p3, -1;\n@%p3 st.shared.u32 [%r8], %r7; // other\nFIX\n"
+        "ld.shared.u32 %r9, [%r8]; // here", "bar.warp.sync -1;", "", (0, 1), (0, 0),
+    ),
+    "first-lane-loads": Plant(
+        "race", "and.b32 %r9, %r1, 31;\nsetp.ne.u32 %p3, %r9, 0;\nst.shared.u32 [%r5], %r1; // other\nFIX\n"
+        "@%p3 bra L;\nld.shared.u32 %r9, [%r5+124]; // here\nL:", "bar.warp.sync -1;", "", (0, 0), (0, 31),
+    ),
+    "elected-lane-for-others": Plant(
+        "race", f"{WARP_WORD}elect.sync _|%p3, -1;\n@%p3 st.shared.u32 [%r8], %r7; // other\nFIX\n"
+        "ld.shared.u32 %r9, [%r3+4]; // here", "bar.sync 0;", "bar.warp.sync -1;", (0, 0), (0, 32),
     ),
     "barrier-in-front": Plant(
         "race", f"{NEXT}FIX\nld.shared.u32 %r9, [%r8]; // here",
@@ -508,6 +522,20 @@ def test_failing_check_ends_checks_and_not_the_kernel(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("name", PLANTS)
 def test_checks_report_nothing_for_correct_kernel(name: str) -> None:
     assert run(PLANTS[name].source(PLANTS[name].right)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "store", "value"),
+    [
+        ("shared-store", "@%p2 st.shared.u32 [%r5+4096], %r7;", "0x20"),
+        ("shared-store", "@%p2 st.shared.v2.u32 [%r5+4096], {%r7, %r1};", "0x2000000020"),
+        ("misaligned-shared", "st.shared.u32 [%r5+2], 7;", "0x7"),
+        ("global-store", "@%p2 st.u32 [%rd4], %r7;", "0x20"),
+    ],
+)
+def test_fault_that_ends_the_kernel_has_the_value_of_its_store(name: str, store: str, value: str) -> None:
+    (fault,) = run(PLANTS[name].source(store))
+    assert fault.value == value
 
 
 def test_load_of_replaced_constant_is_described_as_the_program_has_it() -> None:

@@ -123,7 +123,8 @@ class PointerAccess:
         try:
             space.check(offset, self._size)
         except AccessFault as fault:
-            raise fault.at(self._line, group.batch.describe(lanes, fault.position)) from None
+            place = int(lanes.places[fault.position])
+            raise fault.at(self._line, group.batch.describe(lanes, fault.position), place) from None
         return _Location(offset, space.indices(lanes, offset, self._size))
 
 

@@ -15,16 +15,22 @@ class UnsupportedInstructionError(SimulationError):
 
 
 class MemoryFaultError(SimulationError):
-    """An access outside the memory of its state space. ``address`` is as the kernel computed it."""
+    """An access outside the memory of its state space. ``address`` is as the kernel computed it.
+
+    ``place`` is that of the thread (see ``lanes``), None of an access by the host; ``value`` what a store would have
+    stored, as a hexadecimal number.
+    """
 
     problem = "illegal address"
 
-    def __init__(self, space: str, address: int, size: int, line: int, where: str) -> None:
+    def __init__(self, space: str, address: int, size: int, line: int, where: str, place: int | None = None) -> None:
         super().__init__(f"{self.problem} {address:#x} ({size} bytes, {space} memory) at line {line}, {where}")
         self.space = space
         self.address = address
         self.size = size
         self.line = line
+        self.place = place
+        self.value: str | None = None
 
 
 class MisalignedAddressError(MemoryFaultError):

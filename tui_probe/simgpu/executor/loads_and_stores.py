@@ -9,7 +9,8 @@ import numpy as np
 from tui_probe.errors import PtxError, SimulationError
 from tui_probe.ptx.tree import Memory, Operand, Symbol, Vector
 from tui_probe.simgpu.executor.addressing import STATE_SPACES, Access, state_space
-from tui_probe.simgpu.executor.checks.accesses import STORE, AccessKind, load_kind, store_kind
+from tui_probe.simgpu.executor.checks.accesses import STORE, AccessKind, hexadecimal, load_kind, store_kind
+from tui_probe.simgpu.executor.faults import MemoryFaultError
 from tui_probe.simgpu.executor.scalars import (
     B128,
     TYPES,
@@ -205,7 +206,17 @@ def build_store_of(
 
 
 def store(access: Access, group: ThreadGroup, value: Value) -> None:
-    """Write ``value``. If lanes write to the same address, the last lane's value stays."""
+    """Write ``value``. If lanes write to the same address, the last lane's value stays. Raises MemoryFaultError."""
+    try:
+        _store(access, group, value)
+    except MemoryFaultError as error:
+        if error.place is not None:
+            position = int(np.searchsorted(group.lanes.places, error.place))
+            error.value = hexadecimal(value[position] if value.ndim else value)
+        raise
+
+
+def _store(access: Access, group: ThreadGroup, value: Value) -> None:
     single = access.single(group)
     if single is not None:
         access.check(group, single, value)

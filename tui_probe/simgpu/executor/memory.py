@@ -41,10 +41,10 @@ class AccessFault(Exception):  # noqa: N818 - becomes a MemoryFaultError as soon
         self.position = position
         self.misaligned = misaligned
 
-    def at(self, line: int, where: str) -> MemoryFaultError:
-        """The error to tell a user, ``where`` naming the thread."""
+    def at(self, line: int, where: str, place: int | None = None) -> MemoryFaultError:
+        """The error to tell a user, ``where`` naming the thread, whose place (see ``lanes``) is ``place``."""
         kind = MisalignedAddressError if self.misaligned else MemoryFaultError
-        return kind(self.space, self.address, self.size, line, where)
+        return kind(self.space, self.address, self.size, line, where, place)
 
 
 class Space(Protocol):

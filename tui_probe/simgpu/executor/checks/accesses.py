@@ -164,10 +164,13 @@ class CheckedAccess(NamedTuple):
         """The value that one of its lanes stores or finds, as a hexadecimal number."""
         if self.value is None:
             start = self.element(number) * self.size
-            raw = self.space.view(U8)[start : start + self.size].tobytes()
-        else:
-            raw = (self.value[self.position(number)] if self.value.ndim else self.value).tobytes()
-        return f"{int.from_bytes(raw, 'little'):#x}"
+            return hexadecimal(self.space.view(U8)[start : start + self.size])
+        return hexadecimal(self.value[self.position(number)] if self.value.ndim else self.value)
+
+
+def hexadecimal(value: Value) -> str:
+    """The bytes of a value as a hexadecimal number."""
+    return f"{int.from_bytes(value.tobytes(), 'little'):#x}"
 
 
 Coordinates = tuple[int, int, int]

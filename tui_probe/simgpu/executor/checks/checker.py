@@ -222,7 +222,8 @@ class LaunchChecks:
         if isinstance(error, MemoryFaultError):
             kind = "misaligned" if isinstance(error, MisalignedAddressError) else "out_of_bounds"
             detail = self._detail(error.space, error.address) if kind == "out_of_bounds" else ""
-            self.report(Fault(kind, place_in(text), error.space, error.size, error.address, detail=detail))
+            fault = Fault(kind, place_in(text), error.space, error.size, error.address, error.value, detail=detail)
+            self.report(fault)
         elif isinstance(error, DeadlockError):
             self.report(Fault("deadlock", place_in(text), detail=text))
 
