@@ -102,3 +102,14 @@ def test_results_that_were_not_checked_are_counted(tool: Tool, monkeypatch: pyte
     assert result is not None
     assert result.launch == 2
     assert [finding.numbers for finding in result.findings if finding.key == "unchecked_results"] == [{"results": 1}]
+
+
+def test_findings_look_at_each_result_once(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = open_trace(measured(tool, "nan_check", "good", "good", "good"))
+    seen: list[Path | None] = []
+    look = measured_module._file_state
+    monkeypatch.setattr(measured_module, "_file_state", lambda path: seen.append(path) or look(path))
+    for _ in range(2):
+        launch_findings(ViewSource(trace, trace.kernels[0]))
+        assert len(seen) == 3
+        seen.clear()

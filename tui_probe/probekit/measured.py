@@ -265,18 +265,21 @@ def _has_fault(probe: Probe, kernel: ProbedKernel, row: int, written: int, *, re
     return _faults.get(key)
 
 
-def read_shown_result(source: ViewSource) -> ProbeResult:
-    """The result of the launch, or the one to show of the kernel. Raises TraceError naming the file."""
-    row = find_shown_result(source).row
+def read_joined(parts: Sequence[ViewSource]) -> JoinedResult:
+    """Return the results of ``joined_sources`` to show, or those of their launches. Raises TraceError naming a file."""
+    return read_joined_rows([(part, find_shown_result(part).row) for part in parts])
+
+
+def read_joined_rows(parts: Iterable[tuple[ViewSource, int | None]]) -> JoinedResult:
+    """Return the results of ``joined_sources`` in these rows, None for a result to find. Raises TraceError."""
+    results = tuple(_read_row(source, row) for source, row in parts)
+    return JoinedResult(known_probe(results[0].kernel), results)
+
+
+def _read_row(source: ViewSource, row: int | None) -> ProbeResult:
     if row is None:
         return probe_results.read_result(source)
     return probe_results.read_result_row(source.trace, source.kernel, row)
-
-
-def read_joined(parts: Sequence[ViewSource]) -> JoinedResult:
-    """Return the results of ``joined_sources`` to show, or those of their launches. Raises TraceError naming a file."""
-    results = tuple(map(read_shown_result, parts))
-    return JoinedResult(known_probe(results[0].kernel), results)
 
 
 def analyse_results(trace: Run, kernel: KernelFacts, *, most: int | None = None) -> Iterator[AnalysedResult]:

@@ -21,8 +21,7 @@ from tui_probe.probekit.measured import (
     joined_name,
     joined_sources,
     line_range_probe,
-    read_joined,
-    read_shown_result,
+    read_joined_rows,
     unjoined_sources,
 )
 from tui_probe.probekit.probe_view import unknown_probe_advice
@@ -262,11 +261,11 @@ def launch_findings(source: ViewSource) -> ResultFindings | None:
     Those of probes that measure parts of one thing are of all parts. Reads the results, which may take a moment for one
     of hundreds of megabytes; the last ones are remembered.
     """
-    row = _shown_row(source)
-    if row is None or source.kernel.status != "probed":
+    shown = find_shown_result(source)
+    if shown.row is None or source.kernel.status != "probed":
         return None
-    kernel = source.kernel.of_result(row)
-    parts = joined_sources(replace(source, kernel=kernel))
+    kernel = source.kernel.of_result(shown.row)
+    parts = _joined_parts(replace(source, kernel=kernel), shown.row)
     result = ResultFindings(
         analysis_name(kernel) or line_range_probe(kernel) if len(parts) == 1 else joined_name(kernel),
         max(launches := _launch_numbers(parts), default=None),
@@ -280,19 +279,23 @@ def launch_findings(source: ViewSource) -> ResultFindings | None:
             _cache[key] = replace(result, findings=findings, problem=unknown_probe_advice(kernel))
             for old in list(_cache)[:-_CACHE_SIZE]:
                 _cache.pop(old, None)
-        named = _with_other_launches(_cache[key], source, kernel)
+        named = _with_other_launches(_cache[key], kernel, shown.unchecked)
         return _unflag_negligible(_without_replaced(named, source.kernel), kernel.time_share)
     except (TraceError, OSError) as error:
         problem = str(error).replace(f"{source.trace.directory}/", "")
         return replace(result, problem=problem, unread=True)
 
 
-def _shown_row(source: ViewSource) -> int | None:
-    return find_shown_result(source).row
+def _joined_parts(source: ViewSource, row: int) -> list[tuple[ViewSource, int | None]]:
+    """Return ``joined_sources`` with the row of the result to read of each; ``row`` is that of ``source``."""
+    parts = joined_sources(source)
+    if parts == [source]:
+        return [(source, row)]
+    return [(part, find_shown_result(part).row) for part in parts]
 
 
-def _with_other_launches(found: ResultFindings, source: ViewSource, kernel: ProbedKernel) -> ResultFindings:
-    """Name the launch of a fault where another launch was measured, and say how many results were not checked."""
+def _with_other_launches(found: ResultFindings, kernel: ProbedKernel, unchecked: int) -> ResultFindings:
+    """Name the launch of a fault where another launch was measured, and the number of results that were not checked."""
     probe = probe_named(found.probe)
     if probe is None or not probe.fault_in_any_launch or len(kernel.result_rows) == 1:
         return found
@@ -302,24 +305,23 @@ def _with_other_launches(found: ResultFindings, source: ViewSource, kernel: Prob
         else finding
         for finding in found.findings
     ]
-    unchecked = find_shown_result(source).unchecked
     if unchecked:
         text = f"{units.counted(unchecked, 'result')} of other launches: tui-probe show lines TRACE@LAUNCH reads one"
         findings.append(Finding(_UNCHECKED_KEY, "not checked", text, values={"results": counted(unchecked)}))
     return replace(found, findings=tuple(findings))
 
 
-def _launch_numbers(sources: Iterable[ViewSource]) -> tuple[int, ...]:
+def _launch_numbers(parts: Iterable[tuple[ViewSource, int | None]]) -> tuple[int, ...]:
     """Return the numbers of the launches whose results are read, if the log names them."""
-    rows = ((source, row) for source in sources if (row := _shown_row(source)) is not None)
+    rows = ((source, row) for source, row in parts if row is not None)
     known = ((source, launch) for source, row in rows if (launch := source.trace.results.launch(row)) is not None)
     numbers = (source.trace.launches[launch].number for source, launch in known)
     return tuple(sorted(number for number in numbers if number is not None))
 
 
-def _result_state(source: ViewSource) -> tuple[str, int]:
+def _result_state(part: tuple[ViewSource, int | None]) -> tuple[str, int]:
     """Return the path of the result that is read, and the time at which it was written."""
-    row = _shown_row(source)
+    source, row = part
     path = None if row is None else source.trace.results.path(row)
     return str(path), path.stat().st_mtime_ns if path is not None and path.is_file() else 0
 
@@ -369,13 +371,14 @@ def _is_negligible(finding: Finding, share: float) -> bool:
     return finding.stands_out and not finding.wrong_result and share * finding.part < NEGLIGIBLE_SHARE
 
 
-def _read_findings(parts: Sequence[ViewSource]) -> list[Finding]:
-    of = read_shown_result(parts[0])
+def _read_findings(parts: Sequence[tuple[ViewSource, int | None]]) -> list[Finding]:
+    joined = read_joined_rows(parts)
+    of = joined.results[0]
     if of.kernel.matched_nothing:
         return [Finding(UNMATCHED_KEY, "not measured", _unmatched_text(of.kernel.reason or ""))]
     probe = probe_named(of.probe)
     if probe is not None and probe.findings is not None:
-        findings = [_check_page(of, unchecked) for unchecked in probe.findings(of, read_joined(parts).analysis)]
+        findings = [_check_page(of, unchecked) for unchecked in probe.findings(of, joined.analysis)]
         return [*sorted(findings, key=lambda finding: finding.order), *_sample_finding(of)]
     notes = (("first_value", "values", first_value(of)), ("kept", "records", record_counts_text(of.result)))
     return [Finding(key, label, safe(words)) for key, label, words in notes if words]
@@ -419,7 +422,7 @@ def finding_text(kernel: KernelFacts, finding: Finding) -> str:
 
 def result_bytes(source: ViewSource) -> int:
     """Bytes of the result of its launch, or of the one to show of its kernel; 0 where there is none."""
-    row = _shown_row(source)
+    row = find_shown_result(source).row
     path = None if row is None else source.trace.results.path(row)
     try:
         return 0 if path is None else path.stat().st_size
