@@ -3,7 +3,8 @@
     python -m tests.bench.check_cost [--size 100000] [--rounds 7] [KERNEL...]
 
 Launches the kernels of `tui-probe demo` in this process, with and without checks in turn, and prints the median of the
-ratios of neighbouring launches.
+ratios of neighbouring launches. Exits with a message if a checked launch has findings, and if the checks do not find
+that its output was freed: then nothing was checked.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from tests.simgpu.device import Device
 from tui_probe.ptx.parser import parse
 from tui_probe.simgpu.examples import demo
 from tui_probe.simgpu.executor import Checker, Kernel, compile_kernel
-from tui_probe.simgpu.executor.checks.byte_states import CHANGE_ALLOCATED, CHANGE_INITIALISED
+from tui_probe.simgpu.executor.checks.byte_states import CHANGE_ALLOCATED, CHANGE_FREED, CHANGE_INITIALISED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +58,22 @@ def ratios(name: str, size: int, rounds: int) -> list[tuple[float, float]]:
     for _ in range(rounds + 1):
         without = seconds(plain, kernel, case, plain_arguments)
         pairs.append((without, seconds(checked, kernel, case, arguments)))
+    require_checks(name, checked, kernel, case, arguments)
     return pairs[1:]
+
+
+def require_checks(name: str, device: Device, kernel: Kernel, case: demo.Case, arguments: list[Any]) -> None:
+    """Raise SystemExit if the launches so far had findings, or if one whose output was freed has none."""
+    checks = device.checker
+    faults = [] if checks is None else checks.take_faults()
+    if faults:
+        raise SystemExit(f"{name}: {faults[0].kind} at line {faults[0].place.line} {faults[0].detail}".rstrip())
+    if checks is not None:
+        checks.apply([(CHANGE_FREED, int(arguments[0]), case.output.nbytes)])
+        device.launch(kernel, *arguments, grid=case.grid, block=case.block, shared=case.shared_bytes)
+        faults = checks.take_faults()
+    if not any(fault.kind == "use_after_free" for fault in faults):
+        raise SystemExit(f"{name}: nothing was checked: a store to freed memory was not found")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

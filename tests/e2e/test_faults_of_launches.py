@@ -113,3 +113,12 @@ def test_findings_look_at_each_result_once(tool: Tool, monkeypatch: pytest.Monke
         launch_findings(ViewSource(trace, trace.kernels[0]))
         assert len(seen) == 3
         seen.clear()
+
+
+@pytest.mark.parametrize(("probe", "key"), [("bounds_check", "total"), ("nan_check", "stores")])
+def test_comparison_has_the_sum_of_the_faults_of_all_launches(tool: Tool, probe: str, key: str) -> None:
+    right = measured(tool, probe, "good", "good", "good")
+    wrong = measured(tool, probe, "good", PROBES[probe], "good")
+    done = tool("compare", str(right), str(wrong), "--format=json")
+    (change,) = [row for row in json.loads(done.stdout)["figures"] if row["figure"] == key]
+    assert [change[name] for name in ("before", "after", "launches", "verdict")] == [0, 1, [3, 3], "worse"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
@@ -226,19 +227,27 @@ def find_shown_result(source: ViewSource, *, reads: bool = True) -> ShownResult:
     probe = None if probed is None else probe_named(analysis_name(probed))
     if probed is None or probe is None or not probe.fault_in_any_launch or probed.matched_nothing:
         return ShownResult(newest)
-    unchecked, bytes_left = 0, _MAX_CHECKED_BYTES
-    for place, row in enumerate(reversed(probed.result_rows)):
-        state = _file_state(source.trace.results.path(row))
-        bytes_left -= 0 if state is None else state.st_size
-        if place >= _MAX_CHECKED or bytes_left < 0:
-            return ShownResult(newest, unchecked + len(probed.result_rows) - place)
+    rows, unchecked, checked = probed.result_rows, 0, 0
+    for row, state in newest_results(source.trace, rows):
+        checked += 1
         has_fault = None
         if state is not None and state.st_size <= _MAX_RESULT_BYTES:
             has_fault = _has_fault(probe, probed, row, state.st_mtime_ns, reads=reads)
         if has_fault:
             return ShownResult(row)
         unchecked += has_fault is None and row != newest
-    return ShownResult(newest, unchecked)
+    return ShownResult(newest, unchecked + len(rows) - checked)
+
+
+def newest_results(trace: Run, rows: Sequence[int]) -> Iterator[tuple[int, os.stat_result | None]]:
+    """Yield the newest of ``rows`` first, with the state of the file: as many as are checked for faults."""
+    bytes_left = _MAX_CHECKED_BYTES
+    for row in islice(reversed(rows), _MAX_CHECKED):
+        state = _file_state(trace.results.path(row))
+        bytes_left -= 0 if state is None else state.st_size
+        if bytes_left < 0:
+            return
+        yield row, state
 
 
 def _file_state(path: Path | None) -> os.stat_result | None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import islice
 from statistics import median, quantiles
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
-from tui_probe.probekit.measured import analyse_result, comparable_results, extent_text, known_probe
+from tui_probe.probekit.measured import analyse_result, comparable_results, extent_text, known_probe, newest_results
 from tui_probe.verdicts.kernel_matching import result_shape
 
 if TYPE_CHECKING:
@@ -91,7 +90,7 @@ class KernelValue:
     leads: bool = False
     """True if a kernel is judged by it where it was measured."""
     launches: int = 1
-    """Number of launches; the value is their median."""
+    """Number of launches; the value is their median, a number of faults their sum."""
     low: float | None = None
     """The quartiles of those, where there are enough for it; between them half of the launches lie."""
     high: float | None = None
@@ -191,6 +190,7 @@ def probe_values(
 ) -> Iterator[KernelValue]:
     """Return the values of a launch by its probe, or the median over the newest results, of one shape if given.
 
+    A number of faults is the sum over all results: a median would hide a fault of one launch.
     None of probes that measure waits: each launch may measure other instructions (``wait_changes``).
     Of the cycles of a simulated GPU neither more nor less is better. Why a result has no values goes to ``problems``,
     each once.
@@ -211,13 +211,10 @@ def _part_of_progress(progress: Progress, place: int, count: int) -> Progress:
 def _values_of_probe(
     source: ViewSource, progress: Progress, problems: dict[str, None], shape: LaunchShape | None
 ) -> Iterator[KernelValue]:
-    if source.launch is not None:
-        rows = [] if source.launch.result is None else [source.launch.result]
-    else:
-        of_shape = (
-            row for row in reversed(source.kernel.result_rows) if shape in (None, result_shape(source.trace, row))
-        )
-        rows = list(islice(of_shape, MAX_RESULTS))
+    sums_faults = known_probe(source.kernel).fault_in_any_launch
+    rows, left_out = _rows_to_read(source, shape, sums_faults)
+    if left_out:
+        problems[f"{units.counted(left_out, 'older result')} are not part of the sums"] = None
     seen: dict[str, tuple[KernelValue, list[float], list[float]]] = {}
     results = []
     for place, row in enumerate(rows):
@@ -227,6 +224,7 @@ def _values_of_probe(
     extent, taken = comparable_results(results)
     if words := _excluded_text(len(taken), sum(result.analysis is not None for result in results), extent):
         problems[words] = None
+    summed = {value.key for result in taken for value in result.metric_values if value.metric.over_launches == "sum"}
     for result in taken:
         for kernel_value in _values_of_result(source, result):
             if kernel_value.value is not None:
@@ -235,7 +233,22 @@ def _values_of_probe(
                 ideals += [] if kernel_value.ideal is None else [kernel_value.ideal]
     for kernel_value, values, ideals in seen.values():
         ideal = median(ideals) if len(ideals) == len(values) else None
-        yield median_over_launches(replace(kernel_value, ideal=ideal), values)
+        of_launches = replace(kernel_value, ideal=ideal)
+        if sums_faults and kernel_value.key in summed:
+            yield replace(of_launches, value=sum(values), launches=len(values))
+        else:
+            yield median_over_launches(of_launches, values)
+
+
+def _rows_to_read(source: ViewSource, shape: LaunchShape | None, all_rows: bool) -> tuple[list[int], int]:
+    """Return the results whose values make one, the newest first, and the number of older ones that are too many."""
+    if source.launch is not None:
+        return [] if source.launch.result is None else [source.launch.result], 0
+    rows = [row for row in source.kernel.result_rows if shape in (None, result_shape(source.trace, row))]
+    if not all_rows:
+        return rows[: -MAX_RESULTS - 1 : -1], 0
+    newest = [row for row, _ in newest_results(source.trace, rows)]
+    return newest, len(rows) - len(newest)
 
 
 def _excluded_text(taken: int, known: int, extent: BlockExtent) -> str:
