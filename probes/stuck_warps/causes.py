@@ -12,10 +12,12 @@ from tui_probe.trace.kernel_files import Offset
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from .analysis import PlaceGroup, StuckWarp, StuckWarps
+    from .analysis import Mark, PlaceGroup, StuckWarp, StuckWarps
 
 _MOST_NAMED: Final = 2
 """Warps elsewhere that a cause names."""
+_MOST_HOLDERS: Final = 4
+"""Warps that a cause names if each holds the lock that the one before wants."""
 _CLUSTER_BARRIERS: Final = ("barrier.cluster", "UCGABAR")
 _MOST_DECIMAL: Final = 100_000
 _ALL_LANES: Final = 0xFFFFFFFF
@@ -73,18 +75,46 @@ def _own_lock(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
 
 
 def _held_lock(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
-    """A lock is held by a warp that waits elsewhere."""
-    holder = stuck.holder(group.place.address) if group.place.kind == "lock" else None
-    if holder is None or holder.took is None:
+    """A lock is held by a warp that waits elsewhere, perhaps for a lock that another one holds, and so on."""
+    if group.place.kind != "lock":
         return
+    holders = _lock_holders(stuck, group.place.address)
+    if not holders:
+        return
+    named = [
+        f"{stuck.warp_text(holder)} took {f'lock {took.address:#x}' if number else 'it'} at PTX:{took.line}"
+        f" and {_wants_text(holder)}"
+        for number, (holder, took) in enumerate(holders)
+    ]
+    last, _ = holders[-1]
+    in_cycle = last.place.kind == "lock" and any(took.address == last.place.address for _, took in holders)
+    cycle = f"; these {len(holders)} warps wait for each other" if in_cycle and len(holders) > 1 else ""
     yield Cause(
         "lock-not-released",
         f"lock {group.place.address:#x} is wanted by {units.counted(len(group.warps), 'warp')} at"
-        f" {group.place.text}; {stuck.warp_text(holder)} took it at PTX:{holder.took.line} and is at"
-        f" {holder.place.text}",
+        f" {group.place.text}; {'; '.join(named)}{cycle}",
         "release each lock on every path, and take several locks always in the same order",
-        holder,
+        holders[0][0],
     )
+
+
+def _lock_holders(stuck: StuckWarps, address: int) -> list[tuple[StuckWarp, Mark]]:
+    """The warp that holds a lock, the one that holds the lock which that one wants, and so on, each once."""
+    holders: list[tuple[StuckWarp, Mark]] = []
+    while len(holders) < _MOST_HOLDERS:
+        holder = stuck.holder(address)
+        if holder is None or holder.took is None or any(holder is known for known, _ in holders):
+            break
+        holders.append((holder, holder.took))
+        if holder.place.kind != "lock":
+            break
+        address = holder.place.address
+    return holders
+
+
+def _wants_text(warp: StuckWarp) -> str:
+    wants = f"wants lock {warp.place.address:#x}" if warp.place.kind == "lock" else "is"
+    return f"{wants} at {warp.place.text}"
 
 
 def _grid_barrier(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:

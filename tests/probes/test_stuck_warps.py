@@ -114,6 +114,8 @@ def test_barrier_stores_a_register_only_for_a_number_in_one(target: str) -> None
 
 OWN = launch([warp(LOCK, took=Mark(12, 0x100, 1)), warp(LOCK, number=1)])
 HELD = launch([warp(LOCK, number=1), warp(BARRIER, took=Mark(12, 0x100, 1))])
+SECOND_LOCK = replace(LOCK, address=0x140)
+CYCLE = launch([warp(SECOND_LOCK, took=Mark(12, 0x100, 1)), warp(LOCK, 1, took=Mark(12, 0x140, 1))])
 GRID = launch([warp(FLAG, block) for block in range(4)], grid=6)
 COUNT = replace(
     launch([warp(MBARRIER, did=Mark(39, 0x10, ALL)), warp(BARRIER, number=1)]), code=Synchronization({38: 65})
@@ -135,6 +137,13 @@ WAITERS = [warp(BARRIER, block, 1) for block in range(2)]
     [
         (OWN, "lock-held-by-own-warp", "block 0 warp 0 tries to take lock 0x100 at atom.global.cas.b32 PTX:12"),
         (HELD, "lock-not-released", "block 0 warp 0 took it at PTX:12 and is at bar.sync PTX:30"),
+        (
+            CYCLE,
+            "lock-not-released",
+            "lock 0x140 is wanted by 1 warp at atom.global.cas.b32 PTX:12; block 1 warp 0 took it at PTX:12 and wants"
+            " lock 0x100 at atom.global.cas.b32 PTX:12; block 0 warp 0 took lock 0x100 at PTX:12 and wants lock 0x140"
+            " at atom.global.cas.b32 PTX:12; these 2 warps wait for each other",
+        ),
         (GRID, "grid-does-not-fit", "4 blocks of 6 on the GPU do not end, so 2 blocks cannot start"),
         (COUNT, "mbarrier-count", "expects 65 arrivals (mbarrier.init PTX:38); block 0 made 32 arrivals"),
         (
