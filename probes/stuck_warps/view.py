@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
-from tui_probe.draw.table import Column, as_record, in_data
-from tui_probe.draw.table_content import titled_table
+from tui_probe.draw.shorten import cut_middle
+from tui_probe.draw.spans import clip
+from tui_probe.draw.table import Column, as_record, in_data, in_tables, natural_widths
+from tui_probe.draw.table_content import GAP, titled_table
 from tui_probe.draw.view import Document
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.probe_view import probe_view
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
 
 _MOST_MISSING: Final = 3
 """Places of missing warps that a row names."""
+_MIN_OPCODE: Final = 4
+"""Cells of an opcode that is cut."""
+_MISSING: Final = "missing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +90,13 @@ def _missing_text(group: PlaceGroup) -> str:
     return "; ".join(texts[:_MOST_MISSING]) + ("; …" if len(texts) > _MOST_MISSING else "")
 
 
+def _shortened_place(text: str, cells: int) -> str:
+    """``ld.vol… PTX:25 poll.cu:15``: the lines remain, and as much of the opcode as fits."""
+    opcode, _, lines = text.partition(" ")
+    room = cells - len(lines) - 1
+    return f"{clip(opcode, room)} {lines}" if lines and room >= _MIN_OPCODE else clip(text, cells)
+
+
 _COLUMNS: Final[tuple[Column[PlaceGroup], ...]] = (
     Column("warps", lambda g: len(g.warps), "warps", lambda g: units.count(len(g.warps))),
     Column("blocks", lambda g: len(g.blocks), "blocks", lambda g: units.count(len(g.blocks))),
@@ -94,13 +106,14 @@ _COLUMNS: Final[tuple[Column[PlaceGroup], ...]] = (
     Column("opcode", lambda g: g.place.opcode or None),
     Column("file", lambda g: g.place.source.file if g.place.source else None),
     Column("line", lambda g: g.place.source.line if g.place.source else None),
-    Column("place", None, "place", lambda g: g.place.text, False, narrow=16),
+    Column("place", None, "place", lambda g: g.place.text, False, narrow=24, shorten=_shortened_place),
     Column("address", lambda g: g.place.address or None),
     Column("phase", lambda g: g.place.phase),
-    Column("waits_for", lambda g: waits_for(g.place), "waits for", lambda g: waits_for(g.place), False, narrow=12),
-    Column("warp_numbers", lambda g: _warp_text(g), "warps of a block", _warp_text, False, narrow=8),
+    Column("waits_for", lambda g: waits_for(g.place), "waits for", lambda g: waits_for(g.place), False, narrow=12,
+           shorten=cut_middle),
+    Column("warp_numbers", lambda g: _warp_text(g), "warps of a block", _warp_text, False, rank=1, narrow=8),
     Column(
-        "missing", lambda g: _missing_text(g) or None, "not arrived",
+        _MISSING, lambda g: _missing_text(g) or None, "not arrived",
         lambda g: _missing_text(g) or units.NOT_MEASURED, False, narrow=10,
     ),
 )  # fmt: skip
@@ -148,7 +161,19 @@ class StuckView(Document):
 
     def lines(self, width: int) -> Sequence[Line]:
         head = f"{self.result.which} {self.result.name}: {units.counted(len(self.stuck.warps), 'warp')} on the GPU"
-        return titled_table(head, _COLUMNS, self.stuck.groups, self.notes(), width)
+        in_table = in_tables(_COLUMNS)
+        sizes = natural_widths(in_table, self.stuck.groups)
+        if sum(sizes) + GAP * (len(sizes) - 1) < width:
+            return titled_table(head, in_table, self.stuck.groups, self.notes(), width)
+        in_table = [column for column in in_table if column.key != _MISSING]
+        return titled_table(head, in_table, self.stuck.groups, [*self._missing_notes(), *self.notes()], width)
+
+    def _missing_notes(self) -> Iterator[str]:
+        """The warps that have not arrived, by place, if the table has no room for them."""
+        for group in self.stuck.groups:
+            if group.missing:
+                warps = "warp" if len(group.missing) == 1 else "warps"
+                yield f"not arrived at {waits_for(group.place)}, {group.place.text}: {warps} {_missing_text(group)}"
 
     def pinned(self, width: int) -> int:
         del width

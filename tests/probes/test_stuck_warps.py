@@ -22,7 +22,7 @@ from probes.stuck_warps.analysis import (
 )
 from probes.stuck_warps.causes import lane_words, likely_cause, range_words
 from probes.stuck_warps.ranks import RankState, rank_cause
-from probes.stuck_warps.view import waits_for
+from probes.stuck_warps.view import StuckView, waits_for
 from tests.engine.kernels import entry, probed, toml_probe
 from tests.probes.running import result_of
 from tests.probes.specimens import Specimen
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from tui_probe.probekit.probe_results import ProbeResult
     from tui_probe.trace.model import Kernel, Trace
 
 LOCKED = entry(
@@ -374,6 +375,19 @@ def test_block_that_polls_between_barriers_is_where_it_polls() -> None:
     assert [own.place for own in with_polling_blocks([polls, others], code)] == [LOCK, BARRIER]
     away = warp(WarpPlace(50, "loop"), number=1)
     assert [own.place for own in with_polling_blocks([polls, away], code)] == [BARRIER, away.place]
+
+
+@pytest.mark.parametrize("width", [50, 60, 80, 120, 200])
+def test_page_names_missing_warps_in_full_at_any_width(width: int) -> None:
+    view = StuckView.__new__(StuckView)
+    view.result = cast("ProbeResult", SimpleNamespace(which="launch 0 of #0", name="kernel"))
+    view.stuck, view.cause, view.end = MISSING, None, None
+    lines = ["".join(text for text, _ in line) for line in view.lines(width)]
+    assert max(map(len, lines)) <= width
+    text = " ".join(" ".join(lines).split())
+    assert "1 at PTX:50" in text
+    assert ("not arrived at barrier 1, bar.sync PTX:30: warp 1 at PTX:50" in text) == (width < 80)
+    assert (" 1 bar.sync PTX:30 barrier 1 0 " in text) == (width >= 60)
 
 
 def test_empty_page_names_the_option_of_the_watchdog() -> None:
