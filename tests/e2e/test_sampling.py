@@ -57,7 +57,7 @@ def test_a_launch_without_a_block_of_the_sample_runs_as_it_is(tmp_path: Path, na
     assert (run.returncode, run.stdout) == (0, tool.unprofiled(*EXAMPLE).stdout)
     launches = open_trace(trace).launches
     reasons = [launches[number].reason for number in range(len(launches))]
-    assert reasons == [None, *["none of its blocks is in the sample"] * 6]
+    assert reasons == [None, *["no block of the launch is in the sample"] * 6]
 
 
 @pytest.mark.parametrize(

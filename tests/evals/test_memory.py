@@ -17,8 +17,8 @@ from tui_probe.errors import TraceError
 from tui_probe.evals.answer import AnswerDocument
 from tui_probe.evals.inputs import CollectedRun, write_collected
 
-SIZED = "only the size of its records was computed code only-sized"
-COUNTED = "its records were counted, not saved code only-counted"
+SIZED = "only the size of the records was computed code only-sized"
+COUNTED = "the records were counted, not saved code only-counted"
 ALLOCATE = "[mem] cuMemAlloc_v2 0 dptr {address:x} bytesize {size}"
 
 

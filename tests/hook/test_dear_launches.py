@@ -123,7 +123,7 @@ def test_a_form_that_is_of_another_kernel_is_not_used(host: Host, page: ControlP
     run = under(host, page, script)
     assert (run.status, run.stdout, run.results) == (0, "4\n", []), run.stderr
     (line,) = run.lines(r"\[probe\] sampled kernel 0 probe - reason ")
-    assert line.endswith("kernel.info of another form of the probe has other maps code kernel-info")
+    assert line.endswith("kernel.info of another variant of the probe has other maps code kernel-info")
 
 
 def test_a_form_that_cannot_be_launched_leaves_the_other(host: Host, page: ControlPage) -> None:

@@ -167,10 +167,10 @@ def test_engine_names_a_file_elsewhere(host: Host, serving: Engine) -> None:
         ("add__8\n1\n1\n1,0\n", "kernel.info has storage lines that do not match its maps"),
         (
             "add__8\n1\n1\n1,0\nstorage 0 sites record 12 cap 3 copies 64\n",
-            "kernel.info has a line storage of an unknown form",
+            "kernel.info has a 'storage' line of an unknown form",
         ),
         ("add__8\n1\n1\n1,-1\n", "kernel.info has storage lines that do not match its maps"),
-        ("add__8\n1\n1\n1,16\nstorage 0 heap\n", "kernel.info has a line storage of an unknown form"),
+        ("add__8\n1\n1\n1,16\nstorage 0 heap\n", "kernel.info has a 'storage' line of an unknown form"),
         ("add__8\n1\n1\n2,8\n", "kernel.info has a map whose line is not of the form LEVEL,BYTES"),
         ("add__8\n1\n512\n" + "1,8\n" * 512, "more than 512 parameters"),
     ],
@@ -208,7 +208,7 @@ for _ in range(3):
     launch(found, w)
 print(read(w))
 """
-    assert only_fate(host, script) == ("skipped", "the hook did not see its image being loaded")
+    assert only_fate(host, script) == ("skipped", "the hook did not see the program load the kernel's image")
 
 
 def test_handle_without_a_name(host: Host) -> None:

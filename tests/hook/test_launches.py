@@ -508,7 +508,7 @@ def test_a_sample_of_the_blocks(host: Host, spec: str, blocks: tuple[range | Non
         numbers = result.records(0, [("slot", "<u4"), ("block", "<u4")])["block"][:, :, 0]
         assert numbers.tolist() == [[block] * 2 for block in some]
         assert result.records(1, "<u8").shape == (len(some), 40, 1)
-    assert len(run.lines(r"\[exec\] backup .* reason none of its blocks is in the sample$")) == 3 - len(measured)
+    assert len(run.lines(r"\[exec\] backup .* reason no block of the launch is in the sample$")) == 3 - len(measured)
     totals = [f"[exec] probe-mem {len(some) * (2 * 16 + 40 * 8)} (bytes)" for _, some in measured]
     assert run.lines(r"\[exec\] probe-mem") == totals
 

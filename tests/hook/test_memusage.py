@@ -46,7 +46,7 @@ def test_fixed_records_are_sized_and_the_original_runs(host: Host) -> None:
     # two warps of a block, 16 bytes each; on the device aligned
     assert [(size, launch) for size, _, launch in memory(run)] == [(64, 0), (160, 1), (96, 2)]
     assert all(device >= size for size, device, _ in memory(run))
-    assert reasons(run) == ["only the size of its records was computed"] * 3
+    assert reasons(run) == ["only the size of the records was computed"] * 3
 
 
 def test_memory_is_what_probed_launches_tell(host: Host) -> None:
@@ -69,7 +69,7 @@ def test_a_dynamic_map_is_counted_in_the_place_of_the_original(host: Host, servi
     run = sized(host, ADD)
     assert run.stdout == "3\n", "each launch has one effect"
     assert [line.split()[1] for line in run.calls if line.startswith("launch")] == ["probed"] * 3
-    assert reasons(run) == ["its records were counted, not saved"] * 3
+    assert reasons(run) == ["the records were counted, not saved"] * 3
     slots = [grid * 2 for grid in (2, 5, 3)]
     # each slot has 64 records of 16 bytes, and a count
     assert [size for size, _, _ in memory(run)] == [slot * (64 * 16 + 4) for slot in slots]

@@ -162,5 +162,5 @@ launch(function(m, "k" * 100_000))
 """
     )
     assert run.outcomes()[0] == ("probed", "k" * 150, "-"), run.stderr
-    assert run.lines(r"\[kernel\] 1 skipped .* name k{200}\.\.\.[0-9a-f]{16} reason its name has 100000 bytes")
+    assert run.lines(r"\[kernel\] 1 skipped .* name k{200}\.\.\.[0-9a-f]{16} reason the kernel's name has 100000 bytes")
     assert (run.directory / "event.log").stat().st_size < 200_000

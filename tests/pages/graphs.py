@@ -34,7 +34,7 @@ def graphs_trace(directory: Path) -> TraceWriter:
         "[graph] 1 executable 0x55e0 nodes 2 kernels 1 flags 8 replays 0",
         "[node] 1 0 memory-alloc in - after - bytes 0",
         f"[node] 1 1 kernel in - after 0 kernel 1 {SHAPE} captured -",
-        "[graph] 1 untwinned reason its graph has a node of kind memory-alloc, which cannot be copied"
+        "[graph] 1 untwinned reason the graph has a node of kind memory-alloc, which cannot be copied"
         " code graph-node-once",
     )
     return writer

@@ -281,7 +281,7 @@ static bool connect_engine(struct connection *c)
         return true;
     }
     if (errno == ETIMEDOUT && !is_known && run_gave_up(true)) {
-        run_note("no-engine", "it did not answer a first message");
+        run_note("no-engine", "no answer to the first message");
         errno = ETIMEDOUT;
     }
     return false;

@@ -232,9 +232,9 @@ static const char *read_code_line(const char *line, struct kernel_probe *probe)
     if (strncmp(line, "way ", 4) == 0 && !read_way(line + 4, probe))
         return "names an unknown mode";
     if (strncmp(line, "patch ", 6) == 0 && !read_patch(line + 6, probe))
-        return "has a line patch of an unknown form";
+        return "has a 'patch' line of an unknown form";
     if (strncmp(line, "constant ", 9) == 0 && !read_constant(line + 9, probe))
-        return "has a line constant of an unknown form";
+        return "has a 'constant' line of an unknown form";
     return NULL;
 }
 
@@ -243,11 +243,11 @@ static const struct reason *read_rest(struct reader *reader, struct kernel_probe
     char *line;
     while ((line = next_line(reader))) {
         if (strncmp(line, "storage ", 8) == 0 && !read_storage(line + 8, probe))
-            return reason_with(KERNEL_INFO, "has a line storage of an unknown form");
+            return reason_with(KERNEL_INFO, "has a 'storage' line of an unknown form");
         if (strncmp(line, "reduce ", 7) == 0 && !read_reduction(line + 7, probe))
-            return reason_with(KERNEL_INFO, "has a line reduce of an unknown form");
+            return reason_with(KERNEL_INFO, "has a 'reduce' line of an unknown form");
         if (strncmp(line, "least ", 6) == 0 && !read_least(line + 6, probe))
-            return reason_with(KERNEL_INFO, "has a line least of an unknown form");
+            return reason_with(KERNEL_INFO, "has a 'least' line of an unknown form");
         const char *fault = read_code_line(line, probe);
         if (fault)
             return reason_with(KERNEL_INFO, fault);
@@ -349,7 +349,7 @@ const struct reason *kernel_info_agrees(const char *path, const struct kernel_pr
     struct kernel_probe form = {.kernel = probe->kernel};
     const struct reason *reason = kernel_info_read(path, &form);
     if (!reason && !are_equal(probe, &form, sampled))
-        reason = reason_with(KERNEL_INFO, "of another form of the probe has other maps");
+        reason = reason_with(KERNEL_INFO, "of another variant of the probe has other maps");
     let_go(&form);
     return reason;
 }

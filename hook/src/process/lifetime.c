@@ -289,7 +289,7 @@ static bool start(void)
 static void start_here(void *started)
 {
     if (sandbox_is_deadly())
-        run_note("no-trace", "the program's seccomp filter kills it at system calls that a trace needs");
+        run_note("no-trace", "the program's seccomp filter kills the program at system calls that a trace needs");
     else
         *(bool *)started = start();
 }
