@@ -67,10 +67,10 @@ class Phase:
     waits: tuple[str, ...] = ()
     """Kinds of waits inside, of a phase that the user named."""
     parameters: tuple[int, ...] = ()
-    """Numbers of the kernel's parameters whose memory it accesses."""
+    """Numbers of the kernel's parameters whose memory it accesses; of a wait, those that the copies are from."""
     barriers: tuple[str, ...] = ()
     """Shared variables with the mbarriers that it waits for, with the number of mbarriers: ``full[2]``; ``barrier 1``
-    at a named barrier.
+    at a named barrier. A wait at other barriers is another phase.
     """
     tensors: tuple[str, ...] = ()
     """Names of that memory in the launch."""
@@ -105,9 +105,11 @@ class Phase:
 
     @property
     def _work_text(self) -> str:
-        """``named barrier 1 wait``, where the number is known; else the work."""
-        numbers = ", ".join(name.removeprefix("barrier ") for name in self.barriers)
-        return f"named barrier {numbers} wait" if self.work == NAMED_BARRIER and numbers else self.work
+        """``named barrier 1 wait``, ``full[2] wait``, where the barrier is known; else the work."""
+        names = ", ".join(name.removeprefix("barrier ") for name in self.barriers)
+        if self.work not in (NAMED_BARRIER, MBARRIER) or not names:
+            return self.work
+        return f"{'named barrier ' if self.work == NAMED_BARRIER else ''}{names} wait"
 
     @property
     def place(self) -> str:
@@ -120,9 +122,18 @@ def phases_of(sites: Sequence[Site]) -> tuple[tuple[Phase, ...], list[int]]:
     groups: dict[tuple[object, ...], list[Site]] = {}
     for site in sites:
         groups.setdefault(_key(site), []).append(site)
-    phases = tuple(_phase(number, own) for number, own in enumerate(groups.values()))
+    phases = tuple(_filled(_phase(number, own), sites) for number, own in enumerate(groups.values()))
     numbers = {key: number for number, key in enumerate(groups)}
     return phases, [numbers[_key(site)] for site in sites]
+
+
+def _filled(phase: Phase, sites: Sequence[Site]) -> Phase:
+    """A wait at an mbarrier with the parameters that copies to it are from."""
+    if phase.work != MBARRIER:
+        return phase
+    signaled = (own for site in sites if site.phase for own in site.phase.signaled)
+    numbers = {number for name, numbers in signaled if name in phase.barriers for number in numbers}
+    return replace(phase, parameters=tuple(sorted(numbers)))
 
 
 def numbered(phases: Iterable[Phase], loops_of_roles: Iterable[Collection[int]]) -> tuple[Phase, ...]:
@@ -139,7 +150,7 @@ def _key(site: Site) -> tuple[object, ...]:
     assert phase is not None
     if _is_named(phase):
         return (phase.work,)
-    return phase.work, phase.stage, phase.loop, phase.barriers if phase.work == NAMED_BARRIER else ()
+    return phase.work, phase.stage, phase.loop, phase.barriers if phase.work in (NAMED_BARRIER, MBARRIER) else ()
 
 
 def _is_named(phase: SitePhase) -> bool:

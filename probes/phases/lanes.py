@@ -80,7 +80,7 @@ def _flows(launch: Phases, wait: Wait, numbers: Iterator[int], scale: float) -> 
     role, partner = launch.roles.index(wait.role), launch.roles.index(wait.partner)
     of_role = (launch.warps.role == role)[launch.spans.warp]
     spans = launch.spans.where(of_role & (launch.spans.phase == launch.phases.index(wait.phase)))
-    signals = signals_of(launch, partner, launch.phases.index(wait.signal))
+    signals = signals_of(launch, partner, launch.phases.index(wait.signal), wait.phase.barriers)
     for waiting, here in by_warp(launch, spans, signals):
         release, _ = releases(waiting, here)
         for place, signal in enumerate(release.tolist()):

@@ -15,7 +15,7 @@ from tui_probe.probekit import probe_results
 from tui_probe.probekit.finding import percent
 from tui_probe.probekit.probe_view import probe_view
 from tui_probe.probekit.record_counts import sampled_blocks_text
-from tui_probe.ptx.phase_names import MBARRIER
+from tui_probe.ptx.phase_names import BARRIER_WAITS, MBARRIER
 
 from .analysis import analyse_launch
 from .kinds import ALL_WARPS
@@ -52,6 +52,28 @@ def _cycles(value: float) -> str:
     return units.count(round(value))
 
 
+def _barrier_name(wait: Wait) -> str:
+    """Return the barrier of a wait; the kind of wait where its name is unknown."""
+    return ", ".join(wait.phase.barriers) or wait.phase.work.removesuffix(" wait")
+
+
+def _late_name(wait: Wait) -> str | None:
+    """Return the role or the warp that a wait is for."""
+    return wait.partner or (None if wait.last_warp is None else f"warp {wait.last_warp}")
+
+
+def _known(count: int) -> str:
+    return units.count(count) if count else units.NOT_MEASURED
+
+
+def _share(part: float | None) -> str:
+    return units.NOT_MEASURED if part is None else percent(part, 1)
+
+
+def _stages(mean: float | None) -> str:
+    return units.NOT_MEASURED if mean is None else f"{mean:.1f}"
+
+
 _COLUMNS: Final[tuple[Column[PhaseRow], ...]] = (
     Column("letter", lambda r: r.phase.letter, "", lambda r: r.phase.letter, False),
     Column("phase", lambda r: r.phase.name, "phase", lambda r: r.phase.name, False, narrow=_MIN_NAME),
@@ -81,6 +103,18 @@ _COLUMNS: Final[tuple[Column[PhaseRow], ...]] = (
     Column("moved", lambda r: r.phase.moved),
     Column("waits", lambda r: list(r.phase.waits)),
     Column("tensors", lambda r: list(r.phase.tensors)),
+)
+
+
+_BARRIER_COLUMNS: Final[tuple[Column[Wait], ...]] = (
+    Column("letter", lambda w: w.phase.letter, "", lambda w: w.phase.letter, False),
+    Column("barrier", _barrier_name, "barrier", _barrier_name, False, narrow=_MIN_NAME),
+    Column("role", lambda w: w.role, "waiting", lambda w: w.role, False, 1),
+    Column("waits", lambda w: w.count, "waits", lambda w: units.count(w.count)),
+    Column("arrivals", lambda w: w.signals, "arrivals", lambda w: _known(w.signals)),
+    Column("partner", _late_name, "waits for", lambda w: _late_name(w) or units.NOT_MEASURED, False, 2),
+    Column("late", lambda w: w.late_share, "late", lambda w: _share(w.late_share)),
+    Column("stages_in_use", lambda w: w.stages_in_use, "stages in use", lambda w: _stages(w.stages_in_use), rank=3),
 )
 
 
@@ -228,8 +262,14 @@ class PhasesView(Document):
             (),
             *([*waits, ()] if waits else []),
             *table[1:],
+            *self._barrier_table(width),
             *notes,
         ]
+
+    def _barrier_table(self, width: int) -> list[Line]:
+        """The waits at barriers, below an empty line; nothing without waits."""
+        rows = [wait for wait in self.waits if wait.phase.work in BARRIER_WAITS]
+        return [(), *titled_table("", _BARRIER_COLUMNS, rows, (), width)[1:], ()] if rows else []
 
     def pinned(self, width: int) -> int:
         del width
@@ -243,7 +283,8 @@ class PhasesView(Document):
         return len(self.lines(width)) - self._below(width)
 
     def _below(self, width: int) -> int:
-        return len(self.rows) + sum(len(wrap(note, width - 1)) for note in self._other_notes())
+        notes = sum(len(wrap(note, width - 1)) for note in self._other_notes())
+        return len(self.rows) + len(self._barrier_table(width)) + notes
 
     def ptx_line(self, number: int, width: int) -> int | None:
         """The first line of the phase in a row of the table."""
@@ -323,9 +364,8 @@ class PhasesView(Document):
 
 
 def wait_text(wait: Wait) -> str:
-    """``consumer waits 62% of its time in loop: mbarrier wait (full[2], attn.cu:40). During 86% of this wait, …``."""
-    barriers = wait.phase.barriers if wait.phase.work == MBARRIER else ()
-    places = [*barriers, *([wait.place] if wait.place else [])]
+    """``consumer waits 62% of its time in loop: full[2] wait (mbarrier for bulk copy of K, attn.cu:40). During …``."""
+    places = [text for text in (_mbarrier_text(wait), wait.place) if text]
     place = f" ({', '.join(places)})" if places else ""
     waits, its = ("wait", "their") if wait.role == ALL_WARPS else ("waits", "its")
     text = f"{wait.role} {waits} {percent(wait.share, 1)} of {its} time in {wait.phase.name}{place}"
@@ -343,6 +383,14 @@ def wait_text(wait: Wait) -> str:
         f"{text}{wait.partner} has not finished {wait.signal.name}; the rest is for copies or the barrier"
         f"{order}{full}{_busy_text(wait)}"
     )
+
+
+def _mbarrier_text(wait: Wait) -> str:
+    """Return ``mbarrier for bulk copy of K``: what a barrier is for whose name alone does not tell."""
+    if wait.phase.work != MBARRIER or not wait.phase.barriers:
+        return ""
+    of = ", ".join(wait.phase.tensors)
+    return f"mbarrier for {wait.signal.work} of {of}" if of and wait.signal is not None else "mbarrier"
 
 
 def _prompt_text(wait: Wait) -> str:
@@ -391,6 +439,8 @@ def _wait_record(wait: Wait) -> dict[str, Any]:
         "stages_ahead": wait.ahead if wait.by_order else None,
         "stages_full": wait.stages_full or None,
         "arrivals_per_phase": wait.arrivals or None,
+        "arrivals": wait.signals or None,
+        "stages_in_use": wait.stages_in_use,
         "matched_by": None if wait.partner is None else "order" if wait.by_order else "time",
     }
 

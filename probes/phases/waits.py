@@ -18,7 +18,7 @@ from tui_probe.ptx.phase_names import BARRIER, MBARRIER, NAMED_BARRIER
 from tui_probe.trace.source_lines import source_position
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -56,6 +56,12 @@ class Wait:
     by_order: bool = False
     ahead: int = 0
     arrivals: int = 0
+    signals: int = 0
+    """Phases in which a warp arrives at the barrier or issues copies to it; at a barrier of the block, its waits."""
+    stages_in_use: float | None = None
+    """Stages of the pipeline that are in use when a wait begins: filled or being filled, and not free again. Mean over
+    waits that are matched by order; None without such.
+    """
     stages_full: int = 0
     """Stages of the pipeline where all are in use while this role waits for copies; else 0."""
     occupation: Phase | None = None
@@ -99,7 +105,9 @@ def waits_of(launch: Phases) -> list[Wait]:
                 site = main_site(launch, spans)
                 cycles, line = int(spans.cycles.sum()), site.instruction.line
                 wait = Wait(name, phase, len(spans), cycles, life, place=place_of(site), line=line)
-                wait = _with_last_warp(launch, wait, number) if phase.work in (BARRIER, NAMED_BARRIER) else wait
+                if phase.work in (BARRIER, NAMED_BARRIER):
+                    signals = int((launch.spans.phase == number).sum())
+                    wait = replace(_with_last_warp(launch, wait, number), signals=signals)
                 waits.append(_matched(launch, wait, spans, role) if phase.work == MBARRIER else wait)
     waits = [replace(wait, stages_full=_stages_full(wait, waits)) for wait in waits]
     return sorted(waits, key=lambda wait: -wait.cycles)
@@ -210,29 +218,44 @@ def place_of(site: Site) -> str:
 
 def _with_partner(launch: Phases, wait: Wait, spans: Spans, partner: int, signal: int) -> Wait | None:
     """The wait as released by one phase of a role; None if that never signals."""
-    of_partner = signals_of(launch, partner, signal)
+    of_partner = signals_of(launch, partner, signal, wait.phase.barriers)
     if not len(of_partner):
         return None
-    late = in_flight = ahead = arrivals = 0
+    late = in_flight = ahead = arrivals = matched = in_use = 0
     ordered = True
     for waiting, signals in by_warp(launch, spans, of_partner):
         release, by_order = releases(waiting, signals)
         ordered &= by_order
         ahead = max(ahead, int((release < 0).sum()) if by_order else 0)
         arrivals = max(arrivals, len(np.unique(signals.warp)))
+        if (rounds := _rounds(waiting, signals)) is not None:
+            before = np.searchsorted(np.sort(signals.end[rounds]), waiting.start, side="right")
+            in_use += int(np.abs(before - np.arange(len(waiting))).sum())
+            matched += len(waiting)
         until = np.clip(_times(release, signals, waiting), waiting.start, waiting.end)
         late += int((until - waiting.start).sum())
         in_flight += int((waiting.end - until).sum())
     of, phase = launch.roles[partner], launch.phases[signal]
-    known = replace(wait, partner=of, signal=phase, late=late, in_flight=in_flight)
-    return replace(known, by_order=True, ahead=ahead, arrivals=arrivals) if ordered else known
+    known = replace(wait, partner=of, signal=phase, late=late, in_flight=in_flight, signals=len(of_partner))
+    if not ordered:
+        return known
+    stages = in_use / matched if matched else None
+    return replace(known, by_order=True, ahead=ahead, arrivals=arrivals, stages_in_use=stages)
 
 
-def signals_of(launch: Phases, role: int, phase: int) -> Spans:
-    """The spans of a role in a phase that begin where code signals."""
-    signals = np.array([bool(site.phase and site.phase.signals) for site in launch.sites], bool)
+def signals_of(launch: Phases, role: int, phase: int, barriers: Collection[str]) -> Spans:
+    """The spans of a role in a phase that begin where code signals one of these mbarriers, or perhaps does."""
+    signals = np.array([_may_signal(site, barriers) for site in launch.sites], bool)
     of_role = (launch.warps.role == role)[launch.spans.warp]
     return launch.spans.where(of_role & (launch.spans.phase == phase) & signals[launch.spans.site])
+
+
+def _may_signal(site: Site, barriers: Collection[str]) -> bool:
+    """Return whether code from a site on arrives at one of some mbarriers, or at unknown ones."""
+    if site.phase is None or not site.phase.signals:
+        return False
+    names = [name for name, _ in site.phase.signaled]
+    return not names or not barriers or any(name in barriers for name in names)
 
 
 def by_warp(launch: Phases, spans: Spans, signals: Spans) -> Iterator[tuple[Spans, Spans]]:
@@ -252,10 +275,8 @@ def releases(waiting: Spans, signals: Spans) -> tuple[NDArray[np.int64], bool]:
     A role that may run some stages ahead waits for signals of earlier waits; the distance is the
     least that explains all ends.
     """
-    warps = np.unique(signals.warp)
-    if len(signals) == len(waiting) * len(warps):
-        numbers = np.argsort(signals.warp, kind="stable").reshape(len(warps), len(waiting))
-        last = numbers[signals.end[numbers].argmax(axis=0), np.arange(len(waiting))]
+    last = _rounds(waiting, signals)
+    if last is not None:
         for ahead in range(min(_MAX_AHEAD, len(waiting))):
             released = last[: len(waiting) - ahead]
             if (signals.start[released] <= waiting.end[ahead:]).all():
@@ -263,6 +284,18 @@ def releases(waiting: Spans, signals: Spans) -> tuple[NDArray[np.int64], bool]:
     order = np.argsort(signals.end, kind="stable")
     place = np.searchsorted(signals.end[order], waiting.end, side="right") - 1
     return np.where(place >= 0, order[place.clip(0)], -1), False
+
+
+def _rounds(waiting: Spans, signals: Spans) -> NDArray[np.int64] | None:
+    """The last signal of each round, a round being a signal of each warp that signals; None if there are not as many
+    rounds as waits.
+    """
+    warps = np.unique(signals.warp)
+    if len(signals) != len(waiting) * len(warps):
+        return None
+    numbers = np.argsort(signals.warp, kind="stable").reshape(len(warps), len(waiting))
+    last: NDArray[np.int64] = numbers[signals.end[numbers].argmax(axis=0), np.arange(len(waiting))]
+    return last
 
 
 def _times(release: NDArray[np.int64], signals: Spans, waiting: Spans) -> NDArray[np.int64]:

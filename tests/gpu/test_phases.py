@@ -246,3 +246,31 @@ def test_warp_with_more_work_is_named_at_the_barrier(code: str, runner: Runner) 
     assert (wait.last_share or 0) >= 0.9
     assert (wait.late_share or 0) >= 0.5
     assert wait.occupied >= 0.5
+
+
+@pytest.mark.exclusive
+@pytest.mark.parametrize("code", ["[sm_90,compute_90]", "sm_90"], ids=["ptx", "sass"])
+@pytest.mark.parametrize("kernel", ["static_barriers", "dynamic_barriers"])
+def test_late_copy_of_two_is_named_by_its_barrier(kernel: str, code: str, runner: Runner) -> None:
+    """K is late in the first launch, V in the second: consumers wait at the barrier of the late one."""
+    gencode = f"-gencode=arch=compute_90,code={code}"
+    program = nvcc_program(PROGRAMS / "kv_pipeline.cu", runner.folder / "kv_pipeline", gencode)
+    unprofiled = runner.unprofiled([program])
+    assert unprofiled.status == 0, unprofiled.stderr
+    profiled = runner.profiled([program], "-p", "phases", "-k", kernel, "--launches", "all", "--wait")
+    assert profiled.outcome.stdout == unprofiled.stdout
+    launches = launches_of(profiled.trace)
+    assert len(launches) == 2
+    late, shares = [], []
+    for _, analysis in launches:
+        waits = [wait for wait in waits_of(analysis) if wait.role == "consumer" and wait.partner == "producer"]
+        by_barrier = {wait.phase.barriers: wait for wait in waits}
+        assert len(by_barrier) == 2
+        longest = max(waits, key=lambda wait: wait.share)
+        late.append(longest.phase.barriers)
+        shares.append({name: (wait.share, wait.late_share, wait.by_order) for name, wait in by_barrier.items()})
+        assert longest.by_order
+        assert (longest.late_share or 0) >= 0.5
+        assert longest.share >= 3 * min(wait.share for wait in waits)
+    print(f"GPU-PHASES\t{kernel} {code}: {shares}")
+    assert len(set(late)) == 2

@@ -84,3 +84,38 @@ def test_barriers_are_found_through_generic_addresses() -> None:
         ".param .u64 a",
     )
     assert names_of_barriers(text, "kernel") == [("ready[3]",), ()]
+
+
+def test_barriers_in_a_variable_with_other_data_are_named_by_their_offset() -> None:
+    """In each stage: an array of barriers is one name, also where code names its second barrier."""
+    text = (DATA / "kv_pipeline.sm_90a.ptx").read_text()
+    (kernel,) = (own for own in parse(text).entries() if own.name == "dynamic_barriers")
+    names, counts = barrier_names(kernel), Counter[tuple[str, tuple[str, ...]]]()
+    for instruction in instructions_in(kernel.body or ()):
+        if name := names(instruction):
+            counts[" ".join((instruction.opcode, *instruction.modifiers[:2])), name] += 1
+    full_k, empty_k, full_v, empty_v = (f"memory+{2048 + 16 * number}" for number in range(4))
+    copies = {("cp async bulk", (name,)): 1 for name in (full_k, full_v)}
+    begun = {("mbarrier arrive expect_tx", (name,)): 1 for name in (full_k, full_v)}
+    freed = {("mbarrier arrive shared::cta", (name,)): 1 for name in (empty_k, empty_v)}
+    each = (full_k, empty_k, full_v, empty_v)
+    made = {("mbarrier init shared::cta", (name,)): 2 for name in each}
+    waits = {("mbarrier try_wait parity", (name,)): 1 for name in each}
+    assert counts == copies | begun | freed | made | waits
+
+
+@pytest.mark.parametrize(("size", "name"), [(4096, ()), (64, ("pool[8]",))])
+def test_pointer_that_a_loop_increments_is_of_any_barrier(size: int, name: tuple[str, ...]) -> None:
+    """Its offsets are not counted up without end."""
+    text = entry(
+        f""".shared .align 16 .b8 pool[{size}];
+    .reg .pred %p; .reg .b32 %r<4>;
+    mov.u32 %r1, pool;
+    $loop:
+    mbarrier.try_wait.parity.shared::cta.b64 %p, [%r1], %r2;
+    add.u32 %r1, %r1, 8;
+    @%p bra $loop;
+    ret;""",
+        ".param .u64 a",
+    )
+    assert names_of_barriers(text, "kernel") == [name]

@@ -1,24 +1,31 @@
-"""Kernel parameters that the addresses of accesses come from: pointers, and tensor maps in parameters. Of waits at
-mbarriers, the shared variables.
+"""Kernel parameters that the addresses of accesses come from: pointers, and tensor maps in parameters. Shared variables
+that mbarriers are in.
 
 Addresses are followed back through loads of parameters, moves and sums. A product is an offset, so its factors are not
-followed. For a sum of several parameters, all are returned: a parameter that is only a number is not an address.
+followed. For a sum of several parameters, all are returned: a parameter that is only a number is not an address. Of a
+large shared variable, which has barriers next to other data, the offset tells which barrier it is.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tui_probe.ptx.tree import Element, Memory, Register, Symbol, Variable, Vector, instructions_in
+from tui_probe.ptx.operands import parse_integer
+from tui_probe.ptx.tree import Element, Immediate, Memory, Register, Sum, Symbol, Variable, Vector, instructions_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from tui_probe.ptx.tree import Function, Instruction, Operand
 
 _SPACES = frozenset({"global", "shared"})
 _MBARRIER_BYTES: Final = 8
+_MAX_BARRIERS: Final = 64
+"""Barriers of an array at most; a larger variable holds other data, too."""
+_MAX_OFFSETS: Final = 8
+"""Offsets from a register that are followed: more are of a pointer that a loop increments."""
 _MANGLED: Final = re.compile(r"(\d+)([A-Za-z_]\w*)$")
 """The last name of a mangled one, behind its length."""
 
@@ -27,64 +34,147 @@ def address_parameters(kernel: Function) -> Callable[[Instruction], tuple[int, .
     """Return a function that gives the numbers of the parameters that an access of global memory gets its address
     from; none if they are unknown.
     """
-    origins = _Origins(kernel, {parameter.name: number for number, parameter in enumerate(kernel.parameters)})
-    return lambda instruction: tuple(sorted(origins.of_operand(_global_operand(instruction))))
+    origins, parameters = _Origins(kernel), [parameter.name for parameter in kernel.parameters]
+
+    def numbers(instruction: Instruction) -> tuple[int, ...]:
+        names = {place.symbol for place in origins.of_operand(_global_operand(instruction))}
+        return tuple(number for number, name in enumerate(parameters) if name in names)
+
+    return numbers
 
 
 def barrier_names(kernel: Function) -> Callable[[Instruction], tuple[str, ...]]:
     """Return a function that names the mbarriers of an instruction by the shared variable that holds them, ``full[2]``
-    if it holds two; none if it is unknown.
+    if it holds two, ``memory+2048`` if it holds other data, too; none if it is unknown.
     """
-    variables = [own for own in kernel.body or () if isinstance(own, Variable) and own.space == "shared"]
-    origins = _Origins(kernel, {variable.name: number for number, variable in enumerate(variables)})
+    return _Barriers(kernel).names
 
-    def named(instruction: Instruction) -> tuple[str, ...]:
-        address = next((own for own in instruction.operands if isinstance(own, Memory)), None)
-        return tuple(_barrier_name(variables[number]) for number in sorted(origins.of_operand(address)))
 
-    return named
+class _Barriers:
+    """The mbarriers of a kernel by their addresses."""
+
+    def __init__(self, kernel: Function) -> None:
+        self._kernel = kernel
+        own = [item for item in kernel.body or () if isinstance(item, Variable) and item.space == "shared"]
+        self._variables = {variable.name: variable for variable in own}
+        self._origins = _Origins(kernel)
+
+    def names(self, instruction: Instruction) -> tuple[str, ...]:
+        """Return the names of the barriers that an instruction waits for, arrives at or lets its copy complete at.
+
+        None of a pointer that a loop increments through a variable with other data.
+        """
+        places = sorted(self._origins.of_operand(_barrier_operand(instruction)))
+        names = tuple(dict.fromkeys(map(self._name, places)))
+        return names if len(names) < _MAX_OFFSETS else ()
+
+    def _name(self, place: _Address) -> str:
+        variable = self._variables.get(place.symbol)
+        if variable is not None and variable.size_bytes <= _MAX_BARRIERS * _MBARRIER_BYTES:
+            return _barrier_name(variable)
+        name = place.symbol if variable is None else _source_name(variable)
+        return f"{name}+{self._first_of_array(place)}"
+
+    def _first_of_array(self, place: _Address) -> int:
+        """The offset of the array that a barrier is in: the largest one below it to which code adds an index."""
+        arrays = (offset for offset in self._arrays.get(place.symbol, ()) if offset <= place.offset)
+        first = max(arrays, default=place.offset)
+        return first if place.offset - first < _MAX_BARRIERS * _MBARRIER_BYTES else place.offset
+
+    @cached_property
+    def _arrays(self) -> dict[str, set[int]]:
+        """The offsets of arrays of barriers in each variable."""
+        arrays: dict[str, set[int]] = {}
+        for instruction in instructions_in(self._kernel.body or ()):
+            for place in self._origins.of_operand(_barrier_operand(instruction)):
+                if place.indexed:
+                    arrays.setdefault(place.symbol, set()).add(place.offset)
+        return arrays
+
+
+def _barrier_operand(instruction: Instruction) -> Memory | None:
+    """The mbarrier of an instruction: of a copy, its last address."""
+    if instruction.opcode != "mbarrier" and not any(name.startswith("mbarrier") for name in instruction.modifiers):
+        return None
+    addresses = [own for own in instruction.operands if isinstance(own, Memory)]
+    return addresses[-1] if addresses else None
 
 
 def _barrier_name(variable: Variable) -> str:
-    name = variable.name
-    parts = (match for at in range(len(name)) if (match := _MANGLED.match(name, at)) and name.startswith("_Z"))
-    name = next((match[2] for match in parts if int(match[1]) == len(match[2])), name)
-    count = variable.size_bytes // _MBARRIER_BYTES
+    name, count = _source_name(variable), variable.size_bytes // _MBARRIER_BYTES
     return f"{name}[{count}]" if count > 1 else name
 
 
-class _Origins:
-    """Finds the symbols that addresses are computed from: those that have one of the ``numbers``."""
+def _source_name(variable: Variable) -> str:
+    name = variable.name
+    parts = (match for at in range(len(name)) if (match := _MANGLED.match(name, at)) and name.startswith("_Z"))
+    return next((match[2] for match in parts if int(match[1]) == len(match[2])), name)
 
-    def __init__(self, kernel: Function, numbers: Mapping[str, int]) -> None:
-        self._numbers = numbers
+
+class _Address(NamedTuple):
+    """An address: bytes behind a symbol. ``indexed`` if the code adds something that is not a constant."""
+
+    symbol: str
+    offset: int = 0
+    indexed: bool = False
+
+
+class _Origins:
+    """Finds the symbols that addresses are computed from."""
+
+    def __init__(self, kernel: Function) -> None:
         self._set_by: dict[str, list[Instruction]] = {}
         for instruction in instructions_in(kernel.body or ()):
             for name in _results(instruction):
                 self._set_by.setdefault(name, []).append(instruction)
 
-    def of_operand(self, operand: Memory | None) -> set[int]:
-        """Return the numbers of the symbols that an address may come from."""
-        match operand.base if operand else None:
-            case Register(name=name):
-                return self._of_register(name)
-            case Symbol(name=name) if name in self._numbers:
-                return {self._numbers[name]}
-        return set()
-
-    def _of_register(self, name: str) -> set[int]:
-        """The symbols whose values are in a register, without recursion: loops of kernels are long."""
-        numbers, seen, waiting = set[int](), {name}, [name]
+    def of_operand(self, operand: Memory | None) -> set[_Address]:
+        """Return the addresses that an operand may have, without recursion: loops of kernels are long."""
+        found = set[_Address]()
+        waiting: list[tuple[Operand, int, bool]] = [] if operand is None else [(operand, 0, False)]
+        offsets: dict[str, set[tuple[int, bool]]] = {}
         while waiting:
-            for instruction in self._set_by.get(waiting.pop(), ()):
-                for operand in _followed(instruction):
-                    match operand:
-                        case Symbol(name=symbol) | Memory(base=Symbol(name=symbol)) if symbol in self._numbers:
-                            numbers.add(self._numbers[symbol])
-                        case Register(name=register) if register not in seen:
-                            seen.add(register)
-                            waiting.append(register)
-        return numbers
+            own, added, indexed = waiting.pop()
+            base, offset = _base_of(own)
+            place = (offset + added, indexed)
+            if isinstance(base, Symbol):
+                found.add(_Address(base.name, *place))
+            elif base is not None:
+                seen = offsets.setdefault(base.name, set())
+                setters = self._set_by.get(base.name, ()) if place not in seen and len(seen) < _MAX_OFFSETS else ()
+                seen.add(place)
+                waiting += [before for setter in setters for before in self._before(setter, *place)]
+        return found
+
+    def _before(self, setter: Instruction, added: int, indexed: bool) -> Iterator[tuple[Operand, int, bool]]:
+        """The operands that an instruction computes an address from, what it adds to them, and whether this is all."""
+        sign = {"add": 1, "sub": -1}.get(setter.opcode, 0)
+        constants = [self._constant(own) if sign else 0 for own in setter.operands[1:]]
+        added += sum(sign * (own or 0) for own in constants[1:]) + (constants[0] or 0 if sign > 0 else 0)
+        indexed |= setter.opcode == "mad" or (None in constants[1:] and constants[0] is None)
+        yield from ((operand, added, indexed) for operand in _followed(setter))
+
+    def _constant(self, operand: Operand) -> int | None:
+        """The value of an operand; None if it is not a constant."""
+        if isinstance(operand, Immediate):
+            return parse_integer(operand.text)
+        setters = self._set_by.get(operand.name, ()) if isinstance(operand, Register) else ()
+        if len(setters) != 1 or setters[0].opcode != "mov" or len(setters[0].operands) != 2:
+            return None
+        value = setters[0].operands[1]
+        return parse_integer(value.text) if isinstance(value, Immediate) else None
+
+
+def _base_of(operand: Operand) -> tuple[Register | Symbol | None, int]:
+    """The register or symbol that an operand is, or has its address from, and the offset from there."""
+    match operand:
+        case Memory() | Sum():
+            return operand.base, operand.offset
+        case Symbol():
+            return operand, operand.offset
+        case Register():
+            return operand, 0
+    return None, 0
 
 
 def _results(instruction: Instruction) -> Iterator[str]:
@@ -104,6 +194,8 @@ def _followed(instruction: Instruction) -> tuple[Operand, ...]:
             return operands[1:2]
         case "mov" | "cvta" | "add" | "selp":
             return operands[1:3]
+        case "mapa":
+            return operands[1:2]
         case "cvt" if instruction.modifiers == ("u32", "u64"):  # of an address in shared memory
             return operands[1:2]
         case "sub":

@@ -26,9 +26,8 @@ OTHER: Final = "other"
 """Work of a stretch without an instruction that names it."""
 MBARRIER: Final = "mbarrier wait"
 BARRIER, NAMED_BARRIER, POLLING = "barrier wait", "named barrier wait", "polling wait"
-WAITS: Final = (
-    MBARRIER, "copy wait", "wgmma wait", BARRIER, NAMED_BARRIER, "cluster barrier wait", POLLING, "grid wait",
-)  # fmt: skip
+BARRIER_WAITS: Final = (MBARRIER, BARRIER, NAMED_BARRIER, "cluster barrier wait", POLLING)
+WAITS: Final = (*BARRIER_WAITS, "copy wait", "wgmma wait", "grid wait")
 """A polling wait is a loop that reads global memory until it changes: a barrier of the grid, or a lock."""
 COPIES: Final = ("bulk copy", "async copy")
 LOADS: Final = (*COPIES, "global load")
@@ -176,7 +175,7 @@ class Run:
     has_wait: bool = False
     """True for a run of a name that the user gave and that has a wait: it is never joined with another name."""
     barriers: tuple[str, ...] = ()
-    """Barriers of a block that a wait is at: ``barrier 1``."""
+    """Barriers that a wait is at: ``barrier 1`` of a block, ``full[2]`` of mbarriers."""
 
     @property
     def waits(self) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from tui_probe.ptx.control_flow import Flow, natural_loops
 from tui_probe.ptx.instruction_facts import class_of, multiply_adds
@@ -52,6 +52,13 @@ _ITERATIONS: Final = 16
 _SIGNALS: Final = ("arrive", "arrive_drop", "complete_tx", "mbarrier::complete_tx::bytes")
 
 
+class SignaledBarrier(NamedTuple):
+    """Mbarriers that code arrives at, and the numbers of the parameters from whose memory its copies to them are."""
+
+    name: str
+    parameters: tuple[int, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class PhaseStart:
     """The start of a phase at one instruction. A phase has several starts where it is entered at several places."""
@@ -90,12 +97,14 @@ class PhaseStart:
     """Numbers of the kernel's parameters whose memory the phase loads, copies or stores."""
     barriers: tuple[str, ...] = ()
     """Shared variables with the mbarriers that the phase waits for; ``barrier 1`` at a named barrier."""
+    signaled: tuple[SignaledBarrier, ...] = ()
+    """The mbarriers that code of the phase from here on arrives at, if they are known."""
     main: Instruction | None = None
     """The first instruction from here on that does the phase's work, for its source line; None if none is known."""
 
 
 _Key: TypeAlias = "tuple[str | None, tuple[str, ...], Stage, tuple[int, ...]]"
-"""Key of a phase: its work, the named barriers that it waits at, its stage, and the heads of the loops around."""
+"""Key of a phase: its work, the barriers that it waits at, its stage, and the heads of the loops around."""
 
 
 @dataclass(slots=True)
@@ -268,7 +277,7 @@ class _Phases:
         runs = [self._block_runs(index) for index in range(len(self._loops.successors))]
         for index, own in enumerate(runs):
             for run in own:
-                run.barriers = self._named_barriers(index, run)
+                run.barriers = self._barriers_of(index, run)
         for index, (run, *others) in enumerate(runs):
             if not others and not run.waits and not run.has_wait and run.weight < self._min_weight:
                 neighbors = self._neighbors(runs, index)
@@ -291,14 +300,20 @@ class _Phases:
             for run in others:
                 run.work = work
 
-    def _named_barriers(self, index: int, run: Run) -> tuple[str, ...]:
-        """The barriers of a block that a wait is at; none if the number of one is in a register."""
-        if run.work != NAMED_BARRIER:
+    def _barriers_of(self, index: int, run: Run) -> tuple[str, ...]:
+        """The barriers that a wait is at; none if one of them is unknown."""
+        if run.work not in (NAMED_BARRIER, MBARRIER):
             return ()
         head = self._loops.unrecorded.get(index)
         code = run.code if head is None else [own for at in self._loops.loops[head] for own in self._flow.blocks[at]]
-        numbers = dict.fromkeys(barrier_number(own) for own in code if work_of(own) == NAMED_BARRIER)
-        return () if None in numbers else tuple(f"barrier {number}" for number in numbers)
+        names = [self._names_of_barrier(own) for own in code if work_of(own) == run.work]
+        return tuple(dict.fromkeys(name for own in names for name in own)) if all(names) else ()
+
+    def _names_of_barrier(self, wait: Instruction) -> tuple[str, ...]:
+        if work_of(wait) == MBARRIER:
+            return self._barriers(wait)
+        number = barrier_number(wait)
+        return () if number is None else (f"barrier {number}",)
 
     def _neighbors(self, runs: list[list[Run]], index: int) -> list[Run]:
         """The runs that a light block may continue: of the block behind a short loop head, else of those before it."""
@@ -340,6 +355,7 @@ class _Phases:
 
     def _start(self, index: int, run: Run, ways: tuple[Edge, ...], *, iterates: bool) -> PhaseStart:
         heads, facts = self._loops.around[index], self._facts[self._key(index, run)]
+        signals = [own for own in self._code_from(index, run) if _signals(own)] if facts.signals else []
         work, named = run.work or OTHER, self._names is not None and run.work not in (None, "", OTHER)
         return PhaseStart(
             first=run.code[0],
@@ -349,7 +365,7 @@ class _Phases:
             loop=self._flow.blocks[heads[-1]][0] if heads else None,
             depth=len(heads),
             iterates=iterates,
-            signals=facts.signals and any(map(_signals, self._code_from(index, run))),
+            signals=bool(signals),
             instructions=facts.instructions,
             moved=facts.moved,
             block=index,
@@ -358,8 +374,19 @@ class _Phases:
             waits=tuple(facts.waits) if named else (),
             parameters=tuple(sorted(facts.parameters)),
             barriers=run.barriers or tuple(facts.barriers),
+            signaled=self._signaled(signals),
             main=next((instruction for instruction in run.code if self._work(instruction) == work), None),
         )
+
+    def _signaled(self, signals: Sequence[Instruction]) -> tuple[SignaledBarrier, ...]:
+        """The barriers that code arrives at; none if one of them is unknown."""
+        names = [self._barriers(own) for own in signals]
+        parameters: dict[str, set[int]] = {name: set() for own in names for name in own}
+        for signal, own in zip(signals, names, strict=True):
+            for name in own if signal.opcode == "cp" else ():
+                parameters[name].update(self._parameters(signal))
+        known = parameters.items() if all(names) else ()
+        return tuple(SignaledBarrier(name, tuple(sorted(numbers))) for name, numbers in known)
 
     def _products_from(self, index: int, run: Run) -> int | None:
         code = self._code_from(index, run)

@@ -107,6 +107,8 @@ class SitePhase:
     """Numbers of the kernel's parameters whose memory the phase accesses."""
     barriers: tuple[str, ...] = ()
     """Shared variables with the mbarriers that the phase waits for: ``full[2]``."""
+    signaled: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    """Mbarriers that code from here on arrives at, and the parameters that its copies to them are from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +312,13 @@ def _phase(entry: Mapping[str, Any]) -> SitePhase:
         _tables_in(_text, entry.get("waits", [])),
         _tables_in(_number, entry.get("parameters", [])),
         _tables_in(_text, entry.get("barriers", [])),
+        _tables_in(_signaled, entry.get("signaled", [])),
     )
+
+
+def _signaled(value: object) -> tuple[str, tuple[int, ...]]:
+    entry = _table(value)
+    return _text(entry.get("name")), _tables_in(_number, entry.get("parameters"))
 
 
 def _number(value: object) -> int:

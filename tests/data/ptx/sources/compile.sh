@@ -21,6 +21,7 @@ done
 compile hopper.cu sm_90a hopper.sm_90a.ptx
 compile transactions.cu sm_90a transactions.sm_90a.ptx
 compile waits.cu sm_90a waits.sm_90a.ptx
+compile kv_pipeline.cu sm_90a kv_pipeline.sm_90a.ptx
 compile numbers.cu sm_90 numbers.sm_90.ptx
 compile calls.cu sm_90 calls.lineinfo.sm_90.ptx -lineinfo
 compile separate.cu sm_80 separate.rdc.sm_80.ptx -rdc=true

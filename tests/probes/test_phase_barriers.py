@@ -1,0 +1,132 @@
+"""Phases of a pipeline with an mbarrier for K and one for V: the late copy is named by its barrier."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from tests.engine.kernels import DATA
+from tests.probes.test_phases import CONSUMERS, ROUND, THREADS, longest_wait, recorded
+from tui_probe.draw.spans import plain
+from tui_probe.probes.phases import findings
+from tui_probe.probes.phases.analysis import Phases
+from tui_probe.probes.phases.view import PhasesView, wait_text
+from tui_probe.probes.phases.waits import Wait, waits_of
+
+PIPELINE = (DATA / "kv_pipeline.sm_90a.ptx").read_text()
+SHARED_BYTES = 2112
+TILES = 12
+BARRIERS = {
+    "static_barriers": ("full_k[2]", "empty_k[2]", "full_v[2]", "empty_v[2]"),
+    "dynamic_barriers": ("memory+2048", "memory+2064", "memory+2080", "memory+2096"),
+}
+KEYS, VALUES = 1, 2
+"""Numbers of the parameters that the copies are from."""
+
+
+@cache
+def pipeline(folder: Path, name: str, late_k: int, late_v: int) -> Phases:
+    folder = folder / f"{name}-{late_k}-{late_v}"
+    folder.mkdir()
+    out, keys = np.zeros(THREADS - 31, np.float32), np.zeros(THREADS * TILES, np.float32)
+    numbers = (np.int32(number) for number in (TILES, late_k, late_v))
+    return recorded(folder, PIPELINE, name, out, keys, keys.copy(), *numbers, block=THREADS, shared=SHARED_BYTES)
+
+
+def waits_by_barrier(launch: Phases) -> dict[str, Wait]:
+    waits = [wait for wait in waits_of(launch) if wait.phase.work == "mbarrier wait"]
+    by_name = {wait.phase.barriers[0]: wait for wait in waits}
+    assert len(by_name) == len(waits)
+    return by_name
+
+
+@pytest.mark.parametrize("name", BARRIERS)
+@pytest.mark.parametrize("is_v_late", [False, True])
+def test_late_copy_is_named_by_its_barrier(
+    tmp_path_factory: pytest.TempPathFactory, name: str, is_v_late: bool
+) -> None:
+    """Work before one of two copies lengthens the wait for this copy alone."""
+    late = (2, 40) if is_v_late else (40, 2)
+    launch = pipeline(tmp_path_factory.getbasetemp(), name, *late)
+    full_k, empty_k, full_v, empty_v = BARRIERS[name]
+    late_name, prompt_name = (full_v, full_k) if is_v_late else (full_k, full_v)
+    waits = waits_by_barrier(launch)
+    assert set(waits) == set(BARRIERS[name])
+    assert all(wait.by_order for wait in waits.values())
+    wait, other = waits[late_name], waits[prompt_name]
+    assert wait is longest_wait(launch, "consumer")
+    assert wait.late > 5 * other.late
+    assert wait.share > 5 * other.share
+    assert (wait.late_share or 0) > 0.8
+    assert waits[full_k].phase.parameters == (KEYS,)
+    assert waits[full_v].phase.parameters == (VALUES,)
+    for free in (empty_k, empty_v):
+        assert (waits[free].role, waits[free].partner, waits[free].phase.parameters) == ("producer", "consumer", ())
+
+
+def test_delay_of_v_is_in_the_wait_for_v(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Each round of work more before the copies of V is waited for at the barrier of V, and nowhere else."""
+    folder = tmp_path_factory.getbasetemp()
+    fast, slow = (waits_by_barrier(pipeline(folder, "static_barriers", 2, late)) for late in (40, 60))
+    rounds = ROUND + 4 * 4
+    assert slow["full_v[2]"].late - fast["full_v[2]"].late == CONSUMERS * TILES * 20 * rounds
+    assert slow["full_k[2]"].late == fast["full_k[2]"].late
+
+
+def test_arrivals_are_counted_by_barrier(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The producer arrives once for each tile, each of the consumers, too."""
+    waits = waits_by_barrier(pipeline(tmp_path_factory.getbasetemp(), "static_barriers", 2, 40))
+    counts = {name: (wait.count, wait.signals, wait.arrivals) for name, wait in waits.items()}
+    assert counts == {
+        "full_k[2]": (CONSUMERS * TILES, TILES, 1),
+        "full_v[2]": (CONSUMERS * TILES, TILES, 1),
+        "empty_k[2]": (TILES, CONSUMERS * TILES, CONSUMERS),
+        "empty_v[2]": (TILES, CONSUMERS * TILES, CONSUMERS),
+    }
+
+
+def test_stages_in_use_tell_who_limits_the_pipeline(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A late producer leaves all stages empty; an early one fills both before the consumers come."""
+    folder = tmp_path_factory.getbasetemp()
+    late, early = (waits_by_barrier(pipeline(folder, "static_barriers", rounds, rounds)) for rounds in (60, 0))
+    assert late["full_k[2]"].stages_in_use == 0
+    assert early["empty_k[2]"].stages_in_use is not None
+    assert 1 < early["empty_k[2]"].stages_in_use <= 2
+    assert late["empty_k[2]"].stages_in_use is not None
+    assert late["empty_k[2]"].stages_in_use < 0.5
+
+
+def test_finding_says_what_fills_the_barrier(tmp_path_factory: pytest.TempPathFactory) -> None:
+    launch = pipeline(tmp_path_factory.getbasetemp(), "static_barriers", 2, 40)
+    names = {0: "out", KEYS: "K", VALUES: "V"}
+    phases = tuple(replace(own, tensors=tuple(names[number] for number in own.parameters)) for own in launch.phases)
+    named = replace(launch, phases=phases)
+    finding = next(iter(findings(SimpleNamespace(), named)))
+    assert " of its time in loop: full_v[2] wait (mbarrier for bulk copy of V). During " in finding.words
+    assert finding.advice.startswith("the producer is late")
+    assert "(mbarrier). " in wait_text(longest_wait(launch, "consumer")), "names of the memory are unknown"
+
+
+@pytest.mark.parametrize("columns", [60, 80, 132])
+def test_page_has_a_row_for_each_barrier(tmp_path_factory: pytest.TempPathFactory, columns: int) -> None:
+    launch = pipeline(tmp_path_factory.getbasetemp(), "static_barriers", 2, 40)
+    kernel = SimpleNamespace(mode="ptx", slowdown=None, folder=None)
+    of = SimpleNamespace(name="kernel", kernel=kernel, simulated=True, which="launch 0", products_per_clock=None)
+    view = PhasesView(of, launch)  # type: ignore[arg-type]
+    lines = [plain(line) for line in view.lines(columns)]
+    assert max(map(len, lines)) <= columns
+    rows = [line.split() for line in lines if "[2]  " in line and " wait" not in line]
+    assert {row[1] for row in rows} == set(BARRIERS["static_barriers"])
+    for row in rows:
+        wait = waits_by_barrier(launch)[row[1]]
+        assert row[2:5] == [wait.role, str(wait.count), str(wait.signals)]
+    first = view.begins(columns)
+    shown = [line.split()[0] for line in lines[first : first + len(view.rows)]]
+    assert shown == [row.phase.letter for row in view.rows]
+    (data,) = (own for own in view.record()["waits"] if own["barriers"] == ["full_v[2]"])
+    assert (data["arrivals"], data["arrivals_per_phase"], data["stages_in_use"]) == (TILES, 1, 0)
