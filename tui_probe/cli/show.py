@@ -93,9 +93,10 @@ def write_kernel_page(page: PageEntry, trace: Trace, address: Address, arguments
         more = ", ".join(f"#{index}" for index in choice.also[:8])
         inform(f"showing #{choice.source.kernel.index}; {address.kernel} also matches {more}")
     elif address.is_whole and len(trace.kernels) > 1:
-        inform(
-            f"showing #{choice.source.kernel.index} of {len(trace.kernels)} kernels; select a kernel with TRACE:KERNEL"
-        )
+        kernel = choice.source.kernel
+        is_timed = kernel.gpu_time is not None and kernel.result_rows
+        reason = ": of those with results and this page, it has the most GPU time" if is_timed else ""
+        inform(f"showing #{kernel.index} of {len(trace.kernels)} kernels{reason}; select a kernel with TRACE:KERNEL")
     shown = choice.source.launch
     if address.launch is not None and shown is not None and shown.number != address.launch:
         inform(f"launch {address.launch} had another probe; showing launch {shown.number}, the nearest with this probe")

@@ -120,8 +120,8 @@ class ViewTarget:
 
 
 def choose_target(trace: Trace, kind: ViewKind, kernel: str | None = None, launch: int | None = None) -> ViewTarget:
-    """The first kernel that is meant and has what the view needs, else the first that is meant; of all, where none is
-    named, first those with results.
+    """The first kernel that is meant and has what the view needs, else the first that is meant. Kernels with more GPU
+    time are before others; where no kernel is named, those with results are before all.
 
     ``kernel`` is an index, or a regular expression that is searched for in both forms of the name; ``launch`` the
     number of a launch of the process. Raises ChoiceError if there is none.
@@ -130,6 +130,7 @@ def choose_target(trace: Trace, kind: ViewKind, kernel: str | None = None, launc
     meant = list(_candidates(trace, kernel, at))
     if not meant:
         raise ChoiceError(_no_kernel_text(trace, kernel, at))
+    meant.sort(key=lambda candidate: -(candidate.gpu_time.total_ns if candidate.gpu_time else 0.0))
     if kernel is None:
         meant.sort(key=lambda candidate: not candidate.result_rows)
     sources = [ViewSource(trace, candidate, at) for candidate in meant]
