@@ -351,6 +351,14 @@ class StallsView(Document):
                 return place + self.pinned(width)
         return None
 
+    def anchor_noun(self) -> str:
+        return "wait"
+
+    def anchors(self, width: int) -> Sequence[int]:
+        """The rows: the next one is the next longest wait."""
+        first = self.pinned(width)
+        return range(first, first + len(self.rows))
+
     def target_view(self) -> str:
         return "sass"
 

@@ -80,6 +80,20 @@ async def test_hotspot_of_the_summary_is_the_longest_wait(stalls: Session, size:
 
 
 @pytest.mark.parametrize("size", SIZES)
+async def test_stalls_has_keys_for_the_next_and_the_longest_wait(stalls: Session, size: tuple[int, int]) -> None:
+    """As on SASS; here the order is that of the waits."""
+    async with on_stage(stalls, size) as stage:
+        stage.live.table.select(1)
+        await stage.press("enter", "exclamation_mark", "full_stop")
+        assert screen_of(stage).current == "stalls"
+        assert offset_at_cursor(stage) == NEXT
+        assert "wait 2 of 24" in stage.text
+        await stage.press("comma")
+        assert offset_at_cursor(stage) == WAIT
+        assert "wait 1 of 24" in stage.text
+
+
+@pytest.mark.parametrize("size", SIZES)
 async def test_source_leads_from_the_hotspot_to_the_wait(stalls: Session, size: tuple[int, int]) -> None:
     async with on_stage(stalls, size) as stage:
         stage.live.table.select(1)
