@@ -102,6 +102,20 @@ def test_page_of_a_launch_has_the_nearest_launch_of_each_group(cuda: Path, capsy
     )
 
 
+@pytest.mark.parametrize("page", ["stalls", "source", "lines", "sass"])
+def test_show_chooses_the_kernel_with_most_gpu_time(cuda: Path, page: str, capsys: pytest.CaptureFixture[str]) -> None:
+    times = {kernel.index: kernel.gpu_time.total_ns for kernel in open_trace(cuda).kernels if kernel.gpu_time}
+    assert max(times, key=times.__getitem__) == GATHER
+    assert front.main(["show", page, str(cuda), "--format", "json"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["kernel"]["index"] == GATHER
+    assert "showing #2 of 4 kernels: of those with results and this page, it has the most GPU time;" in captured.err
+    assert front.main(["show", page, str(cuda), "-k", "regex:stencil|gather", "--format", "json"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["kernel"]["index"] == GATHER
+    assert "showing #2; regex:stencil|gather also matches #1" in captured.err
+
+
 def test_source_has_the_sum_of_a_line(attention: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = document(capsys, "show", "source", f"{attention}:1")["data"]["files"]
     lines = {line["line"]: line for line in files[0]["lines"]}
@@ -184,6 +198,20 @@ def test_page_says_why_sites_are_not_measured(cuda: Path, capsys: pytest.Capture
     assert (
         "4 wait sites not measured, for lack of room in the 4 groups, in which no site may disturb another: 0x" in text
     )
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+@pytest.mark.parametrize("page", ["ptx", "source"])
+def test_heading_of_code_is_whole_on_narrow_pages(cuda: Path, page: str, width: int) -> None:
+    view = view_of(page, cuda, GATHER)
+    lines = ["".join(part for part, _ in line) for line in view.lines(width)]
+    heading = " ".join(" ".join(lines[: view.pinned(width)]).split())
+    assert "of warp life, -p stall_sites, launches 83, 86; ! the most" in heading
+    assert heading.endswith("at its first instruction") is (page == "ptx")
+    assert max(map(len, lines[: view.pinned(width)])) <= width
+    first = view.anchors(width)[0]
+    assert "%" in lines[first], "the rows are below the heading"
+    assert view.ptx_line(first, width) is not None
 
 
 def test_ptx_without_a_table_has_the_sum_of_a_source_line(

@@ -35,6 +35,8 @@ _ASCII = str.maketrans(
 
 _BREAK = re.compile(r" (?:(?<!\d )|(?!\d{3}(?!\d)|(?:[kMGT]?B|[nµm]?s|min|h|cycles|%)(?!\w)))")
 """A space at which a line may end: none between the groups of a number, nor between a number and its unit."""
+_MIN_LABELLED = 20
+"""Cells of a text behind a label, at least."""
 _NARROW = re.compile("[ -~\u00a0-\u02ff\u2010-\u2027\u2500-\u259f]*").fullmatch
 """Matches what has as many cells as characters: Latin letters, dashes, ellipses, lines and blocks."""
 
@@ -158,6 +160,12 @@ def hang_line(line: str, cells: int) -> list[str]:
         return [line]
     first, *following = wrap(line.strip(), cells - len(indent) - 4)
     return [indent + first, *(f"{indent}    {part}" for part in following)]
+
+
+def labelled(label: str, text: str, cells: int) -> list[str]:
+    """Text behind its label in lines of at most ``cells`` cells, the others set below the text."""
+    first, *following = wrap(text, max(_MIN_LABELLED, cells - width(label)))
+    return [clip(line, cells) for line in (label + first, *(" " * width(label) + part for part in following))]
 
 
 def side_by_side(left: Sequence[Line], right: Sequence[Line], cells: int, gap: int = 2) -> list[Line]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.draw.spans import LazyLines, clip
+from tui_probe.draw.spans import LazyLines, labelled
 from tui_probe.draw.view import Document, Spot
 from tui_probe.errors import TraceError
 from tui_probe.pages.code.alignment import PARAMETER, align_probed
@@ -68,6 +68,7 @@ class PtxView(Document):
         self._pairs = _pairs(texts)
         self._numbers = {pair.left: right for right, pair in self._pairs.items() if pair.left is not None}
         self._owners = {pair.owner for pair in self._pairs.values() if pair.owner}
+        self._heads: dict[tuple[object, ...], list[Line]] = {}
         self._runs = [right for right in self._pairs if self._begins(right)]
 
     @property
@@ -85,25 +86,28 @@ class PtxView(Document):
     def lines(self, width: int) -> Sequence[Line]:
         """Numbered lines, below a line that says which text they are of, and what was measured."""
         margin = self._margin(width)
-        return LazyLines(len(self.text), lambda number: self._line(number, margin), [self._head(width)])
+        return LazyLines(len(self.text), lambda number: self._line(number, margin), self._head(width))
 
     def pinned(self, width: int) -> int:
-        """Name of the text."""
-        del width
-        return 1
+        """Name of the text, and what was measured."""
+        return len(self._head(width))
 
     def gutter(self, width: int) -> int:
         """The numbers, and what was measured."""
         return len(self._beside("", "")) + 2 + self._margin(width).cells
 
-    def _head(self, width: int) -> Line:
-        """Name of the text, and what was measured of its lines."""
+    def _head(self, width: int) -> list[Line]:
+        """Return the name of the text, and what was measured of its lines."""
+        key = width, self.variant, self.shown
+        return self._heads.get(key) or self._heads.setdefault(key, self._head_lines(width))
+
+    def _head_lines(self, width: int) -> list[Line]:
         measure, role = "", "head"
         if (measured := self._measured) is not None:
             measure = measured.head(measured.columns[self.shown]) if measured.columns else measured.said
             role = "head" if measured.columns else "warn"
         text = "; ".join(filter(None, (f"{self.variant}.ptx", measure, self._note)))
-        return ((clip(f"{self._beside('PTX:', 'line')}  {text}", width), role),)
+        return [((line, role),) for line in labelled(f"{self._beside('PTX:', 'line')}  ", text, width)]
 
     def _beside(self, pruned: object, own: object) -> str:
         """The number by which other pages name a line, and where it has another one in the text shown, that as well."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.cells import cell_len
 
 from tui_probe.draw import units
-from tui_probe.draw.spans import LazyLines, clip
+from tui_probe.draw.spans import LazyLines, clip, labelled
 from tui_probe.draw.view import Document, Spot
 from tui_probe.pages.code.code_lines import code_lines_text, colored_source
 from tui_probe.pages.code.line_measures import (
@@ -85,6 +85,7 @@ class SourceView(Document):
         self.rows = [row for file in self._order for row in self._rows_of(file)]
         self._ptx = {number: code for number, row in enumerate(self.rows) if (code := self._code_of(row))}
         self.measures = None if self._measured_ptx is None else measures_by_row(self._measured_ptx, self._ptx)
+        self._heads: dict[tuple[int, int], list[Line]] = {}
 
     def _code_of(self, row: SourceRow) -> list[int]:
         """The lines of ``pruned.ptx`` that came from a row, counted from 1."""
@@ -114,11 +115,18 @@ class SourceView(Document):
     def lines(self, width: int) -> Sequence[Line]:
         """Numbered lines, below a line that says what was measured."""
         margin = MeasureMargin(self._column, set(), width)
-        head: list[Line] = []
-        if self.measures is not None:
-            title = self.measures.head(self._column) if self._column else self.measures.said or "nothing by line"
-            head = [((clip(f" {title}", width), "head" if self._column else "warn"),)]
-        return LazyLines(len(self.rows), lambda number: self._line(number, margin, width), head)
+        return LazyLines(len(self.rows), lambda number: self._line(number, margin, width), self._head(width))
+
+    def _head(self, width: int) -> list[Line]:
+        """Return what was measured of the lines."""
+        key = width, self.shown
+        return self._heads.get(key) or self._heads.setdefault(key, self._head_lines(width))
+
+    def _head_lines(self, width: int) -> list[Line]:
+        if self.measures is None:
+            return []
+        title = self.measures.head(self._column) if self._column else self.measures.said or "nothing by line"
+        return [((line, "head" if self._column else "warn"),) for line in labelled(" ", title, width)]
 
     @property
     def _column(self) -> Any:
@@ -160,8 +168,7 @@ class SourceView(Document):
 
     def pinned(self, width: int) -> int:
         """Title of the measures."""
-        del width
-        return 0 if self.measures is None else 1
+        return len(self._head(width))
 
     def gutter(self, width: int) -> int:
         """The numbers, and what was measured."""
