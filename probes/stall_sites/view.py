@@ -315,13 +315,19 @@ class StallsView(Document):
 
     def _cost_note(self) -> str:
         """Return how much longer launches took with the probe."""
-        if all(slowdown is None for slowdown in self.slowdowns):
+        kernels = [result.kernel for result, _ in self.results]
+        texts = [_slowdown_text(kernel) for kernel in kernels]
+        if not any(self.slowdowns):
+            info = kernels[0].trace.run_info
+            probed_all = info is not None and info.options.get("launches") == "all"
+            advice = "omit --launches all" if probed_all else "launch the kernel more often"
             return (
                 f"slowdown with the probe: {units.NOT_MEASURED}, because no launches with the same grid and block were"
-                " timed with and without it; run with --benchmark --save-results"
+                f" timed with and without it; {advice}, or run with --benchmark --save-results"
             )
-        texts = [units.NOT_MEASURED if slowdown is None else f"{slowdown:.2f}×" for slowdown in self.slowdowns]
-        return f"slowdown with the probe, one value per group of sites: {', '.join(texts)}"
+        pairs = any(kernel.slowdown_pairs for kernel in kernels)
+        source = "--benchmark" if pairs else "launches of this run with and without it, ± standard error"
+        return f"slowdown with the probe, one value per group of sites: {', '.join(texts)} ({source})"
 
     def lines(self, width: int) -> Sequence[Line]:
         launches = f", {_launches_text(self.results)}"
@@ -385,6 +391,14 @@ class StallsView(Document):
 def _rows_of_group(kernel: KernelFacts, stalls: Stalls) -> Iterator[StallRow]:
     for site in stalls.sites:
         yield StallRow(site, stalls.sample, len(kernel.result_rows), kernel.outcome.ended_after)
+
+
+def _slowdown_text(kernel: KernelFacts) -> str:
+    """``1.04 ± 0.01×``"""
+    if kernel.slowdown is None:
+        return units.NOT_MEASURED
+    error = f" ± {kernel.slowdown_stderr:.2f}" if kernel.slowdown_stderr is not None else ""
+    return f"{kernel.slowdown:.2f}{error}×"
 
 
 def _are_copies(sites: Sequence[StallSite]) -> bool:

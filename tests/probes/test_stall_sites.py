@@ -213,7 +213,28 @@ def test_page_has_the_cost_of_each_group(groups: Path, tmp_path: Path, capsys: p
         for name, probed in (("stall_sites", 1.25), ("stall_sites_2", 1.5)):
             times = f"prologue 0.01 kernel {probed} epilogue - original 1.0 impact {probed} 0"
             log.write(f"[benchmark] {times} kernel 0 launch 0 probe {name}\n")
-    assert "slowdown with the probe, one value per group of sites: 1.25×, 1.50×" in shown_text(directory, capsys)
+    assert "slowdown with the probe, one value per group of sites: 1.25×, 1.50× (--benchmark)" in shown_text(
+        directory, capsys
+    )
+
+
+def test_page_has_the_cost_by_launches_with_and_without_the_probe(
+    groups: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No benchmark: launches 2 to 5 of the same shape ran without the probe, the first group's launch took 20 % more."""
+    directory = shutil.copytree(groups, tmp_path / "trace")
+    times = {0: ("probed", 12_000), 1: ("probed", 11_000)} | {
+        launch: ("original", ns) for launch, ns in enumerate((9_900, 10_100, 10_000, 10_000), 2)
+    }
+    with (directory / "event.log").open("a") as log:
+        for launch, (kind, ns) in times.items():
+            log.write(f"[time] launch {launch} kernel 0 key 0 {kind} ns {ns} for 1\n")
+    text = shown_text(directory, capsys)
+    assert "slowdown with the probe, one value per group of sites: 1.20" in text
+    assert ", 1.10" in text
+    assert "(launches of this run with and without it, ± standard error)" in text
+    assert front.main(["show", "stalls", str(directory), "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["data"]["slowdowns"] == pytest.approx([1.2, 1.1])
 
 
 def test_groups_end_at_the_share_that_the_page_names() -> None:
