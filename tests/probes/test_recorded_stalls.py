@@ -102,16 +102,16 @@ def test_page_of_a_launch_has_the_nearest_launch_of_each_group(cuda: Path, capsy
     )
 
 
-@pytest.mark.parametrize("page", ["stalls", "source", "lines", "sass"])
-def test_show_chooses_the_kernel_with_most_gpu_time(cuda: Path, page: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("page", ["stalls", "source", "sass"])
+def test_show_chooses_the_kernel_with_most_gpu_time(cuda: Path, page: str, capfd: pytest.CaptureFixture[str]) -> None:
     times = {kernel.index: kernel.gpu_time.total_ns for kernel in open_trace(cuda).kernels if kernel.gpu_time}
     assert max(times, key=times.__getitem__) == GATHER
     assert front.main(["show", page, str(cuda), "--format", "json"]) == 0
-    captured = capsys.readouterr()
+    captured = capfd.readouterr()
     assert json.loads(captured.out)["kernel"]["index"] == GATHER
     assert "showing #2 of 4 kernels: of those with results and this page, it has the most GPU time;" in captured.err
     assert front.main(["show", page, str(cuda), "-k", "regex:stencil|gather", "--format", "json"]) == 0
-    captured = capsys.readouterr()
+    captured = capfd.readouterr()
     assert json.loads(captured.out)["kernel"]["index"] == GATHER
     assert "showing #2; regex:stencil|gather also matches #1" in captured.err
 
@@ -191,6 +191,13 @@ def test_ptx_has_waits_at_the_line_of_the_instruction(attention: Path, capsys: p
     assert view.marked() == (WGMMA, "the most: 13% of warp life")
     assert place in view.anchors(120)
     assert view.target_view() == "sass"
+
+
+def test_page_says_why_the_cost_is_not_known(cuda: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All launches were probed."""
+    text = output(capsys, "show", "stalls", f"{cuda}:1")
+    assert "slowdown with the probe: –, because no launches with the same grid and block were timed with and" in text
+    assert "without it; omit --launches all, or run with --benchmark --save-results" in text
 
 
 def test_page_says_why_sites_are_not_measured(cuda: Path, capsys: pytest.CaptureFixture[str]) -> None:
