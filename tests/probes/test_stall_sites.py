@@ -221,7 +221,7 @@ def test_page_has_the_cost_of_each_group(groups: Path, tmp_path: Path, capsys: p
 def test_page_has_the_cost_by_launches_with_and_without_the_probe(
     groups: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """No benchmark: launches 2 to 5 of the same shape ran without the probe, the first group's launch took 20 % more."""
+    """No benchmark: launches 2 to 5 of the same shape ran without the probe, launch 0 took 20 % more."""
     directory = shutil.copytree(groups, tmp_path / "trace")
     times = {0: ("probed", 12_000), 1: ("probed", 11_000)} | {
         launch: ("original", ns) for launch, ns in enumerate((9_900, 10_100, 10_000, 10_000), 2)
