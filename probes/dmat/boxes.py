@@ -49,6 +49,9 @@ _PIECE_RECORDS: Final = 1 << 20
 UNKNOWN_SIZE_TEXT: Final = "bulk copies of unknown size are not drawn: im2col, gathers, element strides, packed types"
 _MAX_SECTORS: Final = 1 << 32
 """Sectors of a box: more than a copy can move."""
+_SASS_COPIES: Final = ("UTMA", "UBLK")
+_SASS_REDUCTIONS: Final = frozenset({"UTMAREDG", "UBLKRED"})
+_SASS_STORES: Final = _SASS_REDUCTIONS | {"UTMASTG"}
 _MAX_ADDRESS: Final = 1 << 57
 """End of GPU addresses."""
 
@@ -279,14 +282,17 @@ def shape_text(record: Any) -> str:
 
 def kind_of(code: AccessLine) -> str:
     """``load``, ``store``, ``atomic`` or ``copy``; bulk copies are loads or stores."""
-    parts = code.opcode.split(".")
+    name, *parts = code.opcode.split(".")
     if "bulk" in parts:
         return "store" if "bulk_group" in parts else "load"
+    if name.startswith(_SASS_COPIES):
+        return "store" if name in _SASS_STORES or parts[:2] == ["G", "S"] else "load"
     return code.kind
 
 
 def repeats_text(code: AccessLine) -> str:
     """``, multicast: counted once``; "" for a copy that is neither a multicast nor a reduction."""
-    parts = [part.partition("::")[0] for part in code.opcode.split(".")]
-    names = [name for name, part in (("multicast", "multicast"), ("reduction", "reduce")) if part in parts]
+    parts = {part.partition("::")[0] for part in code.opcode.split(".")}
+    kinds = (("multicast", {"multicast", "MULTICAST"}), ("reduction", {"reduce", *_SASS_REDUCTIONS}))
+    names = [name for name, of_kind in kinds if of_kind & parts]
     return f", {' and '.join(names)}: counted once" if names else ""

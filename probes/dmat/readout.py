@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tui_probe.draw import units
 from tui_probe.draw.spans import clip, width
-from tui_probe.trace.kernel_files import short_position
+from tui_probe.trace.kernel_files import Offset, short_position
 
 from .accesses import SECTOR
 from .boxes import repeats_text
@@ -120,7 +120,8 @@ class ReadOut:
     def _copies(self, boxes: BoxDetail, line: int) -> str:
         """``2 bulk copies, box 64 B × 8``."""
         code = self.code.get(line)
-        lanes = f", of the lowest of {boxes.lanes} lanes" if boxes.lanes > 1 else ""
+        of_lanes = boxes.lanes > 1 and not (code is not None and isinstance(code.line, Offset))
+        lanes = f", of the lowest of {boxes.lanes} lanes" if of_lanes else ""
         copies = f"{units.count(boxes.copies)} bulk {'copy' if boxes.copies == 1 else 'copies'}"
         return f"{copies}, box {boxes.shape}{lanes}{'' if code is None else repeats_text(code)}"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import lzma
 import re
 from collections import Counter
@@ -428,77 +427,3 @@ def test_lanes_that_part_at_the_entry_meet_before_the_kernel_begins(arch: int, c
     first = Cubin.read(made.probed)
     wait = GraftTarget.of(first, "mixed").words[(made.grafted.start + 16 * (end - 1)) // WORD_BYTES].wait_mask
     assert wait
-
-
-BULK = """
-.visible .entry mixed(.param .u64 x)
-{
-	.reg .b32 %r<3>; .reg .b64 %rd<3>;
-	.shared .align 16 .b8 buffer[1024]; .shared .align 8 .b64 barrier;
-	ld.param.u64 %rd1, [x]; mov.u32 %r1, buffer; mov.u32 %r2, barrier;
-	cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], 1024, [%r2];
-	ret;
-}
-"""
-
-
-COPIES = """
-.visible .entry mixed(.param .u64 x, .param .u32 n, .param .align 64 .b8 map[128])
-{
-	.reg .b32 %r<9>; .reg .b64 %d<9>; .reg .pred %p<3>;
-	.shared .align 128 .b8 buffer[1024]; .shared .align 8 .b64 barrier;
-	ld.param.u64 %d1, [x]; ld.param.u32 %r3, [n]; mov.u32 %r1, buffer; mov.u32 %r2, barrier;
-	mov.b64 %d2, map; mov.u32 %r5, %tid.x; setp.eq.u32 %p1, %r5, 0;
-	cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%d1], 1024, [%r2];
-	@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%d1+4096], %r3, [%r2];
-	cp.async.bulk.prefetch.L2.global [%d1+64], 512;
-	cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r1], [%d2, {%r5, %r3}], [%r2];
-	cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%d2, {%r5, %r3}], [%r1];
-	cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [%d2, {%r5, %r3}], [%r1];
-	cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%d2, {%r5, %r3}];
-	cp.async.bulk.global.shared::cta.bulk_group [%d1+8192], [%r1], 256;
-	cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%d1+8192], [%r1], %r3;
-	cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r1], [%r1+64], 128, [%r2];
-	ret;
-}
-"""
-SIZED, BY_MAP = ["bulk_load"] * 3 + ["bulk_store"] * 2, ["tensor_load"] * 2 + ["tensor_store"] * 2
-
-
-@pytest.mark.parametrize("arch", [90, 100])
-def test_bulk_copies_are_counted_by_size_or_as_unsized(arch: int, tmp_path: Path) -> None:
-    """Not counted: the copy from shared memory to shared memory."""
-    cubin = cubin_of(COPIES, arch, tmp_path)
-    made = grafted("gmem_bytes", cubin)
-    sites = json.loads(made.sites)["probes"][0]["sites"]
-    assert sorted(point for site in sites for point in site["points"]) == sorted(SIZED + BY_MAP)
-    assert "note" not in made.info
-    limits = json.loads(grafted("what_limits", cubin).sites)["probes"][0]["sites"]
-    assert {site["offset"] for site in sites} <= {site["offset"] for site in limits}
-
-
-@pytest.mark.parametrize("arch", [90, 100])
-def test_uniform_guard_of_a_bulk_copy_is_obeyed(arch: int, tmp_path: Path) -> None:
-    """A predicate of the uniform path guards the copy: the code tests that one, not the same number of lanes."""
-    if find_disassembler() is None:
-        pytest.skip("no nvdisasm on this machine: install nvidia-cuda-nvdisasm")
-    made = grafted("gmem_bytes", cubin_of(COPIES, arch, tmp_path))
-    texts = re.findall(r"/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;", listing(made.probed))
-    guarded = [index for index, text in enumerate(texts) if re.match(r"@!?UP\d UBLKCP", text)]
-    assert len(guarded) == 1
-    negated, number = re.match(r"@(!?)UP(\d)", texts[guarded[0]]).groups()  # type: ignore[union-attr]
-    test = max(index for index, text in enumerate(texts[: guarded[0]]) if text.startswith("P2R")) + 1
-    assert texts[test] == f"PLOP3.LUT P0, PT, PT, PT, UP{number}, 0x80, 0x0"
-    skipped = next(text for text in texts[test:] if "BRA" in text)
-    assert skipped.startswith("@P0 BRA" if negated else "@!P0 BRA")
-
-
-def test_probes_of_sectors_leave_out_bulk_copies(tmp_path: Path) -> None:
-    cubin = cubin_of(BULK, 90, tmp_path)
-    made = grafted("gmem_sectors", cubin)
-    assert made.grafted.branches
-    text = "does not count bulk copies here (instructions: 1)"
-    assert f"note gmem_sectors {text}" in made.info
-    boxless = grafted("dmat", cubin).info.splitlines()
-    assert boxless[2:6] == ["3", "1,24", "0,-1", "0,4"]
-    assert any(line.startswith(f"note dmat {text}") for line in boxless)

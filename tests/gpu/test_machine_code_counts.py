@@ -28,6 +28,7 @@ from tui_probe.probe_model.probe import Probe
 from tui_probe.probekit.measured import analyse_results
 from tui_probe.probes import tensorop_count, what_limits
 from tui_probe.probes.dmat.accesses import read_accesses
+from tui_probe.probes.dmat.boxes import read_boxes
 from tui_probe.probes.dmat.coalescing import by_line
 from tui_probe.probes.gmem_sectors import analysis as gmem_sectors
 from tui_probe.ptx.parser import parse
@@ -457,3 +458,22 @@ def test_bulk_copies_are_counted_as_on_paper(code: str, tmp_path: Path, runner: 
     assert (found.bulk_loaded, found.bulk_stored) == (4 * (1024 + 32 * 16 + 128), 4 * 512)
     assert (found.loaded, found.stored, found.copied, found.tensor_loads, found.tensor_stores) == (0, 0, 0, 0, 0)
     assert (limits.sums["loaded"], limits.sums["stored"]) == (found.read, found.written)
+
+
+def test_bulk_copies_in_sass_are_recorded_as_on_paper(tmp_path: Path, runner: Runner) -> None:
+    """The lanes of a warp start copies of their own one after another, so each has a record."""
+    program = nvcc_program(PROGRAMS / "bulk_forms.cu", tmp_path / "bulk_forms", "-gencode=arch=compute_90,code=sm_90")
+    unprofiled = runner.unprofiled([program])
+    profiled = runner.profiled([program], "-p", "dmat", "--launches", "all", "--wait")
+    assert (profiled.outcome.status, profiled.outcome.stdout) == (0, unprofiled.stdout), profiled.outcome.stderr
+    (kernel,) = open_trace(profiled.trace).kernels
+    assert kernel.mode == "graft"
+    for path in kernel.results:
+        boxes = read_boxes(read_accesses(read_result(path), compact=False, memory=LaunchMemory(), simulated=False))
+        assert boxes is not None
+        print(f"GPU-BULK-BOXES\t{boxes.text}")
+        assert Counter(boxes.bytes.tolist()) == {1024: 4, 16: 4 * 32, 128: 4, 256: 4 * 2}
+        assert (boxes.made, boxes.unknown) == (4 * (1 + 32 + 1 + 2), 0)
+        own_lanes = sorted(int(record["start"]) for record in boxes.records if record["row"] == 16)
+        first = own_lanes[0]
+        assert own_lanes == sorted([first + 16 * lane for lane in range(32)] * 4)

@@ -8,10 +8,12 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
-from tests.probes.tensor_copy import COLUMNS, ROWS, STRIDE, TIMES
+from tests.probes.tensor_copy import COLUMNS, PTX, ROWS, STRIDE, TIMES
+from tui_probe.engine.assembler import Assembler
 from tui_probe.evals.evaluation import PROGRAMS_FOLDER as EVALUATED
 from tui_probe.probes.dmat.accesses import read_accesses
 from tui_probe.probes.dmat.boxes import read_boxes
@@ -89,15 +91,21 @@ def test_programs_launch_the_same_kernels_with_names(name: str, module: str, run
 
 
 @pytest.mark.exclusive
-def test_boxes_of_bulk_copies_are_the_bytes_of_their_tensors(runner: Runner) -> None:
+@pytest.mark.parametrize("mode", ["ptx", "graft"])
+def test_boxes_of_bulk_copies_are_the_bytes_of_their_tensors(mode: str, tmp_path: Path, runner: Runner) -> None:
     """Maps of the driver are read by the kernel: each byte of both tensors is in one box, and none that overhangs."""
     command = [sys.executable, str(PROGRAMS.parents[1] / "probes" / "tensor_copy.py")]
+    if mode == "graft":
+        source, cubin = tmp_path / "copies.ptx", tmp_path / "copies.cubin"
+        source.write_text(PTX)
+        Assembler().assemble(source, cubin, "sm_90", "copies")
+        command.append(str(cubin))
     unprofiled = runner.unprofiled(command)
     profiled = runner.profiled(command, "-p", "dmat", "--launches", "all", "--wait")
     assert (profiled.outcome.status, profiled.outcome.stdout) == (unprofiled.status, unprofiled.stdout)
     trace = open_trace(profiled.trace)
     (kernel,) = trace.kernels
-    assert kernel.status == "probed", kernel.reason
+    assert (kernel.status, kernel.mode) == ("probed", mode), kernel.reason
     assert len(kernel.results) == TIMES
     log = (profiled.trace / "event.log").read_text()
     addresses = {int(address, 16) for address in re.findall(r"cuTensorMapEncodeTiled 0 .* address (\w+) ", log)}

@@ -1,9 +1,13 @@
-"""Copy a tensor box by box through shared memory, by tensor maps; prints whether the copy is right."""
+"""Copy a tensor box by box through shared memory, by tensor maps; prints whether the copy is right.
+
+The argument, if there is one, is a cubin of ``PTX`` to run instead.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import sys
+from pathlib import Path
 
 from tui_probe.cuda_driver import CudaDevice
 
@@ -49,7 +53,8 @@ def encoded(driver: ctypes.CDLL, address: ctypes.c_uint64) -> ctypes.Array[ctype
 def main() -> None:
     """Copy, and compare."""
     device, driver = CudaDevice(), ctypes.CDLL("libcuda.so.1")
-    copies = device.module_function(device.load_module(PTX.encode()), "copies")
+    image = Path(sys.argv[1]).read_bytes() if sys.argv[1:] else PTX.encode()
+    copies = device.module_function(device.load_module(image), "copies")
     source, target = ctypes.c_uint64(), ctypes.c_uint64()
     values = bytes(7 * place % 251 for place in range(ROWS * STRIDE))
     for memory in (source, target):

@@ -258,6 +258,8 @@ class Recording:
 
         It is lane 0, whose own count is right, or comes from strays.
         """
+        if not self._elects and not own_map.host:
+            return self._in_queue_without_branch(own_map, storage)
         address, index, lower = self._addressing.address, self._b32("index"), self._b32("lower")
         stray, full, attempts = self._pred("stray"), self._pred("full"), self._attempts(own_map)
         loaded, cap = self._cap(own_map)
@@ -275,6 +277,33 @@ class Recording:
             f"mad.wide.u32 {address}, {index}, {storage.record_bytes}, {address};",
         ]
         return lines, RecordAddress(address, QUEUE_HEADER, 0)
+
+    def _in_queue_without_branch(self, own_map: Map, storage: Storage) -> tuple[list[str], RecordAddress]:
+        """Return these lines for grafts. Behind a branch, ptxas reads constants into ordinary and uniform registers; it
+        makes a branch of ``atom.add`` itself, but not of ``atom.inc``.
+        """
+        address, index, lanes, lower = (
+            self._addressing.address,
+            *(self._b32(name) for name in ("index", "lanes", "lower")),
+        )
+        stray, first, attempts = self._pred("stray"), self._pred("first"), self._attempts(own_map)
+        loaded, cap = self._cap(own_map)
+        lines = [
+            f"activemask.b32 {lanes};",
+            f"mov.u32 {lower}, %lanemask_lt;",
+            f"and.b32 {lanes}, {lanes}, {lower};",
+            f"setp.eq.u32 {first}, {lanes}, 0;",
+            f"setp.ne.and.u32 {stray}, {lower}, 0, {first};",
+            *self._slot_of_queue(own_map, storage),
+            f"mov.u32 {index}, {attempts};",
+            f"@{first} add.u32 {attempts}, {attempts}, 1;",
+            f"@{stray} atom.global.inc.u32 {index}, [{address}+{STRAY_COUNT_OFFSET}], {NO_ROOM - 1};",
+            *loaded,
+            f"setp.lt.and.u32 {first}, {index}, {cap}, {first};",
+            f"@{stray} add.u32 {index}, {index}, {cap};",
+            f"mad.wide.u32 {address}, {index}, {storage.record_bytes}, {address};",
+        ]
+        return lines, RecordAddress(address, QUEUE_HEADER, 0, first)
 
     def complete(self, own_map: Map) -> list[str]:
         """Lines after which the host can read the record just stored and its count, even if the warp never ends."""

@@ -140,8 +140,8 @@ class SassPreparation:
         although an SM then had room for three blocks instead of four.
         """
         try:
-            return self.grafter().graft(cubin, request.name)
+            return self.grafter().graft(cubin, request.name, request.map_layout)
         except UnsupportedKernelError as error:
             if error.reason.code not in _MORE_REGISTERS_REASONS or not self.gate.allows_slots(request.arch_number):
                 raise
-            return self.grafter().graft(cubin, request.name, in_slots=True)
+            return self.grafter().graft(cubin, request.name, request.map_layout, in_slots=True)

@@ -140,15 +140,19 @@ _REGISTER_FIELDS: Final[dict[int, tuple[int, ...]]] = {
     0x010: (_RD, _RA, _RB, _RC),  # IADD3
     0x011: (_RD, _RA, _RB, _RC),  # LEA
     0x012: (_RD, _RA, _RB, _RC),  # LOP3
+    0x016: (_RD, _RA, _RB, _RC),  # PRMT
     0x019: (_RD, _RA, _RB, _RC),  # SHF
     0x01A: (_RD, _RA, _RB),  # SGXT
     0x01C: (),  # PLOP3
+    0x01F: (_RA, _RB, _RC),  # PLOP3 of signs
     0x024: (_RD, _RA, _RB, _RC),  # IMAD
     0x025: (_RD, _RA, _RB, _RC),  # IMAD.WIDE
     0x027: (_RD, _RA, _RB, _RC),  # IMAD.HI
     0x031: (_RD, _RA, _RB, _RC),  # HFMA2
     0x035: (_RD, _RA, _RB, _RC),  # HFMA2.MMA
     0x036: (_RD, _RA, _RB),  # VIADD
+    0x046: (_RD, _RA, _RB, _RC),  # VIADDMNMX
+    0x048: (_RD, _RA, _RB),  # VIMNMX
     0x086: (),  # VOTEU
     0x100: (_RD, _RB),  # FLO
     0x109: (_RD, _RB),  # POPC
@@ -159,11 +163,13 @@ _REGISTER_FIELDS: Final[dict[int, tuple[int, ...]]] = {
     0x145: (),  # BSSY
     0x147: (),  # BRA
     0x14D: (),  # EXIT
+    0x180: (_RD, _RA),  # LD
     0x182: (_RD, _RA),  # LDC
     0x186: (_RA, _RB),  # STG
     0x189: (_RD, _RA, _RB),  # SHFL
     0x18E: (_RA, _RB),  # RED
     0x1A1: (_RD, _RA),  # MATCH
+    0x1A8: (_RD, _RA, _RB),  # ATOMG
     0x1AA: (_RD, _RA),  # QSPC
     0x1AC: (),  # LDCU
     0x1C3: (),  # S2UR
@@ -173,8 +179,8 @@ _SINGLE_REGISTER_OPERATIONS: Final = frozenset({0x002, 0x006, 0x007, 0x010, 0x01
 """MOV, VOTE, SEL, IADD3, LOP3, FLO, POPC, S2R, SHFL, REDUX: what they name is never the first register of two."""
 _REGISTER_FORM: Final = 1
 _STG: Final = 0x186
-_STORES: Final = frozenset({_STG, 0x18E})
-"""Stored operands, a register in all forms, which report the address."""
+_STORES: Final = frozenset({_STG, 0x18E, 0x1A8})
+"""STG, RED, ATOMG: the stored operand is a register in all forms, which report the address."""
 _STORE_SIZE_FIELD: Final = (73, 3)
 _STORE_SIZE_128: Final = 6
 _SHFL: Final = 0x189

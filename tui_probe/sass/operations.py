@@ -41,7 +41,8 @@ _OPERATION_NAMES: Final[dict[int, str]] = {
         181:LDG 182:LDC 183:LDL 184:LDS 185:ST 186:STG 187:STL 188:STS 189:SHFL 18a:ATOM 18b:ATOM 18c:ATOMS
         18d:ATOMS 18e:RED 18f:CCTL 192:MEMBAR 19d:SUST 1a1:MATCH 1a2:ATOM 1a3:ATOMG 1a4:LDGMC 1a5:LDGMC 1a6:REDG
         1a7:SYNCS 1a8:ATOMG 1a9:ATOMG 1aa:QSPC 1ab:ERRBAR 1ac:LDCU 1ae:LDGSTS 1af:LDGDEPBAR 1b0:ARRIVES 1b1:SYNCS
-        1b2:SYNCS 1b4:UTMALDG 1b5:UTMASTG 1b6:UTMAREDG 1b7:UTMACMDFLUSH 1b9:UTMACCTL 1ba:UBLKCP 1bb:UBLKRED 1bd:STAS
+        1b2:SYNCS 1b4:UTMALDG 1b5:UTMASTG 1b6:UTMAREDG 1b7:UTMACMDFLUSH 1b8:UTMAPF 1b9:UTMACCTL 1ba:UBLKCP 1bb:UBLKRED
+        1bc:UBLKPF 1bd:STAS
         1c2:R2UR 1c3:S2UR 1c4:REDUX 1c5:WARPGROUP 1c6:FENCE 1c7:UCGABAR 1c8:USETMAXREG 1c9:USETSHMSZ
         1ca:UGETNEXTWORKID 1e3:UTCATOMSWS 1e9:UTCBAR 1ea:UTCIMMA 1ee:LDTM 1f0:HGMMA 1f1:IGMMA 1f2:BGMMA 1f3:QGMMA
         """,
@@ -174,7 +175,8 @@ def mnemonic(word: Word, arch: int) -> str:
     """``LDG.64``, ``HMMA``, ``BAR``; ``0x98f`` for what has no name here."""
     name = _ACCESS_NAMES.get(word.operation)
     if name is None:
-        return operation_name(word, arch) or f"{word.opcode:#05x}"
+        copy = accesses.bulk_copy_of(word, arch)
+        return (operation_name(word, arch) or f"{word.opcode:#05x}") + ("" if copy is None else copy.suffix)
     if word.operation in RED and arch < _GLOBAL_FROM:
         name = "RED"
     access = known_access(word, arch)

@@ -83,9 +83,9 @@ _SOURCES_OF_UNIFORM: Final[Mapping[int, tuple[int, ...]]] = {
     0x0CB: (),  # CS2UR
 }
 UNIFORM_MEMORY_FIELDS: Final[Mapping[int, int]] = {
-    0x181: _RB, 0x184: _RB, 0x186: _RC, 0x188: _RC, 0x18E: _RC, 0x1A8: _RC,
+    0x180: _RB, 0x181: _RB, 0x184: _RB, 0x186: _RC, 0x188: _RC, 0x18E: _RC, 0x1A8: _RC,
 }  # fmt: skip
-"""LDG, LDS, STG, STS, RED, ATOMG: where their uniform register is."""
+"""LD, LDG, LDS, STG, STS, RED, ATOMG: where their uniform register is."""
 _OPERATIONS_WITHOUT_UNIFORM: Final = frozenset(
     {0x119, 0x118, 0x11A, 0x14D, 0x005, 0x182, 0x147, 0x189, 0x191, 0x192, 0x1A1, 0x1AA, 0x1AF}
 )

@@ -20,7 +20,12 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.engine.grafting.instruction_grafts import graft_instructions
-from tui_probe.engine.grafting.sass_positions import excluded_copies, sass_form, site_offsets
+from tui_probe.engine.grafting.sass_positions import (
+    excluded_copies,
+    has_optional_sites,
+    sass_form,
+    site_offsets,
+)
 from tui_probe.engine.grafting.sass_site_file import sass_site_file
 from tui_probe.engine.grafting.snippet_ptx import (
     ENTRY_KERNEL,
@@ -65,6 +70,7 @@ if TYPE_CHECKING:
     from tui_probe.engine.grafting.sass_blocks import SassBlock
     from tui_probe.engine.grafting.sass_positions import SassSite
     from tui_probe.engine.grafting.wait_grafts import ProbedWait
+    from tui_probe.engine.map_layout import MapLayout
     from tui_probe.probe_model.probe import Probe
     from tui_probe.sass.nv_info import Attribute
     from tui_probe.sass.words import Word
@@ -136,8 +142,8 @@ class Grafter:
     """Grafts one probe. The probe's code is assembled once for each architecture. Safe to use from several threads."""
 
     def __init__(self, probe: Probe, assembler: Assembler, cache: Cache | None = None, *, sampled: bool) -> None:
-        self._whole_probe = probe
-        self._probe = _with_lanes_summed(sass_form(probe.without_optional_maps()))
+        self._whole_probe = _with_lanes_summed(sass_form(probe))
+        self._probe = self._whole_probe.without_optional_maps()
         self._assembler = assembler
         self._snippets = SnippetStore(assembler, cache)
         self._sampled = sampled
@@ -157,8 +163,11 @@ class Grafter:
                 self._codes[key] = self._assembled(*key)
             return self._codes[key]
 
-    def graft(self, cubin: Cubin, name: str, *, in_slots: bool = False) -> GraftedKernel:
+    def graft(
+        self, cubin: Cubin, name: str, map_layout: MapLayout | None = None, *, in_slots: bool = False
+    ) -> GraftedKernel:
         """Put the probe into a kernel; ``in_slots``: what lives from the entry to the exits is kept in the slots.
+        ``map_layout`` is that of the tensor maps of bulk copies.
 
         Raises UnsupportedKernelError, ImageError and ToolchainError.
         """
@@ -168,37 +177,46 @@ class Grafter:
         if any(point.within for point in self._probe.points):
             raise UnsupportedKernelError(because("graft-snippet", what="a choice of source lines"))
         target = GraftTarget.of(cubin, name)
+        if has_optional_sites(self._whole_probe, target):
+            try:
+                return self._grafted(target, cubin, self._whole_probe, map_layout, in_slots=in_slots)
+            except UnsupportedKernelError:
+                pass  # without its optional maps, the probe needs fewer registers
+        return self._grafted(target, cubin, self._probe, map_layout, in_slots=in_slots)
+
+    def _grafted(
+        self, target: GraftTarget, cubin: Cubin, probe: Probe, map_layout: MapLayout | None, *, in_slots: bool
+    ) -> GraftedKernel:
+        """Put the probe into a kernel, or its form without optional maps."""
         lines: dict[str, list[int]] = {}
         sites: list[SassSite] = []
         blocks: list[SassBlock] = []
         waits, missing, few_registers = ProbedWaits([], ()), 0, False
         if self._probe.needs_machine_code:
-            grafted, waits = graft_waits(target, self._probe, self._snippets, sampled=self._sampled)
-            lines, rewritten = _wait_offsets(self._probe, waits.sites), 0
-        elif is_graftable(self._probe):
+            grafted, waits = graft_waits(target, probe, self._snippets, sampled=self._sampled)
+            lines, rewritten = _wait_offsets(probe, waits.sites), 0
+        elif is_graftable(probe):
             grafted, rewritten = graft_code(target, self.code(target, in_slots=in_slots))
         else:
-            grafted, parts = graft_instructions(target, self._probe, self._snippets, sampled=self._sampled)
+            grafted, parts = graft_instructions(target, probe, self._snippets, map_layout, sampled=self._sampled)
             sites, blocks, missing, few_registers = parts.sites, parts.blocks, parts.missing, parts.few_registers
-            lines, rewritten = site_offsets(self._probe, sites), 0
+            lines, rewritten = site_offsets(probe, sites), 0
         has_sites = bool(sites or blocks or waits.sites)
-        if not has_sites and self._probe.is_resident:
+        if not has_sites and probe.is_resident:
             raise UnsupportedKernelError(because("nothing-to-watch"))
         info = kernel_info(
-            name,
+            target.name,
             target.parameters,
-            map_slots(self._probe, lines),
-            self._probe.callback,
+            map_slots(probe, lines),
+            probe.callback,
             sampled=self._sampled,
             independent=not blocks_may_wait(target.words, target.arch),
-            note=excluded_copies(self._whole_probe, target)
-            or (None if has_sites or not is_for_instructions(self._probe) else no_match_reason(self._probe)),
+            note=excluded_copies(self._whole_probe, probe, target)
+            or (None if has_sites or not is_for_instructions(probe) else no_match_reason(probe)),
             way=_info_lines(grafted),
         )
         log_text = _log_text(target, grafted, rewritten) + ("\n[graft] values kept in slots" if in_slots else "")
-        sites_text = sass_site_file(
-            self._probe.name, target, [*sites, *waits.sites], blocks, lines, waits.offsets, missing
-        )
+        sites_text = sass_site_file(probe.name, target, [*sites, *waits.sites], blocks, lines, waits.offsets, missing)
         return GraftedKernel(cubin.image, grafted, info, sites_text, log_text, in_slots, few_registers)
 
     def _assembled(self, arch: int, leading: int, in_slots: bool) -> ProbeCode:

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from tui_probe.engine.grafting.sass_blocks import SassBlock
     from tui_probe.engine.grafting.site_kernel_text import InstructionFacts, WaitSums
     from tui_probe.engine.grafting.snippet_store import SnippetStore
+    from tui_probe.engine.map_layout import MapLayout
     from tui_probe.probe_model.probe import Map, Probe
     from tui_probe.sass.target import GraftTarget
     from tui_probe.sass.words import Word
@@ -118,9 +119,15 @@ class InstructionCode:
 
 
 def graft_instructions(
-    target: GraftTarget, probe: Probe, snippets: SnippetStore, *, sampled: bool
+    target: GraftTarget,
+    probe: Probe,
+    snippets: SnippetStore,
+    map_layout: MapLayout | None = None,
+    *,
+    sampled: bool,
 ) -> tuple[Grafted, ProbedParts]:
     """Put a probe's code at the instructions and blocks that it is for, at the entry and at the exits of a kernel.
+    ``map_layout`` is that of the tensor maps of bulk copies.
 
     Raises UnsupportedKernelError and ToolchainError.
     """
@@ -130,7 +137,8 @@ def graft_instructions(
     parts = find_probed_parts(probe, target)
     _refuse(target, probe, parts)
     try:
-        code, uniform = _with_uniform_registers(target, _assembled(target, probe, snippets, parts, sampled=sampled))
+        assembled = _assembled(target, probe, snippets, parts, map_layout, sampled=sampled)
+        code, uniform = _with_uniform_registers(target, assembled)
         free, kept_registers = _free_registers(target, code, uniform.exits)
     except UnsupportedKernelError as error:
         record = leader_record(probe)
@@ -326,12 +334,13 @@ def _assembled(
     probe: Probe,
     snippets: SnippetStore,
     parts: ProbedParts | None = None,
+    map_layout: MapLayout | None = None,
     *,
     of_warps: bool = False,
     sampled: bool,
 ) -> InstructionCode:
     """Return the machine code of a probe. Raises UnsupportedKernelError if called functions may use what it keeps."""
-    code = assemble_code(target, probe, snippets, parts, of_warps=of_warps, sampled=sampled)
+    code = assemble_code(target, probe, snippets, parts, map_layout=map_layout, of_warps=of_warps, sampled=sampled)
     if code.ptx.words and (function := calls_outside(target)):  # what it leaves of registers no one says
         raise UnsupportedKernelError(because("graft-calls", function=function))
     return code
@@ -344,6 +353,7 @@ def assemble_code(
     parts: ProbedParts | None = None,
     waits: Sequence[WaitSums] = (),
     *,
+    map_layout: MapLayout | None = None,
     of_warps: bool = False,
     sampled: bool,
 ) -> InstructionCode:
@@ -351,7 +361,14 @@ def assemble_code(
     places = [place for site in parts.sites for place in site.places] if parts else []
     block_codes = parts.blocks if parts else ()
     ptx = InstructionPtx(
-        probe, places, target.arch, blocks=block_codes, waits=waits, of_warps=of_warps, sampled=sampled
+        probe,
+        places,
+        target.arch,
+        blocks=block_codes,
+        waits=waits,
+        map_layout=map_layout,
+        of_warps=of_warps,
+        sampled=sampled,
     )
     odd = target.first_added % _PARAMETER_ALIGNMENT
     for leading in (LEADING_BYTES + odd, MANY_LEADING_BYTES + odd):

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tui_probe.engine.grafting.sass_blocks import SassBlock
+    from tui_probe.engine.map_layout import MapLayout
     from tui_probe.probe_model.probe import Probe, Snippet
 
 _WORDS_OF_MAP: Final = 2
@@ -58,11 +59,13 @@ class InstructionPtx:
         *,
         blocks: Sequence[SassBlock] = (),
         waits: Sequence[WaitSums] = (),
+        map_layout: MapLayout | None = None,
         of_warps: bool = False,
         sampled: bool,
     ) -> None:
         """``of_warps``: what lives throughout is the same in all lanes of a warp."""
         self._of_warps = of_warps
+        self._map_layout = map_layout
         self._probe = probe
         self._places = list({place.key: place for place in places}.values())
         self._blocks = list({block.key: block for block in blocks}.values())
@@ -185,6 +188,7 @@ class InstructionPtx:
             self.leading,
             self.parameters(),
             self.sites,
+            self._map_layout,
             self._of_warps,
         )
         return SiteKernelText(self._probe, frame, sampled=self._sampled)

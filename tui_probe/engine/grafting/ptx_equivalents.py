@@ -175,6 +175,7 @@ def bulk_equivalent(copy: BulkCopy) -> Instruction:
     modifiers = (
         ("prefetch", copy.is_prefetch),
         ("tensor", copy.size is None),
+        (f"{copy.dimensions}d", copy.dimensions > 0),
         ("global", True),
         (end, not copy.is_prefetch),
     )

@@ -156,8 +156,8 @@ class SassSite:
     def sources(self) -> dict[int, MarkValue]:
         """Return the values of the marks in the snippets, except those of the flag and of saved registers."""
         values: dict[int, MarkValue] = {Mark.LINE: MarkValue(number=self.at)}
-        if self.copy is not None and self.copy.size is not None:
-            values[Mark.COPIED] = MarkValue(uniform=self.copy.size)
+        if self.copy is not None:
+            values |= _copy_values(self.copy)
         if self.access is None:
             return values
         address = self.access.address
@@ -185,6 +185,15 @@ class SassSite:
     def reads(self) -> int:
         """The predicate that the flag's mark reports."""
         return ALWAYS if self.access is None else self.access.reads
+
+
+def _copy_values(copy: BulkCopy) -> dict[int, MarkValue]:
+    """Return the values of the marks of a bulk copy, which are in uniform registers."""
+    registers = {Mark.UNIFORM_ADDRESS + index: copy.address + index for index in range(2)}
+    registers |= {Mark.FIRST_COORDINATE + index: copy.coordinates + index for index in range(copy.dimensions)}
+    if copy.size is not None:
+        registers[Mark.COPIED] = copy.size
+    return {mark: MarkValue(uniform=register) for mark, register in registers.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +229,15 @@ def find_probed_parts(
     return ProbedParts(sites, probed_blocks(probe, target, added, {site.at for site in sites}), missing)
 
 
+def has_optional_sites(probe: Probe, target: GraftTarget) -> bool:
+    """Return whether a kernel has instructions at which the probe saves in an optional map."""
+    points = tuple(point for point in probe.points if probe.saves_in_optional_map(point))
+    try:
+        return bool(points and _matching_sites(replace(probe, points=points), target).sites)
+    except UnsupportedKernelError:
+        return False
+
+
 def leader_record(probe: Probe) -> Map | None:
     """Return the map whose records, clock and line of a phase, are all that a probe does between entry and exits; None
     for a probe that does something else.
@@ -237,11 +255,13 @@ def leader_record(probe: Probe) -> Map | None:
     return own_map if own_map.leader and not own_map.latest and not others else None
 
 
-def excluded_copies(probe: Probe, target: GraftTarget) -> Reason | None:
-    """Return the reason why bulk copies of the kernel are not counted, if it has any that the probe is for."""
+def excluded_copies(probe: Probe, used: Probe, target: GraftTarget) -> Reason | None:
+    """Return the reason why bulk copies of the kernel are not counted, if it has any that the probe is for. ``used`` is
+    the form of the probe in the kernel, which may lack optional maps.
+    """
     copies = [accesses.bulk_copy_of(word, target.arch) for word in target.words if not word.never_runs]
     equivalents = [bulk_equivalent(copy) for copy in copies if copy is not None]
-    points = [point for point in probe.points if point.ptx_only]
+    points = [point for point in probe.points if point.ptx_only or point not in used.points]
     count = sum(any(_is_for(point, equivalent) for point in points) for equivalent in equivalents)
     return because("graft-bulk", probe=probe.name, copies=count) if count else None
 
@@ -325,7 +345,8 @@ def _matching_sites(probe: Probe, target: GraftTarget) -> _MatchingSites:
 
 def _bulk_sites(probe: Probe, index: int, copy: BulkCopy) -> list[SassSite]:
     """Return the site of a bulk copy, if points are for it that need no more than SASS has."""
-    own, facts = bulk_equivalent(copy), InstructionFacts(bulk=True, tensor=copy.size is None)
+    own = bulk_equivalent(copy)
+    facts = InstructionFacts(bulk=True, tensor=copy.size is None, dimensions=copy.dimensions)
     points = [point for point in probe.points if not point.ptx_only and _is_for(point, own)]
     places = tuple(SnippetSite(point, facts, own) for point in points)
     return [SassSite(index * WORD_BYTES, places, None, copy=copy)] if places else []

@@ -19,11 +19,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.engine.addressing import Addressing, LaunchKind
 from tui_probe.engine.expansion import Expander, Sampling
-from tui_probe.engine.helpers import HelperValue
+from tui_probe.engine.helpers import BOX_HELPERS, HelperValue
 from tui_probe.engine.kernel import UnusedNames
 from tui_probe.engine.snippet import BLOCK_HELPER, ISSUED_HELPER
+from tui_probe.engine.tensor_maps import BOX_FIELDS, BoxLines
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.probe import Save, SnippetCode
+from tui_probe.ptx.operands import MADE_UP
+from tui_probe.ptx.tree import Instruction, Memory, Register
 from tui_probe.reasons import because
 from tui_probe.sass.snippets import MARK_STEP
 
@@ -33,13 +36,13 @@ if TYPE_CHECKING:
 
     from tui_probe.engine.additions import SiteRecords
     from tui_probe.engine.grafting.sass_blocks import BlockCode
+    from tui_probe.engine.map_layout import MapLayout
     from tui_probe.probe_model.probe import Map, Probe, ProbePoint, Snippet
-    from tui_probe.ptx.tree import Instruction
 
 ENTRY: Final = "tui_probe_entry"
 EXIT: Final = "tui_probe_exit"
 
-_HELPERS: Final = frozenset({"ADDR", "BYTES", "LINE", "MULTIPLY_ADDS", "SECTORS", "UNSIZED"})
+_HELPERS: Final = frozenset({"ADDR", "BYTES", "LINE", "MULTIPLY_ADDS"}) | BOX_HELPERS
 _HELPERS_OF_BLOCKS: Final = frozenset({BLOCK_HELPER, ISSUED_HELPER})
 REGISTER_WORD: Final = re.compile(r"%[\w$]+")
 HALF: Final = 32
@@ -49,7 +52,8 @@ KEPT_TYPES: Final = {"b32": 32, "u32": 32, "s32": 32, "b64": 64, "u64": 64, "s64
 class Mark(IntEnum):
     """Numbers of marks. An address register and a uniform address register have two marks each, one per half.
 
-    ``COPIED`` of a bulk copy, which has no address here: its size in units of 16 bytes, in the lower half.
+    ``COPIED`` of a bulk copy: its size in units of 16 bytes, in the lower half. Its address, or that of its map, is
+    the uniform one; from ``FIRST_COORDINATE`` on are the coordinates of its box.
     ``OFFSET`` is added to the address. ``READS`` is 1 in lanes that read, else 0. ``LINE`` is the instruction's
     position. From ``FIRST_KEPT`` on, marks are words of registers that live throughout; from ``FIRST_NUMBER`` on, the
     numbers passed to the points of a block, in order; from ``FIRST_SITE`` on, the numbers of the instruction among the
@@ -62,6 +66,7 @@ class Mark(IntEnum):
     READS = 6
     LINE = 7
     FIRST_KEPT = 8
+    FIRST_COORDINATE = 1018
     COPIED = 1023
     FIRST_NUMBER = 1024
     FIRST_SITE = 1536
@@ -72,7 +77,7 @@ class InstructionFacts:
     """Facts of an instruction for a snippet: the bytes and multiply-adds of a lane, and what its address is made of.
 
     ``shared``: in shared memory, where the register's value is shifted to the left by ``shift``. ``bulk``: a bulk copy,
-    which all lanes start once together, of unknown size if it is of a ``tensor``.
+    which all lanes start once together, by the map of a ``tensor`` whose box is a tile of that many ``dimensions``.
     """
 
     bytes: int | None = None
@@ -85,6 +90,7 @@ class InstructionFacts:
     shift: int = 0
     bulk: bool = False
     tensor: bool = False
+    dimensions: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +174,7 @@ class KernelFrame:
     leading: int
     parameters: Sequence[tuple[str, str]]
     sites: SiteRecords
+    map_layout: MapLayout | None = None
     of_warps: bool = False
     """True if what lives throughout is the same in all lanes of a warp."""
 
@@ -205,7 +212,8 @@ class SiteKernelText:
         """Write the kernel with the code of one instruction."""
         snippet = snippet_before(place.point)
         values, lines = self._helpers(snippet, place.facts)
-        if _exchanges(snippet):
+        parted = _exchanges(snippet) or bool(snippet.helpers & BOX_FIELDS.keys())
+        if parted:
             lines.insert(0, f"mov.u32 {self._mark}, %lanemask_lt;")
         lines += self._site_numbers(saved_maps([snippet]))
         body = self.expander.lines(snippet, values, place.ptx_equivalent)
@@ -214,7 +222,7 @@ class SiteKernelText:
             lines = [*self._sample(), *lines]
             body = self._sampling.skip_outside_sample(body)
         stored = self._store_lines(live)
-        if stored and _exchanges(snippet):
+        if stored and parted:
             stored.insert(0, f"mov.u32 {self._mark}, 0;")
         return self._kernel_text(name, [*self._load_lines(live), *lines, *body, *stored])
 
@@ -318,6 +326,10 @@ class SiteKernelText:
         if "UNSIZED" in snippet.helpers:
             values["UNSIZED"], more = self._of_one_lane("1" if facts.tensor else "0", "unsized")
             lines += more
+        if BOX_FIELDS.keys() & snippet.helpers:
+            box, more = self._box(facts)
+            values |= box
+            lines += more
         if "MULTIPLY_ADDS" in snippet.helpers:
             values["MULTIPLY_ADDS"] = HelperValue(str(facts.multiply_adds), "b32")
         return values, lines
@@ -326,6 +338,8 @@ class SiteKernelText:
         """A 64-bit register that holds the address of a lane's access, and the lines that compute it."""
         if facts.shared:
             return self._shared_address(facts)
+        if facts.bulk:
+            return self._uniform_address()
         low, lines = self._read_mark(Mark.ADDRESS, "low")
         high, more = self._read_mark(Mark.ADDRESS + 1, "high") if facts.wide else ("0", [])
         offset, added = self._read_mark(Mark.OFFSET, "offset")
@@ -333,11 +347,33 @@ class SiteKernelText:
         lines += [*more, *added, f"mov.b64 {address}, {{{low}, {high}}};"]
         lines += [f"cvt.s64.s32 {other}, {offset};", f"add.s64 {address}, {address}, {other};"]
         if facts.uniform:
-            low, first = self._read_mark(Mark.UNIFORM_ADDRESS, "uniform_low")
-            high, second = self._read_mark(Mark.UNIFORM_ADDRESS + 1, "uniform_high")
-            lines += [*first, *second, f"mov.b64 {other}, {{{low}, {high}}};"]
-            lines += [f"add.s64 {address}, {address}, {other};"]
+            uniform, more = self._uniform_address()
+            lines += [*more, f"add.s64 {address}, {address}, {uniform};"]
         return address, lines
+
+    def _uniform_address(self) -> tuple[str, list[str]]:
+        low, lines = self._read_mark(Mark.UNIFORM_ADDRESS, "uniform_low")
+        high, more = self._read_mark(Mark.UNIFORM_ADDRESS + 1, "uniform_high")
+        address = self._names.temporary("uniform_addr", "b64")
+        return address, [*lines, *more, f"mov.b64 {address}, {{{low}, {high}}};"]
+
+    def _box(self, facts: InstructionFacts) -> tuple[dict[str, HelperValue], list[str]]:
+        """Return the rows of the box of a copy by tensor map, and the lines that read them out of the map."""
+        address, lines = self._address(facts)
+        marks = range(Mark.FIRST_COORDINATE, Mark.FIRST_COORDINATE + facts.dimensions)
+        read = [self._read_mark(mark, f"coordinate{mark - Mark.FIRST_COORDINATE}") for mark in marks]
+        box = BoxLines(
+            Instruction("cp", ("async", "bulk", "tensor", f"{facts.dimensions}d"), (), MADE_UP),
+            Memory(Register(address), coordinates=tuple(Register(register) for register, _ in read)),
+            address,
+            self._names,
+            self._frame.map_layout,
+        )
+        is_known = facts.dimensions > 0 and box.is_sized
+        rows = box.rows(is_known=is_known)
+        lines = [*lines, *(line for _, more in read for line in more)] if is_known else []
+        lines += next(iter(rows.values())).lines
+        return {name: HelperValue(value.register, BOX_FIELDS[name]) for name, value in rows.items()}, lines
 
     def _shared_address(self, facts: InstructionFacts) -> tuple[str, list[str]]:
         """Return the register of a shared memory address, and the lines that compute it from a 32-bit offset."""

@@ -1,0 +1,217 @@
+"""Bulk copies in SASS: their operands, sizes and boxes, as probes of copies and of accesses read them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.engine.test_instruction_grafts import texts
+from tests.hook.test_tensor_maps import H200_LAYOUT
+from tests.sass.conftest import listing
+from tui_probe.binaries.cubin import Cubin
+from tui_probe.engine.assembler import Assembler
+from tui_probe.engine.grafting.grafts import GraftedKernel, Grafter
+from tui_probe.engine.grafting.snippet_ptx import ptx_version
+from tui_probe.engine.map_layout import parse_layout
+from tui_probe.probe_files.loading import load_probe
+from tui_probe.sass.accesses import bulk_copy_of
+from tui_probe.sass.operations import mnemonic
+from tui_probe.sass.target import GraftTarget
+from tui_probe.sass.words import WORD_BYTES
+from tui_probe.toolchain import find_disassembler
+
+pytestmark = pytest.mark.usefixtures("ptxas")
+
+BULK = """
+.visible .entry mixed(.param .u64 x)
+{
+	.reg .b32 %r<3>; .reg .b64 %rd<3>;
+	.shared .align 16 .b8 buffer[1024]; .shared .align 8 .b64 barrier;
+	ld.param.u64 %rd1, [x]; mov.u32 %r1, buffer; mov.u32 %r2, barrier;
+	cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], 1024, [%r2];
+	ret;
+}
+"""
+
+
+COPIES = """
+.visible .entry mixed(.param .u64 x, .param .u32 n, .param .align 64 .b8 map[128])
+{
+	.reg .b32 %r<9>; .reg .b64 %d<9>; .reg .pred %p<3>;
+	.shared .align 128 .b8 buffer[1024]; .shared .align 8 .b64 barrier;
+	ld.param.u64 %d1, [x]; ld.param.u32 %r3, [n]; mov.u32 %r1, buffer; mov.u32 %r2, barrier;
+	mov.b64 %d2, map; mov.u32 %r5, %tid.x; setp.eq.u32 %p1, %r5, 0;
+	cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%d1], 1024, [%r2];
+	@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%d1+4096], %r3, [%r2];
+	cp.async.bulk.prefetch.L2.global [%d1+64], 512;
+	cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r1], [%d2, {%r5, %r3}], [%r2];
+	cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%d2, {%r5, %r3}], [%r1];
+	cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [%d2, {%r5, %r3}], [%r1];
+	cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%d2, {%r5, %r3}];
+	cp.async.bulk.global.shared::cta.bulk_group [%d1+8192], [%r1], 256;
+	cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%d1+8192], [%r1], %r3;
+	cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r1], [%r1+64], 128, [%r2];
+	ret;
+}
+"""
+LAYOUT = parse_layout(H200_LAYOUT)
+
+
+def cubin_of(text: str, arch: int, folder: Path, target: str = "") -> Cubin:
+    """The cubin of a text with the kernel ``mixed``."""
+    source, binary, target = folder / f"{arch}.ptx", folder / f"{arch}.bin", target or f"sm_{arch}"
+    source.write_text(f".version {ptx_version(arch)}\n.target {target}\n.address_size 64\n{text}")
+    Assembler().assemble(source, binary, target, "mixed")
+    return Cubin.read(binary.read_bytes())
+
+
+def grafted(probe: str, cubin: Cubin) -> GraftedKernel:
+    return Grafter(load_probe(probe), Assembler(), sampled=False).graft(cubin, "mixed", LAYOUT)
+
+
+SIZED, BY_MAP = ["bulk_load"] * 3 + ["bulk_store"] * 2, ["tensor_load"] * 2 + ["tensor_store"] * 2
+
+
+FORMS = """
+.visible .entry mixed(.param .u64 map, .param .u64 x, .param .u32 buffer, .param .u32 barrier, .param .u32 size,
+	.param .align 4 .b8 at[20], .param .u16 mask)
+{
+	.reg .b32 %r<9>; .reg .b64 %d<3>; .reg .b16 %h<3>;
+	ld.param.u64 %d1, [map]; ld.param.u64 %d2, [x]; ld.param.u32 %r6, [buffer]; ld.param.u32 %r7, [barrier];
+	ld.param.u32 %r8, [size]; ld.param.u16 %h1, [mask]; ld.param.u32 %r1, [at]; ld.param.u32 %r2, [at+4];
+	ld.param.u32 %r3, [at+8]; ld.param.u32 %r4, [at+12]; ld.param.u32 %r5, [at+16];
+	LOADS
+	ret;
+}
+"""
+LOAD = "shared::cluster.global.{}mbarrier::complete_tx::bytes"
+
+
+def all_forms() -> str:
+    """A kernel with copies by map of one to five dimensions, of pixels, and to several blocks of a cluster."""
+    lines = []
+    for rank in range(1, 6):
+        box = f"[%d1, {{{', '.join(f'%r{number}' for number in range(1, rank + 1))}}}]"
+        lines += [
+            f"cp.async.bulk.tensor.{rank}d.{LOAD.format('tile.')} [%r6], {box}, [%r7];",
+            f"cp.async.bulk.tensor.{rank}d.global.shared::cta.tile.bulk_group {box}, [%r6];",
+            f"cp.reduce.async.bulk.tensor.{rank}d.global.shared::cta.max.tile.bulk_group {box}, [%r6];",
+            f"cp.async.bulk.prefetch.tensor.{rank}d.L2.global.tile {box};",
+        ]
+    pixels = "[%d1, {%r1, %r2, %r3}]"
+    lines += [
+        f"cp.async.bulk.tensor.3d.{LOAD.format('im2col.')} [%r6], {pixels}, [%r7], {{%h1}};",
+        f"cp.async.bulk.tensor.2d.{LOAD.format('tile.')}.multicast::cluster [%r6], [%d1, {{%r1, %r2}}], [%r7], %h1;",
+        f"cp.async.bulk.{LOAD.format('')}.multicast::cluster [%r6], [%d2], %r8, [%r7], %h1;",
+        f"cp.async.bulk.{LOAD.format('')} [%r6], [%d2], %r8, [%r7];",
+        "cp.async.bulk.global.shared::cta.bulk_group [%d2], [%r6], %r8;",
+        "cp.async.bulk.prefetch.L2.global [%d2], %r8;",
+    ]
+    return FORMS.replace("LOADS", "\n\t".join(lines))
+
+
+NAMES = [
+    *(f"{name}.{rank}D" for rank in range(1, 6) for name in ("UTMALDG", "UTMASTG", "UTMAREDG", "UTMAPF")),
+    "UTMALDG", "UTMALDG.2D.MULTICAST", "UBLKCP.S.G.MULTICAST", "UBLKCP.S.G", "UBLKCP.G.S", "UBLKPF",
+]  # fmt: skip
+
+
+def test_operands_of_bulk_copies_are_as_nvdisasm_reads_them(tmp_path: Path) -> None:
+    cubin = cubin_of(all_forms(), 90, tmp_path, "sm_90a")
+    target, found = GraftTarget.of(cubin, "mixed"), []
+    for at, text in texts(cubin.image).items():
+        word = target.words[at // WORD_BYTES]
+        copy = bulk_copy_of(word, 90)
+        assert (copy is not None) == bool(re.match(r"(@!?U?P\d )?U(TMA(LDG|STG|REDG|PF)|BLK)", text))
+        if copy is None:
+            continue
+        found.append(mnemonic(word, 90))
+        first, *more = (int(number) for number in re.findall(r"\bUR(\d+)", text))
+        if copy.size is None:
+            assert copy.address == more[0]
+            before = {"UTMALDG": 2, "UTMAPF": 0}.get(found[-1].split(".")[0], 1)
+            assert not copy.dimensions or copy.coordinates == first + before
+        else:
+            assert copy.size == more[-1]
+            assert copy.address == (more[0] if ".S.G" in text else first)
+    assert Counter(found) == Counter(NAMES)
+
+
+@pytest.mark.parametrize("arch", [90, 100])
+def test_dmat_records_boxes_of_bulk_copies(arch: int, tmp_path: Path) -> None:
+    """The code at a copy reads its uniform registers: the address, and the size, or the coordinates."""
+    cubin = cubin_of(COPIES, arch, tmp_path)
+    target = GraftTarget.of(cubin, "mixed")
+    made = grafted("dmat", cubin)
+    assert "storage 3 queue record 72 cap 0" in made.info.splitlines()
+    assert "note" not in made.info
+    sites = json.loads(made.sites)["probes"][0]["sites"]
+    assert Counter(point for site in sites for point in site["points"]) == {"bulk_copy": 5, "box": 4}
+    names = "UBLKCP.S.G UBLKCP.S.G UBLKPF UTMALDG.2D UTMASTG.2D UTMAREDG.2D UTMAPF.2D UBLKCP.G.S UBLKRED.G.S"
+    assert [site["opcode"] for site in sites] == names.split()
+    if find_disassembler() is None:
+        return
+    added = [text for at, text in sorted(texts(made.probed).items()) if at >= made.grafted.start]
+    starts = [index for index, text in enumerate(added) if text.startswith("P2R")]
+    for site, start, end in zip(sites, starts, [*starts[1:], len(added)], strict=True):
+        copy = bulk_copy_of(target.words[site["offset"] // WORD_BYTES], arch)
+        assert copy is not None
+        wanted = {copy.address, copy.address + 1} | ({copy.size} - {None})
+        wanted |= {copy.coordinates + dimension for dimension in range(copy.dimensions)}
+        code = added[start:end]
+        moved = {int(m[1]) for text in code if (m := re.fullmatch(r"(?:@\S+ )?MOV R\d+, UR(\d+)", text))}
+        assert moved == wanted, site
+        assert any(text.endswith(f", {site['offset']:#x}") for text in code)
+        assert sum(" STG.E.EF.64 " in text for text in code) == 9, "a record has 72 bytes"
+        assert sum("LD.E " in text for text in code) == (9 if copy.dimensions else 0), "words of the map"
+
+
+def test_kernel_that_leaves_too_few_registers_for_boxes_keeps_its_accesses(tmp_path: Path) -> None:
+    count = 200
+    loads = " ".join(f"ld.volatile.global.u32 %v{number}, [%d2+{4 * number}];" for number in range(count))
+    stores = " ".join(f"st.volatile.global.u32 [%d2], %v{number};" for number in reversed(range(count)))
+    copy = f"cp.async.bulk.tensor.2d.{LOAD.format('tile.')} [%r6], [%d1, {{%r1, %r2}}], [%r7];"
+    text = FORMS.replace("LOADS", f".reg .b32 %v<{count}>; {loads}\n{copy}\n{stores}")
+    made = grafted("dmat", cubin_of(text.replace("\n{", "\n.maxnreg 232\n{", 1), 90, tmp_path))
+    assert made.info.splitlines()[2:6] == ["3", "1,24", "0,-1", "0,4"]
+    assert "note dmat does not count bulk copies here (instructions: 1)" in made.info
+
+
+@pytest.mark.parametrize("arch", [90, 100])
+def test_bulk_copies_are_counted_by_size_or_as_unsized(arch: int, tmp_path: Path) -> None:
+    """Not counted: the copy from shared memory to shared memory."""
+    cubin = cubin_of(COPIES, arch, tmp_path)
+    made = grafted("gmem_bytes", cubin)
+    sites = json.loads(made.sites)["probes"][0]["sites"]
+    assert sorted(point for site in sites for point in site["points"]) == sorted(SIZED + BY_MAP)
+    assert "note" not in made.info
+    limits = json.loads(grafted("what_limits", cubin).sites)["probes"][0]["sites"]
+    assert {site["offset"] for site in sites} <= {site["offset"] for site in limits}
+
+
+@pytest.mark.parametrize("arch", [90, 100])
+def test_uniform_guard_of_a_bulk_copy_is_obeyed(arch: int, tmp_path: Path) -> None:
+    """A predicate of the uniform path guards the copy: the code tests that one, not the same number of lanes."""
+    if find_disassembler() is None:
+        pytest.skip("no nvdisasm on this machine: install nvidia-cuda-nvdisasm")
+    made = grafted("gmem_bytes", cubin_of(COPIES, arch, tmp_path))
+    texts = re.findall(r"/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;", listing(made.probed))
+    guarded = [index for index, text in enumerate(texts) if re.match(r"@!?UP\d UBLKCP", text)]
+    assert len(guarded) == 1
+    negated, number = re.match(r"@(!?)UP(\d)", texts[guarded[0]]).groups()  # type: ignore[union-attr]
+    test = max(index for index, text in enumerate(texts[: guarded[0]]) if text.startswith("P2R")) + 1
+    assert texts[test] == f"PLOP3.LUT P0, PT, PT, PT, UP{number}, 0x80, 0x0"
+    skipped = next(text for text in texts[test:] if "BRA" in text)
+    assert skipped.startswith("@P0 BRA" if negated else "@!P0 BRA")
+
+
+def test_probes_of_sectors_leave_out_bulk_copies(tmp_path: Path) -> None:
+    cubin = cubin_of(BULK, 90, tmp_path)
+    made = grafted("gmem_sectors", cubin)
+    assert made.grafted.branches
+    text = "does not count bulk copies here (instructions: 1)"
+    assert f"note gmem_sectors {text}" in made.info
