@@ -204,16 +204,18 @@ class Bench:
             (self.unprofiled(program), finished(command, program.folder, environment(home)))
             for _ in range(2 if self.options.again else 1)
         ]
-        first = min(home.glob("*/event.log"), key=lambda log: log.stat().st_mtime).parent
-        report = [*tool, "report", str(first), "--format", "json"]
-        done = subprocess.run(report, env=environment(home), capture_output=True, check=True)
+        logs = sorted(home.glob("*/event.log"), key=lambda log: log.stat().st_mtime)
+        launched = self.launched(tool, logs[0].parent) if logs else (0, 0, 0, 0)
         seconds = [run.seconds - (plain.seconds if plain else 0) for plain, run in runs]
         same = all(plain is None or is_same(plain, run, program) for plain, run in runs)
-        measured = FirstRun(
-            *counts(json.loads(done.stdout)), count_ahead(first), seconds[0], seconds[1] if seconds[1:] else None, same
-        )
-        shutil.rmtree(home)
-        return measured
+        shutil.rmtree(home, ignore_errors=True)  # the self-test of grafts may still write there
+        return FirstRun(*launched, seconds[0], seconds[1] if seconds[1:] else None, same)
+
+    def launched(self, tool: list[str], trace: Path) -> tuple[int, int, int, int]:
+        """The launched kernels, those without a result, those with times only, and those prepared ahead."""
+        report = [*tool, "report", str(trace), "--format", "json"]
+        done = subprocess.run(report, env=environment(trace.parent), capture_output=True, check=True)
+        return *counts(json.loads(done.stdout)), count_ahead(trace)
 
 
 def is_same(plain: Outcome, run: Outcome, program: Program) -> bool:
@@ -276,7 +278,7 @@ def counts(report: dict[str, Any]) -> tuple[int, int, int]:
     kernels = report["kernels"]
     missed = [kernel for kernel in kernels if BEING_PREPARED in str(kernel["reason"])]
     others = [kernel for kernel in kernels if kernel not in missed]
-    timed = sum(any(BEING_PREPARED in str(probe["reason"]) for probe in kernel["probes"]) for kernel in others)
+    timed = sum(any(BEING_PREPARED in str(probe["reason"]) for probe in kernel["probes"] or ()) for kernel in others)
     return len(kernels), len(missed), timed
 
 

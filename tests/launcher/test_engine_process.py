@@ -14,11 +14,13 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
+from tui_probe.engine.grafting.graft_gate import start_early_trial
 from tui_probe.engine.reception import listen_at
 from tui_probe.errors import LaunchError
 from tui_probe.launcher.engine import PREFIX, Engine, short_folder
 from tui_probe.launcher.options import RunOptions
 from tui_probe.probe_files.choices import choose_probes
+from tui_probe.toolchain import Tool
 
 NOT_NEEDED = ("numpy", "importlib.metadata", "tui_probe.dsl", "tui_probe.probekit", "tui_probe.trace.event_types")
 
@@ -49,6 +51,23 @@ def test_engine_answers_until_asked_to_end(tmp_path: Path, folder: Path) -> None
         serving.stop()
     assert serving.messages() == ""
     assert list(folder.iterdir()) == []
+
+
+@pytest.mark.usefixtures("folder")
+def test_self_test_outlives_the_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A short program does not wait for it, and the next run has its outcome."""
+    started, program = tmp_path / "started", tmp_path / "python"
+    os.mkfifo(started)
+    program.write_text(f"#!/bin/sh\necho $$ > {started}\nexec sleep 60\n")
+    program.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(program))
+    monkeypatch.setattr("tui_probe.engine.grafting.graft_gate.has_any_outcome", lambda *_: False)
+    tool = Tool(Path("ptxas"), (13, 0), "13.0.88")
+    monkeypatch.setattr("tui_probe.launcher.engine_process.start_early_trial", lambda _: start_early_trial([tool]))
+    serving = engine(tmp_path / "engine.log")
+    pid = int(started.read_text())
+    serving.stop(0)
+    os.kill(pid, signal.SIGKILL)  # raises ProcessLookupError if it has ended
 
 
 def test_one_that_is_killed_is_started_again(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,8 +76,8 @@ def serve(
             ahead_workers=usual_ahead_workers(),
         )
         server.start()
-        is_trial_due = not load_ptx and options.machine_code != "off"
-        trial = start_early_trial(assembler.tools()) if is_trial_due else None
+        if not load_ptx and options.machine_code != "off":
+            start_early_trial(assembler.tools())
     except ProbeError as error:
         sys.stderr.write(f"{error}\n")
         return UNUSABLE
@@ -85,8 +85,6 @@ def serve(
         keep_empty_kernels(assembler, empty_kernels)
     signal.sigwait(signals)
     server.stop()
-    if trial is not None:
-        trial.wait()
     return 0
 
 

@@ -4,8 +4,8 @@ The outcome is kept per driver, architecture, ptxas and version of our own code;
 by the next run that needs it.
 
 The self-test takes 2 to 3 s. It starts with the engine, next to the program's own start, not at the first graft: the
-engine starts this module as a process, which keeps the outcome; kernels that need it wait. After a program that ends
-sooner the engine waits, too, within its usual limit: otherwise each run of short programs would repeat the test.
+engine starts this module as a process, which keeps the outcome; kernels that need it wait. The process has a session of
+its own and outlives a run that ends sooner: nobody waits for it, and the next run has the outcome.
 """
 
 from __future__ import annotations
@@ -273,21 +273,23 @@ def _read_outcome(text: bytes) -> TrialOutcome:
     return TrialOutcome(*(str(fields.get(name, "")) for name in TrialOutcome._fields))
 
 
-def start_early_trial(tools: Sequence[Tool]) -> subprocess.Popen[bytes] | None:
-    """Start the self-test in a process of its own; None if this machine has an outcome."""
+def start_early_trial(tools: Sequence[Tool]) -> None:
+    """Start the self-test in a process that outlives this one, unless this machine has an outcome.
+
+    The process ends when the self-test does, at the latest after ``_TRIAL_SECONDS``.
+    """
     folder = default_cache_directory("grafts")
     if folder is None or not tools or has_any_outcome(folder, tools):
-        return None
-    try:
-        return subprocess.Popen(
+        return
+    with contextlib.suppress(OSError):  # then the first graft tries
+        subprocess.Popen(
             [sys.executable, "-P", "-m", "tui_probe.engine.grafting.graft_gate"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             env=own_environment(),
+            start_new_session=True,
         )
-    except OSError:  # then the first graft tries
-        return None
 
 
 def shared_architecture(library: str = DRIVER_LIBRARY) -> int | None:
