@@ -47,8 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "A and B are TRACE, TRACE:KERNEL or TRACE:KERNEL@LAUNCH; TRACE is a directory or the name of a run, KERNEL an"
         " index or a part of a name. Without TRACE, A is in the newest trace, and B in the trace of A: tui-probe"
         " compare trace:matmul@0 :matmul@5. Exit status 1: --fail-if-worse found a regression, or nothing is"
-        " comparable. Exit status 5: no verdict, because times are simulated, kernels differ, a program failed, or"
-        " nothing was measured on both sides."
+        " comparable. Exit status 5: no verdict, because times are simulated or of one launch, kernels differ, a"
+        " program failed, or nothing was measured on both sides."
     )
     parser.add_argument("before", metavar="A", help="baseline")
     parser.add_argument("after", metavar="B", help="candidate")
@@ -120,6 +120,10 @@ def report_regressions(comparison: Comparison, limit: float) -> int:
         warn(f"worse by more than {100 * limit:.4g}%: {change.text}")
     if worse or findings:
         return ExitStatus.FAILED
+    if unsure := comparison.unsure(limit):
+        for change in unsure:
+            warn(f"no verdict: {change.text}: a time of one launch has no known spread; measure 4 launches or more")
+        return ExitStatus.NO_VERDICT
     if why := comparison.not_judged:
         warn(f"no verdict: {why}")
         return ExitStatus.NO_VERDICT

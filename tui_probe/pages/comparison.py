@@ -129,6 +129,14 @@ class Comparison(Document):
         regressions = (change for change in self.rows if change.verdict == "worse" and not change.before.of_probe)
         return [change for change in regressions if change.share is None or abs(change.share) > limit]
 
+    def unsure(self, limit: float) -> list[ValueChange]:
+        """The times of one launch that are worse by more than ``limit``, a share: launches may vary by as much."""
+        return [
+            change for change in self.rows
+            if change.is_of_one_launch and change.direction == "worse" and not change.before.of_probe
+            and (change.share is None or abs(change.share) > limit)
+        ]  # fmt: skip
+
     @property
     def warning(self) -> str:
         """Warning that one program failed and the other did not, with both endings; "" for none."""

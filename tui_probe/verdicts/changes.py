@@ -84,6 +84,20 @@ class ValueChange:
         return bool(self.change) and one.low <= other.high and other.low <= one.high
 
     @property
+    def is_of_one_launch(self) -> bool:
+        """True if it is a time that differs and is of a single launch on one side, so that its noise is not known."""
+        is_time = self.before.is_time or self.before.leads
+        return is_time and bool(self.change) and 1 in (self.before.launches, self.after.launches)
+
+    @property
+    def direction(self) -> str:
+        """``better`` or ``worse`` by the numbers alone; "" where neither is."""
+        one, other = self.compared
+        if one is None or other is None or one == other or not self.judged:
+            return ""
+        return "better" if (other < one) == (self.before.better == "lower") else "worse"
+
+    @property
     def judged(self) -> bool:
         """True if it was measured on both sides, and less or more of it is better: of an amount of work neither."""
         known = self.change is not None and "neither" not in (self.before.better, self.after.better)
@@ -91,11 +105,8 @@ class ValueChange:
 
     @property
     def verdict(self) -> str:
-        """``better`` or ``worse``; "" where it is neither, or changed by no more than launches vary."""
-        one, other = self.compared
-        if one is None or other is None or one == other or not self.judged or self.within_noise:
-            return ""
-        return "better" if (other < one) == (self.before.better == "lower") else "worse"
+        """``better`` or ``worse``; "" where it is neither, or changed by no more than launches vary or may vary."""
+        return "" if self.within_noise or self.is_of_one_launch else self.direction
 
     @property
     def counts(self) -> bool:
@@ -218,6 +229,8 @@ class KernelPair:
         if lead is None or not self._of_program:
             return "same"
         verdicts = {change.verdict for change in self.changes if change.counts and not change.before.leads}
+        if lead.is_of_one_launch and lead.size >= _NOTABLE_SIZE:
+            return "mixed" if len(verdicts) > 1 else next(iter(verdicts), "differs")
         if timed:
             return "mixed" if verdicts else "about the same"
         return "mixed" if len(verdicts) > 1 else next(iter(verdicts), "differs")
@@ -242,12 +255,19 @@ CHANGE_COLUMNS: Final[tuple[Column[ValueChange], ...]] = (
     Column("launches", lambda c: [c.before.launches, c.after.launches], nested=True),
     Column("within_noise", lambda c: c.within_noise),
     Column("ideal", None, "ideal", lambda c: c.ideal_text, rank=3),
-    Column("verdict", lambda c: c.verdict or None, "", lambda c: "noise" if c.within_noise else c.verdict, False),
+    Column("verdict", lambda c: c.verdict or None, "", lambda c: _verdict_text(c), False),
     Column("ideals", lambda c: [c.before.ideal, c.after.ideal], nested=True),
 )
 """``share`` is the change in parts of the first; ``verdict`` is null where neither is better; ``ideals`` are the values
 without any loss, by which a metric that has them is judged.
 """
+
+
+def _verdict_text(change: ValueChange) -> str:
+    """``noise``, ``1 launch`` for a time without a known spread, else the verdict."""
+    if change.within_noise:
+        return "noise"
+    return "1 launch" if change.is_of_one_launch and change.direction else change.verdict
 
 
 def _spread_text(change: ValueChange) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
 from tui_probe.probekit.measured import analyse_result, comparable_results, extent_text, known_probe, newest_results
+from tui_probe.trace.gpu_time import weighted_quantile, weighted_times
 from tui_probe.verdicts.kernel_matching import result_shape
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.probekit.probe import Probe
     from tui_probe.trace.launch_shape import Dim3
+    from tui_probe.trace.model import KernelFacts
     from tui_probe.verdicts.kernel_matching import LaunchShape
 
 WARP_SIZE = 32
@@ -178,11 +180,21 @@ def _time_values(source: ViewSource) -> Iterator[KernelValue]:
     kernel = source.kernel
     time = KernelValue("time_ms", "time", kernel.time_ms, _milliseconds_text, leads=True)
     originals = [] if source.trace.state.simulated else list(kernel.times.originals_ms)
-    yield median_over_launches(time, originals) if originals else time
+    yield median_over_launches(time, originals) if originals else _sampled_time(time, kernel)
     yield KernelValue("time_probed_ms", "time, probed", kernel.time_probed_ms, _milliseconds_text, of_probe=True)
     yield KernelValue(
         "slowdown", "slowdown by the probe", kernel.slowdown, lambda ratio: f"{ratio:.2f}×", of_probe=True
     )
+
+
+def _sampled_time(time: KernelValue, kernel: KernelFacts) -> KernelValue:
+    """Return the time with the number and the quartiles of the launches that were timed without the probe."""
+    of_launches = kernel.gpu_time.original if kernel.gpu_time else None
+    if of_launches is None or of_launches.samples < MIN_FOR_QUARTILES:
+        return replace(time, launches=of_launches.samples if of_launches else 1)
+    taken, weight = weighted_times(kernel.samples, probed=False)
+    low, high = (weighted_quantile(taken, weight, part) / 1e6 for part in (0.25, 0.75))
+    return replace(time, launches=of_launches.samples, low=low, high=high)
 
 
 def probe_values(
