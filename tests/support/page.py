@@ -21,9 +21,9 @@ HEAD: Final = """# support: programs, GPUs and drivers with which tui-probe was 
 
 `python -m tests.support.matrix` makes this page from `tests/support/results.json`. The command runs each program of
 `tests/support/programs` twice: without tui-probe, and with `run --machine-code all --tensors` and the default probes.
-The current script adds `--wait`. The table of kernels without a probe says for each program whether it was used.
-*Unharmed* means that the output and the exit status are the same in both runs. *Not run* means that the program
-was not tried; the program may work.
+The current script also passes `--wait`. The table of kernels without a probe shows for each program whether the run had
+`--wait`. *Unharmed* means that the output and the exit status are the same in both runs. *Not run* means that the
+program was not tried; the program may work.
 
 """
 PROGRAM_NOTES: Final = """
@@ -99,7 +99,7 @@ def program_row(program: Program, record: Mapping[str, Any] | None) -> tuple[str
     """Return the cells of a program."""
     title = program.title
     if record is None or record["outcome"] == "not run":
-        lacked = f"`{program.variable}` was not set" if program.variable else f"no `{program.packages[0]}` there"
+        lacked = f"`{program.variable}` was not set" if program.variable else f"`{program.packages[0]}` was not installed"
         return (title, "–", f"not run: {lacked}", *["–"] * 6)
     problem = f": {record['problem']}" if record["problem"] else ""
     versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items()) or "–"

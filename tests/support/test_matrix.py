@@ -58,7 +58,7 @@ def test_row_without_a_run_names_what_was_missing() -> None:
     by_name = {program.name: program for program in PROGRAMS}
     cells = {name: page.program_row(by_name[name], None)[2] for name in ("flashinfer", "thunderkittens")}
     assert cells == {
-        "flashinfer": "not run: no `flashinfer-python` there",
+        "flashinfer": "not run: `flashinfer-python` was not installed",
         "thunderkittens": "not run: `THUNDERKITTENS_ROOT` was not set",
     }
 
