@@ -99,7 +99,8 @@ def program_row(program: Program, record: Mapping[str, Any] | None) -> tuple[str
     """Return the cells of a program."""
     title = program.title
     if record is None or record["outcome"] == "not run":
-        lacked = f"`{program.variable}` was not set" if program.variable else f"`{program.packages[0]}` was not installed"
+        needed = program.variable or program.packages[0]
+        lacked = f"`{needed}` was not {'set' if program.variable else 'installed'}"
         return (title, "–", f"not run: {lacked}", *["–"] * 6)
     problem = f": {record['problem']}" if record["problem"] else ""
     versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items()) or "–"
