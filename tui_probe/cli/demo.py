@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import shutil
+import stat
 import sys
 import tempfile
+import time
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tui_probe.errors import TraceError
 from tui_probe.launcher.options import RunOptions
+from tui_probe.trace.recent import running_traces
 
 from .arguments import default_launches
 from .machine_checks import driver_items
@@ -30,6 +37,8 @@ SIMULATED_LAUNCHES = 2
 """Launches per kernel: one for the fused counting probes of the default set, and one that is timed."""
 MIN_FREE_DISK = "32M"
 """The trace of all kernels has 1 MB; the temporary directory of a container may be smaller than a run's default."""
+_PREFIX = "tui-probe-demo-"
+_KEPT_SECONDS = 24 * 3600
 SLOWLY = "--slow"  # so that there is something to watch
 
 
@@ -50,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     inform(f"demo on {'the simulated GPU' if simulated else 'the GPU'}")
     slow = wants_screen(arguments)
     command = example(arguments.kernel, brief=simulated and not slow, slow=slow)
-    root = arguments.tracedir or Path(tempfile.mkdtemp(prefix="tui-probe-demo-"))
+    root = arguments.tracedir or temporary_root()
     options = RunOptions(
         command=tuple(command),
         probes=probes_of(arguments),
@@ -64,8 +73,23 @@ def run(arguments: argparse.Namespace) -> int:
         min_free_disk=MIN_FREE_DISK,
     )
     status = profile(options, arguments)
-    inform(f"to open the trace again: tui-probe open {shell_word(root)}")
+    kept = "" if arguments.tracedir else " (a demo removes it after a day; --tracedir DIR keeps it)"
+    inform(f"to open the trace again: tui-probe open {shell_word(root)}{kept}")
     return status
+
+
+def temporary_root() -> Path:
+    """Make a temporary directory for the trace, and remove those of the user's demos before that are a day old.
+
+    A younger one, or one with a process that runs, may be open on another terminal.
+    """
+    for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError, TraceError):
+            found = path.lstat()
+            is_old = time.time() - found.st_mtime > _KEPT_SECONDS
+            if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and is_old and not running_traces(path):
+                shutil.rmtree(path)
+    return Path(tempfile.mkdtemp(prefix=_PREFIX))
 
 
 def example(kernels: Sequence[str], *, brief: bool, slow: bool) -> list[str]:
