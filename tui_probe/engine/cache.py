@@ -112,13 +112,16 @@ class Cache:
         self._written = 0
         for path, stat in self._files(_UNFINISHED):
             if time.time() - stat.st_mtime > _ABANDONED_SECONDS:
-                path.unlink(missing_ok=True)
-        entries = sorted(self._files(_SUFFIX), key=lambda entry: entry[1].st_mtime_ns)
+                Path(path).unlink(missing_ok=True)
+        entries = list(self._files(_SUFFIX))
         excess = sum(stat.st_size for _, stat in entries) - self.limit
+        if excess <= 0:
+            return
+        entries.sort(key=lambda entry: entry[1].st_mtime_ns)
         for path, stat in entries:
             if excess <= 0:
                 break
-            path.unlink(missing_ok=True)
+            Path(path).unlink(missing_ok=True)
             excess -= stat.st_size
 
     def usage(self) -> CacheUsage:
@@ -130,15 +133,18 @@ class Cache:
         """Remove all entries. Returns what there was. Raises OSError where they cannot be removed."""
         usage = self.usage()
         for path, _ in [*self._files(_SUFFIX), *self._files(_UNFINISHED)]:
-            path.unlink(missing_ok=True)
+            Path(path).unlink(missing_ok=True)
         return usage
 
     def path(self, key: str) -> Path:
         """Return the path of a key's entry, if there is one."""
         return self.folder / f"{key}{_SUFFIX}"
 
-    def _files(self, suffix: str) -> Iterator[tuple[Path, os.stat_result]]:
-        """The files of a kind. One that another process removes at this moment is left out."""
+    def _files(self, suffix: str) -> Iterator[tuple[str, os.stat_result]]:
+        """The paths of the files of a kind. One that another process removes at this moment is left out.
+
+        Paths are strings: a cache has thousands of entries, and each run looks at all of them.
+        """
         try:
             entries = list(os.scandir(self.folder))
         except OSError:
@@ -146,7 +152,7 @@ class Cache:
         for entry in entries:
             if entry.name.endswith(suffix):
                 with contextlib.suppress(OSError):
-                    yield Path(entry.path), entry.stat(follow_symlinks=False)
+                    yield entry.path, entry.stat(follow_symlinks=False)
 
 
 def digest(*parts: bytes) -> str:

@@ -110,11 +110,8 @@ class Preparer:
             site_file(self._probe.name, sample, build_probed_ptx(sample, self._probe).notes, b"")
 
     def close(self) -> None:
-        """Wait for assemblies that no one waits for, let the threads go, and keep the cache within its limit."""
+        """Wait for assemblies that no one waits for, and let the threads go."""
         self._pool.shutdown(wait=True)
-        if self._cache is not None:
-            with contextlib.suppress(OSError):  # the next run trims again
-                self._cache.trim()
 
     def _kept_kernels(self) -> KernelCache | None:
         """The cache, once the assemblers are known; None without one."""
@@ -412,7 +409,10 @@ class MultiPreparer:
         return CacheCounts(sum(count.hits for count in counts), sum(count.misses for count in counts))
 
     def close(self) -> None:
-        """Wait for what still runs."""
+        """Wait for what still runs, and keep the cache within its limit."""
         self._pool.shutdown(wait=True)
         for preparer in (*self._preparers, *self._sampled.values()):
             preparer.close()
+        if self._cache is not None:
+            with contextlib.suppress(OSError):  # the next run trims again
+                self._cache.trim()
