@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import gc
 
-from tui_probe.own_python import keep_bytecode, leave_settings_to_program, without_collections
+from tui_probe.own_python import collect_rarely, keep_bytecode, leave_settings_to_program
 
 
 def main() -> int:
     """Run the command line and return its exit status."""
     leave_settings_to_program()
     keep_bytecode()
-    with without_collections():
-        from tui_probe.cli.main import main as run
+    collect_rarely()
+    from tui_probe.cli.main import main as run
+
     try:
         return run()
     finally:

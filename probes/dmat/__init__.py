@@ -12,17 +12,19 @@ from tui_probe.probekit.finding import SHARE, UNCOALESCED_ADVICE, Finding, Gain,
 from tui_probe.probekit.lines import IDEAL_SECTORS_NOTE, LineMeasure, LineRow, LineRows, LineSpec, ShareValue
 from tui_probe.probekit.metric import Metric, metric_values, where_any, where_known
 from tui_probe.probekit.probe import Probe, Question, Stamps
+from tui_probe.probekit.probe_view import probe_view
 from tui_probe.records.counter_sums import ratio
 
 from .accesses import COMPACT_NAME, accesses_of, began_ns
 from .boxes import UNKNOWN_SIZE_TEXT
 from .coalescing import SECTOR, AccessCount, AccessTable, by_line, table_or_count, worst_access
-from .view import DMAT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tui_probe.draw.view import Progress, View
     from tui_probe.probekit.metric import MetricValue
+    from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.probekit.probe_results import ProbeResult
 
     from .coalescing import LineAccesses, LineCopies
@@ -250,6 +252,40 @@ LINES: Final = LineSpec(
 
 def _analyse(of: ProbeResult) -> AccessTable | AccessCount:
     return table_or_count(accesses_of(of), of.kernel.folder)
+
+
+_EXPLANATION: Final = (
+    "Time runs to the right, addresses run down. Each tensor or allocation is a band; “range 0” is memory outside of"
+    " these. Below its name are the number of its accesses and their share of all. Memory between bands is not drawn. A"
+    " cell covers a range of cycles and bytes: more dots, or a stronger shade, mean more accesses.",
+    "Sectors per request: a warp's load or store moves whole 32-byte sectors. 32 adjacent lanes of 4 bytes touch 4"
+    " sectors; 32 scattered lanes touch 32. “used” is the share of the moved bytes that the lanes requested. Sectors"
+    " above the minimum for the requested bytes are excessive; the page Lines counts them. If 32 adjacent lanes access"
+    " 16 bytes each, they touch 16 sectors, and none of these is excessive. A sector is always moved whole, so some"
+    " bytes can be unused even without excessive sectors. One of the colour schemes shows the share of excessive"
+    " sectors in steps of 10 %.",
+    "A bulk copy (TMA) counts as one access per 32-byte sector of its box inside the tensor, at the time when a lane"
+    " starts it. A copy to several blocks of a cluster (multicast) counts once, and so does a reduction.",
+    "A flat row is memory that is accessed repeatedly. A diagonal is a walk through memory. A column is many addresses"
+    " at one time. The lines below the picture describe the cell under the cursor.",
+)
+
+
+def _open(source: ViewSource, progress: Progress) -> View:
+    from .view import open_view  # brings the drawing, which reports do not need
+
+    return open_view(source, progress)
+
+
+DMAT: Final = probe_view(
+    "dmat",
+    "DMAT",
+    "memory accesses by time and address, as a density map (from -p dmat or dmat_compact)",
+    _open,
+    explanation=_EXPLANATION,
+    order=10,
+    drawn=True,
+)
 
 
 PROBES: Final = (

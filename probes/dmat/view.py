@@ -11,12 +11,11 @@ from tui_probe.draw.shorten import draw_head, view_heading
 from tui_probe.draw.spans import clip
 from tui_probe.draw.view import Spot
 from tui_probe.probekit import probe_results
-from tui_probe.probekit.probe_view import probe_view
 from tui_probe.records.probed_sites import access_lines
 from tui_probe.trace.device_memory import read_launch_memory, read_tensors
 from tui_probe.trace.kernel_files import Offset
 
-from . import picture
+from . import DMAT, picture
 from .access_map import read_map
 from .accesses import Selection, accesses_of
 from .axes import Window
@@ -37,27 +36,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from tui_probe.draw.spans import Line
-    from tui_probe.draw.view import Progress, View
+    from tui_probe.draw.view import Progress
     from tui_probe.probekit.page_kinds import ViewSource
 
     from .frame import Frame
-
-EXPLANATION: Final = (
-    "Time runs to the right, addresses run down. Each tensor or allocation is a band; “range 0” is memory outside of"
-    " these. Below its name are the number of its accesses and their share of all. Memory between bands is not drawn. A"
-    " cell covers a range of cycles and bytes: more dots, or a stronger shade, mean more accesses.",
-    "Sectors per request: a warp's load or store moves whole 32-byte sectors. 32 adjacent lanes of 4 bytes touch 4"
-    " sectors; 32 scattered lanes touch 32. “used” is the share of the moved bytes that the lanes requested. Sectors"
-    " above the minimum for the requested bytes are excessive; the page Lines counts them. If 32 adjacent lanes access"
-    " 16 bytes each, they touch 16 sectors, and none of these is excessive. A sector is always moved whole, so some"
-    " bytes can be unused even without excessive sectors. One of the colour schemes shows the share of excessive"
-    " sectors in steps of 10 %.",
-    "A bulk copy (TMA) counts as one access per 32-byte sector of its box inside the tensor, at the time when a lane"
-    " starts it. A copy to several blocks of a cluster (multicast) counts once, and so does a reduction.",
-    "A flat row is memory that is accessed repeatedly. A diagonal is a walk through memory. A column is many addresses"
-    " at one time. The lines below the picture describe the cell under the cursor.",
-)
-
 
 _DATA_SIZE: Final = (120, 40)
 """Columns and rows of data that are asked for before anything was drawn."""
@@ -288,7 +270,8 @@ class Dmat(VisibleAccesses):
             picture.plot(self, frame, axes)
 
 
-def _open(source: ViewSource, progress: Progress) -> View:
+def open_view(source: ViewSource, progress: Progress) -> Dmat:
+    """Read the accesses of a launch."""
     progress(0.0)
     result = probe_results.read_result(source)
     memory = read_launch_memory(source.trace, result.launch)
@@ -297,14 +280,3 @@ def _open(source: ViewSource, progress: Progress) -> View:
     folder = source.kernel.folder
     code = access_lines(folder) if folder is not None and not accesses.compact else {}
     return Dmat(result, read_map(accesses, memory, tensors, progress), code)
-
-
-DMAT: Final = probe_view(
-    "dmat",
-    "DMAT",
-    "memory accesses by time and address, as a density map (from -p dmat or dmat_compact)",
-    _open,
-    explanation=EXPLANATION,
-    order=10,
-    drawn=True,
-)

@@ -1,4 +1,7 @@
-"""Phases: what each warp does over time, the roles of warps, and which role waits for which."""
+"""Phases: what each warp does over time, the roles of warps, and which role waits for which.
+
+Modules of the analysis are imported by the functions that need them: reports import this one for its question.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,14 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.probekit.finding import SHARE, Finding, counted, percent, timed
 from tui_probe.probekit.metric import Metric, where_known
 from tui_probe.probekit.probe import Probe, Question
-
-from . import analysis
-from .tables import overlap_of, rows_of
-from .view import PHASES_VIEW, wait_text
-from .waits import waits_of
+from tui_probe.probekit.probe_view import probe_view
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from tui_probe.draw.view import Progress, View
     from tui_probe.probekit.finding import Evidence, Number
+    from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.probekit.probe_results import ProbeResult
 
     from .analysis import Phases
@@ -34,11 +35,15 @@ def _warps(launch: Phases) -> int:
 def _waiting(launch: Phases) -> float | None:
     if any(phase.is_named for phase in launch.phases):
         return None  # names do not tell which phases wait
+    from .tables import rows_of
+
     cycles = sum(row.cycles for row in rows_of(launch) if row.phase.activity == "wait")
     return cycles / launch.life if launch.life else None
 
 
 def _computing(launch: Phases) -> float | None:
+    from .tables import overlap_of
+
     overlap = overlap_of(launch)
     return overlap.compute if overlap is not None else None
 
@@ -63,6 +68,9 @@ METRICS: Final = (
 
 def findings(of: ProbeResult, launch: Phases) -> Iterator[Finding]:
     """The longest wait for other warps, then the longest phases."""
+    from .tables import rows_of
+    from .waits import waits_of
+
     del of
     waits = [wait for wait in waits_of(launch) if wait.late_share is not None]
     if waits:
@@ -90,6 +98,8 @@ def _is_for_stage(wait: Wait) -> bool:
 
 
 def _wait_finding(wait: Wait) -> Finding:
+    from .view import wait_text
+
     values: dict[str, Number | Evidence] = {
         "share": timed(wait.share, SHARE, 0),
         "late_share": timed(wait.late_share, SHARE),
@@ -122,10 +132,39 @@ def _advice(wait: Wait) -> str:
     )
 
 
+def _open(source: ViewSource, progress: Progress) -> View:
+    from .view import open_view  # brings tables and drawing, which reports do not need
+
+    return open_view(source, progress)
+
+
+PHASES_VIEW: Final = probe_view(
+    "phases",
+    "Phases",
+    "what the warps of a block do over time, by phase and role, and which role waits for which",
+    _open,
+    explanation=(
+        "Each warp has one row; time runs to the right. A letter stands for the phase that takes most of the time in"
+        " the cell; the table lists the phases. The second group of rows shows some iterations of the main loop. Warps"
+        " that run the same loops have one role.",
+        "The median is over iterations for a phase in a loop, and over warps for other phases. A wait ends when the"
+        " other role has signaled and the copies are complete. The notes, and the sentence above the table, have the"
+        " part of the wait before the signal.",
+    ),
+    order=18,
+)
+
+
+def _analyse(of: ProbeResult) -> Phases:
+    from .analysis import analyse_launch
+
+    return analyse_launch(of)
+
+
 PROBES: Final = (
     Probe(
         name="phases",
-        analyse=analysis.analyse_launch,
+        analyse=_analyse,
         metrics=METRICS,
         question=Question(
             "phases", "what do the warps of a block do over time, and which role waits for which?", 48,

@@ -13,7 +13,6 @@ from tui_probe.draw.table_content import titled_table
 from tui_probe.draw.view import Document
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.finding import percent
-from tui_probe.probekit.probe_view import probe_view
 from tui_probe.probekit.record_counts import sampled_blocks_text
 from tui_probe.ptx.phase_names import BARRIER_WAITS, MBARRIER
 
@@ -445,26 +444,10 @@ def _wait_record(wait: Wait) -> dict[str, Any]:
     }
 
 
-def _open(source: ViewSource, progress: Progress) -> PhasesView:
+def open_view(source: ViewSource, progress: Progress) -> PhasesView:
+    """Read the phases of a launch."""
     progress(0.0)
     of = probe_results.read_result(source)
     launch = analyse_launch(of)
     progress(0.5)
     return PhasesView(of, launch)
-
-
-PHASES_VIEW: Final = probe_view(
-    "phases",
-    "Phases",
-    "what the warps of a block do over time, by phase and role, and which role waits for which",
-    _open,
-    explanation=(
-        "Each warp has one row; time runs to the right. A letter stands for the phase that takes most of the time in"
-        " the cell; the table lists the phases. The second group of rows shows some iterations of the main loop. Warps"
-        " that run the same loops have one role.",
-        "The median is over iterations for a phase in a loop, and over warps for other phases. A wait ends when the"
-        " other role has signaled and the copies are complete. The notes, and the sentence above the table, have the"
-        " part of the wait before the signal.",
-    ),
-    order=18,
-)

@@ -12,17 +12,19 @@ from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec
 from tui_probe.probekit.metric import Metric, where_known
 from tui_probe.probekit.probe import Probe, Question, Stamps
 from tui_probe.probekit.probe_results import cycles_text
+from tui_probe.probekit.probe_view import probe_view
 from tui_probe.probekit.timelines.findings import idle_sms_findings, tail_finding, timeline_waits
 from tui_probe.records.distribution import distribution
 from tui_probe.records.probed_sites import probed_sites
 from tui_probe.records.warp_pace import stamped
 
-from .view import PROGRESS
 from .warp_timeline import analyse, of_launch, timeline_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tui_probe.draw.view import Progress, View
+    from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.probekit.probe_results import ProbeResult
     from tui_probe.records.warp_pace import WarpProgress
 
@@ -188,6 +190,28 @@ LINES: Final = LineSpec(
     ),
     "cycles",
     _rows,
+)
+
+
+def _open(source: ViewSource, progress: Progress) -> View:
+    from .view import open_view  # brings the drawing, which reports do not need
+
+    return open_view(source, progress)
+
+
+PROGRESS: Final = probe_view(
+    "progress",
+    "Warp progress",
+    "progress of each warp through the main loop over time, with stragglers marked",
+    _open,
+    explanation=(
+        "One line per warp: time runs to the right, iterations of the main loop upwards. Parallel lines are warps of"
+        " equal speed. A flat section is a wait. A slow warp has a lower line, or a line that ends later. Press ! to"
+        " go to the slowest warp.",
+    ),
+    order=50,
+    short="Warps",
+    drawn=True,
 )
 
 

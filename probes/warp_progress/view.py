@@ -14,10 +14,10 @@ from tui_probe.draw.spans import clip, pad
 from tui_probe.draw.view import Drawing, Spot
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.probe_results import cycles_text
-from tui_probe.probekit.probe_view import probe_view
 from tui_probe.probekit.timelines.drawing import Window, draw_marks
 from tui_probe.records.distribution import distribution
 
+from . import PROGRESS
 from .warp_timeline import draw_picture, pace_lines, pace_picture, warp_timeline
 
 if TYPE_CHECKING:
@@ -324,21 +324,6 @@ _MOVES: Final[dict[str, tuple[str, Callable[[ProgressView], str | None]]]] = {
 }
 
 
-def _open(source: ViewSource, progress: Progress) -> ProgressView:
+def open_view(source: ViewSource, progress: Progress) -> ProgressView:
+    """Read the warps of a launch."""
     return ProgressView(warp_timeline(probe_results.read_result(source), progress))
-
-
-PROGRESS: Final = probe_view(
-    "progress",
-    "Warp progress",
-    "progress of each warp through the main loop over time, with stragglers marked",
-    _open,
-    explanation=(
-        "One line per warp: time runs to the right, iterations of the main loop upwards. Parallel lines are warps of"
-        " equal speed. A flat section is a wait. A slow warp has a lower line, or a line that ends later. Press ! to"
-        " go to the slowest warp.",
-    ),
-    order=50,
-    short="Warps",
-    drawn=True,
-)

@@ -25,9 +25,9 @@ from tui_probe.draw.spans import to_ascii
 from tui_probe.draw.view import Cancelled
 from tui_probe.pages.view_output import run_commands
 from tui_probe.probekit.page_kinds import ViewSource
-from tui_probe.probes.dmat import access_map
+from tui_probe.probes.dmat import DMAT, access_map
 from tui_probe.probes.dmat.axes import Window
-from tui_probe.probes.dmat.view import DMAT, Dmat
+from tui_probe.probes.dmat.view import Dmat
 from tui_probe.trace.follow import open_trace
 
 ACCESSES = len(stream().points())

@@ -19,7 +19,8 @@ from tui_probe.draw.view import no_progress
 from tui_probe.pages.view_output import csv_of_view
 from tui_probe.pages.views import timeline
 from tui_probe.probekit.page_kinds import ViewSource
-from tui_probe.probes.warp_progress.view import PROGRESS, ProgressView
+from tui_probe.probes.warp_progress import PROGRESS
+from tui_probe.probes.warp_progress.view import ProgressView
 from tui_probe.records.warp_pace import PACE, WARP
 from tui_probe.trace.follow import open_trace
 

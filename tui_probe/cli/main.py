@@ -20,7 +20,6 @@ from tui_probe.errors import (
     UsageError,
 )
 from tui_probe.launcher.driver import require_hook
-from tui_probe.own_python import without_collections
 from tui_probe.version import __version__
 
 from . import completion
@@ -188,8 +187,7 @@ def load_command(name: str) -> Command:
     """Import the module of a command. Raises LaunchError for one that profiles if the C parts are not installed."""
     if COMMANDS[name].needs_hook:
         require_hook()
-    with without_collections():
-        module: Command = importlib.import_module(f"tui_probe.cli.{COMMANDS[name].module}")
+    module: Command = importlib.import_module(f"tui_probe.cli.{COMMANDS[name].module}")
     return module
 
 

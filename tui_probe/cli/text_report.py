@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.draw import units
 from tui_probe.errors import ProbeError
 from tui_probe.launcher.run_traces import add_message
-from tui_probe.own_python import without_collections
 from tui_probe.trace.locate import LOG
 from tui_probe.trace.recent import brief, exit_counts, run_before
 
@@ -200,7 +199,7 @@ def write_report(
 
 def preload_report_code() -> None:
     """Read the code that a report needs, which takes longer than a report. Errors are for the report to tell."""
-    with contextlib.suppress(Exception), without_collections():
+    with contextlib.suppress(Exception):
         import tui_probe.draw.spans
         import tui_probe.pages.run_report
         import tui_probe.trace.follow  # noqa: F401

@@ -1,4 +1,4 @@
-"""Read the two TOML dialects of probe files into maps and probe points.
+"""Read the tables of a probe file, in either of the two TOML dialects, and verify the probe.
 
 Dialect A: one table per probe with ``position``, ``datamodel = "warp:16"``, ``before``, ``after``, ``SAVE.u64 {…};``.
 Dialect B: ``regs``, ``[map.X]`` tables, ``[probe.Y]`` tables with ``SAVE [ X ] {…};``.
@@ -13,29 +13,37 @@ from __future__ import annotations
 import difflib
 import re
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.snippet import ParsedSnippet, merge_saves, parse_snippet
+from tui_probe.engine.verify import verify_probe
+from tui_probe.errors import ProbeFileError
+from tui_probe.probe_files.loading import is_in_probe_folder, probe_name_of
 from tui_probe.probe_files.tables import TomlTable, as_integer, read_reduction
-from tui_probe.probe_model.positions import POSITION_FORMS, parse_positions
+from tui_probe.probe_model.positions import POSITION_FORMS, SourceRange, parse_positions
 from tui_probe.probe_model.probe import (
     FIELD_BYTES,
+    WEIGHTS,
     Field,
     FieldType,
     FileLocation,
     LeastShare,
     Level,
     Map,
+    Probe,
+    ProbeAbout,
     ProbePoint,
     Save,
     Snippet,
+    Weight,
 )
 from tui_probe.probe_model.storage import QUEUE_HEADER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-OTHER_TABLES: Final = frozenset({"about", "map", "phases", "probe"})
+_OTHER_TABLES: Final = frozenset({"about", "map", "phases", "probe"})
 
 _LEVELS: Final = {"thread": Level.THREAD, "warp": Level.WARP, "site": Level.SITE}
 _POINT_KEYS: Final = (
@@ -79,11 +87,108 @@ class ProbeContents:
                 )
 
 
-def read_dialect_a(top: TomlTable) -> ProbeContents:
+def probe_of_tables(values: dict[str, object], path: Path, source: str = "") -> Probe:
+    """The probe that the tables of a file make. Lines in messages need its text, ``source``. Raises ProbeFileError."""
+    top = TomlTable(str(path), source, "", values)
+    contents = _read_contents(top)
+    if len({own_map.resident for own_map in contents.maps}) > 1:
+        raise ProbeFileError(f"{path}: a probe cannot have both resident and other maps; split it into two probes")
+    probe = Probe(
+        name=probe_name_of(path),
+        path=path,
+        source=source,
+        callback=_callback_name(top) or (probe_name_of(path) if is_in_probe_folder(path) else ""),
+        registers=contents.registers,
+        maps=tuple(contents.maps),
+        points=_limited(top, contents.points),
+        about=_read_about(top),
+        phases=_read_phases(top),
+    )
+    verify_probe(probe)
+    return probe
+
+
+def _limited(top: TomlTable, points: list[ProbePoint]) -> tuple[ProbePoint, ...]:
+    """The points, those at instructions limited to the ``lines`` of the file."""
+    if "lines" not in top:
+        return tuple(points)
+    within = _source_range(top, "lines")
+    return tuple(replace(point, within=within) if _is_at_instructions(point) else point for point in points)
+
+
+def _is_at_instructions(point: ProbePoint) -> bool:
+    return not any(
+        position.is_kernel or position.is_block or position.is_source or position.is_wait
+        for position in point.positions
+    )
+
+
+def _source_range(table: TomlTable, name: str) -> SourceRange:
+    """Read lines of source, such as ``attn.py:22-26``. Raises ProbeFileError."""
+    try:
+        positions = parse_positions(table.text(name))
+    except ValueError as error:
+        raise table.error(name, str(error)) from error
+    if len(positions) != 1 or positions[0].source is None:
+        raise table.error(name, "must be lines of source, such as 'attn.py:22-26'")
+    return positions[0].source
+
+
+def _read_contents(top: TomlTable) -> ProbeContents:
+    is_dialect_b = any(key in top for key in ("regs", "map", "probe"))
+    contents = _read_dialect_b(top) if is_dialect_b else _read_dialect_a(top)
+    if not contents.points:
+        raise ProbeFileError(f"{top.path}: the file has no probe: add a table such as [probe.name] with a position")
+    strays = [name for name, _ in top.tables() if is_dialect_b and name not in _OTHER_TABLES]
+    if strays:
+        raise top.error(strays[0], f"is not a table of this dialect: write [probe.{strays[0]}] or [map.{strays[0]}]")
+    return contents
+
+
+def _callback_name(top: TomlTable) -> str:
+    """The analysis: ``callback``, ``CALLBACK`` or ``analyze_hook``; a path keeps only its stem."""
+    for key in ("callback", "CALLBACK", "analyze_hook"):
+        if key in top:
+            return Path(top.text(key)).name.removesuffix(".py")
+    return ""
+
+
+def _read_about(top: TomlTable) -> ProbeAbout:
+    """The ``[about]`` table."""
+    table = top.table("about")
+    title, measures, unit, cost, checked = (
+        table.text(key, "") for key in ("title", "measures", "unit", "cost", "checked")
+    )
+    return ProbeAbout(
+        title,
+        measures,
+        unit,
+        cost,
+        checked,
+        weight=_read_weight(table),
+        every_block=table.flag("every_block"),
+        counts=table.flag("counts") if "counts" in table else None,
+    )
+
+
+def _read_phases(top: TomlTable) -> tuple[tuple[str, SourceRange], ...]:
+    """The ``[phases]`` table: names with lines of source."""
+    table = top.table("phases")
+    return tuple((name, _source_range(table, name)) for name in table.values)
+
+
+def _read_weight(about: TomlTable) -> Weight | None:
+    weight = about.text("weight", "")
+    if weight not in ("", *WEIGHTS):
+        raise about.error("weight", f"must be {' or '.join(map(repr, WEIGHTS))}, not {weight!r}")
+    return weight or None  # type: ignore[return-value]
+
+
+def _read_dialect_a(top: TomlTable) -> ProbeContents:
     """Read ``[name] position datamodel before after``. Raises ProbeFileError."""
     contents = ProbeContents()
     for name, table in top.tables():
-        if name in OTHER_TABLES:
+        if name in _OTHER_TABLES:
             continue
         parsed = _snippets(table, name if "datamodel" in table else "")
         _add_point(contents, table, name, parsed, merge=True)
@@ -92,7 +197,7 @@ def read_dialect_a(top: TomlTable) -> ProbeContents:
     return contents
 
 
-def read_dialect_b(top: TomlTable) -> ProbeContents:
+def _read_dialect_b(top: TomlTable) -> ProbeContents:
     """Read ``regs``, ``[map.X]`` and ``[probe.Y]``. Raises ProbeFileError."""
     contents = ProbeContents()
     count = top.number("regs", 0, most=_MAX_SHARED_REGISTERS)

@@ -5,16 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from dataclasses import replace
 from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import ProbeFileError, did_you_mean
 from tui_probe.input_limits import PROBE_FILE, parse_toml
 from tui_probe.probe_files import DEFAULT_PROBE
-from tui_probe.probe_files.dialects import OTHER_TABLES, ProbeContents, read_dialect_a, read_dialect_b
 from tui_probe.probe_files.option_probes import (
     LINE_RANGE_PREFIX,
     PHASES_PREFIX,
@@ -23,10 +21,10 @@ from tui_probe.probe_files.option_probes import (
     write_line_range_probe,
     write_phases_probe,
 )
-from tui_probe.probe_files.tables import TomlTable
-from tui_probe.probe_model.positions import SourceRange, parse_positions
-from tui_probe.probe_model.probe import WEIGHTS, Probe, ProbeAbout, ProbePoint, Weight
 from tui_probe.trace.plain_file import read_within
+
+if TYPE_CHECKING:
+    from tui_probe.probe_model.probe import Probe
 
 # Directories of probes: ``probe.toml`` or ``probe.py``, and variants next to it.
 #
@@ -188,6 +186,8 @@ def read_probe(data: bytes, path: Path) -> Probe:
         source = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ProbeFileError(f"{path}: byte {error.start} is not UTF-8: save the file as UTF-8 text") from error
+    from tui_probe.probe_files.dialects import probe_of_tables  # brings the model of PTX, which names do not need
+
     return probe_of_tables(_read_tables(source, path), path, source)
 
 
@@ -200,102 +200,3 @@ def _read_tables(source: str, path: Path) -> dict[str, object]:
         return parse_toml(source)
     except ValueError as error:  # a number of thousands of digits is not a TOMLDecodeError
         raise ProbeFileError(f"{path}: this is not TOML: {error}") from error
-
-
-def probe_of_tables(values: dict[str, object], path: Path, source: str = "") -> Probe:
-    """The probe that the tables of a file make. Lines in messages need its text, ``source``. Raises ProbeFileError."""
-    top = TomlTable(str(path), source, "", values)
-    contents = _read_contents(top)
-    if len({own_map.resident for own_map in contents.maps}) > 1:
-        raise ProbeFileError(f"{path}: a probe cannot have both resident and other maps; split it into two probes")
-    probe = Probe(
-        name=probe_name_of(path),
-        path=path,
-        source=source,
-        callback=_callback_name(top) or (probe_name_of(path) if is_in_probe_folder(path) else ""),
-        registers=contents.registers,
-        maps=tuple(contents.maps),
-        points=_limited(top, contents.points),
-        about=_read_about(top),
-        phases=_read_phases(top),
-    )
-    from tui_probe.engine.verify import verify_probe  # brings the parser of PTX, which names of probes do not need
-
-    verify_probe(probe)
-    return probe
-
-
-def _limited(top: TomlTable, points: list[ProbePoint]) -> tuple[ProbePoint, ...]:
-    """The points, those at instructions limited to the ``lines`` of the file."""
-    if "lines" not in top:
-        return tuple(points)
-    within = _source_range(top, "lines")
-    return tuple(replace(point, within=within) if _is_at_instructions(point) else point for point in points)
-
-
-def _is_at_instructions(point: ProbePoint) -> bool:
-    return not any(
-        position.is_kernel or position.is_block or position.is_source or position.is_wait
-        for position in point.positions
-    )
-
-
-def _source_range(table: TomlTable, name: str) -> SourceRange:
-    """Read lines of source, such as ``attn.py:22-26``. Raises ProbeFileError."""
-    try:
-        positions = parse_positions(table.text(name))
-    except ValueError as error:
-        raise table.error(name, str(error)) from error
-    if len(positions) != 1 or positions[0].source is None:
-        raise table.error(name, "must be lines of source, such as 'attn.py:22-26'")
-    return positions[0].source
-
-
-def _read_contents(top: TomlTable) -> ProbeContents:
-    is_dialect_b = any(key in top for key in ("regs", "map", "probe"))
-    contents = read_dialect_b(top) if is_dialect_b else read_dialect_a(top)
-    if not contents.points:
-        raise ProbeFileError(f"{top.path}: the file has no probe: add a table such as [probe.name] with a position")
-    strays = [name for name, _ in top.tables() if is_dialect_b and name not in OTHER_TABLES]
-    if strays:
-        raise top.error(strays[0], f"is not a table of this dialect: write [probe.{strays[0]}] or [map.{strays[0]}]")
-    return contents
-
-
-def _callback_name(top: TomlTable) -> str:
-    """The analysis: ``callback``, ``CALLBACK`` or ``analyze_hook``; a path keeps only its stem."""
-    for key in ("callback", "CALLBACK", "analyze_hook"):
-        if key in top:
-            return Path(top.text(key)).name.removesuffix(_PYTHON_SUFFIX)
-    return ""
-
-
-def _read_about(top: TomlTable) -> ProbeAbout:
-    """The ``[about]`` table."""
-    table = top.table("about")
-    title, measures, unit, cost, checked = (
-        table.text(key, "") for key in ("title", "measures", "unit", "cost", "checked")
-    )
-    return ProbeAbout(
-        title,
-        measures,
-        unit,
-        cost,
-        checked,
-        weight=_read_weight(table),
-        every_block=table.flag("every_block"),
-        counts=table.flag("counts") if "counts" in table else None,
-    )
-
-
-def _read_phases(top: TomlTable) -> tuple[tuple[str, SourceRange], ...]:
-    """The ``[phases]`` table: names with lines of source."""
-    table = top.table("phases")
-    return tuple((name, _source_range(table, name)) for name in table.values)
-
-
-def _read_weight(about: TomlTable) -> Weight | None:
-    weight = about.text("weight", "")
-    if weight not in ("", *WEIGHTS):
-        raise about.error("weight", f"must be {' or '.join(map(repr, WEIGHTS))}, not {weight!r}")
-    return weight or None  # type: ignore[return-value]
