@@ -20,10 +20,9 @@ PAGE: Final = ROOT / "tui_probe" / "help" / "support.md"
 HEAD: Final = """# support: programs, GPUs and drivers with which tui-probe was run
 
 `python -m tests.support.matrix` makes this page from `tests/support/results.json`. The command runs each program of
-`tests/support/programs` twice: without tui-probe, and with `run --machine-code all --tensors` and the default probes.
-The current script also passes `--wait`. The table of kernels without a probe shows for each program whether the run had
-`--wait`. *Unharmed* means that the output and the exit status are the same in both runs. *Not run* means that the
-program was not tried; the program may work.
+`tests/support/programs` twice: without tui-probe, and with `run --machine-code all --tensors --wait` and the default
+probes. *Unharmed* means that the output and the exit status are the same in both runs. *Not run* means that the program
+was not tried; the program may work.
 
 """
 PROGRAM_NOTES: Final = """
@@ -35,11 +34,12 @@ hook, engine and probes as a GPU; programs that need the CUDA runtime cannot run
 
 ## Kernels without a probe
 
-tui-probe prepares kernels in the background, and launches run unprobed until then. So a kernel that a short program
-launches once is unprobed in its first run. The next run probes it, because prepared kernels are cached. With `--wait`,
-each launch waits for its kernel, and the first run probes it.
+Without `--wait`, tui-probe prepares kernels in the background, and launches run unprobed until then. So a kernel that a
+short program launches once can be unprobed in its first run. The next run probes it, because prepared kernels are
+cached. With `--wait`, each launch waits for its kernel, and the first run probes it.
 
 """
+ALL_PROBED: Final = "Every kernel in the table above has a probe.\n"
 UNPROBED_HEAD: Final = ("program", "kernels without a probe, by reason", "run")
 EARLIER: Final = """
 ## Earlier runs
@@ -82,7 +82,7 @@ def markdown(results: Mapping[str, Any]) -> str:
     return "".join(
         (
             HEAD, table(head, rows), PROGRAM_NOTES,
-            table(UNPROBED_HEAD, unprobed_rows(results["programs"])), EARLIER,
+            *unprobed_texts(results["programs"]), EARLIER,
             table(EARLIER_HEAD, earlier), GPU_NOTES,
             table(("architecture", "GPUs", "run", "grafted"), gpus),
             f"\nTools: {'; '.join(tools)}.\n" if tools else "", DRIVER_NOTES,
@@ -106,6 +106,17 @@ def program_row(program: Program, record: Mapping[str, Any] | None) -> tuple[str
     versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items()) or "–"
     numbers = (number(record[key]) for key in ("kernels", "ptx", "sass", "source_files", "tensors"))
     return (title, f"{record['hardware']}", f"{record['outcome']}{problem}", *numbers, versions)
+
+
+def unprobed_texts(records: Mapping[str, Mapping[str, Any]]) -> tuple[str, str]:
+    """Return what has no probe, and the programs that ran without ``--wait``."""
+    rows = unprobed_rows(records)
+    ran = [(program.title, records.get(program.name, {})) for program in PROGRAMS]
+    without = [title for title, record in ran if record.get("kernels") and not record.get("waits")]
+    return (
+        table(UNPROBED_HEAD, rows) if rows else ALL_PROBED,
+        f"\nPrograms that ran without `--wait`: {', '.join(without)}.\n" if without else "",
+    )
 
 
 def unprobed_rows(records: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str, str]]:

@@ -74,6 +74,17 @@ def test_unprobed_kernels_have_reasons_and_the_way_of_the_run() -> None:
     ]  # fmt: skip
 
 
+def test_page_says_that_all_kernels_have_a_probe_and_which_runs_did_not_wait() -> None:
+    records = {
+        "triton": dataclasses.asdict(Record("triton", "unharmed", kernels=1, unprobed={})),
+        "cupy": dataclasses.asdict(Record("cupy", "unharmed", kernels=4, unprobed={}, waits=True)),
+        "cutile": dataclasses.asdict(Record("cutile", "failed")),
+    }
+    assert page.unprobed_texts(records) == (page.ALL_PROBED, "\nPrograms that ran without `--wait`: Triton.\n")
+    records["cupy"]["unprobed"] = {"a": 1}
+    assert page.unprobed_texts(records)[0] == page.table(page.UNPROBED_HEAD, page.unprobed_rows(records))
+
+
 def test_kernels_of_traces_are_counted_by_mode(tmp_path: Path) -> None:
     shutil.copytree(SIMULATED / "gmem_sectors", tmp_path / "first")
     (tmp_path / "first" / "tensor.trace").write_text("[info] x\n[call]  1  (4,)  16  256  name  f  a.py:1\n")
