@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
+from tui_probe.draw.shorten import view_heading
 from tui_probe.probekit.finding import SHARE, UNCOALESCED_ADVICE, Finding, Gain, brief_text, counted, derived, place
 from tui_probe.probekit.lines import IDEAL_SECTORS_NOTE, LineMeasure, LineRow, LineRows, LineSpec, ShareValue
 from tui_probe.probekit.metric import Metric, metric_values, where_any, where_known
@@ -274,7 +275,7 @@ _EXPLANATION: Final = (
 def _open(source: ViewSource, progress: Progress) -> View:
     from .view import open_view  # brings the drawing, which reports do not need
 
-    return open_view(source, progress)
+    return open_view(source, progress, view_heading(DMAT.title, DMAT.about))
 
 
 DMAT: Final = probe_view(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
 from tui_probe.draw.canvas import Canvas
-from tui_probe.draw.shorten import draw_head, view_heading
+from tui_probe.draw.shorten import draw_head
 from tui_probe.draw.spans import clip
 from tui_probe.draw.view import Spot
 from tui_probe.probekit import probe_results
@@ -15,7 +15,7 @@ from tui_probe.records.probed_sites import access_lines
 from tui_probe.trace.device_memory import read_launch_memory, read_tensors
 from tui_probe.trace.kernel_files import Offset
 
-from . import DMAT, picture
+from . import picture
 from .access_map import read_map
 from .accesses import Selection, accesses_of
 from .axes import Window
@@ -84,8 +84,8 @@ class Dmat(VisibleAccesses):
         boxes = self.map.boxes
         lost = self.map.accesses.made is not None and self.map.survey.kept < self.map.accesses.made
         lost = lost or (boxes is not None and boxes.made is not None and len(boxes.records) < boxes.made)
-        what, role = view_heading(DMAT.title, DMAT.about), "warn" if lost else "dim"
-        draw_head(canvas, what, self.found.which, self.found.name, totals, role)
+        role = "warn" if lost else "dim"
+        draw_head(canvas, self.heading, self.found.which, self.found.name, totals, role)
 
     def totals(self) -> str:
         """Return the numbers of all and of recorded accesses, and of bulk copies."""
@@ -270,7 +270,7 @@ class Dmat(VisibleAccesses):
             picture.plot(self, frame, axes)
 
 
-def open_view(source: ViewSource, progress: Progress) -> Dmat:
+def open_view(source: ViewSource, progress: Progress, heading: str) -> Dmat:
     """Read the accesses of a launch."""
     progress(0.0)
     result = probe_results.read_result(source)
@@ -279,4 +279,4 @@ def open_view(source: ViewSource, progress: Progress) -> Dmat:
     accesses = accesses_of(result, memory)
     folder = source.kernel.folder
     code = access_lines(folder) if folder is not None and not accesses.compact else {}
-    return Dmat(result, read_map(accesses, memory, tensors, progress), code)
+    return Dmat(result, read_map(accesses, memory, tensors, progress), code, heading)

@@ -114,8 +114,8 @@ class VisibleAccesses(Drawing):
     gutter: int
     """Cells left of the picture."""
 
-    def __init__(self, found: ProbeResult, source: AccessMap, code: Mapping[int, AccessLine]) -> None:
-        self.found, self.map = found, source
+    def __init__(self, found: ProbeResult, source: AccessMap, code: Mapping[int, AccessLine], heading: str) -> None:
+        self.found, self.map, self.heading = found, source, heading
         self.title = f"Memory accesses of {found.which} {found.name}"
         self.space = AddressAxis(source.bands)
         self.painter = Painter(source, self.space, code)

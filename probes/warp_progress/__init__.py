@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tui_probe.draw import units
+from tui_probe.draw.shorten import view_heading
 from tui_probe.probekit.finding import SHARE, Finding, counted, place, timed
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec
 from tui_probe.probekit.metric import Metric, where_known
@@ -196,7 +197,7 @@ LINES: Final = LineSpec(
 def _open(source: ViewSource, progress: Progress) -> View:
     from .view import open_view  # brings the drawing, which reports do not need
 
-    return open_view(source, progress)
+    return open_view(source, progress, view_heading(PROGRESS.title, PROGRESS.about))
 
 
 PROGRESS: Final = probe_view(

@@ -9,7 +9,7 @@ import numpy as np
 
 from tui_probe.draw import units
 from tui_probe.draw.canvas import CYCLES, TIME, Canvas, draw_across, label_x_axis
-from tui_probe.draw.shorten import draw_head, view_heading
+from tui_probe.draw.shorten import draw_head
 from tui_probe.draw.spans import clip, pad
 from tui_probe.draw.view import Drawing, Spot
 from tui_probe.probekit import probe_results
@@ -17,7 +17,6 @@ from tui_probe.probekit.probe_results import cycles_text
 from tui_probe.probekit.timelines.drawing import Window, draw_marks
 from tui_probe.records.distribution import distribution
 
-from . import PROGRESS
 from .warp_timeline import draw_picture, pace_lines, pace_picture, warp_timeline
 
 if TYPE_CHECKING:
@@ -41,9 +40,10 @@ _COLUMNS: Final = ("block", "warp", "sm", "start", "end", "arrivals", "stands_ou
 class ProgressView(Drawing):
     """One launch. Pictures are computed in ``prepare``; what is pressed moves the window and the cursor."""
 
-    def __init__(self, recorded: WarpTimeline) -> None:
+    def __init__(self, recorded: WarpTimeline, heading: str) -> None:
         self.launch = launch = recorded.launch
         self.progress = recorded.progress
+        self.heading = heading
         self.title = f"Warp progress of {launch.which} {launch.name}"
         warps = launch.timeline.warps
         late = _stragglers(recorded)
@@ -110,7 +110,7 @@ class ProgressView(Drawing):
             "no loop: a line from start to end" if line is None else f"vertical: iterations of the loop at line {line}"
         )
         totals = f"{units.counted(len(self.launch.timeline.warps), 'warp')}, {loop}"
-        draw_head(canvas, view_heading(PROGRESS.title, PROGRESS.about), self.launch.which, self.launch.name, totals)
+        draw_head(canvas, self.heading, self.launch.which, self.launch.name, totals)
 
     def _draw_stragglers(self, canvas: Canvas, x: int, rows: int) -> None:
         """``!block.warp`` at the end of those that stand out most."""
@@ -324,6 +324,6 @@ _MOVES: Final[dict[str, tuple[str, Callable[[ProgressView], str | None]]]] = {
 }
 
 
-def open_view(source: ViewSource, progress: Progress) -> ProgressView:
+def open_view(source: ViewSource, progress: Progress, heading: str) -> ProgressView:
     """Read the warps of a launch."""
-    return ProgressView(warp_timeline(probe_results.read_result(source), progress))
+    return ProgressView(warp_timeline(probe_results.read_result(source), progress), heading)

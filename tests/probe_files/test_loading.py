@@ -249,10 +249,10 @@ TABLES = st.recursive(SCALARS, lambda inner: st.dictionaries(KEYS, inner, max_si
 
 @given(st.dictionaries(KEYS, TABLES, max_size=5))
 def test_any_toml(tables: dict[str, object]) -> None:
-    is_probe_or_clean_error(partial(probe_of_tables, tables))
+    is_probe_or_clean_error(lambda path: probe_of_tables(tables, path, "x"))
 
 
 @given(SNIPPETS, SNIPPETS)
 def test_any_snippet(before: str, after: str) -> None:
     tables = tomllib.loads(B_MAP) | {"regs": 2, "probe": {"p": {"pos": "ld.global", "before": before, "after": after}}}
-    is_probe_or_clean_error(partial(probe_of_tables, tables))
+    is_probe_or_clean_error(lambda path: probe_of_tables(tables, path, "x"))

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.engine.snippet import ParsedSnippet, merge_saves, parse_snippet
 from tui_probe.engine.verify import verify_probe
 from tui_probe.errors import ProbeFileError
-from tui_probe.probe_files.loading import is_in_probe_folder, probe_name_of
 from tui_probe.probe_files.tables import TomlTable, as_integer, read_reduction
 from tui_probe.probe_model.positions import POSITION_FORMS, SourceRange, parse_positions
 from tui_probe.probe_model.probe import (
@@ -87,17 +86,20 @@ class ProbeContents:
                 )
 
 
-def probe_of_tables(values: dict[str, object], path: Path, source: str = "") -> Probe:
-    """The probe that the tables of a file make. Lines in messages need its text, ``source``. Raises ProbeFileError."""
+def probe_of_tables(values: dict[str, object], path: Path, name: str, *, source: str = "", callback: str = "") -> Probe:
+    """The probe that the tables of a file make. Lines in messages need its text, ``source``. Raises ProbeFileError.
+
+    ``callback`` is its analysis, if the tables name none.
+    """
     top = TomlTable(str(path), source, "", values)
     contents = _read_contents(top)
     if len({own_map.resident for own_map in contents.maps}) > 1:
         raise ProbeFileError(f"{path}: a probe cannot have both resident and other maps; split it into two probes")
     probe = Probe(
-        name=probe_name_of(path),
+        name=name,
         path=path,
         source=source,
-        callback=_callback_name(top) or (probe_name_of(path) if is_in_probe_folder(path) else ""),
+        callback=_callback_name(top) or callback,
         registers=contents.registers,
         maps=tuple(contents.maps),
         points=_limited(top, contents.points),

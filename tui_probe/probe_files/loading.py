@@ -188,7 +188,9 @@ def read_probe(data: bytes, path: Path) -> Probe:
         raise ProbeFileError(f"{path}: byte {error.start} is not UTF-8: save the file as UTF-8 text") from error
     from tui_probe.probe_files.dialects import probe_of_tables  # brings the model of PTX, which names do not need
 
-    return probe_of_tables(_read_tables(source, path), path, source)
+    name = probe_name_of(path)
+    callback = name if is_in_probe_folder(path) else ""
+    return probe_of_tables(_read_tables(source, path), path, name, source=source, callback=callback)
 
 
 def _read_tables(source: str, path: Path) -> dict[str, object]:
