@@ -113,6 +113,68 @@ def test_launcher_starts_again_where_an_address_is_in_use(extracted: Extracted, 
     assert result.stderr.endswith(" are in use in each of 10 attempts; run again\n")
 
 
+FAILING = """
+import ctypes
+cuda = ctypes.CDLL("libcuda.so.1")
+PTX = b'''.version 7.8
+.target sm_80
+.address_size 64
+.visible .entry past(.param .u64 to)
+{
+    .reg .b64 %rd1;
+    .extern .shared .b32 tile[];
+    ld.param.u64 %rd1, [to];
+    st.global.u32 [%rd1], 7;
+    st.shared.u32 [tile+256], 7;
+    ret;
+}
+'''
+context, module, kernel = (ctypes.c_void_p() for _ in range(3))
+memory = ctypes.c_uint64()
+cuda.cuInit(0)
+cuda.cuCtxCreate_v2(ctypes.byref(context), 0, 0)
+cuda.cuModuleLoadData(ctypes.byref(module), PTX)
+cuda.cuModuleGetFunction(ctypes.byref(kernel), module, b"past")
+cuda.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(256))
+arguments = (ctypes.c_void_p * 1)(ctypes.addressof(memory))
+cuda.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 256, None, arguments, None)
+raise SystemExit(cuda.cuCtxSynchronize() != 700)
+"""
+
+
+def test_failed_launch_fails_in_the_launchers(natives: Path, tmp_path: Path) -> None:
+    tool, folder = Tool(tmp_path, natives), tmp_path / "launch"
+    result, trace = tool.run([sys.executable, "-c", FAILING], "--keep-launch", "past@0")
+    assert result.returncode == 0, result.stderr
+    [(_, event)] = saved_launches([trace])
+    failure = "without a result, because it failed: CUDA_ERROR_ILLEGAL_ADDRESS"
+    assert outcome_text(event) == f"launch 0@0 is saved (256 B) {failure}"
+    assert "No result: in the program, the launch failed" in tool("extract", f"{trace}:past@0", str(folder)).stderr
+    build = ["cc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-o", "launch", "launch.c", "-ldl"]
+    subprocess.run(build, cwd=folder, check=True, timeout=HANG)
+    commands = [f"{sys.executable} launch.py --repeat 2", "./launch --repeat 2"]
+    for command in commands:
+        result = tool.unprofiled("sh", "-c", f"cd {folder} && {command}")
+        assert (result.returncode, "CUDA_ERROR_ILLEGAL_ADDRESS" in result.stderr) == (2, True)
+    for name, size in (("launch.json", '"shared": {}'), ("launch.h", "SHARED_BYTES {}u")):
+        text = (folder / name).read_text()
+        (folder / name).write_text(text.replace(size.format(256), size.format(512)))
+    subprocess.run(build, cwd=folder, check=True, timeout=HANG)
+    for command in commands:
+        result = tool.unprofiled("sh", "-c", f"cd {folder} && {command}")
+        assert (result.returncode, result.stderr) == (0, "")
+        assert "the launch ended; no result to compare" in result.stdout
+        assert "2 launches: median " in result.stdout
+
+
+def test_launch_that_does_not_end_is_saved_without_a_result(tmp_path: Path) -> None:
+    kept(tmp_path, "kernel add\ngrid 1 1 1\nblock 1 1 1\n")
+    kernel = "[kernel] 0 probed registers 8 local 0 shared 0 blocks 16 name add reason -\n"
+    (tmp_path / "event.log").write_text(kernel)
+    [(_, problem)] = keep_problems([tmp_path], ["add@0"])
+    assert problem == "launch 0@3 is saved without a result, because it did not end"
+
+
 def test_launcher_reports_changed_input(extracted: Extracted) -> None:
     before, description = extracted.folder / "before.bin", extracted.folder / "launch.json"
     content, text = before.read_bytes(), description.read_text()

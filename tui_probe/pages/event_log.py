@@ -133,8 +133,9 @@ def _preparation_sentence(event: Event) -> str | None:
             )
         case launch_events.KernelReady(_, name):
             return f"{name} is prepared; later launches are probed"
-        case launch_events.LaunchKept(index, number, size, _):
-            return f"launch {number} of kernel #{index} was saved with {units.size(size)} of memory"
+        case launch_events.LaunchKept(index, number, size, _, failure):
+            result = f", without a result: {failure.text}" if failure else ""
+            return f"launch {number} of kernel #{index} was saved with {units.size(size)} of memory{result}"
         case launch_events.LaunchNotKept(index, number, reason):
             return f"launch {number} of kernel #{index} was not saved" + (f": {reason.text}" if reason else "")
         case launch_events.KernelPrepared(index, status, _, _, reason):

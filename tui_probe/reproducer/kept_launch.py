@@ -100,6 +100,11 @@ class KeptLaunch:
         """Bytes of each of the two files of memory."""
         return sum(part.size for part in self.variables) + sum(part.size for part in self.memory)
 
+    @property
+    def has_result(self) -> bool:
+        """False if the launch failed, or its process ended before it: then the memory after it was not saved."""
+        return self.file(AFTER) is not None
+
     def file(self, name: str) -> Path | None:
         """Return one of its files, or None if there is none, or a link leads out of the trace."""
         trace = self.folder.parents[1]
@@ -237,7 +242,8 @@ def outcome_text(event: LaunchKept | LaunchNotKept) -> str:
     launch = f"{event.index}@{event.number}"
     if isinstance(event, LaunchKept):
         unknown = f"; {units.counted(event.unknown, 'pointer')} to memory that is not saved" if event.unknown else ""
-        return f"launch {launch} is saved ({units.size(event.size)}{unknown})"
+        result = f" without a result, because it failed: {event.failure.text}" if event.failure is not None else ""
+        return f"launch {launch} is saved ({units.size(event.size)}{unknown}){result}"
     if event.reason is None:
         return f"launch {launch} is not saved"
     advice = advice_on(event.reason.code, event.reason.parameters)
@@ -269,10 +275,24 @@ def keep_problems(traces: Sequence[Path], wanted: Sequence[str]) -> Iterator[tup
     opened = [open_trace(trace) for trace in traces]
     names = [{kernel.index: kernel.name for kernel in trace.kernels} for trace in opened]
     reached = [(names[traces.index(trace)].get(event.index, ""), event.number) for trace, event in outcomes]
+    for trace, launch in _launches_without_end(outcomes, traces):
+        yield trace, f"launch {launch.index}@{launch.number} is saved without a result, because it did not end"
+        reached.append((launch.name, launch.number))
     for word in wanted:
         part, number = split_option(word)
         if not any(part in name and own >= number for name, own in reached):
             yield traces[0], f"--keep-launch {word}: {_missing_text(opened, part, number)}"
+
+
+def _launches_without_end(
+    outcomes: Iterable[tuple[Path, LaunchKept | LaunchNotKept]], traces: Iterable[Path]
+) -> Iterator[tuple[Path, KeptLaunch]]:
+    """Yield the saved launches about which the log has no line: their process ended first."""
+    logged = {(trace, event.index, event.number) for trace, event in outcomes}
+    for trace in traces:
+        for launch in kept_launches(trace):
+            if (trace, launch.index, launch.number) not in logged:
+                yield trace, launch
 
 
 def _lacks_variables(folder: Path) -> bool:
@@ -321,7 +341,7 @@ def extract(launch: KeptLaunch, directory: Path) -> None:
 def saved_files(launch: KeptLaunch) -> dict[str, Path]:
     """Return the saved files by name. Raises TraceError if one is missing, or not as long as launch.info states."""
     files = {name: path for name in (*IMAGES, BEFORE, AFTER) if (path := launch.file(name)) is not None}
-    for name in (BEFORE, AFTER):
+    for name in (BEFORE, *([AFTER] if launch.has_result else [])):
         size = files[name].stat().st_size if name in files else 0
         if size != launch.saved_bytes or name not in files:
             raise TraceError(
@@ -361,6 +381,7 @@ def description(launch: KeptLaunch) -> dict[str, Any]:
         "limits": launch.limits,
         "variables": [{"name": variable.name, "size": variable.size} for variable in launch.variables],
         "memory": [{"address": part.address, "size": part.size} for part in launch.memory],
+        "has_result": launch.has_result,
     }
 
 
@@ -404,6 +425,7 @@ def _constants(launch: KeptLaunch) -> Iterator[str]:
     for name in ("function_attributes", "launch_attributes", "limits", "variables"):
         yield f"#define {name.upper().removesuffix('S')}_COUNT {len(getattr(launch, name))}"
     yield f"#define MEMORY_COUNT {len(launch.memory)}"
+    yield f"#define HAS_RESULT {int(launch.has_result)}"
 
 
 def _array(declaration: str, elements: Iterable[str], unused: str) -> Iterator[str]:
@@ -448,6 +470,11 @@ def readme(launch: KeptLaunch) -> str:
 
 def differences(launch: KeptLaunch) -> Iterator[str]:
     """Yield sentences about what of the program's launch the directory lacks."""
+    if not launch.has_result:
+        yield (
+            "No result: in the program, the launch failed or did not end. Exit status 0 then means that it ended, 2"
+            " that it failed."
+        )
     if launch.unknown:
         listed = ", ".join(f"{address:#x}" for address in launch.unknown)
         yield f"Not saved: memory at {listed}, because the hook did not see its allocation."

@@ -1,8 +1,8 @@
 /* Launches one kernel alone, with the memory it had in its program, and compares the memory afterwards.
  *
  * Build it with a C compiler and the driver, without CUDA headers: cc -O2 -o launch launch.c -ldl
- * launch.h describes the launch, before.bin has the memory before it, after.bin the memory after it in the program.
- * Exit status: 0 the memory is the same, 1 it differs, 2 the launch could not be made. */
+ * launch.h describes the launch, before.bin has the memory before it, after.bin the memory after it in the program, if
+ * it ended there. Exit status: 0 the memory is the same, 1 it differs, 2 the launch could not be made, or failed. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -403,7 +403,8 @@ int main(int argc, char **argv)
     if (argc != 1 && repeat <= 0)
         fail(argv[1], "the only option is --repeat N: launch N more times and print GPU times");
     fclose(open_memory("before.bin"));
-    fclose(open_memory("after.bin"));
+    if (HAS_RESULT)
+        fclose(open_memory("after.bin"));
     prepare();
     void *module = load_module();
     void *function = find_function(module);
@@ -411,8 +412,10 @@ int main(int argc, char **argv)
     copy_in();
     start_kernel(function);
     CALL(cuCtxSynchronize, (void));
-    const size_t differences = compare();
-    if (differences)
+    const size_t differences = HAS_RESULT ? compare() : 0;
+    if (!HAS_RESULT)
+        puts("the launch ended; no result to compare, because it failed or did not end in the program");
+    else if (differences)
         printf("%zu of %zu bytes differ from the result in the program\n", differences, total_size());
     else
         printf("all %zu bytes are equal to the result in the program\n", total_size());

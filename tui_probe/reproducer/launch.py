@@ -2,8 +2,8 @@
 """Launch one kernel alone, with the memory it had in its program, and compare the memory afterwards.
 
 Needs Python 3.8 or newer and the CUDA driver (libcuda.so.1), nothing else. launch.json describes the launch, before.bin
-has the memory before it, after.bin the memory after it in the program. Exit status: 0 the memory is the same, 1 it
-differs, 2 the launch could not be made.
+has the memory before it, after.bin the memory after it in the program, if it ended there. Exit status: 0 the memory is
+the same, 1 it differs, 2 the launch could not be made, or failed.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def read_parts(launch: Launch) -> Parts:
     parts: Parts = [(variable["name"], variable["size"]) for variable in launch["variables"]]
     parts += [(memory["address"], memory["size"]) for memory in launch["memory"]]
     wanted = sum(size for _, size in parts)
-    for name in ("before.bin", "after.bin"):
+    for name in ("before.bin", *(["after.bin"] if launch["has_result"] else [])):
         path = os.path.join(HERE, name)
         size = os.path.getsize(path) if os.path.exists(path) else 0
         if size != wanted:
@@ -236,7 +236,9 @@ def copy_in(driver: Driver, parts: Parts, places: list[int], wanted: set[int] | 
 
 
 def changed_parts(parts: Parts) -> set[int]:
-    """The parts that the launch changed."""
+    """The parts that the launch changed; all parts if its result is not known."""
+    if not os.path.exists(os.path.join(HERE, "after.bin")):
+        return set(range(len(parts)))
     pairs = zip(chunks("before.bin", parts), chunks("after.bin", parts))
     return {before[0] for before, after in pairs if before[2] != after[2]}
 
@@ -334,9 +336,11 @@ def run(arguments: argparse.Namespace) -> int:
     copy_in(driver, parts, places)
     start_kernel(driver, function, launch)
     driver.cuCtxSynchronize()
-    differences = compare(driver, parts, places)
+    differences = compare(driver, parts, places) if launch["has_result"] else 0
     total = sum(size for _, size in parts)
-    if differences:
+    if not launch["has_result"]:
+        print("the launch ended; no result to compare, because it failed or did not end in the program")
+    elif differences:
         print(f"{differences} of {total} bytes differ from the result in the program")
     else:
         print(f"all {total} bytes are equal to the result in the program")

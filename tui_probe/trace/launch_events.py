@@ -157,6 +157,8 @@ class LaunchKept:
     size: int
     unknown: int
     """Words that point into memory that was not saved."""
+    failure: Reason | None = None
+    """Error with which the launch ended, so that the memory after it was not saved."""
 
 
 @dataclass(frozen=True, slots=True)

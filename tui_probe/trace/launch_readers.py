@@ -213,8 +213,10 @@ PREPARATION: Final[Readers] = {
     ),
     b"kept": (
         (
-            Pattern("kept kernel {INDEX} launch {COUNT} bytes {COUNT} regions {COUNT} unknown {COUNT}"),
-            lambda m: LaunchKept(int(m[1]), int(m[2]), int(m[3]), int(m[5])),
+            Pattern(
+                "kept kernel {INDEX} launch {COUNT} bytes {COUNT} regions {COUNT} unknown {COUNT}(?: reason (.*))?"
+            ),
+            lambda m: LaunchKept(int(m[1]), int(m[2]), int(m[3]), int(m[5]), reason_of(m[6]) if m[6] else None),
         ),
     ),
     b"not-kept": (

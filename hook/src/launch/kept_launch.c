@@ -40,6 +40,7 @@ struct kept {
     struct variable *variables;
     size_t n_variables;
     uint64_t variable_bytes;
+    bool saved;
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -182,6 +183,7 @@ static const struct reason *save_before(struct kept *kept, const struct allocati
     return reason;
 }
 
+/* A kernel that fails leaves no result, but it can be launched again. */
 static const struct reason *save_after(struct kept *kept, CUresult launched)
 {
     CUresult result = launched;
@@ -189,22 +191,24 @@ static const struct reason *save_after(struct kept *kept, CUresult launched)
         result = REAL_OR_NOT_FOUND(cuCtxSynchronize);
     const struct reason *reason =
         result == CUDA_SUCCESS ? write_memory(kept, "after.bin", NULL) : reason_of_driver(result);
-    if (reason)
-        kept_folder_remove(&kept->folder);
-    else
+    kept->saved = !reason || (launched == CUDA_SUCCESS && result != CUDA_SUCCESS);
+    if (kept->saved)
         saved_bytes += 2 * (kept->variable_bytes + kept->reach.bytes);
+    else
+        kept_folder_remove(&kept->folder);
     return reason;
 }
 
 static void log_outcome(const struct kept *kept, const struct reason *reason)
 {
     const unsigned long long number = kept->launch->number;
-    if (reason)
+    if (!kept->saved)
         event_log("[probe] not-kept kernel %u launch %llu reason %s\n", kept->kernel->index, number, reason->written);
     else
-        event_log("[probe] kept kernel %u launch %llu bytes %llu regions %zu unknown %llu\n", kept->kernel->index,
+        event_log("[probe] kept kernel %u launch %llu bytes %llu regions %zu unknown %llu%s%s\n", kept->kernel->index,
                   number, (unsigned long long)(kept->variable_bytes + kept->reach.bytes),
-                  kept->n_variables + kept->reach.n, (unsigned long long)kept->reach.n_unknown);
+                  kept->n_variables + kept->reach.n, (unsigned long long)kept->reach.n_unknown,
+                  reason ? " reason " : "", reason ? reason->written : "");
 }
 
 static void end(struct kept *kept)
