@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.reproducer.test_extract import FAILING
 from tui_probe.reproducer.kept_launch import extract, keep_outcomes, kept_launches, outcome_text
 
 from .conftest import PROGRAMS, Runner
@@ -51,3 +52,13 @@ def test_c_launcher_of_runtime_program_leaves_the_same_memory(built: Path, runne
     [launch] = kept_launches(trace)
     extract(launch, tmp_path / "extracted")
     assert run_c_launcher(tmp_path / "extracted") == ""
+
+
+def test_failed_launch_is_saved_and_fails_in_the_launchers(runner: Runner, tmp_path: Path) -> None:
+    trace = runner.profiled([sys.executable, "-c", FAILING], "--keep-launch", "store@0").trace
+    [launch] = kept_launches(trace)
+    assert not launch.has_result
+    extract(launch, tmp_path / "extracted")
+    problem = run_launcher(sys.executable, str(tmp_path / "extracted" / "launch.py"))
+    assert "CUDA_ERROR_ILLEGAL_ADDRESS" in problem
+    assert "CUDA_ERROR_ILLEGAL_ADDRESS" in run_c_launcher(tmp_path / "extracted")

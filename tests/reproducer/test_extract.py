@@ -119,46 +119,49 @@ cuda = ctypes.CDLL("libcuda.so.1")
 PTX = b'''.version 7.8
 .target sm_80
 .address_size 64
-.visible .entry past(.param .u64 to)
+.visible .entry store(.param .u64 first, .param .u64 second)
 {
-    .reg .b64 %rd1;
-    .extern .shared .b32 tile[];
-    ld.param.u64 %rd1, [to];
+    .reg .b64 %rd<3>;
+    ld.param.u64 %rd1, [first];
+    ld.param.u64 %rd2, [second];
     st.global.u32 [%rd1], 7;
-    st.shared.u32 [tile+256], 7;
+    st.global.u32 [%rd2], 7;
     ret;
 }
 '''
 context, module, kernel = (ctypes.c_void_p() for _ in range(3))
-memory = ctypes.c_uint64()
+memory, null = ctypes.c_uint64(), ctypes.c_uint64(16)
 cuda.cuInit(0)
 cuda.cuCtxCreate_v2(ctypes.byref(context), 0, 0)
 cuda.cuModuleLoadData(ctypes.byref(module), PTX)
-cuda.cuModuleGetFunction(ctypes.byref(kernel), module, b"past")
+cuda.cuModuleGetFunction(ctypes.byref(kernel), module, b"store")
 cuda.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(256))
-arguments = (ctypes.c_void_p * 1)(ctypes.addressof(memory))
-cuda.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 256, None, arguments, None)
+arguments = (ctypes.c_void_p * 2)(ctypes.addressof(memory), ctypes.addressof(null))
+cuda.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, None, arguments, None)
 raise SystemExit(cuda.cuCtxSynchronize() != 700)
 """
 
 
 def test_failed_launch_fails_in_the_launchers(natives: Path, tmp_path: Path) -> None:
     tool, folder = Tool(tmp_path, natives), tmp_path / "launch"
-    result, trace = tool.run([sys.executable, "-c", FAILING], "--keep-launch", "past@0")
+    result, trace = tool.run([sys.executable, "-c", FAILING], "--keep-launch", "store@0")
     assert result.returncode == 0, result.stderr
     [(_, event)] = saved_launches([trace])
     failure = "without a result, because it failed: CUDA_ERROR_ILLEGAL_ADDRESS"
     assert outcome_text(event) == f"launch 0@0 is saved (256 B) {failure}"
-    assert "No result: in the program, the launch failed" in tool("extract", f"{trace}:past@0", str(folder)).stderr
+    assert "No result: in the program, the launch failed" in tool("extract", f"{trace}:store@0", str(folder)).stderr
     build = ["cc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-o", "launch", "launch.c", "-ldl"]
     subprocess.run(build, cwd=folder, check=True, timeout=HANG)
     commands = [f"{sys.executable} launch.py --repeat 2", "./launch --repeat 2"]
     for command in commands:
         result = tool.unprofiled("sh", "-c", f"cd {folder} && {command}")
         assert (result.returncode, "CUDA_ERROR_ILLEGAL_ADDRESS" in result.stderr) == (2, True)
-    for name, size in (("launch.json", '"shared": {}'), ("launch.h", "SHARED_BYTES {}u")):
+    [launch] = kept_launches(trace)
+    first, null = launch.parameters[:8], launch.parameters[8:]
+    for name, text_of in (("launch.json", bytes.hex), ("launch.h", lambda value: ", ".join(map(str, value)))):
         text = (folder / name).read_text()
-        (folder / name).write_text(text.replace(size.format(256), size.format(512)))
+        assert text.count(text_of(null)) == 1
+        (folder / name).write_text(text.replace(text_of(null), text_of(first)))
     subprocess.run(build, cwd=folder, check=True, timeout=HANG)
     for command in commands:
         result = tool.unprofiled("sh", "-c", f"cd {folder} && {command}")
