@@ -244,10 +244,17 @@ def _with_partner(launch: Phases, wait: Wait, spans: Spans, partner: int, signal
 
 
 def signals_of(launch: Phases, role: int, phase: int, barriers: Collection[str]) -> Spans:
-    """The spans of a role in a phase that begin where code signals one of these mbarriers, or perhaps does."""
+    """The spans of a role in a phase that begin where code signals one of these mbarriers, or perhaps does.
+
+    Where it signals before it waits, a span ends as it begins.
+    """
+    known = {name for site in launch.sites if site.phase for name, _ in site.phase.signaled}
+    barriers = known.intersection(barriers)  # at a barrier that nothing here signals, any signal may be for the wait
     signals = np.array([_may_signal(site, barriers) for site in launch.sites], bool)
     of_role = (launch.warps.role == role)[launch.spans.warp]
-    return launch.spans.where(of_role & (launch.spans.phase == phase) & signals[launch.spans.site])
+    spans = launch.spans.where(of_role & (launch.spans.phase == phase) & signals[launch.spans.site])
+    first = np.array([bool(site.phase and site.phase.signals_first) for site in launch.sites], bool)[spans.site]
+    return replace(spans, end=np.where(first, spans.start, spans.end))
 
 
 def _may_signal(site: Site, barriers: Collection[str]) -> bool:

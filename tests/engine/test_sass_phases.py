@@ -24,13 +24,14 @@ from tui_probe.engine.trial import trial_cases
 from tui_probe.engine.trial.trial_kernel import THREADS_OF_GRID, TRIAL_KERNEL, TrialFailedError, trial_cubin
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe
+from tui_probe.ptx.phase_names import WAITS
 from tui_probe.reasons import because
 from tui_probe.sass.flow import FlowGraph
 from tui_probe.sass.operations import operation_name
 from tui_probe.sass.register_room import RegisterRoom
 from tui_probe.sass.target import GraftTarget
 from tui_probe.sass.uniform_registers import used_uniform_registers
-from tui_probe.sass.wait_classes import is_mbarrier_wait
+from tui_probe.sass.wait_classes import is_mbarrier_arrival, is_mbarrier_wait
 from tui_probe.sass.words import WORD_BYTES
 from tui_probe.toolchain import find_disassembler
 from tui_probe.trace.sites import parse_sites
@@ -124,6 +125,75 @@ def test_mbarrier_waits_are_those_that_nvdisasm_names(waits: Path) -> None:
                 assert is_mbarrier_wait(target.words[int(at, 16) // WORD_BYTES]) == ("PHASECHK" in text), text
                 count += 1
     assert count > 20
+
+
+TRIES = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry tries(.param .u32 parity) {
+    .shared .align 8 .b64 full;
+    .reg .pred %p<3>;
+    .reg .b32 %r<3>;
+    .reg .b64 %rd<2>;
+    ld.param.u32 %r2, [parity];
+    mov.u32 %r1, full;
+    mbarrier.init.shared.b64 [%r1], 1;
+    bar.sync 0;
+    $with_hint:
+    mbarrier.try_wait.parity.shared.b64 %p1, [%r1], %r2, 10000000;
+    @!%p1 bra $with_hint;
+    $without_sleep:
+    mbarrier.test_wait.parity.shared.b64 %p1, [%r1], %r2;
+    @!%p1 bra $without_sleep;
+    mbarrier.arrive.expect_tx.shared.b64 %rd1, [%r1], 16;
+    mbarrier.inval.shared.b64 [%r1];
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("arch", [90, 100, 120])
+def test_tests_of_mbarriers_are_waits_and_only_arrivals_signal(tmp_path: Path, arch: int) -> None:
+    """Of four kinds of SYNCS, two make and end barriers; one tests the phase, with and without a suspended warp."""
+    source, binary = tmp_path / "tries.ptx", tmp_path / "tries.bin"
+    source.write_text(TRIES.replace("8.0", "8.8").replace("sm_90", f"sm_{arch}"))
+    assembler().assemble(source, binary, f"sm_{arch}", "tries")
+    target = GraftTarget.of(Cubin.read(binary.read_bytes()), "tries")
+    found = [word for word in target.words if operation_name(word, arch) == "SYNCS"]
+    waits, arrivals = map(sum, ((test(word) for word in found) for test in (is_mbarrier_wait, is_mbarrier_arrival)))
+    assert (waits >= 3, arrivals) == (True, 1)
+    assert len(found) - waits - arrivals >= 2
+    phases, _ = sass_phases(PROBE, target)
+    assert {phase.start.work for phase in phases} & set(WAITS) == {"barrier wait", "mbarrier wait"}
+    if find_disassembler() is not None:
+        ((_, section),) = [own for own in enumerate(re.split(r"(?m)^\.text\.", listing(binary.read_bytes()))) if own[0]]
+        texts = re.findall(r"/\*[0-9a-f]{4,}\*/\s+(?:@\S+ )?SYNCS\.(.*?);", section)
+        assert sum("PHASECHK" in text for text in texts) == waits
+
+
+@pytest.mark.parametrize("name", ["static_barriers", "dynamic_barriers"])
+def test_barriers_of_a_loop_are_told_apart_by_their_addresses(tmp_path: Path, name: str) -> None:
+    """Four arrays of two barriers follow the tiles of K and V."""
+    binary = tmp_path / "pipeline.bin"
+    assembler().assemble(DATA / "kv_pipeline.sm_90a.ptx", binary, "sm_90a", name)
+    phases, missing = sass_phases(PROBE, GraftTarget.of(Cubin.read(binary.read_bytes()), name))
+    assert missing == 0
+    full_k, empty_k, full_v, empty_v = (f"shared+{2048 + 16 * number}" for number in range(4))
+    consumer, producer = sorted({phase.loop for phase in phases if phase.loop is not None})
+    waits = [
+        (phase.loop, *phase.start.barriers)
+        for phase in sorted(phases, key=lambda own: own.at)
+        if phase.start.stage == "loop" and phase.start.work == "mbarrier wait"
+    ]
+    assert waits == [(consumer, full_k), (consumer, full_v), (producer, empty_k), (producer, empty_v)]
+    copies = [phase.start for phase in phases if phase.start.work == "bulk copy"]
+    assert [[signal.name for signal in copy.signaled] for copy in copies] == [[full_k], [full_v]]
+    of_consumer = [phase.start for phase in phases if phase.loop == consumer and phase.start.signals]
+    assert {signal.name for start in of_consumer for signal in start.signaled} == {empty_k, empty_v}
+    assert not any(start.signals_first for start in of_consumer if start.work != "mbarrier wait")
+    assert all(start.signals_first for start in of_consumer if start.work == "mbarrier wait")
+    assert not any(phase.start.signals for phase in phases if phase.start.stage == "prologue"), "it makes the barriers"
 
 
 def test_grafted_phases_have_sites(waits: Path) -> None:

@@ -310,6 +310,7 @@ def phase_fields(start: PhaseStart, loop: int | None) -> dict[str, object]:
         "waits": [*start.waits],
         **({"parameters": [*start.parameters]} if start.parameters else {}),
         **({"barriers": [*start.barriers]} if start.barriers else {}),
+        **({"signals_first": True} if start.signals_first else {}),
         **({"signaled": [own._asdict() for own in start.signaled]} if start.signaled else {}),
     }
 

@@ -9,6 +9,7 @@ large shared variable, which has barriers next to other data, the offset tells w
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -73,23 +74,39 @@ class _Barriers:
         if variable is not None and variable.size_bytes <= _MAX_BARRIERS * _MBARRIER_BYTES:
             return _barrier_name(variable)
         name = place.symbol if variable is None else _source_name(variable)
-        return f"{name}+{self._first_of_array(place)}"
-
-    def _first_of_array(self, place: _Address) -> int:
-        """The offset of the array that a barrier is in: the largest one below it to which code adds an index."""
-        arrays = (offset for offset in self._arrays.get(place.symbol, ()) if offset <= place.offset)
-        first = max(arrays, default=place.offset)
-        return first if place.offset - first < _MAX_BARRIERS * _MBARRIER_BYTES else place.offset
+        return f"{name}+{self._arrays[place.symbol].first(place.offset)}"
 
     @cached_property
-    def _arrays(self) -> dict[str, set[int]]:
-        """The offsets of arrays of barriers in each variable."""
-        arrays: dict[str, set[int]] = {}
+    def _arrays(self) -> dict[str, BarrierArrays]:
+        """The arrays of barriers in each variable."""
+        arrays: dict[str, BarrierArrays] = {}
         for instruction in instructions_in(self._kernel.body or ()):
             for place in self._origins.of_operand(_barrier_operand(instruction)):
-                if place.indexed:
-                    arrays.setdefault(place.symbol, set()).add(place.offset)
+                own = arrays.setdefault(place.symbol, BarrierArrays())
+                own.indexed |= {place.offset} if place.indexed else set()
+                if "init" in instruction.modifiers:
+                    own.made[place.offset] = instruction.operands[-1]
         return arrays
+
+
+@dataclass(slots=True)
+class BarrierArrays:
+    """Arrays of mbarriers in a piece of shared memory. Code may compute the address of a barrier from its stage, or, in
+    an unrolled loop, name each barrier.
+    """
+
+    indexed: set[int] = field(default_factory=set)
+    """Offsets to which code adds an index: arrays begin there."""
+    made: dict[int, object] = field(default_factory=dict)
+    """The count of arrivals that each barrier is made with: barriers in a row with the same one are an array."""
+
+    def first(self, offset: int) -> int:
+        """Return the offset of the first barrier of the array that a barrier is in."""
+        for at in range(offset, max(offset - _MAX_BARRIERS * _MBARRIER_BYTES, -1), -_MBARRIER_BYTES):
+            before = self.made.get(at - _MBARRIER_BYTES)
+            if at in self.indexed or at not in self.made or before is None or before != self.made[at]:
+                return at
+        return offset
 
 
 def _barrier_operand(instruction: Instruction) -> Memory | None:

@@ -97,6 +97,8 @@ class PhaseStart:
     """Numbers of the kernel's parameters whose memory the phase loads, copies or stores."""
     barriers: tuple[str, ...] = ()
     """Shared variables with the mbarriers that the phase waits for; ``barrier 1`` at a named barrier."""
+    signals_first: bool = False
+    """True for a wait in front of which its code signals."""
     signaled: tuple[SignaledBarrier, ...] = ()
     """The mbarriers that code of the phase from here on arrives at, if they are known."""
     main: Instruction | None = None
@@ -374,6 +376,7 @@ class _Phases:
             waits=tuple(facts.waits) if named else (),
             parameters=tuple(sorted(facts.parameters)),
             barriers=run.barriers or tuple(facts.barriers),
+            signals_first=work in WAITS and bool(signals) and _is_before_wait(signals[0], run.code),
             signaled=self._signaled(signals),
             main=next((instruction for instruction in run.code if self._work(instruction) == work), None),
         )
@@ -433,6 +436,11 @@ class _Phases:
 def _signals(instruction: Instruction) -> bool:
     """Return whether an instruction arrives at an mbarrier, by itself or when its copy is complete."""
     return any(name in instruction.modifiers for name in _SIGNALS) and instruction.opcode in ("mbarrier", "cp")
+
+
+def _is_before_wait(signal: Instruction, code: Block) -> bool:
+    first = next((own for own in code if own is signal or work_of(own) in WAITS), None)
+    return first is signal
 
 
 def _polls(instruction: Instruction) -> bool:

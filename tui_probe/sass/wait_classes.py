@@ -79,7 +79,7 @@ _BAR, _BAR_MODE, _ARRIVES_ONLY = 0x11D, (77, 3), 1
 _BAR_NUMBER_FORM, _BAR_NUMBER = 5, (54, 4)
 _WARPGROUP_WAITS: Final = 80, 1
 _UCGABAR, _UCGABAR_WAIT_FORM = 0x1C7, 6
-_SYNCS, _PHASE_CHECK = 0x1A7, (72, 1)
+_SYNCS, _PHASE_CHECK_FORM = 0x1A7, 2
 _ALWAYS_WAIT: Final = {0x192: "fence", 0x1AB: "fence", 0x15D: "sleep"}
 """MEMBAR, ERRBAR, NANOSLEEP."""
 _GROUP_COUNT: Final = 38, 6
@@ -133,7 +133,12 @@ def barrier_number(word: Word) -> int | None:
 
 def is_mbarrier_wait(word: Word) -> bool:
     """Return whether an instruction tests or waits for the phase of an mbarrier, ``SYNCS.PHASECHK``."""
-    return word.operation == _SYNCS and bool(word.field(*_PHASE_CHECK))
+    return word.operation == _SYNCS and word.form == _PHASE_CHECK_FORM
+
+
+def is_mbarrier_arrival(word: Word) -> bool:
+    """Return whether an instruction arrives at an mbarrier, ``SYNCS.ARRIVE``."""
+    return word.operation == _SYNCS and word.form != _PHASE_CHECK_FORM
 
 
 def pending_groups(word: Word) -> int:

@@ -109,6 +109,8 @@ class SitePhase:
     """Shared variables with the mbarriers that the phase waits for: ``full[2]``."""
     signaled: tuple[tuple[str, tuple[int, ...]], ...] = ()
     """Mbarriers that code from here on arrives at, and the parameters that its copies to them are from."""
+    signals_first: bool = False
+    """True for a wait in front of which its code signals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,6 +315,7 @@ def _phase(entry: Mapping[str, Any]) -> SitePhase:
         _tables_in(_number, entry.get("parameters", [])),
         _tables_in(_text, entry.get("barriers", [])),
         _tables_in(_signaled, entry.get("signaled", [])),
+        entry.get("signals_first") is True,
     )
 
 
