@@ -178,7 +178,7 @@ def test_kernel_that_leaves_too_few_registers_for_boxes_keeps_its_accesses(tmp_p
     text = FORMS.replace("LOADS", f".reg .b32 %v<{count}>; {loads}\n{copy}\n{stores}")
     made = grafted("dmat", cubin_of(text.replace("\n{", "\n.maxnreg 232\n{", 1), 90, tmp_path))
     assert made.info.splitlines()[2:6] == ["3", "1,24", "0,-1", "0,4"]
-    assert "note dmat does not count bulk copies here (instructions: 1)" in made.info
+    assert "note dmat does not count bulk copies of this kernel (instructions: 1)" in made.info
 
 
 @pytest.mark.parametrize("arch", [90, 100])
@@ -213,5 +213,5 @@ def test_probes_of_sectors_leave_out_bulk_copies(tmp_path: Path) -> None:
     cubin = cubin_of(BULK, 90, tmp_path)
     made = grafted("gmem_sectors", cubin)
     assert made.grafted.branches
-    text = "does not count bulk copies here (instructions: 1)"
+    text = "does not count bulk copies of this kernel (instructions: 1)"
     assert f"note gmem_sectors {text}" in made.info
