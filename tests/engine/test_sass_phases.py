@@ -173,7 +173,7 @@ def test_tests_of_mbarriers_are_waits_and_only_arrivals_signal(tmp_path: Path, a
 
 
 @pytest.mark.parametrize("name", ["static_barriers", "dynamic_barriers"])
-def test_barriers_of_a_loop_are_told_apart_by_their_addresses(tmp_path: Path, name: str) -> None:
+def test_barriers_of_a_loop_differ_by_their_addresses(tmp_path: Path, name: str) -> None:
     """Four arrays of two barriers follow the tiles of K and V."""
     binary = tmp_path / "pipeline.bin"
     assembler().assemble(DATA / "kv_pipeline.sm_90a.ptx", binary, "sm_90a", name)
