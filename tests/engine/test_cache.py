@@ -72,6 +72,24 @@ def test_the_entries_used_longest_ago_go_first(cache: Cache) -> None:
     assert keys(cache) == {"a", "c"}
 
 
+def test_a_folder_that_did_not_change_is_not_trimmed_again(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    trims: list[Cache] = []
+    monkeypatch.setattr(Cache, "trim", lambda self: trims.append(self))
+    cache.trim_if_changed()
+    assert not trims
+    for key in "ab":
+        cache.put(key, ENTRY_OF_100)
+        os.utime(cache.folder, ns=(0, ord(key)))
+        cache.trim_if_changed()
+        cache.get(key)
+        cache.trim_if_changed()
+    assert len(trims) == 2
+    cache.path("a").unlink()
+    os.utime(cache.folder, ns=(0, 1))
+    cache.trim_if_changed()
+    assert len(trims) == 3
+
+
 def test_putting_keeps_the_limit(tmp_path: Path) -> None:
     cache = Cache(tmp_path, limit=10_000)
     for number in range(100):

@@ -40,6 +40,8 @@ _SUFFIX: Final = ".entry"
 _UNFINISHED: Final = ".unfinished"
 _ABANDONED_SECONDS: Final = 3600.0  # seconds after which an unfinished file has no writer any more
 _TRIMS_PER_LIMIT: Final = 16  # parts of the limit that may be written before the next look at the whole
+_TRIMMED_FILE: Final = "trimmed"
+"""Its time is that of the folder after the last trim."""
 _LOCK_FILE: Final = "locks"
 _LOCK_FLAGS: Final = open_flags("O_RDWR", "O_CREAT", "O_NOFOLLOW", "O_CLOEXEC")
 _LOCK_MODE: Final = 0o600
@@ -123,6 +125,19 @@ class Cache:
                 break
             Path(path).unlink(missing_ok=True)
             excess -= stat.st_size
+
+    def trim_if_changed(self) -> None:
+        """Trim, unless the folder is as the last call left it: to look at thousands of entries takes a short run long.
+
+        Raises OSError where that is not possible.
+        """
+        last = self.folder / _TRIMMED_FILE
+        if not self.folder.exists() or (last.exists() and last.stat().st_mtime_ns == self.folder.stat().st_mtime_ns):
+            return
+        self.trim()
+        last.touch(_LOCK_MODE)
+        trimmed = self.folder.stat().st_mtime_ns
+        os.utime(last, ns=(trimmed, trimmed))
 
     def usage(self) -> CacheUsage:
         """Count the present entries and their bytes."""

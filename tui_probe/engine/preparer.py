@@ -415,4 +415,4 @@ class MultiPreparer:
             preparer.close()
         if self._cache is not None:
             with contextlib.suppress(OSError):  # the next run trims again
-                self._cache.trim()
+                self._cache.trim_if_changed()
