@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.additions import SiteRecords, Summation
 from tui_probe.engine.helpers import TYPE_BITS, HelperValue
-from tui_probe.engine.recording import NO_ROOM, RecordAddress, Recording, RecordTurn
+from tui_probe.engine.recording import NO_ROOM, NO_ROOM_OF_WARPS, RecordAddress, Recording, RecordTurn
 from tui_probe.engine.snippet import LAUNCH_HELPER
 from tui_probe.probe_model.probe import (
     FIELD_BYTES,
@@ -131,7 +131,7 @@ class Sampling:
         block, behind whose records they store theirs.
         """
         outside = self._outside()
-        moves = [f"@{outside} mov.u32 {register}, {NO_ROOM};" for register in attempts]
+        moves = [f"@{outside} mov.u32 {register}, {NO_ROOM_OF_WARPS};" for register in attempts]
         return [self._compared(), f"@{outside} mov.u32 {self.place}, 0;", *begin, *moves]
 
     def stop(self, attempts: Sequence[str]) -> list[str]:

@@ -54,7 +54,7 @@ from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass.accesses import UNIFORM_COPIES
 from tui_probe.sass.inline_code import FreeRegisters, InlineCode, MarkValue
-from tui_probe.sass.wait_probe import clock_word, uniform_step
+from tui_probe.sass.wait_probe import clock_word, uniform_sum
 from tui_probe.sass.words import (
     ALL_BARRIERS,
     ALWAYS,
@@ -77,7 +77,6 @@ from tui_probe.sass.words import (
     new_word,
     nop_word,
     operation_of,
-    to_uniform_word,
 )
 
 if TYPE_CHECKING:
@@ -97,15 +96,14 @@ _TESTED: Final = 68
 """``PLOP3.LUT P0, PT, PT, PT, UP, 0x80, 0x0`` and the bits of UP's number."""
 _TEST: Final = 0
 """The predicate of lanes that has a uniform predicate's value in a trampoline."""
-_VOTE: Final = 0x806 | 0x038E0100 << 64
-_NOT_AND: Final = 0x812 | 0x078E0CFF << 64
-_MULTIPLY: Final = 0x824 | 0x078E02FF << 64
-_ADD_UNIFORM: Final = 0xC10 | 0x0FFFE0FF << 64
-_SMALLER: Final = 0x848 | 0x03FE0000 << 64
+_LANES: Final = 0x886 | 0x038E0100 << 64
+_SHIFT_AND_ADD: Final = 0xC11 | 0x0F8EF8FF << 64
+_SMALLER: Final = 0x848 | 0x03FE0100 << 64
+_AND: Final = 0x892 | 0x0F8EC03F << 64
 _MULTIPLY_WIDE: Final = 0x825 | 0x078E0000 << 64
 _STORE_PAIR: Final = 0x386 | 0x0B00 << 64
+"""VOTEU of all lanes, LEA by 31 bits, VIMNMX, ULOP3, IMAD.WIDE.U32, STG of 64 bits."""
 _SUM_READY: Final = 6
-_VOTE_READY: Final = 13
 _BARRIER_SET: Final = 2
 """Cycles until a barrier that an instruction sets can be waited for."""
 _RECORD_BYTES: Final = 8
@@ -269,24 +267,27 @@ class RecordRegisters:
     step: int
 
 
-def record_words(registers: RecordRegisters, line: int, cap: int, free: FreeRegisters) -> list[Word]:
-    """Return the code for a record of 8 bytes, clock and ``line``, of up to ``cap`` in a warp."""
+def record_words(registers: RecordRegisters, line: int, end: int, free: FreeRegisters) -> list[Word]:
+    """Return the code for a record of 8 bytes, clock and ``line``.
+
+    Lanes without lane 0, and warps whose records are full, store behind the last record, at index ``end``. If lane 0
+    takes part, the index is negative, else not. So the place is the lower one of both signed numbers.
+    """
     clock, word, address = registers.value, registers.value + 1, registers.address
     base = [MarkValue(uniform=half).move(address + place) for place, half in enumerate(registers.base)]
     barrier = free.barriers[_OPERAND_BARRIER]
     return [
         clock_word(clock, _BARRIER_SET),
-        _made(_VOTE, word, stall=1),
+        _made(_LANES, registers.step, stall=1),
         base[0].with_stall(1),
-        base[1].with_stall(_VOTE_READY - 2),
-        _made(_NOT_AND, word, word, 1),
-        to_uniform_word(free.arch, registers.step, word).with_stall(_BARRIER_SET),
-        _made(_MULTIPLY, word, word, cap),
-        _made(_ADD_UNIFORM, word, word, registers.count),
-        _made(_SMALLER, word, word, cap),
+        base[1].with_stall(2),
+        MarkValue(uniform=registers.step).move(word).with_stall(_SUM_READY),
+        _made(_SHIFT_AND_ADD, word, word, registers.count),
+        _made(_SMALLER, word, word, end, stall=1),
+        _made(_AND, registers.step, registers.step, 1, stall=_SUM_READY - 1),
         _made(_MULTIPLY_WIDE, address, word, _RECORD_BYTES, address, stall=1),
-        MarkValue(number=line).move(word).with_stall(_SUM_READY),
-        uniform_step(registers.count, registers.step, free.arch),
+        MarkValue(number=line).move(word).with_stall(1),
+        uniform_sum(registers.count, registers.count, registers.step, free.arch).with_stall(_SUM_READY),
         _made(_STORE_PAIR, 0, address, clock, stall=_BARRIER_SET).with_read_barrier(barrier),
         nop_word().with_stall(_BARRIER_SET).with_wait_mask(1 << barrier),
     ]

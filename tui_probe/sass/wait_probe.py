@@ -50,7 +50,7 @@ _UIADD3: Final = 0x290 | 0x0FFFE000 << 64
 _NUMBER_FORM: Final = 0x800
 _FORM_BITS: Final = 0xE00
 _YIELD: Final = 109
-_NEGATED_B, _NEGATED_C = 63, 75
+_NEGATED_B: Final = 63
 _CLOCK_STALL: Final = 4
 """Cycles until a clock that was read can be used."""
 _OLDER_CLOCK_STALL: Final = 8
@@ -197,11 +197,6 @@ def _larger(to: int, left: int, uniform: int, arch: int) -> Word:
 def uniform_sum(to: int, left: int, right: int, arch: int) -> Word:
     """``UIADD3``: a uniform register gets the sum of two others."""
     return _uniform_addition(_UIADD3, to, left, arch).with_field(32, uniform_bits(arch), right)
-
-
-def uniform_step(to: int, less: int, arch: int) -> Word:
-    """``UIADD3``: a uniform register gets 1 more, less another one."""
-    return _plus_number(to, to, 1, arch).with_field(64, uniform_bits(arch), less).with_field(_NEGATED_C, 1, 1)
 
 
 def _plus_number(to: int, left: int, number: int, arch: int) -> Word:

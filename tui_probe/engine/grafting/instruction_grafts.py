@@ -18,6 +18,7 @@ from tui_probe.engine.grafting.site_kernel_text import ENTRY, EXIT, Mark
 from tui_probe.engine.grafting.snippet_ptx import LEADING_BYTES, MANY_LEADING_BYTES
 from tui_probe.engine.grafting.snippet_store import inline_code
 from tui_probe.engine.ptx_target import without_redux
+from tui_probe.engine.recording import FIRST_OF_WARPS
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass import lane_registers
@@ -187,7 +188,9 @@ def _graft_records(
     for site in parts.sites:
         address, value, *_ = room.pairs(site.at // WORD_BYTES)
         own = RecordRegisters(address, value, (base[0], base[1]), count, step)
-        splices.append(Splice(site.at, tuple(record_words(own, site.at, record.cap or 0, free)), together=True))
+        splices.append(
+            Splice(site.at, tuple(record_words(own, site.at, FIRST_OF_WARPS + (record.cap or 0), free)), together=True)
+        )
     if code.entry is not None:
         splices.insert(
             0, Splice(0, tuple(opening_words(code.entry, replace(free, uniform=uniform.entry), kept_registers)))
