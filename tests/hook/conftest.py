@@ -85,6 +85,12 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
     return with_stub(build_natives() / "build", tmp_path_factory.mktemp("stub"))
 
 
+AUTO = {"TUI_PROBE_LAUNCHES": "auto", "TUI_PROBE_PATIENT": "1"}
+"""Some launches are probed. All of them wait for the engine, which is a thread of the busy process of the tests: else
+they would wait for a second in all, and then run unprobed.
+"""
+
+
 class Engine:
     """An engine that answers with probed modules of the stub driver's own kind, or as the test wants."""
 

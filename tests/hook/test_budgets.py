@@ -11,7 +11,7 @@ import pytest
 
 from tui_probe.launcher.control import BUDGETS, BYTES, FIELDS, NO_LIMIT, ControlPage
 
-from .conftest import Build, Host, Run
+from .conftest import AUTO, Build, Host, Run
 from .object_files import compile_with_hook
 from .test_images import elf
 
@@ -215,7 +215,7 @@ w = word()
 for _ in range(200): launch(f, w, grid=5, block=1024)
 launch(g, w, w, grid=2, block=1024)
 """
-    run = under(host, page, script, TUI_PROBE_LAUNCHES="auto")
+    run = under(host, page, script, **AUTO)
     assert run.status == 0, run.stderr
     kernels = [line.split(" kernel ")[1].split()[0] for line in run.lines(r"\[exec\] save ")]
     assert set(kernels) == {"0", "1"}
@@ -247,7 +247,7 @@ for name in {names!r}:
     for _ in range(60): launch(f, w)
 print(read(w))
 """
-    run = under(host, page, script, TUI_PROBE_LAUNCHES="auto")
+    run = under(host, page, script, **AUTO)
     assert (run.status, run.stdout) == (0, "360\n"), run.stderr
     kernels = [line.split(" kernel ")[1].split()[0] for line in run.lines(r"\[exec\] save ")]
     reserved = files // 16
@@ -267,7 +267,7 @@ for round in range(2):
         f = function(module(), name)
         for _ in range(40): launch(f, *[w] * (name.count("8")))
 """
-    run = under(host, page, script, TUI_PROBE_LAUNCHES="auto")
+    run = under(host, page, script, **AUTO)
     assert run.status == 0, run.stderr
     kernels = [line.split(" kernel ")[1].split()[0] for line in run.lines(r"\[exec\] save ")]
     assert {"10", "11"} <= set(kernels)
@@ -304,7 +304,7 @@ def test_results_are_left_out_while_they_come_faster_than_allowed(host: Host, pa
     page["write_rate"] = 16 << 10
     host.engine.maps = "1,2000"  # type: ignore[union-attr]
     script = f"import time\nbegan = time.monotonic()\n{LAUNCHES.format(n=60)}\nprint(time.monotonic() - began)"
-    run = under(host, page, script, TUI_PROBE_LAUNCHES="auto")
+    run = under(host, page, script, **AUTO)
     launches, seconds = run.stdout.split()
     assert (run.status, launches) == (0, "60"), run.stderr
     assert 2 <= len(run.results) < 12 + 2 * float(seconds)
@@ -332,7 +332,7 @@ for rate in (1, 1 << 40, 2):
     for _ in range(30): launch(f, w)
     print(rate, page["over_rate"] - before > 0)
 """
-    run = under(host, page, script, TUI_PROBE_LAUNCHES="auto")
+    run = under(host, page, script, **AUTO)
     assert run.stdout.splitlines() == ["1 True", f"{1 << 40} False", "2 True"], run.stderr
     limits = run.lines(r"\[budget\] write-rate thins limit (\d+) .*")
     assert [line.split()[4] for line in limits] == ["1", "2"]
@@ -487,7 +487,7 @@ launch(f, w)
 page.switch(True)
 for _ in range(8): launch(f, w)
 """
-    run = under(host, page, script, TUI_PROBE_LAUNCHES="auto")
+    run = under(host, page, script, **AUTO)
     assert run.status == 0, run.stderr
     numbers = [int(line.split(" launch ")[1].split()[0]) for line in run.lines(r"\[exec\] grid .* launch ")]
     assert [number for number in numbers if number > 100] == list(range(101, 109))
@@ -508,7 +508,7 @@ def test_log_drops_and_counts_lines_of_loads(host: Host, page: ControlPage) -> N
 def test_new_kernels_share_a_row_once_the_log_has_no_reserve(host: Host, page: ControlPage) -> None:
     page.set_limit("log_bytes", 16000)
     script = "context()\nfor i in range(300): launch(function(module(PTX + b'//%d' % i), f'k{i}'))\n"
-    run = under(host, page, script, TUI_PROBE_LAUNCHES="auto")
+    run = under(host, page, script, **AUTO)
     assert run.status == 0, run.stderr
     assert (run.directory / "event.log").stat().st_size < 24000
     *_, (status, _, reason) = run.outcomes()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .conftest import Host
+from .conftest import AUTO, Host
 
 CAPTURE = """
 context()
@@ -84,7 +84,7 @@ for _ in range(5): launch(f, w, stream=s)
 call("cuStreamEndCapture", s, byref(graph))
 launch(f, w, stream=s)
 """,
-        TUI_PROBE_LAUNCHES="auto",
+        **AUTO,
     )
     assert run.lines(r"\[exit\] launches 1 probed 1 "), run.stderr
     assert len(run.results) == 1

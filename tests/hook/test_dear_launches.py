@@ -13,7 +13,7 @@ import pytest
 from tui_probe.launcher.control import BUDGETS, NO_LIMIT, ControlPage
 
 from .block_samples import Sample, disk_bytes, recorded, share, spread
-from .conftest import Engine, Host, Run
+from .conftest import AUTO, Engine, Host, Run
 from .test_schedule import Key, seed_of
 
 LAUNCHES = """
@@ -39,7 +39,7 @@ def serving(host: Host) -> Engine:
 
 
 def under(host: Host, page: ControlPage, script: str, **environment: str) -> Run:
-    return host.python(script, TUI_PROBE_CONTROL=str(page.path), TUI_PROBE_LAUNCHES="auto", **environment)
+    return host.python(script, TUI_PROBE_CONTROL=str(page.path), **AUTO | environment)
 
 
 def samples(run: Run) -> list[tuple[tuple[int, int, int], int, int, int]]:
@@ -163,7 +163,7 @@ time.sleep(0.1)
 launch(f, w, grid=200, block=64)
 """
     )
-    run = host.python(script, TUI_PROBE_LAUNCHES="auto", STUB_QUEUE="3600000")  # none is saved before the last
+    run = host.python(script, STUB_QUEUE="3600000", **AUTO)  # none is saved before the last
     assert run.status == 0, run.stderr
     rule = Key(0, seed_of("add__8", 0))
     due = {n for n in range(61) if rule.launch(8)}
@@ -179,7 +179,8 @@ def test_sampled_launches_do_not_wait_for_memory(host: Host, launches: str, queu
     A sample goes without: its first launch lasts until the program has made them all.
     """
     script = LAUNCHES.format(n=8, grid=64) + 'os.environ["STUB_QUEUE"] = "0"\n'
-    run = host.python(script, TUI_PROBE_MAX_PROBE_MEMORY="2048", TUI_PROBE_LAUNCHES=launches, STUB_QUEUE=queue)
+    chosen = AUTO | {"TUI_PROBE_LAUNCHES": launches}
+    run = host.python(script, TUI_PROBE_MAX_PROBE_MEMORY="2048", STUB_QUEUE=queue, **chosen)
     assert (run.status, run.stdout) == (0, "8\n"), run.stderr
     if launches:
         assert len(run.results) == 1

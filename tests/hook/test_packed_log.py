@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Build, Host, Run, compile_c
+from .conftest import AUTO, Build, Host, Run, compile_c
 
 HERE = Path(__file__).resolve().parent
-AUTO = {"TUI_PROBE_LAUNCHES": "auto"}
 
 LOOP = """
 context()

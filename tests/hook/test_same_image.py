@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Host
+from .conftest import AUTO, Host
 
 LOADS = {
     "module": ("module(IMAGE)", "function(m, 'add__8')", "cuModuleUnload"),
@@ -38,7 +38,7 @@ for _ in range(40):
     call("{unload}", m)
 print(read(w))
 """,
-        TUI_PROBE_LAUNCHES="auto",
+        **AUTO,
     )
     assert run.stdout == "40\n", run.stderr
     assert run.outcomes() == [("probed", "add__8", "-")]
