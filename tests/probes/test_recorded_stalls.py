@@ -94,6 +94,17 @@ def test_page_explains_the_columns_that_it_shows(attention: Path, cuda: Path, wi
     assert (" max " in titles) is (has_waits_kept or width == 200)
 
 
+def test_page_is_written_as_a_picture(cuda: Path, tmp_path: Path) -> None:
+    """The SVG has the cells of the text; a PNG needs an extra."""
+    files = tmp_path / "stalls.svg", tmp_path / "stalls.png"
+    assert front.main(["show", "stalls", f"{cuda}:{GATHER}", "--width", "120", "--svg", str(files[0])]) == 0
+    svg = files[0].read_text().replace("&#160;", " ").replace("\xa0", " ")
+    assert all(text in svg for text in ("67%", "0x0140", "long.cu:19", "17 647", "measured waits: 97% of warp life"))
+    pytest.importorskip("matplotlib")
+    assert front.main(["show", "stalls", f"{cuda}:{GATHER}", "--width", "120", "--png", str(files[1])]) == 0
+    assert files[1].read_bytes().startswith(b"\x89PNG\r\n")
+
+
 def test_page_of_a_launch_has_the_nearest_launch_of_each_group(cuda: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert document(capsys, "show", "stalls", f"{cuda}:1")["data"]["launches"] == [76, 79, 82, 85]
     assert document(capsys, "show", "stalls", f"{cuda}:1@16")["data"]["launches"] == [16, 19, 22, 10]

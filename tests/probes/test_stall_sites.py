@@ -328,6 +328,49 @@ def test_page_names_the_call_of_an_inlined_header(
         assert {file for file, _ in measured} == {"/home/me/b.cu"}
 
 
+def built(ptx: str, directory: Path, waited: int) -> Path:
+    """A trace of four launches of the kernel that ptxas makes of PTX with source lines."""
+    tools = find_tools("ptxas")
+    if not tools:
+        pytest.skip("no ptxas on this machine: install nvidia-cuda-nvcc")
+    source, binary = directory.with_suffix(".ptx"), directory.with_suffix(".cubin")
+    source.write_text(ptx)
+    subprocess.run([tools[0].path, "-arch=sm_90", "-lineinfo", source, "-o", binary], check=True)
+    writer = started_trace(directory)
+    folder = writer.kernel(0, "k")
+    for _ in range(4):
+        launch = writer.launch(0, GRID, BLOCK)
+        writer.save(0, launch, group_result(folder, "stall_sites", waited, Cubin.read(binary.read_bytes()), "k"))
+    writer.exit()
+    return directory
+
+
+def test_comparison_of_builds_has_the_wait_of_a_line_at_another_offset(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The second build loads and stores another value before; the wait of line 15 moves, and is half as long."""
+    more = """	.loc 1 14 1
+	ld.volatile.global.f32 %f1, [%d1+64];
+	mul.f32 %f1, %f1, %f1;
+	st.volatile.global.f32 [%d1+64], %f1;
+	.loc 1 15 1
+"""
+    before = built(INLINED, tmp_path / "before", 8192)
+    after = built(INLINED.replace("	.loc 1 15 1\n", more, 1), tmp_path / "after", 4096)
+    sites = {}
+    for side in (before, after):
+        assert front.main(["show", "stalls", str(side), "--format", "json"]) == 0
+        record = json.loads(capsys.readouterr().out)["data"]["sites"]
+        sites[side] = {(site["call_line"] or site["line"]): site["offset"] for site in record if site["sass"] == "FADD"}
+    assert sites[before][15] != sites[after][15]
+    document = compared(before, after, capsys)
+    waits = {(wait["line"], wait["producer"]): wait for wait in document["waits"]}
+    wait = waits["b.cu:15", "LDG b.cu:15"]
+    assert wait["compared"]
+    assert wait["after"] < wait["before"]
+    assert wait["difference"] == pytest.approx(wait["after"] - wait["before"])
+
+
 @pytest.mark.parametrize(
     ("path", "is_of_toolkit"),
     [
