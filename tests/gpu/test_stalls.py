@@ -303,6 +303,22 @@ def test_groups_without_a_notable_wait_end(runs: str, tmp_path: Path, runner: Ru
     assert shown.returncode == 0
 
 
+@pytest.mark.exclusive
+def test_page_has_the_cost_of_each_group_without_a_benchmark(tmp_path: Path, runner: Runner) -> None:
+    """Of 600 launches most are not probed; some of each kind are timed."""
+    command = [*latency_program(tmp_path, 0), "600"]
+    profiled = runner.profiled(command, "-p", "stalls", "--launches", "auto", "--wait")
+    assert (profiled.outcome.status, profiled.outcome.stdout) == (0, "no error\n"), profiled.outcome.stderr
+    shown = [sys.executable, "-m", "tui_probe", "show", "stalls", str(profiled.trace), "-k", "follow"]
+    data = json.loads(subprocess.run([*shown, "--format", "json"], capture_output=True, text=True, check=True).stdout)
+    slowdowns = data["data"]["slowdowns"]
+    print(f"GPU-STALLS\tslowdowns {slowdowns}")
+    assert slowdowns
+    assert None not in slowdowns
+    page = subprocess.run(shown, capture_output=True, text=True, check=True).stdout
+    assert "(launches of this run with and without it, ± standard error)" in " ".join(page.split())
+
+
 @pytest.fixture(scope="module")
 def three_kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The trace of ``three_kernels.cu`` under stalls."""
