@@ -12,7 +12,6 @@ from tui_probe.draw import units
 from tui_probe.errors import TraceError
 from tui_probe.probekit.finding import percent
 from tui_probe.records.counter_sums import line_sums, ratio, site_dtype, sums_dtype
-from tui_probe.sass.wait_classes import OPERANDS, WAIT_CLASSES
 from tui_probe.trace.device_memory import parameter_names
 from tui_probe.trace.sites import read_sites
 from tui_probe.trace.source_lines import SourceLines, call_lines, source_position
@@ -129,11 +128,15 @@ class StallSite:
     @property
     def kind(self) -> str:
         """Title of what warps wait for."""
+        from tui_probe.sass.wait_classes import WAIT_CLASSES  # brings the model of SASS
+
         return WAIT_CLASSES.get(self.wait.kind, self.wait.kind) if self.wait else ""
 
     @property
     def waits_for(self) -> str:
         """``kind`` with names: ``global memory of q``; no names where warps wait for registers."""
+        from tui_probe.sass.wait_classes import OPERANDS
+
         if not self.tensors or (self.wait and self.wait.kind == OPERANDS):
             return self.kind
         more = ", …" if len(self.tensors) > _MAX_TENSORS else ""

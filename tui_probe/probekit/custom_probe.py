@@ -23,8 +23,6 @@ from tui_probe.draw import units
 from tui_probe.errors import ProbeFileError, TraceError
 from tui_probe.input_limits import PROBE_FILE
 from tui_probe.probe_files.loading import read_probe
-from tui_probe.probe_model.probe import FIELD_BYTES, Level
-from tui_probe.probe_model.storage import Layout, storage_of
 from tui_probe.probekit.metric import Metric, MetricValue
 from tui_probe.trace.locate import path_in_trace
 from tui_probe.trace.plain_file import read_within
@@ -200,6 +198,9 @@ def _read(path: str, written: int) -> tuple[CustomMap, ...]:
 
 
 def _custom_map(probe: Probe, probe_map: Map) -> CustomMap:
+    from tui_probe.probe_model.probe import Level  # the model of probes; traces of built-in ones do not need it
+    from tui_probe.probe_model.storage import Layout, storage_of
+
     record = _record(probe_map.fields, probe_map.record_bytes)
     sums = probe_map.level is Level.SITE or storage_of(probe, probe_map).layout is Layout.PLAIN
     if probe_map.reduction is None:
@@ -211,6 +212,8 @@ def _custom_map(probe: Probe, probe_map: Map) -> CustomMap:
 
 
 def _record(fields: Sequence[Field], size: int) -> np.dtype[Any]:
+    from tui_probe.probe_model.probe import FIELD_BYTES
+
     fields = sorted(fields, key=lambda field: field.offset)
     layout = {
         "names": [field.name for field in fields],

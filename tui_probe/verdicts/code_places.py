@@ -7,16 +7,12 @@ from functools import lru_cache
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.binaries.cubin import Cubin
-from tui_probe.binaries.line_tables import source_places
 from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import safe
 from tui_probe.errors import ImageError, UnsupportedKernelError
 from tui_probe.input_limits import CUBIN, PTX_TEXT
 from tui_probe.ptx.tree import INSERTED_MARK, REPLACED_MARK
-from tui_probe.sass.spills import spills_by_line, stack_accesses
-from tui_probe.sass.target import GraftTarget
 from tui_probe.trace.plain_file import read_within, text_of
 from tui_probe.trace.source_lines import SourceLines, lines_of_directives
 
@@ -108,6 +104,12 @@ def worst_spill(kernel: KernelFacts) -> SpillLine | None:
 
 @lru_cache(maxsize=64)
 def _spill_lines(path: Path, changed: int, kernel: str) -> list[SpillLine]:
+    # The model of SASS; most kernels spill no registers.
+    from tui_probe.binaries.cubin import Cubin
+    from tui_probe.binaries.line_tables import source_places
+    from tui_probe.sass.spills import spills_by_line, stack_accesses
+    from tui_probe.sass.target import GraftTarget
+
     del changed
     target = GraftTarget.of(Cubin.read(read_within(path, CUBIN)), kernel)
     return spills_by_line(stack_accesses(target), source_places(target.cubin.image, target.name, target.code.size))
