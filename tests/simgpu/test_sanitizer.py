@@ -538,6 +538,20 @@ def test_fault_that_ends_the_kernel_has_the_value_of_its_store(name: str, store:
     assert fault.value == value
 
 
+@pytest.mark.parametrize(
+    ("name", "access", "detail"),
+    [
+        ("shared-store", "@%p2 st.shared.u32 [%r5+912], %r1;", "0 bytes after the 1040 bytes of the block"),
+        ("shared-store", "st.shared.u32 [%r5+-8], %r1;", "outside the 1040 bytes of the block"),
+        ("local-store", "st.local.u32 [stack+72], %r1;", "8 bytes after the 64 bytes of the thread"),
+        ("misaligned-shared", "st.shared.u32 [%r5+2], 7;", ""),
+    ],
+)
+def test_fault_outside_of_a_block_or_thread_has_the_size_of_its_memory(name: str, access: str, detail: str) -> None:
+    (fault,) = run(PLANTS[name].source(access))
+    assert fault.detail == detail
+
+
 def test_load_of_replaced_constant_is_described_as_the_program_has_it() -> None:
     """Inserting probes replaces loads of constant memory by loads of the variable's device memory."""
     replaced = "ld.global.u32 %r9, [%rd1+1056]; // tui-probe: instead of: ld.const.u32 \t%r9, [%rd1+1056];"

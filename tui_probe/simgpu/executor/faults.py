@@ -18,18 +18,21 @@ class MemoryFaultError(SimulationError):
     """An access outside the memory of its state space. ``address`` is as the kernel computed it.
 
     ``place`` is that of the thread (see ``lanes``), None of an access by the host; ``value`` what a store would have
-    stored, as a hexadecimal number.
+    stored, as a hexadecimal number. ``limit`` is the size of the memory in bytes.
     """
 
     problem = "illegal address"
 
-    def __init__(self, space: str, address: int, size: int, line: int, where: str, place: int | None = None) -> None:
+    def __init__(
+        self, space: str, address: int, size: int, line: int, where: str, place: int | None, limit: int
+    ) -> None:
         super().__init__(f"{self.problem} {address:#x} ({size} bytes, {space} memory) at line {line}, {where}")
         self.space = space
         self.address = address
         self.size = size
         self.line = line
         self.place = place
+        self.limit = limit
         self.value: str | None = None
 
 

@@ -35,16 +35,16 @@ GLOBAL_START: Final = 8 * WINDOW_BYTES
 class AccessFault(Exception):  # noqa: N818 - becomes a MemoryFaultError as soon as the line is known
     """An access that failed, before it is known which instruction made it."""
 
-    def __init__(self, space: str, address: int, size: int, position: int, misaligned: bool) -> None:
+    def __init__(self, space: str, address: int, size: int, position: int, misaligned: bool, limit: int) -> None:
         super().__init__(space, address, size)
-        self.space, self.address, self.size = space, address, size
+        self.space, self.address, self.size, self.limit = space, address, size, limit
         self.position = position
         self.misaligned = misaligned
 
     def at(self, line: int, where: str, place: int | None = None) -> MemoryFaultError:
         """The error to tell a user, ``where`` naming the thread, whose place (see ``lanes``) is ``place``."""
         kind = MisalignedAddressError if self.misaligned else MemoryFaultError
-        return kind(self.space, self.address, self.size, line, where, place)
+        return kind(self.space, self.address, self.size, line, where, place, self.limit)
 
 
 class Space(Protocol):
@@ -104,7 +104,7 @@ def _fault(space: str, offset: Value, size: int, limit: int, origin: int) -> Acc
     outside = (bad > max(limit - size, 0)) | (limit < size)
     position = int(np.argmax(outside | ((bad & bad.dtype.type(size - 1)) != 0)))
     address = (int(bad[position]) + origin) & ((1 << 64) - 1)
-    return AccessFault(space, address, size, position, misaligned=not bool(outside[position]))
+    return AccessFault(space, address, size, position, not bool(outside[position]), limit)
 
 
 class _Bytes:
@@ -174,7 +174,7 @@ class DeviceMemory(_Bytes):
         outside = offset + np.uint64(size) > ends[which]
         if outside.any():
             position = int(np.argmax(outside))
-            raise AccessFault(self.name, int(offset[position]) + self.base, size, position, misaligned=False)
+            raise AccessFault(self.name, int(offset[position]) + self.base, size, position, False, self.limit)
 
     def scatter(self, address: NDArray[np.uint64], values: Value) -> None:
         """Store ``values`` at absolute addresses; of equal addresses the last one wins. Raises MemoryFaultError."""

@@ -67,6 +67,7 @@ if TYPE_CHECKING:
 _MAX_GRANULE: Final = 4
 """Bytes with one stamp, of kernels that access no fewer."""
 _MAX_TIME: Final = 1 << 31
+_OWNERS: Final = {"shared": "the block", "local": "the thread"}
 _MAX_KEPT_BYTES: Final = 64 << 20
 """Bytes of loads that are kept without stamps."""
 
@@ -221,14 +222,19 @@ class LaunchChecks:
         text = str(error)
         if isinstance(error, MemoryFaultError):
             kind = "misaligned" if isinstance(error, MisalignedAddressError) else "out_of_bounds"
-            detail = self._detail(error.space, error.address) if kind == "out_of_bounds" else ""
+            detail = self._detail(error) if kind == "out_of_bounds" else ""
             fault = Fault(kind, place_in(text), error.space, error.size, error.address, error.value, detail=detail)
             self.report(fault)
         elif isinstance(error, DeadlockError):
             self.report(Fault("deadlock", place_in(text), detail=text))
 
-    def _detail(self, space: str, address: int) -> str:
-        return self.checker.states.describe(address) if space == "global" else ""
+    def _detail(self, error: MemoryFaultError) -> str:
+        if error.space == "global":
+            return self.checker.states.describe(error.address)
+        owner = _OWNERS.get(error.space)
+        outside = error.address - error.limit
+        where = f"{outside} bytes after" if 0 <= outside <= error.limit else "outside"
+        return f"{where} the {error.limit} bytes of {owner}" if owner else ""
 
 
 class BatchChecks:
