@@ -158,7 +158,9 @@ def _mbarrier(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     arrived = stuck.arrived(place, warp.block)
     ended = stuck.threads_ended(warp.block)
     gone = f"; arrivals of {units.counted(ended, 'thread')} that ended are not known" if ended else ""
-    came = f"block {warp.block} made {units.counted(arrived, 'arrival')}{_absent(group, warp.block)}{gone}"
+    made = f"block {warp.block} made {units.counted(arrived, 'arrival')}"
+    none_known = f"no warp of block {warp.block} is known to have made its last arrival there"
+    came = f"{made if arrived else none_known}{_absent(group, warp.block)}{gone}"
     phase = "" if place.phase is None else f", phase {place.phase}"
     known = f"mbarrier {place.address:#x} at {place.text}{phase}"
     if count is None or arrived < count:

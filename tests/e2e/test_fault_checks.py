@@ -109,14 +109,15 @@ def test_fault_that_ends_the_kernel_is_first_in_the_report(tool: Tool, monkeypat
     _, trace = tool.run([sys.executable, "shift.py"])
     report = " ".join(tool("report", str(trace)).stdout.split())
     expected = (
-        "! #0 shift misaligned: store of 4 B in global memory; st.global.u32 PTX:12, block (0, 0, 0), thread (0, 0, 0)"
+        "! #0 shift misaligned: store of 4 B in global memory, value 0x0; st.global.u32 PTX:12, block (0, 0, 0),"
+        " thread (0, 0, 0)"
     )
     assert f"Where to look first {expected}" in report
     assert "compute-sanitizer" not in report
     finding = json.loads(tool("report", str(trace), "--format", "json").stdout)["findings"][0]
     evidence = {value["metric"]: value["value"] for value in finding["evidence"]}
-    names = ("access", "line", "fault_block", "fault_thread")
-    assert [evidence[name] for name in names] == ["store", 12, "(0, 0, 0)", "(0, 0, 0)"]
+    names = ("access", "line", "value", "fault_block", "fault_thread")
+    assert [evidence[name] for name in names] == ["store", 12, "0x0", "(0, 0, 0)", "(0, 0, 0)"]
 
 
 def test_driver_reports_states_of_memory(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:

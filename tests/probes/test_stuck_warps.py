@@ -148,9 +148,14 @@ WAITERS = [warp(BARRIER, block, 1) for block in range(2)]
         (GRID, "grid-does-not-fit", "4 blocks of 6 on the GPU do not end, so 2 blocks cannot start"),
         (COUNT, "mbarrier-count", "expects 65 arrivals (mbarrier.init PTX:38); block 0 made 32 arrivals"),
         (
+            launch([warp(MBARRIER, did=ADDED)], code=COUNTED),
+            "mbarrier-count",
+            "expects 64 arrivals (mbarrier.init PTX:38); no warp of block 0 is known to have made its last arrival",
+        ),
+        (
             launch([warp(MBARRIER)], code=COUNTED),
             "mbarrier-count",
-            "0 arrivals; arrivals of 32 threads that ended are not known",
+            "known to have made its last arrival there; arrivals of 32 threads that ended are not known",
         ),
         (
             APART,

@@ -46,7 +46,7 @@ from tui_probe.simgpu.executor.checks.byte_states import (
 from tui_probe.simgpu.executor.checks.races import Race, RaceSearch, Stamps
 from tui_probe.simgpu.executor.checks.split_barriers import SplitBarrierSearch
 from tui_probe.simgpu.executor.faults import DeadlockError, MemoryFaultError, MisalignedAddressError
-from tui_probe.simgpu.executor.memory import DeviceMemory
+from tui_probe.simgpu.executor.memory import CTA_BYTES, DeviceMemory
 from tui_probe.simgpu.executor.scalars import U8
 
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ class LaunchChecks:
     def _detail(self, error: MemoryFaultError) -> str:
         if error.space == "global":
             return self.checker.states.describe(error.address)
-        owner = _OWNERS.get(error.space)
+        owner = _OWNERS.get(error.space) if error.limit <= CTA_BYTES else None  # of a cluster
         outside = error.address - error.limit
         where = f"{outside} bytes after" if 0 <= outside <= error.limit else "outside"
         return f"{where} the {error.limit} bytes of {owner}" if owner else ""
