@@ -18,8 +18,7 @@ from tui_probe.engine.grafting.grafts import GraftedKernel, Grafter
 from tui_probe.engine.grafting.snippet_ptx import ptx_version
 from tui_probe.engine.map_layout import parse_layout
 from tui_probe.probe_files.loading import load_probe
-from tui_probe.sass.accesses import bulk_copy_of
-from tui_probe.sass.operations import mnemonic
+from tui_probe.sass.operations import bulk_copy_of, mnemonic
 from tui_probe.sass.target import GraftTarget
 from tui_probe.sass.words import WORD_BYTES
 from tui_probe.toolchain import find_disassembler

@@ -102,6 +102,35 @@ def test_phases_of_attention_are_found_in_machine_code() -> None:
     ]  # fmt: skip
 
 
+PRODUCT = """
+    wgmma.fence.sync.aligned;
+    wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f2, %f3, %f4, %f5}, %rd3, %rd4, 1, 1, 1, 0, 0;
+    wgmma.commit_group.sync.aligned;
+    wgmma.wait_group.sync.aligned 0;
+"""
+
+
+@pytest.mark.parametrize(
+    ("between", "expected"),
+    [("", ["mma", "wgmma wait"]), ("bar.sync 0;", ["mma", "wgmma wait"] * 2)],
+)
+def test_products_that_wait_for_each_other_are_one_phase(between: str, expected: list[str], tmp_path: Path) -> None:
+    """ptxas puts such waits between the products of one group if it cannot overlap them."""
+    text = ROUNDS.replace("sm_90", "sm_90a").replace(".reg .f32 %f<3>", ".reg .f32 %f<6>").replace("%rd<3>", "%rd<5>")
+    text = text.replace("    mov.u32 %r4, 0;", "    mov.u32 %r4, 0; mov.u64 %rd3, 0; mov.u64 %rd4, 64;").replace(
+        "st.global.f32 [%rd2], %f1", "st.global.v4.f32 [%rd2], {%f2, %f3, %f4, %f5}"
+    )
+    source, binary = tmp_path / "rounds.ptx", tmp_path / "rounds.bin"
+    source.write_text(text.replace("PRODUCTS", (PRODUCT + between) * 2))
+    assembler().assemble(source, binary, "sm_90a", "rounds")
+    phases, _ = sass_phases(PROBE, GraftTarget.of(Cubin.read(binary.read_bytes()), "rounds"))
+    inner = [phase for phase in phases if phase.start.loop is not None and phase.start.work in {*expected}]
+    assert [phase.start.work for phase in inner] == expected
+    assert [phase.start.products for phase in inner if phase.start.work == "mma"] == (
+        [2 * 64 * 8 * 16 // 128] if not between else [64 * 8 * 16 // 128] * 2
+    )
+
+
 def test_waits_and_copies_of_a_pipeline_are_phases(waits: Path) -> None:
     phases, _ = sass_phases(PROBE, GraftTarget.of(Cubin.read(waits.read_bytes()), "producer_consumer"))
     found_works = {phase.start.work for phase in phases}

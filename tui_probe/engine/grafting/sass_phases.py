@@ -8,6 +8,7 @@ so that a loop may have a record for each iteration.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -15,7 +16,7 @@ from tui_probe.errors import UnsupportedKernelError
 from tui_probe.ptx.control_flow import Flow
 from tui_probe.ptx.operands import MADE_UP
 from tui_probe.ptx.parameters import BarrierArrays
-from tui_probe.ptx.phase_names import MARK, WAITS, work_of
+from tui_probe.ptx.phase_names import MARK, PRODUCTS, WAITS, work_of
 from tui_probe.ptx.phases import flow_phases
 from tui_probe.ptx.tree import Immediate, Instruction, Register
 from tui_probe.reasons import because
@@ -23,13 +24,13 @@ from tui_probe.sass.accesses import (
     UNIFORM_BASE,
     added_number,
     adds_product,
-    bulk_copy_of,
     followed_registers,
     written_registers,
 )
 from tui_probe.sass.flow import FlowGraph, is_conditional
 from tui_probe.sass.operations import (
     PRODUCT_OPERATIONS,
+    bulk_copy_of,
     is_strong_load,
     matrix_product,
     operation_class,
@@ -85,7 +86,10 @@ _FIRST_WITH_WINDOW: Final = 90
 _MAX_STEPS: Final = 4096
 """Registers of blocks that an address is followed through at most."""
 _NEAR: Final = 8
-"""Instructions between the start of a phase and its record at most."""
+"""Instructions between the start of a phase and its record at most, and between products of which one waits for the
+other.
+"""
+_PRODUCT_WAIT: Final = "wgmma wait"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +114,9 @@ def sass_phases(
     """
     graph = FlowGraph.of(target)
     code = [_same_work(word, target.arch) for word in target.words]
+    for block in graph.blocks:
+        for index in _serial_waits([code[number] for number in block]):
+            code[block[index]] = Instruction(*_OTHER, (), MADE_UP)
     number_of = {id(instruction): number for number, instruction in enumerate(code)}
     names = names_by_line(probe, target) if probe.phases else None
     named = None if names is None else lambda instruction: names(number_of[id(instruction)] * WORD_BYTES)
@@ -233,6 +240,17 @@ class _MbarrierNames:
             found.update(moved if number is not None else ())
             moved = []
         return (places - changed if word.is_unconditional else places).union(moved)
+
+
+def _serial_waits(block: Sequence[Instruction]) -> Iterator[int]:
+    """Yield the waits of a block that ptxas puts between products which it cannot overlap: part of the products."""
+    works = [work_of(instruction) for instruction in block]
+    products = [index for index, instruction in enumerate(block) if "mma_async" in instruction.modifiers]
+    for first, second in itertools.pairwise(products):
+        between = range(first + 1, second)
+        of_products = all(works[index] in (None, PRODUCTS, "compute", _PRODUCT_WAIT) for index in between)
+        if of_products and len(between) <= _NEAR:
+            yield from (index for index in between if works[index] == _PRODUCT_WAIT)
 
 
 def _takes_no_time(graph: FlowGraph, code: Sequence[Instruction], words: Sequence[Word], first: int) -> bool:

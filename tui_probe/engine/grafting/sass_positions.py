@@ -50,7 +50,8 @@ if TYPE_CHECKING:
 
     from tui_probe.probe_model.probe import Map, Probe, ProbePoint
     from tui_probe.reasons import Reason
-    from tui_probe.sass.accesses import BulkCopy, MemoryAccess
+    from tui_probe.sass.accesses import MemoryAccess
+    from tui_probe.sass.operations import BulkCopy
     from tui_probe.sass.target import GraftTarget
     from tui_probe.sass.words import Word
 
@@ -259,7 +260,7 @@ def excluded_copies(probe: Probe, used: Probe, target: GraftTarget) -> Reason | 
     """Return the reason why bulk copies of the kernel are not counted, if it has any that the probe is for. ``used`` is
     the form of the probe in the kernel, which may lack optional maps.
     """
-    copies = [accesses.bulk_copy_of(word, target.arch) for word in target.words if not word.never_runs]
+    copies = [operations.bulk_copy_of(word, target.arch) for word in target.words if not word.never_runs]
     equivalents = [bulk_equivalent(copy) for copy in copies if copy is not None]
     points = [point for point in probe.points if point.ptx_only or point not in used.points]
     count = sum(any(_is_for(point, equivalent) for point in points) for equivalent in equivalents)
@@ -321,7 +322,7 @@ def _matching_sites(probe: Probe, target: GraftTarget) -> _MatchingSites:
         if index in stays:
             matching.sites.append(_stay_site(probe, target, index, stays[index]))
             continue
-        if (copy := accesses.bulk_copy_of(word, target.arch)) is not None:
+        if (copy := operations.bulk_copy_of(word, target.arch)) is not None:
             matching.sites.extend(_bulk_sites(probe, index, copy))
             continue
         equivalent, facts, access = ptx_equivalent(word, target.arch, opcodes)
