@@ -51,8 +51,8 @@ _ACTS_ON = {
     "order_back": "on tables",
     "turn": "on tables",
     "mark": "on Source and Timeline",
-    "next_event": "on Source, Diff and Timeline",
-    "previous_event": "on Source, Diff and Timeline",
+    "next_event": "on pages of code, waits and times",
+    "previous_event": "on pages of code, waits and times",
     "colour": "on density maps",
 }
 """The same for keys that only some drawings and texts have, by id."""
