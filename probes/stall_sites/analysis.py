@@ -341,6 +341,16 @@ def measured_text(stalls: Stalls, unmeasured: str) -> str:
     return f"{text}; remaining {percent(stalls.remaining, 1)}: {other}"
 
 
+def are_copies(sites: Sequence[StallSite]) -> bool:
+    """Return whether sites of a line are like the copies of one instruction in an unrolled loop."""
+    return len({(site.opcode, site.passes) for site in sites}) == 1
+
+
+def rows_text(sites: Sequence[StallSite]) -> str:
+    """``4 × DEPBAR``, or ``4 rows`` of different instructions."""
+    return f"{len(sites)} × {sites[0].opcode}" if are_copies(sites) else f"{len(sites)} rows"
+
+
 def with_tensors(stalls: Stalls, of: ProbeResult) -> Stalls:
     """Return the waits of a result with the names of the memory that warps wait for. TraceError for a damaged log."""
     if not any(site.wait and site.wait.parameters for site in stalls.sites):

@@ -21,7 +21,17 @@ from tui_probe.probekit.probe_view import probe_view
 from tui_probe.probekit.recognised import analysis_name
 from tui_probe.records.counter_sums import ratio
 
-from .analysis import DELAY, GROUPS, LEAST_PERCENT, Stalls, analyse, measured_text, with_tensors
+from .analysis import (
+    DELAY,
+    GROUPS,
+    LEAST_PERCENT,
+    Stalls,
+    analyse,
+    are_copies,
+    measured_text,
+    rows_text,
+    with_tensors,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -226,6 +236,8 @@ class StallsView(Document):
             " cycles is added, never more than the measured cycles."
         )
         text += " ± is the largest error of this estimate per wait." if "mean_uncertainty" in shown else ""
+        if "longest" in shown and any(row.site.longest is None for row in self.rows):
+            text += f" max {units.NOT_MEASURED}: not recorded (too few free uniform registers, or an older version)."
         text += f" The error of a row's warp life is {share if share.startswith('<') else f'at most {share}'}."
         if any(_is_bound(value) for row in self.rows for value in (row.site.per_pass, row.site.longest)):
             text += f" “≤ {DELAY}”: the measured cycles round to 0, so the real wait is at most {DELAY} cycles"
@@ -274,10 +286,10 @@ class StallsView(Document):
             ((sum(site.share or 0 for site in own), place) for place, own in sites.items() if len(own) > 1),
             reverse=True,
         )
-        texts = [f"{place} {_share_text(share)} ({_rows_text(sites[place])})" for share, place in several]
+        texts = [f"{place} {_share_text(share)} ({rows_text(sites[place])})" for share, place in several]
         if not texts:
             return
-        has_copies = any(_are_copies(sites[place]) for _, place in several[:_MAX_NAMED])
+        has_copies = any(are_copies(sites[place]) for _, place in several[:_MAX_NAMED])
         meaning = "; N × SASS: rows with equal executions, as in an unrolled loop" if has_copies else ""
         yield f"source lines with several rows: {_listed(texts)}{meaning}"
 
@@ -399,16 +411,6 @@ def _slowdown_text(kernel: KernelFacts) -> str:
         return units.NOT_MEASURED
     error = f" ± {kernel.slowdown_stderr:.2f}" if kernel.slowdown_stderr is not None else ""
     return f"{kernel.slowdown:.2f}{error}×"
-
-
-def _are_copies(sites: Sequence[StallSite]) -> bool:
-    """Return whether sites of a line are like the copies of one instruction in an unrolled loop."""
-    return len({(site.opcode, site.passes) for site in sites}) == 1
-
-
-def _rows_text(sites: Sequence[StallSite]) -> str:
-    """``4 × DEPBAR``, or ``4 rows`` of different instructions."""
-    return f"{len(sites)} × {sites[0].opcode}" if _are_copies(sites) else f"{len(sites)} rows"
 
 
 def _listed(texts: Sequence[str]) -> str:

@@ -90,8 +90,9 @@ def test_page_explains_the_columns_that_it_shows(attention: Path, cuda: Path, wi
     assert {title for title in EXPLAINED if f" {title} " in titles} == {
         title for title, note in EXPLAINED.items() if note in notes
     }
-    has_waits_kept = kernel != "attention"  # its trace is older than the longest wait
+    has_waits_kept = kernel != "attention"  # whose uniform registers had no room for the longest wait
     assert (" max " in titles) is (has_waits_kept or width == 200)
+    assert ("max –: not recorded (too few free uniform registers" in notes) is (not has_waits_kept and width == 200)
 
 
 def test_page_is_written_as_a_picture(cuda: Path, tmp_path: Path) -> None:
