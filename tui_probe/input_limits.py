@@ -75,7 +75,7 @@ LIMITS: Final = tuple(limit for limit in tuple(globals().values()) if isinstance
 def markdown_table() -> str:
     """All limits, for the help."""
     rows = [f"| {limit.subject} | {limit.size} | {limit.above} |" for limit in LIMITS]
-    return "\n".join(["| Input | Limit | Above it |", "|---|---|---|", *rows])
+    return "\n".join(["| Input | Limit | Above the limit |", "|---|---|---|", *rows])
 
 
 def parse_json(text: str | bytes) -> Any:

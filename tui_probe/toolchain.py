@@ -132,5 +132,5 @@ def disassemble(tool: Tool, cubin: Path, symbol: int | None = None) -> str:
         raise ToolchainError(f"{tool.path}: {error}") from error
     if done.returncode:
         message = done.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
-        raise ToolchainError(f"{cubin}: {tool.path.name} {tool.version} cannot read it: {message}")
+        raise ToolchainError(f"{tool.path.name} {tool.version} cannot read {cubin}: {message}")
     return done.stdout.decode("utf-8", "replace")

@@ -179,7 +179,7 @@ def _count_blocks(result: Result, parts: Iterable[BlockTimes]) -> _Sms:
         blocks = np.bincount(places, weights=counts).astype("i8")
         left_out += (part.warps_missing, part.blocks_missing, part.blocks_astray)
     if not len(numbers):
-        raise TraceError(f"{result.path}: no warp saved a record: the kernel was interrupted, or the probe did not run")
+        raise TraceError(f"{result.path}: no warp saved a record; the kernel was interrupted, or the probe did not run")
     return _Sms(numbers, blocks, *left_out.tolist())
 
 

@@ -78,13 +78,13 @@ _TABLE_METRICS: Final = (
     ),
     Metric("footprint", "touched", "B", over_launches="mean", quantity="footprint", shown=where_known, page="dmat"),
     Metric(
-        "worst_line", "most per request at PTX line", place=True, over_launches="none", read=_worst_line,
+        "worst_line", "most sectors per request at PTX line", place=True, over_launches="none", read=_worst_line,
         shown=where_known,
     ),
     Metric(
         "worst_sectors_per_request", "sectors per request at this line", better="lower", over_launches="largest",
         read=_worst_value, shown=where_known, of_work=True, ideal=_ideal_of_worst,
-        standalone_title="most sectors per request of a line",
+        standalone_title="max sectors per request of a line",
     ),
     Metric("box_copies", "bulk copies", shown=where_any, of_work=True),
     Metric(

@@ -60,7 +60,7 @@ def began_ns(result: Result) -> int:
     """Return the start of the first warp in ns of %globaltimer. Raises TraceError if no warp left a record."""
     times = result.one_record(0, WARP)["time"]
     if not times.any():
-        raise TraceError(f"{result.path}: no warp saved a record: the kernel was interrupted, or the probe did not run")
+        raise TraceError(f"{result.path}: no warp saved a record; the kernel was interrupted, or the probe did not run")
     return int(times[times > 0].min())
 
 

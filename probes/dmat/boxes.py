@@ -295,4 +295,4 @@ def repeats_text(code: AccessLine) -> str:
     parts = {part.partition("::")[0] for part in code.opcode.split(".")}
     kinds = (("multicast", {"multicast", "MULTICAST"}), ("reduction", {"reduce", *_SASS_REDUCTIONS}))
     names = [name for name, of_kind in kinds if of_kind & parts]
-    return f", {' and '.join(names)}: counted once" if names else ""
+    return f", {' and '.join(names)} counted once" if names else ""

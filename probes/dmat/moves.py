@@ -196,7 +196,9 @@ def _to_access(direction: int) -> Move:
 def _worst(view: PictureState) -> str:
     view.goes_to_worst, view.colouring = True, "sectors"
     return (
-        "the cell with most excessive sectors" if view.painter.knows_kinds else "the cell with most sectors per request"
+        "the cell with the most excessive sectors"
+        if view.painter.knows_kinds
+        else "the cell with the most sectors per request"
     )
 
 

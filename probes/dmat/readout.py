@@ -121,7 +121,7 @@ class ReadOut:
         """``2 bulk copies, box 64 B × 8``."""
         code = self.code.get(line)
         of_lanes = boxes.lanes > 1 and not (code is not None and isinstance(code.line, Offset))
-        lanes = f", of the lowest of {boxes.lanes} lanes" if of_lanes else ""
+        lanes = f" (lowest of {boxes.lanes} lanes)" if of_lanes else ""
         copies = f"{units.count(boxes.copies)} bulk {'copy' if boxes.copies == 1 else 'copies'}"
         return f"{copies}, box {boxes.shape}{lanes}{'' if code is None else repeats_text(code)}"
 

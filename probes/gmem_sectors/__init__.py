@@ -127,7 +127,7 @@ METRICS: Final = (
     Metric("sectors_per_copy", "sectors per cp.async", better="lower", over_launches="mean", shown=_has_copies,
            of_work=True),
     Metric("matrix_accesses", "uncounted wmma loads and stores", shown=where_any),
-    Metric("generic_accesses", "generic accesses, uncounted, per thread", shown=where_any),
+    Metric("generic_accesses", "uncounted generic accesses, per thread", shown=where_any),
     Metric("bulk_copies", "bulk copies", better="lower", shown=where_any, of_work=True),
     Metric("bulk_load_sectors", "load sectors of bulk copies", better="lower", shown=where_any, of_work=True),
     Metric("bulk_store_sectors", "store sectors of bulk copies", better="lower", shown=where_any, of_work=True),

@@ -155,7 +155,7 @@ METRICS: Final = (
 )  # fmt: skip
 
 
-_ADVICE: Final = "to find the instruction that computed it from finite numbers: run -p nan_check_birth"
+_ADVICE: Final = "to find the instruction that computed the value from finite numbers: run -p nan_check_birth"
 
 
 def findings(of: ProbeResult, found: NanCheck) -> Iterator[Finding]:

@@ -127,14 +127,16 @@ def _first_iteration(found: Births) -> int | None:
     return found.first.iterations if found.first else None
 
 
-_ITERATIONS: Final = "counted over all loops; one iteration of an unrolled loop is several of the source"
+_ITERATIONS: Final = (
+    "counted over all loops; one iteration of an unrolled loop is several iterations of the source loop"
+)
 METRICS: Final = (
     Metric("total", "births of NaN or infinity", better="lower", ideal=lambda _: 0,
            standalone_title="births of NaN or infinity"),
     Metric("first_line", "first at PTX line", place=True, over_launches="none", read=_first_line, shown=where_known),
     Metric(
-        "iterations", "loop starts before", over_launches="none", read=_first_iteration, shown=where_known,
-        standalone_title="loop starts before the first birth",
+        "iterations", "loop iterations until then", over_launches="none", read=_first_iteration, shown=where_known,
+        standalone_title="loop iterations until the first birth",
     ),
 )  # fmt: skip
 

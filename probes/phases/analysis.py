@@ -162,10 +162,10 @@ def analyse(result: Result, folder: Path | None) -> Phases:
     warps, starts, seen = result.one_record(0, WARP), result.records(1, START), result.attempts(1)
     written = result.written(0)
     if seen is None or written is None:
-        raise TraceError(f"{result.path}: the number of records is missing: another probe wrote the file")
+        raise TraceError(f"{result.path}: the number of records is missing; another probe wrote the file")
     ran = written[:, :, 0] & (seen > 0)
     if not ran.any():
-        raise TraceError(f"{result.path}: no warp saved a record: the kernel was interrupted, or the probe did not run")
+        raise TraceError(f"{result.path}: no warp saved a record; the kernel was interrupted, or the probe did not run")
     recorded = np.minimum(seen, starts.shape[2])[ran]
     block, warp = np.nonzero(ran)
     first, step = (0, 1) if result.sample is None else (result.sample.blocks.start, result.sample.blocks.step)

@@ -173,8 +173,8 @@ class PhasesView(Document):
                 yield f"{phase.name}: contains {', '.join(phase.waits)}"
             if phase.moved:
                 yield (
-                    f"{phase.name}: includes {units.counted(phase.moved, 'instruction')} of other named phases: the"
-                    f" compiler moved these instructions here"
+                    f"{phase.name}: includes {units.counted(phase.moved, 'instruction')} of other named phases, which"
+                    f" the compiler moved here"
                 )
         yield from self._unnamed_notes()
         for name, count in (self.moved or {}).items():

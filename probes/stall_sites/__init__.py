@@ -44,7 +44,8 @@ _REMEDIES: Final = {
     "async": "start the copy more iterations ahead (a deeper pipeline)",
     "bulk": "start the copy more iterations ahead (a deeper pipeline)",
     "mbarrier": "the producer is late: use a deeper pipeline or more producer warps",
-    "barrier": "balance the work of the block's warps (does only one work before the barrier?), or use fewer barriers",
+    "barrier": "balance the work of the block's warps (does only one warp work before the barrier?), or use fewer"
+    " barriers",
     "shared": "load from shared memory earlier and check for bank conflicts",
     "wgmma": "overlap wgmma with other work, e.g. ping-pong two tiles",
     "math": "special functions limit this chain of instructions: interleave independent chains",
@@ -137,7 +138,9 @@ def _spill_findings(found: Stalls) -> Iterator[Finding]:
 
 def _advice(site: StallSite) -> str:
     if site.copies_of_this_iteration:
-        return "the loop starts this copy in the iteration that waits for it: start it one or more iterations ahead"
+        return (
+            "the loop starts this copy in the iteration that waits for it: start the copy one or more iterations ahead"
+        )
     return _REMEDIES.get(site.wait.kind, "") if site.wait else ""
 
 

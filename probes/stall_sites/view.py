@@ -240,7 +240,7 @@ class StallsView(Document):
             text += f" max {units.NOT_MEASURED}: not recorded (too few free uniform registers, or an older version)."
         text += f" The error of a row's warp life is {share if share.startswith('<') else f'at most {share}'}."
         if any(_is_bound(value) for row in self.rows for value in (row.site.per_pass, row.site.longest)):
-            text += f" “≤ {DELAY}”: the measured cycles round to 0, so the real wait is at most {DELAY} cycles"
+            text += f" “≤ {DELAY}”: the measured cycles round to 0, so the true value is at most {DELAY} cycles"
         return text.rstrip(".")
 
     def _remainder_note(self) -> str:
@@ -272,7 +272,7 @@ class StallsView(Document):
         for launch, offsets in sorted(ended.items()):
             yield (
                 f"{units.counted(len(offsets), 'site')} not measured in launches queued after the result of launch"
-                f" {launch}, in which no wait of their group reached {LEAST_PERCENT}% of warp life:"
+                f" {launch}, because no wait of their group reached {LEAST_PERCENT}% of warp life in that launch:"
                 f" {self._places(offsets)}"
             )
 
@@ -316,7 +316,9 @@ class StallsView(Document):
         further = self._has_further_groups
         more = "; more launches measure further groups" if further else ""
         reason = (
-            "" if further else f", for lack of room in the {len(GROUPS)} groups, in which no site may disturb another"
+            ""
+            if further
+            else f", because the {len(GROUPS)} groups are full (sites of a group may not disturb each other)"
         )
         listed = f": {places}" if places else ""
         yield f"{units.counted(self.not_measured, 'wait site')} not measured{reason}{listed}{more}"
@@ -335,10 +337,10 @@ class StallsView(Document):
             advice = "omit --launches all" if probed_all else "launch the kernel more often"
             return (
                 f"slowdown with the probe: {units.NOT_MEASURED}, because no launches with the same grid and block were"
-                f" timed with and without it; {advice}, or run with --benchmark --save-results"
+                f" timed with and without the probe; {advice}, or run with --benchmark --save-results"
             )
         pairs = any(kernel.slowdown_pairs for kernel in kernels)
-        source = "--benchmark" if pairs else "launches of this run with and without it, ± standard error"
+        source = "--benchmark" if pairs else "launches of this run with and without the probe, ± standard error"
         return f"slowdown with the probe, one value per group of sites: {', '.join(texts)} ({source})"
 
     def lines(self, width: int) -> Sequence[Line]:

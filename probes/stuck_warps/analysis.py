@@ -364,7 +364,7 @@ class StuckWarps:
 def analyse(result: Result, folder: Path | None = None) -> StuckWarps:
     """The warps of a launch; ``folder`` is its kernel's in the trace. TraceError if the result is of another probe."""
     if len(result.sections) != len(_MAPS):
-        raise TraceError(f"{result.path}: the records are not from stuck_warps: another probe wrote the file")
+        raise TraceError(f"{result.path}: the records are not from stuck_warps; another probe wrote the file")
     code = Synchronization.of(folder)
     warps = [_with_polled_address(warp, code) for warp in _warps(result, _Places(folder, code))]
     warps = list(with_polling_blocks(warps, code))

@@ -215,12 +215,12 @@ def _missing_warps(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     else:
         all_threads = "threads" if isinstance(place.line, Offset) else "all threads"  # SASS: the count is not known
         waits = f"{all_threads} of block {warp.block}: {came}{ended}"
-        advice = "let all threads that a barrier counts reach it, e.g. move it out of branches"
+        advice = "let all threads that the barrier counts reach the barrier, e.g. by moving it out of branches"
     if warp.lanes_away and place.kind == "barrier" and there == stuck.warps_per_block:
         waits += _lanes_away(stuck, warp)
         advice = (
-            "let all lanes of a warp reach the barriers of the block, and all lanes of a mask the shfl, vote or"
-            " __syncwarp with this mask"
+            "let all lanes of a warp reach the barriers of the block, and let all lanes of a mask reach the shfl, vote"
+            " or __syncwarp with this mask"
         )
     yield Cause("barrier-not-reached", f"{place.text} waits for {waits}", advice, warp)
 
@@ -293,7 +293,7 @@ def _written_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     yield Cause(
         "value-not-reached",
         "; ".join(filter(None, (f"{_polled(group)}; {_writes_text(stuck, writers)}", others, gone))),
-        "let each block that the awaited value counts write to this address before the block waits or ends"
+        "the awaited value counts blocks: let each of these blocks write to this address before it waits or ends"
         if absent or ended
         else "compare the awaited value with the number of writes, and reset the memory before each launch",
         group.warps[0],
@@ -324,8 +324,8 @@ def _unwritten_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     elif writes and place.opcode.startswith("atom"):
         line, opcode = writes[0]
         text = (
-            f"this kernel also writes at {opcode} PTX:{line}; only the last write of a warp is recorded, and for"
-            f" these warps this is the atomic that polls"
+            f"this kernel also writes at {opcode} PTX:{line}, but only the last write of a warp is recorded; the last"
+            f" write of these warps is the polling atomic"
         )
         advice = "compare the awaited value with the number of writes, and reset the memory before each use"
     elif writes:

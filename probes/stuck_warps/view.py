@@ -235,7 +235,7 @@ def _missing_reason(source: ViewSource) -> str | None:
     limit = run.options.get("watchdog") if run is not None else None
     if not limit:
         return f"the run had no watchdog: run with {_OPTION}"
-    return f"no launch of this kernel has run longer than {limit:g} s, or was running when the run was interrupted"
+    return f"no launch of this kernel ran longer than {limit:g} s, and none was running when the run was interrupted"
 
 
 _VIEW: Final = probe_view(

@@ -272,7 +272,7 @@ def test_usage(work_folder: Path, capsys: pytest.CaptureFixture[str], words: tup
 
 def test_a_refused_probe(work_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (work_folder / "bad.toml").write_text(PROBE % "st.global.u32 [%rd1], 1;\nSAVE [ m ] {%clock64};")
-    reason = "bad.toml, line 7: 'st.global.u32 [%rd1], 1;' writes memory: use SAVE"
+    reason = "bad.toml, line 7: 'st.global.u32 [%rd1], 1;' writes memory; use SAVE"
     for words in (("bad.toml",), ("bad.toml", "kernels.ptx")):
         outcome = Outcome(words, capsys, work_folder)
         assert (outcome.status, outcome.out, outcome.err) == (1, "", f"tui-probe: error: {reason}\n")
@@ -446,7 +446,7 @@ def test_ptx_for_an_unknown_target_is_compiled_for_the_oldest_known_gpu(
     outcome = Outcome(("block_sched", "made.ptx", *options), capsys, knowing)
     assert (outcome.status, outcome.err) == (0, "")
     assert f"\nstore: ok, for {arch}, in its PTX\n" in outcome.out
-    target_line = f"\n  target    {target}; compiled for {arch}, as the driver of such a GPU does\n"
+    target_line = f"\n  target    {target}; compiled for {arch}, like the driver on this architecture\n"
     assert (target_line in outcome.out) == (not target.startswith(arch))
 
 

@@ -166,8 +166,9 @@ def test_the_table() -> None:
         "                  is there\n"
         "\n"
         "tui-probe cannot profile here: a driver\n"
-        "or the simulated GPU is missing. Works:\n"
-        "open, report, compare, import.\n"
+        "or the simulated GPU is missing. These\n"
+        "commands work: open, report, compare,\n"
+        "import.\n"
     )
 
 
@@ -177,7 +178,7 @@ def test_the_table() -> None:
         ({"hook", "simulated GPU"}, "here on the simulated GPU only: tui-probe demo, tui-probe run --sim."),
         ({"hook", "driver"}, "here on the GPU: tui-probe run -- COMMAND."),
         ({"hook", "driver", "simulated GPU"}, "The simulated GPU works, too: tui-probe run --sim."),
-        ({"driver"}, "cannot profile here: the hook is missing. Works: open, report, compare, import."),
+        ({"driver"}, "cannot profile here: the hook is missing. These commands work: open, report, compare, import."),
     ],
 )
 def test_doctor_ends_with_what_works(working: set[str], end: str) -> None:
@@ -219,7 +220,10 @@ def test_doctor_lists_kernels_excluded_after_context_failure() -> None:
     path.write_text("".join(f"700 179535827{n} kernel_{n}\n" for n in (1, 2, 2, 3, 4)))
     _, item = doctor.machine_code_items()
     assert item.state == "warn"
-    assert item.found == "4 kernels not probed in SASS because a GPU context failed: kernel_1, kernel_2, kernel_3, ..."
+    assert (
+        item.found
+        == "4 kernels will not be probed in SASS, because a GPU context failed: kernel_1, kernel_2, kernel_3, ..."
+    )
     assert str(path) in item.advice
 
 
@@ -252,15 +256,17 @@ def test_how_the_trial_of_probes_in_machine_code_went() -> None:
         (folder / name).write_text(text)
         os.utime(folder / name, (number, number))
     assert [(item.state, item.found) for item in doctor.machine_code_items()] == [
-        ("warn", "not probed on sm_80, driver 570.1: the saved self-test result cannot be read"),
-        ("warn", "not probed on sm_80, driver 580.159: other sums"),
+        (
+            "warn",
+            "kernels without PTX are not probed on sm_80, driver 570.1: the saved self-test result cannot be read",
+        ),
+        ("warn", "kernels without PTX are not probed on sm_80, driver 580.159: other sums"),
         ("warn", "only entry/exit probes work on sm_86, driver 580.159: other counts"),
-        ("warn", "probes that record single accesses do not work on sm_89, driver 580.159: none"),
+        ("warn", "probes that record each access do not work on sm_89, driver 580.159: none"),
         ("ok", "kernels without PTX can be probed on sm_90, driver 580.159"),
         (
             "warn",
-            "unknown whether other probes than entry/exit probes work on sm_86, driver 590.1: the self-test did not try"
-            " them",
+            "unknown whether probes at instructions work on sm_86, driver 590.1: the self-test did not try them",
         ),
         (
             "warn",

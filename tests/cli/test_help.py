@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def test_topics_are_listed_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["help"]) == 0
     first, *lines = capsys.readouterr().out.splitlines()
-    assert first == "Topics, each for: tui-probe help TOPIC"
+    assert first == "Topics; to read one: tui-probe help TOPIC"
     assert [line.split()[0] for line in lines] == NAMES
     assert max(map(len, lines)) <= 80
 

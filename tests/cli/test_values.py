@@ -88,7 +88,7 @@ def test_names() -> None:
         with pytest.raises(argparse.ArgumentTypeError, match="empty part"):
             names(text)
     with pytest.raises(
-        argparse.ArgumentTypeError, match="works only in show and check; here, pass parts of kernel names"
+        argparse.ArgumentTypeError, match="only show and check accept regex:RE; pass parts of kernel names"
     ):
         names("regex:co.y")
 

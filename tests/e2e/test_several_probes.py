@@ -163,7 +163,7 @@ def test_a_survey_says_which_kernels_matter_and_what_bounds_each(tmp_path: Path,
     assert 99 <= sum(int(words[0].rstrip("%")) for words in heads) <= 101
     assert section.count("limited by: – no times on a simulated GPU; from counts, mem") == 2
     assert section.count("sectors each") == 2
-    assert "shares: part of the cycles of all launches (modeled)" in section
+    assert "shares are relative to the cycles of all launches (modeled)" in section
     assert not [line for line in done.stdout.splitlines() if "sectors each" in line and line not in section]
 
 

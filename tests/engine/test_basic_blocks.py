@@ -113,7 +113,7 @@ def test_line_of_a_loop_and_of_an_instruction() -> None:
 
 
 def test_meaningless_positions() -> None:
-    with pytest.raises(ValueError, match=r"'loop\.fp32' is not a position: write 'loop' or 'loop\.unbounded'"):
+    with pytest.raises(ValueError, match=r"'loop\.fp32' is not a position; write 'loop' or 'loop\.unbounded'"):
         parse_positions("loop.fp32")
     for position, value in (("kernel", "LINE"), ("loop", "INSTRUCTIONS"), ("loop", "ADDR")):
         with pytest.raises(ProbeFileError, match=value):

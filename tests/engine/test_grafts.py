@@ -607,7 +607,9 @@ def test_records_of_single_accesses_of_the_trial() -> None:
 
 def test_trial_results_before_a_hang_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def hang(command: list[str], **_: object) -> None:
-        lines = [{"outcome": "passed", "slots": words, "instructions": "it did not finish"} for words in ("", "passed")]
+        lines = [
+            {"outcome": "passed", "slots": words, "instructions": "the test did not finish"} for words in ("", "passed")
+        ]
         raise subprocess.TimeoutExpired(command, 60, "".join(json.dumps(line) + "\n" for line in lines).encode())
 
     monkeypatch.setattr(subprocess, "run", hang)
@@ -616,7 +618,7 @@ def test_trial_results_before_a_hang_hold(tmp_path: Path, monkeypatch: pytest.Mo
     assert gate.allows_slots(90)
     reason = gate.closed(90, TrialPart.INSTRUCTIONS)
     assert reason
-    assert "it did not finish" in reason.text
+    assert "the test did not finish" in reason.text
 
 
 def test_parts_of_a_trial_that_go_wrong(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -84,8 +84,8 @@ def test_more_are_limited_where_nothing_spills() -> None:
     assert choice.trial.form == KernelForm(40)
     assert choice.note is None
     assert choice.log_text == (
-        "[registers] 40 per thread, limited to 40: 32 without the probe, 48 with the probe by default;"
-        " variants tried: 1"
+        "[registers] 40 per thread, limited to 40 (32 without the probe, 48 with the probe by default;"
+        " variants tried: 1)"
     )
 
 
@@ -106,8 +106,8 @@ def test_the_lean_form_is_taken_where_each_access_comes_once_and_it_is_less_of_e
     choice = chosen(SMALLER, before=10, body="")
     assert choice.trial.form == KernelForm(is_lean=True)
     assert choice.log_text == (
-        "[registers] 16 per thread, without a limit, in the probe's variant with fewer registers: 10 without the probe,"
-        " 20 with the probe by default; variants tried: 1"
+        "[registers] 16 per thread, without a limit, in the probe's variant with fewer registers (10 without the probe,"
+        " 20 with the probe by default; variants tried: 1)"
     )
     assert choice.note
     assert (

@@ -105,7 +105,7 @@ def test_refused_snippets(snippet: str, words: list[str]) -> None:
 
 def test_helpers_belong_to_instructions() -> None:
     with pytest.raises(
-        ProbeFileError, match="line 14: ADDR is a property of an instruction: it is not available at position 'kernel'"
+        ProbeFileError, match="line 14: ADDR is a property of an instruction; it is not available at position 'kernel'"
     ):
         toml_probe(frame("mov.u64 %a, ADDR;", position="kernel"))
 
@@ -118,9 +118,9 @@ def test_special_registers_are_not_own_ones() -> None:
 
 
 def test_names_and_types_are_those_of_ptx() -> None:
-    with pytest.raises(ProbeFileError, match=r"%v is declared as \.word: declare a type such as \.b32"):
+    with pytest.raises(ProbeFileError, match=r"%v is declared as \.word; declare a type such as \.b32"):
         toml_probe(frame(".reg .word %v;"))
-    with pytest.raises(ProbeFileError, match="map 'm-1': use letters"):
+    with pytest.raises(ProbeFileError, match="the name 'm-1' of a map may have only letters"):
         toml_probe('[map."m-1"]\nlevel = "warp"\nregs = { x = "u64" }\n' + frame(""))
 
 
@@ -150,32 +150,32 @@ def test_a_save_must_name_the_located_map() -> None:
 CLAUSES = {
     "writes a register of the kernel": (
         "mov.b64 %rd1, %a;",
-        "'mov.b64 %rd1, %a;' writes %rd1, which this probe does not declare: add '.reg'",
+        "'mov.b64 %rd1, %a;' writes %rd1, which this probe does not declare; add '.reg'",
     ),
     "writes an operand of the instruction": (
         "mov.b64 OUT, %a;",
-        "'mov.b64 OUT, %a;': the first operand must be a register of the probe: declare one with '.reg'",
+        "'mov.b64 OUT, %a;': the first operand must be a register of the probe; declare one with '.reg'",
     ),
-    "writes memory": ("st.global.u64 [ADDR], %a;", "'st.global.u64 [ADDR], %a;' writes memory: use SAVE"),
+    "writes memory": ("st.global.u64 [ADDR], %a;", "'st.global.u64 [ADDR], %a;' writes memory; use SAVE"),
     "saves in no map": ("SAVE [ n ] {%a, %b};", "there is no map n (maps of this probe: m)"),
-    "branches out": ("bra done;", "'bra done;' branches out of the snippet: branch to a label of the snippet"),
-    "leaves": ("@%yes exit;", "'@%yes exit;' leaves the probe: branch to a label of the snippet"),
-    "calls": ("call helper;", "'call helper;' leaves the probe: branch to a label of the snippet"),
-    "waits": ("bar.sync 0;", "'bar.sync 0;' makes the kernel wait: remove this instruction from the snippet"),
-    "writes shared memory": ("st.shared.u32 [tile], %b;", "'st.shared.u32 [tile], %b;' writes memory: use SAVE"),
+    "branches out": ("bra done;", "'bra done;' branches out of the snippet; branch to a label of the snippet"),
+    "leaves": ("@%yes exit;", "'@%yes exit;' leaves the probe; branch to a label of the snippet"),
+    "calls": ("call helper;", "'call helper;' leaves the probe; branch to a label of the snippet"),
+    "waits": ("bar.sync 0;", "'bar.sync 0;' makes the kernel wait; remove this instruction from the snippet"),
+    "writes shared memory": ("st.shared.u32 [tile], %b;", "'st.shared.u32 [tile], %b;' writes memory; use SAVE"),
     "reads shared memory": (
         "ld.shared.u32 %b, [tile];",
-        "'ld.shared.u32 %b, [tile];' reads the kernel's memory or parameters, which a probe cannot do: use ADDR, OUT,"
+        "'ld.shared.u32 %b, [tile];' reads the kernel's memory or parameters, which a probe cannot do; use ADDR, OUT,"
         " IN1, IN2 or IN3 instead",
     ),
     "reads parameters": (
         "ld.param.u64 %a, [x];",
-        "'ld.param.u64 %a, [x];' reads the kernel's memory or parameters, which a probe cannot do: use ADDR, OUT,"
+        "'ld.param.u64 %a, [x];' reads the kernel's memory or parameters, which a probe cannot do; use ADDR, OUT,"
         " IN1, IN2 or IN3 instead",
     ),
     "takes the address of a variable": (
         "mov.u64 %a, tile;",
-        "'mov.u64 %a, tile;' uses tile, which this probe does not declare: add '.reg'",
+        "'mov.u64 %a, tile;' uses tile, which this probe does not declare; add '.reg'",
     ),
     "declares shared memory": (
         ".shared .b32 own;",
@@ -183,36 +183,36 @@ CLAUSES = {
     ),
     "uses an undeclared register": (
         "add.u64 %a, %a, %c;",
-        "'add.u64 %a, %a, %c;' uses %c, which this probe does not declare: add '.reg'",
+        "'add.u64 %a, %a, %c;' uses %c, which this probe does not declare; add '.reg'",
     ),
     "is guarded by an undeclared register": (
         "@%p mov.u32 %b, 1;",
-        "'@%p mov.u32 %b, 1;' uses %p, which this probe does not declare: add '.reg'",
+        "'@%p mov.u32 %b, 1;' uses %p, which this probe does not declare; add '.reg'",
     ),
     "saves an undeclared register": (
         "SAVE [ m ] {%c, %b};",
-        "%c is not a register of this probe: declare it, or save a number or helper",
+        "%c is not a register of this probe; declare it, or save a number or helper",
     ),
-    "saves too few": ("SAVE [ m ] {%a};", "SAVE takes a value for each field of map m (x, y): 1 given"),
-    "saves too many": ("SAVE [ m ] {%a, %b, 1};", "SAVE takes a value for each field of map m (x, y): 3 given"),
+    "saves too few": ("SAVE [ m ] {%a};", "SAVE takes a value for each field of map m (x, y); 1 given"),
+    "saves too many": ("SAVE [ m ] {%a, %b, 1};", "SAVE takes a value for each field of map m (x, y); 3 given"),
     "saves a predicate": (
         "SAVE [ m ] {%a, %yes};",
-        "%yes is a predicate: use 'selp.u32' to turn it into a number first",
+        "%yes is a predicate; use 'selp.u32' to turn it into a number first",
     ),
     "saves a number that is too large": (
         "SAVE [ m ] {%a, 4294967296};",
-        "4294967296 is more than the 32 bits of field y: make the field a u64",
+        "4294967296 is more than the 32 bits of field y; make the field a u64",
     ),
     "saves half of a double": (
         ".reg .f64 %d; SAVE [ m ] {%a, %d};",
-        "%d is .f64, which field y cannot hold: make the field a u64",
+        "%d is .f64, which field y cannot hold; make the field a u64",
     ),
-    "saves three numbers as one": ("SAVE [ m ] {%a, %tid};", "%tid is three numbers: write %tid.x, %tid.y or %tid.z"),
+    "saves three numbers as one": ("SAVE [ m ] {%a, %tid};", "%tid is three numbers; write %tid.x, %tid.y or %tid.z"),
     "reads three numbers as one": (
         "mov.u32 %b, %ctaid;",
-        "%ctaid is three numbers: write %ctaid.x, %ctaid.y or %ctaid.z",
+        "%ctaid is three numbers; write %ctaid.x, %ctaid.y or %ctaid.z",
     ),
-    "reads a part of one number": ("mov.u32 %b, %clock.x;", "%clock is one number: write %clock, not %clock.x"),
+    "reads a part of one number": ("mov.u32 %b, %clock.x;", "%clock is one number; write %clock, not %clock.x"),
 }
 
 
@@ -244,7 +244,7 @@ def test_a_part_without_effect_is_refused(snippet: str) -> None:
     with pytest.raises(ProbeFileError) as caught:
         toml_probe(frame("") + DEAD.format(snippet), "bad")
     line = f", line {frame('').count(chr(10)) + 6}" if snippet else ""
-    advice = "has no effect on saved values: save a value that this snippet computes"
+    advice = "has no effect on saved values; save a value that this snippet computes"
     assert str(caught.value) == f"bad.toml{line}: [dead] {advice}"
 
 
@@ -258,6 +258,6 @@ def test_nothing_runs_after_a_block(position: str) -> None:
     text = frame("", position).replace("before =", "after =")
     with pytest.raises(ProbeFileError) as caught:
         toml_probe(text, "bad")
-    reason = "[p] is at 'block', 'loop' or 'phase', which support only 'before': write 'before'"
+    reason = "[p] is at 'block', 'loop' or 'phase', which support only 'before'; write 'before'"
     assert str(caught.value).startswith("bad.toml, line ")
     assert str(caught.value).endswith(reason)

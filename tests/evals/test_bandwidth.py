@@ -68,5 +68,5 @@ def test_wrong_files_say_what_to_run(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match=r"c\.txt: cannot read a line with times of matrix products"):
         tui_probe.evaluate("bandwidth", tmp_path / "c.txt")
     (tmp_path / "d.txt").write_text(product(3))
-    with pytest.raises(TraceError, match="it has no times"):
+    with pytest.raises(TraceError, match="the line has no times"):
         tui_probe.evaluate("bandwidth", tmp_path / "d.txt")

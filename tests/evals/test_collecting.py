@@ -54,7 +54,7 @@ def test_all_ways_to_fill_run_on_the_simulated_gpu(folder: Path, capsys: pytest.
 def test_failing_program_is_reported(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main([*SCHEDULING, "--only", "plain", "--out", str(folder), "--python", "/bin/false"]) == 4
     errors = capfd.readouterr().err
-    assert f"failed with exit status 1: see {folder}/plain.log" in errors
+    assert f"failed with exit status 1; see {folder}/plain.log" in errors
     assert "contains no trace (plain: failed" in errors
 
 

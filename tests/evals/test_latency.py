@@ -121,7 +121,7 @@ def test_overlapping_host_leaves_no_epilogue(tmp_path: Path) -> None:
 def test_simulated_times_are_not_shown(tmp_path: Path) -> None:
     answer = tui_probe.evaluate("latency", write_calls(tmp_path / "t", line(1, 1, 1), probe="dmat", simulated=True))
     assert answer.said == ["gemm with dmat: –"]
-    assert "no times on the simulated GPU; collect on a GPU" in answer.notes
+    assert "the simulated GPU has no times; collect the traces on a GPU" in answer.notes
 
 
 def test_collected_on_the_simulated_gpu(

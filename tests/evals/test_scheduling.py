@@ -114,7 +114,7 @@ def test_simulated_durations_are_not_shown(tmp_path: Path) -> None:
     write_two_slots(tmp_path / "plain")
     answer = tui_probe.evaluate("scheduling", [tmp_path / "plain", write_durations(tmp_path / "d", simulated=True)])
     assert np.isnan(answer.tables["durations"]["median_us"]).all()
-    assert answer.notes == ["durations: none on the simulated GPU; collect them on a GPU"]
+    assert answer.notes == ["the simulated GPU has no durations; collect them on a GPU"]
 
 
 def test_broken_duration_line_is_reported(tmp_path: Path) -> None:

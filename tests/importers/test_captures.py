@@ -206,7 +206,7 @@ def test_text_has_the_first_rows(folder: Path, monkeypatch: pytest.MonkeyPatch) 
         assert shown.text_rows == nsys_pages.MAX_TEXT_ROWS
         monkeypatch.setattr(shown, "text_rows", 1)
         hidden = len(shown.rows) - 1
-        assert f"and {hidden} rows more (--format csv has all)" in [*shown.text(100)]
+        assert f"and {hidden} more rows (--format csv has all)" in [*shown.text(100)]
         assert len([*shown.csv()]) == len(shown.rows) + 1
 
 

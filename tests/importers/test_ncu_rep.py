@@ -69,7 +69,7 @@ def test_report_without_the_package_says_what_to_do(monkeypatch: pytest.MonkeyPa
 
 def test_report_that_is_damaged_or_empty_is_named(monkeypatch: pytest.MonkeyPatch, report: Path) -> None:
     recorded(monkeypatch, Package([]))
-    with pytest.raises(ImportFileError, match=r"run\.ncu-rep: a report without kernels"):
+    with pytest.raises(ImportFileError, match=r"run\.ncu-rep: the report has no kernels"):
         read_ncu([report])
     broken = report.rename(report.with_name("broken.ncu-rep"))
     with pytest.raises(ImportFileError, match=r"broken\.ncu-rep: ncu-report cannot read this report .*bad header"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from pathlib import Path
 
@@ -135,7 +136,7 @@ def test_kernels_at_impossible_times_are_excluded_and_reported(tmp_path: Path, s
     path = write_export(tmp_path / "x.sqlite", tables(kernels, calls, [span(5, 30, "step"), span(start, end, "odd")]))
     report = read_nsys([path])
     assert report.kernels.start.tolist() == [100]
-    why = "excluded: impossible times (out of range, or an end before its start); export the report again"
+    why = "excluded because of impossible times (out of range, or an end before its start); export the report again"
     assert report.notes == (f"1 NVTX range {why}", f"1 kernel {why}")
     assert [(row.name, row.duration) for row in projected(report)] == [("step", 50)]
     seen = "\n".join(kernels_page(NsysSources(report)).text(100))
@@ -158,15 +159,17 @@ def test_rows_without_times_are_left_out_and_counted(tmp_path: Path) -> None:
     report = read_nsys([write_export(tmp_path / "x.sqlite", there)])
     assert report.kernels.start.tolist() == [100]
     assert [(row.name, row.kernels) for row in projected(report)] == [("step", 1)]
-    running = "excluded: no end, still running when the recording ended"
+    running = "excluded because the end is missing (still running when the recording ended)"
     assert report.notes == (
-        "1 NVTX range excluded: no start; export the report again",
+        "1 NVTX range excluded because the start is missing; export the report again",
         f"2 kernels {running}",
-        "2 kernels excluded: no start; export the report again",
+        "2 kernels excluded because the start is missing; export the report again",
         f"2 copies {running}",
     )
     nulled_export = write_export(tmp_path / "y.sqlite", tables([nulled(complete, 1)], [], []))
-    with pytest.raises(ImportFileError, match=rf"1 kernel {running}; no kernels and no NVTX ranges were recorded"):
+    with pytest.raises(
+        ImportFileError, match=re.escape(f"1 kernel {running}; no kernels and no NVTX ranges were recorded")
+    ):
         read_nsys([nulled_export])
 
 

@@ -68,7 +68,7 @@ def test_the_cursor_tells_what_is_there(view: StreamTimeline) -> None:
     assert view.status() == ["g(int)", "from 5.00 µs", "2.00 µs"]
     assert view.press("next") == "no later start in this row"
     view.press("left")
-    assert view.status()[0] == "not at the cursor: f(int)"
+    assert view.status()[0] == "before the cursor: f(int)"
     view.press("down")
     assert view.status()[0] == "outer"
     for _ in range(3):

@@ -140,7 +140,7 @@ def test_expected_kernel_that_never_ran_is_reported(tmp_path: Path) -> None:
     [
         (IterationPlan(4, None), "repeats only 3 times, too few for 4 warm-up iterations"),
         (IterationPlan(None, 9), "too few for 9 runs"),
-        (IterationPlan(3, 5), "no kernel was launched 8 times or a multiple of that; launch counts: 1, 3"),
+        (IterationPlan(3, 5), "no kernel was launched 8 times, or a multiple of this; launch counts: 1, 3"),
     ],
 )
 def test_a_plan_that_does_not_fit(tmp_path: Path, plan: IterationPlan, said: str) -> None:

@@ -71,7 +71,7 @@ def test_limits_are_checked_on_the_simulated_gpu(tmp_path: Path, natives: Path, 
     """With pytest-xdist, each of its processes has a trace of its own."""
     done = run_pytest(tmp_path, natives, "--gpu-probe-sim", workers=workers)
     assert "2 failed, 2 passed" in done.stdout, done.stdout + done.stderr
-    assert "gpu_probe: limits need names: write max_METRIC=N" in done.stdout
+    assert "gpu_probe: limits need names; write max_METRIC=N" in done.stdout
     place = r"worst line: fill\.cu:4 st\.global 32 sectors, ideal 4"
     assert re.search(rf"^fill: wasted_of_stores 87\.5 is above the limit 10; {place}$", done.stdout, re.MULTILINE)
     assert "were not checked" not in done.stdout

@@ -165,7 +165,7 @@ def test_output_that_was_lost_fails_the_run(launching: Runner, script: Script) -
         os.close(reading)
         errors = process.stderr.read().decode()
     assert process.returncode == 1
-    assert "tui-probe: stdout: Broken pipe: part of the program's output was lost" in errors
+    assert "tui-probe: part of the program's stdout was lost (Broken pipe)" in errors
     assert record_of(trace_of(launching))["exit_status"] == 0
 
 

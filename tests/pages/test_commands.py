@@ -54,9 +54,7 @@ def test_other_path_has_exit_status_4(tmp_path: Path, capfd: pytest.CaptureFixtu
 def test_unknown_name_lists_candidates(words: list[str], capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["open", *words]) == 4
     err = capfd.readouterr().err
-    assert err.startswith(
-        f"tui-probe: error: {words[0].partition(':')[0]} does not exist: open takes one of these: a trace "
-    )
+    assert err.startswith(f"tui-probe: error: {words[0].partition(':')[0]} does not exist; open accepts a trace ")
     assert all(word in err for word in ("event.log", "CSV files of ncu", "sqlite or CSV files of nsys", "bandwidth"))
 
 
@@ -100,7 +98,7 @@ def test_open_names_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     picture = tmp_path / "x.png"
     picture.write_bytes(b"\x89PNG\r\n\x1a\n")
     assert main(["open", str(picture)]) != 0
-    assert "x.png is a picture (PNG), which open does not show. open takes one of these" in capsys.readouterr().err
+    assert "x.png is a picture (PNG), which open does not show. open accepts a trace" in capsys.readouterr().err
 
 
 def test_page_name_of_a_directory_is_explained(
@@ -111,7 +109,8 @@ def test_page_name_of_a_directory_is_explained(
     (tmp_path / "dmat").mkdir()
     assert main(["show", "dmat"]) != 0
     assert (
-        "dmat is a page; the pages of the trace in the directory dmat: tui-probe show ./dmat" in capsys.readouterr().err
+        "dmat is a page; to list the pages of the trace in directory dmat: tui-probe show ./dmat"
+        in capsys.readouterr().err
     )
 
 

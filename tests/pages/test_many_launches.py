@@ -80,7 +80,7 @@ def test_launches_are_those_at_both_ends(trace: Trace) -> None:
 
 
 def test_a_report_in_a_hurry_counts_the_kernels_that_it_leaves_out(trace: Trace) -> None:
-    assert "and 3 kernels more: tui-probe report" in run_report(trace, width=200, seconds=-1)
+    assert "for 3 more kernels: tui-probe report" in run_report(trace, width=200, seconds=-1)
     assert "kernels more" not in run_report(trace, width=200)
 
 

@@ -46,7 +46,8 @@ def test_race_has_both_sides(tmp_path: Path) -> None:
     (finding,) = found(tmp_path, line())
     assert finding.words == (
         "load of 4 B in shared memory, value 0x7, 64 accesses; ld.shared.u32 line 20 of its PTX, block (1, 0, 0), "
-        "thread (3, 0, 0); conflicts with store at st.shared.u32 line 12 of its PTX, block (1, 0, 0), thread (40, 0, 0)"
+        "thread (3, 0, 0); conflicts with the store at st.shared.u32 line 12 of its PTX, block (1, 0, 0), "
+        "thread (40, 0, 0)"
     )
     record = finding.record()
     assert (record["key"], record["other_fault_thread"], record["value"]) == ("race", "(40, 0, 0)", "0x7")

@@ -158,7 +158,7 @@ def test_two_marks_ask_for_the_time_between(trace: Trace) -> None:
         [],
         "this row is not a source line",
     )
-    assert view.mark(row_of(view, 7), 120) == "from strides.cu:7; press m on the last line"
+    assert view.mark(row_of(view, 7), 120) == "the range starts at strides.cu:7; press m on its last line"
     assert (view.marked_option(), view.status()) == ("--between src/strides.cu:7", ["marked from strides.cu:7"])
     assert view.mark(row_of(view, 6), 120) == "strides.cu:6-7: press R to measure the time in these lines"
     assert (view.marked_option(), view.status()) == ("--between src/strides.cu:6-7", ["marked strides.cu:6-7"])
@@ -167,7 +167,10 @@ def test_two_marks_ask_for_the_time_between(trace: Trace) -> None:
     other = opened(trace)
     other.take_over(view)
     assert other.marked_option() == view.marked_option()
-    assert view.mark(row_of(view, 11), 120) == "from strides.cu:11, replacing strides.cu:6; press m on the last line"
+    assert (
+        view.mark(row_of(view, 11), 120)
+        == "the range starts at strides.cu:11, replacing strides.cu:6; press m on its last line"
+    )
     assert view.mark(row_of(view, 11), 120) == "strides.cu:11: press R to measure the time in these lines"
     assert view.marked_option() == "--between src/strides.cu:11"
 
@@ -175,7 +178,7 @@ def test_two_marks_ask_for_the_time_between(trace: Trace) -> None:
 def test_lines_without_code_are_those_of_what_was_inlined_there(trace: Trace) -> None:
     view = opened(trace, "fold")
     view.mark(row_of(view, 3), 120)
-    note = "strides.cu:2-3: press R to measure the time in these lines (they have only inlined code)"
+    note = "strides.cu:2-3: press R to measure the time in these lines (these lines have only inlined code)"
     assert view.mark(row_of(view, 2), 120) == note
 
 

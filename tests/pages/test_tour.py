@@ -38,7 +38,7 @@ if TYPE_CHECKING:
             b"[graph] 3 executable 0x5 nodes 2 kernels 1 flags 0 replays 0",
             "graph 3 was instantiated: 2 nodes, 1 of them kernels",
         ),
-        (b"[node] 3 1 copy in - after 0 bytes 64", "node 1 of graph 3: copy, after 0"),
+        (b"[node] 3 1 copy in - after 0 bytes 64", "node 1 of graph 3: copy, after node 0"),
         (b"[graph] 3 replayed 7", "graph 3 was replayed unprobed 7 times"),
         (
             b"[graph] 3 replay 8 time 5 launch 20 count 2 probed 4x2",

@@ -235,7 +235,7 @@ def test_pictures(
     assert capfd.readouterr().out == f"{svg}\n"
     nowhere = tmp_path / "no folder" / "x.svg"
     assert main(["show", "diff", str(recorded.directory), "--svg", str(nowhere)]) == 1
-    assert f"{nowhere}: No such file or directory: pass a writable file" in capfd.readouterr().err
+    assert f"{nowhere}: No such file or directory; pass a writable file" in capfd.readouterr().err
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     assert main(["show", "diff", str(recorded.directory), "--png", str(tmp_path / "x.png")]) == 1
     assert "pip install 'tui-probe[png]'" in capfd.readouterr().err

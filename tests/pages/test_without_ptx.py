@@ -179,9 +179,9 @@ def test_measurement_is_at_the_instruction_of_its_offset(trace: Trace, monkeypat
 @pytest.mark.parametrize("page", ["ptx", "diff"])
 def test_pages_of_ptx_name_the_page_that_has_the_code(trace: Trace, page: str) -> None:
     reasons = [choose_target(trace, kind_of(page), kernel).missing or "" for kernel in ("0", "1")]
-    assert reasons[0].startswith("it was probed in SASS and has no PTX")
+    assert reasons[0].startswith("the kernel was probed in SASS and has no PTX")
     assert reasons[1].startswith("no PTX in image")
-    assert all(words.endswith("its code is on the page SASS") for words in reasons)
+    assert all(words.endswith("the kernel's code is on the page SASS") for words in reasons)
 
 
 def test_the_first_page_leads_to_the_machine_code(trace: Trace) -> None:

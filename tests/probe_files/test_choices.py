@@ -98,7 +98,7 @@ def test_a_file_whose_name_has_a_colon_is_a_file(tmp_path: Path) -> None:
     path.write_text((Path(str(choose_probes(["inst_mix"])[0].path))).read_text())
     (chosen,) = choose_probes([str(path)])
     assert (chosen.name, chosen.sample) == ("mine:1", "")
-    with pytest.raises(ProbeFileError, match="each probe's name is a directory name: rename the file"):
+    with pytest.raises(ProbeFileError, match="each probe's name becomes a directory name; rename the file"):
         choose_probes([str(path), "dmat"])
 
 

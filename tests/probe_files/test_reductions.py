@@ -74,7 +74,7 @@ def test_a_map_is_kept_as_it_is_unless_its_probe_says_so() -> None:
         ('reduce = "block"', "[map.m.reduced]\n", "warp", 1, "[map.m] reduced is empty"),
         ('reduce = "block"', '[map.m.reduced]\nwide = "mean"\n', "warp", 1, "[map.m.reduced] wide is 'mean'"),
         ('reduce = "block"', '[map.m.reduced]\nwide = ""\n', "warp", 1, "[map.m.reduced] wide is ''"),
-        ('reduce = "block"', '[map.m.reduced]\nx = "sum"\n', "warp", 1, "x is of 'x', which is not a field of the map"),
+        ('reduce = "block"', '[map.m.reduced]\nx = "sum"\n', "warp", 1, "x uses 'x', which is not a field of the map"),
         ('reduce = "block"', '[map.m.reduced]\nx = "span"\n', "warp", 1, "x needs a field to begin from"),
         ('reduce = "block"', '[map.m.reduced]\nx = "sum wide narrow"\n', "warp", 1, "x is 'sum wide narrow'"),
     ],

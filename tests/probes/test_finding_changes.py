@@ -115,7 +115,7 @@ def test_launching_more_blocks_fixes_idle_sms(tmp_path: Path, compared: Compare)
     document = compared(before, after)
     assert outcomes(document, "grid") == [("grid", "fixed")]
     assert document["verdict"].startswith("fixed: sum: idle SMs")
-    assert "by the model span cycles 78 712 →" in document["verdict"]
+    assert "from the model: span cycles 78 712 →" in document["verdict"]
     assert [kernel["verdict"] for kernel in document["kernels"]] == ["better"]
 
 

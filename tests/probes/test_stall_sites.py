@@ -166,9 +166,9 @@ def test_page_names_sites_that_are_not_measured_again(
     log.write_text("".join(lines))
     text = shown_text(directory, capsys)
     ended = (
-        "8 sites not measured in launches queued after the result of launch 1, in which no wait of their group reached"
+        "8 sites not measured in launches queued after the result of launch 1, because no wait of their group reached"
     )
-    assert f"{ended} 1% of warp life: 0x" in text
+    assert f"{ended} 1% of warp life in that launch: 0x" in text
     assert front.main(["show", "stalls", str(directory), "--format", "json"]) == 0
     sites = json.loads(capsys.readouterr().out)["data"]["sites"]
     assert sum(site["ended"] for site in sites) == 8
@@ -462,7 +462,7 @@ def test_sass_leads_from_a_wait_to_its_producer_and_back(trace: Path) -> None:
     assert view.target_view() == "sass"
     assert view.target(at_producer, 200) == view.spot(wait, 200)
     assert any("waits for global memory: LDG tfa.py:6" in text for text in view.about(wait, 200))
-    assert any("STS tfa.py:6 waits for it" in text for text in view.about(at_producer, 200))
+    assert any("STS tfa.py:6 waits for this instruction" in text for text in view.about(at_producer, 200))
 
 
 def compared(before: Path, after: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
@@ -492,7 +492,7 @@ def test_comparison_is_over_the_instructions_that_both_sides_measured(
     text = " ".join(capsys.readouterr().out.split())
     assert "waits by line, share of warp life" in text
     assert "tfa.py:9 cp.async group LDGSTS tfa.py:11 6% 6% same" in text
-    assert "only B measured it" in text
+    assert "measured only in B" in text
     assert "compared: 8 SASS instructions that both sides measured" in text
     assert "not compared: 0 instructions of A, 8 of B" in text
     assert front.main(["compare", str(trace), str(groups), "--format", "md"]) == 0

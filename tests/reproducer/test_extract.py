@@ -291,7 +291,7 @@ def test_outcomes_of_a_run_have_reasons_and_advice(tmp_path: Path) -> None:
     assert problem.startswith("launch 1@5 is not saved: its memory before and after the launch takes at least 16 bytes")
     assert "Raise --max-kept-bytes" in problem
     assert [text for _, text in keep_problems([tmp_path], ["add@4", "add@5", "add(int*)@0", "sub@0"])][1:] == [
-        "--keep-launch add@5: no launch from number 5 on; --keep-launch add@0 saves the first launch",
+        "--keep-launch add@5: no launch has number 5 or higher; --keep-launch add@0 saves the first launch",
         "--keep-launch add(int*)@0: names are compared in their mangled form; use _Z3addPi@0",
         "--keep-launch sub@0: no kernel has this name; kernels of the program: add(int*)",
     ]

@@ -184,7 +184,10 @@ def test_a_file_that_does_not_tell(file: Path) -> None:
         ([(6, 8, b""), (3, 4, b""), (1, 16, MARKS)], "the description of the map has values that no map can have"),
         ([(4, 1 << 31, b""), (0, 4, b""), (0, 16, b"")], "the description of the map has values that no map can have"),
         ([(5, 8, b""), (0, 4, b""), (1, 16, MARKS)], "map 0: 32 bytes per slot, but a reduced map has no slots"),
-        ([(4, 8, b""), (0, 4, b""), (1, 16, MARKS)], "map 0: invalid map of sites: 0 bytes, 8 per record, 32 per slot"),
+        (
+            [(4, 8, b""), (0, 4, b""), (1, 16, MARKS)],
+            "map 0: the map of sites is invalid: 0 bytes, 8 per record, 32 per slot",
+        ),
         ([(2, 12, b""), (3, 4, b""), (1, 16, MARKS)], "the description of the map has values that no map can have"),
         ([(2, 0, b""), (3, 4, b""), (1, 16, MARKS)], "the description of the map has values that no map can have"),
     ],

@@ -100,7 +100,7 @@ async def test_preview_follows_resting_selection(writer: TraceWriter) -> None:
         assert shown(stage)[0] == " GPU time of #1: 20 launches timed"
         stage.live.table.select(2)
         await settle(stage)
-        assert shown(stage)[0] == " #2: no times of blocks or launches to draw: press R to run -p block_sched"
+        assert shown(stage)[0] == " #2: no times of blocks or launches to draw; press R to run -p block_sched"
         await stage.press("0", "v")  # where the page does not say so, the preview does
         assert shown(stage)[0] == " #2: no results yet, and too few timed launches"
         stage.live.table.select(0)

@@ -196,7 +196,7 @@ def _read_entries(image: bytes, position: int, end: int) -> Iterator[FatbinEntry
         if header_size < _MIN_ENTRY or position > end:
             raise ImageError(_CUT_OFF.format(header_size + payload_size, end - start + header_size))
         if compressed_size > payload_size:
-            raise ImageError("corrupt fatbin entry: shorter than its compressed content")
+            raise ImageError("corrupt fatbin entry: the entry is shorter than its compressed content")
         compressed = flags & (_LZ4 | _ZSTD)
         content_end = start + (compressed_size if compressed else payload_size)
         yield FatbinEntry(kind, arch, flags, size if compressed else 0, image, start, content_end)

@@ -244,7 +244,7 @@ class _Reader:
             if byte < 0x80:
                 return value - (1 << shift) if signed and byte & 0x40 else value
             if shift > _LONGEST:
-                raise ValueError("a number in it is too long")
+                raise ValueError("a number is too long")
 
     def string(self) -> str:
         end = self.data.index(b"\0", self.place)

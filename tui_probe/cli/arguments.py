@@ -37,10 +37,10 @@ SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 ADDRESS = (
     "a result file, or TRACE, TRACE:KERNEL, TRACE@LAUNCH or TRACE:KERNEL@LAUNCH, where TRACE is a trace directory or"
-    " the name of a run; default the newest trace"
+    " the name of a run; default: the newest trace"
 )
 """Help for trace addresses: KERNEL is an index or a part of a name, LAUNCH the number of a launch of the process."""
-KERNEL = "kernel, by index, or with A or B in its name; regex:RE: with a name that matches RE"
+KERNEL = "select a kernel by its index, or by A or B in its name; regex:RE: by a name that matches RE"
 
 
 @cache
@@ -146,7 +146,7 @@ def kept_launch(text: str) -> str:
     """``KERNEL@N``: a part of a kernel's name, and the number of a launch, without which it is 0."""
     kernel, at, number = text.rpartition("@") if "@" in text else (text, "@", "0")
     if not kernel or "\n" in kernel or not re.fullmatch(r"[0-9]{1,18}", number):
-        raise argparse.ArgumentTypeError(f"{text!r} is not KERNEL@N, e.g. matmul@3: a name and the number of a launch")
+        raise argparse.ArgumentTypeError(f"{text!r} does not name a launch; write KERNEL@N, e.g. matmul@3")
     return f"{kernel}{at}{number}"
 
 
@@ -164,7 +164,7 @@ def names(text: str) -> str:
     """``a:b``: parts of kernel names, none of them empty."""
     if text.startswith(REGEX):
         raise argparse.ArgumentTypeError(
-            f"{text!r}: regex: works only in show and check; here, pass parts of kernel names, e.g. a:b"
+            f"{text!r}: only show and check accept regex:RE; pass parts of kernel names, e.g. a:b"
         )
     if not all(text.split(":")):
         raise argparse.ArgumentTypeError(f"{text!r} has an empty part; write a:b for names that contain a or b")

@@ -54,7 +54,7 @@ class NamedCallback(NamedTuple):
         """Return the report's note on a callback that did not run without ``--callback``."""
         reason = f" ({self.refusal})" if self.refusal else ""
         option = f"--callback {self.file}" if reason else "--callback"
-        return f"{self.probe}: its callback {self.file} was not run{reason}; to run it, pass {option}"
+        return f"{self.probe}: callback {self.file} was not run{reason}; to run it, pass {option}"
 
 
 def callback_of(asked: Path | bool | None, probes: Sequence[str]) -> Path | None:
@@ -73,8 +73,8 @@ def callback_of(asked: Path | bool | None, probes: Sequence[str]) -> Path | None
         raise UsageError("--callback: no probe file of -p has a Python callback; pass --callback FILE.py")
     if callback.refusal:
         raise UsageError(
-            f"{callback.probe}: callback {callback.file} is not run: {callback.refusal};"
-            " pass --callback FILE.py to run a file that you trust"
+            f"{callback.probe}: callback {callback.file} was not run ({callback.refusal});"
+            " to run a file that you trust, pass --callback FILE.py"
         )
     return callback.path.resolve()
 

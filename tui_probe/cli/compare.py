@@ -56,9 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--fail-if-worse",
         type=percent,
         metavar="X%",
-        help="list regressions on stderr and exit with status 1 if there are any. Regressions are new findings in B,"
-        " and metrics and losses of findings that are worse by more than X%%. Amounts of work, such as instructions,"
-        " count only if --figures names them. The cost of the probe does not count",
+        help="list regressions on stderr and exit with status 1 if there are any. A regression is a finding that"
+        " only B has, or a metric or loss that is worse by more than X%%. Amounts of work, such as"
+        " instructions, count only if --figures names them. The cost of the probe does not count",
     )
     parser.add_argument(
         "--figures", dest="metrics", metavar="KEY,…", help="compare only these metrics, e.g. span_cycles,registers"
@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
         comparison.keep(arguments.metrics.split(","))
     put(drawing_lines(sides, arguments) if arguments.view is not None else comparison_lines(comparison, arguments))
     if not comparison.pairs:
-        warn("error: nothing to compare: no kernel is in both traces")
+        warn("error: nothing to compare, because no kernel is in both traces")
         return ExitStatus.FAILED
     return ExitStatus.OK if arguments.fail_if_worse is None else report_regressions(comparison, arguments.fail_if_worse)
 
@@ -109,9 +109,9 @@ def report_regressions(comparison: Comparison, limit: float) -> int:
     """Report what is worse by more than ``limit``, a share, and what is unknown. Return the exit status."""
     unknown = [change for change in comparison.rows if change.change is None and not change.before.of_probe]
     for change in unknown:
-        inform(f"not compared: {change.text}: measured in one trace only")
+        inform(f"not compared, because only one trace has it: {change.text}")
     if len(unknown) == len(comparison.rows):
-        warn("error: nothing to compare: no metric was measured in both traces")
+        warn("error: nothing to compare, because no metric was measured in both traces")
         return ExitStatus.FAILED
     worse, findings = comparison.worse(limit), comparison.worse_findings(limit)
     for finding in findings:

@@ -110,13 +110,13 @@ def _trials(folder: Path) -> Iterator[Item]:
 def _limitation(trial: TrialOutcome | None, where: str) -> str:
     """Return what cannot be probed after a trial, None for one that cannot be read; "" if it passed."""
     if trial is None:
-        return f"not probed {where}: the saved self-test result cannot be read"
+        return f"kernels without PTX are not probed {where}: the saved self-test result cannot be read"
     if trial.outcome != "passed":
-        return f"not probed {where}: {trial.words or trial.outcome}"
+        return f"kernels without PTX are not probed {where}: {trial.words or trial.outcome}"
     own = trial.few_registers or "passed"  # "": there is no such code for this GPU
     parts = (
-        ("only entry/exit probes work", "other probes than entry/exit probes work", trial.instructions),
-        ("probes that record single accesses do not work", "probes that record single accesses work", trial.records),
+        ("only entry/exit probes work", "probes at instructions work", trial.instructions),
+        ("probes that record each access do not work", "probes that record each access work", trial.records),
         ("probes that count basic blocks do not work", "probes that count basic blocks work", trial.blocks),
         (
             "phases of kernels with few free registers are not recorded",
@@ -137,7 +137,7 @@ def _faulted_items() -> Iterator[Item]:
     names = [] if path is None else faulted_kernels(path)
     if names:
         named = ", ".join(names[:_MAX_NAMED]) + (", ..." if len(names) > _MAX_NAMED else "")
-        finding = f"{counted(len(names), 'kernel')} not probed in SASS because a GPU context failed: {named}"
+        finding = f"{counted(len(names), 'kernel')} will not be probed in SASS, because a GPU context failed: {named}"
         yield Item(SASS_ITEM, "warn", finding, f"to probe a kernel again, remove its line from {path}")
 
 
@@ -315,7 +315,9 @@ def works_here(items: list[Item], works: bool) -> list[str]:
     states = {item.name: item.state for item in items}
     if not works:
         missing = "the hook" if states.get("hook") != "ok" else "a driver or the simulated GPU"
-        return [f"tui-probe cannot profile here: {missing} is missing. Works: open, report, compare, import."]
+        return [
+            f"tui-probe cannot profile here: {missing} is missing. These commands work: open, report, compare, import."
+        ]
     if states.get("driver") != "ok":
         return ["tui-probe can profile here on the simulated GPU only: tui-probe demo, tui-probe run --sim."]
     lines = ["tui-probe can profile here on the GPU: tui-probe run -- COMMAND."]

@@ -118,7 +118,7 @@ def _write_pictures(answer: Answer, arguments: argparse.Namespace) -> int:
             else:
                 write_svg(file, lines, columns, drawing.title)
         except OSError as error:
-            warn(f"error: {file}: {error.strerror}: pass a writable file")
+            warn(f"error: {file}: {error.strerror}; pass a writable file")
             return ExitStatus.FAILED
         put(str(file))
     return ExitStatus.OK
@@ -126,7 +126,7 @@ def _write_pictures(answer: Answer, arguments: argparse.Namespace) -> int:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The evaluation, its traces, how to collect them, and in which form the answer is wanted."""
-    parser.epilog = "Without NAME, list the evaluations. Without TRACE, use bundled traces; a note reports this."
+    parser.epilog = "Without NAME, list the evaluations. Without TRACE, use bundled traces and print a note."
     parser.add_argument("name", nargs="?", metavar="NAME", help="evaluation to answer; default: list all")
     parser.add_argument(
         "trace", nargs="*", metavar="TRACE",

@@ -157,10 +157,10 @@ def run_one(collection: Collection, folder: Path, arguments: argparse.Namespace)
             [*command, *argv_of(collection, arguments.python)], stdin=subprocess.DEVNULL, stdout=output, stderr=output
         ).returncode
     if status:
-        return f"failed with exit status {status}: see {log}"
+        return f"failed with exit status {status}; see {log}"
     collected = log if collection.keeps == "output" else collected_output(partial, collection)
     if collected is None:
-        return f"left no {'table of ncu' if collection.keeps == 'ncu' else 'trace'}: see {log}"
+        return f"wrote no {'ncu table' if collection.keeps == 'ncu' else 'trace'}; see {log}"
     target = folder / collection.kept_as
     shutil.rmtree(target, ignore_errors=True)
     collected.rename(target)

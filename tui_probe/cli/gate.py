@@ -100,7 +100,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--record", action="store_true", help="record the baseline of this commit, from two runs")
     parser.add_argument(
         "--directory", type=Path, default=Path(".tui-probe"), metavar="DIRECTORY",
-        help="directory of baselines, which you commit; default %(default)s",
+        help="directory of baselines; commit it with the code; default %(default)s",
     )  # fmt: skip
     parser.add_argument(
         "--metric", action="append", default=[], metavar="METRIC", help="judge only this metric; may be repeated"
@@ -230,7 +230,7 @@ def _report(
         try:
             path.write_text(text, encoding="utf-8")
         except OSError as error:
-            raise UsageError(f"{path}: {error.strerror}: pass a writable file") from None
+            raise UsageError(f"{path}: {error.strerror}; pass a writable file") from None
 
 
 def _share(text: str) -> float:

@@ -64,7 +64,7 @@ def contents() -> str:
     """Return the list of topics."""
     widest = max(len(topic.name) for topic in topics())
     lines = [f"  {pad(topic.name, widest)}  {topic.about}" for topic in topics()]
-    return "\n".join(["Topics, each for: tui-probe help TOPIC", *lines, ""])
+    return "\n".join(["Topics; to read one: tui-probe help TOPIC", *lines, ""])
 
 
 def _a_command(name: str) -> str:

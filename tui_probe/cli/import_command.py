@@ -242,11 +242,11 @@ def add_nsys_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--page", choices=NSYS_PAGES, default="totals", help="page to print; default %(default)s")
     parser.add_argument(
         "--search", default="", metavar="TEXT",
-        help="only kernels and ranges with TEXT in their names, and kernels in such ranges",
+        help="show only kernels and ranges with TEXT in their names, and all kernels in these ranges",
     )  # fmt: skip
     parser.add_argument(
         "--trace", action="append", default=[], metavar="TRACE[:KERNEL]",
-        help="on the page kernels, match kernels with this trace of the same program; may be repeated",
+        help="on page kernels: match the kernels with this trace of the same program; may be repeated",
     )  # fmt: skip
     parser.add_argument(
         "--height", type=timeline_height, metavar="N", default=24, help="height of the timeline in lines; default 24"

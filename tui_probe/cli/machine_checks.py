@@ -52,7 +52,7 @@ print(json.dumps({"version": version.value, "status": status, "devices": count.v
 """
 COUNTER_SETTING = Path("/proc/driver/nvidia/params")
 WITHOUT_GPU = "use the simulated GPU: tui-probe run --sim, tui-probe demo"
-WITHOUT_PTXAS = f"the driver compiles PTX, and tui-probe cannot show registers and spills; {PTXAS_HINT}"
+WITHOUT_PTXAS = f"without ptxas, the driver compiles PTX, and registers and spills are unknown; {PTXAS_HINT}"
 # What must hold for the hook to stand in for the driver: a second load by name gives the library that is there.
 ASK_HOOK = """
 import ctypes, json, sys

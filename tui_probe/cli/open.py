@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 OPENED: Final = (
-    "open takes one of these: a trace (a directory with event.log, or the name of a run); reports or CSV files of ncu;"
-    " sqlite or CSV files of nsys; Chrome traces; the output of bandwidth --format json"
+    "open accepts a trace (a directory with event.log, or the name of a run), reports or CSV files of ncu, sqlite or"
+    " CSV files of nsys, Chrome traces, and the output of bandwidth --format json"
 )
 
 
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
         return open_files(arguments, [file, *arguments.more])
     address = address_of(arguments.trace)
     if address.path is not None and not address.path.exists():
-        raise TraceError(f"{address.path} does not exist: {OPENED}")
+        raise TraceError(f"{address.path} does not exist; {OPENED}")
     if arguments.more:
         arguments.refuse("pass one trace, or several files of ncu or nsys")
     if arguments.adjacent:

@@ -35,8 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The traces and the two limits."""
     parser.add_argument(
         "trace", nargs="*", metavar="TRACE",
-        help="traces of one program, recorded with counting probes, at least one of these traces with times;"
-            " TRACE:KERNEL selects kernels; default the newest trace",
+        help="traces of one program, recorded with counting probes; at least one trace must have times;"
+            " TRACE:KERNEL selects kernels; default: the newest trace",
     )  # fmt: skip
     parser.add_argument(
         "--bandwidth", metavar="RATE|FILE",

@@ -99,7 +99,7 @@ def shake(arguments: argparse.Namespace, command: Sequence[str]) -> int:
     seeds = range(arguments.seed, arguments.seed + arguments.shake)
     race = shaker.find(seeds, inform)
     put(_race_lines(race) if race else [f"no difference in {units.counted(len(seeds), 'run')} with delays"])
-    put(f"not delayed: {kernel}: {reason}" for kernel, reason in shaker.unprobed.items())
+    put(f"{kernel} is not delayed: {reason}" for kernel, reason in shaker.unprobed.items())
     if arguments.sim and not race:
         inform("delays seldom change the order of warps on the simulated GPU; run --sim finds races without --shake")
     if race:

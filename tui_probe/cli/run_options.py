@@ -51,8 +51,8 @@ def add_ncu_options(parser: argparse.ArgumentParser) -> None:
     """The option of ``run`` that takes ncu."""
     parser.add_argument_group("Nsight Compute").add_argument(
         "--ncu", nargs="?", const=BYTE_METRICS, type=metric_names, metavar="A,B",
-        help="run under ncu instead of with a probe, and import these metrics; needs permission to read counters; write"
-             " --ncu -- COMMAND; default: bytes of DRAM, L2 and L1",
+        help="run COMMAND under ncu, without a probe, and import these metrics; needs permission to read counters;"
+             " default: bytes of DRAM, L2 and L1; without A,B write --ncu -- COMMAND",
     )  # fmt: skip
 
 
@@ -144,16 +144,16 @@ def add_choice_options(chosen: argparse._ArgumentGroup) -> None:
     chosen.add_argument(
         "--launches", type=launches, metavar="WHICH",
         help="probe these launches of each kernel: all, a list, e.g. 0-9,20, or auto (the first of each shape, then"
-             " samples); default: auto; for --benchmark: all",
+             " samples); default: auto, or with --benchmark all",
     )  # fmt: skip
     chosen.add_argument(
         "--sample", type=sample, metavar="SPEC",
-        help="probe only some blocks of each grid: 1/16 (one in 16), 0-131 (a range), or 64 (as many, evenly spread)",
+        help="probe only some blocks of each grid: 1/16 (one in 16), 0-131 (a range), or 64 (64 blocks, evenly spread)",
     )  # fmt: skip
     chosen.add_argument(
         "--machine-code", choices=MACHINE_CODE,
-        help="probe the SASS of kernels without PTX: auto (except kernels of closed libraries such as cuBLAS), all"
-             " (check the licenses of these libraries) or off; default auto",
+        help="probe the SASS of kernels without PTX: auto (not in closed libraries such as cuBLAS), all (check the"
+             " licenses of these libraries) or off; default auto",
     )  # fmt: skip
     chosen.add_argument(
         "--keep-launch", type=kept_launch, action="append", metavar="KERNEL@N",
@@ -369,7 +369,7 @@ def known_probes(options: RunOptions) -> tuple[ChosenProbe, ...]:
     """The probes to run; what they mean is known then, too, though no package brings them. Raises ProbeFileError."""
     chosen = choose_probes(options.probes, options.sample or "")
     if options.watchdog and (other := next((own.name for own in chosen if not own.probe.counts), None)):
-        raise ProbeFileError(f"--watchdog: launches with {other} would not be watched; choose counting probes")
+        raise ProbeFileError(f"--watchdog does not watch launches with {other}; choose counting probes")
     for own in chosen:
         is_known = own.path in built_in_files().values() or own.path in installed_files().values()
         if not is_known and is_in_probe_folder(own.path):

@@ -127,7 +127,7 @@ def _write_view(kind: ViewKind, choice: ViewTarget, view: View, arguments: argpa
         file = files.perfetto or files.svg or files.png
         if file is None or isinstance(error, BrokenPipeError):
             raise
-        warn(f"error: {error.filename or file}: {error.strerror}: pass a writable file")
+        warn(f"error: {error.filename or file}: {error.strerror}; pass a writable file")
         return ExitStatus.FAILED
     return ExitStatus.OK
 
@@ -336,7 +336,7 @@ def run(arguments: argparse.Namespace) -> int:
         status = write_page(page, address.agreed(arguments.kernel, arguments.launch), arguments)
     except TraceError as error:
         if word is None and Path(name).is_dir():
-            hint = f"{name} is a page; the pages of the trace in the directory {name}: tui-probe show ./{name}"
+            hint = f"{name} is a page; to list the pages of the trace in directory {name}: tui-probe show ./{name}"
             raise TraceError(f"{error}. {hint}") from error
         raise
     if arguments.explain and arguments.format == "text" and status == ExitStatus.OK:

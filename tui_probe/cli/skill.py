@@ -36,6 +36,6 @@ def run(arguments: argparse.Namespace) -> int:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}: pass a writable directory") from None
+        raise UsageError(f"{path}: {error.strerror}; pass a writable directory") from None
     put(str(path))
     return ExitStatus.OK

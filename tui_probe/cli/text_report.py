@@ -91,7 +91,7 @@ def _missing_trace(outcome: Outcome, first: Path, most_named: int) -> str:
     if not traces:
         return f"no trace {first}: the command launched no kernel"
     others = " ".join(map(str, traces)) if len(traces) <= most_named else f"{len(traces)} traces, e.g. {traces[-1]}"
-    return f"no trace {first}: the command launched no kernel, but child processes did: {others}"
+    return f"no trace {first}: the command launched no kernel, but its child processes did; traces: {others}"
 
 
 class TraceAnnouncer:
@@ -240,10 +240,10 @@ def report_after_run(outcome: Outcome, ascii_only: bool, seconds: float | None =
         discard_output()
     except OSError as error:
         if stderr_is_terminal():
-            warn(f"no report: writing to stdout: {error.strerror}")
+            warn(f"no report, because stdout cannot be written ({error.strerror})")
         discard_output()
     except Exception as error:  # noqa: BLE001 - a bug in a report is none of the program's
-        _write_message(f"no report: {type(error).__name__}: {error}; for details: tui-probe report TRACE")
+        _write_message(f"no report because of {type(error).__name__} ({error}); for details: tui-probe report TRACE")
 
 
 def _report_no_trace(outcome: Outcome) -> None:

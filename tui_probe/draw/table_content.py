@@ -143,7 +143,7 @@ class TableContent(Generic[Row]):
         yield from table(self.columns, rows, width, hide_empty=True)
         hidden = 0 if self.text_rows is None else _count(self.rows) - self.text_rows
         if hidden > 0:
-            yield f"and {units.counted(hidden, 'row')} more (--format csv has all)"
+            yield f"and {units.counted(hidden, 'more row')} (--format csv has all)"
 
     def _above(self, cells: int, *, whole_commands: bool = False) -> Iterator[str]:
         for label, text in self.words.head:

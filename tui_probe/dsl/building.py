@@ -44,9 +44,9 @@ SPECIAL: Final = {
 }
 
 _ALTERNATIVES: Final[dict[type[ast.AST], str]] = {
-    ast.Div: "'/' divides real numbers: write '//'",
-    ast.Pow: "'**' is not supported: write '<<' for a power of two, or multiply",
-    ast.MatMult: "'@' multiplies matrices: write '*'",
+    ast.Div: "'/' divides real numbers; write '//'",
+    ast.Pow: "'**' is not supported; write '<<' for a power of two, or multiply",
+    ast.MatMult: "'@' multiplies matrices; write '*'",
 }
 _CALLS: Final = ", ".join(f"{name}()" for name in SPECIAL)
 _ALLOWED_EXPRESSIONS: Final = (
@@ -86,9 +86,9 @@ class ExpressionBuilder:
 
     def _number(self, node: ast.Constant) -> Number:
         if type(node.value) is not int:
-            raise self._source.error(node, f"{source_of(node)} is not a whole number: write a number such as 4 or 0xff")
+            raise self._source.error(node, f"{source_of(node)} is not a whole number; write a number such as 4 or 0xff")
         if node.value > MAX_U64:
-            raise self._source.error(node, f"this number has {node.value.bit_length()} bits: it must be below 2**64")
+            raise self._source.error(node, f"this number has {node.value.bit_length()} bits; it must be below 2**64")
         return Number(node.value)
 
     def _binary(self, node: ast.BinOp) -> Expression:
@@ -144,7 +144,7 @@ class ExpressionBuilder:
             case ast.Call(func=ast.Name(id="u32"), args=[argument], keywords=[]):
                 return _low_word(self.build(argument))
             case ast.Call(func=ast.Attribute(attr="save" | "add" | "locate")):
-                raise self._source.error(node, f"'{source_of(node)}' gives no value: write it on a line of its own")
+                raise self._source.error(node, f"'{source_of(node)}' gives no value; write it on a line of its own")
         raise self._source.error(node, f"'{source_of(node)}' is unknown: a probe can call {_CALLS}, u32(x) and u64(x)")
 
 
@@ -153,13 +153,13 @@ def constant_value(node: ast.expr, constants: Mapping[str, int], source: ProbeSo
 
     def resolve(name: ast.Name) -> Expression:
         if name.id not in constants:
-            raise source.error(name, f"{name.id} is not a constant: give it a value above, such as {name.id} = 4")
+            raise source.error(name, f"{name.id} is not a constant; give it a value above, such as {name.id} = 4")
         return Number(constants[name.id])
 
     value = ExpressionBuilder(source, resolve).build(node)
     if not isinstance(value, Number):
         raise source.error(
-            node, f"'{source_of(node)}' is not a constant: only numbers and named constants are allowed here"
+            node, f"'{source_of(node)}' is not a constant; only numbers and named constants are allowed here"
         )
     return value.value
 
@@ -247,14 +247,14 @@ def read_loop(node: ast.For, constants: Mapping[str, int], source: ProbeSource) 
                 node, f"'{source_of(node).partition(':')[0]}': a loop is 'for i in range(4):', without else"
             )
     if len(numbers) == 3 and numbers[2] == 0:
-        raise source.error(node, "the step of range is 0: it must be another number")
+        raise source.error(node, "the step of range is 0; it must be another number")
     values = range(*numbers)
     if not values:
         raise source.error(node, f"{values} is empty: the loop never runs; remove the loop")
     if values[0] < 0 or values[-1] < 0:
-        raise source.error(node, f"{name} would be negative in {values}: numbers are unsigned, count from 0")
+        raise source.error(node, f"{name} would be negative in {values}; numbers are unsigned, count from 0")
     if len(values) > MAX_ITERATIONS:
-        raise source.error(node, f"{values} has {len(values)} values: at most {MAX_ITERATIONS} are allowed")
+        raise source.error(node, f"{values} has {len(values)} values; at most {MAX_ITERATIONS} are allowed")
     return Loop(name, values)
 
 

@@ -39,7 +39,7 @@ def _program_tables(source: ProbeSource) -> dict[str, object]:
     saved = frozenset[str]().union(*(function.saved for function in compiled))
     for unsaved in program.maps.values():
         if unsaved.name not in saved:
-            raise source.error(unsaved.node, f"nothing is saved in map {unsaved.name}: write '{unsaved.name}.save(…)'")
+            raise source.error(unsaved.node, f"nothing is saved in map {unsaved.name}; write '{unsaved.name}.save(…)'")
     return {
         **({"callback": program.callback} if program.callback else {}),
         **({"about": program.about} if program.about else {}),

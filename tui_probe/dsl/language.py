@@ -141,4 +141,4 @@ def warp() -> int:
 
 
 def _refuse(*_: Any) -> NoReturn:
-    raise ProbeFileError("a probe is compiled, not run: use it with 'tui-probe run -p FILE -- COMMAND'")
+    raise ProbeFileError("a probe is compiled, not run; use it with 'tui-probe run -p FILE -- COMMAND'")

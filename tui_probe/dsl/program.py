@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tui_probe.probe_model.positions import Position
 
 _MAX_SOURCE_BYTES: Final = 1 << 20
-_NESTING_ERROR: Final = "the expression is nested too deeply: assign parts of it to variables"
+_NESTING_ERROR: Final = "the expression is nested too deeply; assign parts of it to variables"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ class ProbedOperands:
         """The part that a name stands for; ``as_it_is`` where it is saved and nothing else. Raises ProbeFileError."""
         if any(position.is_kernel for position in self._positions):
             raise self._source.error(
-                node, f"{node.id} describes an instruction: it is not available at position 'kernel'"
+                node, f"{node.id} describes an instruction; it is not available at position 'kernel'"
             )
         self._refuse_at_blocks(node)
         if node.id == "addr":
@@ -162,13 +162,13 @@ class ProbedOperands:
         if node.id in _NUMBER_HELPERS:
             return Operand(HELPER_NAMES[node.id], 32)
         if node.id == "out" and self._before and any(p.opcode in _WRITERS for p in self._positions):
-            raise self._source.error(node, "out has no value before the instruction: use before=False")
+            raise self._source.error(node, "out has no value before the instruction; use before=False")
         widths = {self._width(position, node.id) for position in self._positions}
         width = widths.pop() if len(widths) == 1 else 0
         if not width and not as_it_is:
             raise self._source.error(
                 node,
-                f"the width of {node.id} depends on the instruction: save it unchanged, 'X.save({node.id})', or name a "
+                f"the width of {node.id} depends on the instruction; save it unchanged, 'X.save({node.id})', or name a "
                 "type in the position, such as pos='st.global.f32'",
             )
         return Operand(HELPER_NAMES[node.id], 0 if as_it_is else width)
@@ -177,13 +177,13 @@ class ProbedOperands:
         """A basic block has a line and a number of instructions; an instruction has all but that number."""
         if node.id in ("instructions", "issued") and any(position.opcode != BLOCK for position in self._positions):
             raise self._source.error(
-                node, f"{node.id} describes a basic block: use it at pos='block' or 'block.load' only"
+                node, f"{node.id} describes a basic block; use it at pos='block' or 'block.load' only"
             )
         if node.id not in ("instructions", "issued", "line") and any(
             position.is_block or position.is_source for position in self._positions
         ):
             raise self._source.error(
-                node, f"{node.id} describes an instruction: it is not available at 'block', 'loop' and source lines"
+                node, f"{node.id} describes an instruction; it is not available at 'block', 'loop' and source lines"
             )
 
     def _width(self, position: Position, name: str) -> Literal[0, 32, 64]:

@@ -45,7 +45,7 @@ def read_map(node: ast.ClassDef, source: ProbeSource) -> DeclaredMap:
         node, "Map", _MAP_EXAMPLE, {"level": str, "type": str, "size": int, "cap": int, "reduce": str}, source
     )
     if node.bases or node.keywords or getattr(node, "type_params", None):
-        raise source.error(node, f"a map class has no base class: write 'class {node.name}:'")
+        raise source.error(node, f"a map class has no base class; write 'class {node.name}:'")
     level = _one_of(node, "level", given.get("level"), _LEVELS, source)
     kind = _one_of(node, "type", given.get("type", "array"), _TYPES, source)
     fields = _map_fields(node, source)
@@ -55,10 +55,10 @@ def read_map(node: ast.ClassDef, source: ProbeSource) -> DeclaredMap:
     if isinstance(size, int) and (size < needed or size % unit):
         least = -(-needed // unit) * unit
         raise source.error(
-            node, f"size is {size}: it must be a multiple of {unit} and at least {least} for these fields"
+            node, f"size is {size}; it must be a multiple of {unit} and at least {least} for these fields"
         )
     if int(cap) < 1:
-        raise source.error(node, f"cap is {cap}: it must be at least 1")
+        raise source.error(node, f"cap is {cap}; it must be at least 1")
     if level == "site":
         _check_sites(node, kind, int(cap), fields, source)
     size = None if size is None else int(size)
@@ -78,7 +78,7 @@ def _reduce(node: ast.ClassDef, group: _Value | None, level: str, kind: str, cap
         source,
     )
     if level == "site" or kind != "array" or cap != 1:
-        raise source.error(node, f"{node.name} cannot be reduced: reduce needs one record per thread or warp")
+        raise source.error(node, f"{node.name} cannot be reduced; reduce needs one record per thread or warp")
     return chosen
 
 
@@ -87,10 +87,10 @@ def _check_sites(
 ) -> None:
     """A map of sites has one record of sums for each."""
     if kind != "array" or cap != 1:
-        raise source.error(node, f"{node.name} has level='site', with one record per site: omit type and cap")
+        raise source.error(node, f"{node.name} has level='site', with one record per site; omit type and cap")
     for name, width in fields:
         if width != "u64":
-            raise source.error(node, f"{node.name} has level='site', so its fields must be u64: write '{name}: u64'")
+            raise source.error(node, f"{node.name} has level='site', so its fields must be u64; write '{name}: u64'")
 
 
 def _map_fields(node: ast.ClassDef, source: ProbeSource) -> tuple[tuple[str, str], ...]:
@@ -103,14 +103,14 @@ def _map_fields(node: ast.ClassDef, source: ProbeSource) -> tuple[tuple[str, str
                 kind in FIELD_BYTES and name.isascii()
             ):
                 if name in fields:
-                    raise source.error(statement, f"field {name} is declared twice: choose another name")
+                    raise source.error(statement, f"field {name} is declared twice; choose another name")
                 fields[name] = kind
             case _:
                 raise source.error(
-                    statement, f"'{source_of(statement)}' is not a field: write 'name: u64' or 'name: u32'"
+                    statement, f"'{source_of(statement)}' is not a field; write 'name: u64' or 'name: u32'"
                 )
     if not fields:
-        raise source.error(node, f"map {node.name} has no fields: add a field, such as 'start: u64'")
+        raise source.error(node, f"map {node.name} has no fields; add a field, such as 'start: u64'")
     return tuple(fields.items())
 
 
@@ -119,10 +119,10 @@ def read_probe_function(node: ast.FunctionDef, source: ProbeSource) -> ProbeFunc
     given = _decorator_arguments(node, "probe", _PROBE_EXAMPLE, {"pos": str, "level": str, "before": bool}, source)
     arguments = node.args
     if arguments.posonlyargs or arguments.args or arguments.vararg or arguments.kwonlyargs or arguments.kwarg:
-        raise source.error(node, f"a probe function takes no arguments: write 'def {node.name}():'")
+        raise source.error(node, f"a probe function takes no arguments; write 'def {node.name}():'")
     position = given.get("pos")
     if not isinstance(position, str):
-        raise source.error(node, f"pos is missing: write {_PROBE_EXAMPLE}")
+        raise source.error(node, f"pos is missing; write {_PROBE_EXAMPLE}")
     try:
         positions = parse_positions(position)
     except ValueError as error:
@@ -130,7 +130,7 @@ def read_probe_function(node: ast.FunctionDef, source: ProbeSource) -> ProbeFunc
     level = _one_of(node, "level", given["level"], _LEVELS, source) if "level" in given else None
     before = bool(given.get("before", False))
     if not before and any(position.is_block for position in positions):
-        raise source.error(node, f"at {position!r} a probe runs at the start of the block: write before=True")
+        raise source.error(node, f"at {position!r} a probe runs at the start of the block; write before=True")
     return ProbeFunction(node.name, position, positions, level, before, node)
 
 
@@ -146,7 +146,7 @@ def _decorator_arguments(
     for keyword in keywords:
         kind = kinds.get(keyword.arg or "")
         if kind is None:
-            raise source.error(keyword, f"@{name} has no argument {keyword.arg or '**'}: write {example}")
+            raise source.error(keyword, f"@{name} has no argument {keyword.arg or '**'}; write {example}")
         value = keyword.value.value if isinstance(keyword.value, ast.Constant) else None
         if not isinstance(value, str | int) or type(value) is not kind:
             raise source.error(keyword, f"{keyword.arg} must be {_type_name(kind)}, not {source_of(keyword.value)}")
@@ -160,7 +160,7 @@ def _type_name(kind: type) -> str:
 
 def _one_of(node: ast.AST, key: str, value: _Value | None, known: Sequence[str], source: ProbeSource) -> str:
     if value not in known:
-        what = f"is {value!r}: it must be" if value is not None else "is missing: give"
+        what = f"is {value!r}; it must be" if value is not None else "is missing; give"
         raise source.error(node, f"{key} {what} {' or '.join(repr(word) for word in known)}")
     return str(value)
 
@@ -175,9 +175,9 @@ def read_program(source: ProbeSource) -> Program:
         else:
             _read_statement(statement, program, source)
     if not program.functions:
-        raise source.error(tree, "the file has no probe: write a function under @probe(pos=…)")
+        raise source.error(tree, "the file has no probe; write a function under @probe(pos=…)")
     if not program.maps:
-        raise source.error(tree, "the file has no map: add a class under @Map(level=…), and save records in it")
+        raise source.error(tree, "the file has no map; add a class under @Map(level=…), and save records in it")
     return program
 
 
@@ -207,17 +207,17 @@ def _read_statement(statement: ast.stmt, program: Program, source: ProbeSource) 
 def _refuse_renaming(statement: ast.ImportFrom, source: ProbeSource) -> None:
     for alias in statement.names:
         if alias.asname not in (None, alias.name):
-            raise source.error(statement, f"{alias.name} cannot be renamed in a probe: omit 'as {alias.asname}'")
+            raise source.error(statement, f"{alias.name} cannot be renamed in a probe; omit 'as {alias.asname}'")
 
 
 def _checked_name(name: str, node: ast.AST, program: Program, source: ProbeSource) -> str:
     """The name, if it may be declared."""
     if not name.isascii():
-        raise source.error(node, f"{name!a} has letters that PTX does not allow: use A-Z, a-z, 0-9 and _")
+        raise source.error(node, f"{name!a} has letters that PTX does not allow; use A-Z, a-z, 0-9 and _")
     if name in RESERVED_NAMES:
-        raise source.error(node, f"{name} is reserved by the probe language: choose another name")
+        raise source.error(node, f"{name} is reserved by the probe language; choose another name")
     if any(name in kind for kind in (program.maps, program.registers, program.constants, program.functions)):
-        raise source.error(node, f"{name} is declared twice: choose another name")
+        raise source.error(node, f"{name} is declared twice; choose another name")
     return name
 
 
@@ -226,7 +226,7 @@ def _read_register(statement: ast.AnnAssign, name: str, program: Program, source
     if not isinstance(kind, ast.Name) or kind.id not in TYPE_BITS:
         raise source.error(statement, f"{name} must be u64 or u32, not {source_of(kind)}")
     if statement.value is None:
-        raise source.error(statement, f"{name} needs an initial value: write '{name}: {kind.id} = 0'")
+        raise source.error(statement, f"{name} needs an initial value; write '{name}: {kind.id} = 0'")
     bits = TYPE_BITS[kind.id]
     initial = constant_value(statement.value, program.constants, source) % (1 << bits)
     program.registers[_checked_name(name, statement, program, source)] = DeclaredRegister(name, bits, initial)

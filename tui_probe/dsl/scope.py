@@ -39,16 +39,16 @@ class FunctionScope:
     def target(self, node: ast.expr) -> str:
         """The variable that an assignment sets. Raises ProbeFileError."""
         if not isinstance(node, ast.Name):
-            raise self._source.error(node, f"'{source_of(node)}' cannot be assigned: assign one variable at a time")
+            raise self._source.error(node, f"'{source_of(node)}' cannot be assigned; assign one variable at a time")
         name = node.id
         if not name.isascii():
-            raise self._source.error(node, f"{name!a} has letters that PTX does not allow: use A-Z, a-z, 0-9 and _")
+            raise self._source.error(node, f"{name!a} has letters that PTX does not allow; use A-Z, a-z, 0-9 and _")
         if name in self.loops:
-            raise self._source.error(node, f"{name} is the variable of the loop: assign another variable")
+            raise self._source.error(node, f"{name} is the variable of the loop; assign another variable")
         program = self._program
         if name in RESERVED_NAMES or name in program.constants or name in program.maps or name in program.functions:
             raise self._source.error(
-                node, f"{name} is a name of the language, a constant, a map or a function: assign another variable"
+                node, f"{name} is a name of the language, a constant, a map or a function; assign another variable"
             )
         return name
 
@@ -66,7 +66,7 @@ class FunctionScope:
         loop = read_loop(node, self._program.constants, self._source)
         self.target(node.target)
         if self.is_register(loop.name) or loop.name in self.bits:
-            raise self._source.error(node, f"{loop.name} is a variable already: count with another name")
+            raise self._source.error(node, f"{loop.name} is a variable already; count with another name")
         return loop
 
     def _resolve(self, node: ast.Name) -> Expression:
@@ -82,15 +82,15 @@ class FunctionScope:
         if name in self.bits:
             return self._local(node)
         if name in SPECIAL:
-            raise self._source.error(node, f"{name} is a function: write '{name}()'")
+            raise self._source.error(node, f"{name} is a function; write '{name}()'")
         raise self._source.error(
-            node, f"{name} has no value here: assign it before, or declare '{name}: u64 = 0' above"
+            node, f"{name} has no value here; assign it before, or declare '{name}: u64 = 0' above"
         )
 
     def _local(self, node: ast.Name) -> Variable:
         if node.id not in self.assigned:
             raise self._source.error(
-                node, f"{node.id} may be unset at this line: give it a value before, such as {node.id} = 0"
+                node, f"{node.id} may be unset at this line; give it a value before, such as {node.id} = 0"
             )
         return Variable(node.id, self.bits[node.id], _LARGEST_VALUES[self.bits[node.id]])
 
@@ -103,9 +103,9 @@ class FunctionScope:
             if not isinstance(node.annotation, ast.Name) or node.annotation.id not in TYPE_BITS:
                 raise self._source.error(node, f"{name} must be u64 or u32, not {source_of(node.annotation)}")
             if name in self._program.registers:
-                raise self._source.error(node, f"{name} is a register of the probe: write '{name} = …' without a type")
+                raise self._source.error(node, f"{name} is a register of the probe; write '{name} = …' without a type")
             if declared.setdefault(name, TYPE_BITS[node.annotation.id]) != TYPE_BITS[node.annotation.id]:
-                raise self._source.error(node, f"{name} is declared u64 and u32: give it one type")
+                raise self._source.error(node, f"{name} is declared u64 and u32; give it one type")
         return declared
 
     def _infer(self, function: ast.FunctionDef) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tui_probe.dsl.program import DeclaredMap, ProbeFunction, Program
 
 _ALTERNATIVES: Final[dict[type[ast.stmt], str]] = {
-    ast.While: "a loop needs a bound: write 'for i in range(4):'",
+    ast.While: "a loop needs a bound; write 'for i in range(4):'",
     ast.Return: "put the rest of the function under 'if' or 'else'",
     ast.Break: "put the rest of the loop under 'if'",
     ast.Continue: "put the rest of the loop under 'if'",
@@ -53,7 +53,7 @@ class Saver:
                 self._locate(node, self._map(node, name, "locate"))
             case _:
                 raise self._source.error(
-                    node, f"'{source_of(node)}' has no effect: call X.save(…), X.add(…) or X.locate()"
+                    node, f"'{source_of(node)}' has no effect; call X.save(…), X.add(…) or X.locate()"
                 )
 
     def allows(self, statement: ast.stmt) -> None:
@@ -72,7 +72,7 @@ class Saver:
         name = self._located_map
         raise self._source.error(
             statement,
-            f"'{source_of(statement)}' is between {name}.locate() and {name}.save(…): move it out. Between the two"
+            f"'{source_of(statement)}' is between {name}.locate() and {name}.save(…); move it out. Between the two"
             " calls, a probe may assign local variables only, because only lanes that save execute this code",
         )
 
@@ -81,7 +81,7 @@ class Saver:
         if self._located is not None:
             name = self._located_map
             raise self._source.error(
-                self._located, f"no {name}.save(…) follows {name}.locate(): write it in the same block"
+                self._located, f"no {name}.save(…) follows {name}.locate(); write it in the same block"
             )
 
     def assigned(self, name: str) -> None:
@@ -106,14 +106,14 @@ class Saver:
 
     def _locate(self, node: ast.Call, declared: DeclaredMap) -> None:
         if node.args or node.keywords:
-            raise self._source.error(node, f"locate takes no arguments: write '{declared.name}.locate()'")
+            raise self._source.error(node, f"locate takes no arguments; write '{declared.name}.locate()'")
         self._located, self._located_map = node, declared.name
         self._emitter.lines.append(f"LOCATE [ {declared.name} ];")
 
     def _add(self, node: ast.Call, declared: DeclaredMap) -> None:
         if declared.cap != 1 or declared.type == "dynamic":
             raise self._source.error(
-                node, f"add needs a map with one record per slot: give {declared.name} cap=1, or use save"
+                node, f"add needs a map with one record per slot; give {declared.name} cap=1, or use save"
             )
         widths = self._widths(node, declared, "add")
         values = [self._summand(argument, bits) for argument, bits in zip(node.args, widths, strict=True)]
@@ -139,7 +139,8 @@ class Saver:
             )
         if len(node.args) != len(fields):
             raise self._source.error(
-                node, f"{word} takes a value for each field of map {declared.name} ({names}): {len(node.args)} given"
+                node,
+                f"{word} takes a value for each field of map {declared.name} ({names}); {len(node.args)} given",
             )
         return [64 if kind == "u64" else 32 for _, kind in fields]
 
@@ -150,11 +151,11 @@ class Saver:
         name = declared.name
         if word != "add":
             raise self._source.error(
-                node, f"{name} has level='site', and all warps add to its records: write '{name}.add(…)'"
+                node, f"{name} has level='site', and all warps add to its records; write '{name}.add(…)'"
             )
         if any(position.is_kernel for position in self._function.positions):
             raise self._source.error(
-                node, f"{name} has level='site': add to it at instructions or blocks, such as pos='ld.global'"
+                node, f"{name} has level='site'; add to it at instructions or blocks, such as pos='ld.global'"
             )
 
     def _save(self, node: ast.Call, declared: DeclaredMap) -> None:
@@ -287,7 +288,7 @@ class _FunctionCompiler:
     def _global(self, statement: ast.stmt, names: list[str]) -> None:
         for name in names:
             if name not in self._program.registers:
-                raise self._source.error(statement, f"{name} is not a register: declare '{name}: u64 = 0' above")
+                raise self._source.error(statement, f"{name} is not a register; declare '{name}: u64 = 0' above")
 
     def _assign(self, statement: ast.stmt, target: ast.expr, value: ast.expr) -> None:
         name = self._scope.target(target)
@@ -328,7 +329,7 @@ class _FunctionCompiler:
         if self._iterations > MAX_ITERATIONS:
             raise self._source.error(
                 statement,
-                f"nested loops have {self._iterations} iterations in total: at most {MAX_ITERATIONS} are allowed",
+                f"nested loops have {self._iterations} iterations in total; at most {MAX_ITERATIONS} are allowed",
             )
         label, bits, lines = self._label(), loop.bits, self._emitter.lines
         counter = self._registers.variable(loop.name, bits)

@@ -233,8 +233,8 @@ class FormChooser:
         form = ", in the probe's variant with fewer registers" if chosen.form.is_lean else ""
         limit = f"limited to {chosen.form.register_limit}" if chosen.form.register_limit else "without a limit"
         return (
-            f"[registers] {_registers_used(chosen)} per thread, {limit}{form}: {before.registers} without the probe,"
-            f" {_registers_used(plain)} with the probe by default; variants tried: {len(self._tried)}"
+            f"[registers] {_registers_used(chosen)} per thread, {limit}{form} ({before.registers} without the probe,"
+            f" {_registers_used(plain)} with the probe by default; variants tried: {len(self._tried)})"
         )
 
     def _note(self, before: AssemblyReport, plain: FormTrial, chosen: FormTrial) -> Reason | None:

@@ -83,18 +83,18 @@ _MAP_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _REFUSAL_REASONS: Final = {
     opcode: reason
     for opcodes, reason in (
-        ("st atom red cp stmatrix sust sured multimem", "writes memory: use SAVE"),
-        ("ret exit trap brkpt call brx", "leaves the probe: branch to a label of the snippet"),
+        ("st atom red cp stmatrix sust sured multimem", "writes memory; use SAVE"),
+        ("ret exit trap brkpt call brx", "leaves the probe; branch to a label of the snippet"),
         (
             "bar barrier mbarrier membar fence griddepcontrol nanosleep",
-            "makes the kernel wait: remove this instruction from the snippet",
+            "makes the kernel wait; remove this instruction from the snippet",
         ),
         (
             "ld ldu ldmatrix tex suld alloca",
-            "reads the kernel's memory or parameters, which a probe cannot do: use ADDR, OUT, IN1, IN2 or IN3 instead",
+            "reads the kernel's memory or parameters, which a probe cannot do; use ADDR, OUT, IN1, IN2 or IN3 instead",
         ),
-        ("stacksave stackrestore", "changes the kernel's stack: remove this instruction from the snippet"),
-        ("setmaxnreg wgmma tcgen05 discard prefetch", "changes kernel state: remove this instruction from the snippet"),
+        ("stacksave stackrestore", "changes the kernel's stack; remove this instruction from the snippet"),
+        ("setmaxnreg wgmma tcgen05 discard prefetch", "changes kernel state; remove this instruction from the snippet"),
     )
     for opcode in opcodes.split()
 }
@@ -118,17 +118,17 @@ def verify_probe(probe: Probe) -> None:
     for own_map in probe.maps:
         if own_map.name not in saved:
             raise ProbeFileError(
-                f"{probe.path}: nothing is saved in map {own_map.name}: add 'SAVE [ {own_map.name} ] …'"
+                f"{probe.path}: nothing is saved in map {own_map.name}; add 'SAVE [ {own_map.name} ] …'"
             )
     _check_optional_maps(probe)
     if probe.is_resident:
         _check_resident(probe)
     if not probe.maps:
-        raise ProbeFileError(f"{probe.path}: this probe records nothing: add a map and a SAVE")
+        raise ProbeFileError(f"{probe.path}: this probe records nothing; add a map and a SAVE")
     for point in points_without_effect(probe)[-1:]:  # the Python language puts one in front
         place = next((s.place for s in _point_statements(point)), FileLocation(str(probe.path), 0))
         raise ProbeFileError(
-            f"{place}: [{point.name}] has no effect on saved values: save a value that this snippet computes"
+            f"{place}: [{point.name}] has no effect on saved values; save a value that this snippet computes"
         )
     if any(point.lean for point in probe.points):
         verify_probe(probe.lean_form())
@@ -150,7 +150,7 @@ def _check_block_side(probe: Probe, point: ProbePoint) -> None:
     if point.after is not None and any(position.is_block for position in point.positions):
         place = point.after.statements[0].place if point.after.statements else FileLocation(str(probe.path), 0)
         raise ProbeFileError(
-            f"{place}: [{point.name}] is at 'block', 'loop' or 'phase', which support only 'before': write 'before'"
+            f"{place}: [{point.name}] is at 'block', 'loop' or 'phase', which support only 'before'; write 'before'"
         )
 
 
@@ -164,7 +164,7 @@ def _check_wait(probe: Probe, point: ProbePoint) -> None:
                 return
     place = statements[0].place if statements else FileLocation(str(probe.path), 0)
     raise ProbeFileError(
-        f"{place}: [{point.name}] is at 'wait': write only after = 'ADD [ MAP ] {{{WAIT_HELPER}, 1}};', with or"
+        f"{place}: [{point.name}] is at 'wait'; write only after = 'ADD [ MAP ] {{{WAIT_HELPER}, 1}};', with or"
         f" without {LONGEST_HELPER}, and use a map with level = 'site'"
     )
 
@@ -174,7 +174,7 @@ def _check_optional_maps(probe: Probe) -> None:
     for point in probe.points:
         if probe.saves_in_optional_map(point) and not all(probe.map_named(name).optional for name in point.saved_maps):
             raise ProbeFileError(
-                f"{probe.path}: [{point.name}] saves in an optional map and in a map that all kernels have: write one"
+                f"{probe.path}: [{point.name}] saves in an optional map and in a map that all kernels have; write one"
                 f" table for each map"
             )
 
@@ -192,12 +192,14 @@ def _check_resident(probe: Probe) -> None:
 def _check_names(probe: Probe) -> None:
     for own_map in probe.maps:
         if not _MAP_NAME.fullmatch(own_map.name):
-            raise ProbeFileError(f"{probe.path}: map {own_map.name!r}: use letters, digits and _ in its name")
+            raise ProbeFileError(
+                f"{probe.path}: the name {own_map.name!r} of a map may have only letters, digits and _"
+            )
     for name, kind in probe.registers.items():
         if name in SPECIAL_REGISTERS or name.partition(".")[0] in SPECIAL_REGISTERS:
-            raise ProbeFileError(f"{probe.path}: {name} is a special register: declare another name")
+            raise ProbeFileError(f"{probe.path}: {name} is a special register; declare another name")
         if kind not in TYPE_BITS and kind != "pred":
-            raise ProbeFileError(f"{probe.path}: {name} is declared as .{kind}: declare a type such as .b32 or .pred")
+            raise ProbeFileError(f"{probe.path}: {name} is declared as .{kind}; declare a type such as .b32 or .pred")
         if name in SNIPPET_HELPERS:
             raise ProbeFileError(f"{probe.path}: {name} is reserved: it stands for an operand; declare another name")
 
@@ -230,7 +232,7 @@ class _SnippetCheck:
                 case Save():
                     self._save(statement)
         if self._located is not None:
-            raise self._error(self._located.place, f"LOCATE [ {self._located.map} ] has no SAVE after it: add one")
+            raise self._error(self._located.place, f"LOCATE [ {self._located.map} ] has no SAVE after it; add a SAVE")
 
     def _error(self, place: FileLocation, message: str) -> ProbeFileError:
         return ProbeFileError(f"{place}: {message}")
@@ -238,13 +240,13 @@ class _SnippetCheck:
     def _label(self, label: SnippetCode) -> None:
         if self._located is not None:
             raise self._error(
-                label.place, "a label may not be between LOCATE and SAVE: move the label before LOCATE or after SAVE"
+                label.place, "a label may not be between LOCATE and SAVE; move the label before LOCATE or after SAVE"
             )
 
     def _locate(self, locate: Locate) -> None:
         self._map(locate.map, locate.place)
         if self._located is not None:
-            raise self._error(locate.place, "second LOCATE before the SAVE of the first LOCATE: save that record first")
+            raise self._error(locate.place, "second LOCATE before the SAVE of the first LOCATE; save that record first")
         self._located = locate
 
     def _save(self, save: Save) -> None:
@@ -255,7 +257,7 @@ class _SnippetCheck:
             self._addition(save, own_map)
         if self._located is not None and self._located.map != save.map:
             raise self._error(
-                save.place, f"SAVE [ {save.map} ] after LOCATE [ {self._located.map} ]: name the same map"
+                save.place, f"SAVE [ {save.map} ] follows LOCATE [ {self._located.map} ]; name the same map in both"
             )
         self._located = None
         if len(save.values) != len(own_map.fields):
@@ -263,14 +265,14 @@ class _SnippetCheck:
             word = "ADD" if save.adds else "SAVE"
             raise self._error(
                 save.place,
-                f"{word} takes a value for each field of map {own_map.name} ({names}): {len(save.values)} given",
+                f"{word} takes a value for each field of map {own_map.name} ({names}); {len(save.values)} given",
             )
         if not save.adds:
             for value, field in zip(save.values, own_map.fields, strict=True):
                 if value != KEPT_FIELD:
                     self._saved_value(value, field, save.place)
                 elif not own_map.resident:
-                    raise self._error(save.place, f"{KEPT_FIELD} is available only in resident maps: save a value")
+                    raise self._error(save.place, f"{KEPT_FIELD} is available only in resident maps; save a value")
 
     def _at_site(self, save: Save, own_map: Map) -> None:
         """A record of sites belongs to an instruction or a block, and has the sums of a whole launch."""
@@ -279,12 +281,12 @@ class _SnippetCheck:
         if self._at_kernel:
             raise self._error(
                 save.place,
-                f"map {own_map.name} has level = 'site': write ADD at instructions such as 'ld.global', or at 'block'",
+                f"map {own_map.name} has level = 'site'; write ADD at instructions such as 'ld.global', or at 'block'",
             )
         for field in own_map.fields:
             if field.type != "u64":
                 raise self._error(
-                    save.place, f"map {own_map.name} has level = 'site': make its field {field.name} a u64"
+                    save.place, f"map {own_map.name} has level = 'site'; make its field {field.name} a u64"
                 )
 
     def _addition(self, save: Save, own_map: Map) -> None:
@@ -296,7 +298,7 @@ class _SnippetCheck:
                 save.place, f"ADD [ {save.map} ] needs a map with cap = 1, because ADD changes one record"
             )
         if self._located is not None:
-            raise self._error(save.place, f"ADD finds its record itself: remove LOCATE [ {self._located.map} ]")
+            raise self._error(save.place, f"ADD finds its record itself; remove LOCATE [ {self._located.map} ]")
         for value, field in zip(save.values, own_map.fields, strict=False):
             bits = TYPE_BITS.get(self._probe.registers.get(value, ""), 0)
             number = parse_integer(value)
@@ -305,7 +307,7 @@ class _SnippetCheck:
             if number is None and (bits not in (32, 64) or self._probe.registers[value].startswith("f")):
                 raise self._error(save.place, f"ADD of {value}: add a .b32 or .b64 register of this probe, or a number")
             if bits > FIELD_BYTES[field.type] * 8:
-                raise self._error(save.place, f"ADD of {value}, a 64-bit register: make the field {field.name} a u64")
+                raise self._error(save.place, f"ADD of {value}, a 64-bit register; make the field {field.name} a u64")
 
     def _saved_value(self, value: str, field: Field, place: FileLocation) -> None:
         register, _, component = value.partition(".")
@@ -314,23 +316,23 @@ class _SnippetCheck:
         if value in SNIPPET_HELPERS:
             self._helper(value, place)
         elif kind == "pred":
-            raise self._error(place, f"{value} is a predicate: use 'selp.u32' to turn it into a number first")
+            raise self._error(place, f"{value} is a predicate; use 'selp.u32' to turn it into a number first")
         elif kind.startswith("f") and TYPE_BITS[kind] > bits:
-            raise self._error(place, f"{value} is .{kind}, which field {field.name} cannot hold: make the field a u64")
+            raise self._error(place, f"{value} is .{kind}, which field {field.name} cannot hold; make the field a u64")
         elif register in SPECIAL_REGISTERS and not kind:
             self._special_register(register, component, place)
         elif number is not None and not -(1 << bits - 1) <= number < 1 << bits:
             raise self._error(
-                place, f"{value} is more than the {bits} bits of field {field.name}: make the field a u64"
+                place, f"{value} is more than the {bits} bits of field {field.name}; make the field a u64"
             )
         elif not kind and number is None:
-            raise self._error(place, f"{value} is not a register of this probe: declare it, or save a number or helper")
+            raise self._error(place, f"{value} is not a register of this probe; declare it, or save a number or helper")
 
     def _special_register(self, name: str, component: str, place: FileLocation) -> None:
         if name in _VECTOR_REGISTERS and component not in ("x", "y", "z", "w"):
-            raise self._error(place, f"{name} is three numbers: write {name}.x, {name}.y or {name}.z")
+            raise self._error(place, f"{name} is three numbers; write {name}.x, {name}.y or {name}.z")
         if name not in _VECTOR_REGISTERS and component:
-            raise self._error(place, f"{name} is one number: write {name}, not {name}.{component}")
+            raise self._error(place, f"{name} is one number; write {name}, not {name}.{component}")
 
     def _map(self, name: str, place: FileLocation) -> Map:
         try:
@@ -348,7 +350,7 @@ class _SnippetCheck:
             self._branch(instruction, code)
             return
         if not instruction.operands:
-            raise self._error(code.place, f"{code.text!r} is not allowed in a probe: remove this instruction")
+            raise self._error(code.place, f"{code.text!r} is not allowed in a probe; remove this instruction")
         self._check_target(instruction.operands[0], code)
         for operand in instruction.operands[1:]:
             self._read(operand, code)
@@ -357,7 +359,7 @@ class _SnippetCheck:
         match instruction.operands:
             case (Symbol(name=name),) if name in self._snippet.labels:
                 return
-        raise self._error(code.place, f"{code.text!r} branches out of the snippet: branch to a label of the snippet")
+        raise self._error(code.place, f"{code.text!r} branches out of the snippet; branch to a label of the snippet")
 
     def _check_target(self, operand: Operand, code: SnippetCode) -> None:
         match operand:
@@ -374,12 +376,12 @@ class _SnippetCheck:
             case Register(name=name):
                 raise self._error(
                     code.place,
-                    f"{code.text!r} writes {name}, which this probe does not declare: add '.reg'",
+                    f"{code.text!r} writes {name}, which this probe does not declare; add '.reg'",
                 )
             case _:
                 raise self._error(
                     code.place,
-                    f"{code.text!r}: the first operand must be a register of the probe: declare one with '.reg'",
+                    f"{code.text!r}: the first operand must be a register of the probe; declare one with '.reg'",
                 )
 
     def _read(self, operand: Operand, code: SnippetCode) -> None:
@@ -401,16 +403,16 @@ class _SnippetCheck:
             case Memory() | Element():
                 raise self._error(
                     code.place,
-                    f"{code.text!r} uses an address in memory: use a register or OUT, IN1, …",
+                    f"{code.text!r} uses an address in memory; use a register or OUT, IN1, …",
                 )
 
     def _name(self, name: str, code: SnippetCode) -> None:
         if name == LAUNCH_HELPER:
-            raise self._error(code.place, f"{name} is available only in SAVE: save it in a resident map")
+            raise self._error(code.place, f"{name} is available only in SAVE; save it in a resident map")
         if name in SNIPPET_HELPERS:
             self._helper(name, code.place)
         elif name not in self._probe.registers and name not in SPECIAL_REGISTERS and name != "_":
-            raise self._error(code.place, f"{code.text!r} uses {name}, which this probe does not declare: add '.reg'")
+            raise self._error(code.place, f"{code.text!r} uses {name}, which this probe does not declare; add '.reg'")
 
     def _helper(self, name: str, place: FileLocation) -> None:
         if name == LAUNCH_HELPER:
@@ -418,18 +420,18 @@ class _SnippetCheck:
                 raise self._error(place, f"{name} is available only at position 'kernel', with a resident map")
             return
         if name in (WAIT_HELPER, LONGEST_HELPER):
-            raise self._error(place, f"{name} is available only at a wait: write position = 'wait.1'")
+            raise self._error(place, f"{name} is available only at a wait; write position = 'wait.1'")
         if name in (BLOCK_HELPER, ISSUED_HELPER) and (
             self._at_kernel or self._at_instruction or self._at_loop or self._at_source
         ):
-            raise self._error(place, f"{name} is available only at a block: write position = 'block.load'")
+            raise self._error(place, f"{name} is available only at a block; write position = 'block.load'")
         if name not in (BLOCK_HELPER, ISSUED_HELPER, LINE_HELPER) and self._at_block:
             raise self._error(
-                place, f"{name} is a property of an instruction: it is not available at blocks and source lines"
+                place, f"{name} is a property of an instruction; it is not available at blocks and source lines"
             )
         if self._at_kernel:
             raise self._error(
-                place, f"{name} is a property of an instruction: it is not available at position 'kernel'"
+                place, f"{name} is a property of an instruction; it is not available at position 'kernel'"
             )
         if name != LINE_HELPER and self._is_retried:
-            raise self._error(place, f"{name} is not available for a retry loop: remove '+' from the position")
+            raise self._error(place, f"{name} is not available for a retry loop; remove '+' from the position")

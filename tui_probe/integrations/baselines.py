@@ -72,7 +72,7 @@ def save_baseline(directory: Path, name: str, command: Sequence[str], traces: Se
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}: pass a writable --directory") from None
+        raise UsageError(f"{path}: {error.strerror}; pass a writable --directory") from None
     return path
 
 

@@ -38,7 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run the tests under tui-probe and check the limits of their gpu_probe markers",
     )
-    group.addoption("--gpu-probe-sim", action="store_true", help="as --gpu-probe, on the simulated GPU")
+    group.addoption("--gpu-probe-sim", action="store_true", help="like --gpu-probe, but on the simulated GPU")
     group.addoption(
         "--gpu-probe-option", action="append", default=[], metavar="OPTION",
         help="an option of tui-probe run, e.g. --gpu-probe-option=--machine-code=all; repeatable",
@@ -113,7 +113,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     except UsageError as error:
         problems = [str(error)]
     if any(marker.args for marker in markers):
-        problems.append("gpu_probe: limits need names: write max_METRIC=N, min_METRIC=N or no_spills=True")
+        problems.append("gpu_probe: limits need names; write max_METRIC=N, min_METRIC=N or no_spills=True")
     if problems:
         pytest.fail("\n".join(problems), pytrace=False)
     return result

@@ -292,7 +292,7 @@ def framework_settings(base: Mapping[str, str], hook: Path, cupy_cache: Path) ->
     """Return settings that make frameworks keep PTX and report ranges. The user's own values stay."""
     settings = []
     if NVTX_INJECTION not in base:
-        settings.append(Setting(NVTX_INJECTION, str(hook), "NVTX then passes the program's ranges to the hook"))
+        settings.append(Setting(NVTX_INJECTION, str(hook), "NVTX passes the program's ranges to the hook"))
     flags = base.get("XLA_FLAGS", "")
     if XLA_LINE_INFO not in flags:
         settings.append(
@@ -301,14 +301,14 @@ def framework_settings(base: Mapping[str, str], hook: Path, cupy_cache: Path) ->
             )
         )
     if "CUPY_COMPILE_WITH_PTX" not in base:
-        settings.append(Setting("CUPY_COMPILE_WITH_PTX", "1", "CuPy then loads PTX instead of cubins without PTX"))
+        settings.append(Setting("CUPY_COMPILE_WITH_PTX", "1", "CuPy loads PTX, and no cubins without PTX"))
         if "CUPY_CACHE_DIR" not in base:
             reason = "CuPy's default cache holds cubins without PTX; this cache holds PTX"
             settings.append(Setting("CUPY_CACHE_DIR", str(cupy_cache), reason))
     if PYCUDA_FLAGS not in base:
         settings.append(Setting(PYCUDA_FLAGS, "-lineinfo", "PyCUDA keeps PTX in cubins only with -lineinfo"))
     if CUTE_LINE_INFO not in base:
-        settings.append(Setting(CUTE_LINE_INFO, "1", "CuTe DSL then writes source lines into its cubins"))
+        settings.append(Setting(CUTE_LINE_INFO, "1", "CuTe DSL writes source lines into its cubins"))
     return settings
 
 

@@ -332,7 +332,7 @@ def _finish_streams(
 def lost_output(output: list[Pump | InheritedStream]) -> list[str]:
     """Return a message per stream that could not be passed on whole."""
     return [
-        f"{name}: {stream.failure}: part of the program's output was lost"
+        f"part of the program's {name} was lost ({stream.failure})"
         for name, stream in zip(("stdout", "stderr"), output, strict=False)
         if stream.failure
     ]

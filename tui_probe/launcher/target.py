@@ -58,7 +58,7 @@ def umask_of_program() -> int | None:
 class SignalScope(Enum):
     """The process group of a target."""
 
-    SHARED = "the process group of tui-probe: signals to the group reach the program directly"
+    SHARED = "the process group of tui-probe, so signals to the group reach the program directly"
     SESSION = "a new session, which does not have the terminal of tui-probe"
 
 

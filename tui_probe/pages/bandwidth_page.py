@@ -159,7 +159,10 @@ class BandwidthBars(Document):
         for title, rates in self._parts():
             lines += [((title, "title"),), *self._bars(rates, cells, name), ()]
         if any(rate.limit for rate in self.measured.rates):
-            legend = "│ limit by clock and width of the memory bus. Each group is scaled to its longest bar or mark."
+            legend = (
+                "“│” marks the limit that clock and width of the memory bus set. Each group is scaled to its longest"
+                " bar or mark."
+            )
             lines += [((part, "dim"),) for part in wrap(legend, cells)]
         for paragraph in BANDWIDTH_EXPLANATION:
             lines += [(), *(((part, ""),) for part in wrap(paragraph, cells))]

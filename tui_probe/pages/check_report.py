@@ -182,7 +182,7 @@ def _kernel_lines(check: CheckResult, kernel: KernelCheck, log: ProcessLog, arro
     if (readable := demangle(kernel.name)) != kernel.name:
         yield _field("  is", readable)
     if kernel.target != kernel.arch:
-        compiled = f"compiled for {kernel.arch}, as the driver of such a GPU does"
+        compiled = f"compiled for {kernel.arch}, like the driver on this architecture"
         runs = f"{kernel.arch} can run this code, too"
         yield _field("  target", f"{kernel.target}; {compiled if kernel.way == 'ptx' else runs}")
     if check.probe is not None:
@@ -210,7 +210,7 @@ def _insertion_lines(check: CheckResult, kernel: KernelCheck, log: ProcessLog, a
     if kernel.instead:
         yield _field("  instead", kernel.instead)
     elif kernel.status == "failed" and check.out is None:
-        yield _field("  look", "at the files of this kernel; --out DIR keeps them")
+        yield _field("  details", "to save the files of this kernel, pass --out DIR")
 
 
 def _resources_text(log: ProcessLog, name: str, arrow: str) -> str:

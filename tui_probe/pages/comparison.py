@@ -152,7 +152,7 @@ class Comparison(Document):
         if not self._chosen and not any(map(measured_on_both, self.rows)):
             return self.unmeasured or "no value was measured on both sides"
         if any(pair.different for pair in self.pairs):
-            return "they are different kernels"
+            return "A and B are different kernels"
         timed = any(change.before.is_time and change.change for change in self.rows)
         if timed and any(side.simulated for side in self.sides):
             return "times of a simulated GPU come from a model; to judge only counts, use --figures KEY,..."

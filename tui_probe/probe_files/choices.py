@@ -178,8 +178,8 @@ def choose_probes(texts: Iterable[str], sample: str = "") -> tuple[ChosenProbe, 
     for name in chosen if len(chosen) > 1 else ():
         if _NAME.fullmatch(name) is None:
             raise ProbeFileError(
-                f"{name!r}: with several probes, each probe's name is a directory name: rename the file; use only"
-                " letters, digits, _, -, + and ."
+                f"{name!r}: with several probes, each probe's name becomes a directory name; rename the file, using"
+                " only letters, digits, _, -, + and ."
             )
     return tuple(chosen.values())
 

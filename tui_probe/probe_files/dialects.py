@@ -225,7 +225,7 @@ def _snippets(table: TomlTable, own_map: str) -> dict[str, ParsedSnippet]:
             text = table.text(key)
             parsed[key] = parse_snippet(text, FileLocation(table.path, _snippet_line(table.source, text)), own_map)
     if not parsed.keys() - {"lean"}:
-        raise table.error("before", "and 'after' are missing: write PTX for 'before', 'after' or both")
+        raise table.error("before", "and 'after' are missing; write PTX for 'before', 'after' or both")
     if "lean" in parsed and "before" not in parsed:
         raise table.error("lean", "replaces 'before', which is missing")
     return parsed
@@ -299,15 +299,15 @@ def _datamodel_map(table: TomlTable, name: str, parsed: dict[str, ParsedSnippet]
     cap = _parse_cap(table, "datamodel", sizes[1] if len(sizes) == 2 else 1, dynamic="count")
     saves = [(point.snippet, point.save_types) for point in parsed.values() if point.save_types]
     if not saves:
-        raise table.error("datamodel", "is present, but the probe saves nothing: add 'SAVE.u64 {%register};'")
+        raise table.error("datamodel", "is present, but the probe saves nothing; add 'SAVE.u64 {%register};'")
     snippet, types = saves[0]
     if any(other != types for _, other in saves):
         raise table.error(
-            "after", "saves other fields than 'before': the two snippets must save the same types in the same order"
+            "after", "saves other fields than 'before'; the two snippets must save the same types in the same order"
         )
     values = [value for save in snippet.statements if isinstance(save, Save) for value in save.values]
     if "" in types:
-        raise table.error("datamodel", "needs typed saves: write 'SAVE.u64 {…};' or 'SAVE.u32 {…};'")
+        raise table.error("datamodel", "needs typed saves; write 'SAVE.u64 {…};' or 'SAVE.u32 {…};'")
     fields = list(zip(_field_names(values), types, strict=True))
     return _make_map(
         table, "datamodel", name, _parse_level(table, "datamodel", level), fields, record, None if dynamic else cap
@@ -350,7 +350,9 @@ def _with_flags(table: TomlTable, level: Level, made: Map) -> Map:
     even, sparse, resident, leader = (table.flag(name) for name in ("even", "sparse", "resident", "leader"))
     types = [field.type for field in made.fields]
     if even and (level is not Level.THREAD or made.cap == 1 or types != _EVEN_FIELDS):
-        raise table.error("even", "needs a map of threads with several records of the fields u64, u32, u32")
+        raise table.error(
+            "even", "needs a map with level = 'thread' and several records, whose fields are u64, u32, u32"
+        )
     if sparse and (level is not Level.WARP or made.cap != 1 or set(types) != {"u32"}):
         raise table.error("sparse", "needs a map with level = 'warp', cap = 1 and only u32 fields")
     if sparse and made.record_bytes % _PAIR_BYTES:
@@ -383,7 +385,7 @@ def _read_least(table: TomlTable, level: Level) -> LeastShare | None:
         return None
     match = _LEAST.fullmatch(table.text("least").strip())
     if match is None or not 1 <= int(match[1]) <= _MAX_PERCENT:
-        raise table.error("least", f"is {table.text('least')!r}: write a percentage of a map, such as '1% of life'")
+        raise table.error("least", f"is {table.text('least')!r}; write a percentage of a map, such as '1% of life'")
     if level is not Level.SITE:
         raise table.error("least", "needs a map with level = 'site'")
     return LeastShare(int(match[1]), match[2])
@@ -405,7 +407,7 @@ def _refuse_wrong_optional(table: TomlTable, maps: Sequence[Map]) -> None:
     """Raise ProbeFileError for an optional map in front of one that all kernels have: results name maps by place."""
     flags = [own_map.optional for own_map in maps]
     if "optional" in table and (flags != sorted(flags) or all(flags)):
-        raise table.error("optional", "must be last: declare maps that all kernels have before optional maps")
+        raise table.error("optional", "must be last; declare maps that all kernels have before optional maps")
 
 
 def _parse_cap(table: TomlTable, key: str, value: object, *, dynamic: str) -> int | None:
@@ -431,7 +433,7 @@ def _make_map(
 ) -> Map:
     """A map with its fields laid out: u64 first, then u32, each in the order listed."""
     if not fields:
-        raise table.error(key, "lists no fields: name at least one field, such as start = 'u64'")
+        raise table.error(key, "lists no fields; name at least one field, such as start = 'u64'")
     types: list[FieldType] = []
     for field_name, kind in fields:
         if kind == "u64":
@@ -445,7 +447,7 @@ def _make_map(
     size = -(-needed // unit) * unit if record is None else record
     if not needed <= size <= _MAX_RECORD or size % unit:
         raise table.error(
-            key, f"gives records of {size} bytes: the size must be a multiple of {unit}, from {needed} to {_MAX_RECORD}"
+            key, f"gives records of {size} bytes; the size must be a multiple of {unit}, from {needed} to {_MAX_RECORD}"
         )
     return Map(name, level, _field_layout([name for name, _ in fields], types), size, cap)
 

@@ -98,14 +98,14 @@ def _usage_lines(file: str, margin: str) -> str:
 def _refuse_name(name: str) -> None:
     """Refuse a name that is not a word or would be taken for another probe."""
     if not _PROBE_NAME.fullmatch(name) or keyword.iskeyword(name):
-        raise UsageError(f"{name!r} is not a name for a probe: use letters, digits and _")
+        raise UsageError(f"{name!r} is not a name for a probe; use letters, digits and _")
     if name == MAIN_STEM:
         raise UsageError(
             f"{name!r} cannot be the name of a probe: {MAIN_STEM}.py and {MAIN_STEM}.toml are the main files of"
             " directories with a probe"
         )
     if name in built_in_files() or name in installed_files():
-        raise UsageError(f"{name} is a built-in probe (tui-probe probes {name}): choose another name")
+        raise UsageError(f"{name} is a built-in probe (tui-probe probes {name}); choose another name")
 
 
 def _refuse_position(text: str) -> None:
@@ -128,5 +128,5 @@ def write_new_probe(folder: Path, name: str, language: ProbeLanguage, position: 
         with path.open("x", encoding="utf-8") as new:
             new.write(text)
     except FileExistsError:
-        raise UsageError(f"{path} exists: choose another name") from None
+        raise UsageError(f"{path} exists; choose another name") from None
     return path

@@ -147,7 +147,7 @@ def write_line_range_probe(name: str) -> Path:
         return update_state(name, text)
     except OSError as error:
         raise ProbeFileError(
-            f"--between: cannot save the generated probe: {error};"
+            f"--between: cannot save the generated probe ({error});"
             f" to write a probe for these lines to the current directory: tui-probe new-probe NAME --at {lines}"
         ) from error
 
@@ -171,7 +171,7 @@ def phases_probe(texts: Sequence[str], *, keeps_last: bool = False) -> str:
     """
     phases = dict(map(_phase, texts))
     if len(phases) < len(texts):
-        raise UsageError("--phase: two phases have the same name: choose different names")
+        raise UsageError("--phase: two phases have the same name; choose different names")
     if len(phases) > _MAX_PHASES:
         raise UsageError(f"--phase: {len(phases)} phases, at most {_MAX_PHASES} are supported")
     own = [f"{name}={lines}" for name, lines in phases.items()]
@@ -222,7 +222,7 @@ def write_phases_probe(name: str, files: Iterable[Path]) -> Path:
     try:
         return update_state(file, text)
     except OSError as error:
-        raise ProbeFileError(f"--phase: cannot save the generated probe: {error}") from error
+        raise ProbeFileError(f"--phase: cannot save the generated probe ({error})") from error
 
 
 def limited_probe(name: str) -> tuple[str, str] | None:
@@ -242,11 +242,11 @@ def write_limited_probe(file: Path, name: str, lines: str) -> Path:
     Raises ProbeFileError if the probe is written in Python, or the copy cannot be written.
     """
     if file.suffix != ".toml":
-        raise ProbeFileError(f"{name}@{lines}: {file} is written in Python: set pos of its functions to these lines")
+        raise ProbeFileError(f"{name}@{lines}: {file} is written in Python; set pos of its functions to these lines")
     try:
         text = file.read_text(encoding="utf-8")
         mark = hashlib.sha1(f"{file.resolve()}@{lines}".encode(), usedforsecurity=False).hexdigest()[:6]
         analysis = "" if re.search(_ANALYSIS, text) else f"callback = {json.dumps(name)}\n"
         return update_state(f"probes/{name}_{mark}.toml", f"lines = {json.dumps(lines)}\n{analysis}{text}")
     except (OSError, UnicodeDecodeError) as error:
-        raise ProbeFileError(f"{name}@{lines}: cannot save the generated probe: {error}") from error
+        raise ProbeFileError(f"{name}@{lines}: cannot save the generated probe ({error})") from error

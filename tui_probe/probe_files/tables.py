@@ -115,7 +115,7 @@ def read_reduction(table: TomlTable, level: Level, fields: Sequence[Field], cap:
     if level is Level.SITE or (level is Level.WARP and group == "warp"):
         raise table.error(
             _REDUCE_KEY,
-            f"is {group!r}, but a map with level = '{level.name.lower()}' already has such records: omit {_REDUCE_KEY}",
+            f"is {group!r}, but a map with level = '{level.name.lower()}' already has such records; omit {_REDUCE_KEY}",
         )
     if cap != 1:
         raise table.error(_REDUCE_KEY, "needs cap = 1: slots with several records cannot be reduced")
@@ -131,7 +131,7 @@ def _reduced_parts(table: TomlTable, fields: Mapping[str, Field]) -> list[_Reduc
         return [(name, "sum", field, None) for name, field in fields.items()]
     reduced = table.table(_REDUCED_TABLE)
     if not reduced.values:
-        raise table.error(_REDUCED_TABLE, "is empty: name the fields to save, such as waited = 'sum'")
+        raise table.error(_REDUCED_TABLE, "is empty; name the fields to save, such as waited = 'sum'")
     return [_reduced_part(reduced, name, fields) for name in reduced.values]
 
 
@@ -153,7 +153,9 @@ def _reduced_part(reduced: TomlTable, name: str, fields: Mapping[str, Field]) ->
 
 def _reduced_field(reduced: TomlTable, name: str, wanted: str, fields: Mapping[str, Field]) -> Field:
     if wanted not in fields:
-        raise reduced.error(name, f"is of {wanted!r}, which is not a field of the map: it has {', '.join(fields)}")
+        raise reduced.error(
+            name, f"uses {wanted!r}, which is not a field of the map; its fields are {', '.join(fields)}"
+        )
     return fields[wanted]
 
 

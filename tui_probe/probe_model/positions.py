@@ -169,12 +169,12 @@ def _opcode_position(opcode: str, *modifiers: str) -> Position:
         named = ".".join((opcode, *modifiers))
         raise ValueError(f"{named!r} is not a position: the groups of waits are wait.1, wait.2, ...")
     if opcode == STAY and modifiers not in (("access",), ("other",)):
-        raise ValueError(f"{'.'.join((opcode, *modifiers))!r} is not a position: write 'stay.access' or 'stay.other'")
+        raise ValueError(f"{'.'.join((opcode, *modifiers))!r} is not a position; write 'stay.access' or 'stay.other'")
     if opcode == PHASE and modifiers:
-        raise ValueError(f"{'.'.join((opcode, *modifiers))!r} is not a position: write '{PHASE}'")
+        raise ValueError(f"{'.'.join((opcode, *modifiers))!r} is not a position; write '{PHASE}'")
     if opcode == LOOP and modifiers not in ((), (UNBOUNDED,)):
         named = ".".join((opcode, *modifiers))
-        raise ValueError(f"{named!r} is not a position: write 'loop' or 'loop.{UNBOUNDED}'")
+        raise ValueError(f"{named!r} is not a position; write 'loop' or 'loop.{UNBOUNDED}'")
     return Position(opcode, wanted, unwanted)
 
 

@@ -104,12 +104,12 @@ def map_indices(result: Result, maps: Sequence[CustomMap]) -> list[tuple[int, Cu
             break
         if index >= len(result.maps):
             raise TraceError(
-                f"{result.path}: has {len(result.maps)} maps, too few for this probe: another probe wrote the file"
+                f"{result.path}: {len(result.maps)} maps are too few for this probe; another probe wrote the file"
             )
         indices.append((index, custom_map))
         index += 1 if result.attempts(index) is None else 2
     if index != len(result.maps):
-        raise TraceError(f"{result.path}: has {len(result.maps)} maps, not {index}: another probe wrote the file")
+        raise TraceError(f"{result.path}: the file has {len(result.maps)} maps, not {index}; another probe wrote it")
     return indices
 
 

@@ -65,7 +65,7 @@ def unrecorded_launch_reason(trace: Trace, number: int) -> str | None:
     kernel = None if passed.kernel is None else trace.kernels.get(passed.kernel)
     of = "" if kernel is None else f" of kernel #{kernel.index}"
     if passed.reason.code == CAPTURED:
-        return f"launch {number}{of} was captured into a CUDA graph and ran only in replays of it"
+        return f"launch {number}{of} was captured into a CUDA graph and ran only in replays of this graph"
     near = [] if kernel is None else _nearest(trace, kernel, number)
     instead = f"; launches recorded at the same time: {' and '.join(f'@{other}' for other in near)}" if near else ""
     return f"launch {number}{of} was counted, not recorded ({passed.reason.text}){instead}"
@@ -116,7 +116,7 @@ def _reduced(result: Result, index: int) -> str:
     """``one record per block kept``, and how many have none."""
     left = result.reduced(index, f"V{result.about[index].record_bytes}")
     if left is None or left.group == "launch":
-        return "one record kept of the launch"
+        return "one record kept for the launch"
     lacking = int((~left.saved).sum())
     text = f"one record per {left.group} kept"
     return (

@@ -122,7 +122,7 @@ def add_folder(folder: Path) -> None:
     strangers = sorted(probes.keys() - probe_files_in(folder).keys())
     if strangers:
         raise ProbeFileError(
-            f"{module}: PROBES names {', '.join(strangers)}, but this directory has no probe file of that name:"
+            f"{module}: PROBES names {', '.join(strangers)}, but this directory has no probe file of that name;"
             f" Probe.name must be {folder.name} (probe.toml or probe.py) or {folder.name}_VARIANT (VARIANT.toml)"
         )
     others = [probe for probe in all_probes() if probe is not probes.get(probe.name)]

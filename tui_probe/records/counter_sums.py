@@ -63,12 +63,12 @@ def sum_records(result: Result, record: np.dtype[Any], probe: str, reduced: np.d
     threads, launched = totals.pop("threads"), result.threads
     if threads > launched:
         raise TraceError(
-            f"{result.path}: {threads} threads exited, but {launched} were launched:"
+            f"{result.path}: {threads} threads exited, but {launched} were launched;"
             " the records are not from one launch"
         )
     if not threads:
         raise TraceError(
-            f"{result.path}: no thread saved a count: the kernel was interrupted, or the probe did not run"
+            f"{result.path}: no thread saved a count; the kernel was interrupted, or the probe did not run"
         )
     return CounterSums(totals, launched - threads)
 
@@ -172,7 +172,7 @@ def site_records(result: Result, record: np.dtype[Any], probe: str, sites: Seque
     if records is None:
         raise TraceError(f"{result.path}: the records are not from {probe}, which saves one record per site")
     if len(records) != len(sites):
-        raise TraceError(f"{result.path}: has {len(records)} sites, but kernel.info lists {len(sites)} sites")
+        raise TraceError(f"{result.path}: the file has {len(records)} sites, but kernel.info lists {len(sites)} sites")
     return records
 
 

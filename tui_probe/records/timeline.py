@@ -185,7 +185,7 @@ def timeline_of_blocks(
     """The timeline of blocks; as :func:`timeline`, whose arguments ``warps`` are. None: what they did is not known."""
     block = np.flatnonzero(times.valid)
     if not len(block):
-        raise TraceError("no warp saved a record: the kernel was interrupted, or the probe did not run")
+        raise TraceError("no warp saved a record; the kernel was interrupted, or the probe did not run")
     numbers, which = distinct_sms(times.sm[block])
     first = np.full(len(numbers), np.iinfo(np.uint64).max, dtype=np.uint64)
     np.minimum.at(first, which, times.start[block])

@@ -120,14 +120,14 @@ def analyse(result: Result, clock_khz: int | None = None) -> WarpProgress:
     ``clock_khz`` is the device's highest SM clock, for launches too short to measure the rate.
     """
     if len(result.maps) < 3 or any(section.level != "warp" for section in result.sections[:2]):
-        raise TraceError(f"{result.path}: the maps of warp starts and paces are missing: another probe wrote the file")
+        raise TraceError(f"{result.path}: the maps of warp starts and paces are missing; another probe wrote the file")
     warps, pace, reached = result.one_record(0, WARP), result.records(1, PACE), result.attempts(1)
     written = result.written(0)
     if reached is None or written is None:
-        raise TraceError(f"{result.path}: the file does not show which records were written: another probe wrote it")
+        raise TraceError(f"{result.path}: the file does not show which records were written; another probe wrote it")
     ran = written[:, :, 0]
     if not ran.any():
-        raise TraceError(f"{result.path}: no warp saved a record: the kernel was interrupted, or the probe did not run")
+        raise TraceError(f"{result.path}: no warp saved a record; the kernel was interrupted, or the probe did not run")
     running = warps[ran]
     alignment = align_clocks(running["sm"], running["start"], running["time"], clock_khz)
     start, end = np.full(warps.shape, np.nan), np.full(warps.shape, np.nan)
@@ -146,7 +146,7 @@ def stamped(result: Result, clock_khz: int | None = None) -> tuple[int, int | No
     records = result.one_record(0, WARP)
     warps = records[written[:, :, 0]] if written is not None else records[records["time"] > 0]
     if not len(warps):
-        raise TraceError(f"{result.path}: no warp saved a record: the kernel was interrupted, or the probe did not run")
+        raise TraceError(f"{result.path}: no warp saved a record; the kernel was interrupted, or the probe did not run")
     alignment = align_clocks(warps["sm"], warps["start"], warps["time"], clock_khz)
     begin = int(warps["time"].min())
     if alignment is None:

@@ -312,8 +312,8 @@ def _missing_text(traces: Sequence[Trace], part: str, number: int) -> str:
     if any(kernel.captured for kernel in named):
         return "no such launch outside CUDA graphs; launches in CUDA graphs are not saved"
     numbers = [kernel.trace.launches[kernel.rows[-1]].number for kernel in named if len(kernel.rows)]
-    last = f"; the last one of this kernel is launch {max(numbers)}" if numbers else ""
-    return f"no launch from number {number} on{last}; --keep-launch {part}@0 saves the first launch"
+    last = f" (the last launch of this kernel is {max(numbers)})" if numbers else ""
+    return f"no launch has number {number} or higher{last}; --keep-launch {part}@0 saves the first launch"
 
 
 def extract(launch: KeptLaunch, directory: Path) -> None:
@@ -459,7 +459,7 @@ def readme(launch: KeptLaunch) -> str:
         "python3 launch.py [--repeat N] [--device N]",
         "cc -O2 -o launch launch.c -ldl && ./launch [--repeat N]",
         "",
-        "Both need only the CUDA driver (libcuda.so.1). Both map memory at the same addresses as the program,",
+        "Both commands need only the CUDA driver (libcuda.so.1). Both map memory at the same addresses as the program,",
         "launch the kernel, and compare the memory with the program's memory after the launch. Exit status: 0 same,",
         "1 different, 2 launch failed. Floating-point atomics may give other results in each run.",
         *([""] if (notes := list(differences(launch))) else []),
@@ -478,7 +478,7 @@ def differences(launch: KeptLaunch) -> Iterator[str]:
     if not launch.variables_known:
         yield "Not saved: variables of the module (__device__, __constant__), because the kernel could not be prepared."
     if _reads_textures(launch):
-        yield "Not saved: textures and surfaces, which this kernel accesses; the launchers cannot repeat it."
+        yield "Not saved: textures and surfaces, which this kernel accesses; these programs cannot repeat the launch."
     if launch.load_options:
         yield "Not repeated: JIT options that the program passed when it loaded the module."
     if launch.left_out:

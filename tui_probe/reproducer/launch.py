@@ -215,7 +215,7 @@ def addresses(driver: Driver, launch: Launch, module: c_void_p) -> list[int]:
         address, size = c_ulonglong(), c_size_t()
         driver.cuModuleGetGlobal_v2(byref(address), byref(size), module, os.fsencode(variable["name"]))
         if size.value != variable["size"]:
-            raise Failure("the variable {name} has another size than {size}".format(**variable))
+            raise Failure("the variable {name} does not have {size} bytes".format(**variable))
         variables.append(address.value)
     return variables + [memory["address"] for memory in launch["memory"]]
 

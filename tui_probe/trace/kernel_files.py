@@ -144,7 +144,7 @@ def parse_kernel_info(lines: list[str], source: str = "kernel.info") -> KernelIn
     parameters, count = (_count(lines[i], f"{source}, line {i + 1}") for i in (1, 2))
     if len(lines) < 3 + count:
         raise TraceError(
-            f"{source}: it announces {count} maps, but {len(lines) - 3} lines follow; the file is truncated"
+            f"{source}: the file announces {count} maps, but {len(lines) - 3} lines follow; the file is truncated"
         )
     maps = tuple(_map(lines[3 + i], f"{source}, line {4 + i}") for i in range(count))
     entries = [line.strip().partition(" ") for line in lines[3 + count :] if line.strip()]

@@ -291,7 +291,7 @@ def _check_map_records(
         raise TraceError(f"{where}: the counts of the map are missing")
     if about.kind == "sites" and (section.slot_bytes or len(about.marks) % about.record_bytes):
         raise TraceError(
-            f"{where}: invalid map of sites: {len(about.marks)} bytes, {about.record_bytes} per record,"
+            f"{where}: the map of sites is invalid: {len(about.marks)} bytes, {about.record_bytes} per record,"
             f" {section.slot_bytes} per slot"
         )
     if about.kind == "reduced":

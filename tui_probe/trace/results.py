@@ -157,7 +157,7 @@ class Result:
         size, dtype = self.about[index].record_bytes, np.dtype(record)
         if size != dtype.itemsize:
             problem = f"{words.format(size)}, not {dtype.itemsize}"
-            raise TraceError(f"{self.path}: map {index} {problem}: another probe wrote the file")
+            raise TraceError(f"{self.path}: map {index} {problem}; another probe wrote the file")
         return dtype
 
     def group(self, index: int) -> ReductionGroup | None:
@@ -212,7 +212,7 @@ class Result:
         if dtype.itemsize == 0 or size % dtype.itemsize:
             raise TraceError(
                 f"{self.path}: map {index} has {size} bytes per slot, not a whole number of records of "
-                f"{dtype.itemsize} bytes: another probe wrote the file"
+                f"{dtype.itemsize} bytes; another probe wrote the file"
             )
         return dtype, (blocks, slots, size // dtype.itemsize)
 

@@ -206,7 +206,8 @@ class MissingDirectoryError(UsageError):
     def __init__(self, trace: Path, folder: Path, command: str) -> None:
         self.command = command
         super().__init__(
-            f"{trace}: directory {folder} does not exist on this machine; on the machine that has it, run {command}"
+            f"{trace}: directory {folder} does not exist on this machine; run this on the machine that has the"
+            f" directory: {command}"
         )
 
 

@@ -315,7 +315,7 @@ def missing_words(pressed: str, character: str | None, lacking: frozenset[str]) 
     places = " or ".join(dict.fromkeys(place for place in there if place is not None))
     sign = shown(pressed, character)
     return (
-        f"this page has no key {sign}; it works {places}"
+        f"{sign} does nothing on this page; the key works {places}"
         if places
         else f"{sign} does nothing here; press ? for the keys"
     )

@@ -90,7 +90,7 @@ def outcome_texts(changes: Sequence[FindingChange], outcomes: Sequence[Outcome])
 def _model_text(pair: KernelPair) -> str:
     """Return the change of the cycles of a model, which are no time and judge nothing; "" for none, or for time."""
     lead = next((change for change in pair.changes if change.before.leads and change.change), None)
-    return "" if lead is None or lead.judged or pair.different else f"by the model {lead.words}"
+    return "" if lead is None or lead.judged or pair.different else f"from the model: {lead.words}"
 
 
 def _same_kernel_texts(pair: KernelPair, unmeasured: str) -> list[str]:

@@ -306,7 +306,7 @@ def _with_other_launches(found: ResultFindings, kernel: ProbedKernel, unchecked:
         for finding in found.findings
     ]
     if unchecked:
-        text = f"{units.counted(unchecked, 'result')} of other launches: tui-probe show lines TRACE@LAUNCH reads one"
+        text = f"{units.counted(unchecked, 'result')} of other launches; to read one: tui-probe show lines TRACE@LAUNCH"
         findings.append(Finding(_UNCHECKED_KEY, "not checked", text, values={"results": counted(unchecked)}))
     return replace(found, findings=tuple(findings))
 

@@ -268,7 +268,7 @@ def _excluded_text(taken: int, known: int, extent: BlockExtent) -> str:
     if taken == known:
         return ""
     which = f"the results of {extent_text(extent)}" if extent else "the results of all blocks"
-    return f"results of different block samples are not combined: {taken} of {known} are used, {which}"
+    return f"results of different block samples are not combined: only {which} are used ({taken} of {known})"
 
 
 def _values_of_result(source: ViewSource, result: AnalysedResult) -> Iterator[KernelValue]:

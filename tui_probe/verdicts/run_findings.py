@@ -237,12 +237,11 @@ def bounds_section(trace: Trace, run: RunBounds, cells: int) -> list[str]:
         lines.append(f"no shares: {truncated_share_reason(trace) or _no_shares_reason(trace)}")
     elif run.of == GPU_TIME:
         graphs = " and graph replays" if trace.graph_ns else ""
-        lines.append(f"shares: part of the GPU time of all timed kernels{graphs}")
+        lines.append(f"shares are relative to the GPU time of all timed kernels{graphs}")
     elif run.of:
         model = " (modeled)" if trace.state.simulated else ""
         lines.append(
-            f"shares: part of the cycles of all launches{model}. Shares are estimated from probed launches; only"
-            f" kernels"
+            f"shares are relative to the cycles of all launches{model}, estimated from probed launches; only kernels"
             " with results are listed"
         )
     return [*lines, *([f"and {units.counted(run.unread, 'kernel')} more"] if run.unread else [])]

@@ -286,7 +286,7 @@ def context_error_text(trace: Trace, failed: ContextFailed) -> str:
     command = safe(trace.state.command) or "PROGRAM"
     ended = f"{failed.name} ({failed.error}) ended the GPU context; the program received the error.{launched}"
     if trace.state.simulated:
-        return ended + (" Findings have the fault." if faulty_kernels(trace) else "")
+        return ended + (" The findings describe the fault." if faulty_kernels(trace) else "")
     return f"{ended} A probe writes only to its own maps, so check the program's kernels: compute-sanitizer {command}"
 
 

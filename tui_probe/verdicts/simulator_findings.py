@@ -173,7 +173,7 @@ def _other(kernel: KernelFacts, other: Any) -> str:
     there = _where(kernel, other, _pruned_line(kernel, other))
     if other.get("access") in ("waits", "ends"):
         return f"another thread {other['access']} at {there}"
-    return f"conflicts with {other.get('access')} at {there}"
+    return f"conflicts with the {other.get('access')} at {there}"
 
 
 def _coordinates(numbers: Any) -> str | None:

@@ -129,7 +129,7 @@ class WaitChange:
             return f"{points:+} pp" if points else "same"
         if self.before is not None and self.after is not None:
             return "not compared"
-        return f"only {'B' if self.before is None else 'A'} measured it"
+        return f"measured only in {'B' if self.before is None else 'A'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,14 +253,14 @@ def _notes(pairs: Sequence[_Pair], *, is_same_code: bool) -> Iterator[str]:
         yield f"compared: {units.counted(sum(compared), 'SASS instruction')} that both sides measured"
     else:
         yield (
-            "the code differs, so lines are compared: only lines on which both sides measured every SASS instruction"
-            " that may wait"
+            "the code differs, so whole lines are compared. A line is compared only if both sides measured all its"
+            " SASS instructions that may wait"
         )
     if left:
         yield (
-            f"not compared: {sum(own for own, _ in left)} instructions of A, {sum(others for _, others in left)} of B,"
-            " because the other side did not measure them, or not all of their line; more launches measure more"
-            " instructions"
+            f"not compared: {sum(own for own, _ in left)} instructions of A, {sum(others for _, others in left)} of B."
+            " The other side did not measure these instructions, or only a part of their line. More launches measure"
+            " more instructions"
         )
 
 

@@ -64,7 +64,7 @@ def test_exposed_latency_of_a_launch(tmp_path: Path) -> None:
     """Medians 10 + 32 + 5 µs against 20 µs."""
     view = opened(write(tmp_path / "t"))
     text = " ".join(" ".join(text_of(view, (80, 24))).split())
-    assert "exposed 27.0 µs per launch, 2.35× the original" in text
+    assert "with the probe, a launch takes 27.0 µs longer (2.35× the original)" in text
     probed, original = (line for line in text_of(view, (120, 40)) if line.endswith(("█", "░")))
     parts = [probed.count(sign) for sign in "▒█░"]
     assert [part / sum(parts) for part in parts] == pytest.approx([10 / 47, 32 / 47, 5 / 47], abs=0.02)

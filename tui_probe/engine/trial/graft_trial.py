@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 ROUND_COUNT: Final = 4
 """Launches: what goes wrong by chance of timing may need several."""
-_NOT_ENDED: Final = "it did not finish"
+_NOT_ENDED: Final = "the test did not finish"
 _NOT_TRIED: Final = "not run, because the previous test did not finish"
 _WARP_RECORD: Final = struct.Struct("<QIIIxxxxxxxxxxxx")
 _TABLE_BYTES: Final = struct.pack("<4I", 3, 5, 7, 11)

@@ -80,7 +80,7 @@ def read_products(text: str, path: Path) -> Iterator[Product]:
             m, k, n = map(int, data["product"])
             times = tuple(float(time) for time in data["milliseconds"])
             if not times or min(times) <= 0:
-                raise ValueError("it has no times")
+                raise ValueError("the line has no times")
             yield Product((m, k, n), str(data["dtype"]), str(data["device"]), times)
         except (ValueError, KeyError, TypeError, OverflowError) as error:
             raise TraceError(
@@ -243,8 +243,8 @@ EVALUATION: Final = Evaluation(
         "Published values are from other GPUs and other machines, which explains most differences. A published value"
         " far below the hardware's limit comes from a test with too few bytes in flight.",
         "Products are computed by PyTorch (cuBLAS) and timed with events on the GPU after a warm-up. Rows of 700"
-        " numbers of 2 bytes have 1 400 bytes, which is not a multiple of 16; the fastest kernels need inputs with"
-        " that alignment.",
+        " numbers of 2 bytes have 1 400 bytes, which is not a multiple of 16; the fastest kernels need inputs that"
+        " are aligned to 16 bytes.",
     ),
     open=answer,
     collect=collect,

@@ -138,7 +138,7 @@ class Program:
             table = None
         probed = metrics_of_traces(self.traces)
         if self.traces and not probed:
-            self.notes.append(f"{self.name}: the probe counted nothing: {_why_unprobed(self.traces)}")
+            self.notes.append(f"{self.name}: the probe counted nothing; reasons: {_why_unprobed(self.traces)}")
         if table is None and not probed:
             return
         self.sectors = sector_rows(table, probed, self.tensor)

@@ -177,7 +177,7 @@ def _raster_of_file(path: Path, progress: Progress) -> Raster:
     except (OSError, EOFError, ValueError, zlib.error) as error:
         what = "neither a page map (*.dmat) nor a JSON file of accesses"
         reason = error.strerror or error if isinstance(error, OSError) else error
-        raise TraceError(f"{path}: {what} (tui-probe show dmat TRACE --format json): {reason}") from error
+        raise TraceError(f"{path}: {what} from tui-probe show dmat TRACE --format json ({reason})") from error
     data = record.get("data", record) if isinstance(record, dict) else None
     return raster_of_record(data if isinstance(data, dict) else {}, str(path))
 

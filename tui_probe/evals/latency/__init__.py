@@ -228,13 +228,13 @@ def _read_call_times(given: Sequence[EvaluationInput], progress: Progress) -> tu
         elif found := read_calls(one):
             calls += found
         else:
-            notes.append(f"{one.path}: its program printed no call times")
+            notes.append(f"{one.path}: the program printed no call times")
     probed, missing = call_times_of_runs(calls)
     rows += probed
     if not rows:
         raise nothing_measured_error(NAME, [*notes, *missing])
     if any(row.neutrino is None for row in probed):
-        missing.append("no times on the simulated GPU; collect on a GPU")
+        missing.append("the simulated GPU has no times; collect the traces on a GPU")
     if not any(row.ncu for row in rows):
         missing.append("no run under ncu, so the column “ncu” is empty")
     return rows, [*notes, *missing]

@@ -111,7 +111,7 @@ def _check_run(rows: list[StudyKernel]) -> None:
             raise ValueError(f"{row.name} and {first.name} are in the run {row.run} but have different commands")
     if len(rows) > 1 and not all(row.kernel for row in rows):
         raise ValueError(
-            f"the run {first.run} has several kernels: each needs the key “kernel”, a part of the kernel's name"
+            f"the run {first.run} has several kernels: each of them needs the key “kernel”, a part of the kernel's name"
         )
 
 

@@ -165,7 +165,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Fill an array with zeros in several ways.")
     parser.add_argument("variant", nargs="+", choices=("plain", "memset", "persistent"))
     parser.add_argument("--elements", type=int, default=1 << 24, help="default %(default)s: 32 MiB")
-    parser.add_argument("--times", type=int, default=100, help="timed launches of each; 0: one untimed launch")
+    parser.add_argument(
+        "--times", type=int, default=100, help="number of timed launches per variant; 0: one untimed launch"
+    )
     parser.add_argument("--driver-only", action="store_true", help="do not use PyTorch and Triton")
     options = parser.parse_args()
     try:

@@ -137,7 +137,7 @@ def durations_notes(rows: Sequence[FillComparison]) -> list[str]:
     if not rows:
         return []
     if not any(len(row.filled.microseconds) for row in rows):
-        return ["durations: none on the simulated GPU; collect them on a GPU"]
+        return ["the simulated GPU has no durations; collect them on a GPU"]
     pairs = [row.filled.event_overhead for row in rows if row.filled.event_overhead is not None]
     return [f"a duration is the time between two events minus the {np.median(pairs):.1f} µs that the events take"]
 

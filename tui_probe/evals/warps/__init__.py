@@ -150,7 +150,7 @@ def _missing_notes(
         yield f"no figure c: warps of {progress.label} recorded no loop iterations"
     if paced is not None and paced.cut:
         warps = units.counted(paced.cut, "warp")
-        yield f"{warps} had more iterations than were recorded; their speeds cover the recorded ones"
+        yield f"{warps} had more iterations than were recorded; their speeds cover the recorded iterations"
 
 
 def _sentences(

@@ -292,7 +292,7 @@ def _kept_shape(loop: Loop, launched: int, inside: Sequence[int], kept: int) -> 
     each, odd = divmod(len(inside), loop.times)
     launched_text = f"{_grouped_count(len(inside))} in" if odd else f"{_grouped_count(each)} ×"
     launched_text += f" {_grouped_count(loop.times)} iterations"
-    launched_text += f", {_grouped_count(loop.warm_up)} warm-up dropped" if loop.warm_up else ""
+    launched_text += f", {_grouped_count(loop.warm_up)} dropped as warm-up" if loop.warm_up else ""
     outside = (
         f", {_grouped_count(launched - len(inside))} outside of iterations dropped" if launched > len(inside) else ""
     )
@@ -327,7 +327,7 @@ def _no_loop_reason(session: Session, plan: IterationPlan) -> str:
         wanted = f"{plan.warm_up} warm-up iterations" if plan.warm_up is not None else f"{plan.runs} runs"
         return f"the launch sequence repeats only {_grouped_count(parts[0].times)} times, too few for {wanted}"
     counts = ", ".join(_grouped_count(count) for count in sorted(set(Counter(session.codes).values())))
-    return f"no kernel was launched {_grouped_count(plan.times)} times or a multiple of that; launch counts: {counts}"
+    return f"no kernel was launched {_grouped_count(plan.times)} times, or a multiple of this; launch counts: {counts}"
 
 
 def iterated_shapes(

@@ -146,7 +146,7 @@ def read_report(path: Path, progress: Callable[[float], object] = lambda _: None
             raise ImportFileError(f"{path}: {what}; copy or record it again")
         rows.add(action, kernel)
     if not rows.launches:
-        raise ImportFileError(f"{path}: a report without kernels: nothing was profiled, or the file is truncated")
+        raise ImportFileError(f"{path}: the report has no kernels; nothing was profiled, or the file is truncated")
     return rows.table(str(path))
 
 

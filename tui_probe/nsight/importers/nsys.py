@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _SHAPE: Final = ("GrdX", "GrdY", "GrdZ", "BlkX", "BlkY", "BlkZ")
 _HOW_TO_MAKE: Final = (
-    f"neither a known report of nsys stats nor an sqlite export: make such a file with {NSYS_SQLITE.made_with}, or"
+    f"neither a known report of nsys stats nor an sqlite export; create such a file with {NSYS_SQLITE.made_with}, or"
     f" {NSYS_STATS.made_with}"
 )
 _MOST: Final = 2.0**62

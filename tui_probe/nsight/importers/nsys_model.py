@@ -315,9 +315,11 @@ def impossible_times(noun: str, start: NDArray[Any], end: NDArray[Any]) -> Itera
     unended = (end == NO_TIME) & ~unstarted
     others = int((~possible_times(start, end) & ~unstarted & ~unended).sum())
     if count := int(unended.sum()):
-        yield f"{units.counted(count, noun)} excluded: no end, still running when the recording ended"
+        yield (
+            f"{units.counted(count, noun)} excluded because the end is missing (still running when the recording ended)"
+        )
     if count := int(unstarted.sum()):
-        yield f"{units.counted(count, noun)} excluded: no start; export the report again"
+        yield f"{units.counted(count, noun)} excluded because the start is missing; export the report again"
     if others:
-        why = "impossible times (out of range, or an end before its start)"
-        yield f"{units.counted(others, noun)} excluded: {why}; export the report again"
+        why = "of impossible times (out of range, or an end before its start)"
+        yield f"{units.counted(others, noun)} excluded because {why}; export the report again"

@@ -193,7 +193,7 @@ def _refuse_changed(path: Path, before: os.stat_result) -> None:
     try:
         now = path.stat()
     except OSError as error:
-        raise ImportFileError(f"{path}: {error.strerror}: removed while it was being read") from error
+        raise ImportFileError(f"{path} was removed while it was being read ({error.strerror})") from error
     if (now.st_ino, now.st_size, now.st_mtime_ns) != (before.st_ino, before.st_size, before.st_mtime_ns):
         raise ImportFileError(f"{path}: changed while it was being read; import it again after the export has ended")
 

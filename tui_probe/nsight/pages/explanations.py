@@ -59,7 +59,7 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         " adjacent lanes do not store adjacent elements. With more than one sector per element, the kernel stores more"
         " than the tensor. “= probes” means that ncu and the probe counted the same; otherwise the difference is"
         " shown.",
-        "Accesses by cp.async or a tensor map (TMA) are counted elsewhere. On Ampere and later, the loads and stores"
+        "Other metrics count accesses by cp.async or a tensor map (TMA). On Ampere and later, the loads and stores"
         " shown here can therefore be fewer than the tensor needs.",
     ),
     "critical": (
@@ -93,8 +93,8 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         " source lines. The ncu option --import-source yes adds the text of the lines.",
     ),
     "sass": (
-        "The same counters for every instruction, in code order. Offsets are relative to the first counted"
-        " instruction.",
+        "The counters of the page Lines, for every SASS instruction, in code order. Offsets are relative to the first"
+        " counted instruction.",
         "With --trace, the counts of a SASS probe are compared by offset. A PTX probe counts before the compiler moves,"
         " merges or repeats accesses. Its counts are therefore compared only for lines with"
         " one load, store or atomic in PTX and in SASS.",

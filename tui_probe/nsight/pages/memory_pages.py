@@ -130,7 +130,7 @@ def _traffic_notes(report: NcuReport, choice: LaunchSelection, rows: list[Traffi
         lacking = [_TITLES[level] for level in LEVELS if row.traffic.bytes[level] is None]
         if lacking:
             yield (
-                f"{row.program}: bytes of {', '.join(lacking)} are missing: collect them with --metrics"
+                f"{row.program}: bytes of {', '.join(lacking)} are missing; collect them with --metrics"
                 " dram__bytes.sum,lts__t_bytes.sum,l1tex__t_bytes.sum"
                 " (the section Memory Workload Analysis has no totals)"
             )

@@ -110,7 +110,7 @@ def _untimed(rows: Sequence[KernelRow]) -> Iterator[str]:
     if files:
         yield (
             f"{', '.join(files)}: launch times were not collected, so there are no shares and kernels are in launch"
-            f" order: collect times with ncu --metrics {TIME_METRIC}, or --section SpeedOfLight"
+            f" order; collect times with ncu --metrics {TIME_METRIC}, or --section SpeedOfLight"
         )
 
 
@@ -135,11 +135,11 @@ def loop_lines(choice: LaunchSelection, names: Sequence[str]) -> list[str]:
     """Describe the repeated parts, one line each."""
     lines = []
     for loop in choice.loops:
-        how = "found" if loop.found else "given"
+        how = "found in the launch sequence" if loop.found else "as specified"
         each, times = round(len(loop.launches) / loop.times), units.counted(loop.times, "iteration")
         process = f", process {loop.process}" if loop.process is not None else ""
         lines.append(
-            f"{names[loop.file]}{process}: {times} ({how}) of {units.counted(each, 'launch')},"
+            f"{names[loop.file]}{process}: {times} of {units.counted(each, 'launch')} each, {how};"
             f" averages cover the last {units.counted(loop.runs, 'iteration')}"
         )
     for loop in choice.whole:

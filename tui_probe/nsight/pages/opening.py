@@ -139,7 +139,7 @@ def _is_bandwidth(paths: Sequence[Path]) -> bool:
             what = "a bandwidth result must be opened alone"
             if kind == "chrome":
                 what = "a Chrome trace cannot be opened with other kinds of files"
-            raise ImportFileError(f"{path}: {what}: tui-probe open {shell_word(path)}")
+            raise ImportFileError(f"{path}: {what}; use tui-probe open {shell_word(path)}")
     return bool(kinds)
 
 

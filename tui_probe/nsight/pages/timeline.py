@@ -253,7 +253,7 @@ class StreamTimeline(Drawing):
         if lane is None or index is None:
             return [*texts, f"at {self._when(self.window.time)}: nothing has started"]
         start, end = int(lane.start[index]), int(lane.end[index])
-        when = "" if end > self.window.time else "not at the cursor: "
+        when = "" if end > self.window.time else "before the cursor: "
         return [
             *texts,
             f"{when}{lane.short_name(index)}",

@@ -38,7 +38,7 @@ SASS_FILES: Final = ("pruned.bin", "probed.bin")
 ORIGINAL_SIDE: Final = "original.bin"
 _HEAD: Final = 1 << 16
 _PTX_FILES: Final = ("original.ptx", "pruned.ptx", "probed.ptx")
-SASS_PAGE_HINT: Final = "its code is on the page SASS"
+SASS_PAGE_HINT: Final = "the kernel's code is on the page SASS"
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,8 @@ def read_code(kernel: KernelFacts, progress: Progress) -> KernelSass:
     existing = {side: path for side, path in paths.items() if path is not None}
     if len(existing) < len(paths):
         raise TraceError(
-            f"kernel #{kernel.index} has no {' and no '.join(paths.keys() - existing.keys())}.bin any more"
+            f"{' and '.join(f'{side}.bin' for side in sorted(paths.keys() - existing.keys()))} of kernel"
+            f" #{kernel.index} {'was' if existing else 'were'} deleted"
         )
     progress(0.1)
     read = partial(_read_sides, tool) if graft is None else partial(_read_kernel, tool, kernel=kernel)
@@ -224,7 +225,7 @@ def no_ptx_reason(kernel: KernelFacts, otherwise: str) -> str:
     if not has_only_sass(kernel):
         return kernel.reason or otherwise
     if kernel.status == "probed":
-        return f"it was probed in SASS and has no PTX: {SASS_PAGE_HINT}"
+        return f"the kernel was probed in SASS and has no PTX; {SASS_PAGE_HINT}"
     return f"{kernel.reason or otherwise}; {SASS_PAGE_HINT}"
 
 
@@ -253,7 +254,7 @@ class WaitLinks:
             title, producer = WAIT_CLASSES.get(site.wait.kind, site.wait.kind), _producer(site)
             texts.append(f"waits for {title}" + (f": {_place(producer)}" if producer else ""))
         if (site := self.waiting.get(offset)) is not None:
-            texts.append(f"{_place(site.instruction)} waits for it")
+            texts.append(f"{_place(site.instruction)} waits for this instruction")
         return texts
 
 

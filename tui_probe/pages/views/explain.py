@@ -160,7 +160,7 @@ def _result_section(trace: Trace, kernel: KernelFacts | None) -> Iterator[str]:
     for number, section in enumerate(result.sections):
         at, slots = _HEADER + _SECTION * number, header.blocks * header.slots(section.level)
         if not section.slot_bytes:
-            yield f"{at:<8}map {number}: no slots here; its reduced records follow the maps"
+            yield f"{at:<8}map {number}: no slots here; the reduced records of this map follow after all maps"
             continue
         yield f"{at:<8}map {number}: {section.slot_bytes} bytes per {section.level}, starting at byte {section.offset}"
         yield f"{section.offset:<8}{units.counted(slots, 'slot')} of this map, block by block"

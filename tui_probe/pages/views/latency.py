@@ -101,8 +101,8 @@ class LatencyView(Document):
             return f"medians: {legend}; {' and '.join(lacking)} not measured"
         exposed = whole - medians["original"]
         return (
-            f"medians: {legend}; exposed {units.duration(exposed * 1e-3)} per launch, "
-            f"{whole / medians['original']:.2f}× the original"
+            f"medians: {legend}; with the probe, a launch takes {units.duration(exposed * 1e-3)} longer"
+            f" ({whole / medians['original']:.2f}× the original)"
         )
 
     def record(self) -> dict[str, Any]:

@@ -268,8 +268,8 @@ class Launches(Document):
 def missing(source: ViewSource) -> str | None:
     """Return why there is no launch."""
     if source.kernel.launches and not source.kernel.launches_recorded:
-        return "its launches were only counted; the log has no lines for these launches"
-    return None if source.kernel.launches else "it was loaded and never launched"
+        return "the launches of this kernel were only counted; the log does not list them"
+    return None if source.kernel.launches else "the kernel was loaded but never launched"
 
 
 def _open(source: ViewSource, progress: Progress) -> Launches:

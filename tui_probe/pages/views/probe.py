@@ -328,7 +328,7 @@ def missing(source: ViewSource) -> str | None:
         return f"the kernel was not probed: {kernel.reason or kernel.status}"
     if any(find_probe_file(kernel, name) is not None for name in probe_names(kernel)):
         return None
-    return "the trace has no copy of its probe, and no installed probe has that name"
+    return "the trace has no copy of the probe, and no installed probe has the same name"
 
 
 def _open(source: ViewSource, progress: Progress) -> ProbeSource:

@@ -114,7 +114,7 @@ KIND: Final = ViewKind(
     _open,
     explanation=(
         "process.log: how the kernel was found, pruned, probed and assembled, with the output of ptxas. For a failed"
-        " kernel it contains the error; the original ran instead.",
+        " kernel, process.log contains the error; the original kernel ran instead.",
     ),
     order=0,
     short="Log",

@@ -196,7 +196,7 @@ class PtxView(Document):
         if self.spot(number, width).probed is not None:
             return "this line is part of the probe; press p to show it in the probe's file"
         if not self._measured or not self._measured.columns:
-            return "no probe measured lines; press R to run again with such a probe"
+            return "no probe measured lines; press R to run again with a probe that measures lines"
         return "this line was not measured; press . for the next measured line"
 
     def turn_to(self, spot: Spot) -> bool:
@@ -384,8 +384,8 @@ KIND: Final = ViewKind(
         "The PTX of the kernel: probed (as it ran), pruned (only this kernel), or original (as in the image). A PTX"
         " line on other pages, such as PTX:32, is a line of the pruned text. In the probed text, each line shows its"
         " pruned line number first, then its own number."
-        " If SASS was probed, values are next to the original text: at the PTX line of each SASS instruction if the"
-        " cubin has a table of these lines, otherwise as sums of a source line at its first instruction.",
+        " If SASS was probed, values are next to the original text. If the cubin has a table of PTX lines, the value of"
+        " a SASS instruction is at its PTX line. Otherwise the sum of a source line is at its first instruction.",
         "Press u to see the next column of values. Lines with a finding have “!” and the name of the finding.",
     ),
     order=0,

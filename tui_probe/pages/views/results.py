@@ -173,7 +173,7 @@ def run_results_lines(trace: Trace, cells: int, seconds: float | None = None) ->
     latest = None if seconds is None else time.monotonic() + seconds
     for index, kernel in enumerate(kernels):
         if latest is not None and time.monotonic() > latest:
-            yield f"and {units.counted(len(kernels) - index, 'kernel')} more: {page}"
+            yield f"for {units.counted(len(kernels) - index, 'more kernel')}: {page}"
             return
         yield from _kernel_heading(kernel, cells, explained)
         yield from result_lines(trace, kernel, cells, MAX_LISTED, MAX_READ)

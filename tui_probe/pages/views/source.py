@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tui_probe.draw.view import Progress
     from tui_probe.probekit.page_kinds import ViewSource
 
-_INLINED_ONLY: Final = " (they have only inlined code)"
+_INLINED_ONLY: Final = " (these lines have only inlined code)"
 CONTEXT_LINES: Final = 3
 """Lines that are shown before and after one that code came from."""
 
@@ -233,7 +233,7 @@ class SourceView(Document):
                 f"{self._marked_lines()}: press R to measure the time in these lines{'' if has_code else _INLINED_ONLY}"
             )
         instead = f", replacing {source_position(before[0])}" if before else ""
-        return f"from {source_position(line)}{instead}; press m on the last line"
+        return f"the range starts at {source_position(line)}{instead}; press m on its last line"
 
     def _marked_lines(self) -> str:
         first, last = self._marked[0], self._marked[-1]

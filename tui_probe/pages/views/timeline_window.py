@@ -209,7 +209,7 @@ class ShownRows(Drawing):
         if spot.block is None or self.rows is None:
             return ""
         if self.choice.sm is not None and bool((self.timeline.blocks.block == spot.block).any()):
-            return f"block {spot.block} ran on another SM than {self.choice.sm}; press x to show all SMs"
+            return f"block {spot.block} did not run on SM {self.choice.sm}; press x to show all SMs"
         return f"block {spot.block} was not recorded"
 
     def measured(self) -> str:

@@ -140,7 +140,8 @@ def _launch_parameter(offset: int, kind: ScalarType, bind: Binder) -> int:
     def value(launch: Launch) -> Value:
         if offset < 0 or offset + kind.bytes > len(launch.parameters):
             passed = len(launch.parameters)
-            message = f"the kernel reads parameter bytes {offset} to {offset + kind.bytes}, but {passed} were passed"
+            end = offset + kind.bytes
+            message = f"the kernel reads bytes {offset} to {end} of its parameters, but only {passed} were passed"
             raise SimulationError(message)
         result: Value = np.frombuffer(launch.parameters, kind.dtype, 1, offset)[0]
         return result

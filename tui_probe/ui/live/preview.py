@@ -121,7 +121,7 @@ class Preview(TextView):
         assert self._of is not None
         option = next(iter(probe_names_where(lambda probe: probe.timeline is not None)), "")
         text = (
-            f"#{self._of[1]}: no times of blocks or launches to draw: press {keys.key_of('again')} to run -p {option}"
+            f"#{self._of[1]}: no times of blocks or launches to draw; press {keys.key_of('again')} to run -p {option}"
         )
         return [((f" {part}", "dim"),) for part in wrap(text, max(20, width - 2))]
 
