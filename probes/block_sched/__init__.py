@@ -130,8 +130,8 @@ def _waves(of: ProbeResult, timeline: Timeline) -> Iterator[Finding]:
         return
     waves = timeline.grid_blocks / (at_once * of.sms)
     blocks = units.counted(timeline.grid_blocks, "block")
-    text = f"{waves:.2f}: {blocks} on {of.sms} SMs, {at_once} resident per SM"
-    text += f", {probed} with the probe" if probed and probed != at_once else ""
+    text = f"{waves:.2f}: {blocks} on {of.sms} SMs, at most {at_once} blocks per SM"
+    text += f" ({probed} with the probe)" if probed and probed != at_once else ""
     yield Finding("waves", "waves", text, values={"waves": derived(waves, "waves")})
 
 

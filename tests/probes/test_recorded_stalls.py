@@ -209,7 +209,7 @@ def test_page_says_why_the_cost_is_not_known(cuda: Path, capsys: pytest.CaptureF
     """All launches were probed."""
     text = output(capsys, "show", "stalls", f"{cuda}:1")
     assert "slowdown with the probe: –, because no launches with the same grid and block were timed with and" in text
-    assert "without it; omit --launches all, or run with --benchmark --save-results" in text
+    assert "without the probe; omit --launches all, or run with --benchmark --save-results" in text
 
 
 def test_page_says_why_sites_are_not_measured(cuda: Path, capsys: pytest.CaptureFixture[str]) -> None:

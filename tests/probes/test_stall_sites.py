@@ -232,7 +232,7 @@ def test_page_has_the_cost_by_launches_with_and_without_the_probe(
     text = shown_text(directory, capsys)
     assert "slowdown with the probe, one value per group of sites: 1.20" in text
     assert ", 1.10" in text
-    assert "(launches of this run with and without it, ± standard error)" in text
+    assert "(launches of this run with and without the probe, ± standard error)" in text
     assert front.main(["show", "stalls", str(directory), "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["data"]["slowdowns"] == pytest.approx([1.2, 1.1])
 

@@ -97,8 +97,8 @@ def header_and_sections(*numbers: int, sections: bytes = b"") -> bytes:
 
 
 BROKEN = {
-    "empty": (b"", "0 bytes, but the header alone has 32"),
-    "header cut": (b"\1" * 31, "31 bytes, but the header alone has 32"),
+    "empty": (b"", "0 bytes, but a header needs 32"),
+    "header cut": (b"\1" * 31, "31 bytes, but a header needs 32"),
     "no blocks": (header_and_sections(0, 1, 1, 32, 1, 1, 0, 0), "offset 0: the grid would be 0×1×1"),
     "no threads": (header_and_sections(1, 1, 1, 32, 0, 1, 0, 0), "offset 12: the block would be 32×0×1"),
     "text": (b"[exec] succeed 0\n" * 9, "not a result file"),

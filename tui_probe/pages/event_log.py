@@ -86,7 +86,7 @@ def _process_sentence(event: Event) -> str | None:
             return f"original kernels are also timed, after flushing {units.size(size)} of L2"
         case event_types.Exited(launches, probed, dropped):
             seen, lost = units.counted(launches, "launch"), units.counted(dropped, "result")
-            return f"the program ended: {seen}, {units.count(probed)} of them probed, {lost} dropped"
+            return f"the program ended: {seen} ({units.count(probed)} probed), {lost} dropped"
         case event_types.ContextFailed(error, name):
             return f"the result could not be read: {name} ({error}); later launches in this GPU context run unprobed"
         case _:

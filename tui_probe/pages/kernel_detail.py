@@ -168,7 +168,7 @@ def _change_role(before: float | None, after: float | None, label: str) -> str:
 def _launches(row: KernelSnapshot, cells: int) -> Iterator[Line]:
     """Launches: their number, shape and cost."""
     yield from _labelled_field(
-        "launches", f"{units.count(row.launches)}, {units.count(row.launches_probed)} of them probed", cells
+        "launches", f"{units.count(row.launches)} ({units.count(row.launches_probed)} probed)", cells
     )
     if row.grid is not None and row.block is not None:
         blocks = row.grid[0] * row.grid[1] * row.grid[2]

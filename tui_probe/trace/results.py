@@ -239,7 +239,7 @@ def read_result(path: Path, levels: Sequence[Level] | None = None) -> Result:
 def _read_header(path: Path, data: ResultFile) -> Header:
     if len(data) < _HEADER.size:
         raise TraceError(
-            f"{path}: has {len(data)} bytes, but the header alone has {_HEADER.size}; the file is truncated"
+            f"{path}: the file has {len(data)} bytes, but a header needs {_HEADER.size}; the file is truncated"
         )
     x, y, z, bx, by, bz, shared, maps = data.unpack(_HEADER, 0)
     if 0 in (x, y, z):

@@ -62,7 +62,7 @@ def test_gpu_cycles_are_times_and_the_probe_was_timed() -> None:
     source = recorded("attention_blocks", 1)
     by_key = findings(source)
     assert "78 549 cycles (39.7 µs)" in by_key["slots"].words
-    assert by_key["waves"].words == "0.97: 256 blocks on 132 SMs, 2 resident per SM"
+    assert by_key["waves"].words == "0.97: 256 blocks on 132 SMs, at most 2 blocks per SM"
     assert not any(finding.stands_out for finding in by_key.values())
     assert "--benchmark" not in [question.option for question in open_questions(source.kernel, [])]
 

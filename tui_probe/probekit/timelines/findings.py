@@ -32,8 +32,9 @@ def tail_finding(timeline: Timeline, asks: str) -> Iterator[Finding]:
         return
     text = f"SMs go idle in the last {percent(found.cycles, span)} of the launch"
     used = len(timeline.sms) - len(timeline.idle_sms)
-    time = f"the time of the {units.counted(used, 'SM')} with blocks" if timeline.idle_sms else "SM time"
-    text += f" (SM {found.last_sm} ends last); {percent(found.lost, 1)} of {time} lost"
+    lost = percent(found.lost, 1)
+    loss = f"the {units.counted(used, 'SM')} with blocks lose {lost} of their time" if timeline.idle_sms else ""
+    text += f" (SM {found.last_sm} ends last); {loss or f'{lost} of SM time lost'}"
     much = found.lost > _NOTABLE_SHARE
     values = {
         "lost_share": timed(found.lost, SHARE, 0),
