@@ -257,8 +257,9 @@ def _analyse(of: ProbeResult) -> AccessTable | AccessCount:
 
 _EXPLANATION: Final = (
     "Time runs to the right, addresses run down. Each tensor or allocation is a band; “range 0” is memory outside of"
-    " these. Below its name are the number of its accesses and their share of all. Memory between bands is not drawn. A"
-    " cell covers a range of cycles and bytes: more dots, or a stronger shade, mean more accesses.",
+    " all tensors and allocations. Below the name of a band are its number of accesses and their share of all accesses."
+    " Memory between bands is not drawn. A cell covers a range of cycles and bytes: more dots, or a stronger shade,"
+    " mean more accesses.",
     "Sectors per request: a warp's load or store moves whole 32-byte sectors. 32 adjacent lanes of 4 bytes touch 4"
     " sectors; 32 scattered lanes touch 32. “used” is the share of the moved bytes that the lanes requested. Sectors"
     " above the minimum for the requested bytes are excessive; the page Lines counts them. If 32 adjacent lanes access"

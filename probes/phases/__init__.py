@@ -148,8 +148,8 @@ PHASES_VIEW: Final = probe_view(
         " the cell; the table lists the phases. The second group of rows shows some iterations of the main loop. Warps"
         " that run the same loops have one role.",
         "The median is over iterations for a phase in a loop, and over warps for other phases. A wait ends when the"
-        " other role has signaled and the copies are complete. The notes, and the sentence above the table, have the"
-        " part of the wait before the signal.",
+        " other role has signaled and the copies are complete. The notes and the sentence above the table show how"
+        " much of the wait was before the signal.",
     ),
     order=18,
 )

@@ -140,10 +140,10 @@ def _read_contents(top: TomlTable) -> ProbeContents:
     is_dialect_b = any(key in top for key in ("regs", "map", "probe"))
     contents = _read_dialect_b(top) if is_dialect_b else _read_dialect_a(top)
     if not contents.points:
-        raise ProbeFileError(f"{top.path}: the file has no probe: add a table such as [probe.name] with a position")
+        raise ProbeFileError(f"{top.path}: the file has no probe; add a table such as [probe.name] with a position")
     strays = [name for name, _ in top.tables() if is_dialect_b and name not in _OTHER_TABLES]
     if strays:
-        raise top.error(strays[0], f"is not a table of this dialect: write [probe.{strays[0]}] or [map.{strays[0]}]")
+        raise top.error(strays[0], f"is not a table of this dialect; write [probe.{strays[0]}] or [map.{strays[0]}]")
     return contents
 
 

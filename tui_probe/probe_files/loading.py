@@ -185,7 +185,7 @@ def read_probe(data: bytes, path: Path) -> Probe:
     try:
         source = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ProbeFileError(f"{path}: byte {error.start} is not UTF-8: save the file as UTF-8 text") from error
+        raise ProbeFileError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8 text") from error
     from tui_probe.probe_files.dialects import probe_of_tables  # brings the model of PTX, which names do not need
 
     name = probe_name_of(path)
