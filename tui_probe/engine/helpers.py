@@ -422,7 +422,7 @@ class Helpers:
                 return HelperValue(name, "b32", [], frozenset({name}))
             case (Memory(), Immediate(text=text), *_):  # a prefetch
                 return HelperValue(text, "b32")
-        raise self._absent("known BYTES: no operand gives the size")
+        raise self._absent("known BYTES, because no operand gives the size")
 
     def _partial_copy(self, size: str, fourth: str) -> HelperValue:
         """``cp.async`` reads nothing under a predicate, or as much as a 32-bit register says; 64 bits are a policy."""

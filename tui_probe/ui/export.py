@@ -85,8 +85,10 @@ def copy_out(text: str) -> str:
     """Write a copied text to a file, since a terminal does not say whether it took it; returns what to tell."""
     text = printable_text(text)
     size = len(text.encode())
-    how = "copied" if size <= LARGEST_CLIPBOARD else "too long for a terminal's clipboard;"
-    return f"{how} {size} bytes, also in {_write_copy(text)}"
+    file = _write_copy(text)
+    if size <= LARGEST_CLIPBOARD:
+        return f"copied {size} bytes, also to {file}"
+    return f"{size} bytes are too long for a terminal's clipboard; the text is in {file}"
 
 
 def _write_copy(text: str) -> Path:
