@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from string import ascii_lowercase, ascii_uppercase
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from tui_probe.trace.sites import Site, SitePhase
 
+_COUNT: Final = re.compile(r"\[(\d+)\]$")
 Activity = Literal["load", "compute", "wait", "store", "other"]
 ACTIVITIES: Final[tuple[Activity, ...]] = ("load", "compute", "wait", "store", "other")
 _STORES: Final = ("global store", "shared store")
@@ -74,6 +76,12 @@ class Phase:
     """
     tensors: tuple[str, ...] = ()
     """Names of that memory in the launch."""
+
+    @property
+    def stages(self) -> int | None:
+        """The mbarriers of each array that it waits at: the stages of a pipeline; None if their number is unknown."""
+        counts = {int(match[1]) if (match := _COUNT.search(name)) else None for name in self.barriers}
+        return counts.pop() if len(counts) == 1 else None
 
     @property
     def is_other(self) -> bool:

@@ -82,7 +82,7 @@ def _flows(launch: Phases, wait: Wait, numbers: Iterator[int], scale: float) -> 
     spans = launch.spans.where(of_role & (launch.spans.phase == launch.phases.index(wait.phase)))
     signals = signals_of(launch, partner, launch.phases.index(wait.signal), wait.phase.barriers)
     for waiting, here in by_warp(launch, spans, signals):
-        release, _ = releases(waiting, here)
+        release, _ = releases(waiting, here, wait.phase.stages)
         for place, signal in enumerate(release.tolist()):
             if signal >= 0:
                 yield from _arrow(launch, (here, signal), (waiting, place), next(numbers), scale)

@@ -376,12 +376,18 @@ def wait_text(wait: Wait) -> str:
     if wait.signal is None:
         return f"{text}{_late_warp_text(wait)}{_busy_text(wait)}"
     full = f"; all {wait.stages_full} stages are in use" if wait.stages_full else ""
-    by_time = "" if wait.by_order else "; waits are matched with signals by time"
-    order = f"; {wait.role} runs {wait.ahead} stages ahead" if wait.ahead > 1 else by_time
+    order = _stages_text(wait) if wait.by_order else "; waits are matched with signals by time"
     return (
         f"{text}{wait.partner} has not finished {wait.signal.name}; the rest is for copies or the barrier"
         f"{order}{full}{_busy_text(wait)}"
     )
+
+
+def _stages_text(wait: Wait) -> str:
+    """Return the use of the pipeline by a role that may run ahead; "" for others, and without a pipeline."""
+    if wait.ahead < 2 or wait.stages_in_use is None:
+        return ""
+    return f"; on average, {wait.role} has {wait.stages_in_use:.1f} of {wait.ahead} stages in use"
 
 
 def _mbarrier_text(wait: Wait) -> str:
@@ -396,8 +402,7 @@ def _prompt_text(wait: Wait) -> str:
     """Sentence on a wait for which no warp is late."""
     if wait.signal is None:
         return "All warps arrive at nearly the same time"
-    order = f"; {wait.role} runs {wait.ahead} stages ahead" if wait.ahead > 1 else ""
-    return f"The wait is for copies or the barrier: no warp is late{order}"
+    return f"The wait is for copies or the barrier: no warp is late{_stages_text(wait)}"
 
 
 def _late_warp_text(wait: Wait) -> str:

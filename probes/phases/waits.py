@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _LATE: Final = 0.5
 """Part of a wait before the partner's signal from which on the partner is late."""
+_MOSTLY: Final = 0.5
+"""Stages that may be free on average where all are said to be in use: none is in use at the start of a loop."""
 _NOTABLE: Final = 0.1
 """Part of a role's life from which on a wait for a free stage is notable."""
 _MAX_AHEAD: Final = 32
@@ -85,6 +87,11 @@ class Wait:
         return self.cycles / self.role_life if self.role_life else 0.0
 
     @property
+    def finds_none_free(self) -> bool:
+        """True if mostly all stages are in use when the role begins to wait for a free one."""
+        return self.stages_in_use is not None and self.stages_in_use > self.ahead - _MOSTLY
+
+    @property
     def late_share(self) -> float | None:
         """Part of the matched wait in which the partner had not signaled yet."""
         matched = self.late + self.in_flight
@@ -109,19 +116,39 @@ def waits_of(launch: Phases) -> list[Wait]:
                     signals = int((launch.spans.phase == number).sum())
                     wait = replace(_with_last_warp(launch, wait, number), signals=signals)
                 waits.append(_matched(launch, wait, spans, role) if phase.work == MBARRIER else wait)
-    waits = [replace(wait, stages_full=_stages_full(wait, waits)) for wait in waits]
+    waits = [replace(wait, stages_full=_stages_full(launch, wait, waits)) for wait in waits]
     return sorted(waits, key=lambda wait: -wait.cycles)
 
 
-def _stages_full(wait: Wait, waits: Iterable[Wait]) -> int:
+def _stages_full(launch: Phases, wait: Wait, waits: Iterable[Wait]) -> int:
     """The stages of the pipeline if the partner waits for this role to free one of them, since all are in use; else 0.
 
     This role waits for copies under way then: more stages or larger boxes would have more bytes under way.
     """
-    opposite = (own for own in waits if own.role == wait.partner and own.partner == wait.role and own.ahead)
+    opposite = (
+        own
+        for own in waits
+        if own.role == wait.partner and own.partner == wait.role and own.ahead and _may_feed(launch, own, wait)
+    )
     is_for_copies = wait.late_share is not None and wait.late_share < _LATE
-    full = max((own for own in opposite), key=lambda own: own.share, default=None)
+    full = max((own for own in opposite if own.finds_none_free), key=lambda own: own.share, default=None)
     return full.ahead if is_for_copies and full is not None and full.share >= _NOTABLE else 0
+
+
+def _may_feed(launch: Phases, free: Wait, wait: Wait) -> bool:
+    """Return whether the barrier of a wait is the next one that code behind a wait for a free stage signals.
+
+    Also if this barrier is unknown. Code is in the order of its lines, and begins again in a loop.
+    """
+    signals = [
+        (site.instruction.line < free.line, site.instruction.line, site.phase.signaled)
+        for site in launch.sites
+        if site.phase and site.phase.loop == free.phase.loop and site.phase.signaled
+    ]
+    if not signals or not wait.phase.barriers:
+        return True
+    _, _, signaled = min(signals)
+    return any(name in wait.phase.barriers for name, _ in signaled)
 
 
 def _with_last_warp(launch: Phases, wait: Wait, phase: int) -> Wait:
@@ -224,7 +251,7 @@ def _with_partner(launch: Phases, wait: Wait, spans: Spans, partner: int, signal
     late = in_flight = ahead = arrivals = matched = in_use = 0
     ordered = True
     for waiting, signals in by_warp(launch, spans, of_partner):
-        release, by_order = releases(waiting, signals)
+        release, by_order = releases(waiting, signals, wait.phase.stages)
         ordered &= by_order
         ahead = max(ahead, int((release < 0).sum()) if by_order else 0)
         arrivals = max(arrivals, len(np.unique(signals.warp)))
@@ -276,18 +303,19 @@ def by_warp(launch: Phases, spans: Spans, signals: Spans) -> Iterator[tuple[Span
                 yield own, here
 
 
-def releases(waiting: Spans, signals: Spans) -> tuple[NDArray[np.int64], bool]:
+def releases(waiting: Spans, signals: Spans, stages: int | None) -> tuple[NDArray[np.int64], bool]:
     """The number of the signal that releases each wait, -1 for none, and whether they were matched by their order.
 
-    A role that may run some stages ahead waits for signals of earlier waits; the distance is the
-    least that explains all ends.
+    A role that may run ahead waits for signals of earlier waits. The distance is the number of ``stages``; if they are
+    unknown, the least that explains all ends.
     """
     last = _rounds(waiting, signals)
     if last is not None:
         for ahead in range(min(_MAX_AHEAD, len(waiting))):
             released = last[: len(waiting) - ahead]
             if (signals.start[released] <= waiting.end[ahead:]).all():
-                return np.concatenate((np.full(ahead, -1, np.int64), released)), True
+                ahead = min(max(ahead, stages or 0), len(waiting)) if ahead else 0
+                return np.concatenate((np.full(ahead, -1, np.int64), last[: len(waiting) - ahead])), True
     order = np.argsort(signals.end, kind="stable")
     place = np.searchsorted(signals.end[order], waiting.end, side="right") - 1
     return np.where(place >= 0, order[place.clip(0)], -1), False

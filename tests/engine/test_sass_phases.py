@@ -208,7 +208,7 @@ def test_barriers_of_a_loop_differ_by_their_addresses(tmp_path: Path, name: str)
     assembler().assemble(DATA / "kv_pipeline.sm_90a.ptx", binary, "sm_90a", name)
     phases, missing = sass_phases(PROBE, GraftTarget.of(Cubin.read(binary.read_bytes()), name))
     assert missing == 0
-    full_k, empty_k, full_v, empty_v = (f"shared+{2048 + 16 * number}" for number in range(4))
+    full_k, empty_k, full_v, empty_v = (f"shared+{2048 + 16 * number}[2]" for number in range(4))
     consumer, producer = sorted({phase.loop for phase in phases if phase.loop is not None})
     waits = [
         (phase.loop, *phase.start.barriers)

@@ -23,18 +23,18 @@ SHARED_BYTES = 2112
 TILES = 12
 BARRIERS = {
     "static_barriers": ("full_k[2]", "empty_k[2]", "full_v[2]", "empty_v[2]"),
-    "dynamic_barriers": ("memory+2048", "memory+2064", "memory+2080", "memory+2096"),
+    "dynamic_barriers": tuple(f"memory+{2048 + 16 * number}[2]" for number in range(4)),
 }
 KEYS, VALUES = 1, 2
 """Numbers of the parameters that the copies are from."""
 
 
 @cache
-def pipeline(folder: Path, name: str, late_k: int, late_v: int) -> Phases:
-    folder = folder / f"{name}-{late_k}-{late_v}"
+def pipeline(folder: Path, name: str, late_k: int, late_v: int, tiles: int = TILES) -> Phases:
+    folder = folder / f"{name}-{tiles}-{late_k}-{late_v}"
     folder.mkdir()
-    out, keys = np.zeros(THREADS - 31, np.float32), np.zeros(THREADS * TILES, np.float32)
-    numbers = (np.int32(number) for number in (TILES, late_k, late_v))
+    out, keys = np.zeros(THREADS - 31, np.float32), np.zeros(THREADS * tiles, np.float32)
+    numbers = (np.int32(number) for number in (tiles, late_k, late_v))
     return recorded(folder, PIPELINE, name, out, keys, keys.copy(), *numbers, block=THREADS, shared=SHARED_BYTES)
 
 
@@ -130,3 +130,21 @@ def test_page_has_a_row_for_each_barrier(tmp_path_factory: pytest.TempPathFactor
     assert shown == [row.phase.letter for row in view.rows]
     (data,) = (own for own in view.record()["waits"] if own["barriers"] == ["full_v[2]"])
     assert (data["arrivals"], data["arrivals_per_phase"], data["stages_in_use"]) == (TILES, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("late_k", "late_v", "full"),
+    [(0, 0, {"full_k[2]": 2, "full_v[2]": 2}), (3, 0, {"full_k[2]": 2, "full_v[2]": 0}), (0, 6, {})],
+)
+def test_stages_are_full_only_where_the_producer_waits_for_one(
+    tmp_path_factory: pytest.TempPathFactory, late_k: int, late_v: int, full: dict[str, int]
+) -> None:
+    """A wait for a stage that is free takes some cycles, too; and K may have no free stage where V has one."""
+    launch = pipeline(tmp_path_factory.getbasetemp(), "static_barriers", late_k, late_v, tiles=30)
+    waits = waits_by_barrier(launch)
+    assert {name: waits[name].stages_full for name in ("full_k[2]", "full_v[2]")} == {
+        "full_k[2]": 0, "full_v[2]": 0, **full,
+    }  # fmt: skip
+    assert (waits["empty_k[2]"].ahead, waits["empty_v[2]"].ahead) == (2, 2)
+    text = wait_text(waits["empty_k[2]"])
+    assert f"producer has {waits['empty_k[2]'].stages_in_use:.1f} of 2 stages in use" in text

@@ -94,7 +94,7 @@ def test_barriers_in_a_variable_with_other_data_are_named_by_their_offset() -> N
     for instruction in instructions_in(kernel.body or ()):
         if name := names(instruction):
             counts[" ".join((instruction.opcode, *instruction.modifiers[:2])), name] += 1
-    full_k, empty_k, full_v, empty_v = (f"memory+{2048 + 16 * number}" for number in range(4))
+    full_k, empty_k, full_v, empty_v = (f"memory+{2048 + 16 * number}[2]" for number in range(4))
     copies = {("cp async bulk", (name,)): 1 for name in (full_k, full_v)}
     begun = {("mbarrier arrive expect_tx", (name,)): 1 for name in (full_k, full_v)}
     freed = {("mbarrier arrive shared::cta", (name,)): 1 for name in (empty_k, empty_v)}

@@ -74,7 +74,7 @@ class _Barriers:
         if variable is not None and variable.size_bytes <= _MAX_BARRIERS * _MBARRIER_BYTES:
             return _barrier_name(variable)
         name = place.symbol if variable is None else _source_name(variable)
-        return f"{name}+{self._arrays[place.symbol].first(place.offset)}"
+        return self._arrays[place.symbol].name(name, place.offset)
 
     @cached_property
     def _arrays(self) -> dict[str, BarrierArrays]:
@@ -99,6 +99,14 @@ class BarrierArrays:
     """Offsets to which code adds an index: arrays begin there."""
     made: dict[int, object] = field(default_factory=dict)
     """The count of arrivals that each barrier is made with: barriers in a row with the same one are an array."""
+
+    def name(self, of: str, offset: int, base: int = 0) -> str:
+        """Return ``of+2048[2]``: the array that a barrier is in, behind address ``base``, with its length if known."""
+        first = self.first(offset)
+        count = 1
+        while count < _MAX_BARRIERS and self.first(first + count * _MBARRIER_BYTES) == first:
+            count += 1
+        return f"{of}+{first - base}" + (f"[{count}]" if count > 1 else "")
 
     def first(self, offset: int) -> int:
         """Return the offset of the first barrier of the array that a barrier is in."""

@@ -162,7 +162,7 @@ class _Place(NamedTuple):
 
 
 class _MbarrierNames:
-    """Names of mbarriers by the constant part of their address in shared memory: ``shared+2048``.
+    """Names of mbarriers by the constant part of their address in shared memory: ``shared+2048[2]``.
 
     Registers are followed back over the blocks on all ways, through moves and sums.
     """
@@ -178,8 +178,8 @@ class _MbarrierNames:
 
     def of(self, index: int) -> tuple[str, ...]:
         """Return the names of the mbarrier that an instruction may wait for or arrive at; none if it is unknown."""
-        firsts = {self._arrays.first(offset) for offset in self._offsets.get(index, ())}
-        return tuple(f"shared+{offset - _WINDOW}" for offset in sorted(firsts))
+        names = (self._arrays.name("shared", offset, _WINDOW) for offset in sorted(self._offsets.get(index, ())))
+        return tuple(dict.fromkeys(names))
 
     def _search(self, index: int) -> frozenset[int]:
         """The offsets of the mbarrier of an instruction, without the index of its stage; none if they are unknown."""
