@@ -120,10 +120,10 @@ def test_max_chars_keeps_json_valid_and_names_the_rest(name: str, chars: int, wr
 
 
 def test_max_chars_keeps_findings_of_the_summary_before_open_questions(written: Any) -> None:
-    whole = json.loads(written("show", "summary", DEMO, "--format", "json"))
+    complete = json.loads(written("show", "summary", DEMO, "--format", "json"))
     document = json.loads(written("show", "summary", DEMO, "--format", "json", "--max-chars", "3500"))
-    assert whole["open_questions"]
-    assert document["summary"] == whole["summary"][: len(document["summary"])] != []
+    assert complete["open_questions"]
+    assert document["summary"] == complete["summary"][: len(document["summary"])] != []
     assert "open_questions" in document["omitted"]["rows"]
 
 

@@ -49,8 +49,8 @@ def test_or_not(tool: Tool) -> None:
 def test_a_deleted_working_directory_leaves_kernels_probed(tool: Tool) -> None:
     """No source is looked for there; the trace is elsewhere."""
     run = [*RUN, "--no-report", "--tracedir", str(tool.folder / "kept"), "--", *COMMAND]
-    words = ["sh", "-c", 'mkdir gone; cd gone; rmdir ../gone; exec "$@"', "sh", *run]
-    done = subprocess.run(words, cwd=tool.folder, env=tool.environment, capture_output=True, text=True, timeout=HANG)
+    command = ["sh", "-c", 'mkdir gone; cd gone; rmdir ../gone; exec "$@"', "sh", *run]
+    done = subprocess.run(command, cwd=tool.folder, env=tool.environment, capture_output=True, text=True, timeout=HANG)
     assert (done.returncode, done.stdout) == (0, "strided_store ok\n"), done.stderr
     (trace,) = (tool.folder / "kept").iterdir()
     assert "[exit] launches 1 probed 1 dropped 0" in (trace / "event.log").read_text()

@@ -114,9 +114,9 @@ def test_nothing_tells(tmp_path: Path) -> None:
 
 def header(version: int = 2) -> bytes:
     names = b"/src\0\0" + b"x.py\0\1\0\0" + b"/y.py\0\0\0\0" + b"\0"
-    rest = b"\1\1" + struct.pack("<bBB", -5, 14, 10) + bytes([0, 1, 1, 1, 1, 0, 0, 0, 1]) + names
-    rest = (b"\1\1" + rest[1:]) if version == 4 else rest
-    return struct.pack("<HI", version, len(rest)) + rest
+    fields = b"\1\1" + struct.pack("<bBB", -5, 14, 10) + bytes([0, 1, 1, 1, 1, 0, 0, 0, 1]) + names
+    fields = (b"\1\1" + fields[1:]) if version == 4 else fields
+    return struct.pack("<HI", version, len(fields)) + fields
 
 
 def unit(program: bytes, version: int = 2) -> bytes:

@@ -73,8 +73,8 @@ def run(arguments: argparse.Namespace) -> int:
         min_free_disk=MIN_FREE_DISK,
     )
     status = profile(options, arguments)
-    kept = "" if arguments.tracedir else " (a demo removes it after a day; --tracedir DIR keeps it)"
-    inform(f"to open the trace again: tui-probe open {shell_word(root)}{kept}")
+    removal = "" if arguments.tracedir else " (a demo removes it after a day; --tracedir DIR keeps it)"
+    inform(f"to open the trace again: tui-probe open {shell_word(root)}{removal}")
     return status
 
 
@@ -85,9 +85,9 @@ def temporary_root() -> Path:
     """
     for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError, TraceError):
-            found = path.lstat()
-            is_old = time.time() - found.st_mtime > _KEPT_SECONDS
-            if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and is_old and not running_traces(path):
+            status = path.lstat()
+            is_old = time.time() - status.st_mtime > _KEPT_SECONDS
+            if stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and is_old and not running_traces(path):
                 shutil.rmtree(path)
     return Path(tempfile.mkdtemp(prefix=_PREFIX))
 

@@ -155,7 +155,7 @@ class _Origins:
 
     def of_operand(self, operand: Memory | None) -> set[_Address]:
         """Return the addresses that an operand may have, without recursion: loops of kernels are long."""
-        found = set[_Address]()
+        addresses = set[_Address]()
         waiting: list[tuple[Operand, int, bool]] = [] if operand is None else [(operand, 0, False)]
         offsets: dict[str, set[tuple[int, bool]]] = {}
         while waiting:
@@ -163,13 +163,13 @@ class _Origins:
             base, offset = _base_of(own)
             place = (offset + added, indexed)
             if isinstance(base, Symbol):
-                found.add(_Address(base.name, *place))
+                addresses.add(_Address(base.name, *place))
             elif base is not None:
                 seen = offsets.setdefault(base.name, set())
                 setters = self._set_by.get(base.name, ()) if place not in seen and len(seen) < _MAX_OFFSETS else ()
                 seen.add(place)
                 waiting += [before for setter in setters for before in self._before(setter, *place)]
-        return found
+        return addresses
 
     def _before(self, setter: Instruction, added: int, indexed: bool) -> Iterator[tuple[Operand, int, bool]]:
         """The operands that an instruction computes an address from, what it adds to them, and whether this is all."""
