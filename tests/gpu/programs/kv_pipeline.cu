@@ -6,7 +6,8 @@
 
 #include "../../data/ptx/sources/kv_pipeline.cu"
 
-constexpr int TILES = 256, LATE = 120, PROMPT = 2;
+/* In SASS, the producer has eight phases for each tile, and a warp keeps 2048 of them. */
+constexpr int TILES = 128, LATE = 120, PROMPT = 2;
 
 #define CHECK(call)                                                                            \
     do {                                                                                       \
