@@ -118,6 +118,29 @@ def test_work_of(text: str, work: str | None) -> None:
     assert work is None or work in KINDS
 
 
+@pytest.mark.parametrize(
+    ("text", "signals"),
+    [
+        ("mbarrier.arrive.shared::cta.b64 _, [full];", True),
+        ("mbarrier.test_wait.parity.shared::cta.b64 %p1, [full], %r1;", False),
+        ("mbarrier.init.shared::cta.b64 [full], 1;", False),
+        ("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [full];", True),
+        ("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], 16, [full];", True),
+        ("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [full];", True),
+        ("clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [%r1], [full];", True),
+        ("st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r1], %r2, [full];", True),
+        ("barrier.cluster.arrive.release.aligned;", False),
+        ("bar.arrive 1, 64;", False),
+    ],
+)
+def test_signals_name_their_barrier(text: str, signals: bool) -> None:
+    """Copies, tile requests and products arrive when they are complete."""
+    declared = ".shared .align 8 .b64 full[2];\n.reg .pred %p<2>;\n.reg .b32 %r<3>;\n.reg .b64 %rd<2>;"
+    (start,) = phase_starts(Kernel.of(parse(entry(f"{declared}\n{text}\nret;")), "kernel").entry)
+    assert start.signals == signals
+    assert [own.name for own in start.signaled] == ["full[2]"] * signals
+
+
 NAMED = entry(
     """.reg .pred %p<2>;
     .reg .b32 %r<9>;

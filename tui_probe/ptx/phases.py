@@ -49,7 +49,9 @@ _MIN_NAMED: Final = 4
 """Instructions of one name that make a phase; fewer were moved there by the compiler. A wait does by itself."""
 _ITERATIONS: Final = 16
 """Assumed iterations of a loop that is a phase as a whole."""
-_SIGNALS: Final = ("arrive", "arrive_drop", "complete_tx", "mbarrier::complete_tx::bytes")
+_SIGNALS: Final = ("arrive", "arrive_drop", "complete_tx")
+_LATER_SIGNALS: Final = "mbarrier::"
+"""Begins the modifier of an instruction that arrives at an mbarrier when it is complete."""
 
 
 class SignaledBarrier(NamedTuple):
@@ -434,7 +436,9 @@ class _Phases:
 
 
 def _signals(instruction: Instruction) -> bool:
-    """Return whether an instruction arrives at an mbarrier, by itself or when its copy is complete."""
+    """Return whether an instruction arrives at an mbarrier, by itself or when its copy or product is complete."""
+    if any(name.startswith(_LATER_SIGNALS) for name in instruction.modifiers):
+        return True
     return any(name in instruction.modifiers for name in _SIGNALS) and instruction.opcode in ("mbarrier", "cp")
 
 
