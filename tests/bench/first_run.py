@@ -3,8 +3,8 @@
     python -m tests.bench.first_run [--sim | --stub] [--tool PATH] [--probe survey] [--rounds 1] [--tested] [--again]
                                     [--jobs 1] [--real NAME... | --list FILE | -- COMMAND...]
 
-Each program runs once with an empty cache; with `--tested` as on a machine where the self-test of grafts ran before:
-the first program then runs three times more, ahead of all, for its outcome. `--sim` takes the simulated GPU: its
+Each program runs once with an empty cache; with `--tested` as on a machine where tui-probe ran before: the first
+program then runs once more, ahead of all, for the outcome of the self-test and the compiled modules. `--sim` takes the simulated GPU: its
 launches wait for no kernel here, as on a GPU, and load PTX. `--stub` takes the tests' driver: kernels are assembled as
 for a GPU, and nothing runs. `--tool` is another tui-probe, which then runs each program in turn with this one, with
 `--rounds` as often. `--jobs` programs run at a time.
@@ -49,6 +49,10 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 STUB = HERE.parent / "hook" / "stub_driver.c"
 BEING_PREPARED = "being prepared"
+KEPT = ("grafts", "bytecode")
+"""Parts of the cache that are the same for all programs: outcomes of the self-test, and compiled modules of ours."""
+SELF_TEST_LIMIT = 60
+"""Seconds that the self-test of grafts may take."""
 EXAMPLES = (
     "tui_probe/simgpu/examples/demo.py",
     "tests/e2e/programs/three_faults.py",
@@ -119,7 +123,7 @@ class Bench:
         )
         sys.stdout.write(titles)
         if self.options.tested:
-            self.prepare_self_test(self.tools["this"], next(iter(programs.values())).command)
+            self.prepare_self_test(self.tools["this"], next(iter(programs.values())))
         with ThreadPoolExecutor(self.options.jobs) as pool:
             for _ in range(self.options.rounds):
                 list(pool.map(self.measure, programs, programs.values()))
@@ -141,21 +145,21 @@ class Bench:
             sys.stdout.flush()
 
     @property
-    def self_test(self) -> Path:
-        """Outcome of the self-test of grafts."""
-        return self.folder / "tested" / "grafts"
+    def tested(self) -> Path:
+        """What a run of another program leaves in the cache."""
+        return self.folder / "tested"
 
-    def prepare_self_test(self, tool: list[str], command: list[str]) -> None:
-        """Run a program three times, which leaves the outcome of the self-test."""
+    def prepare_self_test(self, tool: list[str], program: Program) -> None:
+        """Run a program, wait for the outcome of the self-test, which may end later, and keep what is not the program's."""
         home = self.folder / "trial"
-        for _ in range(3):
-            subprocess.run(
-                [*self.profiled(tool, home), *command], env=environment(home), cwd=ROOT,
-                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True,
-            )  # fmt: skip
+        finished([*self.profiled(tool, home), *program.command], program.folder, environment(home))
         grafts = home / "cache" / "tui-probe" / "grafts"
-        if grafts.exists():
-            shutil.copytree(grafts, self.self_test)
+        end = time.monotonic() + SELF_TEST_LIMIT
+        while not any(grafts.glob("*.json")) and grafts.exists() and time.monotonic() < end:
+            time.sleep(0.1)
+        for name in KEPT:
+            if (grafts.parent / name).exists():
+                shutil.copytree(grafts.parent / name, self.tested / name)
 
     def programs(self) -> dict[str, Program]:
         """What is to run, by name."""
@@ -197,8 +201,8 @@ class Bench:
     def first_run(self, tool: list[str], program: Program) -> FirstRun:
         """Run a program with an empty cache, and once more, each after the program by itself."""
         home = Path(tempfile.mkdtemp(dir=self.folder))
-        if self.self_test.exists():
-            shutil.copytree(self.self_test, home / "cache" / "tui-probe" / "grafts")
+        if self.tested.exists():
+            shutil.copytree(self.tested, home / "cache" / "tui-probe")
         command = [*self.profiled(tool, home), *program.command]
         runs = [
             (self.unprofiled(program), finished(command, program.folder, environment(home)))
