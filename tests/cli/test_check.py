@@ -378,8 +378,8 @@ def test_each_kernel_of_a_library_by_the_way_of_a_run(tmp_path: Path, capsys: py
     out = Outcome(argv, capsys, tmp_path).out
     assert "library.so: " in out
     assert " of elf in 2 images, PTX for sm_80, sm_120, SASS for sm_90\n" in out
-    assert "\nstore: ok, for sm_90, in its PTX, of image 2 of 2\n" in out
-    assert "\nzero: ok, for sm_90, in its SASS, of image 2 of 2\n" in out
+    assert "\nstore: ok (sm_90, PTX, image 2 of 2)\n" in out
+    assert "\nzero: ok (sm_90, SASS, image 2 of 2)\n" in out
     assert out.endswith("\n3 kernels: 1 probed in PTX, 2 grafted\n")
 
 
@@ -445,7 +445,7 @@ def test_ptx_for_an_unknown_target_is_compiled_for_the_oldest_known_gpu(
     write_target(knowing, target)
     outcome = Outcome(("block_sched", "made.ptx", *options), capsys, knowing)
     assert (outcome.status, outcome.err) == (0, "")
-    assert f"\nstore: ok, for {arch}, in its PTX\n" in outcome.out
+    assert f"\nstore: ok ({arch}, PTX)\n" in outcome.out
     target_line = f"\n  target    {target}; compiled for {arch}, like the driver on this architecture\n"
     assert (target_line in outcome.out) == (not target.startswith(arch))
 

@@ -66,13 +66,13 @@ def group_lines(kernels: Sequence[tuple[KernelCheck, ProcessLog]], arrow: str) -
     for way, what in _PROBED_TEXTS.items():
         group = [(kernel, log) for kernel, log in kernels if kernel.status == "ok" and kernel.way == way]
         if group:
-            yield f"{what}: {counted(len(group), 'kernel')}, for {_architectures([kernel for kernel, _ in group])}"
+            yield f"{what}: {counted(len(group), 'kernel')} for {_architectures([kernel for kernel, _ in group])}"
             yield f"  registers  {_registers([log for _, log in group], arrow)}"
             yield from _kernel_names([kernel for kernel, _ in group])
     for left_out in _unprobed_groups([kernel for kernel, _ in kernels]):
         first = left_out[0]
         number = counted(len(left_out), "kernel")
-        yield f"{first.status}, {first.code or NOT_MEASURED}: {number}, for {_architectures(left_out)}"
+        yield f"{first.status}, {first.code or NOT_MEASURED}: {number} for {_architectures(left_out)}"
         yield f"  reason     {first.reason}"
         if first.instead:
             yield f"  instead    {first.instead}"
@@ -178,7 +178,7 @@ def _kernel_lines(check: CheckResult, kernel: KernelCheck, log: ProcessLog, arro
         yield f"{kernel.name}: for {kernel.arch}, {source}{_image_name(check, kernel)}"
     else:
         mode = MODES[kernel.way]
-        yield f"{kernel.name}: {kernel.status}, for {kernel.arch}, in its {mode}{_image_name(check, kernel)}"
+        yield f"{kernel.name}: {kernel.status} ({kernel.arch}, {mode}{_image_name(check, kernel)})"
     if (readable := demangle(kernel.name)) != kernel.name:
         yield _field("  is", readable)
     if kernel.target != kernel.arch:
@@ -236,7 +236,7 @@ def _ptx_location(check: CheckResult, kernel: KernelCheck) -> str:
 
 def _image_name(check: CheckResult, kernel: KernelCheck) -> str:
     images = len(check.file.images) if check.file else 1
-    return f", of image {kernel.image} of {images}" if images > 1 else ""
+    return f", image {kernel.image} of {images}" if images > 1 else ""
 
 
 def _labelled_lines(label: str, items: Sequence[str]) -> Iterator[str]:
