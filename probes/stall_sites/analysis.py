@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from tui_probe.probekit.probe_results import ProbeResult
     from tui_probe.records.counter_sums import LineSums
+    from tui_probe.trace.model import KernelFacts
     from tui_probe.trace.results import Result
     from tui_probe.trace.sites import SiteWait
     from tui_probe.trace.source_lines import SourceLine
@@ -349,6 +350,14 @@ def are_copies(sites: Sequence[StallSite]) -> bool:
 def rows_text(sites: Sequence[StallSite]) -> str:
     """``4 × DEPBAR``, or ``4 rows`` of different instructions."""
     return f"{len(sites)} × {sites[0].opcode}" if are_copies(sites) else f"{len(sites)} rows"
+
+
+def slowdown_text(kernel: KernelFacts) -> str:
+    """``1.04 ± 0.01×``"""
+    if kernel.slowdown is None:
+        return units.NOT_MEASURED
+    error = f" ± {kernel.slowdown_stderr:.2f}" if kernel.slowdown_stderr is not None else ""
+    return f"{kernel.slowdown:.2f}{error}×"
 
 
 def with_tensors(stalls: Stalls, of: ProbeResult) -> Stalls:

@@ -30,6 +30,7 @@ from .analysis import (
     are_copies,
     measured_text,
     rows_text,
+    slowdown_text,
     with_tensors,
 )
 
@@ -330,7 +331,7 @@ class StallsView(Document):
     def _cost_note(self) -> str:
         """Return how much longer launches took with the probe."""
         kernels = [result.kernel for result, _ in self.results]
-        texts = [_slowdown_text(kernel) for kernel in kernels]
+        texts = [slowdown_text(kernel) for kernel in kernels]
         if not any(self.slowdowns):
             info = kernels[0].trace.run_info
             probed_all = info is not None and info.options.get("launches") == "all"
@@ -405,14 +406,6 @@ class StallsView(Document):
 def _rows_of_group(kernel: KernelFacts, stalls: Stalls) -> Iterator[StallRow]:
     for site in stalls.sites:
         yield StallRow(site, stalls.sample, len(kernel.result_rows), kernel.outcome.ended_after)
-
-
-def _slowdown_text(kernel: KernelFacts) -> str:
-    """``1.04 ± 0.01×``"""
-    if kernel.slowdown is None:
-        return units.NOT_MEASURED
-    error = f" ± {kernel.slowdown_stderr:.2f}" if kernel.slowdown_stderr is not None else ""
-    return f"{kernel.slowdown:.2f}{error}×"
 
 
 def _listed(texts: Sequence[str]) -> str:
