@@ -41,7 +41,7 @@ _UNFINISHED: Final = ".unfinished"
 _ABANDONED_SECONDS: Final = 3600.0  # seconds after which an unfinished file has no writer any more
 _TRIMS_PER_LIMIT: Final = 16  # parts of the limit that may be written before the next look at the whole
 _TRIMMED_FILE: Final = "trimmed"
-"""Its time is that of the folder after the last trim."""
+"""Name of a file whose time is that of the folder after the last trim."""
 _LOCK_FILE: Final = "locks"
 _LOCK_FLAGS: Final = open_flags("O_RDWR", "O_CREAT", "O_NOFOLLOW", "O_CLOEXEC")
 _LOCK_MODE: Final = 0o600
