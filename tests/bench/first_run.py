@@ -4,10 +4,10 @@
                                     [--jobs 1] [--real NAME... | --list FILE | -- COMMAND...]
 
 Each program runs once with an empty cache; with `--tested` as on a machine where tui-probe ran before: the first
-program then runs once more, ahead of all, for the outcome of the self-test and the compiled modules. `--sim` takes the simulated GPU: its
-launches wait for no kernel here, as on a GPU, and load PTX. `--stub` takes the tests' driver: kernels are assembled as
-for a GPU, and nothing runs. `--tool` is another tui-probe, which then runs each program in turn with this one, with
-`--rounds` as often. `--jobs` programs run at a time.
+program then runs once more, ahead of all, for the outcome of the self-test and the compiled modules. `--sim` takes the
+simulated GPU: its launches wait for no kernel here, as on a GPU, and load PTX. `--stub` takes the tests' driver:
+kernels are assembled as for a GPU, and nothing runs. `--tool` is another tui-probe, which then runs each program in
+turn with this one, with `--rounds` as often. `--jobs` programs run at a time.
 
 A row has the kernels that were launched; those without a result since they were being prepared; of the others those
 with times only, since their counting probes were being prepared; the kernels from the cache that were prepared ahead
@@ -150,7 +150,7 @@ class Bench:
         return self.folder / "tested"
 
     def prepare_self_test(self, tool: list[str], program: Program) -> None:
-        """Run a program, wait for the outcome of the self-test, which may end later, and keep what is not the program's."""
+        """Run a program, wait for the outcome of the self-test, and keep what other runs have of it."""
         home = self.folder / "trial"
         finished([*self.profiled(tool, home), *program.command], program.folder, environment(home))
         grafts = home / "cache" / "tui-probe" / "grafts"
