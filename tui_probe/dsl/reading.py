@@ -31,7 +31,7 @@ _MAP_EXAMPLE: Final = '@Map(level="warp", type="array", size=16, cap=1)'
 _PROBE_EXAMPLE: Final = '@probe(pos="kernel", level="warp", before=True)'
 TYPE_BITS: Final[dict[str, Bits]] = {"u64": 64, "u32": 32}
 RESERVED_NAMES: Final = frozenset({*HELPER_NAMES, *SPECIAL, *TYPE_BITS, "Map", "probe", "range", "CALLBACK"})
-_IMPORTABLE: Final = ("tui_probe.dsl", "tui_probe.dsl.language", "__future__")
+_IMPORTABLE: Final = ("tui_probe.dsl", "__future__")
 _ABOUT_KEYS: Final = ("measures", "unit", "cost", "checked")
 _ALLOWED_STATEMENTS: Final = (
     "a probe file holds imports from tui_probe.dsl, constants (N = 4), registers (start: u64 = 0), "
