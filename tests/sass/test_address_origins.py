@@ -9,7 +9,7 @@ import pytest
 from tests.engine.kernels import DATA
 from tests.sass.conftest import assembled
 from tui_probe.binaries.cubin import Cubin
-from tui_probe.sass.accesses import AddressOrigins
+from tui_probe.sass.address_origins import AddressOrigins
 from tui_probe.sass.flow import FlowGraph
 from tui_probe.sass.operations import operation_name
 from tui_probe.sass.target import GraftTarget

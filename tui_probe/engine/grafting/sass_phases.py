@@ -20,7 +20,7 @@ from tui_probe.ptx.phase_names import MARK, PRODUCTS, WAITS, work_of
 from tui_probe.ptx.phases import flow_phases
 from tui_probe.ptx.tree import Immediate, Instruction, Register
 from tui_probe.reasons import because
-from tui_probe.sass.accesses import (
+from tui_probe.sass.address_origins import (
     UNIFORM_BASE,
     added_number,
     adds_product,

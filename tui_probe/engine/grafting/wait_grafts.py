@@ -13,7 +13,7 @@ from tui_probe.ptx.operands import MADE_UP
 from tui_probe.ptx.tree import Instruction
 from tui_probe.reasons import because
 from tui_probe.sass import lane_registers
-from tui_probe.sass.accesses import AddressOrigins
+from tui_probe.sass.address_origins import AddressOrigins
 from tui_probe.sass.flow import FlowGraph
 from tui_probe.sass.graft import Grafted, Splice, apply_splices
 from tui_probe.sass.graft_check import refuse_changes
