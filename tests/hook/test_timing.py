@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from time import monotonic_ns
 from typing import NamedTuple
 
 import pytest
@@ -70,11 +71,12 @@ def test_an_original_is_timed_right_after_a_probed_launch(host: Host) -> None:
 
 
 def test_times_are_those_between_the_events_less_the_empty_pair(host: Host) -> None:
+    begin = monotonic_ns()
     run = host.python("context()\nlaunch(function(module(), 'add'))", TUI_PROBE_FILTER="add", STUB_SLOW_LAUNCH="20")
+    whole_run = monotonic_ns() - begin
     (time,) = times(run)
     (empty,) = run.lines(r"\[time\] empty \d+")
-    assert int(empty.split()[2]) < 1_000_000
-    assert 19_000_000 < time.nanoseconds < 2_000_000_000
+    assert 19_000_000 < time.nanoseconds < whole_run - int(empty.split()[2])
 
 
 @pytest.mark.parametrize("file", ["", "sm_80.cubin", "sm_90.cubin"])
