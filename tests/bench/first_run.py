@@ -1,7 +1,8 @@
 """Kernels without a result in the first run on a machine, since they were still being prepared.
 
     python -m tests.bench.first_run [--sim | --stub] [--tool PATH] [--probe survey] [--rounds 1] [--tested] [--again]
-                                    [--jobs 1] [--real NAME... | --list FILE | -- COMMAND...]
+                                    [--jobs 1] [--options "--machine-code all"]
+                                    [--real NAME... | --list FILE | -- COMMAND...]
 
 Each program runs once with an empty cache; with `--tested` as on a machine where tui-probe ran before: the first
 program then runs once more, ahead of all, for the outcome of the self-test and the compiled modules. `--sim` takes the
@@ -10,10 +11,10 @@ kernels are assembled as for a GPU, and nothing runs. `--tool` is another tui-pr
 turn with this one, with `--rounds` as often. `--jobs` programs run at a time.
 
 A row has the kernels that were launched; those without a result since they were being prepared; of the others those
-with times only, since their counting probes were being prepared; the kernels from the cache that were prepared ahead
-of their launch; and the seconds that the run took longer than the program by itself just before, with `--again` also
-for a second run. The last lines have the median, the 90th percentile and the largest of these seconds, and name the
-programs that ended with another status or, with `--real`, with other output.
+with times only, since their counting probes were being prepared; the kernels from the cache that were prepared ahead of
+their launch; the share of GPU time in kernels with a result; and the seconds that the run took longer than the program
+by itself just before, with `--again` also for a second run. The last lines have the median, the 90th percentile and the
+largest of these seconds, and name the programs that ended with another status or, with `--real`, with other output.
 
 Without a command these are programs of this repository, some of which work for a while between loading their kernels
 and launching them; with `--stub` also some with large kernels, for which ptxas takes 0.1 s, and ten times as long with
@@ -40,7 +41,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.bench.real_programs import Outcome, prepared
+from tests.bench.real_programs import Outcome, covered, prepared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,6 +73,8 @@ class FirstRun:
     missed: int
     timed_only: int
     ahead: int
+    covered: float | None
+    """Share of GPU time in kernels with a result; None if no launch was timed."""
     seconds: float
     again: float | None
     """The seconds of a second run."""
@@ -98,6 +101,7 @@ def main() -> None:
     parser.add_argument("--tested", action="store_true")
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--options", default="", help="more options of the run")
     parser.add_argument("--real", nargs="+", default=[], metavar="NAME")
     parser.add_argument("--list", type=Path, metavar="FILE")
     parser.add_argument("command", nargs="*")
@@ -118,9 +122,7 @@ class Bench:
     def run(self) -> None:
         """Print a row of each run, and the sum of each tool."""
         programs = self.programs()
-        titles = (
-            f"{'program':<40}{'tool':>6}{'kernels':>8}{'missed':>7}{'timed':>6}{'ahead':>6}{'added':>7}{'again':>7}\n"
-        )
+        titles = f"{'program':<40}{'tool':>6}{'kernels':>8}{'missed':>7}{'timed':>6}{'ahead':>6}{'time':>8}{'added':>7}{'again':>7}\n"
         sys.stdout.write(titles)
         if self.options.tested:
             self.prepare_self_test(self.tools["this"], next(iter(programs.values())))
@@ -188,7 +190,7 @@ class Bench:
     def profiled(self, tool: list[str], home: Path) -> list[str]:
         """The command that a program's is appended to."""
         as_on_gpu = ["env", "TUI_PROBE_PATIENT="] if self.options.sim else []
-        quiet = ["run", "--no-ui", "--no-report"]
+        quiet = ["run", "--no-ui", "--no-report", *self.options.options.split()]
         return [*tool, *quiet, *self.driver, "-p", self.options.probe, "--tracedir", str(home), "--", *as_on_gpu]
 
     def unprofiled(self, program: Program) -> Outcome | None:
@@ -209,17 +211,18 @@ class Bench:
             for _ in range(2 if self.options.again else 1)
         ]
         logs = sorted(home.glob("*/event.log"), key=lambda log: log.stat().st_mtime)
-        launched = self.launched(tool, logs[0].parent) if logs else (0, 0, 0, 0)
+        launched = self.launched(tool, logs[0].parent) if logs else (0, 0, 0, 0, None)
         seconds = [run.seconds - (plain.seconds if plain else 0) for plain, run in runs]
         same = all(plain is None or is_same(plain, run, program) for plain, run in runs)
         shutil.rmtree(home, ignore_errors=True)  # the self-test of grafts may still write there
         return FirstRun(*launched, seconds[0], seconds[1] if seconds[1:] else None, same)
 
-    def launched(self, tool: list[str], trace: Path) -> tuple[int, int, int, int]:
-        """The launched kernels, those without a result, those with times only, and those prepared ahead."""
+    def launched(self, tool: list[str], trace: Path) -> tuple[int, int, int, int, float | None]:
+        """The launched kernels, those without a result, those with times only, those prepared ahead; share of time."""
         report = [*tool, "report", str(trace), "--format", "json"]
         done = subprocess.run(report, env=environment(trace.parent), capture_output=True, check=True)
-        return *counts(json.loads(done.stdout)), count_ahead(trace)
+        content = json.loads(done.stdout)
+        return *counts(content), count_ahead(trace), covered(content["kernels"])
 
 
 def is_same(plain: Outcome, run: Outcome, program: Program) -> bool:
@@ -249,7 +252,8 @@ def spread(seconds: list[float]) -> str:
 def row(run: FirstRun) -> str:
     """The cells of a run."""
     again = "–" if run.again is None else f"{run.again:.2f}"
-    return f"{run.kernels:>8}{run.missed:>7}{run.timed_only:>6}{run.ahead:>6}{run.seconds:>7.2f}{again:>7}"
+    share = "–" if run.covered is None else f"{run.covered:.1%}"
+    return f"{run.kernels:>8}{run.missed:>7}{run.timed_only:>6}{run.ahead:>6}{share:>8}{run.seconds:>7.2f}{again:>7}"
 
 
 def environment(home: Path) -> dict[str, str]:
