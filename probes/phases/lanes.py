@@ -13,7 +13,7 @@ import numpy as np
 
 from tui_probe.draw import units
 from tui_probe.draw.spans import clip, pad
-from tui_probe.ptx.phase_names import WAITS
+from tui_probe.ptx.phase_names import PRODUCT_WAIT, WAITS
 
 from .analysis import NOT_RECORDED
 from .kinds import ALL_WARPS
@@ -195,6 +195,48 @@ class TensorRates:
         tenths = (_TENTHS * rates / (peak or max(rates.max(), 1e-9))).astype(np.int64).clip(0, _TENTHS - 1)
         text = "".join(_NOTHING if rate <= 0 else str(own) for rate, own in zip(rates, tenths.tolist(), strict=True))
         return (f" {pad(clip(_TENSOR, left), left)} ", "dim"), (text, "")
+
+
+@dataclass(frozen=True, slots=True)
+class ProductGaps:
+    """The time of a block in which no warp issues products or waits for a wgmma: ``cycles`` of those ``recorded``.
+
+    ``by_role`` has the roles that issue products, with the mean cycles of their warps in each phase during gaps.
+    """
+
+    cycles: float
+    recorded: float
+    by_role: dict[int, dict[int, float]]
+
+    @classmethod
+    def of(cls, launch: Phases, block: int) -> ProductGaps | None:
+        """The gaps of a block; None if it issues no products, or an unknown number."""
+        if TensorRates.of(launch, block) is None:
+            return None
+        spans = launch.spans.where((launch.warps.block == block)[launch.spans.warp])
+        issues = np.array([bool(site.phase and site.phase.products) for site in launch.sites])[spans.site]
+        waits = np.array([phase.work == PRODUCT_WAIT for phase in launch.phases] + [False])[spans.phase]
+        recorded = spans.phase != NOT_RECORDED
+        busy = (issues | waits) & recorded
+        end = float(spans.start[~recorded].min(initial=launch.block_cycles[block]))
+        times, gap_before = _time_outside(spans.where(busy), end)
+        roles = launch.warps.role[spans.warp]
+        by_role: dict[int, dict[int, float]] = {}
+        for role in np.unique(roles[issues & recorded]).tolist():
+            own = spans.where((roles == role) & ~busy & recorded)
+            cycles = np.interp(own.end, times, gap_before) - np.interp(own.start, times, gap_before)
+            sums = np.bincount(own.phase, cycles, len(launch.phases)) / len(np.unique(spans.warp[roles == role]))
+            by_role[role] = {phase: gap for phase, gap in enumerate(sums.tolist()) if gap > 0}
+        return cls(float(gap_before[-1]), end, by_role)
+
+
+def _time_outside(spans: Spans, end: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return times from 0 to ``end``, and how much of the time before each is in none of the spans."""
+    edges = np.concatenate(([0.0, end], spans.start, spans.end)).clip(0, end)
+    change = np.concatenate(([0, 0], np.ones(len(spans), np.int64), -np.ones(len(spans), np.int64)))
+    times, place = np.unique(edges, return_inverse=True)
+    depth = np.cumsum(np.bincount(place, change, len(times)))[:-1]
+    return times, np.concatenate(([0.0], np.cumsum(np.where(depth > 0, 0, np.diff(times)))))
 
 
 def shown_warps(launch: Phases, block: int) -> list[int]:

@@ -18,7 +18,7 @@ from tui_probe.ptx.phase_names import BARRIER_WAITS, MBARRIER
 
 from .analysis import analyse_launch
 from .kinds import ALL_WARPS
-from .lanes import TensorRates, lanes, main_iterations, shown_warps, trace_events
+from .lanes import ProductGaps, TensorRates, lanes, main_iterations, shown_warps, trace_events
 from .tables import PhaseRow, moved_in_trace, multiply_adds, overlap_of, rows_of
 from .waits import Wait, waits_of
 
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 _NOTABLE_WAIT: Final = 0.02
 """Part of a role's life from which on its waits are listed in text."""
 _NOTABLE_UNNAMED: Final = 0.1
+_NOTABLE_GAPS: Final = 0.01
+_SHOWN_GAPS: Final = 3
 """Part of warp life from which on time in no phase of the user's is reported."""
 _MIN_NAME: Final = 12
 _MIN_PLACE: Final = 16
@@ -228,13 +230,29 @@ class PhasesView(Document):
                 continue
             cycles = sum(row.cycles for row in rows)
             issued = sum(row.multiply_adds or 0 for row in issuing)
-            others = [row for row in rows if not row.multiply_adds]
-            longest = max(others, key=lambda row: row.cycles, default=None)
             text = f"{role}: {self._rate(issued * issuing[0].warps / issuing[0].blocks / cycles)} over the whole block"
             text += "".join(f", {self._issue_rate(row)}" for row in issuing)
-            if longest is not None:
-                text += f"; most time without products: {longest.phase.name} ({percent(longest.share, 1)})"
             yield text
+        yield from self._gap_notes()
+
+    @cached_property
+    def _product_gaps(self) -> ProductGaps | None:
+        return ProductGaps.of(self.launch, self.block)
+
+    def _gap_notes(self) -> Iterator[str]:
+        """Sentences on the time without products, and the phases in which roles spend it that issue products."""
+        gaps = self._product_gaps
+        if gaps is None or gaps.cycles < _NOTABLE_GAPS * gaps.recorded:
+            return
+        parts = []
+        for role, cycles in gaps.by_role.items():
+            longest = sorted(cycles, key=lambda phase: -cycles[phase])[:_SHOWN_GAPS]
+            phases = (
+                f"{percent(cycles[phase], gaps.recorded)} in {self.launch.phases[phase].name}" for phase in longest
+            )
+            parts.append(f"{self.launch.roles[role]}: {', '.join(phases)}")
+        share = percent(gaps.cycles, gaps.recorded)
+        yield f"without products: {share} of block {self.block}'s time ({'; '.join(parts)})"
 
     def _issue_rate(self, row: PhaseRow) -> str:
         """The rate in a phase. Asynchronous products also execute after it, so they can be issued above the peak."""
@@ -321,6 +339,7 @@ class PhasesView(Document):
             "moved_in_sass": self.moved,
             "multiply_adds": multiply_adds(launch),
             "tensor_peak": self.of.products_per_clock,
+            "tensor": self._tensor_record(),
             "overlap": None
             if overlap is None
             else dict(zip(("compute", "load", "both", "idle"), overlap.parts, strict=True)),
@@ -330,6 +349,23 @@ class PhasesView(Document):
             if window is None
             else dict(zip(("first", "last", "start", "end"), window, strict=True)),
             "lanes": [self._lane_record(warp) for warp in warps],
+        }
+
+    def _tensor_record(self) -> dict[str, Any] | None:
+        """The row “tensor” as sums of multiply-adds from the start of the block to each cycle, and its gaps."""
+        rates, gaps = TensorRates.of(self.launch, self.block), self._product_gaps
+        if rates is None or gaps is None:
+            return None
+        return {
+            "cycle": rates.times.tolist(),
+            "multiply_adds": rates.issued.tolist(),
+            "recorded_cycles": gaps.recorded,
+            "gap_cycles": gaps.cycles,
+            "gaps": [
+                {"role": self.launch.roles[role], "phase": self.launch.phases[phase].name, "cycles": cycles}
+                for role, phases in gaps.by_role.items()
+                for phase, cycles in phases.items()
+            ],
         }
 
     def _lane_record(self, warp: int) -> dict[str, Any]:

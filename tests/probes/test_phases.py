@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -37,7 +38,15 @@ from tui_probe.probe_model.positions import SourceRange
 from tui_probe.probes.phases import findings
 from tui_probe.probes.phases.analysis import NOT_RECORDED, Phases, analyse
 from tui_probe.probes.phases.kinds import Phase, roles_of
-from tui_probe.probes.phases.lanes import MIN_CELLS, TensorRates, dominant_phases, lanes, shown_warps, trace_events
+from tui_probe.probes.phases.lanes import (
+    MIN_CELLS,
+    ProductGaps,
+    TensorRates,
+    dominant_phases,
+    lanes,
+    shown_warps,
+    trace_events,
+)
 from tui_probe.probes.phases.tables import PhaseRow, moved_instructions, multiply_adds, overlap_of, rows_of
 from tui_probe.probes.phases.view import PhasesView, wait_text
 from tui_probe.probes.phases.waits import Wait, waits_of
@@ -202,6 +211,28 @@ def test_tensor_lane_has_the_products_of_the_block(tmp_path: Path) -> None:
         inside = (spans.start < edges[cell + 1]) & (spans.end > edges[cell]) & products
         assert (digit != " ") == inside.any()
     assert TensorRates.of(staged(tmp_path / "t", 3, 5), 0) is None
+
+
+def test_gaps_of_products_are_the_cycles_in_which_no_warp_issues_any(tmp_path: Path) -> None:
+    """Their time is that of the phases in which the warps are, which issue products at other times."""
+    left, right, out, scratch = (np.ones(shape, np.float16) for shape in ((32, 96), (96, 32), (32, 32), (2,)))
+    sizes = [np.int32(size) for size in (96, 96, 32, 32)]
+    text = (DATA / "triton_matmul.sm_80.ptx").read_text()
+    arguments = (left, right, out, *sizes, scratch, scratch)
+    launch = recorded(tmp_path, text, "matmul", *arguments, block=128, grid=(1, 1), shared=32768)
+    gaps = ProductGaps.of(launch, 0)
+    assert gaps is not None
+    outside, in_phase = np.ones(launch.block_cycles[0], bool), Counter[int]()
+    spans = launch.spans
+    columns = [column.tolist() for column in (spans.start, spans.end, spans.phase)]
+    for start, end, phase in zip(*columns, strict=True):
+        outside[start:end] &= launch.phases[phase].work != "mma"
+    for start, end, phase in zip(*columns, strict=True):
+        in_phase[phase] += int(outside[start:end].sum())
+    assert (gaps.cycles, gaps.recorded) == (outside.sum(), len(outside))
+    (role,) = gaps.by_role
+    assert gaps.by_role[role] == pytest.approx({phase: cycles / 4 for phase, cycles in in_phase.items() if cycles})
+    assert ProductGaps.of(staged(tmp_path / "t", 3, 5), 0) is None
 
 
 UNEVEN = entry(

@@ -27,7 +27,8 @@ OTHER: Final = "other"
 MBARRIER: Final = "mbarrier wait"
 BARRIER, NAMED_BARRIER, POLLING = "barrier wait", "named barrier wait", "polling wait"
 BARRIER_WAITS: Final = (MBARRIER, BARRIER, NAMED_BARRIER, "cluster barrier wait", POLLING)
-WAITS: Final = (*BARRIER_WAITS, "copy wait", "wgmma wait", "grid wait")
+PRODUCT_WAIT: Final = "wgmma wait"
+WAITS: Final = (*BARRIER_WAITS, "copy wait", PRODUCT_WAIT, "grid wait")
 """A polling wait is a loop that reads global memory until it changes: a barrier of the grid, or a lock."""
 COPIES: Final = ("bulk copy", "async copy")
 LOADS: Final = (*COPIES, "global load")
@@ -85,7 +86,7 @@ def _wait_of(instruction: Instruction) -> str | None:
         case "cp" if waits:
             return "copy wait"
         case "wgmma" | "tcgen05" if waits:
-            return "wgmma wait"
+            return PRODUCT_WAIT
         case "griddepcontrol" if waits:
             return "grid wait"
         case "barrier" if "cluster" in modifiers and waits:

@@ -16,7 +16,7 @@ from tui_probe.errors import UnsupportedKernelError
 from tui_probe.ptx.control_flow import Flow
 from tui_probe.ptx.operands import MADE_UP
 from tui_probe.ptx.parameters import BarrierArrays
-from tui_probe.ptx.phase_names import MARK, PRODUCTS, WAITS, work_of
+from tui_probe.ptx.phase_names import MARK, PRODUCT_WAIT, PRODUCTS, WAITS, work_of
 from tui_probe.ptx.phases import flow_phases
 from tui_probe.ptx.tree import Immediate, Instruction, Register
 from tui_probe.reasons import because
@@ -90,7 +90,6 @@ _NEAR: Final = 8
 """Instructions between the start of a phase and its record at most, and between products of which one waits for the
 other.
 """
-_PRODUCT_WAIT: Final = "wgmma wait"
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,9 +248,9 @@ def _serial_waits(block: Sequence[Instruction]) -> Iterator[int]:
     products = [index for index, instruction in enumerate(block) if "mma_async" in instruction.modifiers]
     for first, second in itertools.pairwise(products):
         between = range(first + 1, second)
-        of_products = all(works[index] in (None, PRODUCTS, "compute", _PRODUCT_WAIT) for index in between)
+        of_products = all(works[index] in (None, PRODUCTS, "compute", PRODUCT_WAIT) for index in between)
         if of_products and len(between) <= _NEAR:
-            yield from (index for index in between if works[index] == _PRODUCT_WAIT)
+            yield from (index for index in between if works[index] == PRODUCT_WAIT)
 
 
 def _takes_no_time(graph: FlowGraph, code: Sequence[Instruction], words: Sequence[Word], first: int) -> bool:
