@@ -118,7 +118,8 @@ int server_spawn(const struct server_setup *setup)
     if (memory >= 0)
         close(memory);
     if (error)
-        report("cannot start %s: %s. Set TUI_PROBE_SIM_PYTHON", server_python(), strerror(error));
+        report("cannot start %s: %s. Set TUI_PROBE_SIM_PYTHON to a Python in which tui-probe is installed",
+               server_python(), strerror(error));
     if (!error && started(process))
         return ends[0];
     close(ends[0]);
