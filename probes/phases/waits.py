@@ -293,14 +293,33 @@ def _may_signal(site: Site, barriers: Collection[str]) -> bool:
 
 
 def by_warp(launch: Phases, spans: Spans, signals: Spans) -> Iterator[tuple[Spans, Spans]]:
-    """The waits of each warp of some blocks, with the signals of the block."""
+    """The waits of each warp of some blocks, with the signals of the block.
+
+    Of warps that kept only their first records, as many waits as each of the other role's warps kept signals.
+    """
+    is_cut = launch.starts_kept < launch.starts_seen and not launch.keeps_last
     for block in launch.some_blocks:
         inside = launch.warps.block == block
         here = signals.where(inside[signals.warp])
         for warp in np.flatnonzero(inside).tolist():
             own = spans.where(spans.warp == warp)
             if len(own) and len(here):
-                yield own, here
+                yield _common_part(own, here) if is_cut else (own, here)
+
+
+def _common_part(waiting: Spans, signals: Spans) -> tuple[Spans, Spans]:
+    """The first waits of a warp and as many signals of each warp; all of them if they are not equally frequent.
+
+    They are if, at the time of the first last record, their numbers differ by the stages of a pipeline at most.
+    """
+    _, first, counts = np.unique(signals.warp, return_index=True, return_counts=True)
+    common = min(len(waiting), int(counts.min()))
+    until = min(int(waiting.end[-1]), int(signals.end[first + counts - 1].min()))
+    ended = [int((own <= until).sum()) for own in (waiting.end, *np.split(signals.end, first[1:]))]
+    if common <= _MAX_AHEAD or max(ended) - min(ended) > _MAX_AHEAD:
+        return waiting, signals
+    kept = np.arange(len(signals)) - np.repeat(first, counts) < common
+    return waiting.where(np.arange(len(waiting)) < common), signals.where(kept)
 
 
 def releases(waiting: Spans, signals: Spans, stages: int | None) -> tuple[NDArray[np.int64], bool]:

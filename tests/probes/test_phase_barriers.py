@@ -6,17 +6,21 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from tests.engine.kernels import DATA
-from tests.probes.test_phases import CONSUMERS, ROUND, THREADS, longest_wait, recorded
+from tests.probes.test_phases import CONSUMERS, PROBE, ROUND, THREADS, longest_wait, recorded
 from tui_probe.draw.spans import plain
 from tui_probe.probes.phases import findings
 from tui_probe.probes.phases.analysis import Phases
 from tui_probe.probes.phases.view import PhasesView, wait_text
 from tui_probe.probes.phases.waits import Wait, waits_of
+
+if TYPE_CHECKING:
+    from tui_probe.probe_model.probe import Probe
 
 PIPELINE = (DATA / "kv_pipeline.sm_90a.ptx").read_text()
 SHARED_BYTES = 2112
@@ -33,9 +37,13 @@ KEYS, VALUES = 1, 2
 def pipeline(folder: Path, name: str, late_k: int, late_v: int, tiles: int = TILES) -> Phases:
     folder = folder / f"{name}-{tiles}-{late_k}-{late_v}"
     folder.mkdir()
+    return run_pipeline(folder, name, late_k, late_v, tiles, PROBE)
+
+
+def run_pipeline(folder: Path, name: str, late_k: int, late_v: int, tiles: int, probe: Probe) -> Phases:
     out, keys = np.zeros(THREADS - 31, np.float32), np.zeros(THREADS * tiles, np.float32)
-    numbers = (np.int32(number) for number in (tiles, late_k, late_v))
-    return recorded(folder, PIPELINE, name, out, keys, keys.copy(), *numbers, block=THREADS, shared=SHARED_BYTES)
+    arguments = (out, keys, keys.copy(), *(np.int32(number) for number in (tiles, late_k, late_v)))
+    return recorded(folder, PIPELINE, name, *arguments, block=THREADS, shared=SHARED_BYTES, probe=probe)
 
 
 def waits_by_barrier(launch: Phases) -> dict[str, Wait]:
@@ -148,3 +156,23 @@ def test_stages_are_full_only_where_the_producer_waits_for_one(
     assert (waits["empty_k[2]"].ahead, waits["empty_v[2]"].ahead) == (2, 2)
     text = wait_text(waits["empty_k[2]"])
     assert f"producer has {waits['empty_k[2]'].stages_in_use:.1f} of 2 stages in use" in text
+
+
+def test_waits_are_matched_by_order_where_warps_keep_their_first_records(tmp_path: Path) -> None:
+    """The roles keep other numbers of tiles: each wait that has its signal is matched as with all records."""
+    tiles, launches = 100, []
+    for cap in (256, 2048):
+        probe = replace(PROBE, maps=(PROBE.maps[0], replace(PROBE.maps[1], cap=cap)))
+        folder = tmp_path / str(cap)
+        folder.mkdir()
+        launches.append(run_pipeline(folder, "static_barriers", 2, 20, tiles, probe))
+    cut, complete = launches
+    assert cut.starts_kept < cut.starts_seen
+    assert complete.starts_kept == complete.starts_seen
+    some, every = map(waits_by_barrier, launches)
+    assert all(wait.by_order for wait in some.values())
+    for name, wait in some.items():
+        assert wait.ahead == every[name].ahead
+        assert (wait.late + wait.in_flight) < 0.6 * (every[name].late + every[name].in_flight)
+        assert wait.late_share == pytest.approx(every[name].late_share, abs=0.1)
+    assert len({wait.count for wait in some.values() if wait.role == "producer"} | {tiles}) > 1
