@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     ("line", "words"),
     [
         (b"[pid] 12", "the process has PID 12; the name of the trace ends with this PID"),
-        (b"[init] cmd 4 ./ab garbage", "its command line is: ./ab"),
+        (b"[init] cmd 4 ./ab garbage", "the command line of the process is: ./ab"),
         (
             b"[mem] cuMemAlloc_v2 2 dptr 10 bytesize 2048",
             "the program called cuMemAlloc_v2 for 2.05 kB of device memory at 0x10: CUDA error 2",
@@ -69,7 +69,7 @@ def test_tour_of_an_older_trace(
     write_probe(writer, table="block_sched")
     write_ptx(writer, "param_block_sched")
     text = "\n".join(walk_lines(open_trace(writer.directory), 100))
-    assert "tensor.trace  tensors named by the program: not in this trace" in text
+    assert "tensor.trace  tensors named by the program (not in this trace)" in text
     assert "result/       records of the probe" in text
     assert "probed.ptx has 4 lines more than pruned.ptx, including 1 parameter" in text
     assert "map 0: 16 bytes per warp, starting at byte 48" in text

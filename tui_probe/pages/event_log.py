@@ -72,11 +72,11 @@ def _process_sentence(event: Event) -> str | None:
         case event_types.ProcessStarted(pid):
             return f"the process has PID {pid}; the name of the trace ends with this PID"
         case event_types.Command(text):
-            return f"its command line is: {text}"
+            return f"the command line of the process is: {text}"
         case event_types.DriverOpened():
             return "the hook opened the real driver"
         case event_types.Epoch():
-            return "time 0 in the names of result files, in nanoseconds since 1970"
+            return "the names of result files count seconds from this time (in nanoseconds since 1970)"
         case event_types.Device(_, sms, clock, capability, name):
             about = f"{units.counted(sms, 'SM')}, compute capability {capability}, at most {clock / 1e6:.2f} GHz"
             return f"the device: {name}, {about}"

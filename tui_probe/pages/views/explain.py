@@ -39,7 +39,7 @@ _FILES: Final = (
     ("probe.toml", "the probe of this run"),
     (LOG, "events of the hook, one line per event"),
     ("kernel", "one directory per prepared kernel"),
-    ("result", "records of the probe: one file per saved launch; its name has the seconds since the start"),
+    ("result", "records of the probe, one file per saved launch, named after the seconds since the start"),
     ("read.py", "a Python reader for this probe's result files"),
     ("run.json", "command, machine and outcome of the run"),
     ("stdout.log", "standard output of the program"),
@@ -81,10 +81,10 @@ def _file_section(trace: Trace) -> Iterator[str]:
     for name, words in _FILES:
         path = path_in_trace(trace.directory, name)
         if path is not None and path.is_dir():
-            yield f"{name + '/':<14}{words}: {units.counted(sum(1 for _ in path.iterdir()), 'entry')}"
+            yield f"{name + '/':<14}{words} ({units.counted(sum(1 for _ in path.iterdir()), 'entry')})"
         else:
             size = units.size(path.stat().st_size) if path is not None and path.is_file() else "not in this trace"
-            yield f"{name:<14}{words}: {size}"
+            yield f"{name:<14}{words} ({size})"
 
 
 def _log_section(trace: Trace) -> Iterator[str]:
@@ -114,7 +114,7 @@ def _kernel_section(kernel: KernelFacts | None) -> Iterator[str]:
     yield f"#{kernel.index} {safe(kernel.demangled)}: {kernel.status}"
     for name, words in _KERNEL_FILES:
         if (path := kernel.file(name)) is not None:
-            yield f"{name:<14}{words}: {units.size(path.stat().st_size)}"
+            yield f"{name:<14}{words} ({units.size(path.stat().st_size)})"
     if (info := kernel.read_info()) is not None:
         yield f"kernel.info: {units.counted(info.parameters, 'parameter')}, {units.counted(len(info.maps), 'map')}"
         for number, map_info in enumerate(info.maps):
