@@ -338,6 +338,16 @@ PLANTS = {
         "race", f"{WARP_WORD}elect.sync _|%p3, -1;\n@%p3 st.shared.u32 [%r8], %r7; // other\nFIX\n"
         "ld.shared.u32 %r9, [%r3+4]; // here", "bar.sync 0;", "bar.warp.sync -1;", (0, 0), (0, 32),
     ),
+    "elected-lane-arrives": Plant(
+        "race", f"{NEXT}{INIT}\n@%p2 bra W;\nst.shared.u32 [%r5], %r1; // other\nFIX\n@%p1 bra L;\n"
+        f"mbarrier.arrive.shared.b64 %rd10, [%r6];\nbra L;\n{ARRIVED}ld.shared.u32 %r9, [%r8]; // here\nL:",
+        "bar.warp.sync -1;", "", (0, 33), (0, 1),
+    ),
+    "elected-lane-arrives-for-some": Plant(
+        "race", f"{HALF}{NEXT}{INIT}\n@%p2 bra W;\nst.shared.u32 [%r5], %r1; // other\nbar.warp.sync FIX;\n"
+        f"@%p1 bra L;\nmbarrier.arrive.shared.b64 %rd10, [%r6];\nbra L;\n{ARRIVED}ld.shared.u32 %r9, [%r8]; // here\n"
+        "L:", "-1", "%r10", (0, 48), (0, 16),
+    ),
     "barrier-in-front": Plant(
         "race", f"{NEXT}FIX\nld.shared.u32 %r9, [%r8]; // here",
         "st.shared.u32 [%r5], %r1;\nbar.sync 0;", "bar.sync 0;\nst.shared.u32 [%r5], %r1; // other", (0, 0), (0, 32),

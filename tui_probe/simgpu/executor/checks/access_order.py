@@ -106,6 +106,9 @@ class BatchOrder:
         self._thread_at = numbers.reshape(-1).astype(U64)
         self._in_batch = np.full(len(clock.released), -1, np.int64)
         self._in_batch[blocks] = np.arange(len(blocks))
+        in_warp = np.minimum(self._threads - np.arange(self._block_warps) * WARP_SIZE, WARP_SIZE)
+        self._all_lanes = np.tile((1 << in_warp) - 1, len(blocks))
+        """The lanes of each warp that have a thread, as a mask."""
         # All accesses within a block until then are ordered.
         self.floor = clock.begin
         # By warp, for its block and for its cluster.
@@ -135,6 +138,10 @@ class BatchOrder:
         The order of their accesses until the last meeting may be more than there is.
         """
         return np.zeros(len(self._thread_at), np.int64)
+
+    @cached_property
+    def _of_lanes(self) -> LaneClocks:
+        return LaneClocks(len(self._own), self._width)
 
     @cached_property
     def _bulk(self) -> BulkCopies:
@@ -220,19 +227,28 @@ class BatchOrder:
         """Each lane arrives at a barrier, given by number: what it did happens before what those who leave it do."""
         now = self.clock.tick()
         self._publish(lanes)
-        warps, numbers = _pairs(lanes.warp, barriers)
+        warps, numbers, pair = _pairs(lanes.warp, barriers)
         joined, rows = self._joined(kind, numbers)
         known = self._known[warps]
         in_block = self._own[warps, None] // self._block_warps == np.arange(self._width) // self._block_warps
         np.maximum.at(joined, rows, np.where(in_block, np.maximum(known, self.floor), known))
-        joined[rows, self._own[warps]] = now
+        # Whole warps come to other barriers than mbarriers.
+        arrived = np.zeros(len(warps), np.int64)
+        np.bitwise_or.at(arrived, pair, 1 << lanes.lane)
+        whole = (arrived == self._all_lanes[warps]) | (kind != "mbarrier")
+        joined[rows[whole], self._own[warps[whole]]] = now
+        if not whole.all() or "_of_lanes" in self.__dict__:
+            np.bitwise_or.at(arrived, pair, self._still_met(lanes))
+            self._of_lanes.arrive(rows, warps, self._own[warps], np.where(whole, 0, arrived), now)
 
     @harmless
     def leave(self, kind: str, barriers: Places, lanes: Lanes) -> None:
         """Each lane continues behind a barrier."""
-        warps, numbers = _pairs(lanes.warp, barriers)
+        warps, numbers, _ = _pairs(lanes.warp, barriers)
         joined, rows = self._joined(kind, numbers)
         np.maximum.at(self._known, warps, joined[rows])
+        if "_of_lanes" in self.__dict__:
+            self._of_lanes.leave(rows, warps)
 
     def _joined(self, kind: str, numbers: Places) -> tuple[NDArray[np.int64], Places]:
         """The clocks of all barriers of a kind, and the rows of some of them."""
@@ -351,6 +367,8 @@ class BatchOrder:
         their_warp = np.where(in_cluster, theirs * self._block_warps + index // WARP_SIZE, 0)
         known = self._known[warp, self._own[their_warp]]
         known = np.where(theirs == mine, np.maximum(known, self.floor), known)
+        if "_of_lanes" in self.__dict__:
+            known = np.maximum(known, self._of_lanes.known(warp, self._own[their_warp], index % WARP_SIZE))
         if "_met_at" in self.__dict__:
             own_place = lanes.places[positions]
             has_met = (their_warp == warp) & (self._met_lanes[own_place] >> index % WARP_SIZE & 1 > 0)
@@ -380,6 +398,44 @@ class BatchOrder:
         return unordered
 
 
+class LaneClocks:
+    """Order by arrivals of some lanes of a warp at mbarriers: what the other lanes did may happen later.
+
+    By warp, or by barrier, and by warp of the cluster: lanes as a mask, and the time until which their accesses are
+    ordered. Of several arrivals it has the lanes of all and the last time, which may be more order than there is.
+    """
+
+    def __init__(self, warps: int, width: int) -> None:
+        self._lanes, self._until = np.zeros((2, warps, width), np.int64)
+        self._arrived, self._arrived_until = np.zeros((2, 0, width), np.int64)
+
+    def arrive(self, rows: Places, warps: Places, own: Places, lanes: NDArray[np.int64], now: int) -> None:
+        """These lanes of each warp, and all that it knows of others, arrive at the barrier of each row."""
+        self._grow(int(rows.max(initial=-1)) + 1)
+        np.bitwise_or.at(self._arrived, rows, self._lanes[warps])
+        np.maximum.at(self._arrived_until, rows, self._until[warps])
+        np.bitwise_or.at(self._arrived, (rows, own), lanes)
+        np.maximum.at(self._arrived_until, (rows, own), np.where(lanes > 0, now, 0))
+
+    def leave(self, rows: Places, warps: Places) -> None:
+        """Each warp continues behind the barrier of its row."""
+        self._grow(int(rows.max(initial=-1)) + 1)
+        np.bitwise_or.at(self._lanes, warps, self._arrived[rows])
+        np.maximum.at(self._until, warps, self._arrived_until[rows])
+
+    def known(self, warps: Places, others: Places, lanes: Places) -> NDArray[np.int64]:
+        """The time until which accesses of a lane of another warp happen before what each warp does; 0 if none do."""
+        has_arrived = (self._lanes[warps, others] >> lanes & 1) > 0
+        until: NDArray[np.int64] = np.where(has_arrived, self._until[warps, others], 0)
+        return until
+
+    def _grow(self, rows: int) -> None:
+        if rows > len(self._arrived):
+            more = np.zeros((2 * rows - len(self._arrived), self._arrived.shape[1]), np.int64)
+            self._arrived = np.concatenate((self._arrived, more))
+            self._arrived_until = np.concatenate((self._arrived_until, more))
+
+
 class BulkCopies:
     """Bulk copies out of shared memory: times until which those of a thread are complete, and have been read, by place;
     for the thread itself, and for others, who need a barrier behind its wait.
@@ -406,9 +462,12 @@ class BulkCopies:
         return ends
 
 
-def _pairs(warps: Places, barriers: Places) -> tuple[Places, Places]:
-    """Each warp with each barrier of its lanes, without most repetitions. ``warps`` are ascending."""
+def _pairs(warps: Places, barriers: Places) -> tuple[Places, Places, Places]:
+    """Each warp with each barrier of its lanes, without most repetitions, and the number of the pair of each lane.
+
+    ``warps`` are ascending.
+    """
     barriers = np.broadcast_to(barriers, warps.shape)
     first = np.ones(len(warps), np.bool_)
     first[1:] = (warps[1:] != warps[:-1]) | (barriers[1:] != barriers[:-1])
-    return warps[first], barriers[first]
+    return warps[first], barriers[first], np.cumsum(first) - 1
