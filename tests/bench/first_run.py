@@ -122,8 +122,8 @@ class Bench:
     def run(self) -> None:
         """Print a row of each run, and the sum of each tool."""
         programs = self.programs()
-        titles = f"{'program':<40}{'tool':>6}{'kernels':>8}{'missed':>7}{'timed':>6}{'ahead':>6}{'time':>8}{'added':>7}{'again':>7}\n"
-        sys.stdout.write(titles)
+        titles = f"{'program':<40}{'tool':>6}{'kernels':>8}{'missed':>7}{'timed':>6}{'ahead':>6}{'time':>8}"
+        sys.stdout.write(f"{titles}{'added':>7}{'again':>7}\n")
         if self.options.tested:
             self.prepare_self_test(self.tools["this"], next(iter(programs.values())))
         with ThreadPoolExecutor(self.options.jobs) as pool:
