@@ -213,8 +213,8 @@ def test_a_script_can_fail_when_something_got_worse(capfd: pytest.CaptureFixture
     told(capfd, "before", "after", "--fail-if-worse", "34", status=0)
     assert main(["compare", "before", "after", "--fail-if-worse", "5"]) == 5
     assert capfd.readouterr().err.splitlines() == [
-        f"tui-probe: no verdict: resized_kernel: {words}: a time of one launch has no known spread; measure 4 launches"
-        " or more"
+        f"tui-probe: no verdict: resized_kernel: {words} (a time of one launch has no known spread; measure 4 launches"
+        " or more)"
         for words in ("span cycles 1 350 → 1 750 (+29.6%)", "running cycles 1 200 → 1 600 (+33.3%)")
     ]
     told(capfd, "before", "after", "--fail-if-worse", "5", "--figures", "time_ms,spills", status=0)

@@ -122,7 +122,7 @@ def report_regressions(comparison: Comparison, limit: float) -> int:
         return ExitStatus.FAILED
     if unsure := comparison.unsure(limit):
         for change in unsure:
-            warn(f"no verdict: {change.text}: a time of one launch has no known spread; measure 4 launches or more")
+            warn(f"no verdict: {change.text} (a time of one launch has no known spread; measure 4 launches or more)")
         return ExitStatus.NO_VERDICT
     if why := comparison.not_judged:
         warn(f"no verdict: {why}")
