@@ -111,7 +111,7 @@ def _wait_finding(wait: Wait) -> Finding:
     return Finding(
         "longest_role_wait", label, wait_text(wait), "phases", wait.line or wait.phase.lines[0],
         stands_out=wait.share >= _NOTABLE, values=values, advice=_advice(wait), asks=asks,
-        brief=f"{wait.phase.work}: {percent(wait.share, 1)} of warp time",
+        brief=f"{wait.phase.work_text}: {percent(wait.share, 1)} of warp time",
     )  # fmt: skip
 
 

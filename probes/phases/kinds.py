@@ -101,18 +101,18 @@ class Phase:
 
     @property
     def name(self) -> str:
-        """``loop: mbarrier wait``, ``prologue``; a phase of the user's as the user called it."""
+        """``loop: full[2] wait``, ``prologue``; a phase of the user's as the user called it."""
         if self.is_named:
             return self.work
         where = f"{self.stage} {self.number}" if self.number else self.stage
-        text = where if self.work == OTHER else f"{where}: {self._work_text}"
+        text = where if self.work == OTHER else f"{where}: {self.work_text}"
         if not self.tensors or self.work not in ACCESSES:
             return text
         more = ", …" if len(self.tensors) > _MAX_TENSORS else ""
         return f"{text} of {', '.join(self.tensors[:_MAX_TENSORS])}{more}"
 
     @property
-    def _work_text(self) -> str:
+    def work_text(self) -> str:
         """``named barrier 1 wait``, ``full[2] wait``, where the barrier is known; else the work."""
         names = ", ".join(name.removeprefix("barrier ") for name in self.barriers)
         if self.work not in (NAMED_BARRIER, MBARRIER) or not names:
