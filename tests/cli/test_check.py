@@ -595,6 +595,27 @@ def test_waits_of_ptx_are_those_of_its_assembly(tmp_path: Path, capsys: pytest.C
     assert "a.cu:7" in outcome.out
 
 
+def test_sass_older_than_the_ptx_is_checked_where_sass_is_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A program with SASS for sm_90 and PTX for sm_120."""
+    tools = find_tools("ptxas")
+    if not tools or 120 not in tool_architectures(tools[0]):
+        pytest.skip("no ptxas for sm_120 on this machine: install nvidia-cuda-nvcc")
+    path = tmp_path / "program"
+    text = (HEADER + STORE).replace(".version 8.0", ".version 8.7")
+    source, binary = tmp_path / "store.ptx", tmp_path / "store.cubin"
+    source.write_text(text)
+    subprocess.run([tools[0].path, "-arch=sm_90", source, "-o", binary], check=True)
+    newer = text.replace("sm_80", "sm_120")
+    path.write_bytes(program(fatbin_of((120, newer), cubin=(90, binary.read_bytes()))))
+    for words in ((str(path), "--waits"), ("stall_sites", str(path))):
+        (kernel,) = Outcome((*words, "--format", "json"), capsys, tmp_path).record()["kernels"]
+        assert (kernel["status"], kernel["way"], kernel["arch"]) == ("ok", "graft", "sm_90")
+    (kernel,) = Outcome(("block_sched", str(path), "--format", "json"), capsys, tmp_path).record()["kernels"]
+    assert (kernel["way"], kernel["arch"]) == ("ptx", "sm_120")
+
+
 def test_waits_without_probe_say_why_there_are_none(no_ptxas: Path, capsys: pytest.CaptureFixture[str]) -> None:
     outcome = Outcome(("kernels.ptx", "--kernel", "store", "--waits"), capsys, no_ptxas)
     assert outcome.status == 1

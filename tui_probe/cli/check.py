@@ -150,7 +150,8 @@ def check_probe(arguments: argparse.Namespace) -> CheckResult:
         file = read_kernel_file(arguments.ptx)
         known = {arch for tool in assembler.tools() for arch in tool_architectures(tool)}
         number = int(re.sub(r"\D", "", arguments.arch)) if arguments.arch else None
-        kernels = select_kernels(file, arguments.kernel or (), number, known, reading)
+        in_sass = probe is None or probe.needs_machine_code
+        kernels = select_kernels(file, arguments.kernel or (), number, known, reading, in_sass=in_sass)
     with work_folder(arguments.out) as place:
         checked = try_on_kernels(probe, kernels, arguments, place, assembler)
         return CheckResult(probe, tool, file, checked, arguments.out)

@@ -132,11 +132,14 @@ class KernelImage:
     ptx: Sequence[HeldPtx]
     cubins: Sequence[fatbin.FatbinEntry]
 
-    def newest(self, known: Collection[int]) -> int:
+    def newest(self, known: Collection[int], *, in_sass: bool = False) -> int:
         """The newest architecture that it is for, of those ``known`` (90) if there is one; 0 if it has none.
 
         PTX for an architecture that is not known runs on later ones: then it is the oldest of these that is known.
+        With ``in_sass`` it is the newest of its SASS, if there is some.
         """
+        if in_sass and self.cubins:
+            return max(cubin.arch for cubin in self.cubins)
         held = {*ptx_targets(self.ptx), *(cubin.arch for cubin in self.cubins)}
         if held.intersection(known):
             return max(held.intersection(known))
@@ -173,16 +176,22 @@ class KernelFile:
     images: Sequence[KernelImage]
 
     def kernels(
-        self, arch: int | None, known: Collection[int] = (), progress: Callable[[float], object] = lambda _: None
+        self,
+        arch: int | None,
+        known: Collection[int] = (),
+        progress: Callable[[float], object] = lambda _: None,
+        *,
+        in_sass: bool = False,
     ) -> Iterator[FoundKernel]:
         """Yield its kernels for a device of ``arch`` (90), each once. Raises ImageError if needed data is damaged.
 
-        Without ``arch``, each image is read for its newest architecture, of those in ``known`` if there is one.
+        Without ``arch``, each image is read for its newest architecture, of those in ``known`` if there is one, or with
+        ``in_sass`` for the newest of its SASS.
         """
         seen: set[str] = set()
         for done, image in enumerate(self.images):
             progress(done / len(self.images))
-            for kernel in image.kernels(image.newest(known) if arch is None else arch):
+            for kernel in image.kernels(image.newest(known, in_sass=in_sass) if arch is None else arch):
                 if kernel.name not in seen:
                     seen.add(kernel.name)
                     yield kernel

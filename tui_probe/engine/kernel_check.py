@@ -130,8 +130,11 @@ def select_kernels(
     arch: int | None,
     known: Collection[int],
     progress: Callable[[float], object] = lambda _: None,
+    *,
+    in_sass: bool = False,
 ) -> list[FoundKernel]:
-    """The kernels of a file that ``patterns`` name, or all; ``arch`` and ``known`` as for ``KernelFile.kernels``.
+    """The kernels of a file that ``patterns`` name, or all; ``arch``, ``known``, ``in_sass`` as for
+    ``KernelFile.kernels``.
 
     Where all words are exact names, the file is read no further than needed. Raises ImageError where there is nothing
     of that name, or no kernel that such a device runs.
@@ -139,7 +142,7 @@ def select_kernels(
     kernels: list[FoundKernel] = []
     missing = set(patterns)
     try:
-        for kernel in file.kernels(arch, known, progress):
+        for kernel in file.kernels(arch, known, progress, in_sass=in_sass):
             kernels.append(kernel)
             missing -= _spellings(kernel) if patterns else set()
             if patterns and not missing:
