@@ -130,8 +130,8 @@ def _grid_barrier(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
         return
     yield Cause(
         "grid-does-not-fit",
-        f"{units.counted(stuck.blocks, 'block')} of {units.count(_blocks(stuck))} on the GPU"
-        f" {'does' if stuck.blocks == 1 else 'do'} not end, so"
+        f"{units.count(stuck.blocks)} of {units.counted(_blocks(stuck), 'block')}"
+        f" {'is on the GPU and does' if stuck.blocks == 1 else 'are on the GPU and do'} not end, so"
         f" {units.counted(stuck.blocks_not_started, 'block')} cannot start;"
         f" {units.count(len(group.blocks))} {'waits' if len(group.blocks) == 1 else 'wait'} at {group.place.text}",
         "launch no more blocks than fit (cuOccupancyMaxActiveBlocksPerMultiprocessor times SMs), or launch"

@@ -145,7 +145,7 @@ WAITERS = [warp(BARRIER, block, 1) for block in range(2)]
             " lock 0x100 at atom.global.cas.b32 PTX:12; block 0 warp 0 took lock 0x100 at PTX:12 and wants lock 0x140"
             " at atom.global.cas.b32 PTX:12; these 2 warps wait for each other",
         ),
-        (GRID, "grid-does-not-fit", "4 blocks of 6 on the GPU do not end, so 2 blocks cannot start"),
+        (GRID, "grid-does-not-fit", "4 of 6 blocks are on the GPU and do not end, so 2 blocks cannot start"),
         (COUNT, "mbarrier-count", "expects 65 arrivals (mbarrier.init PTX:38); block 0 made 32 arrivals"),
         (
             launch([warp(MBARRIER, did=ADDED)], code=COUNTED),
@@ -182,7 +182,7 @@ WAITERS = [warp(BARRIER, block, 1) for block in range(2)]
             "1 other block did not: block 2 warp 0 is at PTX:50",
         ),
         (launch(ADDERS, 3, 32, WRITES), "grid-does-not-fit", "so 1 block cannot start"),
-        (launch([warp(FLAG, 1)], 9, 32, WRITES), "grid-does-not-fit", "1 block of 9 on the GPU does not end"),
+        (launch([warp(FLAG, 1)], 9, 32, WRITES), "grid-does-not-fit", "1 of 9 blocks is on the GPU and does not end"),
         (launch([warp(FLAG, 2)], 9, 32, WRITES), "flag-not-set", "is known to have written there; 2 warps ended"),
         (
             launch([warp(FLAG)], 9, 32, Synchronization(is_known=True)),
