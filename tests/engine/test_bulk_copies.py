@@ -181,7 +181,7 @@ def test_kernel_that_leaves_too_few_registers_for_boxes_keeps_its_accesses(tmp_p
 
 
 @pytest.mark.parametrize("arch", [90, 100])
-def test_bulk_copies_are_counted_by_size_or_as_unsized(arch: int, tmp_path: Path) -> None:
+def test_bulk_copies_are_counted_by_size(arch: int, tmp_path: Path) -> None:
     """Not counted: the copy from shared memory to shared memory."""
     cubin = cubin_of(COPIES, arch, tmp_path)
     made = grafted("gmem_bytes", cubin)
@@ -190,6 +190,8 @@ def test_bulk_copies_are_counted_by_size_or_as_unsized(arch: int, tmp_path: Path
     assert "note" not in made.info
     limits = json.loads(grafted("what_limits", cubin).sites)["probes"][0]["sites"]
     assert {site["offset"] for site in sites} <= {site["offset"] for site in limits}
+    if find_disassembler() is not None:
+        assert sum("LD.E " in text for text in texts(made.probed).values()) == 7 * len(BY_MAP), "words of the maps"
 
 
 @pytest.mark.parametrize("arch", [90, 100])

@@ -15,6 +15,7 @@ import pytest
 from tests.probes.tensor_copy import COLUMNS, PTX, ROWS, STRIDE, TIMES
 from tui_probe.engine.assembler import Assembler
 from tui_probe.evals.evaluation import PROGRAMS_FOLDER as EVALUATED
+from tui_probe.probes import gmem_bytes
 from tui_probe.probes.dmat.accesses import read_accesses
 from tui_probe.probes.dmat.boxes import read_boxes
 from tui_probe.trace.device_memory import LaunchMemory, read_tensors
@@ -90,16 +91,33 @@ def test_programs_launch_the_same_kernels_with_names(name: str, module: str, run
     assert read_tensors(open_trace(named.trace))
 
 
+def tensor_copy_cubin(folder: Path) -> Path:
+    """The kernel of ``tensor_copy.py`` without PTX."""
+    source, cubin = folder / "copies.ptx", folder / "copies.cubin"
+    source.write_text(PTX)
+    Assembler().assemble(source, cubin, "sm_90", "copies")
+    return cubin
+
+
+def test_bytes_of_copies_by_tensor_map_are_counted_in_sass(tmp_path: Path, runner: Runner) -> None:
+    command = [sys.executable, str(PROGRAMS.parents[1] / "probes" / "tensor_copy.py"), str(tensor_copy_cubin(tmp_path))]
+    profiled = runner.profiled(command, "-p", "gmem_bytes", "--launches", "all", "--wait")
+    assert profiled.outcome.stdout == "True\n", profiled.outcome.stderr
+    (kernel,) = open_trace(profiled.trace).kernels
+    assert (kernel.status, kernel.mode, len(kernel.results)) == ("probed", "graft", TIMES), kernel.reason
+    for path in kernel.results:
+        moved = gmem_bytes.analyse(read_result(path))
+        assert (moved.bulk_loaded, moved.bulk_stored) == (4 * COLUMNS * ROWS,) * 2
+        assert (moved.tensor_loads, moved.tensor_stores) == (0, 0)
+
+
 @pytest.mark.exclusive
 @pytest.mark.parametrize("mode", ["ptx", "graft"])
 def test_boxes_of_bulk_copies_are_the_bytes_of_their_tensors(mode: str, tmp_path: Path, runner: Runner) -> None:
     """Maps of the driver are read by the kernel: each byte of both tensors is in one box, and none that overhangs."""
     command = [sys.executable, str(PROGRAMS.parents[1] / "probes" / "tensor_copy.py")]
     if mode == "graft":
-        source, cubin = tmp_path / "copies.ptx", tmp_path / "copies.cubin"
-        source.write_text(PTX)
-        Assembler().assemble(source, cubin, "sm_90", "copies")
-        command.append(str(cubin))
+        command.append(str(tensor_copy_cubin(tmp_path)))
     unprofiled = runner.unprofiled(command)
     profiled = runner.profiled(command, "-p", "dmat", "--launches", "all", "--wait")
     assert (profiled.outcome.status, profiled.outcome.stdout) == (unprofiled.status, unprofiled.stdout)

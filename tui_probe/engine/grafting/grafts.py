@@ -22,6 +22,7 @@ from tui_probe.binaries.cubin import Cubin
 from tui_probe.engine.grafting.instruction_grafts import graft_instructions
 from tui_probe.engine.grafting.sass_positions import (
     excluded_copies,
+    has_boxes,
     has_optional_sites,
     sass_form,
     site_offsets,
@@ -177,12 +178,14 @@ class Grafter:
         if any(point.within for point in self._probe.points):
             raise UnsupportedKernelError(because("graft-snippet", what="a choice of source lines"))
         target = GraftTarget.of(cubin, name)
-        if has_optional_sites(self._whole_probe, target):
-            try:
-                return self._grafted(target, cubin, self._whole_probe, map_layout, in_slots=in_slots)
-            except UnsupportedKernelError:
-                pass  # without its optional maps, the probe needs fewer registers
-        return self._grafted(target, cubin, self._probe, map_layout, in_slots=in_slots)
+        probe = self._whole_probe if has_optional_sites(self._whole_probe, target) else self._probe
+        try:
+            return self._grafted(target, cubin, probe, map_layout, in_slots=in_slots)
+        except UnsupportedKernelError:
+            if probe is self._probe and not has_boxes(target):
+                raise
+        # Without optional maps and the sizes of boxes, the probe needs fewer registers.
+        return self._grafted(target, cubin, self._probe, None, in_slots=in_slots)
 
     def _grafted(
         self, target: GraftTarget, cubin: Cubin, probe: Probe, map_layout: MapLayout | None, *, in_slots: bool

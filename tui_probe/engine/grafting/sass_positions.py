@@ -239,6 +239,12 @@ def has_optional_sites(probe: Probe, target: GraftTarget) -> bool:
         return False
 
 
+def has_boxes(target: GraftTarget) -> bool:
+    """Return whether a kernel has copies whose sizes are in tensor maps."""
+    copies = (operations.bulk_copy_of(word, target.arch) for word in target.words)
+    return any(copy is not None and copy.dimensions > 0 for copy in copies)
+
+
 def leader_record(probe: Probe) -> Map | None:
     """Return the map whose records, clock and line of a phase, are all that a probe does between entry and exits; None
     for a probe that does something else.

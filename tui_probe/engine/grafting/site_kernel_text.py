@@ -212,7 +212,7 @@ class SiteKernelText:
         """Write the kernel with the code of one instruction."""
         snippet = snippet_before(place.point)
         values, lines = self._helpers(snippet, place.facts)
-        parted = _exchanges(snippet) or bool(snippet.helpers & BOX_FIELDS.keys())
+        parted = _exchanges(snippet) or place.facts.dimensions > 0
         if parted:
             lines.insert(0, f"mov.u32 {self._mark}, %lanemask_lt;")
         lines += self._site_numbers(saved_maps([snippet]))
@@ -324,7 +324,7 @@ class SiteKernelText:
         if "SECTORS" in snippet.helpers:
             values["SECTORS"] = HelperValue("0", "b32")
         if "UNSIZED" in snippet.helpers:
-            values["UNSIZED"], more = self._of_one_lane("1" if facts.tensor else "0", "unsized")
+            values["UNSIZED"], more = self._unsized(facts)
             lines += more
         if BOX_FIELDS.keys() & snippet.helpers:
             box, more = self._box(facts)
@@ -359,6 +359,14 @@ class SiteKernelText:
 
     def _box(self, facts: InstructionFacts) -> tuple[dict[str, HelperValue], list[str]]:
         """Return the rows of the box of a copy by tensor map, and the lines that read them out of the map."""
+        box, lines = self._box_of_map(facts)
+        is_known = facts.dimensions > 0 and box.is_sized
+        rows = box.rows(is_known=is_known)
+        lines = [*(lines if is_known else ()), *next(iter(rows.values())).lines]
+        return {name: HelperValue(value.register, BOX_FIELDS[name]) for name, value in rows.items()}, lines
+
+    def _box_of_map(self, facts: InstructionFacts) -> tuple[BoxLines, list[str]]:
+        """Return the box of a copy by tensor map, and the lines that read its address and coordinates."""
         address, lines = self._address(facts)
         marks = range(Mark.FIRST_COORDINATE, Mark.FIRST_COORDINATE + facts.dimensions)
         read = [self._read_mark(mark, f"coordinate{mark - Mark.FIRST_COORDINATE}") for mark in marks]
@@ -369,11 +377,16 @@ class SiteKernelText:
             self._names,
             self._frame.map_layout,
         )
-        is_known = facts.dimensions > 0 and box.is_sized
-        rows = box.rows(is_known=is_known)
-        lines = [*lines, *(line for _, more in read for line in more)] if is_known else []
-        lines += next(iter(rows.values())).lines
-        return {name: HelperValue(value.register, BOX_FIELDS[name]) for name, value in rows.items()}, lines
+        return box, [*lines, *(line for _, more in read for line in more)]
+
+    def _unsized(self, facts: InstructionFacts) -> tuple[HelperValue, list[str]]:
+        """1 for a copy by a tensor map whose boxes have no known size, in one of the lanes that start it."""
+        box, lines = self._box_of_map(facts)
+        if not facts.dimensions or not box.is_sized:
+            return self._of_one_lane("1" if facts.tensor else "0", "unsized")
+        unsized = box.unsized()
+        value, more = self._of_one_lane(unsized.register, "unsized")
+        return value, [*lines, *unsized.lines, *more]
 
     def _shared_address(self, facts: InstructionFacts) -> tuple[str, list[str]]:
         """Return the register of a shared memory address, and the lines that compute it from a 32-bit offset."""
@@ -407,9 +420,14 @@ class SiteKernelText:
         return HelperValue(size, "b32"), lines
 
     def _bulk_bytes(self, facts: InstructionFacts) -> tuple[HelperValue, list[str]]:
-        """The bytes of a bulk copy, in one of the lanes that start it; 0 if a tensor map has them."""
+        """The bytes of a bulk copy, in one of the lanes that start it; 0 if their number is not known."""
         if facts.tensor:
-            return HelperValue("0", "b32"), []
+            box, lines = self._box_of_map(facts)
+            if not facts.dimensions or not box.is_sized:
+                return HelperValue("0", "b32"), []
+            size = box.bytes()
+            value, more = self._of_one_lane(size.register, "bulk_size")
+            return value, [*lines, *size.lines, *more]
         copied, lines = self._read_mark(Mark.COPIED, "copied")
         lines += [f"and.b32 {copied}, {copied}, 0xffff;", f"shl.b32 {copied}, {copied}, 4;"]
         value, more = self._of_one_lane(copied, "bulk_size")
