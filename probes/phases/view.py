@@ -40,6 +40,8 @@ _SHOWN_GAPS: Final = 3
 """Part of warp life from which on time in no phase of the user's is reported."""
 _MIN_NAME: Final = 12
 _MIN_PLACE: Final = 16
+_HEADINGS: Final = 3
+"""Lines between the table of phases and the first row of the table of barriers."""
 _NOTICED: Final = 0.01
 """Part of a wait from which on a late role or warp is mentioned."""
 _MOSTLY: Final = 0.5
@@ -51,20 +53,6 @@ _TELLING: Final = 0.25
 
 def _cycles(value: float) -> str:
     return units.count(round(value))
-
-
-def _barrier_name(wait: Wait) -> str:
-    """Return the barrier of a wait; the kind of wait where its name is unknown."""
-    return ", ".join(wait.phase.barriers) or wait.phase.work.removesuffix(" wait")
-
-
-def _late_name(wait: Wait) -> str | None:
-    """Return the role or the warp that a wait is for."""
-    return wait.partner or (None if wait.last_warp is None else f"warp {wait.last_warp}")
-
-
-def _known(count: int) -> str:
-    return units.count(count) if count else units.NOT_MEASURED
 
 
 def _share(part: float | None) -> str:
@@ -109,11 +97,16 @@ _COLUMNS: Final[tuple[Column[PhaseRow], ...]] = (
 
 _BARRIER_COLUMNS: Final[tuple[Column[Wait], ...]] = (
     Column("letter", lambda w: w.phase.letter, "", lambda w: w.phase.letter, False),
-    Column("barrier", _barrier_name, "barrier", _barrier_name, False, narrow=_MIN_NAME),
+    Column("barrier", lambda w: w.barrier, "barrier", lambda w: w.barrier, False, narrow=_MIN_NAME),
     Column("role", lambda w: w.role, "waiting", lambda w: w.role, False, 1),
     Column("waits", lambda w: w.count, "waits", lambda w: units.count(w.count)),
-    Column("arrivals", lambda w: w.signals, "arrivals", lambda w: _known(w.signals)),
-    Column("partner", _late_name, "waits for", lambda w: _late_name(w) or units.NOT_MEASURED, False, 2),
+    Column(
+        "arrivals",
+        lambda w: w.signals,
+        "arrivals",
+        lambda w: units.count(w.signals) if w.signals else units.NOT_MEASURED,
+    ),
+    Column("partner", lambda w: w.late_name, "waits for", lambda w: w.late_name or units.NOT_MEASURED, False, 2),
     Column("late", lambda w: w.late_share, "late", lambda w: _share(w.late_share)),
     Column("stages_in_use", lambda w: w.stages_in_use, "stages in use", lambda w: _stages(w.stages_in_use), rank=3),
 )
@@ -285,8 +278,12 @@ class PhasesView(Document):
 
     def _barrier_table(self, width: int) -> list[Line]:
         """The waits at barriers, below an empty line; nothing without waits."""
-        rows = [wait for wait in self.waits if wait.phase.work in BARRIER_WAITS]
-        return [(), *titled_table("", _BARRIER_COLUMNS, rows, (), width)[1:], ()] if rows else []
+        table = titled_table("", _BARRIER_COLUMNS, self._at_barriers, (), width)[1:]
+        return [(), *table, ()] if table else []
+
+    @cached_property
+    def _at_barriers(self) -> list[Wait]:
+        return [wait for wait in self.waits if wait.phase.work in BARRIER_WAITS]
 
     def pinned(self, width: int) -> int:
         del width
@@ -304,9 +301,11 @@ class PhasesView(Document):
         return len(self.rows) + len(self._barrier_table(width)) + notes
 
     def ptx_line(self, number: int, width: int) -> int | None:
-        """The first line of the phase in a row of the table."""
+        """The first line of the phase in a row of the table, or of the wait in a row of the table of barriers."""
         place = number - self.begins(width)
-        return self.rows[place].site.instruction.line if 0 <= place < len(self.rows) else None
+        lines: list[int | None] = [row.site.instruction.line for row in self.rows]
+        lines += [*[None] * _HEADINGS, *(wait.line for wait in self._at_barriers)]
+        return lines[place] if 0 <= place < len(lines) else None
 
     def place_of(self, ptx_line: int, width: int) -> int | None:
         """The row of the phase that begins at a line."""

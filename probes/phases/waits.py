@@ -82,6 +82,16 @@ class Wait:
     """Part of the time before the last warp arrives in which it is this one that is missing."""
 
     @property
+    def barrier(self) -> str:
+        """The barrier that the role waits at; the kind of barrier where its name is unknown."""
+        return ", ".join(self.phase.barriers) or self.phase.work.removesuffix(" wait")
+
+    @property
+    def late_name(self) -> str | None:
+        """The role or the warp that the wait is for; None if it is unknown."""
+        return self.partner or (None if self.last_warp is None else f"warp {self.last_warp}")
+
+    @property
     def share(self) -> float:
         """Part of the life of the role's warps."""
         return self.cycles / self.role_life if self.role_life else 0.0

@@ -137,6 +137,10 @@ def test_page_has_a_row_for_each_barrier(tmp_path_factory: pytest.TempPathFactor
     first = view.begins(columns)
     shown = [line.split()[0] for line in lines[first : first + len(view.rows)]]
     assert shown == [row.phase.letter for row in view.rows]
+    for number, line in enumerate(lines):
+        if "[2]  " in line and " wait" not in line:
+            assert view.ptx_line(number, columns) == waits_by_barrier(launch)[line.split()[1]].line
+    assert [view.ptx_line(first + len(view.rows) + number, columns) for number in range(3)] == [None] * 3
     (data,) = (own for own in view.record()["waits"] if own["barriers"] == ["full_v[2]"])
     assert (data["arrivals"], data["arrivals_per_phase"], data["stages_in_use"]) == (TILES, 1, 0)
 
