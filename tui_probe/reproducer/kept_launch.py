@@ -478,10 +478,7 @@ def differences(launch: KeptLaunch) -> Iterator[str]:
     if not launch.variables_known:
         yield "Not saved: variables of the module (__device__, __constant__), because the kernel could not be prepared."
     if _reads_textures(launch):
-        yield (
-            "Not saved: textures and surfaces, which this kernel accesses; launch.py and launch.c cannot repeat the"
-            " launch."
-        )
+        yield "Not saved: textures and surfaces of this kernel; launch.py and launch.c cannot repeat the launch."
     if launch.load_options:
         yield "Not repeated: JIT options that the program passed when it loaded the module."
     if launch.left_out:
