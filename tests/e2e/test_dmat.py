@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from tui_probe.draw.spans import plain
 from tui_probe.draw.view import no_progress
 from tui_probe.probekit.page_kinds import ViewSource
-from tui_probe.probes.dmat.view import DMAT, Dmat
+from tui_probe.probes.dmat import DMAT
+from tui_probe.probes.dmat.view import Dmat
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 
