@@ -453,6 +453,21 @@ PLANTS = {
         "race", FLAG, "st.release.gpu.global.u32", "st.relaxed.gpu.global.u32", (1, 0), (0, 0)
     ),
     "last-block": Plant("race", LAST, "membar.gl;", "", (1, 0), (0, 0)),
+    # a block that counts itself sees that others have: only the last one may reset the counter
+    "last-block-resets": Plant(
+        "race", "@%p1 bra L;\natom.global.add.u32 %r9, [%rd1], 1; // other\nFIX\n"
+        "@%p3 st.global.u32 [%rd1], 9; // here\nL:", "setp.eq.u32 %p3, %r9, 1;\n@%p3 st.global.u32 [%rd1], 5;",
+        "setp.eq.u32 %p3, %r9, 0;", (0, 0), (1, 0),
+    ),
+    "other-thread-resets": Plant(
+        "race", "setp.eq.u32 %p3, %r7, 127;\n@!%p1 atom.global.add.u32 %r9, [%rd1], 1; // other\nFIX\n"
+        "@%p3 st.global.u32 [%rd1], 9; // here", "bar.sync 0;", "", (1, 63), (1, 0),
+    ),
+    "last-block-resets-other-bytes": Plant(
+        "race", "@%p1 bra L;\nred.global.add.u32 [%rd1+4], 1; // other\natom.global.add.u32 %r9, [%rd1], 1;\n"
+        "setp.eq.u32 %p3, %r9, 1;\n@%p3 FIX // here\nL:", "st.global.u32 [%rd1], 9;", "st.global.u32 [%rd1+4], 9;",
+        (1, 0), (0, 0),
+    ),
     # scopes
     "last-block-fence": Plant("race", LAST, "membar.gl;", "membar.cta;", (1, 0), (0, 0)),
     "flag-fence": Plant(
@@ -570,3 +585,10 @@ def test_load_of_replaced_constant_is_described_as_the_program_has_it() -> None:
     (record,) = (json.loads(text) for text in checks.take_texts("kernel", parse(source)))
     assert (record["kind"], record["space"]) == ("out_of_bounds", "constant")
     assert record["place"]["text"] == "ld.const.u32 \t%r9, [%rd1+1056]; // here"
+
+
+def test_race_of_what_a_probe_inserted_is_no_fault_of_the_kernel() -> None:
+    store = PLANTS["shared-one-place"].wrong
+    for mark, faults in (("// tui-probe: block_sched", 0), ("", 1)):
+        source = PLANTS["shared-one-place"].source(f"{store} {mark}")
+        assert len(launched(source, CheckedDevice()).checks.take_texts("kernel", parse(source))) == faults

@@ -347,7 +347,9 @@ class BatchOrder:
 
     # -- order
 
-    def in_scope(self, stamps: NDArray[np.uint64], lanes: Lanes, positions: Places, scope: int) -> NDArray[np.bool_]:
+    def in_scope(
+        self, stamps: NDArray[np.uint64], lanes: Lanes, positions: Places, scope: int | NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
         """Return, per stamp of a strong access and position of a lane, whether the scopes of both have both threads."""
         mine = lanes.block[positions]
         theirs = self._in_batch[((stamps & _THREAD) // np.uint64(self._threads)).astype(np.int64)]

@@ -58,14 +58,15 @@ class AccessKind(NamedTuple):
         return self.flag & STRONG
 
 
-ACCESS_NAMES: Final = ("load", "store", "atomic", "copy")
+ATOMIC: Final = "atomic"
+ACCESS_NAMES: Final = ("load", "store", ATOMIC, "copy")
 LOAD: Final = AccessKind("load", reads=True, writes=False)
 STORE: Final = AccessKind("store", reads=False, writes=True)
 COPY: Final = AccessKind("copy", reads=False, writes=True, flag=COPIED)
 TRACKED_COPY: Final = AccessKind("copy", reads=False, writes=True, flag=TRACKED)
 BULK_LOAD: Final = AccessKind("load", reads=True, writes=False, flag=BULK)
 BULK_STORE: Final = AccessKind("copy", reads=False, writes=True, flag=BULK)
-ARRIVAL: Final = AccessKind("atomic", reads=False, writes=True, flag=STRONG)
+ARRIVAL: Final = AccessKind(ATOMIC, reads=False, writes=True, flag=STRONG)
 """An operation of an mbarrier, which needs an order with its initialization only."""
 _STRONG: Final = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
 _RELEASES: Final = frozenset({"release", "acq_rel"})
@@ -94,7 +95,7 @@ def atomic_kind(opcode: str, modifiers: Sequence[str]) -> AccessKind:
     """The kind of ``atom`` or ``red`` with these modifiers. What is exchanged may be uninitialised."""
     releases = not _RELEASES.isdisjoint(modifiers)
     acquires = opcode == "atom" or releases
-    return AccessKind("atomic", "exch" not in modifiers, True, scope_of(modifiers), releases, acquires)
+    return AccessKind(ATOMIC, "exch" not in modifiers, True, scope_of(modifiers), releases, acquires)
 
 
 def index_of(elements: Value) -> slice | Value:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from tui_probe.simgpu.executor.checks.access_order import BULK, MAX_THREADS, SAME, STRONG, TIME_BITS
-from tui_probe.simgpu.executor.checks.accesses import gathered, scatter
+from tui_probe.simgpu.executor.checks.accesses import ATOMIC, gathered, scatter
 from tui_probe.simgpu.executor.checks.byte_states import sparse_bytes
 from tui_probe.simgpu.executor.model import WARP_SIZE
 from tui_probe.simgpu.executor.scalars import U8, U64
@@ -42,15 +42,16 @@ class StampRecord:
 
     The last access hides those before it, which may race with an access that the last one does not race with. So there
     are three arrays: of the last access, of the first lane if several lanes executed it, and of the last access before
-    by another warp. ``make`` returns zeros for all granules; it may raise OSError.
+    by another warp. A fourth one has the last atomic with a result. ``make`` returns zeros for all granules; it may
+    raise OSError.
     """
 
     def __init__(self, make: Callable[[], NDArray[np.uint64]], granule: int) -> None:
         self._make, self._granule = make, granule
         self._last = make()
         self._covers_all, self._covered_at = False, np.uint64(0)
-        self.newest = self.newest_hidden = np.uint64(0)
-        """The newest stamp of all, and the newest one in ``hidden`` or a newer one."""
+        self.newest = self.newest_hidden = self.newest_atomic = np.uint64(0)
+        """The newest stamp of all, the newest one in ``hidden`` or a newer one, and the newest one of an atomic."""
 
     @cached_property
     def _first(self) -> NDArray[np.uint64]:
@@ -60,6 +61,10 @@ class StampRecord:
     def _other(self) -> NDArray[np.uint64]:
         return self._make()
 
+    @cached_property
+    def _atomics(self) -> NDArray[np.uint64]:
+        return self._make()
+
     def last(self, size: int, chosen: slice | Value) -> Value:
         """Return the stamps of the last access of ``size`` bytes: shape (lanes or one, granules)."""
         return gathered(self._by_access(self._last, size), chosen)
@@ -67,6 +72,10 @@ class StampRecord:
     def hidden(self, size: int, chosen: slice | Value) -> list[Value]:
         """Return stamps of earlier accesses, like ``last``."""
         return [gathered(self._by_access(stamps, size), chosen) for stamps in (self._first, self._other)]
+
+    def last_atomic(self, size: int, chosen: slice | Value) -> Value:
+        """Return the stamps of the last atomic with a result, like ``last``."""
+        return gathered(self._by_access(self._atomics, size), chosen)
 
     def covers_all(self) -> bool:
         """Return whether each granule has a stamp."""
@@ -88,6 +97,12 @@ class StampRecord:
             self.newest_hidden = lane_stamps[0]
         scatter(self._by_access(self._last, size), chosen, stamps)
         self.newest = lane_stamps[-1]
+
+    def add_atomic(self, size: int, chosen: slice | Value, lane_stamps: NDArray[np.uint64]) -> None:
+        """Add an atomic with a result, after ``add``."""
+        is_single = isinstance(chosen, slice) and chosen.stop - chosen.start == 1
+        scatter(self._by_access(self._atomics, size), chosen, lane_stamps[-1:] if is_single else lane_stamps)
+        self.newest_atomic = lane_stamps[-1]
 
     def _keep_hidden(self, size: int, chosen: slice | Value, stamps: NDArray[np.uint64], floor: np.uint64) -> None:
         """Keep the last accesses before those of ``stamps``, by other warps."""
@@ -184,6 +199,8 @@ class RaceSearch:
     def stamp_stores(self) -> list[Race]:
         """Leave the stamps of a store. Return the race of its lanes with each other, if there is one."""
         self._stamps.stores.add(self._access.size, self._chosen, self._lane_stamps, self._floor)
+        if self._access.kind.name == ATOMIC and self._access.kind.acquires:
+            self._stamps.stores.add_atomic(self._access.size, self._chosen, self._lane_stamps)
         # Copies and what has the scope of the GPU race with nothing of the same instruction.
         race = None if self._access.kind.flag & BULK or self._access.kind.scope == STRONG else self._race_of_lanes()
         return [] if race is None else [race]
@@ -222,12 +239,28 @@ class RaceSearch:
         if scope:
             is_strong = (stamps & _STRONG) != 0
             unordered &= ~(is_strong & self._order.in_scope(stamps, self._access.lanes, self._positions(rows), scope))
+        if unordered.any() and self._stamps.stores.newest_atomic > self._floor:
+            unordered &= ~self._precedes_atomic(stamps, rows, columns)
         if unordered.any():
             unordered &= self._changes_value(rows)
         if not unordered.any():
             return None
         first = int(np.argmax(unordered))
         return Race(int(rows[first]), int(stamps[first]), len(np.unique(rows[unordered])))
+
+    def _precedes_atomic(self, stamps: Value, rows: Places, columns: Places) -> NDArray[np.bool_]:
+        """Return, per stamp, whether an atomic that happens before this access has seen the strong access of the stamp.
+
+        An atomic with a result sees all earlier atomics on its bytes. So the last block that counts itself may reset
+        the counter.
+        """
+        last = self._stamps.stores.last_atomic(self._access.size, self._chosen)
+        atomics = np.broadcast_to(last, (len(self._lane_stamps), last.shape[1]))[rows, columns]
+        lanes, positions = self._access.lanes, self._positions(rows)
+        seen: NDArray[np.bool_] = ((stamps & _STRONG) != 0) & (stamps <= atomics)
+        seen &= self._order.in_scope(stamps, lanes, positions, (atomics & _STRONG).astype(np.int64))
+        seen &= ~self._order.is_unordered(atomics, lanes, positions)
+        return seen
 
     def _positions(self, rows: Places) -> Places:
         return rows if self._access.positions is None else self._access.positions[rows]
