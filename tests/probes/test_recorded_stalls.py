@@ -178,6 +178,40 @@ def test_trace_equals_itself(attention: Path, cuda: Path, capsys: pytest.Capture
     assert {wait["kernel"] for wait in same["waits"]} == {*NAMES}
 
 
+MEASURED = {"share", "waited", "worst_share"}
+"""Figures of waits."""
+
+
+@pytest.mark.parametrize(("before", "after"), [(GATHER, ROW_SUM), (1, GATHER)])
+def test_kernels_without_a_common_line_have_no_total(
+    cuda: Path, capsys: pytest.CaptureFixture[str], before: int, after: int
+) -> None:
+    sides = f"{cuda}:{before}", f"{cuda}:{after}"
+    data = document(capsys, "compare", *sides)
+    assert data["waits"]
+    assert {(wait["difference"], wait["compared"]) for wait in data["waits"]} == {(None, False)}
+    assert all(None in (wait["before"], wait["after"]) for wait in data["waits"])
+    assert not MEASURED & {figure["figure"] for figure in data["figures"]}
+    text = output(capsys, "compare", *sides)
+    assert text.startswith("the kernels differ, so there is no verdict ")
+    assert "no total of measured waits: there is no line that both sides measured completely" in text
+    assert "none" not in text
+
+
+def test_launches_that_measured_other_groups_have_no_figures(cuda: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Launches 76 and 82 are of one round over the groups: the page of each has the same results."""
+    sides = f"{cuda}:1@76", f"{cuda}:1@82"
+    data = document(capsys, "compare", *sides)
+    assert not data["waits"]
+    assert not MEASURED & {figure["figure"] for figure in data["figures"]}
+    text = output(capsys, "compare", *sides)
+    assert text.startswith("no value got better or worse A ")
+    assert "not compared: results that both launches share" in text
+    former = document(capsys, "compare", f"{cuda}:1@4", f"{cuda}:1@82")
+    assert [wait["compared"] for wait in former["waits"]] == [True]
+    assert [figure["figure"] for figure in former["figures"] if figure["figure"] in MEASURED] == ["share"]
+
+
 @pytest.mark.parametrize(("kernel", "longest"), [(1, "FADD"), (GATHER, "STG"), (ROW_SUM, "FADD")])
 def test_longest_single_wait_is_kept(cuda: Path, capsys: pytest.CaptureFixture[str], kernel: int, longest: str) -> None:
     sites = document(capsys, "show", "stalls", f"{cuda}:{kernel}")["data"]["sites"]

@@ -579,6 +579,28 @@ def test_waits_have_a_verdict_if_launches_and_lines_suffice(
     assert [text[: len(reason)] for text in reasons] == ([reason] if reason else [])
 
 
+@pytest.mark.parametrize(
+    ("unmeasured", "is_compared"), [({}, True), ({0x200: "a.cu:8"}, False), ({0x200: "a.cu:4"}, False), (None, False)]
+)
+def test_absent_line_counts_as_none_only_if_all_was_measured(
+    trace: Path, monkeypatch: pytest.MonkeyPatch, unmeasured: dict[int, str] | None, is_compared: bool
+) -> None:
+    """An edit moved the wait of line 9 to line 10."""
+    before = waits_of_side({0x10: ("FADD", "a.cu:4", 0.3), 0x40: ("BAR", "a.cu:9", 0.5)}, {})
+    after = waits_of_side({0x10: ("FFMA", "a.cu:4", 0.2), 0x50: ("BAR", "a.cu:10", 0.4)}, unmeasured)
+    comparison = compared_sides(trace, monkeypatch, before, after)
+    changes = {change.shown.place: change for change in comparison.changes}
+    shares = {place: changes[place].shares for place in ("a.cu:9", "a.cu:10")}
+    missing = 0 if is_compared else None
+    assert shares == {"a.cu:9": (0.5, missing), "a.cu:10": (missing, 0.4)}
+    totals = [value.value for value in comparison.values or ()]
+    is_partial_there = unmeasured is None or "a.cu:4" in unmeasured.values()
+    assert totals == pytest.approx([0.8, 0.6] if is_compared else [] if is_partial_there else [0.3, 0.2])
+    notes = [note.partition(":")[0].partition(" is ")[0] for note in comparison.notes]
+    assert ("no total of measured waits" in notes) is is_partial_there
+    assert ("“measured waits”" in notes) is (not is_compared and not is_partial_there)
+
+
 def test_waits_without_source_lines_are_compared_by_offset(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     side = waits_of_side({0x10: ("FADD", "", 0.3), 0x20: ("FADD", "", 0.2)}, {0x30: ""})
     comparison = compared_sides(trace, monkeypatch, side, side)

@@ -35,7 +35,9 @@ def unmeasured(pairs: Sequence[KernelPair]) -> str:
     """The letters of the sides on which nothing was measured: ``""``, ``A``, ``B``, ``AB``; "" without a pair."""
     changes = [change for pair in pairs for change in pair.changes]
     sides = {"A": [change.before for change in changes], "B": [change.after for change in changes]}
-    return "".join(letter for letter, values in sides.items() if pairs and not any(map(_is_measured, values)))
+    of_waits = "".join(pair.waits.measured for pair in pairs if pair.waits)
+    known = {letter for letter, values in sides.items() if letter in of_waits or any(map(_is_measured, values))}
+    return "".join(letter for letter in sides if pairs and letter not in known)
 
 
 def unmeasured_text(letters: str, unmatched: Collection[str], *, traces: bool, unread: bool) -> str:

@@ -255,7 +255,8 @@ def _values_of_probe(
 def _rows_to_read(source: ViewSource, shape: LaunchShape | None, all_rows: bool) -> tuple[list[int], int]:
     """Return the results whose values make one, the newest first, and the number of older ones that are too many."""
     if source.launch is not None:
-        return [] if source.launch.result is None else [source.launch.result], 0
+        row = source.launch.result  # that of another probe, if this one left none
+        return [row] if row is not None and row in source.kernel.result_rows else [], 0
     rows = [row for row in source.kernel.result_rows if shape in (None, result_shape(source.trace, row))]
     if not all_rows:
         return rows[: -MAX_RESULTS - 1 : -1], 0

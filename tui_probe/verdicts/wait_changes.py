@@ -2,8 +2,9 @@
 
 Launches take turns at the instructions of a kernel, so each run has measured some of them. Sides with the same code are
 compared instruction by instruction, and the instructions are then added up by line and class. Sides with different code
-are compared by line, since its instructions correspond to no others, and only lines on which both measured all of
-them. Other waits are shown and not compared.
+are compared by line, since its instructions correspond to no others, and only lines that both sides have and of which
+both measured all instructions. A line of one side has no waits on the other only if both are the same kernel and all
+their instructions were measured. Other waits are shown and not compared.
 """
 
 from __future__ import annotations
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
 
 _NOTABLE: Final = 0.01
 """Part of warp life from which on a wait is compared."""
+_SHARED: Final = (
+    "not compared: results that both launches share. A launch measures a part of the instructions, and the nearest"
+    " launches that measured the others are the same on both sides"
+)
 _VALUE: Final = KernelValue(
     "share", "measured waits, share of warp life", None, lambda share: f"{share:.1%}", is_time=True
 )
@@ -72,6 +77,13 @@ class _Side:
     def partial_lines(self) -> frozenset[str]:
         """Lines at which not all instructions were measured; "" stands for those without a line."""
         return frozenset((self.unmeasured or {}).values())
+
+    @property
+    def full_lines(self) -> frozenset[str]:
+        """Lines at which all instructions were measured; none if the others are not known."""
+        if self.unmeasured is None:
+            return frozenset()
+        return frozenset(site.wait.place for site in self.sites.values()) - self.partial_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,28 +151,47 @@ class WaitComparison:
     changes: tuple[WaitChange, ...] = ()
     notes: tuple[str, ...] = ()
     values: tuple[KernelValue, KernelValue] | None = None
+    measured: str = ""
+    """Letters of the sides that measured waits, compared or not."""
 
 
 def compare_waits(match: KernelMatch, kernel: str = "") -> WaitComparison:
     """Compare the waits that take a notable part of warp life on one side. Reads results."""
-    before, after = (_measured(side, match.shape) for side in (match.one, match.other))
+    shared = _shared_results(match)
+    before, after = (_measured(side, match.shape, shared) for side in (match.one, match.other))
     both = [name for name in before if name in after]
     if not both:
         lone = "A" if before else "B" if after else ""
-        return WaitComparison(notes=(f"only {lone} measured waits",) if lone else ())
+        notes = (f"only {lone} measured waits",) if lone else (_SHARED,) if shared else ()
+        return WaitComparison(notes=notes, measured="AB" if shared else lone)
     one, other = before[both[0]], after[both[0]]
     is_same_code = _is_same_code(one, other)
-    pairs = list(_same_code_pairs(one, other) if is_same_code else _line_pairs(one, other))
+    is_whole = is_same_code or (one.unmeasured == other.unmeasured == {} and not match.different)
+    pairs = list(_same_code_pairs(one, other) if is_same_code else _line_pairs(one, other, is_whole=is_whole))
     changes = [WaitChange(_line_wait(own), _line_wait(others), kernel, ok) for own, others, ok in pairs]
     notable = [change for change in changes if _largest(change) >= _NOTABLE]
     compared = [(own, others) for own, others, ok in pairs if ok]
     totals = [_total([site for own in side for site in own]) for side in zip(*compared, strict=True)]
-    notes = list(_notes(pairs, is_same_code=is_same_code))
-    if totals and (reason := _no_verdict_reason(match, totals, is_whole=is_same_code or len(compared) == len(pairs))):
+    notes = [*_notes(pairs, is_same_code=is_same_code, is_whole=is_whole), *([_SHARED] if shared else [])]
+    if totals and (reason := _no_verdict_reason(match, totals, is_whole=is_whole)):
         totals = [replace(total, better="neither") for total in totals]
         notes.append(f"no verdict: {reason}")
     ranked = sorted(notable, key=_largest, reverse=True)
-    return WaitComparison(tuple(ranked), tuple(notes), (totals[0], totals[1]) if totals else None)
+    return WaitComparison(tuple(ranked), tuple(notes), (totals[0], totals[1]) if totals else None, "AB")
+
+
+def _shared_results(match: KernelMatch) -> frozenset[int]:
+    """Return the results that are the nearest ones of two different launches, so that they show no difference."""
+    one, other = match.one, match.other
+    if one.launch is None or other.launch is None or one.launch.row == other.launch.row:
+        return frozenset()
+    if one.trace.directory != other.trace.directory:
+        return frozenset()
+    rows = [
+        {row for of_probe in unjoined_sources(side) for part in joined_sources(of_probe) for row in _rows(part, None)}
+        for side in (one, other)
+    ]
+    return frozenset(rows[0] & rows[1])
 
 
 def _largest(change: WaitChange) -> float:
@@ -202,15 +233,16 @@ def _same_code_pairs(one: _Side, other: _Side) -> Iterator[_Pair]:
         yield [], sites, False
 
 
-def _line_pairs(one: _Side, other: _Side) -> Iterator[_Pair]:
-    """Yield the sites by line and class; they are compared on lines on which both sides measured all instructions."""
-    partial = one.partial_lines | other.partial_lines
-    is_known = one.unmeasured is not None and other.unmeasured is not None
+def _line_pairs(one: _Side, other: _Side, *, is_whole: bool) -> Iterator[_Pair]:
+    """Yield the sites by line and class; they are compared on lines of which both sides measured all instructions.
+
+    If the whole kernel was measured, a line of one side has no waits on the other.
+    """
+    full = one.full_lines & other.full_lines
     before, after = _by_line(one.sites.values()), _by_line(other.sites.values())
     for key in {**before, **after}:
         own, others = before.get(key, []), after.get(key, [])
-        line = (own or others)[0].wait.place
-        yield own, others, is_known and line not in partial
+        yield own, others, is_whole or (own or others)[0].wait.place in full
 
 
 def _by_line(sites: Iterable[_Site]) -> dict[tuple[str, str], list[_Site]]:
@@ -246,7 +278,7 @@ def _with_quartiles(share: KernelValue) -> KernelValue:
     return replace(share, low=share.value, high=share.value) if is_small else share
 
 
-def _notes(pairs: Sequence[_Pair], *, is_same_code: bool) -> Iterator[str]:
+def _notes(pairs: Sequence[_Pair], *, is_same_code: bool, is_whole: bool) -> Iterator[str]:
     compared = [max(len(own), len(others)) for own, others, is_compared in pairs if is_compared]
     left = [(len(own), len(others)) for own, others, is_compared in pairs if not is_compared]
     if is_same_code:
@@ -257,28 +289,37 @@ def _notes(pairs: Sequence[_Pair], *, is_same_code: bool) -> Iterator[str]:
             " SASS instructions that may wait"
         )
     if left:
+        cause = "or only a part of their line" if is_same_code else "or only a part of their line, or has no such line"
         yield (
-            f"not compared: {sum(own for own, _ in left)} instructions of A, {sum(others for _, others in left)} of B."
-            " The other side did not measure these instructions, or only a part of their line. More launches measure"
-            " more instructions"
+            f"not compared: {units.counted(sum(own for own, _ in left), 'instruction')} of A,"
+            f" {sum(others for _, others in left)} of B. The other side did not measure these instructions, {cause}."
+            " More launches measure more instructions"
         )
+    if not compared:
+        what = "instruction" if is_same_code else "line"
+        yield f"no total of measured waits: there is no {what} that both sides measured completely"
+    elif not is_whole:
+        yield "“measured waits” is the sum over the compared lines, so the pages of A and B have other values"
 
 
-def _measured(source: ViewSource, shape: LaunchShape | None) -> dict[str, _Side]:
+def _measured(source: ViewSource, shape: LaunchShape | None, excluded: frozenset[int]) -> dict[str, _Side]:
     """Return the waits by the name of the probe that measures some: of the launch, or over the newest launches."""
     sides = {}
     for of_probe in unjoined_sources(source):
         probe = known_probe(of_probe.kernel)
-        if probe.measured_waits is not None and (side := _side(probe, joined_sources(of_probe), shape)) is not None:
+        if probe.measured_waits is None:
+            continue
+        rounds = _rounds(joined_sources(of_probe), shape, excluded)
+        if (side := _side(probe, rounds)) is not None:
             sides[joined_name(of_probe.kernel)] = side
     return sides
 
 
-def _side(probe: Probe, parts: Sequence[ViewSource], shape: LaunchShape | None) -> _Side | None:
+def _side(probe: Probe, analyses_by_round: Iterable[list[Any]]) -> _Side | None:
     assert probe.measured_waits is not None
     rounds = [
         probe.measured_waits(analyses[0] if probe.groups is None else probe.groups.join(analyses))
-        for analyses in _rounds(parts, shape)
+        for analyses in analyses_by_round
     ]
     if not rounds:
         return None
@@ -291,11 +332,11 @@ def _side(probe: Probe, parts: Sequence[ViewSource], shape: LaunchShape | None) 
     return _Side(sites, rounds[0].unmeasured)
 
 
-def _rounds(parts: Sequence[ViewSource], shape: LaunchShape | None) -> Iterator[list[Any]]:
+def _rounds(parts: Sequence[ViewSource], shape: LaunchShape | None, excluded: frozenset[int]) -> Iterator[list[Any]]:
     """Yield the analyses of the newest result of each part, then of the one before it."""
     columns = []
     for part in parts:
-        results = (analyse_result(part.trace, part.kernel, row) for row in _rows(part, shape))
+        results = (analyse_result(part.trace, part.kernel, row) for row in _rows(part, shape) if row not in excluded)
         columns.append([result.analysis for result in results if result.analysis is not None])
     for analyses in zip_longest(*columns):
         yield [analysis for analysis in analyses if analysis is not None]
@@ -304,7 +345,7 @@ def _rounds(parts: Sequence[ViewSource], shape: LaunchShape | None) -> Iterator[
 def _rows(part: ViewSource, shape: LaunchShape | None) -> Sequence[int]:
     """Return the result of the launch, or the newest results of the kernel, of one shape if given."""
     if part.launch is not None:
-        return [] if part.launch.result is None else [part.launch.result]
+        return [row for row in (part.launch.result,) if row in part.kernel.result_rows]
     rows = (row for row in reversed(part.kernel.result_rows) if shape in (None, result_shape(part.trace, row)))
     return list(islice(rows, MAX_RESULTS))
 
