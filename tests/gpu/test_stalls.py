@@ -316,7 +316,7 @@ def test_page_has_the_cost_of_each_group_without_a_benchmark(tmp_path: Path, run
     assert slowdowns
     assert None not in slowdowns
     page = subprocess.run(shown, capture_output=True, text=True, check=True).stdout
-    assert "(launches of this run with and without it, ± standard error)" in " ".join(page.split())
+    assert "(launches of this run with and without the probe, ± standard error)" in " ".join(page.split())
 
 
 @pytest.fixture(scope="module")
