@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from tui_probe.probekit.probe_results import ProbeResult
 
-    from .analysis import StallSite
-
 _SPILL_NOTE: Final = (
     "local loads and stores: executed warp instructions that access spills or local arrays, in basic blocks with a"
     " measured wait"
@@ -101,7 +99,7 @@ def findings(of: ProbeResult, found: Stalls) -> Iterator[Finding]:
             site.line,
             stands_out=(found.worst_share or 0) >= _NOTABLE,
             values=values,
-            advice=_advice(site),
+            advice=_advice(worst),
             brief=brief_text(worst.opcodes, f"waits {_life_text(worst)}"),
         )
     yield from _spill_findings(found)
@@ -136,8 +134,9 @@ def _spill_findings(found: Stalls) -> Iterator[Finding]:
     )
 
 
-def _advice(site: StallSite) -> str:
-    if site.copies_of_this_iteration:
+def _advice(line: LineWaits) -> str:
+    site = line.longest
+    if line.copies_of_this_iteration:
         return (
             "the loop starts this copy in the iteration that waits for it: start the copy one or more iterations ahead"
         )

@@ -146,10 +146,7 @@ class StallSite:
     @property
     def copies_of_this_iteration(self) -> bool:
         """True if warps wait in a loop for copies that they start in the same iteration: a pipeline of depth 1."""
-        wait = self.wait
-        if wait is None or not wait.depth or not wait.producers or wait.kind not in COPIES:
-            return False
-        return not any(producer.previous for producer in wait.producers)
+        return self.wait is not None and self.wait.kind in COPIES and self.wait.one_iteration
 
     @property
     def producer(self) -> str:
@@ -227,6 +224,13 @@ class LineWaits:
         return sum(site.passes for site in self.sites)
 
     @property
+    def copies_of_this_iteration(self) -> bool:
+        """True if so at all sites: in an unrolled loop, a site may wait for copies of another copy of the loop's body
+        that were started one iteration ahead.
+        """
+        return all(site.copies_of_this_iteration for site in self.sites)
+
+    @property
     def opcodes(self) -> str:
         """``DEPBAR``, ``4 × DEPBAR``, or ``3 SASS instructions`` of several opcodes."""
         if len({site.opcode for site in self.sites}) > 1:
@@ -283,13 +287,18 @@ class Stalls:
         return None if share is None or share > _ROUNDED_UP else max(0.0, 1 - share)
 
     @property
-    def worst(self) -> LineWaits | None:
-        """The line with the longest waits of a class; of code without lines, the instruction."""
+    def lines(self) -> list[LineWaits]:
+        """Executed sites by line and class; of code without lines, by instruction."""
         lines: dict[tuple[str | int, str], list[StallSite]] = {}
         for site in self.sites:
             if site.passes:
                 lines.setdefault((site.place or site.line, site.kind), []).append(site)
-        longest = max((LineWaits(tuple(sites)) for sites in lines.values()), key=lambda line: line.share, default=None)
+        return [LineWaits(tuple(sites)) for sites in lines.values()]
+
+    @property
+    def worst(self) -> LineWaits | None:
+        """The line with the longest waits of a class; of code without lines, the instruction."""
+        longest = max(self.lines, key=lambda line: line.share, default=None)
         return longest if longest is not None and longest.cycles else None
 
     @property

@@ -296,10 +296,11 @@ class StallsView(Document):
 
     def _copy_notes(self) -> Iterator[str]:
         """Yield the notable waits of pipelines of depth 1."""
-        rows = [row for row in self.rows if 100 * (row.site.share or 0) >= LEAST_PERCENT]
-        sites = [row.site for row in rows if row.site.copies_of_this_iteration]
-        for place in dict.fromkeys(site.place or f"{int(site.line):#06x}" for site in sites):
-            yield f"{place}: the loop starts this copy in the iteration that waits for it (pipeline of depth 1)"
+        for line in self.stalls.lines:
+            is_notable = 100 * (line.longest.share or 0) >= LEAST_PERCENT
+            if is_notable and line.copies_of_this_iteration:
+                place = line.longest.place or f"{int(line.longest.line):#06x}"
+                yield f"{place}: the loop starts this copy in the iteration that waits for it (pipeline of depth 1)"
 
     def _memory_notes(self) -> Iterator[str]:
         """Yield where spills are counted by line."""

@@ -33,14 +33,22 @@ from tui_probe.probe_model.probe import LeastShare
 from tui_probe.probekit.measured import analyse_result, known_probe
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.probe import MeasuredWait, MeasuredWaits
-from tui_probe.probes.stall_sites.analysis import DELAY, GROUPS, LEAST_PERCENT, Stalls, StallSite, measured_text
+from tui_probe.probes.stall_sites.analysis import (
+    DELAY,
+    GROUPS,
+    LEAST_PERCENT,
+    LineWaits,
+    Stalls,
+    StallSite,
+    measured_text,
+)
 from tui_probe.sass.spills import stack_accesses
 from tui_probe.sass.target import GraftTarget
 from tui_probe.toolchain import find_tools
 from tui_probe.trace import source_lines
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.run_info import RunInfo
-from tui_probe.trace.sites import read_sites
+from tui_probe.trace.sites import SiteWait, read_sites
 from tui_probe.ui import rerun
 from tui_probe.ui.screens.further_pages import kernel_tab
 from tui_probe.verdicts import limiter, wait_changes
@@ -759,6 +767,63 @@ def test_copies_of_the_same_iteration_are_a_pipeline_of_depth_one(
     )
     assert note
     assert following.startswith(" measured waits: ")
+
+
+MANY = 20
+"""Copies per stage, more than ``sites.json`` names."""
+TWO_STAGES = f"""
+.visible .entry k(.param .u64 x, .param .u32 n) {{
+    .reg .b64 %d<4>; .reg .b32 %r<8>; .reg .f32 %f<4>; .reg .pred %p<2>;
+    .shared .align 16 .b8 stage[8192];
+    ld.param.u64 %d1, [x];
+    ld.param.u32 %r1, [n];
+    mov.u32 %r2, stage;
+    mov.u32 %r3, 0;
+    mov.f32 %f1, 0f00000000;
+    {"".join(f"cp.async.ca.shared.global [%r2+{16 * at}], [%d1+{16 * at}], 16;" for at in range(MANY))}
+    cp.async.commit_group;
+LOOP:
+    .pragma "nounroll";
+    add.s64 %d1, %d1, 4096;
+    add.u32 %r3, %r3, 1;
+    and.b32 %r4, %r3, 1;
+    mad.lo.u32 %r5, %r4, 4096, %r2;
+    {"".join(f"cp.async.ca.shared.global [%r5+{16 * at}], [%d1+{16 * at}], 16;" for at in range(MANY))}
+    cp.async.commit_group;
+    cp.async.wait_group 1;
+    bar.sync 0;
+    xor.b32 %r6, %r5, 4096;
+    ld.shared.f32 %f2, [%r6];
+    add.f32 %f1, %f1, %f2;
+    bar.sync 0;
+    setp.lt.u32 %p1, %r3, %r1;
+    @%p1 bra LOOP;
+    st.global.f32 [%d1], %f1;
+    ret; }}
+"""
+
+
+def test_many_copies_of_the_previous_iteration_are_no_pipeline_of_depth_one(
+    assembled: Callable[[str, int | str], Cubin], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    writer = started_trace(tmp_path / "trace")
+    folder = writer.kernel(0, "k")
+    result = group_result(folder, "stall_sites", 8192, assembled(TWO_STAGES, 90), "k")
+    writer.save(0, writer.launch(0, GRID, BLOCK), result)
+    writer.exit()
+    assert "pipeline of depth 1" not in shown_text(writer.directory, capsys)
+    (probe,) = read_sites(folder) or ()
+    (wait,) = (site.wait for site in probe.sites if site.wait and site.wait.kind == "async")
+    assert {(producer.opcode, producer.previous) for producer in wait.producers} == {("LDGSTS", True)}
+    assert not wait.one_iteration
+
+
+def test_copy_of_an_unrolled_body_may_be_of_an_iteration_before() -> None:
+    """Only one of the waits of the line is for copies in front of the loop's back edge."""
+    first, second = (SiteWait("async", 1, 2, (), one_iteration=value) for value in (True, False))
+    alone, other = (StallSite(0x10, "DEPBAR", None, 602, 1, wait, life=1000) for wait in (first, second))
+    assert LineWaits((alone,)).copies_of_this_iteration
+    assert not LineWaits((alone, other)).copies_of_this_iteration
 
 
 def test_page_names_the_set_and_needs_a_gpu() -> None:

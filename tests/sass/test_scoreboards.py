@@ -46,6 +46,23 @@ PRODUCTS = """
 	wgmma.wait_group.sync.aligned 1; st.global.f32 [%d1], %f1;
 	wgmma.wait_group.sync.aligned 0; st.global.f32 [%d1+4], %f5; ret; }
 """
+TWO_STAGES = """
+	cp.async.ca.shared.global [%r4], [%d2], 16; cp.async.commit_group;
+again: .pragma "nounroll";
+	add.s64 %d2, %d2, 4096; add.u32 %r2, %r2, 1; and.b32 %r5, %r2, 1; mad.lo.u32 %r6, %r5, 512, %r4;
+	cp.async.ca.shared.global [%r6], [%d2], 16; cp.async.commit_group; cp.async.wait_group 1; bar.sync 0;
+	xor.b32 %r7, %r6, 512; ld.shared.f32 %f1, [%r7]; add.f32 %f2, %f2, %f1; bar.sync 0;
+	setp.lt.u32 %p1, %r2, %r1; @%p1 bra again;
+	st.global.f32 [%d1], %f2; ret; }
+"""
+AHEAD = """
+	ld.global.f32 %f1, [%d2];
+again: add.f32 %f2, %f2, %f1; mul.f32 %f2, %f2, %f2; ld.global.f32 %f1, [%d2+64]; add.s64 %d2, %d2, 64;
+	add.u32 %r2, %r2, 1;
+	.pragma "nounroll";
+	setp.lt.u32 %p1, %r2, %r1; @%p1 bra again;
+	add.f32 %f2, %f2, %f1; st.global.f32 [%d1], %f2; ret; }
+"""
 QUEUE = """
 	ld.shared.v2.f32 {%f1, %f2}, [%r4]; ld.shared.f32 %f3, [%r4+32]; ld.shared.f32 %f4, [%r4+64];
 	add.f32 %f5, %f1, %f2; add.f32 %f6, %f3, %f4; mul.f32 %f7, %f5, %f6; st.global.f32 [%d1], %f7; ret; }
@@ -111,6 +128,20 @@ def test_copies_are_those_of_the_stage_that_is_awaited(assembled: Callable[[str,
     copies = [index for index, name in enumerate(names) if name == "LDGSTS"]
     assert [producer.index for producer in first.producers if names[producer.index] == "LDGSTS"] == copies[:1]
     assert [producer.index for producer in second.producers if names[producer.index] == "LDGSTS"] == copies[1:]
+
+
+@pytest.mark.parametrize(("text", "kind", "name"), [(TWO_STAGES, "async", "LDGSTS"), (AHEAD, "global", "LDG")])
+@pytest.mark.parametrize("arch", [80, 90, 100])
+def test_producer_in_the_loop_is_named_before_that_of_the_prologue(
+    assembled: Callable[[str, int], Cubin], text: str, kind: str, name: str, arch: int
+) -> None:
+    target = GraftTarget.of(assembled(HEAD + text, arch), "k")
+    names = names_of(target)
+    (site,) = (site for site in wait_sites(target) if site.depth and site.kind == kind)
+    first, second, *_ = site.awaited
+    assert [names[producer.index] for producer in (first, second)] == [name, name]
+    assert [(producer.depth, producer.from_previous) for producer in (first, second)] == [(1, True), (0, False)]
+    assert not site.is_of_one_iteration
 
 
 def test_products_are_those_of_the_group_that_is_awaited(assembled: Callable[[str, int | str], Cubin]) -> None:

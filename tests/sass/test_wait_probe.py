@@ -192,7 +192,7 @@ def test_groups_of_few_uniform_registers_leave_no_site_between_them(monkeypatch:
 def test_sites_on_the_way_over_a_back_edge_are_in_another_group(
     index: int, loops: tuple[int, ...], is_together: bool
 ) -> None:
-    copy = Producer(20, "async", is_read=True, from_previous=True)
+    copy = Producer(20, "async", is_read=True, from_previous=True, depth=1)
     awaited = WaitSite(10, (), "async", (copy,), (1,))
     other = WaitSite(index, (), "barrier", (), loops)
     assert (other in choose_group([awaited, other], 0)) is is_together

@@ -343,7 +343,8 @@ def _spill_cells(line: SpillLine) -> tuple[str, ...]:
 
 
 def _cells(waits: KernelWaits, site: WaitSite) -> tuple[str, ...]:
-    producers = sorted(site.producers, key=lambda each: each is not site.producer)
+    awaited = site.awaited
+    producers = [*awaited, *(producer for producer in site.producers if producer not in awaited)]
     texts = [_producer_text(waits, producer) for producer in producers[:_MOST_PRODUCERS]]
     if len(producers) > _MOST_PRODUCERS:
         texts.append(f"{len(producers) - _MOST_PRODUCERS} more")

@@ -51,12 +51,14 @@ class Producer:
     or it is one of an awaited group, other than the last.
 
     ``from_previous``: it is reached over the back edge of a loop only, so it is one of an earlier iteration.
+    ``depth`` is the number of loops that it and the waiting instruction are in.
     """
 
     index: int
     kind: str
     is_read: bool
     from_previous: bool
+    depth: int
 
     @property
     def at(self) -> int:
@@ -72,6 +74,7 @@ class WaitSite:
     barriers: tuple[int, ...]
     own: str | None
     producers: tuple[Producer, ...]
+    """Ordered as in the code."""
     loops: tuple[int, ...]
     """Loops around it by the block of their header, the innermost first."""
 
@@ -94,10 +97,20 @@ class WaitSite:
         return self.own or min(kinds, key=_RANK.__getitem__, default="other")
 
     @property
-    def producer(self) -> Producer | None:
-        """The producer to name first: of the site's class, one whose result is read, the last in the code."""
-        own = [producer for producer in self.producers if producer.kind == self.kind]
-        return max(own, key=lambda each: (each.is_read, not each.from_previous, each.index), default=None)
+    def awaited(self) -> list[Producer]:
+        """The producers of the site's class, that to name first at the start."""
+        return sorted((producer for producer in self.producers if producer.kind == self.kind), key=self._rank)
+
+    def _rank(self, producer: Producer) -> tuple[int, ...]:
+        """The innermost loop is first, since instructions before it are awaited once. An end of a group is last."""
+        ends_group = self.own is not None and not producer.is_read
+        return ends_group, -producer.depth, not producer.is_read, producer.from_previous, -producer.index
+
+    @property
+    def is_of_one_iteration(self) -> bool:
+        """True if warps wait in a loop, and only for instructions of the same iteration."""
+        places = {(producer.depth, producer.from_previous) for producer in self.awaited}
+        return self.depth > 0 and places == {(self.depth, False)}
 
 
 def wait_sites(target: GraftTarget, graph: FlowGraph | None = None) -> list[WaitSite]:
@@ -163,11 +176,15 @@ class _ProducerSearch:
             word = words[at]
             if word.write_barrier == barrier:
                 is_read = _reads_result(words[index], word)
-                yield Producer(at, produced_class(word, arch), is_read, is_previous)
+                yield Producer(at, produced_class(word, arch), is_read, is_previous, self._depth(index, at))
             elif word.read_barrier == barrier:
-                yield Producer(at, OPERANDS, False, is_previous)
+                yield Producer(at, OPERANDS, False, is_previous, self._depth(index, at))
             elif self._is_of_queue(word, queues) and _reads_result(words[index], word):
-                yield Producer(at, produced_class(word, arch), True, is_previous)
+                yield Producer(at, produced_class(word, arch), True, is_previous, self._depth(index, at))
+
+    def _depth(self, index: int, producer: int) -> int:
+        around, own = (self.graph.loops_around(self.graph.block_at(at)) for at in (index, producer))
+        return len({*around} & {*own})
 
     def _is_of_queue(self, word: Word, queues: Container[str | None]) -> bool:
         queue = in_order_queue(word, self.target.arch)
@@ -189,7 +206,7 @@ class _ProducerSearch:
         for at, ended, is_previous in self._walk_back(index, until_previous_group):
             kind = produced_class(words[at], arch)
             if ended > pending and kind in kinds and own_wait(words[at]) is None:
-                yield Producer(at, kind, not ends_group(words[at]), is_previous)
+                yield Producer(at, kind, not ends_group(words[at]), is_previous, self._depth(index, at))
 
     def _walk_back(self, index: int, rule: Callable[[int, int], int | None]) -> list[tuple[int, int, bool]]:
         """Walk back from instruction ``index`` on all ways, with a state that is 0 first.

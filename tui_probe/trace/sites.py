@@ -70,7 +70,8 @@ class SiteWait:
     produce it, the one to name first at the start. ``depth`` is the number of loops around the instruction, ``null``
     the cycles that are measured where there is nothing to wait for. ``spills`` are loads and stores of the stack in the
     basic block of the instruction, which are executed as often. ``parameters`` are the numbers of the kernel parameters
-    that the awaited accesses of global memory get their addresses from.
+    that the awaited accesses of global memory get their addresses from. ``one_iteration``: warps wait in a loop, and
+    only for instructions of the same iteration; False in older traces.
     """
 
     kind: str
@@ -79,6 +80,7 @@ class SiteWait:
     producers: tuple[SiteInstruction, ...]
     spills: tuple[SiteInstruction, ...] = ()
     parameters: tuple[int, ...] = ()
+    one_iteration: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +245,8 @@ class _Reader:
         spills = _tables_in(self._instruction, entry.get("spills", []))
         depth, null = _number(entry.get("depth")), _number(entry.get("null"))
         parameters = _tables_in(_number, entry.get("parameters", []))
-        return SiteWait(_text(entry.get("class")), depth, null, producers, spills, parameters)
+        kind = _text(entry.get("class"))
+        return SiteWait(kind, depth, null, producers, spills, parameters, entry.get("one_iteration") is True)
 
     def _instruction(self, value: object) -> SiteInstruction:
         entry = _table(value)

@@ -108,9 +108,7 @@ def _wait_fields(
     target: GraftTarget, wait: ProbedWait, sources: Mapping[int, tuple[str, int]], files: dict[str, int]
 ) -> dict[str, object]:
     """Return the fields of a wait site, with its class and the instructions that warps wait for."""
-    site, first = wait.site, wait.site.producer
-    of_class = [producer for producer in site.producers if producer.kind == site.kind]
-    producers = sorted(of_class, key=lambda producer: producer is not first)
+    site = wait.site
     return {
         **_named_fields(target, site.index, sources, files),
         "at": "instruction",
@@ -118,13 +116,14 @@ def _wait_fields(
         "wait": {
             "class": site.kind,
             "depth": site.depth,
+            "one_iteration": site.is_of_one_iteration,
             "null": null_wait(target.words[site.index], waits_itself=site.own is not None),
             "producers": [
                 {
                     **_named_fields(target, producer.index, sources, files),
                     "previous": producer.from_previous,
                 }
-                for producer in producers[:_MAX_PRODUCERS]
+                for producer in site.awaited[:_MAX_PRODUCERS]
             ],
             "spills": [
                 {**_named_fields(target, access.index, sources, files), "bytes": access.bytes}

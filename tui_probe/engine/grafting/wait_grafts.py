@@ -303,7 +303,7 @@ def _spills_by_block(target: GraftTarget, graph: FlowGraph) -> dict[int, tuple[S
 
 
 def _awaited_parameters(site: WaitSite, origins: AddressOrigins) -> tuple[int, ...]:
-    awaited = (producer.index for producer in site.producers[:_MAX_FOLLOWED] if producer.kind == site.kind)
+    awaited = (producer.index for producer in site.awaited[:_MAX_FOLLOWED])
     return tuple(sorted({number for index in awaited for number in origins.of_access(index)}))
 
 
