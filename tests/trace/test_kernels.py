@@ -76,7 +76,7 @@ def test_older_kernel_info_ends_in_a_bare_callback(last: list[str], callback: st
     [
         ([], "0 lines instead of at least 3"),
         (["f", "x", "0"], "line 2: expected a count, not 'x'"),
-        (["f", "1", "2", "1,16"], "it announces 2 maps, but 1 lines follow"),
+        (["f", "1", "2", "1,16"], "the file announces 2 maps, but 1 lines follow"),
         (["f", "1", "1", "2,16"], "line 4: expected 'type,bytes', not '2,16'"),
     ],
 )
