@@ -46,8 +46,6 @@ GROUPS: Final = ("stall_sites", "stall_sites_2", "stall_sites_3", "stall_sites_4
 """Probes of the groups of wait sites, those that usually wait longest first."""
 SITE: Final = site_dtype("waited", "passes", "longest")
 """Record per wait site."""
-_OLDER_SITE: Final = site_dtype("waited", "passes")
-"""Fields of the same in traces of versions that kept no longest wait."""
 LIFE: Final = np.dtype([("cycles", "<u4")])
 """Record per warp."""
 LIFE_SUMS: Final = sums_dtype(LIFE, "longest")
@@ -325,8 +323,7 @@ class Stalls:
 
 def analyse(result: Result, sites: Sequence[int], folder: Path | None = None) -> Stalls:
     """The waits of one launch. TraceError if the records are not of this probe."""
-    is_older = result.record_bytes(0) == _OLDER_SITE.itemsize
-    lines = line_sums(result, _OLDER_SITE if is_older else SITE, "stall_sites", sites, folder)
+    lines = line_sums(result, SITE, "stall_sites", sites, folder)
     probes = (read_sites(folder) if folder else None) or ()
     waits = {site.instruction.line: site.wait for probe in probes for site in probe.sites if site.wait}
     calls = call_lines(folder) if folder else {}

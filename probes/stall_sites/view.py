@@ -238,7 +238,7 @@ class StallsView(Document):
         )
         text += " ± is the largest error of this estimate per wait." if "mean_uncertainty" in shown else ""
         if "longest" in shown and any(row.site.longest is None for row in self.rows):
-            text += f" max {units.NOT_MEASURED}: not recorded (too few free uniform registers, or an older version)."
+            text += f" max {units.NOT_MEASURED}: not recorded (too few free uniform registers)."
         text += f" The error of a row's warp life is {share if share.startswith('<') else f'at most {share}'}."
         if any(_is_bound(value) for row in self.rows for value in (row.site.per_pass, row.site.longest)):
             text += f" “≤ {DELAY}”: the measured cycles round to 0, so the true value is at most {DELAY} cycles"
