@@ -32,8 +32,8 @@ RECORD: Final = np.dtype(
 )
 """Record per access outside."""
 FREED: Final = 1 << 31
-PADDING: Final = 512
-"""The driver begins each allocation at a multiple of these bytes: none has those behind another one's last byte."""
+NEAR: Final = 512
+"""An access that begins within these bytes behind an allocation is meant for it, if no known one begins there."""
 ILLEGAL_ADDRESS: Final = 700
 """The driver's number for an access that no memory is mapped for."""
 NULL_PAGES: Final = 1 << 16
@@ -66,7 +66,7 @@ class OutsideAccess:
             return "null pointer"
         if self.is_freed and self.address < self.limit:
             return "use after free"
-        is_near = self.limit and self.address < -(-self.limit // PADDING) * PADDING
+        is_near = self.limit and self.address < self.limit + NEAR
         return "out of bounds" if is_near and not self.is_freed else ""
 
     @property
@@ -76,9 +76,9 @@ class OutsideAccess:
         allocation = f"{units.size(size)} at {self.below:#x}"
         if self.address < NULL_PAGES or not self.limit:
             return f"{self.address:#x}"
+        allocation += ", which was freed" if self.is_freed else ""
         if past < 0:
-            freed = ", which was freed" if self.is_freed else ""
-            return f"{self.address:#x}, byte {self.address - self.below} of {allocation}{freed}"
+            return f"{self.address:#x}, byte {self.address - self.below} of {allocation}"
         if self.above - self.address < past:
             return f"{self.address:#x}, {units.count(self.above - self.address)} bytes before {self.above:#x}"
         return f"{self.address:#x}, {units.count(past)} bytes past {allocation}"
@@ -173,7 +173,7 @@ def findings(of: ProbeResult, bounds: Bounds) -> Iterator[Finding]:
                       brief=access.fault, wrong_result=True, replaced_by=_OF_SIMULATOR)  # fmt: skip
     unknown = next((access for access in bounds.accesses if not access.fault), None)
     if unknown is not None and illegal is None:
-        text = f"access far from all known allocations, first at {place(unknown.line, unknown.source)}"
+        text = f"access outside of all known allocations, first at {place(unknown.line, unknown.source)}"
         yield Finding("unknown", "unknown memory", f"{text}: {unknown.where}", "lines", unknown.line,
                       replaced_by=_OF_SIMULATOR)  # fmt: skip
     if not bounds.total:

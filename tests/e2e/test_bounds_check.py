@@ -90,11 +90,13 @@ def test_planted_accesses_are_found_with_thread_and_allocation(tool: Tool) -> No
     result, trace = tool.run([sys.executable, str(PROGRAM), "ld.global.v4.u32"], *options)
     assert result.returncode == 0, result.stderr
     planted = planted_in(result.stdout)
-    assert len(planted) == 2
+    assert len(planted) == 3
     assert found_in(trace) == planted
     access = launches_of(trace)[0][1].accesses[0]
     assert (access.limit - access.below, access.address - access.limit, access.opcode) == (1000, 8, "ld.global.v4.u32")
     assert access.where.endswith(f"8 bytes past 1.00 kB at {access.below:#x}")
+    behind_whole = launches_of(trace)[1][1].accesses[0]
+    assert behind_whole.where.endswith(f"0 bytes past 1.02 kB at {behind_whole.below:#x}")
 
 
 def test_record_outlives_the_illegal_address_that_ends_the_context(tool: Tool) -> None:
@@ -103,9 +105,9 @@ def test_record_outlives_the_illegal_address_that_ends_the_context(tool: Tool) -
     *planted, (name, _, block, thread, size, address, status) = (
         line.split("\t") for line in result.stdout.splitlines()
     )
-    assert (len(planted), status) == (2, "700")
+    assert (len(planted), status) == (3, "700")
     accesses = found_in(trace)
-    assert len(accesses) == 3
+    assert len(accesses) == 4
     assert accesses[-1] == (name, "", int(block), int(thread), int(size))
     kernel = open_trace(trace).kernels[0]
     (of_probe,) = [

@@ -45,5 +45,5 @@ def test_record_outlives_the_illegal_address_that_ends_the_context(access: str, 
     name, _, block, thread, size, _, status = last.split("\t")
     assert status == "700", profiled.outcome.stdout + profiled.outcome.stderr
     accesses = found_in(profiled.trace)
-    assert len(accesses) == 3, accesses
+    assert len(accesses) == 4, accesses
     assert accesses[-1] == (name, "", int(block), int(thread), int(size))

@@ -24,7 +24,9 @@ ACCESS = OutsideAccess(
     [
         (START + 998, False, "out of bounds"),  # its last two bytes
         (START + 1023, False, "out of bounds"),
-        (START + 1024, False, ""),  # another allocation may begin here, which the hook has not seen
+        (START + 1024, False, "out of bounds"),
+        (START + 1511, False, "out of bounds"),
+        (START + 1512, False, ""),
         (START + 16, True, "use after free"),
         (START + 1000, True, ""),
         (8, False, "null pointer"),
@@ -32,6 +34,12 @@ ACCESS = OutsideAccess(
 )
 def test_access_is_a_fault_where_nothing_else_can_be(address: int, is_freed: bool, fault: str) -> None:
     assert replace(ACCESS, address=address, is_freed=is_freed).fault == fault
+
+
+@pytest.mark.parametrize("size", [512, 1024, 4096])
+def test_first_element_past_an_allocation_without_padding_is_out_of_bounds(size: int) -> None:
+    access = replace(ACCESS, address=START + size, limit=START + size, above=START + (1 << 20))
+    assert access.fault == "out of bounds"
 
 
 def test_access_below_all_allocations_is_to_unknown_memory() -> None:
@@ -44,3 +52,5 @@ def test_nearest_allocation_is_named() -> None:
     assert replace(ACCESS, address=START + 4092).where == "0x700000000ffc, 4 bytes before 0x700000001000"
     freed = replace(ACCESS, address=START + 16, is_freed=True)
     assert freed.where == "0x700000000010, byte 16 of 1.00 kB at 0x700000000000, which was freed"
+    behind = replace(freed, address=START + 1000)
+    assert behind.where == "0x7000000003e8, 0 bytes past 1.00 kB at 0x700000000000, which was freed"

@@ -1,9 +1,10 @@
 """Launches of kernels in which one thread accesses memory outside of an allocation; prints what each does.
 
-``outside.py [KIND...]``: KIND is a key of ``ACCESSES``. Of each kind one launch is past the end of an array, and one is
-to an array that was freed. Arrays are small and next to others, so that the memory is mapped. All loaded
-values are used: ptxas narrows a vector load of which one element is used. After ``fatal``, the last launch accesses
-memory that is not mapped: the driver ends the kernel, and the context is of no use any more.
+``outside.py [KIND...]``: KIND is a key of ``ACCESSES``. Each kind has three launches: two past the end of an array, of
+which the second ends at a multiple of 512 bytes, and one to an array that was freed. Arrays are small, so that the
+memory behind them is mapped. All loaded values are used: ptxas narrows a vector load of which one element is used.
+After ``fatal``, the last launch accesses memory that is not mapped: the driver ends the kernel, and the context is of
+no use any more.
 """
 
 import ctypes
@@ -57,6 +58,8 @@ ret;
 FAR = 1 << 40
 """Bytes from an array to memory that nothing maps."""
 BYTES = 1000  # not a multiple of 512: the driver leaves the rest unused
+WHOLE = 1024
+NEAR = 512
 cuda = ctypes.CDLL("libcuda.so.1")
 
 
@@ -65,10 +68,10 @@ def call(name: str, *arguments: object) -> None:
     assert status == 0, (name, status)
 
 
-def allocate() -> int:
+def allocate(size: int) -> int:
     memory = ctypes.c_uint64()
-    call("cuMemAlloc_v2", ctypes.byref(memory), ctypes.c_size_t(BYTES))
-    call("cuMemsetD8_v2", memory, ctypes.c_ubyte(0), ctypes.c_size_t(BYTES))
+    call("cuMemAlloc_v2", ctypes.byref(memory), ctypes.c_size_t(size))
+    call("cuMemsetD8_v2", memory, ctypes.c_ubyte(0), ctypes.c_size_t(size))
     return memory.value
 
 
@@ -83,8 +86,11 @@ def main() -> None:
     call("cuInit", 0)
     call("cuDeviceGet", ctypes.byref(device), 0)
     call("cuCtxCreate_v2", ctypes.byref(context), 0, device)
-    arrays = [allocate() for _ in range(4)]
+    arrays = [allocate(BYTES) for _ in range(4)]
     array, freed, spare = arrays[0], arrays[1], arrays[3]
+    wholes = [allocate(WHOLE) for _ in range(4)]
+    whole_end = max(wholes) + WHOLE
+    assert not any(whole_end <= other < whole_end + NEAR for other in arrays), "an array is behind the last one"
     call("cuMemFree_v2", ctypes.c_uint64(freed))
     is_fatal = "fatal" in sys.argv
     accesses = [access for access in sys.argv[1:] if access != "fatal"] or list(ACCESSES)
@@ -97,6 +103,7 @@ def main() -> None:
         size = next(size for part, size in SIZES.items() if part in access.split("."))
         for kind, guilty, there in (
             ("out of bounds", 5 + 7 * number, array + BYTES + 8 - size % 16),
+            ("out of bounds", 60 + number, whole_end),
             ("use after free", 100 - number, freed + 16),
         ):
             launch(function, array, guilty, there, spare)
