@@ -12,7 +12,9 @@ from tui_probe.cli import main as front
 from tui_probe.draw.view import Document, no_progress
 from tui_probe.pages.code.line_measures import measures_of
 from tui_probe.pages.views import kind_of
+from tui_probe.probekit.measured import analyse_results
 from tui_probe.probekit.page_kinds import ViewSource
+from tui_probe.probes.stall_sites.analysis import Stalls
 from tui_probe.trace.follow import open_trace
 
 if TYPE_CHECKING:
@@ -57,6 +59,16 @@ def document(capsys: pytest.CaptureFixture[str], *command: str) -> Any:
 def output(capsys: pytest.CaptureFixture[str], *command: str) -> str:
     assert front.main([*command]) == 0
     return " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("name", ["attention", "cuda"])
+def test_measured_waits_of_a_launch_are_at_most_warp_life(name: str, request: pytest.FixtureRequest) -> None:
+    trace = open_trace(request.getfixturevalue(name))
+    launches = [result.analysis for kernel in trace.kernels for result in analyse_results(trace, kernel)]
+    stalls = [launch for launch in launches if isinstance(launch, Stalls) and launch.life]
+    assert len(stalls) >= 4
+    for launch in stalls:
+        assert 0 <= sum(site.measured_cycles for site in launch.sites) <= launch.life
 
 
 def test_page_ranks_the_measured_waits_of_all_groups(attention: Path, capsys: pytest.CaptureFixture[str]) -> None:
