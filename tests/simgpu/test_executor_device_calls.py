@@ -8,11 +8,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from tests.simgpu.device import Device
+from tests.simgpu.device import BASE, Device
 from tui_probe.errors import SimulationError
 from tui_probe.ptx.parser import parse
-from tui_probe.simgpu.executor import HEAP_BYTES, KernelAssertionError, MemoryFaultError, compile_kernel
+from tui_probe.simgpu.executor import HEAP_BYTES, KernelAssertionError, MemoryFaultError, TrapError, compile_kernel
 from tui_probe.simgpu.executor.device_calls import count_of_arguments, format_text
+from tui_probe.simgpu.executor.scalars import U64
 from tui_probe.simgpu.modules import with_runtime
 
 STRINGS = {7: b"text", 8: b""}
@@ -144,6 +145,11 @@ class Allocating:
         self._device.load_variables(tree)
         self._kernel = compile_kernel(tree, "allocates")
 
+    def overwrite(self, address: int, words: list[int]) -> None:
+        """Store words at an address."""
+        start = (address - BASE) // 8
+        self._device.memory.view(U64)[start : start + len(words)] = words
+
     def addresses(self, size: int, threads: int, kept: int = 0) -> list[int]:
         addresses = np.zeros(threads, np.uint64)
         self._device.launch(self._kernel, addresses, np.uint64(size), np.uint32(kept), block=(threads,))
@@ -173,7 +179,16 @@ def test_foreign_pointer_cannot_be_freed() -> None:
     tree = with_runtime(parse(HEAD + ALLOCATION.replace("st.param.b64 [a], %rd3", "st.param.b64 [a], %rd2")))
     device = Device(HEAP_BYTES + (1 << 20))
     device.load_variables(tree)
-    with pytest.raises(SimulationError, match="malloc of this module did not return"):
+    with pytest.raises(TrapError, match="malloc of this module did not return"):
         device.launch(
             compile_kernel(tree, "allocates"), np.zeros(1, np.uint64), np.uint64(64), np.uint32(0), block=(1,)
         )
+
+
+@pytest.mark.parametrize("size", [0, 24, HEAP_BYTES])
+def test_overwritten_header_of_the_heap_ends_the_kernel(size: int) -> None:
+    module = Allocating()
+    address = module.addresses(64, 2, kept=2)[1]
+    module.overwrite(address - 16, [size, 1])
+    with pytest.raises(TrapError, match=f"overwritten the header in front of {address:#x}"):
+        module.addresses(64, 1)

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tui_probe.errors import SimulationError
 from tui_probe.ptx.tree import OperandList as Parenthesised
 from tui_probe.ptx.tree import Symbol
 from tui_probe.simgpu.executor.addressing import PointerAccess
-from tui_probe.simgpu.executor.faults import KernelAssertionError
+from tui_probe.simgpu.executor.faults import KernelAssertionError, TrapError
 from tui_probe.simgpu.executor.scalars import U8, U32, U64
 from tui_probe.simgpu.executor.scope import BytesName, FunctionName
 
@@ -144,22 +143,33 @@ class Heap:
                 if self._words[here] >= needed:
                     self._split(here, needed)
                     return self._address + offset + HEADER
-            offset += int(self._words[here])
+            offset = 8 * self._after(here)
         return 0
 
     def give(self, address: int) -> None:
-        """The reverse of ``take``. Raises SimulationError for what was not taken."""
+        """The reverse of ``take``. Raises TrapError for what was not taken."""
         offset = address - HEADER - self._address
         if not 0 <= offset < HEAP_BYTES or offset % 16 or self._words[offset // 8 + 1] != 1:
-            raise SimulationError(f"free of {address:#x}, which malloc of this module did not return")
+            raise TrapError(
+                f"free of {address:#x}, which malloc of this module did not return, or stores past the memory in front"
+                " have overwritten its header"
+            )
         self._words[offset // 8 + 1] = 0
 
     def _join_free(self, here: int) -> None:
         """Make one of a free piece and the free ones right behind it."""
-        after = here + int(self._words[here]) // 8
+        after = self._after(here)
         while after < len(self._words) and not self._words[after + 1]:
-            self._words[here] += self._words[after]
-            after = here + int(self._words[here]) // 8
+            self._words[here] = 8 * (self._after(after) - here)
+            after = self._after(here)
+
+    def _after(self, here: int) -> int:
+        """The piece behind one, as the number of its first word. Raises TrapError if the header has no valid size."""
+        size = int(self._words[here])
+        if size < HEADER or size % 16 or here + size // 8 > len(self._words):
+            address = self._address + 8 * here + HEADER
+            raise TrapError(f"stores past memory of malloc have overwritten the header in front of {address:#x}")
+        return here + size // 8
 
     def _split(self, here: int, needed: int) -> None:
         left = int(self._words[here]) - needed
