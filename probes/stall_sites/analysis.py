@@ -17,7 +17,7 @@ from tui_probe.trace.sites import read_sites
 from tui_probe.trace.source_lines import SourceLines, call_lines, source_position
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from tui_probe.probekit.probe_results import ProbeResult
@@ -364,6 +364,17 @@ def slowdown_text(kernel: KernelFacts) -> str:
         return units.NOT_MEASURED
     error = f" ± {kernel.slowdown_stderr:.2f}" if kernel.slowdown_stderr is not None else ""
     return f"{kernel.slowdown:.2f}{error}×"
+
+
+def occupancy_notes(kernels: Sequence[KernelFacts]) -> Iterator[str]:
+    """Yield the resident blocks per SM that the probe takes, if any."""
+    blocks = {(kernel.blocks_per_sm or 0, kernel.blocks_per_sm_probed or 0) for kernel in kernels}
+    texts = [f"{original} → {probed}" for original, probed in sorted(blocks) if 0 < probed < original]
+    if texts:
+        yield (
+            f"the probe lowers the resident blocks per SM: {', '.join(texts)}. Fewer warps per SM change the waits"
+            " and warp life"
+        )
 
 
 def with_tensors(stalls: Stalls, of: ProbeResult) -> Stalls:

@@ -29,6 +29,7 @@ from .analysis import (
     analyse,
     are_copies,
     measured_text,
+    occupancy_notes,
     rows_text,
     slowdown_text,
     with_tensors,
@@ -217,6 +218,7 @@ class StallsView(Document):
         yield self._remainder_note()
         yield from _sample_notes(self.results, has_executions="executions" in shown)
         yield from self._launch_notes()
+        yield from occupancy_notes([result.kernel for result, _ in self.results])
         yield from self._line_note()
         yield from self._site_notes()
         if any(row.site.kind and not row.site.producer for row in self.rows):
@@ -237,11 +239,12 @@ class StallsView(Document):
             " cycles is added, never more than the measured cycles."
         )
         text += " ± is the largest error of this estimate per wait." if "mean_uncertainty" in shown else ""
+        text += f" In a row's warp life this error is {share if share.startswith('<') else f'at most {share}'}."
+        text += f" Errors exclude cycles beyond {DELAY} that a full SM hides, and waits that the probe's delay changes."
         if "longest" in shown and any(row.site.longest is None for row in self.rows):
             text += f" max {units.NOT_MEASURED}: not recorded (too few free uniform registers)."
-        text += f" The error of a row's warp life is {share if share.startswith('<') else f'at most {share}'}."
         if any(_is_bound(value) for row in self.rows for value in (row.site.per_pass, row.site.longest)):
-            text += f" “≤ {DELAY}”: the measured cycles round to 0, so the true value is at most {DELAY} cycles"
+            text += f" “≤ {DELAY}”: the measured cycles round to 0. On a full SM, the true value may be larger"
         return text.rstrip(".")
 
     def _remainder_note(self) -> str:

@@ -190,6 +190,19 @@ def test_trace_equals_itself(attention: Path, cuda: Path, capsys: pytest.Capture
     assert {wait["kernel"] for wait in same["waits"]} == {*NAMES}
 
 
+def test_page_says_what_its_errors_exclude(cuda: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = output(capsys, "show", "stalls", f"{cuda}:{ROW_SUM}")
+    assert "Errors exclude cycles beyond 48 that a full SM hides, and waits that the probe's delay changes" in text
+    assert "so the true value is at most" not in text
+
+
+def test_page_says_that_the_probe_lowers_occupancy(cuda: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The probe takes registers of which row_sum has none to spare."""
+    text = output(capsys, "show", "stalls", f"{cuda}:{ROW_SUM}")
+    assert "the probe lowers the resident blocks per SM: 8 → 6. Fewer warps per SM change the waits" in text
+    assert "resident blocks per SM" not in output(capsys, "show", "stalls", f"{cuda}:{GATHER}")
+
+
 MEASURED = {"share", "waited", "worst_share"}
 """Figures of waits."""
 

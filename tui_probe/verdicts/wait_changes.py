@@ -162,8 +162,8 @@ def compare_waits(match: KernelMatch, kernel: str = "") -> WaitComparison:
     both = [name for name in before if name in after]
     if not both:
         lone = "A" if before else "B" if after else ""
-        notes = (f"only {lone} measured waits",) if lone else (_SHARED,) if shared else ()
-        return WaitComparison(notes=notes, measured="AB" if shared else lone)
+        reason = f"only {lone} measured waits" if lone else _SHARED if shared else ""
+        return WaitComparison(notes=(reason,) if reason else (), measured="AB" if shared else lone)
     one, other = before[both[0]], after[both[0]]
     is_same_code = _is_same_code(one, other)
     is_whole = is_same_code or (one.unmeasured == other.unmeasured == {} and not match.different)
@@ -345,7 +345,8 @@ def _rounds(parts: Sequence[ViewSource], shape: LaunchShape | None, excluded: fr
 def _rows(part: ViewSource, shape: LaunchShape | None) -> Sequence[int]:
     """Return the result of the launch, or the newest results of the kernel, of one shape if given."""
     if part.launch is not None:
-        return [row for row in (part.launch.result,) if row in part.kernel.result_rows]
+        row = part.launch.result  # that of another probe, if this one left none
+        return [row] if row is not None and row in part.kernel.result_rows else []
     rows = (row for row in reversed(part.kernel.result_rows) if shape in (None, result_shape(part.trace, row)))
     return list(islice(rows, MAX_RESULTS))
 
