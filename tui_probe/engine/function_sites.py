@@ -23,11 +23,11 @@ from tui_probe.probe_model.positions import (
     matches,
 )
 from tui_probe.ptx.control_flow import basic_blocks, loop_heads
+from tui_probe.ptx.counted_loops import unbounded_loop_heads
 from tui_probe.ptx.instruction_facts import class_of, sass_instruction_count
 from tui_probe.ptx.merged_loads import merged_loads
 from tui_probe.ptx.phases import phase_starts
 from tui_probe.ptx.tree import Immediate
-from tui_probe.ptx.waiting import unbounded_loop_heads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence

@@ -1,11 +1,7 @@
-"""Loops that a thread may stay in: those that wait, those that no count ends; and whether blocks wait for one another.
+"""Loops in which a thread waits, and whether blocks wait for one another.
 
 PTX orders memory with strong operations and fences (PTX ISA reference, "Memory Consistency Model"); loads that bypass
 the caches of an SM (``.cg``, ``.cv``) are taken for such, since older code waits with them.
-
-A count ends a loop if one of its exits is tested in each iteration, and integers decide it that the loop computes from
-registers and numbers only: nothing that comes from memory, other lanes, clocks or calls takes part. One of these
-integers is a counter: the loop adds to it, subtracts, shifts or divides.
 """
 
 from __future__ import annotations
@@ -13,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from tui_probe.ptx.control_flow import Flow, loop_heads, natural_loops
+from tui_probe.ptx.control_flow import Flow, natural_loops
 from tui_probe.ptx.instruction_facts import class_of
 from tui_probe.ptx.tree import Element, Instruction, Memory, Negated, Pair, Register, Sum, Vector, instructions_in
 
@@ -43,10 +39,6 @@ _STRONG_MODIFIERS: Final = frozenset({"volatile", "relaxed", "acquire", "mmio", 
 _BLOCK_SPACES: Final = frozenset({"shared", "shared::cta", "shared::cluster", "local", "param", "const"})
 _PROXY_MODIFIERS: Final = frozenset({"proxy", "mbarrier_init"})
 """Fences that order a block's own accesses of different kinds."""
-_COPIES: Final = frozenset({"mov", "cvt", "cvta", "selp", "slct", "bra"})
-_CLOCKS: Final = ("%clock", "%globaltimer")
-_COUNTED_OPERANDS: Final = {"add": (1, 2), "sub": (1,), "shl": (1,), "shr": (1,), "div": (1,), "mad": (3,)}
-"""Places of the operand that a counter has been before, by what a loop does to counters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,81 +207,4 @@ def _may_signal(instruction: Instruction, bodies: set[str]) -> bool:
             return not any(part in _PROXY_MODIFIERS for modifier in modifiers for part in modifier.split("::"))
         case "call":
             return not any(getattr(operand, "name", None) in bodies for operand in instruction.operands)
-    return False
-
-
-def unbounded_loop_heads(function: Function) -> list[Instruction]:
-    """The first instruction of each loop that no count ends, in source order."""
-    flow = Flow.of(function)
-    loops = natural_loops([flow.successors(index) for index in range(len(flow.blocks))])
-    numbers = {id(block[0]): index for index, block in enumerate(flow.blocks)}
-    heads = {id(first): numbers[id(first)] for first in loop_heads(function, flow)}
-    return [flow.blocks[head][0] for head in heads.values() if not _is_counted(flow, head, loops.get(head, set()))]
-
-
-def _is_counted(flow: Flow, head: int, inside: set[int]) -> bool:
-    """Return whether a count ends the loop; ``inside`` are its blocks, none of a loop with several entries."""
-    code = [instruction for index in sorted(inside) for instruction in flow.blocks[index]]
-    outer = depending_on([instruction for instruction in code if not _is_computed(instruction)], code)
-    counting = depending_on(_counting(code), code) - outer
-    return any(
-        _leaves_by(flow, index, inside, counting) and not _can_skip(flow, index, head, inside) for index in inside
-    )
-
-
-def _counting(code: Block) -> Block:
-    """The instructions that change a counter of a loop: what they write is, maybe copied, what they read next."""
-    copied = [
-        (source, target)
-        for instruction in code
-        if instruction.opcode in _COPIES
-        for source in operand_registers(instruction.operands[1:])
-        for target in operand_registers(instruction.operands[:1])
-    ]
-    changed = [
-        (instruction, source, target)
-        for instruction in code
-        for place in _COUNTED_OPERANDS.get(instruction.opcode, ())
-        for source in operand_registers(instruction.operands[place : place + 1])
-        for target in operand_registers(instruction.operands[:1])
-    ]
-    edges = {*copied, *((source, target) for _, source, target in changed)}
-    return [instruction for instruction, source, target in changed if source in _following(target, edges)]
-
-
-def _following(register: str, edges: Iterable[tuple[str, str]]) -> set[str]:
-    """The registers that have the value of a register, or one that was counted from it; itself included."""
-    following, waiting = {register}, [register]
-    while waiting:
-        name = waiting.pop()
-        fresh = {target for source, target in edges if source == name} - following
-        following |= fresh
-        waiting += fresh
-    return following
-
-
-def _is_computed(instruction: Instruction) -> bool:
-    if instruction.opcode in _COPIES:
-        return not any(name.startswith(_CLOCKS) for name in operand_registers(instruction.operands[1:]))
-    return class_of(instruction) == "integer"
-
-
-def _leaves_by(flow: Flow, index: int, inside: set[int], counting: set[str]) -> bool:
-    """Return whether a register that depends on a counter decides if a block leaves the loop."""
-    last: Block = flow.blocks[index][-1:]
-    leaves = any(following not in inside for following in flow.successors(index)) or last[0].opcode in ("ret", "exit")
-    return leaves and last[0].predicate is not None and last[0].predicate.name in counting
-
-
-def _can_skip(flow: Flow, index: int, head: int, inside: set[int]) -> bool:
-    """Return whether an iteration may pass by a block."""
-    if index == head:
-        return False
-    seen, waiting = {head}, [head]
-    while waiting:
-        following = set(flow.successors(waiting.pop())) & inside - {index}
-        if head in following:
-            return True
-        waiting += following - seen
-        seen |= following
     return False

@@ -1,0 +1,361 @@
+"""Loops that no count ends, in which a thread may stay.
+
+A count ends a loop if each iteration changes a counter in one direction and compares it with a fixed bound there. The
+step is a number, or made of sizes of blocks and grids: a parameter may be 0. A counter that must meet its bound exactly
+steps by 1, or begins at a whole number of steps from the bound. One that is divided again and again becomes 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.ptx.control_flow import Flow, loop_heads, natural_loops
+from tui_probe.ptx.instruction_facts import class_of
+from tui_probe.ptx.operands import parse_integer
+from tui_probe.ptx.tree import Immediate, Instruction, Memory, Register, Symbol
+from tui_probe.ptx.waiting import operand_registers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tui_probe.ptx.tree import Function, Operand
+
+_COPIES: Final = frozenset({"mov", "cvt", "cvta", "selp", "slct", "bra"})
+_CLOCKS: Final = ("%clock", "%globaltimer")
+_CHANGED_OPERANDS: Final = {"mov": (1,), "add": (1, 2), "sub": (1,), "shr": (1,), "div": (1,), "mad": (3,)}
+"""Places of the operand that a counter has been before, by what a loop does to counters."""
+_INTEGERS: Final = frozenset({f"{sign}{bits}" for sign in "sub" for bits in (16, 32, 64)})
+_INVERSE: Final = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
+_MIRRORED: Final = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+_GRID_SIZES: Final = frozenset({"%ntid", "%nctaid", "%cluster_nctaid", "%cluster_nctarank", "%nclusterid"})
+_KEEP_POSITIVE: Final = frozenset({"mov", "cvt", "add", "mul", "mad", "shl"})
+_POSITIVE: Final = "positive"
+_MAX_DEPTH, _MAX_CHAIN, _MAX_RESIDUES, _MAX_NUMBER = 8, 64, 256, 1 << 64
+
+
+def unbounded_loop_heads(function: Function) -> list[Instruction]:
+    """The first instruction of each loop that no count ends, in source order."""
+    flow = Flow.of(function)
+    loops = natural_loops([flow.successors(index) for index in range(len(flow.blocks))])
+    numbers = {id(block[0]): index for index, block in enumerate(flow.blocks)}
+    heads = [numbers[id(first)] for first in loop_heads(function, flow)]
+    values = _Values(function, flow)
+    return [flow.blocks[head][0] for head in heads if not _CountedLoop(values, loops, head).ends()]
+
+
+@dataclass(frozen=True, slots=True)
+class _Setter:
+    """An instruction that writes a register, and the number of its block."""
+
+    instruction: Instruction
+    block: int
+
+
+class _Values:
+    """The instructions that write each register of a function, and facts that follow from all of them."""
+
+    def __init__(self, function: Function, flow: Flow) -> None:
+        self.flow = flow
+        self.parameters = {parameter.name for parameter in function.parameters}
+        self.setters: dict[str, list[_Setter]] = {}
+        for index, block in enumerate(flow.blocks):
+            for instruction in block:
+                for name in operand_registers(instruction.operands[:1]):
+                    self.setters.setdefault(name, []).append(_Setter(instruction, index))
+
+    def of(self, operand: Operand) -> list[Instruction]:
+        """The instructions that write an operand."""
+        return [setter.instruction for setter in self.setters.get(getattr(operand, "name", ""), [])]
+
+    def number(self, operand: Operand) -> int | None:
+        """The value of an operand that has only one, if it is known."""
+        if isinstance(operand, Immediate):
+            return parse_integer(operand.text)
+        setters = self.of(operand)
+        if len(setters) != 1 or setters[0].opcode != "mov" or not isinstance(setters[0].operands[1], Immediate):
+            return None
+        return parse_integer(setters[0].operands[1].text)
+
+    def is_positive(self, operand: Operand, depth: int = 0) -> bool:
+        """Return whether an operand is a positive number, a size of the grid, or a sum or product of these."""
+        if isinstance(operand, Immediate):
+            return operand.text == "WARP_SZ" or (parse_integer(operand.text) or 0) > 0
+        setters = self.of(operand)
+        if not isinstance(operand, Register) or depth > _MAX_DEPTH or not setters:
+            return isinstance(operand, Register) and operand.name in _GRID_SIZES
+        return all(
+            setter.opcode in _KEEP_POSITIVE and all(self.is_positive(own, depth + 1) for own in setter.operands[1:])
+            for setter in setters
+        )
+
+    def may_be_quotient_by_zero(self, operand: Operand) -> bool:
+        """Return whether an operand may come from a division by 0: compilers divide to count iterations."""
+        seen: set[str] = set()
+        waiting = [operand]
+        while waiting:
+            name = getattr(waiting.pop(), "name", "")
+            setters = [] if name in seen else self.setters.get(name, [])
+            seen.add(name)
+            for instruction in (setter.instruction for setter in setters):
+                if instruction.opcode in ("div", "rem") and not self.is_positive(instruction.operands[2]):
+                    return True
+                waiting += instruction.operands[1:]
+        return False
+
+    def is_congruent(self, operand: Operand, residue: int, modulus: int) -> bool:
+        """Return whether an operand is always ``residue`` plus a multiple of ``modulus``."""
+        seen: set[tuple[str, int]] = set()
+        waiting = [(operand, residue % modulus)]
+        while waiting:
+            own, rest = waiting.pop()
+            number = parse_integer(own.text) if isinstance(own, Immediate) else None
+            if number is not None and (number - rest) % modulus == 0:
+                continue
+            if not isinstance(own, Register) or not self.of(own) or len(seen) > _MAX_RESIDUES:
+                return False
+            if (own.name, rest) in seen:
+                continue
+            seen.add((own.name, rest))
+            for setter in self.setters[own.name]:
+                sources = self._congruent_sources(setter, rest, modulus)
+                if sources is None:
+                    return False
+                waiting += [(source, other % modulus) for source, other in sources]
+        return True
+
+    def _congruent_sources(self, setter: _Setter, residue: int, modulus: int) -> list[tuple[Operand, int]] | None:
+        """What must be congruent to what for the result of an instruction to be; None if nothing is known of it."""
+        is_power = modulus & (modulus - 1) == 0
+        match setter.instruction.opcode, setter.instruction.operands[1:]:
+            case "mov" | "cvt", (source,) if is_power and {*setter.instruction.modifiers} <= _INTEGERS:
+                return [(source, residue)]
+            case "add" | "sub" as opcode, (source, change) if (number := self.number(change)) is not None:
+                return [(source, residue - number if opcode == "add" else residue + number)]
+            case "add", (first, second) if residue == 0:
+                return [(first, 0), (second, 0)]
+            case "sub", (first, second) if is_power:
+                rests = [(own, first, -number) for own, number in self._rests(second, setter, modulus)]
+                rests += [(own, second, number) for own, number in self._rests(first, setter, modulus)]
+                return [] if any(a == b and (number - residue) % modulus == 0 for a, b, number in rests) else None
+            case "and", sources if residue == 0 and is_power:
+                return [] if any((self.number(own) or 1) % modulus == 0 for own in sources) else None
+        return None
+
+    def _rests(self, operand: Operand, reader: _Setter, modulus: int) -> list[tuple[Operand, int]]:
+        """The registers, each with a number, whose sum was divided by a power of two, if a reader finds the rest in an
+        operand: its other writers, such as a loop for the rest, come later.
+        """
+        setters = self.setters.get(getattr(operand, "name", ""), [])
+        rests = [own for own in setters if own.instruction.opcode == "and"]
+        if len(rests) != 1 or any(own is not rests[0] and self._leads(own, reader, rests[0]) for own in setters):
+            return []
+        source, mask = rests[0].instruction.operands[1:]
+        if ((self.number(mask) or 0) + 1) % modulus or len(self.of(source)) != 1:
+            return []
+        (setter,) = self.of(source)
+        added = self.number(setter.operands[2]) if setter.opcode == "add" else None
+        return [(source, 0)] + ([] if added is None else [(setter.operands[1], added)])
+
+    def _leads(self, first: _Setter, last: _Setter, without: _Setter) -> bool:
+        """Return whether one instruction may run after another with no third between them."""
+        seen, waiting = set[int](), [first.block]
+        while waiting:
+            following = {*self.flow.successors(waiting.pop())} - {without.block} - seen
+            waiting += following
+            seen |= following
+        return last.block in seen or first.block == last.block
+
+
+class _CountedLoop:
+    """Looks for a counter that ends a loop: each iteration changes it in one direction, and compares it with a bound
+    that lies there.
+    """
+
+    def __init__(self, values: _Values, loops: Mapping[int, set[int]], head: int) -> None:
+        self._values = values
+        self._flow = values.flow
+        self._head = head
+        self._inside = loops.get(head, set())  # none of a loop with several entries
+        self._inner = {block for other in self._inside - {head} for block in loops.get(other, ())}
+        self._fixed: dict[str, bool] = {}
+
+    def ends(self) -> bool:
+        """Return whether a counter ends the loop."""
+        return any(self._is_passed({index}) and self._leaves_by(index) for index in self._inside)
+
+    def _is_passed(self, blocks: set[int]) -> bool:
+        """Return whether each iteration runs one of these blocks."""
+        if self._head in blocks:
+            return True
+        seen, waiting = {self._head}, [self._head]
+        while waiting:
+            following = set(self._flow.successors(waiting.pop())) & self._inside - blocks
+            if self._head in following:
+                return False
+            waiting += following - seen
+            seen |= following
+        return True
+
+    def _leaves_by(self, index: int) -> bool:
+        """Return whether a counter decides at last that the loop is left behind a block."""
+        last = self._flow.blocks[index][-1]
+        if last.predicate is None or last.opcode not in ("bra", "ret", "exit"):
+            return False
+        predicate, taken = last.predicate.name, not last.predicate_negated
+        leaves_taken = not self._inside & {*self._flow.jumps[index]}
+        leaves_behind = index + 1 not in self._inside
+        return (leaves_taken and self._becomes(predicate, taken)) or (
+            leaves_behind and self._becomes(predicate, not taken)
+        )
+
+    def _becomes(self, predicate: str, value: bool, depth: int = 0) -> bool:
+        """Return whether a counter gives a predicate this value at last."""
+        setters = self._set_inside(predicate)
+        if len(setters) != 1 or depth > _MAX_DEPTH or not self._is_passed({setters[0].block}):
+            return False
+        instruction = setters[0].instruction
+        names = [*operand_registers(instruction.operands[1:])]
+        match instruction.opcode, instruction.modifiers, instruction.operands:
+            case ("and" | "or") as opcode, _, _ if opcode == ("or" if value else "and"):
+                return any(self._becomes(name, value, depth + 1) for name in names)
+            case "not", _, _:
+                return self._becomes(names[0], not value, depth + 1)
+            case "setp", (relation, kind), (Register(), left, right) if relation in _INVERSE:
+                relation = _INVERSE[relation] if value else relation
+                return self._reaches(left, relation, right, kind) or self._reaches(
+                    right, _MIRRORED.get(relation, relation), left, kind
+                )
+        return False
+
+    def _reaches(self, counter: Operand, relation: str, bound: Operand, kind: str) -> bool:
+        """Return whether a counter that has a relation to a bound does not keep it."""
+        if not isinstance(counter, Register) or not self._is_fixed(bound) or kind not in _INTEGERS:
+            return False
+        number = self._values.number(bound)
+        if number is not None and number >= 0 and (relation == "gt" or (relation, number) == ("ne", 0)):
+            chains = self._chains(counter.name)
+            if chains and all(self._divides(chain, signed=relation == "gt") for chain in chains):
+                return True
+        chains = self._chains(counter.name) or self._chains_before(counter.name, relation)
+        steps = [self._step(chain) for chain in chains]
+        if relation == "ne":
+            return len(chains) == 1 and self._meets(counter, bound, chains[0])
+        if not steps or None in steps or kind.endswith("16"):
+            return False
+        if relation in ("lt", "le"):
+            return all(step == _POSITIVE or int(step or 0) > 0 for step in steps)
+        is_possible = relation == "gt" or kind.startswith("s") or number != 0
+        return (
+            relation in ("gt", "ge") and is_possible and all(step != _POSITIVE and int(step or 0) < 0 for step in steps)
+        )
+
+    def _meets(self, counter: Operand, bound: Operand, chain: Sequence[_Setter]) -> bool:
+        """Return whether a counter has exactly the value of a bound at last."""
+        step = self._step(chain)
+        if not step or step == _POSITIVE or any(setter.block in self._inner for setter in chain):
+            return False
+        if self._values.may_be_quotient_by_zero(counter) or self._values.may_be_quotient_by_zero(bound):
+            return False
+        number, modulus = self._values.number(bound), abs(int(step))
+        return modulus == 1 or (
+            self._values.is_congruent(counter, number or 0, modulus)
+            and (number is not None or self._values.is_congruent(bound, 0, modulus))
+        )
+
+    def _set_inside(self, name: str) -> list[_Setter]:
+        return [setter for setter in self._values.setters.get(name, ()) if setter.block in self._inside]
+
+    def _chains(self, name: str) -> list[list[_Setter]]:
+        """The ways in which an iteration computes a register from its value before, each from its last instruction;
+        none if an iteration may leave it as it is, or computes it from something else.
+        """
+        setters = self._set_inside(name)
+        if not self._is_passed({setter.block for setter in setters}):
+            return []
+        chains = [self._chain(setter, name) for setter in setters]
+        return chains if all(chains) else []
+
+    def _chain(self, last: _Setter, name: str) -> list[_Setter]:
+        chain = [last]
+        while (source := self._changed(chain[-1].instruction)) != name:
+            before = self._set_inside(source) if source is not None else []
+            if len(before) != 1 or len(chain) > _MAX_CHAIN:
+                return []
+            if before[0].block != chain[-1].block and not self._is_passed({before[0].block}):
+                return []
+            chain += before
+        return chain
+
+    def _chains_before(self, name: str, relation: str) -> list[list[_Setter]]:
+        """The chains of the register to which an instruction adds a fixed value to get this one; if a bound is met
+        exactly, also of the register whose upper half it cuts off.
+        """
+        setters = self._set_inside(name)
+        if len(setters) != 1 or not self._is_passed({setters[0].block}):
+            return []
+        instruction = setters[0].instruction
+        if relation == "ne" and (instruction.opcode, *instruction.modifiers) == ("cvt", "u32", "u64"):
+            return self._chains(next(operand_registers(instruction.operands[1:]), ""))
+        source = self._changed(instruction) if instruction.opcode in ("add", "sub", "mov") else None
+        return self._chains(source) if source is not None else []
+
+    def _changed(self, instruction: Instruction) -> str | None:
+        """The register that an instruction copies or changes by what is fixed in the loop."""
+        varying = [own for own in instruction.operands[1:] if not self._is_fixed(own)]
+        places = _CHANGED_OPERANDS.get(instruction.opcode, ())
+        is_plain = instruction.predicate is None and instruction.modifiers[:-1] in ((), ("lo",), ("wide",))
+        if len(varying) != 1 or not is_plain or instruction.modifiers[-1:][0] not in _INTEGERS:
+            return None
+        own = varying[0]
+        is_changed = any(instruction.operands[place : place + 1] == (own,) for place in places)
+        return own.name if is_changed and isinstance(own, Register) else None
+
+    def _is_fixed(self, operand: Operand) -> bool:
+        """Return whether an operand has the same value in all iterations."""
+        match operand:
+            case Immediate() | Symbol():
+                return True
+            case Memory(base=Symbol(name=name)):
+                return name in self._values.parameters
+            case Register(name=name):
+                if name not in self._fixed:
+                    self._fixed[name] = False  # while it is looked for, as for one that depends on itself
+                    setters = self._set_inside(name)
+                    self._fixed[name] = not name.startswith(_CLOCKS) and (
+                        not setters or (len(setters) == 1 and self._computes_fixed(setters[0].instruction))
+                    )
+                return self._fixed[name]
+        return False
+
+    def _computes_fixed(self, instruction: Instruction) -> bool:
+        is_parameter = instruction.opcode == "ld" and "param" in instruction.modifiers
+        is_computed = is_parameter or instruction.opcode in _COPIES or class_of(instruction) == "integer"
+        return is_computed and instruction.predicate is None and all(map(self._is_fixed, instruction.operands[1:]))
+
+    def _step(self, chain: Sequence[_Setter]) -> int | str | None:
+        """What the instructions of a chain add: a number, _POSITIVE, or None if that is not known."""
+        total, grows = 0, False
+        for instruction in (setter.instruction for setter in chain):
+            added = [own for own in instruction.operands[1:] if self._is_fixed(own)]
+            numbers = [self._values.number(own) for own in added]
+            if instruction.opcode in ("add", "sub") and numbers[0] is not None:
+                total += numbers[0] if instruction.opcode == "add" else -numbers[0]
+            elif instruction.opcode in ("add", "mad") and all(map(self._values.is_positive, added)):
+                grows = True
+            elif instruction.opcode != "mov":
+                return None
+        return total if not grows else _POSITIVE if total >= 0 else None
+
+    def _divides(self, chain: Sequence[_Setter], *, signed: bool) -> bool:
+        """Return whether the instructions of a chain copy, and divide by two or more: at last the result is 0.
+
+        A ``signed`` shift makes -1 of a negative number.
+        """
+        divisions = [setter.instruction for setter in chain if setter.instruction.opcode != "mov"]
+        least = {"shr": 1, "div": 2}
+        return bool(divisions) and all(
+            (self._values.number(own.operands[2]) or 0) >= least.get(own.opcode, _MAX_NUMBER)
+            and (signed or own.opcode == "div" or not own.modifiers[-1].startswith("s"))
+            for own in divisions
+        )
