@@ -10,6 +10,7 @@ import pytest
 from tests.recorded import H200, unpacked
 from tui_probe.cli import main as front
 from tui_probe.draw.view import Document, no_progress
+from tui_probe.pages.all_lines import ALL_LINES_COLUMNS, measured_lines, ranked_lines
 from tui_probe.pages.code.line_measures import measures_of
 from tui_probe.pages.views import kind_of
 from tui_probe.probekit.measured import analyse_results
@@ -201,6 +202,21 @@ def test_page_says_that_the_probe_lowers_occupancy(cuda: Path, capsys: pytest.Ca
     text = output(capsys, "show", "stalls", f"{cuda}:{ROW_SUM}")
     assert "the probe lowers the resident blocks per SM: 8 → 6. Fewer warps per SM change the waits" in text
     assert "resident blocks per SM" not in output(capsys, "show", "stalls", f"{cuda}:{GATHER}")
+
+
+def test_lines_of_all_kernels_have_the_share_of_warp_life(cuda: Path) -> None:
+    """The share of a line of row_sum is that of page Stalls, not a part of the shares of all lines."""
+    opened = open_trace(cuda)
+    lines = measured_lines(opened, kernels=[opened.kernels[ROW_SUM]]).lines
+    assert {(line.heading, line.share == line.value) for line in lines} == {("share of warp life", True)}
+    title, first, second, *_ = ("".join(part for part, _ in line).rstrip() for line in ranked_lines(lines, 120))
+    assert title == " lines by share of warp life, stall_sites"
+    assert first.split() == ["████", "51%", "long.cu:25", "8", "instructions"]
+    assert second.split()[1:4] == ["8%", "long.cu:28", "BAR"]
+    assert "cycles, waits for barrier, 512 executions" in second
+    titles = [column.title for column in ALL_LINES_COLUMNS]
+    assert titles.index("share") == titles.index("value") + 1
+    assert max(line.share for line in measured_lines(opened).lines) == pytest.approx(0.67, abs=0.01)
 
 
 MEASURED = {"share", "waited", "worst_share"}

@@ -40,7 +40,8 @@ MAX_LINES_SHOWN: Final = 40
 """Lines in the report; data has all."""
 LINES_ABOUT: Final = (
     "Every line that a probe measured, in the newest result of each kernel. Lines are sorted by the first metric of"
-    " their probe, the most wasteful first. The share is relative to all lines of all kernels with the same probe.",
+    " their probe, the most wasteful first. The share is relative to all lines of all kernels with the same probe. If"
+    " the metric is a share itself, such as of warp life, this share is shown.",
     "Press Enter to see the line in the source or PTX of its kernel, and q to return. Page 6 has the lines of one"
     " kernel.",
 )
@@ -59,7 +60,7 @@ class KernelLine:
     """Value of the ranking measure."""
     measures: tuple[LineMeasure, ...]
     share: ShareValue
-    """Part of the sum of the ranking measure over all lines of all kernels with the same probe."""
+    """The value itself if it is a share, else its part of the sum over all lines of all kernels with the same probe."""
     opcode: str | None
     is_main: bool
     """True for the main measure of the probe; False if no line of the kernel has a value of the main measure."""
@@ -72,14 +73,15 @@ class KernelLine:
 
     @property
     def adjacent(self) -> str:
-        """The other values of the line with their headings."""
+        """The other values of the line with their headings: ``512 executions, waits for barrier``."""
         others = {name: value for name, value in self.row.found.items() if name != self.name and value is not None}
-        return ", ".join(f"{_value_text(value)} {self._heading(name)}" for name, value in others.items())
+        return ", ".join(_titled_text(self._heading(name), value) for name, value in others.items())
 
     @property
     def heading(self) -> str:
-        """The heading of the ranking measure."""
-        return self._heading(self.name)
+        """The heading of the ranking measure, ``share of warp life`` for ``of warp life``."""
+        heading = self._heading(self.name)
+        return f"share {heading}" if heading.startswith("of ") else heading
 
     def _heading(self, name: str) -> str:
         return measure_named(self.measures, name).heading
@@ -108,7 +110,7 @@ class _RankedResult:
         """Yield the lines. ``total`` is the sum of the measure over all kernels with the same probe."""
         is_main = self.name == self.spec.main
         for row, value in self.values:
-            share = ShareValue(value / total if total else 0.0)
+            share = value if isinstance(value, ShareValue) else ShareValue(value / total if total else 0.0)
             opcode = self.opcodes.get(row.line)
             yield KernelLine(self.kernel, self.probe, self.name, row, value, self.spec.measures, share, opcode, is_main)
 
@@ -171,6 +173,10 @@ def _whole_if_integer(value: float) -> float:
     return int(value) if value.is_integer() and not isinstance(value, ShareValue) else value
 
 
+def _titled_text(heading: str, value: LineValue) -> str:
+    return f"{heading} {safe(value)}" if isinstance(value, str) else f"{_value_text(value)} {heading}"
+
+
 def _value_text(value: LineValue) -> str:
     return safe(full_text(value))
 
@@ -183,7 +189,7 @@ ALL_LINES_COLUMNS: Final[tuple[Column[KernelLine], ...]] = (
     Column("probe", lambda r: r.probe),
     Column("measure", lambda r: r.name, "measure", lambda r: r.heading, False),
     Column("value", lambda r: float(r.value), "value", lambda r: _value_text(_whole_if_integer(r.value))),
-    Column("share", lambda r: float(r.share), "of all", lambda r: r.share.text),
+    Column("share", lambda r: float(r.share), "share", lambda r: r.share.text),
     Column("file", lambda r: r.row.source.file if r.row.source else None),
     Column("source_line", lambda r: r.row.source.line if r.row.source else None),
     Column("place", None, "source", lambda r: r.place, False, 1),
@@ -223,6 +229,9 @@ def _opcode_text(parts: Sequence[KernelLine]) -> str:
 
 
 def _sum_text(parts: Sequence[KernelLine]) -> str:
+    """Return the sum of the values; "" of shares, which are beside the bar."""
+    if isinstance(parts[0].value, ShareValue):
+        return ""
     return _value_text(_whole_if_integer(sum(float(line.value) for line in parts)))
 
 
