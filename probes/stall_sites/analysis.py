@@ -57,6 +57,8 @@ COPIES: Final = frozenset({"async", "bulk"})
 """Classes of waits for groups of copies to shared memory."""
 _ROUNDED_UP: Final = 1.005
 """Sum of shares that text shows as 100%."""
+_MAX_LINES: Final = 2
+"""Further source lines of a group of wgmma that are named before the rest is cut."""
 _MAX_TENSORS: Final = 2
 """Tensors that are named before the rest is cut."""
 LEAST_PERCENT: Final = 1
@@ -170,8 +172,12 @@ class StallSite:
         if self.wait is None or not self.wait.producers:
             return ""
         producer = self.wait.producers[0]
-        place = source_position(calls.get(producer.line, producer.source)) or f"{producer.line:#06x}"
-        return f"{producer.opcode} {place}"
+        group = [own for own in self.wait.producers if own.previous == producer.previous]
+        is_sure = self.wait.kind != "wgmma" or producer.source == self.source
+        named = [producer] if is_sure else group
+        places = [source_position(calls.get(own.line, own.source)) or f"{own.line:#06x}" for own in named]
+        first, *others = dict.fromkeys(places if producer.source else places[:1])
+        return f"{producer.opcode} {', '.join([first, *others[:_MAX_LINES]])}{', …' if others[_MAX_LINES:] else ''}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,8 +47,10 @@ from tui_probe.sass.target import GraftTarget
 from tui_probe.toolchain import find_tools
 from tui_probe.trace import source_lines
 from tui_probe.trace.follow import open_trace
+from tui_probe.trace.kernel_files import Offset
 from tui_probe.trace.run_info import RunInfo
-from tui_probe.trace.sites import SiteWait, read_sites
+from tui_probe.trace.sites import SiteInstruction, SiteWait, read_sites
+from tui_probe.trace.source_lines import SourceLine
 from tui_probe.ui import rerun
 from tui_probe.ui.screens.further_pages import kernel_tab
 from tui_probe.verdicts import limiter, wait_changes
@@ -824,6 +826,20 @@ def test_copy_of_an_unrolled_body_may_be_of_an_iteration_before() -> None:
     alone, other = (StallSite(0x10, "DEPBAR", None, 602, 1, wait, life=1000) for wait in (first, second))
     assert LineWaits((alone,)).copies_of_this_iteration
     assert not LineWaits((alone, other)).copies_of_this_iteration
+
+
+def test_wgmma_of_several_lines_but_that_of_the_wait_has_all_lines() -> None:
+    def site(line: int, kind: str) -> StallSite:
+        lines = 37, 37, 31, 36, 35
+        producers = tuple(
+            SiteInstruction(Offset(16 * at), "HGMMA", "tensor", source=SourceLine("a.py", own))
+            for at, own in enumerate(lines)
+        )
+        return StallSite(0x90, "WARPGROUP", SourceLine("a.py", line), 602, 1, SiteWait(kind, 1, 2, producers))
+
+    assert site(32, "wgmma").producer == "HGMMA a.py:37, a.py:31, a.py:36, …"
+    assert site(37, "wgmma").producer == "HGMMA a.py:37"
+    assert site(32, "global").producer == "HGMMA a.py:37"
 
 
 def test_page_names_the_set_and_needs_a_gpu() -> None:

@@ -343,7 +343,7 @@ def _spill_cells(line: SpillLine) -> tuple[str, ...]:
 
 
 def _cells(waits: KernelWaits, site: WaitSite) -> tuple[str, ...]:
-    awaited = site.awaited
+    awaited = site.named(waits.lines or {})
     producers = [*awaited, *(producer for producer in site.producers if producer not in awaited)]
     texts = [_producer_text(waits, producer) for producer in producers[:_MOST_PRODUCERS]]
     if len(producers) > _MOST_PRODUCERS:

@@ -33,7 +33,7 @@ from tui_probe.sass.wait_classes import (
 from tui_probe.sass.words import CONTROL_FLOW, NO_BARRIER, RZ, WORD_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
     from tui_probe.sass.target import GraftTarget
     from tui_probe.sass.words import Word
@@ -101,9 +101,31 @@ class WaitSite:
         """The producers of the site's class, that to name first at the start."""
         return sorted((producer for producer in self.producers if producer.kind == self.kind), key=self._rank)
 
+    def named(self, sources: Mapping[int, tuple[str, int]]) -> list[Producer]:
+        """Return ``awaited``; of a group of wgmma with several source lines, one with the line of the wait is first.
+
+        Compilers give the instructions of one product the lines of work around them. ``sources`` are the lines by
+        offset.
+        """
+        awaited = self.awaited
+        if self.kind != "wgmma" or self.at not in sources:
+            return awaited
+        first, own = awaited[0], sources[self.at]
+        places = first.depth, first.from_previous
+        of_line = [
+            producer
+            for producer in awaited
+            if (producer.depth, producer.from_previous) == places and sources.get(producer.at) == own
+        ]
+        return [*of_line, *(producer for producer in awaited if producer not in of_line)]
+
     def _rank(self, producer: Producer) -> tuple[int, ...]:
-        """The innermost loop is first, since instructions before it are awaited once. An end of a group is last."""
-        ends_group = self.own is not None and not producer.is_read
+        """The innermost loop is first, since instructions before it are awaited once. The last wgmma of a group is
+        before the others, since it completes the group. The end of a group of copies is last, as it copies nothing.
+        """
+        ends_group = self.own == "async" and not producer.is_read
+        if self.own == "wgmma":
+            return -producer.depth, producer.from_previous, producer.is_read, -producer.index
         return ends_group, -producer.depth, not producer.is_read, producer.from_previous, -producer.index
 
     @property

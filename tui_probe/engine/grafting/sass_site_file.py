@@ -123,7 +123,7 @@ def _wait_fields(
                     **_named_fields(target, producer.index, sources, files),
                     "previous": producer.from_previous,
                 }
-                for producer in site.awaited[:_MAX_PRODUCERS]
+                for producer in site.named(sources)[:_MAX_PRODUCERS]
             ],
             "spills": [
                 {**_named_fields(target, access.index, sources, files), "bytes": access.bytes}
