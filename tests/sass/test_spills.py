@@ -6,12 +6,12 @@ import re
 from typing import TYPE_CHECKING
 
 from tests.trace.make import TraceWriter
+from tui_probe.binaries import line_tables
 from tui_probe.probekit.finding import counted
 from tui_probe.sass.operations import operation_name
 from tui_probe.sass.spills import spills_by_line, stack_accesses
 from tui_probe.sass.target import GraftTarget
 from tui_probe.trace.follow import open_trace
-from tui_probe.verdicts import code_places
 from tui_probe.verdicts.findings import static_findings
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def test_finding_names_the_line_that_spills_most(
 ) -> None:
     cubin = assembled(spilling(), 90)
     in_loop = {access.at: ("src/k.cu", 7) for access in stack_accesses(GraftTarget.of(cubin, "k")) if access.depth}
-    monkeypatch.setattr(code_places, "source_places", lambda *_: in_loop)
+    monkeypatch.setattr(line_tables, "source_places", lambda *_: in_loop)
     writer = TraceWriter(tmp_path / "trace")
     writer.start()
     folder = writer.kernel(0, "k", spills=(368, 368))
