@@ -582,6 +582,28 @@ def test_waits_need_no_probe(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert kernel["waits"] == Outcome(argv, capsys, tmp_path).record()["kernels"][0]["waits"]
 
 
+@pytest.mark.parametrize(
+    ("arch", "reason"),
+    [
+        ("sm_75", "stalls supports sm_80 and later, not sm_75"),
+        ("sm_80", None),
+        ("sm_87", "SASS mode does not support sm_87"),
+        ("sm_90", None),
+    ],
+)
+def test_waits_name_the_architectures_that_stalls_refuses(
+    arch: str, reason: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "softmax.cubin"
+    path.write_bytes(corpus.cubin(f"softmax.{arch}"))
+    text = Outcome((str(path), "--waits"), capsys, tmp_path).out
+    assert "  by class  " in text
+    lines = [line for line in text.splitlines() if line.startswith("  measured  ")]
+    assert lines == ([] if reason is None else [f"  measured  not by -p stalls: {reason}"])
+    (kernel,) = Outcome((str(path), "--waits", "--format", "json"), capsys, tmp_path).record()["kernels"]
+    assert kernel["waits"]["not_measurable"] == reason
+
+
 def test_waits_of_ptx_are_those_of_its_assembly(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The assembly has the table of source lines that the PTX has."""
     if not find_tools("ptxas"):

@@ -22,6 +22,7 @@ from tui_probe.engine.kernel_cache import PRUNED_FILE, Originals
 from tui_probe.engine.kernel_texts import note_in
 from tui_probe.engine.kernel_work import assembly_failure
 from tui_probe.engine.preparer import KERNEL_FILES, Preparer
+from tui_probe.engine.refusals import refuse_architecture
 from tui_probe.errors import ImageError, PtxError, ToolchainError, UnsupportedKernelError, did_you_mean
 from tui_probe.ptx.images import PtxText
 from tui_probe.ptx.parser import parse
@@ -31,6 +32,7 @@ from tui_probe.sass.operations import operation_name
 from tui_probe.sass.scoreboards import wait_sites
 from tui_probe.sass.spills import spills_by_line, stack_accesses
 from tui_probe.sass.target import GraftTarget
+from tui_probe.sass.wait_probe import FIRST_ARCHITECTURE
 from tui_probe.toolchain import tool_architectures
 from tui_probe.trace.kernel_files import ProcessLog, read_process_log
 from tui_probe.trace.kernel_identity import demangle
@@ -76,6 +78,8 @@ class KernelWaits:
     reason: Reason | None = None
     spills: tuple[SpillLine, ...] = ()
     """Accesses of the stack by source line."""
+    refusal: Reason | None = None
+    """Reason why a run cannot measure them on this architecture."""
 
     @property
     def instructions(self) -> int:
@@ -102,9 +106,18 @@ def kernel_waits(kernel: FoundKernel, directory: Path) -> KernelWaits:
         names = tuple(operation_name(word, target.arch) or f"{word.operation:#05x}" for word in target.words)
         graph, lines = FlowGraph.of(target), _program_lines(target)
         spills = tuple(spills_by_line(stack_accesses(target, graph), lines))
-        return KernelWaits(tuple(wait_sites(target, graph)), names, lines, spills=spills)
+        return KernelWaits(tuple(wait_sites(target, graph)), names, lines, None, spills, _refusal(target.arch))
     except (ImageError, UnsupportedKernelError) as error:
         return KernelWaits(reason=error.reason)
+
+
+def _refusal(arch: int) -> Reason | None:
+    """Return the reason why waits cannot be measured on an architecture; None where they can."""
+    try:
+        refuse_architecture(arch)
+    except UnsupportedKernelError as error:
+        return error.reason
+    return because("waits-architecture", probe="stalls", gpu=f"sm_{arch}") if arch < FIRST_ARCHITECTURE else None
 
 
 def _program_lines(target: GraftTarget) -> dict[int, tuple[str, int]]:

@@ -328,6 +328,8 @@ def wait_lines(waits: KernelWaits) -> Iterator[str]:
         f"  waits     {count(len(waits.sites))} of {counted(waits.instructions, 'SASS instruction')}, "
         f"{count(in_loops)} in loops"
     )
+    if waits.refusal is not None:
+        yield f"  measured  not by -p stalls: {waits.refusal.sentence}"
     kinds = Counter(site.kind for site in waits.sites)
     yield f"  by class  {', '.join(f'{WAIT_CLASSES[kind]} {number}' for kind, number in kinds.most_common())}"
     yield from _aligned([_HEADINGS, *(_cells(waits, site) for site in waits.sites)])
@@ -381,6 +383,7 @@ def wait_record(waits: KernelWaits) -> dict[str, Any]:
     """Return the same as JSON."""
     return {
         "reason": waits.reason and waits.reason.sentence,
+        "not_measurable": waits.refusal and waits.refusal.sentence,
         "instructions": waits.instructions or None,
         "sites": [_site_record(waits, site) for site in waits.sites],
         "spills": [_spill_record(line) for line in waits.spills],
