@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tests.ui.conftest import Stage
 
-WAIT, PRODUCER, NEXT = 0x1260, 0x1240, 0x3090
+WAIT, PRODUCER, NEXT = 0x1260, 0x10A0, 0x3090
 """Offsets of the longest wait of attention, of its producer, and of the next measured wait."""
 SIZES = ((80, 24), (200, 50))
 
