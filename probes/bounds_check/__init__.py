@@ -136,8 +136,8 @@ def _first_thread(bounds: Bounds) -> int | None:
 
 
 METRICS: Final = (
-    Metric("total", "accesses outside", better="lower", standalone_title="accesses outside of known allocations",
-           ideal=lambda _: 0),
+    Metric("total", "warp accesses outside", better="lower", ideal=lambda _: 0,
+           standalone_title="warp accesses outside of known allocations"),
     Metric("first_line", "first fault at PTX line", place=True, over_launches="none", read=_first_line,
            shown=where_known),
     Metric("first_block_x", "first fault in block x", place=True, over_launches="none", read=_first_block,

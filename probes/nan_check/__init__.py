@@ -141,8 +141,8 @@ def _unchecked_count(found: NanCheck) -> int:
 
 
 METRICS: Final = (
-    Metric("stores", "stores of NaN or infinity", better="lower", standalone_title="stores of NaN or infinity",
-           ideal=lambda _: 0),
+    Metric("stores", "warp stores of NaN or infinity", better="lower", ideal=lambda _: 0,
+           standalone_title="warp stores of NaN or infinity"),
     Metric("first_line", "first at PTX line", place=True, over_launches="none", read=_first_line, shown=where_known),
     Metric("first_block_x", "first in block x", place=True, over_launches="none", read=_first_block, shown=where_known),
     Metric(

@@ -81,6 +81,13 @@ def test_shake_is_refused_with_probes(tmp_path: Path) -> None:
     assert "--shake cannot be combined with -p" in result.stderr
 
 
+def test_shake_without_a_run_is_refused(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tui_probe", "run", "--shake", "0", "--", "true"]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "argument --shake: 0: pass a whole number, at least 1" in result.stderr
+
+
 MEMORY = '''
 import ctypes, os, sys
 PTX = b"""

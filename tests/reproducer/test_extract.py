@@ -178,17 +178,26 @@ def test_launch_that_does_not_end_is_saved_without_a_result(tmp_path: Path) -> N
     assert problem == "launch 0@3 is saved without a result, because it did not end"
 
 
+def changed_bytes(output: str) -> list[str]:
+    """The lines of a launcher's output on bytes that differ."""
+    return [line for line in output.splitlines() if ", in the program " in line]
+
+
 def test_launcher_reports_changed_input(extracted: Extracted) -> None:
     before, description = extracted.folder / "before.bin", extracted.folder / "launch.json"
     content, text = before.read_bytes(), description.read_text()
     try:
         with before.open("r+b") as file:
             file.seek(8 + 8)  # behind the two variables and the first pointer
-            file.write(b"\x2a")
+            file.write(b"\x34")
         result = extracted.run_python()
         assert (result.returncode, result.stderr) == (1, "")
         assert " bytes differ from the result in the program" in result.stdout
-        assert "total + 0: " in result.stdout
+        build = ["cc", "-O1", "-o", "launch", "launch.c", "-ldl"]
+        subprocess.run(build, cwd=extracted.folder, check=True, timeout=HANG)
+        result_of_c = extracted.launch("sh", "-c", f"cd {extracted.folder} && ./launch")
+        assert changed_bytes(result_of_c.stdout) == changed_bytes(result.stdout)
+        assert changed_bytes(result.stdout)[0] == "total + 0: 0x00, in the program 0xd0"
         os.truncate(before, 100)
         result = extracted.run_python()
         assert (result.returncode, result.stdout) == (2, "")

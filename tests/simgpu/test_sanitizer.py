@@ -554,6 +554,8 @@ def test_checks_report_nothing_for_correct_kernel(name: str) -> None:
     [
         ("shared-store", "@%p2 st.shared.u32 [%r5+4096], %r7;", "0x20"),
         ("shared-store", "@%p2 st.shared.v2.u32 [%r5+4096], {%r7, %r1};", "0x2000000020"),
+        ("shared-store", "@%p2 red.shared.add.u32 [%r5+4096], %r7;", "0x20"),
+        ("shared-store", "@%p2 atom.shared.cas.b32 %r9, [%r5+4096], 5, %r7;", "0x20"),
         ("misaligned-shared", "st.shared.u32 [%r5+2], 7;", "0x7"),
         ("global-store", "@%p2 st.u32 [%rd4], %r7;", "0x20"),
     ],
@@ -592,3 +594,17 @@ def test_race_of_what_a_probe_inserted_is_no_fault_of_the_kernel() -> None:
     for mark, faults in (("// tui-probe: block_sched", 0), ("", 1)):
         source = PLANTS["shared-one-place"].source(f"{store} {mark}")
         assert len(launched(source, CheckedDevice()).checks.take_texts("kernel", parse(source))) == faults
+
+
+@pytest.mark.parametrize(
+    ("offset", "detail"),
+    [
+        (248, "across the end of an allocation of 252 bytes at 0x{:x}, from byte 248"),
+        (252, "0 bytes after an allocation of 252 bytes at 0x{:x}"),
+        (-8, "8 bytes before an allocation of 252 bytes at 0x{:x}"),
+    ],
+)
+def test_place_of_an_invalid_access_next_to_an_allocation(offset: int, detail: str) -> None:
+    device = CheckedDevice()
+    address = device.allocate(252)
+    assert device.checks.states.describe(address + offset) == detail.format(address)

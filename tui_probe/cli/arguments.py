@@ -100,6 +100,19 @@ def count(text: str) -> int:
     return _unlimited(text, lambda: int(text))
 
 
+def positive(text: str) -> int:
+    """A number of at least one."""
+    return whole_number(text, 1)
+
+
+def whole_number(text: str, least: int) -> int:
+    """A number of at most nine digits, and at least ``least``."""
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
+    if number < least:
+        raise argparse.ArgumentTypeError(f"{text}: pass a whole number, at least {least}")
+    return number
+
+
 def _unlimited(text: str, otherwise: Callable[[], int]) -> int:
     return NO_LIMIT if text.strip().lower() == "none" else otherwise()
 

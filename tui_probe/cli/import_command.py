@@ -15,7 +15,7 @@ from tui_probe.nsight.pages.explanations import NCU_PAGES, NSYS_PAGES, NSYS_TRAC
 from tui_probe.probekit.page_kinds import FORMATS
 from tui_probe.trace.locate import parse_address
 
-from .arguments import open_addressed_kernels
+from .arguments import open_addressed_kernels, positive, whole_number
 from .output import NARROWEST, ExitStatus, Progress, inform, put, speaks_utf8, terminal_size, width_option
 
 if TYPE_CHECKING:
@@ -218,19 +218,7 @@ def tensor_of(arguments: argparse.Namespace) -> ExpectedTensor | None:
 
 def count(word: str) -> int:
     """A number of iterations."""
-    return _whole_number(word, 0)
-
-
-def positive(word: str) -> int:
-    """A number of at least one."""
-    return _whole_number(word, 1)
-
-
-def _whole_number(word: str, least: int) -> int:
-    number = int(word) if word.isascii() and word.isdigit() and len(word) < 10 else -1
-    if number < least:
-        raise argparse.ArgumentTypeError(f"{word}: pass a whole number, at least {least}")
-    return number
+    return whole_number(word, 0)
 
 
 def add_nsys_arguments(parser: argparse.ArgumentParser) -> None:

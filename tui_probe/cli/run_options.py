@@ -25,6 +25,7 @@ from .arguments import (
     limit,
     min_free,
     names,
+    positive,
     run_name,
     sample,
     seconds,
@@ -247,7 +248,7 @@ def add_driver_options(drivers: argparse._ArgumentGroup) -> None:
 def add_shake_options(races: argparse._ArgumentGroup) -> None:
     """Add the options of runs with random delays."""
     races.add_argument(
-        "--shake", type=count, metavar="N",
+        "--shake", type=positive, metavar="N",
         help="run the program N times with random delays in its kernels, and report delays that change its results;"
              " see `tui-probe help races`",
     )  # fmt: skip

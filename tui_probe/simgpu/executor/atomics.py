@@ -12,7 +12,9 @@ import numpy as np
 from tui_probe.ptx.tree import Vector
 from tui_probe.simgpu.executor.addressing import Access, state_space
 from tui_probe.simgpu.executor.checks.accesses import atomic_kind
+from tui_probe.simgpu.executor.faults import MemoryFaultError
 from tui_probe.simgpu.executor.floating import arithmetic
+from tui_probe.simgpu.executor.loads_and_stores import note_value
 from tui_probe.simgpu.executor.scalars import choose, last_type, operands_of
 
 if TYPE_CHECKING:
@@ -81,8 +83,16 @@ def _build(instruction: Instruction, bind: Binder) -> Operation:
     total = ufunc if not gives and kind.is_integer else None
 
     def run(group: ThreadGroup) -> None:
-        registers = group.registers
-        values = [group.lanes.spread(source.read(registers)) for source in sources]
+        values = [group.lanes.spread(source.read(group.registers)) for source in sources]
+        try:
+            old = applied(group, values)
+        except MemoryFaultError as error:
+            note_value(error, group, values[-1])
+            raise
+        if target is not None:
+            target.write(group.registers, old)
+
+    def applied(group: ThreadGroup, values: list[Value]) -> Value:
         old = np.empty(group.lanes.count, kind.dtype)
         for part in access.parts(group):
             access.check(group, part)
@@ -93,8 +103,7 @@ def _build(instruction: Instruction, bind: Binder) -> Operation:
                 _apply_totals(part.view(kind.dtype), index, own[0], total)
             else:
                 old[chosen] = apply_atomic(part.view(kind.dtype), index, own, ufunc, update)
-        if target is not None:
-            target.write(registers, old)
+        return old
 
     return run
 

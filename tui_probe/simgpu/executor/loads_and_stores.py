@@ -211,10 +211,15 @@ def store(access: Access, group: ThreadGroup, value: Value) -> None:
     try:
         _store(access, group, value)
     except MemoryFaultError as error:
-        if error.place is not None:
-            position = int(np.searchsorted(group.lanes.places, error.place))
-            error.value = hexadecimal(value[position] if value.ndim else value)
+        note_value(error, group, value)
         raise
+
+
+def note_value(error: MemoryFaultError, group: ThreadGroup, value: Value) -> None:
+    """Add what the lane at fault would have stored, one of the values of all lanes."""
+    if error.place is not None:
+        position = int(np.searchsorted(group.lanes.places, error.place))
+        error.value = hexadecimal(value[position] if value.ndim else value)
 
 
 def _store(access: Access, group: ThreadGroup, value: Value) -> None:

@@ -154,7 +154,10 @@ class GlobalStates(ByteStates):
         above = min((start for start in self._live if start > address), default=None)
         if below is not None and (above is None or address - below[0] - below[1] <= above - address):
             distance = address - below[0] - below[1]
-            return f"{distance} bytes after an allocation of {below[1]} bytes at {below[0]:#x}"
+            allocation = f"an allocation of {below[1]} bytes at {below[0]:#x}"
+            if distance < 0:
+                return f"across the end of {allocation}, from byte {address - below[0]}"
+            return f"{distance} bytes after {allocation}"
         if above is not None:
             size = self._live[above]
             return f"{above - address} bytes before an allocation of {size} bytes at {above:#x}"
