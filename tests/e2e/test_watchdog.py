@@ -104,18 +104,26 @@ SIGNALLED = {
 }  # fmt: skip
 """Ways to interrupt a run: what the program does, the signals, and the status of the run."""
 NOTICE = "launch 0 is still running; interrupt again to end the process"
+UNWATCHED = "its warps were not watched: the kernel waits for nothing, and a counter ends each loop"
 LIMIT = "600s"
 """Far beyond the time that these runs take: no launch is reported for its time."""
 
 
-def interrupted(options: Sequence[str], environment: Mapping[str, str], how: str, *signals: str) -> tuple[int, str]:
+def interrupted(
+    options: Sequence[str],
+    environment: Mapping[str, str],
+    how: str,
+    *signals: str,
+    kernel: str = "spin",
+    limit: str = LIMIT,
+) -> tuple[int, str]:
     """Run the program, and send the run the signals: all but the first once it has said that the launch still runs.
 
     Returns the status of the run, and its messages.
     """
-    command = [sys.executable, "-m", "tui_probe", "run", "--no-ui", "--watchdog", LIMIT, *options, "--"]
+    command = [sys.executable, "-m", "tui_probe", "run", "--no-ui", "--watchdog", limit, *options, "--"]
     process = subprocess.Popen(
-        [*command, sys.executable, str(INTERRUPTED), how], env=environment, start_new_session=True,
+        [*command, sys.executable, str(INTERRUPTED), how, kernel], env=environment, start_new_session=True,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert process.stdout is not None
@@ -171,3 +179,18 @@ def test_run_that_is_interrupted_during_a_launch_leaves_its_places(tool: Tool, n
     assert "#0 spin  interrupted after " in messages
     assert "stuck warps 2, at places 1  (block 1 of 2 blocks, on the GPU at that time)" in messages
     assert "measured in" not in messages
+
+
+def test_launch_that_is_not_watched_is_ended_at_the_limit(tool: Tool) -> None:
+    options = ("--sim", "--no-check", "--tracedir", str(tool.folder))
+    status, messages = interrupted(options, tool.environment, "wait", kernel="count", limit="400ms")
+    assert status == 143, messages
+    text = " ".join(messages.split())
+    assert f"launch 0 ran longer than 0.4 s, and {UNWATCHED}; the process was ended" in text
+    assert "cannot hang" not in text
+
+
+def test_launch_that_is_not_watched_ends_at_the_second_interrupt(tool: Tool) -> None:
+    options = ("--sim", "--no-check", "--no-report", "--tracedir", str(tool.folder))
+    status, messages = interrupted(options, tool.environment, "wait", "SIGINT", "SIGINT", kernel="count")
+    assert status == 143, messages

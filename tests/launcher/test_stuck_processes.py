@@ -19,9 +19,9 @@ def test_grandchild_is_ended_by_sigterm() -> None:
         assert child.stdout is not None
         process = int(child.stdout.readline())
         stuck = StuckProcesses(1.0)
-        assert stuck.end({process: "gemm 0"}, 10.0) == []
-        (message,) = stuck.end({process: "gemm 0"}, 11.0)
-        assert "launch gemm 0 ran longer than 1 s; the process was ended" in message
+        assert stuck.end({process: "0"}, 10.0) == []
+        (message,) = stuck.end({process: "0"}, 11.0)
+        assert "launch 0 ran longer than 1 s; the process was ended" in message
         assert child.stdout.readline() == f"{-signal.SIGTERM}\n"
 
 
@@ -45,9 +45,17 @@ def test_process_with_a_running_launch_is_ended_at_the_second_and_third_interrup
         assert child.wait() == -signal.SIGKILL
 
 
+def test_launch_that_was_not_watched_has_its_reason() -> None:
+    stuck = StuckProcesses(1.0)
+    stuck.end({os.getpid(): "7 recording is switched off"}, 10.0)
+    (message,) = stuck.end({os.getpid(): "7 recording is switched off"}, 12.0)
+    assert "launch 7 ran longer than 1 s, and its warps were not watched: recording is switched off; " in message
+    assert "show stuck" not in message
+
+
 def test_process_of_another_program_is_not_ended() -> None:
     stuck = StuckProcesses(1.0)
-    stuck.end({os.getppid(): "gemm 0", os.getpid(): "gemm 1"}, 10.0)
-    messages = stuck.end({os.getppid(): "gemm 0", os.getpid(): "gemm 1"}, 12.0)
+    stuck.end({os.getppid(): "0", os.getpid(): "1"}, 10.0)
+    messages = stuck.end({os.getppid(): "0", os.getpid(): "1"}, 12.0)
     advice = "end this process yourself, because the run did not start it"
     assert [message.split("; ")[1] for message in messages] == [advice] * 2

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.input_limits import parse_json
+from tui_probe.reasons import read_reason
 from tui_probe.trace.plain_file import open_plain
 from tui_probe.trace.trace_directory import TraceDirectory
 
@@ -38,7 +39,7 @@ class RunNotes:
     """Processes whose first message the probe engine did not answer."""
 
     stuck: dict[int, str] = field(default_factory=dict)
-    """Launches that do not end, the first of each process."""
+    """The launch of each process that does not end, the first of several; with the reason if it was not watched."""
 
     interrupted: dict[int, tuple[int, str]] = field(default_factory=dict)
     """Number of the last request to end in which a launch of a process was running, and this launch."""
@@ -55,6 +56,9 @@ class RunNotes:
                 self.unanswered.append(pid)
             elif word == "stuck":
                 self.stuck.setdefault(pid, text)
+            elif word == "unwatched":
+                number, _, reason = text.partition(" ")
+                self.stuck.setdefault(pid, f"{number} {read_reason(reason).sentence}")
             elif word == "interrupted" and (request := text.partition(" "))[0].isdecimal():
                 self.interrupted[pid] = int(request[0]), request[2]
         return names

@@ -56,7 +56,9 @@ class StuckProcesses:
         return messages
 
     def end(self, stuck: Mapping[int, str], now: float) -> list[str]:
-        """Send SIGTERM, later SIGKILL, to the processes of ``stuck``: the stuck launch by pid. Return user messages."""
+        """Send SIGTERM, later SIGKILL, to the processes of ``stuck``: the stuck launch by pid, with the reason if it
+        was not watched. Return user messages.
+        """
         if not stuck:
             return []
         self._first_noted = now if self._first_noted is None else self._first_noted
@@ -67,16 +69,19 @@ class StuckProcesses:
             if pid not in self._terminated:
                 self._terminated[pid] = now
                 ended = _send(pid, signal.SIGTERM)
-                messages.append(_message(pid, f"launch {launch} ran longer than {self._limit:g} s", ended))
+                number, _, reason = launch.partition(" ")
+                cause = f"launch {number} ran longer than {self._limit:g} s"
+                unwatched = f", and its warps were not watched: {reason}" if reason else ""
+                messages.append(_message(pid, cause + unwatched, ended, has_places=not reason))
             elif now >= self._terminated[pid] + _KILL_AFTER and pid not in self._killed:
                 self._killed.add(pid)
                 _send(pid, signal.SIGKILL)
         return messages
 
 
-def _message(pid: int, cause: str, ended: bool) -> str:
+def _message(pid: int, cause: str, ended: bool, *, has_places: bool = True) -> str:
     outcome = "the process was ended" if ended else "end this process yourself, because the run did not start it"
-    return f"process {pid}: {cause}; {outcome}; see tui-probe show stuck"
+    return f"process {pid}: {cause}; {outcome}" + ("; see tui-probe show stuck" if has_places else "")
 
 
 def _send(pid: int, signal_number: int) -> bool:

@@ -3,6 +3,8 @@
 #include "launch_log.h"
 #include "memory_pressure.h"
 #include "real.h"
+#include "watchdog.h"
+#include "watched_launches.h"
 
 bool launch_is_cooperative(const struct launch *launch)
 {
@@ -65,7 +67,9 @@ CUresult launch_enqueue(const struct launch *launch, CUfunction function, void *
 
 CUresult launch_pass(const struct launch *launch, const struct reason *reason)
 {
+    const size_t place = watchdog_passes(launch, reason);
     CUresult result = launch_enqueue(launch, launch->function, NULL);
+    unwatched_launch_ends(place);
     launch_log_passed(launch, reason, result);
     return result;
 }

@@ -4,6 +4,8 @@
  *   PID no-trace REASON  it launches kernels and can have no trace directory
  *   PID no-engine REASON the probe engine did not answer it
  *   PID stuck NUMBER     its launch of this number does not end
+ *   PID unwatched NUMBER REASON
+ *                        so does this one, which runs without the watchdog's code for REASON
  *   PID interrupted N NUMBER
  *                        that launch was running when the Nth signal asked the run to end */
 #ifndef TUI_PROBE_RUN_NOTES_H

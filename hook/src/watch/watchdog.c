@@ -32,7 +32,7 @@
 enum { PARTS = 8, LEAST_PAUSE_MS = 20, MOST_PAUSE_MS = 1000, MOST_POOLS = 16, MOST_LAUNCHES = 128 };
 
 /* At an interrupt, and when the process ends, a launch is reported that has run for so long. */
-enum { INTERRUPTED_MS = 250, STEP_MS = 50, END_MS = 1500, NAP_MICROSECONDS = 500 };
+enum { INTERRUPTED_MS = 250, NOTE_SIZE = 512, STEP_MS = 50, END_MS = 1500, NAP_MICROSECONDS = 500 };
 #define NS_PER_MS UINT64_C(1000000)
 
 /* A launch with warps on a device, and since when they have been seen in each round. */
@@ -173,6 +173,29 @@ static bool round_of(struct pool *pool, uint8_t *table, bool ending)
     return is_young;
 }
 
+/* Nothing is known of it but the time: it has no places, and no result. */
+static void note_unwatched(size_t place, uint64_t now)
+{
+    static uint64_t noted[UNWATCHED_LAUNCHES], interrupts_noted[UNWATCHED_LAUNCHES]; /* 1 + the launch; in which interrupt */
+    struct unwatched_launch launch;
+    char text[NOTE_SIZE];
+    if (!unwatched_launch_at(place, &launch) || now < launch.since)
+        return;
+    const bool is_new = noted[place] != launch.number + 1;
+    if (is_new && now - launch.since >= settings.watchdog * NS_PER_MS) {
+        noted[place] = launch.number + 1;
+        snprintf(text, sizeof text, "%llu %s", (unsigned long long)launch.number, launch.reason->written);
+        run_note("unwatched", text);
+    }
+    const bool is_old = now - launch.since >= INTERRUPTED_MS * NS_PER_MS;
+    if (interrupted_at && launch.since <= interrupted_at && is_old && interrupts_noted[place] != interrupts &&
+        !signals_pending()) {
+        interrupts_noted[place] = interrupts;
+        snprintf(text, sizeof text, "%llu %llu", (unsigned long long)interrupts, (unsigned long long)launch.number);
+        run_note("interrupted", text);
+    }
+}
+
 /* Looks at all devices. Returns as round_of. */
 static bool look_around(bool ending)
 {
@@ -190,6 +213,8 @@ static bool look_around(bool ending)
         is_young = round_of(pools[i], table, ending) || is_young;
     if (interrupted_at == UINT64_MAX)
         interrupted_at = clock_now();
+    for (size_t i = 0; i < UNWATCHED_LAUNCHES; i++)
+        note_unwatched(i, clock_now());
     return is_young;
 }
 
@@ -236,13 +261,26 @@ static void *watch(void *unused)
     return NULL;
 }
 
-void watchdog_expects(const struct launch *launch, struct kernel_probe *probe)
+static void start(void)
 {
-    watched_launch_begins(launch, probe);
     if (!settings.watchdog || atomic_load_explicit(&started, memory_order_relaxed) || atomic_exchange(&started, true))
         return;
     sem_init(&wake, 0, 0);
     atomic_store(&watches, thread_start(watch));
+}
+
+void watchdog_expects(const struct launch *launch, struct kernel_probe *probe)
+{
+    watched_launch_begins(launch, probe);
+    start();
+}
+
+size_t watchdog_passes(const struct launch *launch, const struct reason *reason)
+{
+    if (!settings.watchdog)
+        return UNWATCHED_LAUNCHES;
+    start();
+    return unwatched_launch_begins(launch, reason);
 }
 
 void watchdog_end(void)

@@ -3,12 +3,18 @@
 #ifndef TUI_PROBE_WATCHDOG_H
 #define TUI_PROBE_WATCHDOG_H
 
+#include <stddef.h>
+
 struct kernel_probe;
 struct launch;
+struct reason;
 
 /* LAUNCH is about to be made, with a kernel whose PROBE has resident maps. Starts the thread, once, if the run has a
  * watchdog. */
 void watchdog_expects(const struct launch *launch, struct kernel_probe *probe);
+
+/* LAUNCH is about to be made unprobed, for REASON. Starts the thread as well. Returns a place for unwatched_launch_ends. */
+size_t watchdog_passes(const struct launch *launch, const struct reason *reason);
 
 /* The process ends: reports the launches that are running, and waits for that, not for long. Safe in a signal handler. */
 void watchdog_end(void);

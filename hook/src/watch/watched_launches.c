@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "clock.h"
 #include "launch.h"
 
 /* More than a device queues. A power of two. */
@@ -17,6 +18,15 @@ struct entry {
 };
 
 static struct entry entries[KEPT];
+
+enum unwatched_state { UNUSED, CHANGING, LAUNCHING };
+
+struct unwatched {
+    _Atomic(enum unwatched_state) state;
+    struct unwatched_launch launch;
+};
+
+static struct unwatched unwatched[UNWATCHED_LAUNCHES];
 
 static struct entry *entry_of(uint64_t number)
 {
@@ -57,8 +67,38 @@ bool watched_launch_logs(uint64_t number)
     return before != number + 1 && atomic_compare_exchange_strong(&entry_of(number)->logged, &before, number + 1);
 }
 
+size_t unwatched_launch_begins(const struct launch *launch, const struct reason *reason)
+{
+    size_t place = 0;
+    for (; place < UNWATCHED_LAUNCHES; place++) {
+        enum unwatched_state before = UNUSED;
+        if (!atomic_compare_exchange_strong(&unwatched[place].state, &before, CHANGING))
+            continue;
+        unwatched[place].launch = (struct unwatched_launch){launch->number, clock_now(), reason};
+        atomic_store(&unwatched[place].state, LAUNCHING);
+        break;
+    }
+    return place;
+}
+
+void unwatched_launch_ends(size_t place)
+{
+    if (place < UNWATCHED_LAUNCHES)
+        atomic_store(&unwatched[place].state, UNUSED);
+}
+
+bool unwatched_launch_at(size_t place, struct unwatched_launch *found)
+{
+    if (atomic_load(&unwatched[place].state) != LAUNCHING)
+        return false;
+    *found = unwatched[place].launch;
+    return atomic_load(&unwatched[place].state) == LAUNCHING && unwatched[place].launch.number == found->number;
+}
+
 void watched_launches_reset(void)
 {
+    for (size_t i = 0; i < UNWATCHED_LAUNCHES; i++)
+        atomic_store(&unwatched[i].state, UNUSED);
     for (size_t i = 0; i < KEPT; i++) {
         atomic_store(&entries[i].sequence, 0);
         atomic_store(&entries[i].logged, 0);

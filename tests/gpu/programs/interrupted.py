@@ -1,8 +1,8 @@
-"""A kernel that does not end, in a process that does: ``python interrupted.py HOW``, on sm_80 or later.
+"""A kernel that does not end, in a process that does: ``python interrupted.py HOW [KERNEL]``, on sm_80 or later.
 
 Its second block says that it runs, and its first ends. The process then writes ``running`` and ends as ``HOW`` says.
 ``wait`` waits for the kernel in a call of the driver, in which Python handles no signal; so does ``handle``, which has
-a handler of its own.
+a handler of its own. The kernel ``count`` ends when it has counted to four billion.
 """
 
 from __future__ import annotations
@@ -34,6 +34,21 @@ POLL:
     ld.volatile.global.u32 %r1, [%rd1];
     setp.eq.u32 %p1, %r1, 0;
     @%p1 bra POLL;
+    ret;
+}
+.visible .entry count(.param .u64 memory)
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<3>;
+    .reg .b64 %rd<2>;
+    ld.param.u64 %rd1, [memory];
+    mov.u32 %r1, 0;
+    st.global.u32 [%rd1+8], 1;
+COUNT:
+    st.global.u32 [%rd1], %r1;
+    add.u32 %r1, %r1, 1;
+    setp.lt.u32 %p1, %r1, 4000000000;
+    @%p1 bra COUNT;
     ret;
 }
 .file 1 "interrupted.cu"
@@ -77,7 +92,7 @@ def end(how: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def main(how: str) -> None:
+def main(how: str, name: str = "spin") -> None:
     context, module, kernel, memory = (ctypes.c_void_p() for _ in range(4))
     if how == "handle":
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -85,7 +100,7 @@ def main(how: str) -> None:
     check(CUDA.cuInit(0))
     check(CUDA.cuCtxCreate_v2(ctypes.byref(context), 0, 0))
     check(CUDA.cuModuleLoadData(ctypes.byref(module), PTX.encode() + b"\0"))
-    check(CUDA.cuModuleGetFunction(ctypes.byref(kernel), module, b"spin"))
+    check(CUDA.cuModuleGetFunction(ctypes.byref(kernel), module, name.encode()))
     check(CUDA.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(4096)))
     check(CUDA.cuMemsetD8_v2(memory, 0, ctypes.c_size_t(4096)))
     check(CUDA.cuCtxSynchronize())
