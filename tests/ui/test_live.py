@@ -197,7 +197,7 @@ async def test_target_question_is_never_cut(session: Session, size: tuple[int, i
 async def test_ending_hint_disappears_at_end(session: Session, target: FakeTarget, key: str) -> None:
     async with on_stage(session) as stage:
         await stage.press(*([key] if key else []), "ctrl+c")
-        assert "Ctrl-C again within 2 s" in stage.text
+        assert "Ctrl-C again within 2 s, then t" in stage.text
         target.status = 0
         await stage.refresh()
         assert "Ctrl-C again" not in stage.text
