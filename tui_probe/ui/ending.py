@@ -81,7 +81,7 @@ class RunEnding:
             return
         self._interrupted = now
         target.interrupt()
-        self._say("interrupted the program (SIGINT); to end it, press Ctrl-C again within 2 s, then t", SECOND_INTERRUPT)
+        self._say("interrupted the program (SIGINT); to end it: Ctrl-C again within 2 s, then t", SECOND_INTERRUPT)
 
     def _say_why_not(self) -> None:
         run = self.app.feed.latest
