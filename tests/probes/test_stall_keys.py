@@ -40,8 +40,10 @@ async def test_sass_begins_at_the_longest_wait_and_leads_to_its_producer(
         await stage.press("enter", "5")
         assert offset_at_cursor(stage) == WAIT
         assert "13%" in stage.text
+        assert "─ waits for wgmma: HGMMA attention.py:32 · " in stage.text
         await stage.press("enter")
         assert offset_at_cursor(stage) == PRODUCER
+        assert "─ WARPGROUP attention.py:32 waits for this instruction · " in stage.text
         await stage.press("enter")
         assert offset_at_cursor(stage) == WAIT
         assert screen_of(stage).current == "sass"

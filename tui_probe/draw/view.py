@@ -260,6 +260,11 @@ class Document(BaseView):
         del number, width
         return []
 
+    def pinned_facts(self, number: int, width: int) -> int:
+        """The number of the first parts of ``about`` that are shown first and are never left out."""
+        del number, width
+        return 0
+
     def whole_names(self, number: int) -> Sequence[str]:
         """The full names that a line contains, where names may be cut."""
         del number

@@ -302,6 +302,11 @@ class SassView(Document):
             return []
         return [*self._links.words(line), *(self.measures.words(line) if self.measures else []), long_position(line)]
 
+    def pinned_facts(self, number: int, width: int) -> int:
+        """The wait of an instruction, which Enter follows."""
+        line = self.ptx_line(number, width)
+        return 0 if line is None else min(1, len(self._links.words(line)))
+
     def ptx_line(self, number: int, width: int) -> int | None:
         """The line that the assembler made it from, as it wrote down, or where it is in machine code that was
         probed itself.

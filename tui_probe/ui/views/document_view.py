@@ -199,7 +199,8 @@ class DocumentView(PaneView):
         if self.window.gutter and self.count:
             rows = self.document.counted()
             count = self.count if rows is None or self.lookup.filtered else rows
-            parts += self.document.about(self.cursor, self._cells)
+            facts, pinned = self.document.about(self.cursor, self._cells), self._pinned_facts
+            parts = [*facts[:pinned], *parts, *facts[pinned:]]
             word, place = "row" if self.lookup.filtered else self.document.counted_as, self.window.place.cursor
             parts += [f"{word} {units.count(place + 1)} of {units.count(count)}"] if place < count else []
         elif self.count > self.window.room:
@@ -208,8 +209,13 @@ class DocumentView(PaneView):
         return parts
 
     def pinned_parts(self) -> int:
-        """Return 1 with a filter, which is always shown: without it lines seem to be missing."""
-        return 1 if self.lookup.filtered else self.document.pinned_parts()
+        """Count the filter, which is always shown: without it lines seem to be missing."""
+        return self._pinned_facts + (1 if self.lookup.filtered else self.document.pinned_parts())
+
+    @property
+    def _pinned_facts(self) -> int:
+        has_cursor = bool(self.window.gutter and self.count)
+        return self.document.pinned_facts(self.cursor, self._cells) if has_cursor else 0
 
     # -- search and filter
 
