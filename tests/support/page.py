@@ -44,7 +44,7 @@ UNPROBED_HEAD: Final = ("program", "kernels without a probe, by reason", "run")
 EARLIER: Final = """
 ## Earlier runs
 
-These programs were run before the table above existed (`tui-probe help measured`):
+The programs of the next table were run before the first table existed (`tui-probe help measured`):
 
 """
 EARLIER_HEAD: Final = ("program", "GPU", "kernels", "probed in PTX", "probed with `--machine-code all`", "versions")
