@@ -79,7 +79,7 @@ def test_a_run_that_is_asked_to_end(tool: Tool, slow_disk: Path, number: int, wh
     assert f"{trace.state.launches_dropped} results not kept: the program ended before the result was written" in output
     record = json.loads((folder / "run.json").read_text())
     assert (record["exit_status"], record["signal"]) == ((7, None) if what == "handle" else (None, number))
-    waited = re.findall(r"gave up waiting after (\d+) ms", (folder / "event.log").read_text())
+    waited = re.findall(r"gave up waiting for kernels and results after (\d+) ms", (folder / "event.log").read_text())
     assert all(int(milliseconds) < PATIENT * 1000 for milliseconds in waited)
 
 

@@ -447,5 +447,5 @@ def test_trace_root_that_does_not_exist(host: Host) -> None:
 def test_slow_device_does_not_hold_the_program_up_at_its_end(host: Host) -> None:
     run = host.python("context()\nlaunch(function(module(), 'add'))", STUB_SLOW="600000", TUI_PROBE_EXIT_TIMEOUT="1")
     assert run.status == 0
-    assert run.lines(r"\[exit\] gave up waiting after 1\d\d\d ms")
+    assert run.lines(r"\[exit\] gave up waiting for kernels and results after 1\d\d\d ms")
     assert run.lines(r"\[exit\] launches 1 probed 1 dropped 1 reason the program ended before the result was written")

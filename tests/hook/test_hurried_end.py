@@ -70,7 +70,7 @@ def test_a_backlog_is_left_at_a_signal(host: Host, slow_disk: Path, number: sign
     check_what_is_kept(run)
     assert len(run.results) > 2
     assert not list((run.directory / "result").glob(".*"))
-    assert run.lines(r"\[exit\] gave up waiting after \d+ ms")
+    assert run.lines(r"\[exit\] gave up waiting for kernels and results after \d+ ms")
     assert run.lines(rf"\[exit\] signal {number}")
 
 

@@ -98,7 +98,10 @@ KNOWN = [
         k.ProbedFunction(3, k.FunctionResources(36, None, 0, 6), "graft"),
     ),
     ("[init] lost 7 lines before the first launch", p.Trouble("lost 7 lines before the first launch")),
-    ("[exit] gave up waiting after 2000 ms", p.Trouble("gave up waiting after 2000 ms")),
+    (
+        "[exit] gave up waiting for kernels and results after 2000 ms",
+        p.Trouble("gave up waiting for kernels and results after 2000 ms"),
+    ),
     ("[bin] type warpped_fatbin size 1234", k.Image("warpped_fatbin", 1234)),
     ("[exec] funcmap-not-find 0x30", k.FunctionMissing(0x30)),
     ("[exec] funcmap-find 0x30 success", k.FunctionFound(0x30, True)),

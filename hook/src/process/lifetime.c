@@ -126,7 +126,7 @@ static void last_words(void)
         what_is_left();
     uint64_t dropped = drain_dropped_count(&reason);
     if (atomic_load(&gave_up_after))
-        event_log("[exit] gave up waiting after %u ms\n", atomic_load(&gave_up_after));
+        event_log("[exit] gave up waiting for kernels and results after %u ms\n", atomic_load(&gave_up_after));
     if (atomic_load(&gave_up_after) || atomic_load(&interrupted)) {
         dropped = unsaved_count(dropped);
         reason = dropped ? reason(NO_TIME) : NULL;
