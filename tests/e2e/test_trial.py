@@ -117,7 +117,7 @@ def test_did_it_help(tool: Tool, tmp_path: Path) -> None:
     argv = ("compare", f"{before}:strided_store", f"{after}:strided_store", "--width", "120")
     shown = lines(tool(*argv).stdout)
     assert shown[0] == "launches differ: blocks 64 → 32 (-50.0%); 1 finding remaining"
-    assert "remaining stores, sectors 4 096 → 2 048, ideal 2 048 → 1 024" in shown
+    assert "remaining stores, sectors 4 096 → 2 048 (ideal 2 048 → 1 024)" in shown
     assert "a simulated GPU has no times: its cycles come from a model, so speed and cycles are not judged" in shown
     assert tool(*argv, "--fail-if-worse", "5").returncode == 0
 

@@ -146,7 +146,7 @@ def test_markdown(name: str, capfd: pytest.CaptureFixture[str]) -> None:
 def test_every_difference_that_was_planted_is_found(capfd: pytest.CaptureFixture[str]) -> None:
     record = document(capfd, "before", "after")
     assert record["verdict"].startswith(
-        "fixed: matmul: spills, spill bytes 32 B → none, ideal 0 B; 6 kernels in both in 8 shapes: 1 better, 1 worse,"
+        "fixed: matmul: spills, spill bytes 32 B → none (ideal 0 B); 6 kernels in both in 8 shapes: 1 better, 1 worse,"
         " 2 differ, 4 same; 6 findings remaining; the largest change: matmul"
     )
     kernels = {
@@ -168,7 +168,7 @@ def test_every_difference_that_was_planted_is_found(capfd: pytest.CaptureFixture
 @pytest.mark.usefixtures("pair")
 def test_the_first_line_says_what_it_comes_to(capfd: pytest.CaptureFixture[str]) -> None:
     first, second = told(capfd, "before:matmul", "after:matmul", "--width", "200").splitlines()[:2]
-    assert first == (" fixed: spills, spill bytes 32 B → none, ideal 0 B; B is faster: time 1.00 ms → 500 µs (-50.0%)")
+    assert first == (" fixed: spills, spill bytes 32 B → none (ideal 0 B); B is faster: time 1.00 ms → 500 µs (-50.0%)")
     assert second == "", "more registers are not worse where as many warps fit"
     simulated = told(capfd, "simulated/before:matmul", "simulated/after:matmul", "--width", "200").splitlines()[0]
     assert simulated.startswith(" fixed: spills, spill bytes"), "cycles of a simulated GPU are no reason"
@@ -355,7 +355,7 @@ def test_programs_that_ended_alike_are_judged(capfd: pytest.CaptureFixture[str],
 def test_uncompared_results_are_reported(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", "one", "other", "--fail-if-worse", "1%"]) == 0
     err = capfd.readouterr().err
-    assert "not compared, because only one trace has it: reduce_kernel<512,Redu…float>: time 20.0 µs → –" in err
+    assert "not compared: reduce_kernel<512,Redu…float>: time 20.0 µs → – (measured in one trace only)" in err
     assert main(["compare", str(H200 / "demo"), str(H200 / "torch_compile"), "--fail-if-worse", "1"]) == 1
     assert "nothing to compare" in capfd.readouterr().err
     with pytest.raises(SystemExit) as stopped:

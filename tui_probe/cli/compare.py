@@ -109,7 +109,7 @@ def report_regressions(comparison: Comparison, limit: float) -> int:
     """Report what is worse by more than ``limit``, a share, and what is unknown. Return the exit status."""
     unknown = [change for change in comparison.rows if change.change is None and not change.before.of_probe]
     for change in unknown:
-        inform(f"not compared, because only one trace has it: {change.text}")
+        inform(f"not compared: {change.text} (measured in one trace only)")
     if len(unknown) == len(comparison.rows):
         warn("error: nothing to compare, because no metric was measured in both traces")
         return ExitStatus.FAILED

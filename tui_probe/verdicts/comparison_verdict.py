@@ -74,7 +74,7 @@ _UNCHANGED: Final[tuple[Outcome, ...]] = ("remaining", "unknown")
 
 
 def outcome_texts(changes: Sequence[FindingChange], outcomes: Sequence[Outcome]) -> list[str]:
-    """``fixed: idle SMs 87 → none and 2 more``: each outcome with its largest finding; none without any."""
+    """``fixed: idle SMs 87 → none, and 2 more``: each outcome with its largest finding; none without any."""
     texts = []
     for outcome in outcomes:
         same = [change for change in changes if change.outcome == outcome]
@@ -84,7 +84,7 @@ def outcome_texts(changes: Sequence[FindingChange], outcomes: Sequence[Outcome])
             changed = f", {same[0].trend}: {same[0].text}" if same[0].trend else ""
             texts.append(f"{units.counted(len(same), 'finding')} remaining{changed}")
         elif same:
-            more = f" and {len(same) - 1} more" if len(same) > 1 else ""
+            more = f", and {len(same) - 1} more" if len(same) > 1 else ""
             texts.append(f"{outcome}: {same[0].text}{more}")
     return texts
 

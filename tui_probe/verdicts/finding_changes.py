@@ -90,7 +90,7 @@ class FindingChange:
 
     @property
     def words(self) -> str:
-        """``sectors per request 32.0 → 4.0, ideal 4.0``; "" if the finding has no number."""
+        """``sectors per request 32.0 → 4.0 (ideal 4.0)``; "" if the finding has no number."""
         metric = self._metric
         one, other = (None if side is None else side.finding.evidence.get(metric) for side in (self.before, self.after))
         known = one or other
@@ -99,7 +99,7 @@ class FindingChange:
         absent = NOT_MEASURED if self.outcome == "unknown" else "none"
         values = [absent if value is None else number_text(value.value, value.unit) for value in (one, other)]
         ideals = dict.fromkeys(number_text(value.ideal, value.unit) for value in (one, other) if value is not None)
-        ideal = f", ideal {' → '.join(ideals)}" if known.ideal is not None else ""
+        ideal = f" (ideal {' → '.join(ideals)})" if known.ideal is not None else ""
         unit = "" if known.unit in ("", SHARE, "B") or known.unit.lower() in metric.split("_") else f" {known.unit}"
         last = 0 if other is None else 1
         values[last] += unit
@@ -118,7 +118,7 @@ class FindingChange:
 
     @property
     def text(self) -> str:
-        """``matmul: uncoalesced at a.cu:4, sectors per request 32.0 → 4.0, ideal 4.0``."""
+        """``matmul: uncoalesced at a.cu:4, sectors per request 32.0 → 4.0 (ideal 4.0)``."""
         kernel = f"{shorten(safe(self.kernel), _NAME_WIDTH)}: " if self.kernel else ""
         place = f" at {self.position}" if self.position else ""
         joint = ", " if self._metric_name or place else " "
