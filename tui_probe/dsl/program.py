@@ -162,7 +162,7 @@ class ProbedOperands:
         if node.id in _NUMBER_HELPERS:
             return Operand(HELPER_NAMES[node.id], 32)
         if node.id == "out" and self._before and any(p.opcode in _WRITERS for p in self._positions):
-            raise self._source.error(node, "out has no value before the instruction; use before=False")
+            raise self._source.error(node, "'out' has no value before the instruction; use before=False")
         widths = {self._width(position, node.id) for position in self._positions}
         width = widths.pop() if len(widths) == 1 else 0
         if not width and not as_it_is:

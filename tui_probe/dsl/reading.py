@@ -55,10 +55,10 @@ def read_map(node: ast.ClassDef, source: ProbeSource) -> DeclaredMap:
     if isinstance(size, int) and (size < needed or size % unit):
         least = -(-needed // unit) * unit
         raise source.error(
-            node, f"size is {size}; it must be a multiple of {unit} and at least {least} for these fields"
+            node, f"'size' is {size}; it must be a multiple of {unit} and at least {least} for these fields"
         )
     if int(cap) < 1:
-        raise source.error(node, f"cap is {cap}; it must be at least 1")
+        raise source.error(node, f"'cap' is {cap}; it must be at least 1")
     if level == "site":
         _check_sites(node, kind, int(cap), fields, source)
     size = None if size is None else int(size)
@@ -78,7 +78,7 @@ def _reduce(node: ast.ClassDef, group: _Value | None, level: str, kind: str, cap
         source,
     )
     if level == "site" or kind != "array" or cap != 1:
-        raise source.error(node, f"{node.name} cannot be reduced; reduce needs one record per thread or warp")
+        raise source.error(node, f"{node.name} cannot be reduced; 'reduce' needs one record per thread or warp")
     return chosen
 
 
@@ -87,7 +87,7 @@ def _check_sites(
 ) -> None:
     """A map of sites has one record of sums for each."""
     if kind != "array" or cap != 1:
-        raise source.error(node, f"{node.name} has level='site', with one record per site; omit type and cap")
+        raise source.error(node, f"{node.name} has level='site', with one record per site; omit 'type' and 'cap'")
     for name, width in fields:
         if width != "u64":
             raise source.error(node, f"{node.name} has level='site', so its fields must be u64; write '{name}: u64'")
@@ -122,11 +122,11 @@ def read_probe_function(node: ast.FunctionDef, source: ProbeSource) -> ProbeFunc
         raise source.error(node, f"a probe function takes no arguments; write 'def {node.name}():'")
     position = given.get("pos")
     if not isinstance(position, str):
-        raise source.error(node, f"pos is missing; write {_PROBE_EXAMPLE}")
+        raise source.error(node, f"'pos' is missing; write {_PROBE_EXAMPLE}")
     try:
         positions = parse_positions(position)
     except ValueError as error:
-        raise source.error(node, f"pos is wrong: {error}; write {POSITION_FORMS}") from None
+        raise source.error(node, f"'pos' is wrong: {error}; write {POSITION_FORMS}") from None
     level = _one_of(node, "level", given["level"], _LEVELS, source) if "level" in given else None
     before = bool(given.get("before", False))
     if not before and any(position.is_block for position in positions):
@@ -149,7 +149,7 @@ def _decorator_arguments(
             raise source.error(keyword, f"@{name} has no argument {keyword.arg or '**'}; write {example}")
         value = keyword.value.value if isinstance(keyword.value, ast.Constant) else None
         if not isinstance(value, str | int) or type(value) is not kind:
-            raise source.error(keyword, f"{keyword.arg} must be {_type_name(kind)}, not {source_of(keyword.value)}")
+            raise source.error(keyword, f"'{keyword.arg}' must be {_type_name(kind)}, not {source_of(keyword.value)}")
         given[keyword.arg or ""] = value
     return given
 
@@ -161,7 +161,7 @@ def _type_name(kind: type) -> str:
 def _one_of(node: ast.AST, key: str, value: _Value | None, known: Sequence[str], source: ProbeSource) -> str:
     if value not in known:
         what = f"is {value!r}; it must be" if value is not None else "is missing; give"
-        raise source.error(node, f"{key} {what} {' or '.join(repr(word) for word in known)}")
+        raise source.error(node, f"'{key}' {what} {' or '.join(repr(word) for word in known)}")
     return str(value)
 
 

@@ -106,14 +106,14 @@ class Saver:
 
     def _locate(self, node: ast.Call, declared: DeclaredMap) -> None:
         if node.args or node.keywords:
-            raise self._source.error(node, f"locate takes no arguments; write '{declared.name}.locate()'")
+            raise self._source.error(node, f"'locate' takes no arguments; write '{declared.name}.locate()'")
         self._located, self._located_map = node, declared.name
         self._emitter.lines.append(f"LOCATE [ {declared.name} ];")
 
     def _add(self, node: ast.Call, declared: DeclaredMap) -> None:
         if declared.cap != 1 or declared.type == "dynamic":
             raise self._source.error(
-                node, f"add needs a map with one record per slot; give {declared.name} cap=1, or use save"
+                node, f"'add' needs a map with one record per slot; give {declared.name} cap=1, or use 'save'"
             )
         widths = self._widths(node, declared, "add")
         values = [self._summand(argument, bits) for argument, bits in zip(node.args, widths, strict=True)]
@@ -135,12 +135,12 @@ class Saver:
         names = ", ".join(name for name, _ in fields)
         if node.keywords or any(isinstance(argument, ast.Starred) for argument in node.args):
             raise self._source.error(
-                node, f"{word} takes values in the order of the fields: {declared.name}.{word}({names})"
+                node, f"'{word}' takes values in the order of the fields: {declared.name}.{word}({names})"
             )
         if len(node.args) != len(fields):
             raise self._source.error(
                 node,
-                f"{word} takes a value for each field of map {declared.name} ({names}); {len(node.args)} given",
+                f"'{word}' takes a value for each field of map {declared.name} ({names}); {len(node.args)} given",
             )
         return [64 if kind == "u64" else 32 for _, kind in fields]
 

@@ -363,7 +363,7 @@ def _with_flags(table: TomlTable, level: Level, made: Map) -> Map:
         )
     is_single = level is Level.WARP and made.cap == 1
     if resident and (not is_single or sparse or "reduce" in table):
-        raise table.error("resident", "needs level = 'warp' and cap = 1; not with sparse or reduce")
+        raise table.error("resident", "needs level = 'warp' and cap = 1; not with 'sparse' or 'reduce'")
     is_queue = level is Level.WARP and made.cap not in (1, None)
     if leader and (not is_queue or QUEUE_HEADER % made.record_bytes):
         raise table.error("leader", "needs a map with level = 'warp' and several records per warp, of 4, 8 or 16 bytes")

@@ -89,9 +89,9 @@ class Metric:
 
     def __post_init__(self) -> None:
         """Raise ValueError for an unknown ``better``, ``over_launches`` or ``quantity``."""
-        require_one_of(Better, self.better, f"better of metric {self.key}")
-        require_one_of(OverLaunches, self.over_launches, f"over_launches of metric {self.key}")
-        require_one_of(Quantity, self.quantity, f"quantity of metric {self.key}")
+        require_one_of(Better, self.better, f"`better` of metric {self.key}")
+        require_one_of(OverLaunches, self.over_launches, f"`over_launches` of metric {self.key}")
+        require_one_of(Quantity, self.quantity, f"`quantity` of metric {self.key}")
 
     @property
     def is_time(self) -> bool:
