@@ -315,11 +315,11 @@ _MOVES: Final[dict[str, tuple[str, Callable[[ProgressView], str | None]]]] = {
     "zoom_in": ("zoom in at the cursor", lambda view: _zoomed(view, 0.5)),
     "zoom_out": ("zoom out", lambda view: _zoomed(view, 2)),
     "fit": ("show the whole launch", lambda view: view.window.fit()),
-    "start": ("start of the launch", lambda view: view.window.to(0)),
-    "end": ("end of the launch", lambda view: view.window.to(view.window.span)),
-    "next": ("next straggler", lambda view: view.point(1)),
-    "previous": ("previous straggler", lambda view: view.point(-1)),
-    "worst": ("end of the slowest warp", _worst),
+    "start": ("go to the start of the launch", lambda view: view.window.to(0)),
+    "end": ("go to the end of the launch", lambda view: view.window.to(view.window.span)),
+    "next": ("go to the next straggler", lambda view: view.point(1)),
+    "previous": ("go to the previous straggler", lambda view: view.point(-1)),
+    "worst": ("go to the end of the slowest warp", _worst),
     "unit": ("switch between cycles and time", _unit),
 }
 

@@ -104,7 +104,7 @@ def test_the_source_has_the_sums_of_its_instructions(trace: Trace) -> None:
     assert {LOAD, STORE} <= set(line["offsets"])
     place = view.place_of(STORE, 120)
     assert place is not None
-    assert "instructions from offset" in " ".join(view.about(place, 120))
+    assert "instructions, starting at offset" in " ".join(view.about(place, 120))
     assert view.ptx_line(place, 120) == STORE
     assert view.target_view() == "sass"
     folder = trace.kernels[0].folder

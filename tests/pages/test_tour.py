@@ -39,7 +39,7 @@ if TYPE_CHECKING:
             "graph 3 was instantiated: 2 nodes, 1 of them kernels",
         ),
         (b"[node] 3 1 copy in - after 0 bytes 64", "node 1 of graph 3: copy, after node 0"),
-        (b"[graph] 3 replayed 7", "graph 3 was replayed unprobed 7 times"),
+        (b"[graph] 3 replayed 7", "graph 3 was replayed 7 times without the probe"),
         (
             b"[graph] 3 replay 8 time 5 launch 20 count 2 probed 4x2",
             "a probed replay of graph 3: launches 20 to 21",

@@ -145,7 +145,7 @@ def test_unprobed_code_keeps_the_source_line_of_other_pages() -> None:
     assert view.spot(load, 80) == Spot((30, 31))
     assert view.place_of_spot(Spot((40, 30)), 80) == load
     assert view.target_view() == "ptx"
-    assert view.about(load, 80) == ["a.cu:4", "2 lines of PTX from 30 on"]
+    assert view.about(load, 80) == ["a.cu:4", "2 lines of PTX, starting at line 30"]
     assert view.spot(load + 1, 80) == Spot()
     assert view.place_of(40, 80) is None
     assert view.missing_reason(Spot((40,))) == "a.cu:9 has no SASS"

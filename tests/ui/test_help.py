@@ -54,7 +54,7 @@ async def test_help_begins_with_one_page_of_keys_then_explains_the_visible_page(
         assert "1 Summary 2 Source" in " ".join(first.split())
         assert "Ctrl-Q quit" in " ".join(first.split())
         assert "One row per SM, per block slot of an SM" in below
-        assert "next start in the row" in below  # what the key does here
+        assert "next start of a block or warp in this row" in below  # what the key does here
         await stage.press("slash", *"next theme", "enter")
         assert next(key.text for key in TABLE if key.id == "theme") in stage.text
         await stage.press("escape", "q")

@@ -186,7 +186,7 @@ def _graph_sentence(event: Event) -> str | None:
             behind = f", after node{'s' * (len(after) > 1)} {', '.join(map(str, after))}" if after else ""
             return f"node {index} of graph {graph}: {kind}{behind}"
         case launch_events.GraphReplayed(graph, count):
-            return f"graph {graph} was replayed unprobed {units.counted(count, 'time')}"
+            return f"graph {graph} was replayed {units.counted(count, 'time')} without the probe"
         case launch_events.GraphReplay(graph, _, _, first, count):
             return f"a probed replay of graph {graph}: launches {first} to {first + max(count, 1) - 1}"
         case launch_events.GraphTimed(graph, _, probed, ns):

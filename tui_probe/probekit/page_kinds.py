@@ -203,7 +203,7 @@ PAGES: Final = (
     PageKey("gpu", "g", "GPU", "load, memory, clocks, temperature and power of the GPUs", of_run=True),
     PageKey("graphs", "h", "Graphs", "CUDA graphs: nodes over time, replays", of_run=True),
     PageKey("ranks", "k"),
-    PageKey("latency", "l", "Latency", "cost of a probe, waits, times of blocks"),
+    PageKey("latency", "l", "Latency", "cost of a probe, times of waits and of blocks"),
     PageKey("ranges", "n", "Ranges", "NVTX ranges and the kernels launched in them", of_run=True),
     PageKey("stdout", "o", "stdout", "standard output of the program", of_run=True),
     PageKey("probe", "p", "Probe", "file of the probe"),

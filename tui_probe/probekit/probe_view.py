@@ -69,7 +69,7 @@ def _own_probe(run: RunInfo | None) -> str:
 def _nothing_saved_reason(run: RunInfo | None) -> str:
     options = {} if run is None else run.options
     if options.get("memusage"):
-        return "--memusage probes nothing: run without it"
+        return "--memusage does not probe kernels: run without it"
     if options.get("benchmark") and options.get("save_results") is False:
         return "--benchmark saves no results: add --save-results, or run without --benchmark"
     return "no result was saved yet"

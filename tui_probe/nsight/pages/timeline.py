@@ -388,9 +388,9 @@ _MOVES: Final[dict[str, tuple[str, Callable[[StreamTimeline], str | None]]]] = {
     "zoom_in": ("zoom in at the cursor", _zoom(0.5)),
     "zoom_out": ("zoom out", _zoom(2.0)),
     "fit": ("show the whole recording", _quiet(lambda window: window.fit())),
-    "start": ("start of the recording", _quiet(lambda window: window.to(0))),
-    "end": ("end of the recording", _quiet(lambda window: window.to(window.span))),
-    "next": ("next start in the row", lambda view: view.step(forward=True)),
-    "previous": ("previous start in the row", lambda view: view.step(forward=False)),
+    "start": ("go to the start of the recording", _quiet(lambda window: window.to(0))),
+    "end": ("go to the end of the recording", _quiet(lambda window: window.to(window.span))),
+    "next": ("go to the next start of a kernel or range in this row", lambda view: view.step(forward=True)),
+    "previous": ("go to the previous start of a kernel or range in this row", lambda view: view.step(forward=False)),
     "mark": ("set a mark; two marks show the time between them", lambda view: view.mark()),
 }

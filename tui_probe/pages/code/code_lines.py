@@ -262,8 +262,8 @@ class DiffLines:
 
     def _fold(self, entry: int, cells: int) -> Line:
         start, end = self._runs[-1 - entry]
-        first = self.pairs[start]
-        text = f" … {units.counted(end - start, 'unchanged line')} from {(first.left or 0) + 1} on "
+        first, last = ((self.pairs[at].left or 0) + 1 for at in (start, end - 1))
+        text = f" … {units.counted(end - start, 'unchanged line')}, {first} to {last} "
         return ((clip(text, cells), "dim"), ("─" * max(0, cells - len(text)), "rule"))
 
     def _source(self, pair: LinePair) -> str:
@@ -374,5 +374,5 @@ def code_lines_text(code: Sequence[int]) -> str:
     """The lines of PTX, or the instructions of machine code that was probed itself."""
     if isinstance(code[0], Offset):
         first = long_position(code[0])
-        return first if len(code) == 1 else f"{units.count(len(code))} instructions from {first} on"
-    return f"PTX {code[0]}" if len(code) == 1 else f"{units.count(len(code))} lines of PTX from {code[0]} on"
+        return first if len(code) == 1 else f"{units.count(len(code))} instructions, starting at {first}"
+    return f"PTX {code[0]}" if len(code) == 1 else f"{units.count(len(code))} lines of PTX, starting at line {code[0]}"

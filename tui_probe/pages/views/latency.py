@@ -167,7 +167,7 @@ def _open(source: ViewSource, progress: Progress) -> LatencyView:
 KIND: Final = ViewKind(
     "latency",
     "Latency",
-    "what a probe adds to a launch, and waits at barriers and between blocks",
+    "time that a probe adds to a launch; time of waits at barriers and between blocks",
     _missing,
     _open,
     explanation=(
