@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _EXCLUDED_COUNTS: Final = (
     ("warps_missing", "warps without a record"),
     ("blocks_missing", "blocks without a record"),
-    ("blocks_astray", "blocks that changed SM"),
+    ("blocks_astray", "blocks that moved to another SM"),
 )
 _FLAGGED_SHARE: Final = 0.05
 """The part of a launch from which on what scheduling costs stands out."""

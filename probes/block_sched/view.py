@@ -58,7 +58,7 @@ def schedule_line(schedule: BlockSchedule) -> str:
     counts = (
         (schedule.warps_missing, "warp", "without a record, not counted"),
         (schedule.blocks_missing, "block", "without a record, not counted"),
-        (schedule.blocks_astray, "block", "excluded, because the SM changed"),
+        (schedule.blocks_astray, "block", "that moved to another SM while running, not counted"),
     )
     left_out = [f"{units.counted(count, noun)} {why}" for count, noun, why in counts if count]
     running, scheduling = (units.count(round(cycles)) for cycles in (schedule.running, schedule.scheduling))

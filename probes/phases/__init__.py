@@ -82,7 +82,7 @@ def findings(of: ProbeResult, launch: Phases) -> Iterator[Finding]:
         for row in ranked[:_MOST_PHASES]
     ]
     values = {"phases": counted(len(launch.phases)), "roles": counted(len(launch.roles))}
-    yield Finding("phases", "phases", f"of warp life: {', '.join(parts)}", "phases", values=values)
+    yield Finding("phases", "phases", f"{', '.join(parts)} (shares of warp life)", "phases", values=values)
     if launch.kept_text:
         yield Finding("kept", "kept", launch.kept_text, "phases")
 

@@ -437,7 +437,7 @@ def _prompt_text(wait: Wait) -> str:
     """Sentence on a wait for which no warp is late."""
     if wait.signal is None:
         return "All warps arrive at nearly the same time"
-    return f"The wait is for copies or the barrier: no warp is late{_stages_text(wait)}"
+    return f"No warp is late, so the wait is for copies or for the barrier itself{_stages_text(wait)}"
 
 
 def _late_warp_text(wait: Wait) -> str:
