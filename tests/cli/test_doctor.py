@@ -262,16 +262,16 @@ def test_how_the_trial_of_probes_in_machine_code_went() -> None:
         ),
         ("warn", "kernels without PTX are not probed on sm_80, driver 580.159: other sums"),
         ("warn", "only entry/exit probes work on sm_86, driver 580.159: other counts"),
-        ("warn", "probes that record each access do not work on sm_89, driver 580.159: none"),
+        ("warn", "probes cannot record each access on sm_89, driver 580.159: none"),
         ("ok", "kernels without PTX can be probed on sm_90, driver 580.159"),
         (
             "warn",
-            "unknown whether probes at instructions work on sm_86, driver 590.1: the self-test did not try them",
+            "unknown whether probes can be inserted at instructions on sm_86, driver 590.1: the self-test did not try"
+            " this",
         ),
         (
             "warn",
-            "unknown whether probes that count basic blocks work on sm_89, driver 590.1: the self-test did not try"
-            " them",
+            "unknown whether probes can count basic blocks on sm_89, driver 590.1: the self-test did not try this",
         ),
         (
             "warn",

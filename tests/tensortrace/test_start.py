@@ -39,8 +39,8 @@ def test_failures_are_reported(tmp_path: Path, python: str) -> None:
     (log,) = tmp_path.glob("trace/*/event.log")
     events = [parse_line(line) for line in sorted(log.read_bytes().splitlines(keepends=True))]
     assert [event.text for event in events if isinstance(event, Trouble)] == [
-        "python no tensor is named: ModuleNotFoundError: No module named 'a_module_that_is_missing'",
         r"python numba-cuda could not be configured to keep its PTX: ValueError: no driver \udc80",
+        "python tensor names were not recorded: ModuleNotFoundError: No module named 'a_module_that_is_missing'",
     ]
 
 

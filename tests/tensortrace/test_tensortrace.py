@@ -277,10 +277,10 @@ print("done")
     assert (ran.status, ran.stdout, ran.stderr) == (0, "done\n", "")
     assert "done" in ran.names
     notes = [fields[1] for fields in ran.traces[0] if fields[0] == "[info]"]
-    assert notes[0] == r"not all tensors are named in work: KeyError: 'no\n dict'"
-    assert notes[1].startswith("not all tensors are named in work: KeyError: '111")
-    assert notes[2] == "not all tensors are named in work: NoText"
-    assert (len(notes), len(notes[1])) == (3, len("not all tensors are named in ") + 300)
+    assert notes[0] == r"some tensor names were not recorded in work: KeyError: 'no\n dict'"
+    assert notes[1].startswith("some tensor names were not recorded in work: KeyError: '111")
+    assert notes[2] == "some tensor names were not recorded in work: NoText"
+    assert (len(notes), len(notes[1])) == (3, len("some tensor names were not recorded in ") + 300)
 
 
 def test_an_installed_neutrino_wins(tmp_path: Path) -> None:

@@ -52,8 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         type=Path,
         metavar="FILE",
-        help="PTX, cubin, fatbin, object, library or executable; like tui-probe run, check probes PTX if the file has"
-        " it, otherwise SASS",
+        help="PTX, cubin, fatbin, object, library or executable; PTX is probed if the file has PTX,"
+        " otherwise SASS, as in tui-probe run",
     )
     parser.add_argument(
         "-k",

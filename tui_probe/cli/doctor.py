@@ -115,9 +115,9 @@ def _limitation(trial: TrialOutcome | None, where: str) -> str:
         return f"kernels without PTX are not probed {where}: {trial.words or trial.outcome}"
     own = trial.few_registers or "passed"  # "": there is no such code for this GPU
     parts = (
-        ("only entry/exit probes work", "probes at instructions work", trial.instructions),
-        ("probes that record each access do not work", "probes that record each access work", trial.records),
-        ("probes that count basic blocks do not work", "probes that count basic blocks work", trial.blocks),
+        ("only entry/exit probes work", "probes can be inserted at instructions", trial.instructions),
+        ("probes cannot record each access", "probes can record each access", trial.records),
+        ("probes cannot count basic blocks", "probes can count basic blocks", trial.blocks),
         (
             "phases of kernels with few free registers are not recorded",
             "phases of kernels with few free registers are recorded",
@@ -126,7 +126,7 @@ def _limitation(trial: TrialOutcome | None, where: str) -> str:
     )
     for remainder, question, result in parts:
         if not result:
-            return f"unknown whether {question} {where}: the self-test did not try them"
+            return f"unknown whether {question} {where}: the self-test did not try this"
         if result != "passed":
             return f"{remainder} {where}: {result}"
     return ""

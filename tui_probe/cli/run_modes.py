@@ -103,7 +103,8 @@ def shake(arguments: argparse.Namespace, command: Sequence[str]) -> int:
     if arguments.sim and not race:
         inform("delays seldom change the order of warps on the simulated GPU; run --sim finds races without --shake")
     if race:
-        put(f"{shaker.runs} runs; to repeat: tui-probe run --shake 1 --seed {race.seed} -- {shlex.join(command)}")
+        again = f"tui-probe run --shake 1 --seed {race.seed} -- {shlex.join(command)}"
+        put(f"{shaker.runs} runs in all; to repeat the difference: {again}")
     return ExitStatus.FAILED if race else ExitStatus.OK
 
 

@@ -115,7 +115,8 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--phase-records", choices=("first", "last"),
-        help="which 2048 phase starts of a warp to keep if it has more; default: first; last adds -p phases",
+        help="if a warp has more than 2048 phase starts, keep its first or its last 2048; default: first; last adds"
+             " -p phases",
     )  # fmt: skip
     parser.add_argument(
         "--callback", type=Path, nargs="?", const=True, metavar="FILE.py",

@@ -83,7 +83,7 @@ class TensorLines:
         data = text.encode("utf-8", "surrogateescape")
         self._left -= len(data)
         if self._left <= 0:
-            data += f"[info]  after {MOST_BYTES} bytes of names, no more tensors are named\n".encode()
+            data += f"[info]  further tensor names were not recorded: limit of {MOST_BYTES} bytes\n".encode()
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
             file = os.open(os.path.join(self._folder, "tensor.trace"), flags, 0o644)

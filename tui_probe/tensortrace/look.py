@@ -143,7 +143,7 @@ class Look:
             message = " ".join(f"{code.co_name}: {_error_text(error)}".split())[:_LONGEST_MESSAGE]
             if message not in self._reported and len(self._reported) < _MOST_MESSAGES:
                 self._reported.add(message)
-                self._lines.say(f"not all tensors are named in {message}")
+                self._lines.say(f"some tensor names were not recorded in {message}")
         except Exception:  # noqa: BLE001 - the trace, the only place for this reason, cannot be written
             # The caller runs within a call of the program: an exception would become the program's own.
             return

@@ -179,7 +179,7 @@ def _missing_values(
     ]
     problem = f"not measured: {', '.join(lacking)}" if lacking else None
     if any(kernel.grid_varies for kernel in kernels):
-        problem = "launched with several grid sizes: means over all launches" + (f"; {problem}" if problem else "")
+        problem = "means over all launches, which differ in grid size" + (f"; {problem}" if problem else "")
     return problem
 
 

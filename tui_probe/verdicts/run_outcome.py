@@ -227,7 +227,8 @@ def _damaged_file_entries(trace: Trace) -> Iterator[tuple[str, str]]:
     if trace.log_cut:
         yield "log", _truncated_log_text(trace)
     if trace.run_json_problem:
-        yield "run.json", f"{safe(trace.run_json_problem)}; exit status and options are unknown: copy the file again"
+        advice = "copy run.json again from the machine that recorded the trace"
+        yield "run.json", f"{safe(trace.run_json_problem)}; exit status and options are unknown: {advice}"
     if cut := trace.truncated_results:
         yield "results", _truncated_results_text(trace, cut)
 
@@ -265,6 +266,7 @@ def _truncated_results_text(trace: Trace, cut: Mapping[int, int]) -> str:
     return (
         f"{units.count(len(cut))} of {units.counted(len(trace.results), 'result')} {verb} truncated: {name} has"
         f" {units.count(size)} of {units.counted(trace.results.size(row), 'byte')}; copy the trace again"
+        " from the machine that recorded it"
     )
 
 

@@ -84,8 +84,10 @@ def run(gpu: Gpu, options: argparse.Namespace) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run blocks that have an SM to themselves or share it.")
     parser.add_argument("blocks", choices=("exclusive", "shared"))
-    parser.add_argument("--per-sm", type=int, default=8, help="blocks of the grid per SM; default %(default)s")
-    parser.add_argument("--threads", type=int, default=64, help="per block; default %(default)s")
+    parser.add_argument(
+        "--per-sm", type=int, default=8, help="number of blocks per SM in the grid; default %(default)s"
+    )
+    parser.add_argument("--threads", type=int, default=64, help="threads per block; default %(default)s")
     parser.add_argument("--iterations", type=int, default=100, help="default %(default)s")
     options = parser.parse_args()
     try:

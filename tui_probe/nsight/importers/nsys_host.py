@@ -201,5 +201,5 @@ def _unended(names: list[str], count: int) -> list[str]:
     if not count:
         return []
     listed = ", ".join(f"“{name}”" for name in names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
-    verb = "range has no end and lasts" if count == 1 else "ranges have no end and last"
-    return [f"{count} NVTX {verb} until the end of the capture: {listed}"]
+    verb = "range was never closed; it is shown" if count == 1 else "ranges were never closed; they are shown"
+    return [f"{count} NVTX {verb} as lasting until the end of the capture: {listed}"]

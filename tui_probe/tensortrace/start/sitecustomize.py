@@ -56,7 +56,7 @@ def start():
         "numba-cuda could not be configured to keep its PTX", lambda: keep_ptx(os.path.join(package, "numba_ptx.py"))
     )
     if os.environ.get("TUI_PROBE_TENSORS") == "1":
-        attempt("no tensor is named", lambda: watch_tensors(package))
+        attempt("tensor names were not recorded", lambda: watch_tensors(package))
 
 
 def attempt(lost, step):
