@@ -291,7 +291,7 @@ def kind_of(code: AccessLine) -> str:
 
 
 def repeats_text(code: AccessLine) -> str:
-    """``, multicast: counted once``; "" for a copy that is neither a multicast nor a reduction."""
+    """``, multicast counted once``; "" for a copy that is neither a multicast nor a reduction."""
     parts = {part.partition("::")[0] for part in code.opcode.split(".")}
     kinds = (("multicast", {"multicast", "MULTICAST"}), ("reduction", {"reduce", *_SASS_REDUCTIONS}))
     names = [name for name, of_kind in kinds if of_kind & parts]

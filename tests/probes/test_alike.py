@@ -82,8 +82,8 @@ def test_whole_launches_come_first_then_the_largest_samples(writer: Sampling) ->
 @pytest.mark.parametrize(
     ("blocks", "sectors", "said"),
     [
-        ((GRID, 16, 16, 16), GRID * 2 * 64, "1 of 4 are used, the results of all blocks"),
-        ((16, 16, 32), 32 * 2 * 64, "1 of 3 are used, the results of 32 of 64 blocks"),
+        ((GRID, 16, 16, 16), GRID * 2 * 64, "only the results of all blocks are used (1 of 4)"),
+        ((16, 16, 32), 32 * 2 * 64, "only the results of 32 of 64 blocks are used (1 of 3)"),
         ((16, 16), 16 * 2 * 64, None),
     ],
     ids=["some whole", "samples of two sizes", "one size"],

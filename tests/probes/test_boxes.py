@@ -406,8 +406,8 @@ def test_lanes_that_start_copies_together_have_one_record(tmp_path: Path, lanes:
     ("opcode", "kind", "text"),
     [
         ("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster", "load",
-         ", multicast: counted once"),
-        ("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group", "store", ", reduction: counted once"),
+         ", multicast counted once"),
+        ("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group", "store", ", reduction counted once"),
         ("cp.async.bulk.prefetch.tensor.2d.L2.global.tile", "load", ""),
         ("cp.async.ca.shared.global", "copy", ""),
     ],
