@@ -100,7 +100,7 @@ def findings(of: ProbeResult, found: Stalls) -> Iterator[Finding]:
             stands_out=(found.worst_share or 0) >= _NOTABLE,
             values=values,
             advice=_advice(worst),
-            brief=brief_text(worst.opcodes, f"waits {_life_text(worst)}"),
+            brief=brief_text(worst.opcodes, f"{'wait' if len(worst.sites) > 1 else 'waits'} {_life_text(worst)}"),
         )
     yield from _spill_findings(found)
     text = measured_text(found, "unmeasured waits")

@@ -556,3 +556,17 @@ def test_fewer_but_larger_blocks_an_sm_are_not_worse(capfd: pytest.CaptureFixtur
     (line,) = [line for line in text.splitlines() if line.startswith(" blocks per SM")]
     assert "▼ -8" in line
     assert line.endswith("%"), "neither better nor worse: occupancy judges"
+
+
+@pytest.mark.parametrize(
+    ("show", "before", "after", "text"),
+    [
+        ("{:.1%}", 0.2, 0.211, "▲ +1.1 pp"),
+        ("{:.0%}", 1.0, 0.75, "▼ -25 pp"),
+        ("{:.1%}", 0.2, 0.2, "same"),
+        ("{:.0f} B", 2, 5, "▲ +3 B"),
+    ],
+)
+def test_change_of_a_share_is_in_percentage_points(show: str, before: float, after: float, text: str) -> None:
+    sides = (KernelValue("share", "share", value, show.format) for value in (before, after))
+    assert ValueChange(*sides).change_text == text

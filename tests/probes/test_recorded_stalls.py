@@ -21,6 +21,8 @@ from tui_probe.sass.scoreboards import wait_sites
 from tui_probe.sass.target import GraftTarget
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.sites import read_sites
+from tui_probe.verdicts.findings import findings_by_probe
+from tui_probe.verdicts.kernel_findings import findings_of_result
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -212,6 +214,18 @@ def test_findings_name_the_longest_wait(attention: Path, cuda: Path, capsys: pyt
     wait = "long.cu:19 (2 SASS instructions) waits 97% of warp life for LDG long.cu:19 (global memory, 3 131 cycles"
     assert wait in report
     assert "long.cu:13 (20 × FADD) waits about 100% of warp life for LDG long.cu:13" in report
+
+
+def test_brief_of_several_instructions_is_plural(cuda: Path) -> None:
+    trace = open_trace(cuda)
+    briefs = [
+        noted.finding.brief
+        for kernel in trace.kernels
+        for found in findings_by_probe(ViewSource(trace, kernel))
+        for noted in findings_of_result(kernel, found)
+        if noted.finding.key == "longest_wait"
+    ]
+    assert briefs == ["20 × FADD wait about 100%", "2 SASS instructions wait 97%", "4 × FADD wait 49%"]
 
 
 def test_trace_equals_itself(attention: Path, cuda: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -115,12 +115,13 @@ class ValueChange:
 
     @property
     def change_text(self) -> str:
-        """``▼ -512 B``, with a sign and an arrow; ``same``; "" where nothing can be said."""
+        """``▼ -512 B``, ``▲ +1.1 pp`` of a share, with sign and arrow; ``same``; "" where nothing can be said."""
         if self.change is None:
             return ""
         if not self.change:
             return "same"
         size = self.before.show(abs(self.change))
+        size = f"{size.removesuffix('%')} pp" if size.endswith("%") else size
         return f"▲ +{size}" if self.change > 0 else f"▼ -{size}"
 
     @property
