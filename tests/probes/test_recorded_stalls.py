@@ -122,7 +122,11 @@ def test_group_of_wgmma_with_several_lines_has_the_line_of_the_wait(attention: P
     sources = target.source_lines()
     (site,) = (site for site in wait_sites(target) if site.at == WGMMA)
     lines = [sources[producer.at][1] for producer in site.named(sources)]
-    assert (lines[0], sorted(lines[1:])) == (32, [31, 37, 37, 37, 37, 37, 37])
+    assert (lines[0], sorted(lines[1:8])) == (32, [31, 37, 37, 37, 37, 37, 37])
+    # The second product of the previous iteration is under way, too, and ends before.
+    before = site.named(sources)[8:]
+    assert [producer.at for producer in before[:2]] == [BARRIER - 16, BARRIER - 32]
+    assert [(producer.from_previous, producer.is_newest) for producer in before] == [(True, False)] * 8
     assert site.named(sources)[1].at == WGMMA - 16
     without_line = {at: source for at, source in sources.items() if at != WGMMA}
     assert site.named(without_line)[0].at == WGMMA - 16

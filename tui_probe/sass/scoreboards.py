@@ -42,6 +42,8 @@ _BARRIERS: Final = 6
 _RANK: Final = {key: rank for rank, key in enumerate(WAIT_CLASSES)}
 _WIDTH: Final = 73, 3
 _QUAD, _PAIR = 6, 5
+_STATES: Final = 1 << 8
+"""More than the groups that may be pending."""
 _REGISTER_FORM: Final = 1
 
 
@@ -51,7 +53,8 @@ class Producer:
     or it is one of an awaited group, other than the last.
 
     ``from_previous``: it is reached over the back edge of a loop only, so it is one of an earlier iteration.
-    ``depth`` is the number of loops that it and the waiting instruction are in.
+    ``depth`` is the number of loops that it and the waiting instruction are in. ``is_newest``: no later group is
+    awaited.
     """
 
     index: int
@@ -59,6 +62,7 @@ class Producer:
     is_read: bool
     from_previous: bool
     depth: int
+    is_newest: bool = True
 
     @property
     def at(self) -> int:
@@ -110,13 +114,10 @@ class WaitSite:
         awaited = self.awaited
         if self.kind != "wgmma" or self.at not in sources:
             return awaited
-        first, own = awaited[0], sources[self.at]
-        places = first.depth, first.from_previous
-        of_line = [
-            producer
-            for producer in awaited
-            if (producer.depth, producer.from_previous) == places and sources.get(producer.at) == own
-        ]
+        first, line = awaited[0], sources[self.at]
+        place = first.is_newest, first.depth, first.from_previous
+        group = [own for own in awaited if (own.is_newest, own.depth, own.from_previous) == place]
+        of_line = [producer for producer in group if sources.get(producer.at) == line]
         return [*of_line, *(producer for producer in awaited if producer not in of_line)]
 
     def _rank(self, producer: Producer) -> tuple[int, ...]:
@@ -125,7 +126,8 @@ class WaitSite:
         """
         ends_group = self.own == "async" and not producer.is_read
         if self.own == "wgmma":
-            return -producer.depth, producer.from_previous, producer.is_read, -producer.index
+            is_awaited_before = not producer.is_newest
+            return is_awaited_before, -producer.depth, producer.from_previous, producer.is_read, -producer.index
         return ends_group, -producer.depth, not producer.is_read, producer.from_previous, -producer.index
 
     @property
@@ -154,7 +156,8 @@ def wait_sites(target: GraftTarget, graph: FlowGraph | None = None) -> list[Wait
             producers = {
                 producer.index: producer for barrier in barriers for producer in search.of_mask(index, barrier)
             }
-            producers |= {producer.index: producer for producer in search.of_groups(index)}
+            for producer in search.of_groups(index):  # first those of the newest iteration
+                producers.setdefault(producer.index, producer)
             ordered = tuple(producers[at] for at in sorted(producers))
             sites.append(WaitSite(index, barriers, own, ordered, loops))
     return sorted(sites, key=lambda site: site.index)
@@ -213,22 +216,32 @@ class _ProducerSearch:
         return queue is not None and queue in queues and word.write_barrier == NO_BARRIER
 
     def of_groups(self, index: int) -> Iterator[Producer]:
-        """Yield the instructions of the newest group that a ``DEPBAR`` or ``WARPGROUP.DEPBAR`` waits for."""
+        """Yield the instructions of the newest group that a ``DEPBAR`` or ``WARPGROUP.DEPBAR`` waits for.
+
+        Products are computed one after the other: those of the group before it are awaited, too, unless an earlier
+        instruction waited for them.
+        """
         words, arch = self.target.words, self.target.arch
         ends_group = group_end(words[index])
         if ends_group is None:
             return
         pending, kinds = pending_groups(words[index]), group_classes(words[index])
 
-        def until_previous_group(at: int, ended: int) -> int | None:
-            if not ends_group(words[at]):
-                return ended
-            return None if ended > pending else ended + 1
+        groups = pending + (2 if kinds == {"wgmma"} else 1)
 
-        for at, ended, is_previous in self._walk_back(index, until_previous_group):
+        def until_previous_group(at: int, state: int) -> int | None:
+            most, ended = divmod(state, _STATES)  # groups that are not yet awaited here, counted down from ``groups``
+            if groups > pending + 1 and own_wait(words[at]) == "wgmma":
+                most = max(most, groups - max(pending + 1, ended + pending_groups(words[at])))
+            if ends_group(words[at]):
+                ended += 1
+            return None if ended > groups - most else most * _STATES + ended
+
+        for at, state, is_previous in self._walk_back(index, until_previous_group):
             kind = produced_class(words[at], arch)
-            if ended > pending and kind in kinds and own_wait(words[at]) is None:
-                yield Producer(at, kind, not ends_group(words[at]), is_previous, self._depth(index, at))
+            if state % _STATES > pending and kind in kinds and own_wait(words[at]) is None:
+                is_read, is_newest = not ends_group(words[at]), state % _STATES == pending + 1
+                yield Producer(at, kind, is_read, is_previous, self._depth(index, at), is_newest)
 
     def _walk_back(self, index: int, rule: Callable[[int, int], int | None]) -> list[tuple[int, int, bool]]:
         """Walk back from instruction ``index`` on all ways, with a state that is 0 first.
@@ -320,7 +333,7 @@ def _is_in_shadow(site: WaitSite, other: WaitSite) -> bool:
     return any(
         _is_behind(site, other, producer.index) if producer.from_previous else producer.index < site.index < other.index
         for producer in other.producers
-        if producer.kind == other.kind
+        if producer.kind == other.kind and producer.is_newest
     )
 
 
