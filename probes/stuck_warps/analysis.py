@@ -12,6 +12,7 @@ from tui_probe.errors import PtxError, TraceError
 from tui_probe.input_limits import PTX_TEXT
 from tui_probe.probekit.finding import place as place_text
 from tui_probe.ptx.control_flow import Flow, natural_loops
+from tui_probe.ptx.counted_loops import counted_lines
 from tui_probe.ptx.operands import parse_integer
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.tree import Immediate, Register, instructions_in
@@ -154,7 +155,7 @@ class Synchronization:
     than one; ``numbers`` of barriers; ``barriers`` with a number of threads; lines of arrivals that also ``expect``
     bytes; opcodes of ``writes`` that the probe records; the lines of each loop by its first one; opcodes of
     ``exchanges``, at which lanes wait for other lanes of their warp; ``updates``, compare-and-swaps of a value that
-    their loop reads: these take no lock.
+    their loop reads: these take no lock; lines of loops that are ``counted``, where no warp waits.
 
     ``has_unknown_counts``: some mbarrier gets a count that only the launch knows. ``has_plain_stores``: the kernel
     writes global memory with stores that the probe does not record. ``is_known``: there is PTX.
@@ -170,6 +171,7 @@ class Synchronization:
     loops: Mapping[int, frozenset[int]] = field(default_factory=dict)
     exchanges: Mapping[int, str] = field(default_factory=dict)
     updates: frozenset[int] = frozenset()
+    counted: frozenset[int] = frozenset()
     has_plain_stores: bool = False
     is_known: bool = False
 
@@ -177,8 +179,8 @@ class Synchronization:
     def of(cls, folder: Path | None) -> Synchronization:
         """Read it from the kernel's directory; nothing where there is no PTX, or it cannot be parsed."""
         try:
-            text = read_within(folder / _PTX_FILE, PTX_TEXT).decode("utf-8", "replace") if folder else ""
-            functions = parse(text).functions()
+            text = read_within(folder / _PTX_FILE, PTX_TEXT) if folder else b""
+            functions = parse(text.decode("utf-8", "replace")).functions()
             code = with_known_counts([own for function in functions for own in instructions_in(function.body or ())])
         except (OSError, PtxError):
             return cls()
@@ -188,15 +190,14 @@ class Synchronization:
         inits = _counts([own for own in mbarriers if "init" in own.modifiers], _INIT_COUNT)
         counted = _counts([own for own in arrivals if own.span.line not in expects], _ARRIVE_COUNT)
         barriers = [own for own in code if own.opcode in ("bar", "barrier")]
-        numbers, sizes = _counts(barriers, _BARRIER_NUMBER), _counts(barriers, _BARRIER_COUNT)
+        numbers, sizes = (_counts(barriers, place) for place in (_BARRIER_NUMBER, _BARRIER_COUNT))
         return cls(
             _known(inits), _known(counted), None in inits.values(), _known(numbers), _known(sizes), expects,
-            _opcodes(filter(_is_recorded_write, code)),
-            {head: lines for function in functions for head, lines in _loops(function).items()},
+            _opcodes(filter(_is_recorded_write, code)), {k: v for own in functions for k, v in _loops(own).items()},
             _opcodes(own for own in code if own.opcode in _EXCHANGES or own.modifiers[:1] == ("warp",)),
             frozenset(line for function in functions for line in _updates(function)),
-            any(map(_is_plain_store, code)),
-            bool(code),
+            frozenset(line for function in functions for line in counted_lines(function)),
+            any(map(_is_plain_store, code)), bool(code),
         )  # fmt: skip
 
     @property
@@ -221,10 +222,8 @@ def _known(counts: Mapping[int, int | None]) -> dict[int, int]:
 
 
 def _number(instruction: Instruction, place: int) -> int | None:
-    match instruction.operands[place : place + 1]:
-        case (Immediate(text=text),):
-            return parse_integer(text)
-    return None
+    operands = instruction.operands[place : place + 1]
+    return parse_integer(operands[0].text) if operands and isinstance(operands[0], Immediate) else None
 
 
 def _is_recorded_write(instruction: Instruction) -> bool:

@@ -276,7 +276,8 @@ def _free_lock(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
 
 def _written_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     """Warps of the launch have written the address that others poll, but not the value that these wait for."""
-    writers = stuck.writers(group.place) if group.place.kind == "flag" else []
+    is_polled = group.place.kind == "flag" and group.place.line not in stuck.code.counted
+    writers = stuck.writers(group.place) if is_polled else []
     if not writers:
         return
     wrote = {warp.block for warp in writers}
@@ -311,7 +312,7 @@ def _writes_text(stuck: StuckWarps, writers: Sequence[StuckWarp]) -> str:
 def _unwritten_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     """Warps poll an address that no warp on the GPU is known to have written."""
     place, code = group.place, stuck.code
-    if place.kind not in ("flag", "lock"):
+    if place.kind not in ("flag", "lock") or place.line in code.counted:
         return
     writes = [(line, opcode) for line, opcode in code.writes.items() if line != place.line]
     another = "another kernel, another GPU or the host must write the value"
@@ -347,10 +348,13 @@ def _unwritten_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     yield Cause("flag-not-set", f"{_polled(group)}; {text}", advice, group.warps[0])
 
 
-def _loop(_: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
+def _loop(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     """Warps are in a loop whose end depends on data, or have come to no place that is recorded."""
     warp = group.warps[0]
-    if group.place.line:
+    if group.place.line in stuck.code.counted:
+        text = f"the last place of {{}} is {group.place.text}, in a loop that a counter ends"
+        advice = "check the number of iterations of this loop"
+    elif group.place.line:
         text, advice = f"the last place of {{}} is {group.place.text}", "check the condition that ends the loop"
         if ".cas" in group.place.opcode:
             advice += ": a comparison of floating-point values is never true for NaN"

@@ -166,6 +166,11 @@ WAITERS = [warp(BARRIER, block, 1) for block in range(2)]
         (launch([warp(FLAG)]), "flag-not-set", "another GPU or the host must write the value"),
         (launch([warp(WarpPlace(50, "loop"))]), "long-loop", "the last place of 1 warp is PTX:50"),
         (
+            launch([warp(FLAG)], code=Synchronization(counted=frozenset({20}))),
+            "long-loop",
+            "is ld.volatile.global.u32 PTX:20, in a loop that a counter ends",
+        ),
+        (
             launch([warp(WarpPlace(0, "entry"))]),
             "long-loop",
             "1 warp reached neither a wait nor a loop without a counter",
@@ -274,6 +279,11 @@ nanosleep.u32 40;
 atom.global.or.b32 %r2, [%rd1], 0;
 setp.eq.u32 %p1, %r2, 0;
 @%p1 bra $poll;
+$count:
+ld.volatile.global.u32 %r2, [%rd1];
+add.u32 %r1, %r1, 1;
+setp.lt.u32 %p1, %r1, 9;
+@%p1 bra $count;
 ret;""",
     ".param .u64 out",
 )
@@ -297,9 +307,11 @@ def test_synchronization_of_a_kernel(tmp_path: Path) -> None:
             poll: frozenset(range(poll, last + 1)),
             update: frozenset(range(update, update + 4)),
             take: frozenset(range(take, take + 4)),
+            last + 2: frozenset(range(last + 2, last + 6)),
         },
         {numbers["shfl.sync.idx.b32 %r2, %r2, 0, 31, -1;"]: "shfl.sync.idx.b32"},
         frozenset({numbers["atom.global.cas.b32 %r3, [%rd1], %r2, 1;"]}),
+        frozenset(range(last + 2, last + 6)),
         True,
         True,
     )

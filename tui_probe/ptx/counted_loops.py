@@ -44,6 +44,18 @@ def unbounded_loop_heads(function: Function) -> list[Instruction]:
     return [flow.blocks[head][0] for head in heads if not _CountedLoop(values, loops, head).ends()]
 
 
+def counted_lines(function: Function) -> set[int]:
+    """The lines of loops that counts end, without those in a loop that no count ends."""
+    flow = Flow.of(function)
+    loops = natural_loops([flow.successors(index) for index in range(len(flow.blocks))])
+    unbounded = {id(first) for first in unbounded_loop_heads(function)}
+    lines: dict[bool, set[int]] = {False: set(), True: set()}
+    for head, blocks in loops.items():
+        own = {instruction.span.line for index in blocks for instruction in flow.blocks[index]}
+        lines[id(flow.blocks[head][0]) in unbounded] |= own
+    return lines[False] - lines[True]
+
+
 @dataclass(frozen=True, slots=True)
 class _Setter:
     """An instruction that writes a register, and the number of its block."""
