@@ -186,7 +186,7 @@ _DIRECTION: Final = 73, 2
 _TO_SHARED, _TO_GLOBAL = 1, 2
 _SIZE_REGISTER: Final = 64
 _FIRST_OPERAND, _SECOND_OPERAND = 32, 24
-"""Where copies have the uniform registers of their operands: in shared memory the address, and of loads the mbarrier,
+"""Positions of uniform registers with the operands of copies: in shared memory the address, and of loads the mbarrier,
 then the coordinates of a box; in global memory the address of the bytes or of the map.
 """
 _MULTICAST: Final = 75, 1

@@ -164,7 +164,7 @@ class Snapshot:
     """The disk of the traces is, or was, full: not everything is kept."""
     loaded: bool = False
     failure: str = ""
-    """Why the program ended with an error; "" if it did not, or nothing is known."""
+    """The reason why the program ended with an error; "" if it did not, or nothing is known."""
 
 
 class _Trace:
