@@ -31,7 +31,7 @@ def test_sandbox_of_all_threads_leaves_no_trace(host: Host, start: Start, tmp_pa
     notes.touch()
     run = run_in_sandbox(host, start, kind, TUI_PROBE_NOTES=str(notes))
     assert run.directories == []
-    assert "no-trace the program's seccomp filter kills it" in notes.read_text()
+    assert "no-trace the program's seccomp filter kills the program" in notes.read_text()
 
 
 def test_later_sandbox_of_all_threads_ends_the_recording(host: Host, start: Start) -> None:

@@ -95,7 +95,7 @@ def test_children_of_a_command_without_kernels_are_counted(
     monkeypatch.setattr("tui_probe.cli.text_report.stderr_is_terminal", lambda: True)
     report_outcome(Outcome(first_trace=tmp_path / "own", traces=traces))
     (said,) = capfd.readouterr().err.splitlines()
-    assert said.endswith(f"child processes did; traces: 149 traces, e.g. {traces[-1]}")
+    assert said.endswith(f"child processes did; 149 traces, e.g. {traces[-1]}")
 
 
 def test_a_long_log_is_not_read_in_a_hurry(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -90,8 +90,9 @@ def _missing_trace(outcome: Outcome, first: Path, most_named: int) -> str:
         return f"no trace {first}"
     if not traces:
         return f"no trace {first}: the command launched no kernel"
-    others = " ".join(map(str, traces)) if len(traces) <= most_named else f"{len(traces)} traces, e.g. {traces[-1]}"
-    return f"no trace {first}: the command launched no kernel, but its child processes did; traces: {others}"
+    names = f"traces: {' '.join(map(str, traces))}"
+    others = names if len(traces) <= most_named else f"{len(traces)} traces, e.g. {traces[-1]}"
+    return f"no trace {first}: the command launched no kernel, but its child processes did; {others}"
 
 
 class TraceAnnouncer:

@@ -35,8 +35,8 @@ _ASCII = str.maketrans(
 
 _BREAK = re.compile(r" (?:(?<!\d )|(?!\d{3}(?!\d)|(?:[kMGT]?B|[nµm]?s|min|h|cycles|%)(?!\w)))")
 """A space at which a line may end: none between the groups of a number, nor between a number and its unit."""
-_MIN_LABELLED = 20
-"""Cells of a text behind a label, at least."""
+_MIN_LABELLED = 30
+"""Cells of a text behind a label from which on it is wrapped."""
 _NARROW = re.compile("[ -~\u00a0-\u02ff\u2010-\u2027\u2500-\u259f]*").fullmatch
 """Matches what has as many cells as characters: Latin letters, dashes, ellipses, lines and blocks."""
 
@@ -163,8 +163,13 @@ def hang_line(line: str, cells: int) -> list[str]:
 
 
 def labelled(label: str, text: str, cells: int) -> list[str]:
-    """Text behind its label in lines of at most ``cells`` cells, the others set below the text."""
-    first, *following = wrap(text, max(_MIN_LABELLED, cells - width(label)))
+    """Text behind its label in lines of at most ``cells`` cells, the others set below the text.
+
+    Where there is little room, one line that is cut: several would take the place of what they are the heading of.
+    """
+    if cells - width(label) < _MIN_LABELLED:
+        return [clip(label + text, cells)]
+    first, *following = wrap(text, cells - width(label))
     return [clip(line, cells) for line in (label + first, *(" " * width(label) + part for part in following))]
 
 
