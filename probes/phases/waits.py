@@ -328,8 +328,8 @@ def _common_part(waiting: Spans, signals: Spans) -> tuple[Spans, Spans]:
     ended = [int((own <= until).sum()) for own in (waiting.end, *np.split(signals.end, first[1:]))]
     if common <= _MAX_AHEAD or max(ended) - min(ended) > _MAX_AHEAD:
         return waiting, signals
-    kept = np.arange(len(signals)) - np.repeat(first, counts) < common
-    return waiting.where(np.arange(len(waiting)) < common), signals.where(kept)
+    is_matched = np.arange(len(signals)) - np.repeat(first, counts) < common
+    return waiting.where(np.arange(len(waiting)) < common), signals.where(is_matched)
 
 
 def releases(waiting: Spans, signals: Spans, stages: int | None) -> tuple[NDArray[np.int64], bool]:

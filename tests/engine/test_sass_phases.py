@@ -189,10 +189,12 @@ def test_tests_of_mbarriers_are_waits_and_only_arrivals_signal(tmp_path: Path, a
     source.write_text(TRIES.replace("8.0", "8.8").replace("sm_90", f"sm_{arch}"))
     assembler().assemble(source, binary, f"sm_{arch}", "tries")
     target = GraftTarget.of(Cubin.read(binary.read_bytes()), "tries")
-    found = [word for word in target.words if operation_name(word, arch) == "SYNCS"]
-    waits, arrivals = map(sum, ((test(word) for word in found) for test in (is_mbarrier_wait, is_mbarrier_arrival)))
+    operations = [word for word in target.words if operation_name(word, arch) == "SYNCS"]
+    waits, arrivals = map(
+        sum, ((test(word) for word in operations) for test in (is_mbarrier_wait, is_mbarrier_arrival))
+    )
     assert (waits >= 3, arrivals) == (True, 1)
-    assert len(found) - waits - arrivals >= 2
+    assert len(operations) - waits - arrivals >= 2
     phases, _ = sass_phases(PROBE, target)
     assert {phase.start.work for phase in phases} & set(WAITS) == {"barrier wait", "mbarrier wait"}
     if find_disassembler() is not None:

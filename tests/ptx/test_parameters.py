@@ -98,9 +98,9 @@ def test_barriers_in_a_variable_with_other_data_are_named_by_their_offset() -> N
     copies = {("cp async bulk", (name,)): 1 for name in (full_k, full_v)}
     begun = {("mbarrier arrive expect_tx", (name,)): 1 for name in (full_k, full_v)}
     freed = {("mbarrier arrive shared::cta", (name,)): 1 for name in (empty_k, empty_v)}
-    each = (full_k, empty_k, full_v, empty_v)
-    made = {("mbarrier init shared::cta", (name,)): 2 for name in each}
-    waits = {("mbarrier try_wait parity", (name,)): 1 for name in each}
+    names = (full_k, empty_k, full_v, empty_v)
+    made = {("mbarrier init shared::cta", (name,)): 2 for name in names}
+    waits = {("mbarrier try_wait parity", (name,)): 1 for name in names}
     assert counts == copies | begun | freed | made | waits
 
 

@@ -235,11 +235,11 @@ class BatchOrder:
         # Whole warps come to other barriers than mbarriers.
         arrived = np.zeros(len(warps), np.int64)
         np.bitwise_or.at(arrived, pair, 1 << lanes.lane)
-        whole = (arrived == self._all_lanes[warps]) | (kind != "mbarrier")
-        joined[rows[whole], self._own[warps[whole]]] = now
-        if not whole.all() or "_of_lanes" in self.__dict__:
+        is_complete = (arrived == self._all_lanes[warps]) | (kind != "mbarrier")
+        joined[rows[is_complete], self._own[warps[is_complete]]] = now
+        if not is_complete.all() or "_of_lanes" in self.__dict__:
             np.bitwise_or.at(arrived, pair, self._still_met(lanes))
-            self._of_lanes.arrive(rows, warps, self._own[warps], np.where(whole, 0, arrived), now)
+            self._of_lanes.arrive(rows, warps, self._own[warps], np.where(is_complete, 0, arrived), now)
 
     @harmless
     def leave(self, kind: str, barriers: Places, lanes: Lanes) -> None:
