@@ -323,7 +323,7 @@ class StallsView(Document):
         reason = (
             ""
             if further
-            else f", because the {len(GROUPS)} groups are full (sites of a group may not disturb each other)"
+            else f", because none of the {len(GROUPS)} groups has room, since sites that disturb each other are apart"
         )
         listed = f": {places}" if places else ""
         yield f"{units.counted(self.not_measured, 'wait site')} not measured{reason}{listed}{more}"

@@ -170,7 +170,8 @@ def _mbarrier(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     elif stuck.code.expects:
         yield Cause(
             "mbarrier-bytes",
-            f"{known}: {came}, as expected, so bytes of copies are missing (expect_tx PTX:{stuck.code.expects[0]})",
+            f"{known}: {came}. The number of arrivals is right, so bytes of copies are missing"
+            f" (expect_tx PTX:{stuck.code.expects[0]})",
             "compare the bytes of each expect_tx with the bytes of its copies, and check that these copies are"
             " executed",
             warp,
@@ -178,7 +179,7 @@ def _mbarrier(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     else:
         yield Cause(
             "mbarrier-phase",
-            f"{known}: {came}, the expected number, but warps wait for another phase",
+            f"{known}: {came}. The number of arrivals is right, but warps wait for another phase",
             "check the parity of each wait, and that all threads arrive again in each phase",
             warp,
         )

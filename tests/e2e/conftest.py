@@ -81,13 +81,17 @@ class Tool:
         )  # fmt: skip
 
 
-@pytest.fixture(autouse=True, scope="session")
-def _examples() -> None:
+def build_examples() -> None:
     """Build the example in C once for all test processes and later runs."""
     if HAS_COMPILER:
         with built_once(BUILT) as (place, is_new):
             if is_new:
                 run("cc", "-O2", str(SOURCE), "-o", str(place / "examples"), "-ldl", "-lm")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _examples() -> None:
+    build_examples()
 
 
 @pytest.fixture

@@ -109,7 +109,7 @@ def test_ctrl_c_on_the_screen_interrupts_the_target(tool: Tool) -> None:
 def test_min_free_disk_is_respected(tool: Tool) -> None:
     """No result is saved, the program runs as ever, and the report says why and what to do."""
     result, trace = tool.run([*EXAMPLE, "--kernel", "saxpy"], "--min-free-disk", "8000T")
-    problem = "results stopped: disk is nearly full (less than 8192000 GiB free)"
+    problem = "no further results were saved: disk is nearly full (less than 8192000 GiB free)"
     unprofiled = tool.unprofiled(*EXAMPLE, "--kernel", "saxpy")
     assert (result.returncode, result.stdout) == (unprofiled.returncode, unprofiled.stdout)
     assert list((trace / "result").iterdir()) == []

@@ -263,8 +263,8 @@ def test_action_passes_its_inputs_and_keeps_the_status(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("option", "value", "problem"),
     [
-        ("--repeats", "3", "'3' is not a number of at least 4; write 8"),
-        ("--repeats", "none", "'none' is not a number of at least 4; write 8"),
+        ("--repeats", "3", "'3' is not a number of at least 4, such as 8"),
+        ("--repeats", "none", "'none' is not a number of at least 4, such as 8"),
         ("--within", "x", "'x' is not a share below 100%; write 1%"),
         ("--within", "nan", "'nan' is not a share below 100%; write 1%"),
         ("--within", "100%", "'100%' is not a share below 100%; write 1%"),

@@ -267,12 +267,14 @@ def test_the_head_says_why_results_stopped_until_they_go_on(tmp_path: Path) -> N
     writer = TraceWriter(tmp_path / "trace")
     writer.kernel(0, "fill")
     writer.lines("[exec] save-paused disk is nearly full (less than 2 GiB free): 9 of 99 bytes are free")
-    assert "results stopped: disk is nearly full (less than 2 GiB free)\n" in run_report(open_trace(writer.directory))
+    assert "no further results were saved: disk is nearly full (less than 2 GiB free)\n" in run_report(
+        open_trace(writer.directory)
+    )
     writer.lines("[exec] save-resumed 50 of 99 bytes are free: results are saved again")
-    assert "results stopped" not in run_report(open_trace(writer.directory))
+    assert "no further results were saved" not in run_report(open_trace(writer.directory))
     writer.lines("[exec] save-paused trace is full (9 bytes): allow more with --max-trace-bytes")
     report = run_report(open_trace(writer.directory))
-    assert "results stopped: trace is full (9 bytes)\n" in report
+    assert "no further results were saved: trace is full (9 bytes)\n" in report
     assert "allow more with --max-trace-bytes" in report
 
 

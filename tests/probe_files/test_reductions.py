@@ -87,7 +87,7 @@ def test_irreducible_maps(more: str, table: str, level: str, cap: int, words: st
 
 def test_bytes_of_a_launch_are_shown() -> None:
     text = PROBE.format(more='reduce = "block"', table='[map.m.reduced]\nwide = "min"\n', level="thread", cap=1)
-    assert describe_probe(toml_probe(text)).saved == ("8 bytes per block, with --detail 16 bytes per thread",)
+    assert describe_probe(toml_probe(text)).saved == ("8 bytes per block (with --detail: 16 bytes per thread)",)
     text = PROBE.format(more="", table="", level="warp", cap=3)
     assert describe_probe(toml_probe(text)).saved == ("48 bytes per warp",)
 

@@ -134,7 +134,7 @@ def test_coalescing_is_fixed_at_a_moved_line(tmp_path: Path, compared: Compare, 
     (load, store) = (change for change in document["findings"] if change["before"]["key"] == "worst_access")
     assert "at move.cu:" in load["text"]
     assert "sectors per request 32 →" in store["text"]
-    assert ", ideal 4" in store["text"]
+    assert "(ideal 4)" in store["text"]
     half = write_run(tmp_path / "3/c", probe, moving(SCALAR, 16, 9))
     lines = [change for change in compared(before, half)["findings"] if change["before"]["key"] == "worst_access"]
     assert {(change["outcome"], change["trend"]) for change in lines} == {("remaining", "better")}

@@ -214,7 +214,7 @@ WAITERS = [warp(BARRIER, block, 1) for block in range(2)]
         (
             launch(ARRIVED, code=COUNTED),
             "mbarrier-phase",
-            "block 0 made 64 arrivals, the expected number, but warps wait",
+            "block 0 made 64 arrivals. The number of arrivals is right, but warps wait",
         ),
         (
             launch(ARRIVED, code=replace(COUNTED, expects=(37,))),

@@ -5,10 +5,17 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from tests.e2e.conftest import EXAMPLE, Tool
+import pytest
+
+from tests.e2e.conftest import EXAMPLE, Tool, build_examples
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _examples() -> None:
+    build_examples()
 
 
 def test_sectors_of_the_example(tmp_path: Path, natives: Path) -> None:

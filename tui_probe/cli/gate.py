@@ -244,5 +244,5 @@ def _share(text: str) -> float:
 
 def _repeats(text: str) -> int:
     if not re.fullmatch(r"\d{1,6}", text) or int(text) < MIN_BLOCKS:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least {MIN_BLOCKS}; write 8")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least {MIN_BLOCKS}, such as 8")
     return int(text)

@@ -36,12 +36,12 @@ def _obstacle() -> str:
     if system != "Linux":
         return f"programs can be profiled on Linux only, not on {system}"
     if machine not in PROCESSORS:
-        return f"the hook driver runs on x86-64 and aarch64 only, not on {machine}"
+        return f"tui-probe can profile programs on x86-64 and aarch64 only, not on {machine}"
     glibc = glibc_version()
     if glibc is None:
-        return f"the hook driver needs glibc {oldest} or later, and this system has another C library"
+        return f"tui-probe run needs glibc {oldest} or later, and this system has another C library"
     if glibc < MIN_GLIBC:
-        return f"the hook driver needs glibc {oldest} or later, and this system has {'.'.join(map(str, glibc))}"
+        return f"tui-probe run needs glibc {oldest} or later, and this system has {'.'.join(map(str, glibc))}"
     wheel = f"tui_probe-{__version__}-py3-none-manylinux_2_17_{machine}.whl"
     return f"install {wheel} with pip install --force-reinstall"
 

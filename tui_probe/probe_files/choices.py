@@ -101,14 +101,14 @@ def _record_text(own_map: Map) -> str:
 
 
 def _saved_text(own_map: Map) -> str:
-    """``16 bytes per block, with --detail 16 bytes per warp``: what a launch takes of the trace."""
+    """``16 bytes per block (with --detail: 16 bytes per warp)``: what a launch takes of the trace."""
     size = "any number of records" if own_map.cap is None else f"{own_map.cap * own_map.record_bytes} bytes"
     if own_map.cap is None:
         size += f" of {own_map.record_bytes} bytes"
     saved = f"{size} per {own_map.level.name.lower()}"
     reduction = own_map.reduction
     return (
-        saved if reduction is None else f"{reduction.record_bytes} bytes per {reduction.group}, with --detail {saved}"
+        saved if reduction is None else f"{reduction.record_bytes} bytes per {reduction.group} (with --detail: {saved})"
     )
 
 

@@ -167,7 +167,7 @@ def _opcode_position(opcode: str, *modifiers: str) -> Position:
         raise ValueError(f"{named!r} is not a position: the class of a block is one of {', '.join(CLASSES)}")
     if opcode == WAIT and (unwanted or len(wanted) != 1 or not wanted[0].isdecimal() or not int(wanted[0])):
         named = ".".join((opcode, *modifiers))
-        raise ValueError(f"{named!r} is not a position: the groups of waits are wait.1, wait.2, ...")
+        raise ValueError(f"{named!r} is not a position; write wait.N for group N of the waits, e.g. wait.1")
     if opcode == STAY and modifiers not in (("access",), ("other",)):
         raise ValueError(f"{'.'.join((opcode, *modifiers))!r} is not a position; write 'stay.access' or 'stay.other'")
     if opcode == PHASE and modifiers:

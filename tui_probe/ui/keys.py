@@ -141,7 +141,7 @@ TABLE = (
     Key("worst", ("exclamation_mark",), "worst", "pages",
         "go to the hotspot: the line, block or change with the highest cost", "finding"),
     Key("again", ("R",), "again", "view",
-        "run the program again: choose a question; or compare runs", "run again"),
+        "choose a question and run the program again, or compare two runs", "run again"),
     Key("search", ("slash",), "search", "view", "search in the focused panel", "search"),
     Key("next_match", ("n",), "next_match(1)", "view", "next match"),
     Key("previous_match", ("N",), "next_match(-1)", "view", "previous match"),

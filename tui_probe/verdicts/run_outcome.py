@@ -217,7 +217,7 @@ def _head_entries(trace: Trace) -> Iterator[tuple[str, str]]:
     for words in budget_lines(trace):
         yield "", words
     if halted := _stop_reason(trace):
-        yield "", f"results stopped: {safe(halted)}"
+        yield "", f"no further results were saved: {safe(halted)}"
     if names := copied_names(trace.directory):
         yield "sources", f"{units.counted(len(names), 'file')} copied into the trace: {', '.join(map(safe, names))}"
 

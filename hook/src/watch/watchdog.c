@@ -176,7 +176,7 @@ static bool round_of(struct pool *pool, uint8_t *table, bool ending)
 /* Nothing is known of it but the time: it has no places, and no result. */
 static void note_unwatched(size_t place, uint64_t now)
 {
-    static uint64_t noted[UNWATCHED_LAUNCHES], interrupts_noted[UNWATCHED_LAUNCHES]; /* 1 + the launch; in which interrupt */
+    static uint64_t noted[UNWATCHED_LAUNCHES], interrupts_noted[UNWATCHED_LAUNCHES]; /* 1 + the launch; the interrupt */
     struct unwatched_launch launch;
     char text[NOTE_SIZE];
     if (!unwatched_launch_at(place, &launch) || now < launch.since)

@@ -276,7 +276,7 @@ EVALUATION: Final = Evaluation(
     reading=(
         "Probe memory is the value of probe-mem in event.log, for the launch with the most records. On the device,"
         " padding and a mark per written slot take a little more. Several launches can be in flight at the same time;"
-        " --max-probe-memory limits their total.",
+        " --max-probe-memory limits the probe memory of all of them together.",
         "Each model is one transformer block, run eagerly with random weights: the largest launch is the same in every"
         " block. Llama 1B has 16 blocks, 3B has 28 and 8B has 32. The memory of a whole model is larger. Products,"
         " convolutions and attention are Triton kernels. In runs with several probes, launches alternate between the"

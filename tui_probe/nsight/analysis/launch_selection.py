@@ -294,7 +294,9 @@ def _kept_shape(loop: Loop, launched: int, inside: Sequence[int], kept: int) -> 
     launched_text += f" {_grouped_count(loop.times)} iterations"
     launched_text += f", {_grouped_count(loop.warm_up)} dropped as warm-up" if loop.warm_up else ""
     outside = (
-        f", {_grouped_count(launched - len(inside))} outside of iterations dropped" if launched > len(inside) else ""
+        f", {_grouped_count(launched - len(inside))} dropped outside of the iterations"
+        if launched > len(inside)
+        else ""
     )
     return f"{launched_text}{outside}" if kept else f"{launched_text}: none kept"
 
