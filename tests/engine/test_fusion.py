@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -25,6 +25,7 @@ from tests.engine.test_same_results import (
     compiled,
     made_up,
 )
+from tests.patience import HANG
 from tests.simgpu.device import BASE, Device
 from tests.turns import due
 from tui_probe.engine.assembler import Assembler, AssemblyReport
@@ -32,9 +33,10 @@ from tui_probe.engine.fusion import fuse, part_info
 from tui_probe.engine.insertion import build_probed_ptx
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.kernel_cache import PREPARED_FILES, PrepareOptions
+from tui_probe.engine.kernel_work import VariantAssembler
 from tui_probe.engine.preparer import MultiPreparer
 from tui_probe.engine.verify import verify_probe
-from tui_probe.errors import UnsupportedKernelError
+from tui_probe.errors import ToolchainError, UnsupportedKernelError
 from tui_probe.probe_files.choices import choose_probes
 from tui_probe.probe_files.loading import built_in_names, load_probe
 from tui_probe.probe_model.probe import FUSED_NAME, Probe, fused_places
@@ -174,6 +176,25 @@ def test_parts_have_the_files_of_a_probe_of_its_own(tmp_path: Path, ptxas: Tool)
     assert read_kernel_info(directory / NAMES[0] / "kernel.info") == read_kernel_info(
         unfused / NAMES[0] / "kernel.info"
     )
+
+
+def test_parts_have_the_assembly_that_the_fused_kernel_gets_later(
+    tmp_path: Path, ptxas: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another probe of the run has assembled the kernel without a probe, and the fused kernel did not take it yet."""
+    taken, take = threading.Event(), VariantAssembler._reuse_pruned
+
+    def take_later(*arguments: Any) -> AssemblyReport | ToolchainError:
+        taken.wait(HANG)
+        return take(*arguments)
+
+    monkeypatch.setattr(VariantAssembler, "_reuse_pruned", take_later)
+    directory, preparers, _ = prepared(tmp_path, ptxas, NAMES)
+    preparers._pool.shutdown(wait=True)
+    for name in ("gmem_sectors_by_line", "what_limits"):
+        assert (directory / name / "pruned.bin").exists()
+    taken.set()
+    preparers.close()
 
 
 def test_prepare_parts_leaves_the_fused_kernel(tmp_path: Path, ptxas: Tool) -> None:

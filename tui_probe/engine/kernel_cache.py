@@ -141,12 +141,14 @@ class PrunedAssemblies:
                     self._begun.popitem(last=False)
             return self._begun[kernel]
 
-    def wait(self, kernel: Path) -> None:
-        """Wait for the assembly of a kernel, if one was begun."""
+    def wait(self, kernel: Path) -> Path | None:
+        """Wait for the assembly of a kernel, and return the folder in which it was made; None if none was begun."""
         with self._lock:
             begun = self._begun.get(kernel)
-        if begun is not None:
-            begun[1].result()
+        if begun is None:
+            return None
+        begun[1].result()
+        return begun[0]
 
 
 def link_pruned_binary(made: Path, directory: Path) -> None:

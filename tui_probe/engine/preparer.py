@@ -18,7 +18,15 @@ from tui_probe.engine.fusion import fuse, hand_out, link_files, take_back, write
 from tui_probe.engine.grafting.graft_gate import Gate, GraftGate, driver_version
 from tui_probe.engine.insertion import build_probed_ptx
 from tui_probe.engine.kernel import Kernel
-from tui_probe.engine.kernel_cache import PREPARED_FILES, KernelCache, Originals, PrepareOptions, PrunedAssemblies
+from tui_probe.engine.kernel_cache import (
+    PREPARED_FILES,
+    PRUNED_FILE,
+    KernelCache,
+    Originals,
+    PrepareOptions,
+    PrunedAssemblies,
+    link_pruned_binary,
+)
 from tui_probe.engine.kernel_texts import ProcessLog
 from tui_probe.engine.kernel_work import KernelWork
 from tui_probe.engine.prepare_job import CacheCounts, PrepareJob
@@ -379,8 +387,10 @@ class MultiPreparer:
         assert self._pruned is not None
         with contextlib.suppress(OSError, ValueError):  # the trace is gone or the disk full
             write_part_sites(directory / FUSED_NAME, directory / part.name, self._parts, part)
-            self._pruned.wait(directory)
+            made = self._pruned.wait(directory)
             link_files(directory / FUSED_NAME, directory / part.name)
+            if made is not None and not (directory / part.name / PRUNED_FILE).exists():
+                link_pruned_binary(made, directory / part.name)  # the fused kernel may get it from there later
 
     def prepare_sampled(self, place: int, directory: Path, arch: str, name: str, threads: int = 0) -> Answer:
         """A kernel that is prepared already, with the probe at ``place``, for launches of which only some blocks are
