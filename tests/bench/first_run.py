@@ -51,7 +51,7 @@ ROOT = HERE.parents[1]
 STUB = HERE.parent / "hook" / "stub_driver.c"
 BEING_PREPARED = "being prepared"
 KEPT = ("grafts", "bytecode")
-"""Parts of the cache that are the same for all programs: outcomes of the self-test, and compiled modules of ours."""
+"""Parts of the cache that are the same for all programs: outcomes of the self-test, and compiled modules."""
 SELF_TEST_LIMIT = 60
 """Seconds that the self-test of grafts may take."""
 EXAMPLES = (
@@ -88,7 +88,7 @@ class Program:
     command: list[str]
     folder: Path = ROOT
     prints_the_same: bool = False
-    """Whether each run prints the same."""
+    """True if each run prints the same."""
 
 
 def main() -> None:
@@ -148,7 +148,7 @@ class Bench:
 
     @property
     def tested(self) -> Path:
-        """What a run of another program leaves in the cache."""
+        """The part of the cache that a run of another program leaves."""
         return self.folder / "tested"
 
     def prepare_self_test(self, tool: list[str], program: Program) -> None:
@@ -164,7 +164,7 @@ class Bench:
                 shutil.copytree(grafts.parent / name, self.tested / name)
 
     def programs(self) -> dict[str, Program]:
-        """What is to run, by name."""
+        """Return the programs to run, by name."""
         if self.options.list:
             rows = (line.split("\t") for line in self.options.list.read_text().splitlines())
             return {name: Program(command.split(), Path(folder)) for name, folder, command in rows}
@@ -226,7 +226,7 @@ class Bench:
 
 
 def is_same(plain: Outcome, run: Outcome, program: Program) -> bool:
-    """Whether both ended with the same status, and printed the same where that can be expected."""
+    """Return whether both ended with the same status, and printed the same where that can be expected."""
     return plain.status == run.status and (plain.stdout == run.stdout or not program.prints_the_same)
 
 

@@ -120,24 +120,24 @@ class _Values:
         seen: set[tuple[str, int]] = set()
         waiting = [(operand, residue % modulus)]
         while waiting:
-            own, rest = waiting.pop()
+            own, remainder = waiting.pop()
             number = parse_integer(own.text) if isinstance(own, Immediate) else None
-            if number is not None and (number - rest) % modulus == 0:
+            if number is not None and (number - remainder) % modulus == 0:
                 continue
             if not isinstance(own, Register) or not self.of(own) or len(seen) > _MAX_RESIDUES:
                 return False
-            if (own.name, rest) in seen:
+            if (own.name, remainder) in seen:
                 continue
-            seen.add((own.name, rest))
+            seen.add((own.name, remainder))
             for setter in self.setters[own.name]:
-                sources = self._congruent_sources(setter, rest, modulus)
+                sources = self._congruent_sources(setter, remainder, modulus)
                 if sources is None:
                     return False
                 waiting += [(source, other % modulus) for source, other in sources]
         return True
 
     def _congruent_sources(self, setter: _Setter, residue: int, modulus: int) -> list[tuple[Operand, int]] | None:
-        """What must be congruent to what for the result of an instruction to be; None if nothing is known of it."""
+        """Return the operands and residues that make the result congruent to ``residue``; None if they are unknown."""
         is_power = modulus & (modulus - 1) == 0
         match setter.instruction.opcode, setter.instruction.operands[1:]:
             case "mov" | "cvt", (source,) if is_power and {*setter.instruction.modifiers} <= _INTEGERS:

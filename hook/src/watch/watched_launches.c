@@ -21,9 +21,11 @@ static struct entry entries[KEPT];
 
 enum unwatched_state { UNUSED, CHANGING, LAUNCHING };
 
+/* The watchdog reads it while other threads launch: each field by itself, and then whether it is still the same. */
 struct unwatched {
     _Atomic(enum unwatched_state) state;
-    struct unwatched_launch launch;
+    _Atomic(uint64_t) number, since;
+    _Atomic(const struct reason *) reason;
 };
 
 static struct unwatched unwatched[UNWATCHED_LAUNCHES];
@@ -74,7 +76,9 @@ size_t unwatched_launch_begins(const struct launch *launch, const struct reason 
         enum unwatched_state before = UNUSED;
         if (!atomic_compare_exchange_strong(&unwatched[place].state, &before, CHANGING))
             continue;
-        unwatched[place].launch = (struct unwatched_launch){launch->number, clock_now(), reason};
+        atomic_store(&unwatched[place].number, launch->number);
+        atomic_store(&unwatched[place].since, clock_now());
+        atomic_store(&unwatched[place].reason, reason);
         atomic_store(&unwatched[place].state, LAUNCHING);
         break;
     }
@@ -89,10 +93,11 @@ void unwatched_launch_ends(size_t place)
 
 bool unwatched_launch_at(size_t place, struct unwatched_launch *found)
 {
-    if (atomic_load(&unwatched[place].state) != LAUNCHING)
+    struct unwatched *own = &unwatched[place];
+    if (atomic_load(&own->state) != LAUNCHING)
         return false;
-    *found = unwatched[place].launch;
-    return atomic_load(&unwatched[place].state) == LAUNCHING && unwatched[place].launch.number == found->number;
+    *found = (struct unwatched_launch){atomic_load(&own->number), atomic_load(&own->since), atomic_load(&own->reason)};
+    return atomic_load(&own->state) == LAUNCHING && atomic_load(&own->number) == found->number;
 }
 
 void watched_launches_reset(void)

@@ -5,7 +5,7 @@ by the next run that needs it.
 
 The self-test takes 2 to 3 s. It starts with the engine, next to the program's own start, not at the first graft: the
 engine starts this module as a process, which keeps the outcome; kernels that need it wait. The process has a session of
-its own and outlives a run that ends sooner: nobody waits for it, and the next run has the outcome.
+its own and outlives a run that ends sooner. The run does not wait for it, and the next run has the outcome.
 """
 
 from __future__ import annotations
