@@ -11,7 +11,7 @@ from tui_probe.draw import units
 from tui_probe.probekit.finding import Finding, counted, timed
 from tui_probe.probekit.lines import LineMeasure, LineRows, LineSpec, longest_waits, ranked_rows
 from tui_probe.probekit.metric import Metric, metrics_by_line, where_known
-from tui_probe.probekit.probe import Probe, Question, Waits, of_result, of_sites
+from tui_probe.probekit.probe import Probe, Question, of_result, of_sites
 from tui_probe.probekit.probe_results import cycles_text
 from tui_probe.probekit.record_counts import DETAIL_ADVICE, sampled_blocks_text
 from tui_probe.records.counter_sums import (
@@ -24,6 +24,7 @@ from tui_probe.records.counter_sums import (
     sums_dtype,
     warp_records,
 )
+from tui_probe.records.distribution import Waits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,8 +10,7 @@ from tui_probe.probekit.finding import SHARE, Finding, Gain, derived, timed
 from tui_probe.probekit.metric import Metric, where_any
 from tui_probe.probekit.probe import Probe, Question, of_result
 from tui_probe.probekit.probe_results import cycles_text
-from tui_probe.probekit.timelines.findings import idle_sms_findings, tail_finding, timeline_waits
-from tui_probe.probekit.timelines.launch import launch_timeline
+from tui_probe.probekit.timelines.launch import idle_sms_findings, launch_timeline, tail_finding, timeline_waits
 from tui_probe.records.block_times import SLOT_TIME_LABELS
 from tui_probe.records.distribution import distribution
 

@@ -21,7 +21,7 @@ from tui_probe.probekit.page_kinds import TracePage
 from tui_probe.probekit.probe_results import cycles_text
 from tui_probe.probekit.probe_view import probe_view
 from tui_probe.probekit.result_tables import distribution_head, distribution_row, kernel_result_lines
-from tui_probe.probekit.timelines.findings import slot_gaps
+from tui_probe.probekit.timelines.launch import slot_gaps
 from tui_probe.records.block_times import SLOT_TIME_LABELS
 from tui_probe.records.distribution import distribution
 

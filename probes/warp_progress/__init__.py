@@ -14,7 +14,7 @@ from tui_probe.probekit.metric import Metric, where_known
 from tui_probe.probekit.probe import Probe, Question, Stamps
 from tui_probe.probekit.probe_results import cycles_text
 from tui_probe.probekit.probe_view import probe_view
-from tui_probe.probekit.timelines.findings import idle_sms_findings, tail_finding, timeline_waits
+from tui_probe.probekit.timelines.launch import idle_sms_findings, tail_finding, timeline_waits
 from tui_probe.records.distribution import distribution
 from tui_probe.records.probed_sites import probed_sites
 from tui_probe.records.warp_pace import stamped

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from tui_probe.draw.view import Progress
     from tui_probe.probekit.finding import Finding
     from tui_probe.probekit.lines import LineSpec
@@ -27,6 +24,7 @@ if TYPE_CHECKING:
     from tui_probe.probekit.page_kinds import TracePage, ViewKind
     from tui_probe.probekit.probe_results import ProbeResult
     from tui_probe.probekit.timelines.launch import LaunchTimeline
+    from tui_probe.records.distribution import Waits
     from tui_probe.trace.results import Result
 
 
@@ -55,19 +53,6 @@ class Question:
             re.compile(self.needs)
         except re.error as error:
             raise ValueError(f"question {self.key}: 'needs' is not a valid regular expression: {error}") from error
-
-
-@dataclass(frozen=True, slots=True)
-class Waits:
-    """Wait cycles of a launch: ``values`` (cycles, i8) by what they are of, with ``words`` as caption.
-
-    ``unknown`` are those that what was kept of the launch does not tell.
-    """
-
-    which: str
-    values: Mapping[str, NDArray[np.int64]]
-    words: str
-    unknown: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Percentiles, spread and outliers of an array of values.
+"""Percentiles, spread and outliers of an array of values, such as the wait cycles of a launch.
 
 percentile p   the value below which p % of the values lie, linear between neighbours (NumPy's default)
 spread         (99th percentile - 1st percentile) / median; None where the median is 0
@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
 PERCENTILES: Final = (0, 1, 5, 25, 50, 75, 95, 99, 100)
@@ -60,3 +62,16 @@ def distribution(values: NDArray[Any]) -> Distribution | None:
     percentiles = [float(value) for value in np.percentile(values, PERCENTILES)]
     low, high = (percentiles[PERCENTILES.index(p)] for p in (25, 75))
     return Distribution(len(values), float(values.mean()), tuple(percentiles), high + _FENCE * (high - low))
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """Wait cycles of a launch (``which``): ``values`` (cycles, i8) by what they are of, with a ``caption``.
+
+    ``unknown`` names the waits whose values the records do not have.
+    """
+
+    which: str
+    values: Mapping[str, NDArray[np.int64]]
+    caption: str
+    unknown: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ from tui_probe.draw.table import safe
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.probekit.finding import SHARE
 from tui_probe.probekit.registry import probe_named
-from tui_probe.probekit.timelines.findings import IDLE_SMS_KEY
+from tui_probe.probekit.timelines.launch import IDLE_SMS_KEY
 from tui_probe.verdicts.findings import GRID_KEY, NO_PROBE, SPILLS_KEY, findings_by_probe, grid_fills
 from tui_probe.verdicts.kernel_findings import findings_of_result
 

@@ -15,7 +15,7 @@ from tui_probe.probekit.finding import SHARE, Finding, derived, modelled
 from tui_probe.probekit.measured import unjoined_sources
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.registry import all_probes, probe_named
-from tui_probe.probekit.timelines.findings import IDLE_SMS_KEY
+from tui_probe.probekit.timelines.launch import IDLE_SMS_KEY
 from tui_probe.trace.kernel_files import Offset
 from tui_probe.trace.sites import source_lines
 from tui_probe.verdicts.findings import (

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
     from tui_probe.probekit.page_kinds import ViewSource
-    from tui_probe.probekit.probe import Waits
+    from tui_probe.records.distribution import Waits
     from tui_probe.trace.model import KernelFacts
 
 _BAR_SIGNS: Final = {"prologue": ("▒", "hue1"), "kernel": ("█", "hue0"), "epilogue": ("░", "hue2")}
@@ -62,7 +62,7 @@ class LatencyView(Document):
         lines: list[Line] = [((shorten(self.name, width), "title"),), ()]
         lines += self._outside(width)
         if self.inside is not None:
-            lines += [(), *(((part, ""),) for part in wrap(f"{self.inside.which}: {self.inside.words}", width))]
+            lines += [(), *(((part, ""),) for part in wrap(f"{self.inside.which}: {self.inside.caption}", width))]
             lines += _rows("cycles", self.inside.values, lambda cycles: units.count(round(cycles)))
             lines += map(distribution_without, self.inside.unknown)
         return lines
