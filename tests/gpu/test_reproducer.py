@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.reproducer.test_extract import FAILING
-from tui_probe.reproducer.kept_launch import extract, keep_outcomes, kept_launches, outcome_text
+from tui_probe.reproducer.extraction import extract
+from tui_probe.reproducer.kept_launch import keep_outcomes, kept_launches, outcome_text
 
 from .conftest import PROGRAMS, Runner
 

@@ -13,17 +13,14 @@ import pytest
 from tests.e2e.conftest import Tool
 from tests.patience import HANG
 from tui_probe.errors import ChoiceError, TraceError, UsageError
+from tui_probe.reproducer.extraction import c_text, differences, extract, readme
 from tui_probe.reproducer.kept_launch import (
     KeptLaunch,
-    c_text,
     choose_kept,
-    differences,
-    extract,
     keep_problems,
     kept_launches,
     outcome_text,
     read_kept_launch,
-    readme,
     saved_launches,
 )
 

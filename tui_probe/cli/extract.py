@@ -23,14 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the directory and print its files."""
-    from tui_probe.reproducer.kept_launch import (
-        choose_kept,
-        differences,
-        extract,
-        kept_launches,
-        kept_options,
-        why_not_kept,
-    )
+    from tui_probe.reproducer.extraction import differences, extract
+    from tui_probe.reproducer.kept_launch import choose_kept, kept_launches, kept_options, why_not_kept
 
     address = address_of(arguments.launch)
     trace = trace_folder_of(address)
