@@ -76,7 +76,7 @@ class Sizes:
     model: str
     probe: str
     original: int | None
-    said: bool
+    is_printed: bool
     """True if the program printed its own size, which is not the peak of its allocations."""
     probe_bytes: int | None
     device_bytes: int | None
@@ -109,7 +109,7 @@ def _sizes(given: EvaluationInput, trace: Trace, probe: str, kernels: Sequence[K
         model=_model(given, probe),
         probe=probe,
         original=peak_allocated(trace) if printed is None else printed,
-        said=printed is not None,
+        is_printed=printed is not None,
         probe_bytes=max(sized, default=None),
         device_bytes=max(on_device, default=None),
         kernels=len(sized),
@@ -164,8 +164,8 @@ class MemoryRow:
         return _max_known(part.original for part in self.parts)
 
     @property
-    def said(self) -> bool:
-        return all(part.said for part in self.parts)
+    def is_printed(self) -> bool:
+        return all(part.is_printed for part in self.parts)
 
     @property
     def probe_bytes(self) -> int | None:
@@ -237,7 +237,7 @@ def _caveats(rows: Sequence[MemoryRow]) -> Iterator[str]:
             yield f"{name}: {every - sized} of {units.counted(every, 'kernel')} have no probe and are not included"
         if row.how is not None and PROBED in row.how:
             yield f"{name}: only probed launches count; budgets may drop records; run --memusage covers all launches"
-        if row.original is not None and not row.said:
+        if row.original is not None and not row.is_printed:
             yield f"{name}: the program did not print its memory use, so “original” is the peak of its allocations"
 
 
