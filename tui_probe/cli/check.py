@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui_probe.engine.assembler import Assembler
-from tui_probe.engine.image_kernels import read_kernel_file
-from tui_probe.engine.kernel_check import check_kernels, list_waits, select_kernels
+from tui_probe.engine.image_kernels import read_kernel_file, select_kernels
+from tui_probe.engine.kernel_check import check_kernels, list_waits
 from tui_probe.errors import LaunchError, ProbeError, ProbeFileError
 from tui_probe.pages.check_report import CheckResult, check_json, check_text, error_json
 from tui_probe.probe_files.choices import find_set, split_choice

@@ -1,14 +1,18 @@
-"""Find the kernels and cubins in an image or a file: PTX, cubin, fatbin, executable or object."""
+"""Find the kernels and cubins in an image or a file: PTX, cubin, fatbin, executable or object.
+
+:func:`find_cubin` reads an image that a program loaded, :func:`read_kernel_file` and :func:`select_kernels` a file.
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from tui_probe.binaries import elf, fatbin
 from tui_probe.binaries.cubin import Cubin, is_cubin
-from tui_probe.errors import ImageError
+from tui_probe.errors import ImageError, did_you_mean
 from tui_probe.input_limits import KERNEL_FILE
 from tui_probe.ptx.images import (
     FATBIN_SECTIONS,
@@ -25,13 +29,21 @@ from tui_probe.ptx.images import (
     ptx_targets,
 )
 from tui_probe.reasons import because
+from tui_probe.trace.kernel_identity import demangle
+from tui_probe.trace.locate import name_test
 from tui_probe.trace.plain_file import read_plain, read_within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from tui_probe.trace.launch_events import ProbeMode
+
 _ELF: Final = fatbin.EntryKind.ELF
+_NO_PTX_HINT: Final = "compile with PTX, e.g. with -gencode arch=compute_90,code=compute_90"
+_ARGUMENT_LIST: Final = re.compile(r"[<(].*", re.DOTALL)
+_MAX_SUGGESTED: Final = 3
+_MAX_LISTED: Final = 5
 
 
 def find_cubin(image: bytes, kernel: str, arch: int | None = None) -> tuple[Cubin, str]:
@@ -81,7 +93,6 @@ def _read_elf_cubin(entry: fatbin.FatbinEntry) -> Cubin | None:
 # the device can run the PTX, else in SASS mode.
 
 _HEAD_BYTES: Final = 1 << 20
-ProbeMode: TypeAlias = Literal["ptx", "graft"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +103,7 @@ class FoundKernel:
     """
 
     name: str
-    way: ProbeMode
+    mode: ProbeMode
     arch: int
     image: int
     source: PtxText | fatbin.FatbinEntry
@@ -118,7 +129,7 @@ class FoundKernel:
     def in_machine_code(self) -> FoundKernel:
         """Return the same kernel to be probed in its machine code, if there is any. Raises ImageError."""
         entry = self._entry()
-        return replace(self, way="graft", source=entry) if entry else self
+        return replace(self, mode="graft", source=entry) if entry else self
 
     def _entry(self) -> fatbin.FatbinEntry | None:
         return next((entry for entry in self.cubins if self.name in kernels_of(entry)), None)
@@ -256,3 +267,85 @@ def _program_images(data: bytes) -> Iterator[KernelImage]:
 def _entries_image(number: int, entries: Sequence[fatbin.FatbinEntry]) -> KernelImage:
     cubins = [entry for entry in entries if entry.kind == fatbin.EntryKind.ELF]
     return KernelImage(number, ptx_of_entries(entries), cubins)
+
+
+def select_kernels(
+    file: KernelFile,
+    patterns: Sequence[str],
+    arch: int | None,
+    known: Collection[int],
+    progress: Callable[[float], object] = lambda _: None,
+    *,
+    in_sass: bool = False,
+) -> list[FoundKernel]:
+    """The kernels of a file that ``patterns`` name, or all; ``arch``, ``known``, ``in_sass`` as for
+    ``KernelFile.kernels``.
+
+    Where all words are exact names, the file is read no further than needed. Raises ImageError where there is nothing
+    of that name, or no kernel that such a device runs.
+    """
+    kernels: list[FoundKernel] = []
+    missing = set(patterns)
+    try:
+        for kernel in file.kernels(arch, known, progress, in_sass=in_sass):
+            kernels.append(kernel)
+            missing -= _spellings(kernel) if patterns else set()
+            if patterns and not missing:
+                break
+    except ImageError as error:
+        raise ImageError(f"{file.path}: {error}") from error
+    if not kernels:
+        raise ImageError(f"{file.path}: {_no_kernel_reason(file, arch)}")
+    return _select_by_words(file, kernels, patterns, arch) if patterns else kernels
+
+
+def _select_by_words(
+    file: KernelFile, kernels: Sequence[FoundKernel], patterns: Iterable[str], arch: int | None
+) -> list[FoundKernel]:
+    named = [kernel for word in patterns for kernel in _select_by_word(file, kernels, word, arch)]
+    return list({kernel.name: kernel for kernel in named}.values())
+
+
+def _select_by_word(file: KernelFile, kernels: Sequence[FoundKernel], word: str, arch: int | None) -> list[FoundKernel]:
+    """Return the kernels that a word selects. Raises ImageError for none."""
+    exactly = [kernel for kernel in kernels if word in _spellings(kernel)]
+    if exactly:
+        return exactly
+    fits = name_test(word)
+    if fitting := [kernel for kernel in kernels if any(map(fits, _spellings(kernel)))]:
+        return fitting
+    gpu = f" for sm_{arch}" if arch else ""
+    raise ImageError(
+        f"{file.path}: no kernel {word}{gpu} among the {len(kernels)} kernels in the file{_name_hint(kernels, word)}"
+    )
+
+
+def _name_hint(kernels: Sequence[FoundKernel], word: str) -> str:
+    """The names that may be meant, or all where they are few."""
+    near = did_you_mean(
+        word, dict.fromkeys(name for kernel in kernels for name in _short_names(kernel)), _MAX_SUGGESTED
+    )
+    few = len(kernels) <= _MAX_LISTED
+    return near or (f"; there are {', '.join(next(_short_names(kernel)) for kernel in kernels)}" if few else "")
+
+
+def _spellings(kernel: FoundKernel) -> set[str]:
+    return {kernel.name, demangle(kernel.name)}
+
+
+def _short_names(kernel: FoundKernel) -> Iterator[str]:
+    """Names that a user would type: names without the types first, which are fewer; then the compiler's."""
+    readable = demangle(kernel.name)
+    if readable != kernel.name:
+        yield _ARGUMENT_LIST.sub("", readable).rpartition(" ")[2]
+    yield kernel.name
+
+
+def _no_kernel_reason(file: KernelFile, arch: int | None) -> str:
+    """Return why a file has no kernel."""
+    held = file.held()
+    if not held:
+        return f"the file has neither PTX nor SASS of a kernel; {_NO_PTX_HINT}"
+    if arch and not any(image.fits(arch) for image in file.images):
+        return f"the file has no kernel for sm_{arch}, but {held}"
+    return f"the file has no kernel in {held}"

@@ -1,8 +1,7 @@
-"""Check a probe on the kernels of a file without a GPU: select, prune, probe and assemble as a run does.
+"""Check a probe on the kernels of a file without a GPU: prune, probe and assemble as a run does.
 
-Without a probe, the wait sites of the kernels are listed.
-
-Wait sites and spills are read from the machine code of the kernel, with the source line of each instruction.
+Without a probe, the wait sites of the kernels are listed. Wait sites and spills are read from the machine code of the
+kernel, with the source line of each instruction.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from tui_probe.engine.kernel_texts import note_in
 from tui_probe.engine.kernel_work import assembly_failure
 from tui_probe.engine.preparer import KERNEL_FILES, Preparer
 from tui_probe.engine.refusals import refuse_architecture
-from tui_probe.errors import ImageError, PtxError, ToolchainError, UnsupportedKernelError, did_you_mean
+from tui_probe.errors import ImageError, PtxError, ToolchainError, UnsupportedKernelError
 from tui_probe.ptx.images import PtxText
 from tui_probe.ptx.parser import parse
 from tui_probe.reasons import advice_on, because
@@ -35,26 +34,21 @@ from tui_probe.sass.target import GraftTarget
 from tui_probe.sass.wait_probe import FIRST_ARCHITECTURE
 from tui_probe.toolchain import tool_architectures
 from tui_probe.trace.kernel_files import ProcessLog, read_process_log
-from tui_probe.trace.kernel_identity import demangle
-from tui_probe.trace.locate import name_test
 from tui_probe.trace.sites import read_sites
 from tui_probe.trace.source_lines import is_of_toolkit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from tui_probe.engine.assembler import Assembler
-    from tui_probe.engine.image_kernels import FoundKernel, KernelFile, ProbeMode
+    from tui_probe.engine.image_kernels import FoundKernel
     from tui_probe.probe_model.probe import Probe
     from tui_probe.reasons import Reason
     from tui_probe.sass.scoreboards import Producer, WaitSite
     from tui_probe.sass.spills import SpillLine
+    from tui_probe.trace.launch_events import ProbeMode
 
-_NO_PTX_HINT: Final = "compile with PTX, e.g. with -gencode arch=compute_90,code=compute_90"
-_ARGUMENT_LIST: Final = re.compile(r"[<(].*", re.DOTALL)
-_MAX_SUGGESTED: Final = 3
-_MAX_LISTED: Final = 5
 _MAX_CONCURRENT: Final = 4
 _BATCH_SIZE: Final = 64
 """Kernels whose files are there at the same time, where they do not stay."""
@@ -137,96 +131,14 @@ def _assembled_cubin(directory: Path, arch: str) -> Cubin:
         raise UnsupportedKernelError(because("no-machine-code", gpu=arch)) from None
 
 
-def select_kernels(
-    file: KernelFile,
-    patterns: Sequence[str],
-    arch: int | None,
-    known: Collection[int],
-    progress: Callable[[float], object] = lambda _: None,
-    *,
-    in_sass: bool = False,
-) -> list[FoundKernel]:
-    """The kernels of a file that ``patterns`` name, or all; ``arch``, ``known``, ``in_sass`` as for
-    ``KernelFile.kernels``.
-
-    Where all words are exact names, the file is read no further than needed. Raises ImageError where there is nothing
-    of that name, or no kernel that such a device runs.
-    """
-    kernels: list[FoundKernel] = []
-    missing = set(patterns)
-    try:
-        for kernel in file.kernels(arch, known, progress, in_sass=in_sass):
-            kernels.append(kernel)
-            missing -= _spellings(kernel) if patterns else set()
-            if patterns and not missing:
-                break
-    except ImageError as error:
-        raise ImageError(f"{file.path}: {error}") from error
-    if not kernels:
-        raise ImageError(f"{file.path}: {_no_kernel_reason(file, arch)}")
-    return _select_by_words(file, kernels, patterns, arch) if patterns else kernels
-
-
-def _select_by_words(
-    file: KernelFile, kernels: Sequence[FoundKernel], patterns: Iterable[str], arch: int | None
-) -> list[FoundKernel]:
-    named = [kernel for word in patterns for kernel in _select_by_word(file, kernels, word, arch)]
-    return list({kernel.name: kernel for kernel in named}.values())
-
-
-def _select_by_word(file: KernelFile, kernels: Sequence[FoundKernel], word: str, arch: int | None) -> list[FoundKernel]:
-    """Return the kernels that a word selects. Raises ImageError for none."""
-    exactly = [kernel for kernel in kernels if word in _spellings(kernel)]
-    if exactly:
-        return exactly
-    fits = name_test(word)
-    if fitting := [kernel for kernel in kernels if any(map(fits, _spellings(kernel)))]:
-        return fitting
-    gpu = f" for sm_{arch}" if arch else ""
-    raise ImageError(
-        f"{file.path}: no kernel {word}{gpu} among the {len(kernels)} kernels in the file{_name_hint(kernels, word)}"
-    )
-
-
-def _name_hint(kernels: Sequence[FoundKernel], word: str) -> str:
-    """The names that may be meant, or all where they are few."""
-    near = did_you_mean(
-        word, dict.fromkeys(name for kernel in kernels for name in _short_names(kernel)), _MAX_SUGGESTED
-    )
-    few = len(kernels) <= _MAX_LISTED
-    return near or (f"; there are {', '.join(next(_short_names(kernel)) for kernel in kernels)}" if few else "")
-
-
-def _spellings(kernel: FoundKernel) -> set[str]:
-    return {kernel.name, demangle(kernel.name)}
-
-
-def _short_names(kernel: FoundKernel) -> Iterator[str]:
-    """Names that a user would type: names without the types first, which are fewer; then the compiler's."""
-    readable = demangle(kernel.name)
-    if readable != kernel.name:
-        yield _ARGUMENT_LIST.sub("", readable).rpartition(" ")[2]
-    yield kernel.name
-
-
-def _no_kernel_reason(file: KernelFile, arch: int | None) -> str:
-    """Return why a file has no kernel."""
-    held = file.held()
-    if not held:
-        return f"the file has neither PTX nor SASS of a kernel; {_NO_PTX_HINT}"
-    if arch and not any(image.fits(arch) for image in file.images):
-        return f"the file has no kernel for sm_{arch}, but {held}"
-    return f"the file has no kernel in {held}"
-
-
 @dataclass(frozen=True, slots=True)
 class KernelCheck:
     """Result of the check of one kernel.
 
-    ``arch`` is what it was prepared for; ``reason`` and ``instead`` say why it
-    is not ``ok`` and what to write instead; ``line`` is that of ``directory/original.ptx``, 0 for none. ``added`` is
-    the number of instructions that the probe put in, None if it put in none. ``note`` is what a run would remark.
-    ``said`` are the assembler's errors, each with the line of probed PTX that it is about.
+    ``arch`` is what it was prepared for; ``reason`` and ``instead`` say why it is not ``ok`` and what to write instead;
+    ``line`` is that of ``directory/original.ptx``, 0 for none. ``added`` is the number of instructions that the probe
+    put in, None if it put in none. ``note`` is what a run would remark. ``complaints`` are the assembler's errors, each
+    with the line of probed PTX that it is about.
     """
 
     name: str
@@ -238,10 +150,10 @@ class KernelCheck:
     instead: str = ""
     added: int | None = None
     note: str = ""
-    said: tuple[str, ...] = ()
+    complaints: tuple[str, ...] = ()
     code: str | None = None
     """Code of the reason."""
-    way: ProbeMode = "ptx"
+    mode: ProbeMode = "ptx"
     image: int = 1
     """Image of the file that contains it."""
     matched: tuple[tuple[str, int], ...] = ()
@@ -299,32 +211,35 @@ def list_waits(
     checks: list[tuple[KernelCheck, ProcessLog]] = []
     for number, kernel in enumerate(kernels):
         progress(number / len(kernels))
-        own_arch = arch or f"sm_{kernel.arch}"
         directory = _kernel_directory(out, number, kernel)
-        code = kernel.in_machine_code()
-        try:
-            if code.way == "ptx":
-                _assemble_pruned(kernel, directory, own_arch, assembler)
-            waits = kernel_waits(kernel, directory)
-        except ToolchainError as error:
-            waits = KernelWaits(reason=assembly_failure(error))
-        except PtxError as error:
-            waits = KernelWaits(reason=because("engine-defect", words=str(error)))
-        reason = waits.reason
-        check = KernelCheck(
-            kernel.name,
-            "ok" if reason is None else "failed",
-            own_arch,
-            directory,
-            reason=reason.sentence if reason else "",
-            code=reason.code if reason else None,
-            way=code.way,
-            image=kernel.image,
-            target=code.target,
-            waits=waits,
-        )
-        checks.append((check, ProcessLog()))
+        checks.append((_listed_waits(kernel, directory, arch or f"sm_{kernel.arch}", assembler), ProcessLog()))
     return checks
+
+
+def _listed_waits(kernel: FoundKernel, directory: Path, arch: str, assembler: Assembler) -> KernelCheck:
+    """Return the wait sites of a kernel in its machine code, or in the code that ptxas makes of its PTX."""
+    code = kernel.in_machine_code()
+    try:
+        if code.mode == "ptx":
+            _assemble_pruned(kernel, directory, arch, assembler)
+        waits = kernel_waits(kernel, directory)
+    except ToolchainError as error:
+        waits = KernelWaits(reason=assembly_failure(error))
+    except PtxError as error:
+        waits = KernelWaits(reason=because("engine-defect", words=str(error)))
+    reason = waits.reason
+    return KernelCheck(
+        kernel.name,
+        "ok" if reason is None else "failed",
+        arch,
+        directory,
+        reason=reason.sentence if reason else "",
+        code=reason.code if reason else None,
+        mode=code.mode,
+        image=kernel.image,
+        target=code.target,
+        waits=waits,
+    )
 
 
 def _assemble_pruned(kernel: FoundKernel, directory: Path, arch: str, assembler: Assembler) -> None:
@@ -379,7 +294,7 @@ class _Batch:
 
     def _tried(self, preparer: Preparer, number: int, kernel: FoundKernel) -> tuple[KernelCheck, ProcessLog | None]:
         check = self._check(preparer, number, kernel)
-        if self.keep or kernel.way == "ptx":
+        if self.keep or kernel.mode == "ptx":
             return check, None
         # Each may have copies of a cubin of 100 MB, and no work continues.
         log = _read_log(check)
@@ -393,16 +308,16 @@ class _Batch:
         arch = self.arch or f"sm_{kernel.arch}"
         answer = preparer.prepare(directory, arch, kernel.name)
         check = KernelCheck(
-            kernel.name, "ok", arch, directory, way=kernel.way, image=kernel.image, target=kernel.target
+            kernel.name, "ok", arch, directory, mode=kernel.mode, image=kernel.image, target=kernel.target
         )
         reason = answer.reason
         if reason is None and answer.text == _DRIVER_ASSEMBLED and (tools := self.assembler.tools()):
             # A run leaves it to the driver of such a GPU. Here nothing has shown that it can be assembled.
             reason = because("architecture-unknown", version=tools[0].version, gpu=arch)
         if reason is None:
-            if kernel.way == "ptx" and not (directory / _DRIVER_ASSEMBLED).exists():
+            if kernel.mode == "ptx" and not (directory / _DRIVER_ASSEMBLED).exists():
                 # As a run does: this ptxas is older than the PTX.
-                check = replace(check, way="graft", target=kernel.in_machine_code().target)
+                check = replace(check, mode="graft", target=kernel.in_machine_code().target)
             return _as_probed(self.probe, check)
         return _as_refused(check, "failed" if answer.reason is None else answer.outcome, reason, self._known(kernel))
 
@@ -455,7 +370,7 @@ def _as_refused(check: KernelCheck, outcome: str, reason: Reason, known: str) ->
         reason=_COMPLAINT.sub(lambda match: match["words"], reason.sentence),
         line=reason.line,
         instead=instead,
-        said=tuple(_complaints(directory)),
+        complaints=tuple(_complaints(directory)),
         code=reason.code,
     )
 
@@ -463,7 +378,7 @@ def _as_refused(check: KernelCheck, outcome: str, reason: Reason, known: str) ->
 def _as_probed(probe: Probe, check: KernelCheck) -> KernelCheck:
     """Return the check of a probed kernel: instructions added, note, matched positions. Raises TraceError."""
     directory = check.directory
-    if check.way == "graft":
+    if check.mode == "graft":
         match = _ADDED_INSTRUCTIONS.search((directory / "process.log").read_text(encoding="utf-8"))
         added = int(match[1]) if match else None
     else:

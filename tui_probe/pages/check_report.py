@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from tui_probe.engine.image_kernels import KernelFile, ProbeMode
+    from tui_probe.engine.image_kernels import KernelFile
     from tui_probe.engine.kernel_check import KernelCheck, KernelWaits
     from tui_probe.probe_model.probe import Map, Probe
     from tui_probe.sass.scoreboards import Producer, WaitSite
     from tui_probe.sass.spills import SpillLine
     from tui_probe.toolchain import Tool
     from tui_probe.trace.kernel_files import ProcessLog, Resources
+    from tui_probe.trace.launch_events import ProbeMode
 
 MAX_LISTED: Final = 20
 """Kernels that are shown one by one; of more, groups are."""
@@ -43,8 +44,8 @@ _MOST_PRODUCERS: Final = 3
 
 def check_totals(kernels: Sequence[KernelCheck]) -> dict[str, Any]:
     """Return the JSON record of totals: probed kernels by mode, others by code of the reason."""
-    ways = Counter(kernel.way for kernel in kernels if kernel.status == "ok")
-    record: dict[str, Any] = {"kernels": len(kernels), "ok": {way: ways[way] for way in MODES}}
+    by_mode = Counter(kernel.mode for kernel in kernels if kernel.status == "ok")
+    record: dict[str, Any] = {"kernels": len(kernels), "ok": {mode: by_mode[mode] for mode in MODES}}
     for status in ("refused", "failed"):
         record[status] = dict(Counter(kernel.code for kernel in kernels if kernel.status == status).most_common())
     return record
@@ -52,8 +53,8 @@ def check_totals(kernels: Sequence[KernelCheck]) -> dict[str, Any]:
 
 def check_totals_line(kernels: Sequence[KernelCheck]) -> str:
     """``87 kernels: 52 grafted, 35 refused (graft-calls)``."""
-    ways = Counter(kernel.way for kernel in kernels if kernel.status == "ok")
-    parts = [f"{count(ways[way])} {what}" for way, what in _PROBED_TEXTS.items() if ways[way]]
+    by_mode = Counter(kernel.mode for kernel in kernels if kernel.status == "ok")
+    parts = [f"{count(by_mode[mode])} {text}" for mode, text in _PROBED_TEXTS.items() if by_mode[mode]]
     parts += [
         f"{count(len(group))} {group[0].status} ({group[0].code or NOT_MEASURED})"
         for group in _unprobed_groups(kernels)
@@ -63,10 +64,10 @@ def check_totals_line(kernels: Sequence[KernelCheck]) -> str:
 
 def group_lines(kernels: Sequence[tuple[KernelCheck, ProcessLog]], arrow: str) -> Iterator[str]:
     """Yield the lines of each mode and reason: number of kernels, and some of their names."""
-    for way, what in _PROBED_TEXTS.items():
-        group = [(kernel, log) for kernel, log in kernels if kernel.status == "ok" and kernel.way == way]
+    for mode, text in _PROBED_TEXTS.items():
+        group = [(kernel, log) for kernel, log in kernels if kernel.status == "ok" and kernel.mode == mode]
         if group:
-            yield f"{what}: {counted(len(group), 'kernel')} for {_architectures([kernel for kernel, _ in group])}"
+            yield f"{text}: {counted(len(group), 'kernel')} for {_architectures([kernel for kernel, _ in group])}"
             yield f"  registers  {_registers([log for _, log in group], arrow)}"
             yield from _kernel_names([kernel for kernel, _ in group])
     for left_out in _unprobed_groups([kernel for kernel, _ in kernels]):
@@ -174,17 +175,17 @@ def _probe_lines(probe: Probe) -> Iterator[str]:
 
 def _kernel_lines(check: CheckResult, kernel: KernelCheck, log: ProcessLog, arrow: str) -> Iterator[str]:
     if check.probe is None:
-        source = "its SASS" if kernel.way == "graft" else "SASS assembled from its PTX"
+        source = "its SASS" if kernel.mode == "graft" else "SASS assembled from its PTX"
         yield f"{kernel.name}: for {kernel.arch}, {source}{_image_name(check, kernel)}"
     else:
-        mode = MODES[kernel.way]
+        mode = MODES[kernel.mode]
         yield f"{kernel.name}: {kernel.status} ({kernel.arch}, {mode}{_image_name(check, kernel)})"
     if (readable := demangle(kernel.name)) != kernel.name:
         yield _field("  is", readable)
     if kernel.target != kernel.arch:
         compiled = f"compiled for {kernel.arch}, like the driver on this architecture"
         runs = f"{kernel.arch} can run this code, too"
-        yield _field("  target", f"{kernel.target}; {compiled if kernel.way == 'ptx' else runs}")
+        yield _field("  target", f"{kernel.target}; {compiled if kernel.mode == 'ptx' else runs}")
     if check.probe is not None:
         yield from _insertion_lines(check, kernel, log, arrow)
     if check.out is not None:
@@ -206,7 +207,7 @@ def _insertion_lines(check: CheckResult, kernel: KernelCheck, log: ProcessLog, a
         return
     yield _field("  reason", f"{place}: {kernel.reason}" if (place := _ptx_location(check, kernel)) else kernel.reason)
     yield _field("  code", kernel.code or NOT_MEASURED)
-    yield from _labelled_lines("  ptxas", kernel.said)
+    yield from _labelled_lines("  ptxas", kernel.complaints)
     if kernel.instead:
         yield _field("  instead", kernel.instead)
     elif kernel.status == "failed" and check.out is None:
@@ -297,13 +298,13 @@ def _kernel_record(check: CheckResult, kernel: KernelCheck, log: ProcessLog) -> 
         "name": kernel.name,
         "demangled": demangle(kernel.name),
         "status": kernel.status,
-        "way": kernel.way,
+        "way": kernel.mode,
         "arch": kernel.arch,
         "image": kernel.image,
         "reason": kernel.reason or None,
         "reason_code": kernel.code,
         "line": kernel.line or None,
-        "assembler_errors": list(kernel.said),
+        "assembler_errors": list(kernel.complaints),
         "instead": kernel.instead or None,
         "note": kernel.note or None,
         "registers_pruned": _number(log.pruned, "registers"),

@@ -40,12 +40,12 @@ MAX_BYTES_BEFORE_CODE: Final = 64 << 20
 class LineMeasures:
     """All quantities that probes measured by line: of each probe the most telling one first.
 
-    ``of`` is the result of the first probe, that with the largest loss. ``said`` is why there are no columns.
+    ``of`` is the result of the first probe, that with the largest loss. ``missing_text`` is why there are no columns.
     """
 
     of: JoinedResult
     columns: tuple[MeasureColumn, ...]
-    said: str = ""
+    missing_text: str = ""
 
     @property
     def first(self) -> int:
@@ -100,7 +100,7 @@ class LineMeasures:
         results = list({id(result): result for result in map(self._result, self.columns)}.values())
         return {
             **_result_record(self.of),
-            "problem": self.said or None,
+            "problem": self.missing_text or None,
             **({"probes": [_result_record(result) for result in results]} if len(results) > 1 else {}),
         }
 

@@ -150,7 +150,7 @@ class DiffView(Document):
             lines += _field("assembled", self.costs, width)
         if self.measures:
             columns = self.measures.columns
-            text = self.measures.head(columns[self.shown]) if columns else self.measures.said
+            text = self.measures.head(columns[self.shown]) if columns else self.measures.missing_text
             lines += _field("measured", text, width)
         return [*lines, ()]
 

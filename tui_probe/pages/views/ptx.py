@@ -104,7 +104,7 @@ class PtxView(Document):
     def _head_lines(self, width: int) -> list[Line]:
         measure, role = "", "head"
         if (measured := self._measured) is not None:
-            measure = measured.head(measured.columns[self.shown]) if measured.columns else measured.said
+            measure = measured.head(measured.columns[self.shown]) if measured.columns else measured.missing_text
             role = "head" if measured.columns else "warn"
         text = "; ".join(filter(None, (f"{self.variant}.ptx", measure, self._note)))
         return [((line, role),) for line in labelled(f"{self._beside('PTX:', 'line')}  ", text, width)]

@@ -125,7 +125,7 @@ class SourceView(Document):
     def _head_lines(self, width: int) -> list[Line]:
         if self.measures is None:
             return []
-        title = self.measures.head(self._column) if self._column else self.measures.said or "nothing by line"
+        title = self.measures.head(self._column) if self._column else self.measures.missing_text or "nothing by line"
         return [((line, "head" if self._column else "warn"),) for line in labelled(" ", title, width)]
 
     @property
