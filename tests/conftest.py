@@ -199,9 +199,13 @@ def own_cache(monkeypatch: pytest.MonkeyPatch, _own_caches: Callable[[], Path]) 
         monkeypatch.setenv(f"XDG_{kind}_HOME", str(directory / kind.lower()))
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="session")
 def signals_as_at_a_terminal() -> Iterator[None]:
-    """Restore the signals that ``nohup`` or a shell's background ignores, so that programs end as they do for users."""
+    """Restore the signals that ``nohup`` or a shell's background ignores, so that programs end as they do for users.
+
+    Fixtures of every scope need it: the process that forks commands starts with the first command, and if a module's
+    fixture starts that, every later program would ignore Ctrl-C.
+    """
     defaults = {signal.SIGHUP: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
     ignored = [number for number in defaults if signal.getsignal(number) is signal.SIG_IGN]
     for number in ignored:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -85,3 +86,14 @@ def test_fork_is_child_with_its_own_descriptors(tmp_path: Path) -> None:
 def test_read_at_start_has_variables_of_python_and_loader() -> None:
     given = {"PYTHONPATH": "x", "PYTHONUTF8": "1", "LD_PRELOAD": "y.so", "HOME": "/", "LC_ALL": ""}
     assert read_at_start(given) == {"PYTHONUTF8": "1", "LD_PRELOAD": "y.so"}
+
+
+@pytest.fixture(scope="module")
+def actions_in_a_module() -> list[object]:
+    """The actions of signals that a module's fixture finds, which may start the process that forks commands."""
+    return [signal.getsignal(number) for number in (signal.SIGHUP, signal.SIGINT)]
+
+
+def test_fixtures_of_modules_ignore_no_signal(actions_in_a_module: list[object]) -> None:
+    """Else all commands ignore it, in a run of the tests that was started in the background of a script."""
+    assert actions_in_a_module == [signal.SIG_DFL, signal.default_int_handler]
