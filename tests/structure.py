@@ -38,15 +38,15 @@ TEXTS: Final = (".py", ".md", ".c", ".h", ".def")
 
 NAMES: Final = {
     "docstrings that begin with a question word": (
-        r'"""(What|That|Whether|Which|Why|Where|How|Who|Those|When)\b', 10, 0
+        r'"""(What|That|Whether|Which|Why|Where|How|Who|Those|When)\b', 0, 0
     ),
     "C comments that begin with a question word": (
         r"/\* (What|That|Whether|Which|Why|Where|How|Who|When)\b", 20, 20
     ),
     "constants named TOLD": (r"\b_?(UN)?TOLD(_BY)?\b|\bTold\b", 0, 0),
     "variables named told": (r"\btold\b(?= = |: |, | in\b|\.)", 0, 0),
-    "loops over each or one": (r"\bfor (each|one) in\b", 10, 0),
-    "placeholder variables": (r"\b(found|told|said|words|kept|each|one|whole|rest) = ", 50, 0),
+    "loops over each or one": (r"\bfor (each|one) in\b", 0, 0),
+    "placeholder variables": (r"\b(found|told|said|words|kept|each|one|whole|rest) = ", 0, 0),
     "classes with a placeholder name": (
         r"^class (Place|Row|Choice|Part|Group|Target|Page|Lines|Source|Found|Shown|Told|Named|Asked)\b", 0, 0
     ),
@@ -140,7 +140,7 @@ def docstring_heads(paths: list[str]) -> Measurement:
     }
     most = max(counts, key=counts.__getitem__)
     total = sum(counts.values())
-    return Measurement("docstrings that begin with a preposition", total, 3, 0, most if total else "")
+    return Measurement("docstrings that begin with a preposition", total, 0, 0, most if total else "")
 
 
 def main() -> int:

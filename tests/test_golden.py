@@ -79,9 +79,9 @@ def test_two_tests_must_show_the_same(path: Path) -> None:
     assert "shown before by another test" in run.problem(path, "light\n", "80", ascii_only=False)
 
 
-@pytest.mark.parametrize(("text", "said"), [("no end", "ends with a line end"), ("===== x =====\n", "heading")])
-def test_texts_that_would_not_be_read_back(path: Path, text: str, said: str) -> None:
-    assert said in problem(path, text, "80")
+@pytest.mark.parametrize(("text", "expected"), [("no end", "ends with a line end"), ("===== x =====\n", "heading")])
+def test_texts_that_would_not_be_read_back(path: Path, text: str, expected: str) -> None:
+    assert expected in problem(path, text, "80")
 
 
 def test_unused_goldens_are_found_where_all_tests_ran(path: Path, tmp_path: Path) -> None:
@@ -122,5 +122,5 @@ def test_the_switches(tmp_path: Path) -> None:
     assert pytest_says("--update-goldens")[0] == 0
     assert page.read_text() == "===== 80 =====\nshown\n"
     page.write_text(page.read_text() + "===== 120 =====\nold\n")
-    status, said = pytest_says("--unused-goldens")
-    assert (status, f"no test asked for the golden {page} 120" in said, "1 passed" in said) == (1, True, True)
+    status, output = pytest_says("--unused-goldens")
+    assert (status, f"no test asked for the golden {page} 120" in output, "1 passed" in output) == (1, True, True)

@@ -261,12 +261,12 @@ API void *dlsym(void *handle, const char *name)
         dl_iterate_phdr(find_hook, NULL);
     /* what is next after us may be the hook, which asks for what is next after itself */
     const bool asks_for_next = handle == RTLD_NEXT && CALLER >= base && CALLER < end;
-    void *found = real(asks_for_next ? c_library() : handle, name);
-    if (!found || strncmp(name, "cu", 2) != 0 || CALLER < base || CALLER >= end)
-        return found;
+    void *symbol = real(asks_for_next ? c_library() : handle, name);
+    if (!symbol || strncmp(name, "cu", 2) != 0 || CALLER < base || CALLER >= end)
+        return symbol;
     const int number = atomic_fetch_add(&n_functions, 1);
     if (number >= MOST_FUNCTIONS)
-        return found;
-    functions[number] = found;
+        return symbol;
+    functions[number] = symbol;
     return function_codes + (size_t)number * CODE_BYTES;
 }

@@ -27,11 +27,11 @@ int main(int count, char **arguments)
         return 2;
     make_context();
     const double seconds = atof(arguments[2]), pause = 1 / atof(arguments[3]), turn = atof(arguments[4]), begin = now_seconds();
-    unsigned amount = 1, words = BLOCK, launches = 0, first = 0;
+    unsigned amount = 1, count = BLOCK, launches = 0, first = 0;
     CUdeviceptr memory = allocate(BLOCK * sizeof(unsigned));
     unsigned zeros[BLOCK] = {0};
     to_device(memory, zeros, sizeof zeros);
-    void *parameters[] = {&memory, &amount, &words};
+    void *parameters[] = {&memory, &amount, &count};
     CUmodule module = NULL;
     CUfunction kernel = NULL;
     for (double loaded = 0; now_seconds() < begin + seconds; launches++) {

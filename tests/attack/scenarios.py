@@ -120,21 +120,21 @@ for _ in range(9): launch(f, w, grid=64)
 """
 CONTEXTS = """
 import threading
-primary, attached, found = c_void_p(), c_void_p(), c_void_p()
+primary, attached, shared_function = c_void_p(), c_void_p(), c_void_p()
 unseen_driver().cuDevicePrimaryCtxRetain(byref(primary), 0)
 call("cuDevicePrimaryCtxReset_v2", 0)
 call("cuDevicePrimaryCtxRetain", byref(primary), 0)
 call("cuCtxSetCurrent", primary)
 shared = kernel(library(), "add__8")
-unseen_driver().cuKernelGetFunction(byref(found), shared)
+unseen_driver().cuKernelGetFunction(byref(shared_function), shared)
 w = word()
-for _ in range(3): launch(found, w), launch(shared, w)
+for _ in range(3): launch(shared_function, w), launch(shared, w)
 call("cuCtxAttach", byref(attached), 0)
 call("cuCtxDetach", attached)
 other = context()
 f, own = function(module(), "add__8"), word()
 for _ in range(3):
-    for here, launched, memory in ((other, f, own), (primary, found, w)):
+    for here, launched, memory in ((other, f, own), (primary, shared_function, w)):
         call("cuCtxSetCurrent", here)
         launch(launched, memory)
     time.sleep(0.2)

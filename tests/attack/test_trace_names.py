@@ -11,8 +11,8 @@ LAUNCH = "from host import *; context(); launch(function(module(), 'add')); "
 
 
 def test_programs_with_one_id_keep_their_traces(host: Host) -> None:
-    words = "[sys.executable, '-c', os.environ['TEXT'], str(int(sys.argv[1]) - 1)]"
-    text = f"import os, sys; {LAUNCH}sys.argv[1] == '0' or os.execv(sys.executable, {words})"
+    argv = "[sys.executable, '-c', os.environ['TEXT'], str(int(sys.argv[1]) - 1)]"
+    text = f"import os, sys; {LAUNCH}sys.argv[1] == '0' or os.execv(sys.executable, {argv})"
     run = host.command(sys.executable, "-c", text, "5", TEXT=text, TUI_PROBE_STAMP="Nov21_010203")
     assert run.status == 0
     assert len(run.directories) == 6

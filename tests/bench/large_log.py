@@ -32,7 +32,7 @@ clock = time.perf_counter()
 WORK = {
     "index and last page": "page = reader.page(None, 40, everything); told(f'index and last of {page.total} lines')",
     "search": "reader.page(None, 40, everything); clock = time.perf_counter();"
-    " found = reader.find('no such text', 0, 1, everything); told(f'search through all, found: {found}')",
+    " place = reader.find('no such text', 0, 1, everything); told(f'search through all, found: {place}')",
     "filter": "page = reader.page(None, 40, LogFilter(frozenset(['[kernel]'])));"
     " told(f'filter, {page.total} lines left')",
     "open": "opened = open_trace(trace); told(f'open the trace, {opened.state.launches} launches')",

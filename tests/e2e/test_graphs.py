@@ -21,11 +21,11 @@ BEGIN = """
 from ctypes import *
 from tests.graphs.cuda_graph import *
 gpu = Gpu()
-words = gpu.words(100)
+memory = gpu.words(100)
 def chain(*steps):
     graph, nodes = gpu.graph(), []
     for kernel, value in steps:
-        nodes.append(gpu.add_kernel(graph, nodes[-1:], gpu.kernel_node(kernel, words, value, 100)))
+        nodes.append(gpu.add_kernel(graph, nodes[-1:], gpu.kernel_node(kernel, memory, value, 100)))
     return graph, nodes
 def replay(executable, times=1, stream=None):
     for _ in range(times):
@@ -135,7 +135,7 @@ def test_random_walks_leave_the_same_memory(tool: Tool, way: str, before: list[s
 def test_windows_move_until_every_node_is_recorded(tool: Tool) -> None:
     steps = "graph, _ = chain(*[('shift', i) for i in range(40)])\nreplay(gpu.instantiate(graph), 30)\n"
     trace = compare(
-        tool, steps + "print(gpu.read(words, 5))", "-p", "dmat", "--max-probe-memory", "100k", "--launches", "all"
+        tool, steps + "print(gpu.read(memory, 5))", "-p", "dmat", "--max-probe-memory", "100k", "--launches", "all"
     )
     (graph_times,) = times_by_graph(trace).values()
     assert all(node.probed for node in graph_times.nodes)
@@ -147,11 +147,11 @@ CHANGES = """
 graph, nodes = chain(*STEPS)
 executable = gpu.instantiate(graph)
 replay(executable, 2)
-gpu("cuGraphExecKernelNodeSetParams_v2", executable, nodes[0], byref(gpu.kernel_node("scale", words, 7, 100)))
+gpu("cuGraphExecKernelNodeSetParams_v2", executable, nodes[0], byref(gpu.kernel_node("scale", memory, 7, 100)))
 replay(executable, 2)
 gpu("cuGraphNodeSetEnabled", executable, nodes[1], 0)
 replay(executable, 2)
-print(gpu.read(words, 100))
+print(gpu.read(memory, 100))
 """
 
 
@@ -163,10 +163,10 @@ def test_changes_of_an_executable_are_its_twins_too(tool: Tool) -> None:
 
 
 UNPREPARED = """
-gpu.launch("scale", words, 3, 100)
+gpu.launch("scale", memory, 3, 100)
 graph, _ = chain(*STEPS)
 replay(gpu.instantiate(graph), 4)
-print(gpu.read(words, 100))
+print(gpu.read(memory, 100))
 """
 
 
@@ -191,7 +191,7 @@ try:
 except CudaError as error:
     print(error)
 replay(executable)
-print(gpu.read(words, 100))
+print(gpu.read(memory, 100))
 """
 
 
@@ -214,7 +214,7 @@ graph, _ = chain(*STEPS)
 gpu.add("MemAllocNode", graph, [], byref(MemoryNode(1, 0, 1, 0, bytes=256)))
 executable = gpu.instantiate(graph)
 replay(executable, 3)
-print(gpu.read(words, 100))
+print(gpu.read(memory, 100))
 """
 
 
@@ -234,7 +234,7 @@ executable = gpu.instantiate(graph)
 one, two = gpu.stream(), gpu.stream()
 for stream in (one, one, two, one, two, two):
     replay(executable, 1, stream)
-print(gpu.read(words, 100))
+print(gpu.read(memory, 100))
 """
 
 
@@ -256,7 +256,7 @@ for executable in executables * 2:
     replay(executable, 2)
 for executable in executables[::2]:
     gpu("cuGraphExecDestroy", executable)
-print(gpu.read(words, 100))
+print(gpu.read(memory, 100))
 """
 
 
@@ -278,7 +278,7 @@ try:
 except CudaError as error:
     print(error.code)
 replay(executable)
-print(gpu.read(words, 100))
+print(gpu.read(memory, 100))
 """
 
 
@@ -332,10 +332,10 @@ gpu.kernels["shift"] = shift
 stream = gpu.stream()
 gpu.begin_capture(stream)
 for value in (5, 6):
-    gpu.launch("shift", words, value, 100, stream)
+    gpu.launch("shift", memory, value, 100, stream)
 executable = gpu.instantiate(gpu.end_capture(stream))
 replay(executable, 3)
-print(gpu.read(words, 9))
+print(gpu.read(memory, 9))
 """
 
 
@@ -348,9 +348,9 @@ def test_kernels_of_libraries_are_known_by_their_functions(tool: Tool) -> None:
 CHILD = """
 child, _ = chain(("scale", 3), ("shift", 1))
 graph = gpu.graph()
-first = gpu.add_kernel(graph, [], gpu.kernel_node("shift", words, 5, 100))
+first = gpu.add_kernel(graph, [], gpu.kernel_node("shift", memory, 5, 100))
 inner = gpu.add("ChildGraphNode", graph, [first], child)
-gpu.add("MemsetNode", graph, [inner], byref(FillNode(words, 0, 7, 4, 3, 1)), None)
+gpu.add("MemsetNode", graph, [inner], byref(FillNode(memory, 0, 7, 4, 3, 1)), None)
 executable = gpu.instantiate(graph)
 replay(executable, 2)
 stream = gpu.stream()
@@ -358,7 +358,7 @@ gpu.begin_capture(stream)
 replay(executable, 1, stream)
 again = gpu.instantiate(gpu.end_capture(stream))
 replay(again, 2)
-print(gpu.read(words, 100))
+print(gpu.read(memory, 100))
 """
 
 
@@ -383,7 +383,7 @@ for i in range(4):
     gpu("cuGraphExecChildGraphNodeSetParams", executable, inner, other)
     gpu("cuGraphDestroy", other)
     replay(executable, 2)
-print(gpu.read(words, 100))
+print(gpu.read(memory, 100))
 """
 
 
@@ -412,7 +412,7 @@ replay(executable, 2)
 
 @pytest.mark.parametrize("option", ["--benchmark", "--memusage"])
 def test_options_that_keep_graphs_unprobed(tool: Tool, option: str) -> None:
-    script = "graph, _ = chain(*STEPS)\nreplay(gpu.instantiate(graph), 2)\nprint(gpu.read(words, 9))"
+    script = "graph, _ = chain(*STEPS)\nreplay(gpu.instantiate(graph), 2)\nprint(gpu.read(memory, 9))"
     trace = compare(tool, script, option)
     (graph,) = trace.graphs
     assert graph.reason is not None
@@ -423,12 +423,12 @@ def test_a_context_that_is_destroyed_takes_its_twins_along(tool: Tool) -> None:
     script = """
 gpu("cuCtxCreate_v2", byref(context := c_void_p()), 0, 0)
 inside = Gpu(gpu.library, context=False)
-words = inside.words(100)
+memory = inside.words(100)
 gpu.kernels = inside.kernels
 graph, _ = chain(*STEPS)
 executable = gpu.instantiate(graph)
 replay(executable, 2)
-print(gpu.read(words, 9))
+print(gpu.read(memory, 9))
 gpu("cuCtxDestroy_v2", context)
 """
     trace = compare(tool, script, "--launches", "all")
@@ -437,23 +437,23 @@ gpu("cuCtxDestroy_v2", context)
 
 LOOKED_UP = """
 def look_up(name, *arguments, version=12000):
-    found = c_void_p()
-    gpu("cuGetProcAddress_v2", name.encode(), byref(found), version, c_uint64(0), None)
-    if CFUNCTYPE(c_int, *map(type, arguments))(found.value)(*arguments):
+    function = c_void_p()
+    gpu("cuGetProcAddress_v2", name.encode(), byref(function), version, c_uint64(0), None)
+    if CFUNCTYPE(c_int, *map(type, arguments))(function.value)(*arguments):
         raise SystemExit(name)
 graph, nodes = chain(*STEPS)
 for name, version in (("cuGraphInstantiate", 12000), ("cuGraphInstantiateWithFlags", 11040)):
     executable = c_void_p()
     look_up(name, pointer(executable), graph, c_ulonglong(8), version=version)
-    other = gpu.kernel_node("shift", words, 9, 100)
+    other = gpu.kernel_node("shift", memory, 9, 100)
     look_up("cuGraphExecKernelNodeSetParams", executable, nodes[0], pointer(other))
     look_up("cuGraphLaunch", executable, c_void_p())
-    print(gpu.read(words, 9))
+    print(gpu.read(memory, 9))
 older = c_void_p()
 look_up("cuGraphInstantiate", pointer(older), graph, c_void_p(), c_void_p(), c_size_t(0), version=11000)
 look_up("cuGraphExecUpdate", older, graph, pointer(UpdateResult()))
 look_up("cuGraphLaunch", older, c_void_p())
-print(gpu.read(words, 9))
+print(gpu.read(memory, 9))
 look_up("cuGraphExecDestroy", older)
 """
 

@@ -32,7 +32,7 @@ ALL_KINDS = '''
 level = "thread"
 cap = 4
 size = 24
-regs = { value = "u64", step = "u32", lane = "u32", one = "u32" }
+regs = { value = "u64", step = "u32", lane = "u32", count = "u32" }
 [map.sums]
 level = "warp"
 regs = { lanes = "u32", steps = "u64" }

@@ -121,23 +121,23 @@ NAMES = [
 
 def test_operands_of_bulk_copies_are_as_nvdisasm_reads_them(tmp_path: Path) -> None:
     cubin = cubin_of(all_forms(), 90, tmp_path, "sm_90a")
-    target, found = GraftTarget.of(cubin, "mixed"), []
+    target, mnemonics = GraftTarget.of(cubin, "mixed"), []
     for at, text in texts(cubin.image).items():
         word = target.words[at // WORD_BYTES]
         copy = bulk_copy_of(word, 90)
         assert (copy is not None) == bool(re.match(r"(@!?U?P\d )?U(TMA(LDG|STG|REDG|PF)|BLK)", text))
         if copy is None:
             continue
-        found.append(mnemonic(word, 90))
+        mnemonics.append(mnemonic(word, 90))
         first, *more = (int(number) for number in re.findall(r"\bUR(\d+)", text))
         if copy.size is None:
             assert copy.address == more[0]
-            before = {"UTMALDG": 2, "UTMAPF": 0}.get(found[-1].split(".")[0], 1)
+            before = {"UTMALDG": 2, "UTMAPF": 0}.get(mnemonics[-1].split(".")[0], 1)
             assert not copy.dimensions or copy.coordinates == first + before
         else:
             assert copy.size == more[-1]
             assert copy.address == (more[0] if ".S.G" in text else first)
-    assert Counter(found) == Counter(NAMES)
+    assert Counter(mnemonics) == Counter(NAMES)
 
 
 @pytest.mark.parametrize("arch", [90, 100])

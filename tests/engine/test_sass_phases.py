@@ -352,11 +352,11 @@ def test_record_code_reads_results_when_they_are_there(waits: Path) -> None:
     kernel = Grafter(PROBE, assembler(), sampled=False).graft(Cubin.read(waits.read_bytes()), "producer_consumer")
     after = GraftTarget.of(Cubin.read(kernel.probed), "producer_consumer")
     at = code_at(kernel.probed, "producer_consumer", json.loads(kernel.sites)["probes"][0]["sites"][0]["offset"])
-    words = after.words[at // WORD_BYTES :][:LENGTH]
+    snippet = after.words[at // WORD_BYTES :][:LENGTH]
     written: dict[str, tuple[int, str]] = {}
     clock, reads = 0, 0
     for turn in range(2):  # the next record of a warp reads the count of this one
-        for word, (text,) in zip(words, code_texts(90, *([word] for word in words)), strict=True):
+        for word, (text,) in zip(snippet, code_texts(90, *([word] for word in snippet)), strict=True):
             name, _, operands = text.partition(" ")
             result, *sources = re.findall(r"(?<![A-Z])U?R\d+", operands.replace(".64", "")) or [""]
             if name.startswith("STG"):
@@ -372,7 +372,7 @@ def test_record_code_reads_results_when_they_are_there(waits: Path) -> None:
                 of_pair = (result, wide(result)) if name.startswith("IMAD.WIDE") else (result,)
                 written |= dict.fromkeys(of_pair, (clock, name.partition(".")[0]))
             clock += word.stall
-        assert words[-1].wait_mask == 1 << words[-2].read_barrier, turn
+        assert snippet[-1].wait_mask == 1 << snippet[-2].read_barrier, turn
     assert reads == 26
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tui_probe.probe_model.probe import Probe
 
-DTYPE = np.dtype([("whole", "<u8"), ("long", "<u8"), ("half", "<u4"), ("threads", "<u4")])
+DTYPE = np.dtype([("total", "<u8"), ("long", "<u8"), ("half", "<u4"), ("threads", "<u4")])
 
 
 def summing_probe(level: str = "warp") -> Probe:
@@ -27,7 +27,7 @@ def summing_probe(level: str = "warp") -> Probe:
         f'''
 [map.sums]
 level = "{level}"
-regs = {{ whole = "u64", half = "u32", long = "u64", threads = "u32" }}
+regs = {{ total = "u64", half = "u32", long = "u64", threads = "u32" }}
 [probe.frame]
 position = "kernel"
 before = ".reg .b32 %a; .reg .b64 %b; mov.u32 %a, 0; mov.u64 %b, 0;"
@@ -66,7 +66,7 @@ def test_lanes_of_two_exits_add_up(target: str, picked: list[int]) -> None:
     loaded = values.astype(np.uint64) * np.where(values % 2, np.uint64(1), np.uint64(2))
     for record, part in zip(raw.view(DTYPE)[:, 0], (loaded[:32], loaded[32:]), strict=True):
         assert record["long"] == part.sum() * np.uint64(1000000)
-        assert record["whole"] == sum(int(value) & 0xFFFFFFFF for value in part)
+        assert record["total"] == sum(int(value) & 0xFFFFFFFF for value in part)
         assert record["half"] == int(part.sum()) & 0xFFFFFFFF
         assert record["threads"] == len(part)
 
@@ -76,7 +76,7 @@ def test_a_thread_adds_to_its_own_record() -> None:
     text = entry(BODY, ".param .u64 out, .param .u64 values")
     (raw,) = run_probed(text, summing_probe("thread"), np.zeros(64, np.uint32), values, block=(48,))
     records = raw.view(DTYPE)[:, 0]
-    np.testing.assert_array_equal(records["whole"], values * np.where(values % 2, 1, 2))
+    np.testing.assert_array_equal(records["total"], values * np.where(values % 2, 1, 2))
     assert (records["threads"] == 1).all()
 
 

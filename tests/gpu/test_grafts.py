@@ -70,11 +70,11 @@ def test_both_ways_see_the_same_blocks(name: str, both_ways: dict[str, tuple[Pat
 
 
 SPECIFIC = """
-extern "C" __global__ void specific(unsigned long long *found) {
+extern "C" __global__ void specific(unsigned long long *answer) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-    *found = 2;
+    *answer = 2;
 #else
-    *found = 1;
+    *answer = 1;
 #endif
 }
 """

@@ -154,7 +154,7 @@ class Gpu:
 
     def __init__(self, library: ctypes.CDLL | None = None, *, context: bool = True) -> None:
         self.library = library or ctypes.CDLL("libcuda.so.1")
-        self.kept: list[Any] = []
+        self.parameters: list[Any] = []
         if context:
             self("cuInit", 0)
             self("cuDevicePrimaryCtxRetain", byref(made := c_void_p()), 0)
@@ -203,7 +203,7 @@ class Gpu:
     def arguments(self, address: int, value: int, count: int) -> ctypes.Array[c_void_p]:
         values = (c_uint64(address), c_uint(value), c_uint(count))
         pointers = (c_void_p * 3)(*(ctypes.addressof(value) for value in values))
-        self.kept = [*self.kept[-64:], values, pointers]
+        self.parameters = [*self.parameters[-64:], values, pointers]
         return pointers
 
     def launch(self, kernel: str, address: int, value: int, count: int, stream: c_void_p | None = None) -> None:
@@ -257,11 +257,11 @@ class Model:
     """Values that the words must have."""
 
     def __init__(self, count: int) -> None:
-        self.words = [0] * count
+        self.values = [0] * count
 
     def apply(self, kernel: str, value: int) -> None:
-        for i, word in enumerate(self.words):
-            self.words[i] = (word * value + i if kernel == "scale" else word + value) % COUNT
+        for i, word in enumerate(self.values):
+            self.values[i] = (word * value + i if kernel == "scale" else word + value) % COUNT
 
     def fill(self, value: int) -> None:
-        self.words = [value] * len(self.words)
+        self.values = [value] * len(self.values)

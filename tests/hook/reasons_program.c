@@ -22,10 +22,10 @@ int main(void)
     char line[1 << 16];
     while (fgets(line, sizeof line, stdin)) {
         const char *parts[8] = {NULL};
-        char *rest = line;
+        char *cursor = line;
         line[strcspn(line, "\n")] = '\0';
-        for (int i = 0; i < 7 && rest; i++)
-            parts[i] = strsep(&rest, "\t");
+        for (int i = 0; i < 7 && cursor; i++)
+            parts[i] = strsep(&cursor, "\t");
         const struct reason *reason = strcmp(parts[0], "fill") == 0   ? filled(parts[1], parts + 2)
                                       : strcmp(parts[0], "read") == 0 ? reason_read(parts[1])
                                                                       : reason_of_file(parts[2], atoi(parts[1]));

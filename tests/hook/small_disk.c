@@ -20,12 +20,12 @@ ssize_t pwrite(int file, const void *bytes, size_t size, off_t at)
 int fstatvfs(int file, struct statvfs *disk)
 {
     const char *name = getenv("SMALL_DISK");
-    FILE *said = name ? fopen(name, "r") : NULL;
+    FILE *sizes = name ? fopen(name, "r") : NULL;
     unsigned long long free_bytes = 0, total = 0;
-    int n = said ? fscanf(said, "%llu %llu", &free_bytes, &total) : 0;
+    int n = sizes ? fscanf(sizes, "%llu %llu", &free_bytes, &total) : 0;
     (void)file;
-    if (said)
-        fclose(said);
+    if (sizes)
+        fclose(sizes);
     memset(disk, 0, sizeof *disk);
     disk->f_frsize = 1;
     disk->f_bavail = free_bytes;

@@ -503,13 +503,13 @@ API int cuLibraryEnumerateKernels(struct function **kernels, unsigned n, struct 
 
 static int get_global(u64 *address, size_t *bytes, struct module *module, const char *name)
 {
-    uint64_t *found = strcmp(name, "shared_variable") == 0   ? &module->variable
-                      : strcmp(name, "shared_constant") == 0 ? &module->constant
-                                                             : NULL;
-    if (!found)
+    uint64_t *variable = strcmp(name, "shared_variable") == 0   ? &module->variable
+                         : strcmp(name, "shared_constant") == 0 ? &module->constant
+                                                                : NULL;
+    if (!variable)
         return NOT_FOUND;
-    *address = (u64)(uintptr_t)found;
-    *bytes = sizeof *found;
+    *address = (u64)(uintptr_t)variable;
+    *bytes = sizeof *variable;
     return 0;
 }
 API int cuModuleGetGlobal_v2(u64 *a, size_t *b, struct module *m, const char *n)
@@ -640,13 +640,13 @@ static void fill_maps(struct function *f, uint64_t blocks, uint64_t threads, voi
 {
     for (int m = 0; m < f->n_maps; m++) {
         char *at;  /* may be aligned to 4 bytes only */
-        uint64_t slots = f->levels[m] ? (threads + 31) / 32 : threads, words = (uint64_t)f->bytes[m] / 8;
+        uint64_t slots = f->levels[m] ? (threads + 31) / 32 : threads, slot_words = (uint64_t)f->bytes[m] / 8;
         memcpy(&at, parameters[f->n_parameters + m], sizeof at);
         for (uint64_t block = 0; block < blocks; block++) {
             int64_t place = place_of(f, (uint32_t)block, parameters);
-            for (uint64_t i = 0; place >= 0 && i < slots * words; i++) {
-                char *word = at + 8 * ((uint64_t)place * slots * words + i);
-                uint64_t before, after = block << 32 | (i / words + 1);
+            for (uint64_t i = 0; place >= 0 && i < slots * slot_words; i++) {
+                char *word = at + 8 * ((uint64_t)place * slots * slot_words + i);
+                uint64_t before, after = block << 32 | (i / slot_words + 1);
                 memcpy(&before, word, sizeof before);
                 if (before)
                     record("DIRTY map %d of %s", m, f->name);

@@ -199,13 +199,13 @@ def test_driver_refuses_the_probed_module(host: Host) -> None:
 def test_unknown_handle(host: Host) -> None:
     script = """
 context()
-loaded, found = c_void_p(), c_void_p()
+loaded, function = c_void_p(), c_void_p()
 stub = unseen_driver()
 stub.cuModuleLoadData(byref(loaded), PTX)
-stub.cuModuleGetFunction(byref(found), loaded, b"add__8")
+stub.cuModuleGetFunction(byref(function), loaded, b"add__8")
 w = word()
 for _ in range(3):
-    launch(found, w)
+    launch(function, w)
 print(read(w))
 """
     assert only_fate(host, script) == ("skipped", "the hook did not see the program load the kernel's image")
@@ -214,13 +214,13 @@ print(read(w))
 def test_handle_without_a_name(host: Host) -> None:
     script = """
 context()
-loaded, found = c_void_p(), c_void_p()
+loaded, function = c_void_p(), c_void_p()
 stub = unseen_driver()
 stub.cuModuleLoadData(byref(loaded), PTX)
-stub.cuModuleGetFunction(byref(found), loaded, b"add__8")
+stub.cuModuleGetFunction(byref(function), loaded, b"add__8")
 w = word()
 for _ in range(3):
-    launch(found, w)
+    launch(function, w)
 print(read(w))
 """
     assert only_fate(host, script, STUB_NO_NAMES="1") == ("skipped", "unknown function handle")

@@ -384,17 +384,17 @@ def test_several_threads(host: Host) -> None:
 import threading
 c = context()
 m = module()
-words = [word() for _ in range(6)]
+addresses = [word() for _ in range(6)]
 def work(w):
     call("cuCtxSetCurrent", c)
     f = function(m, "add__8")
     s = stream()
     for _ in range(200):
         launch(f, w, stream=s)
-threads = [threading.Thread(target=work, args=(w,)) for w in words]
+threads = [threading.Thread(target=work, args=(w,)) for w in addresses]
 for t in threads: t.start()
 for t in threads: t.join()
-print([read(w) for w in words])
+print([read(w) for w in addresses])
 """
     )
     assert run.stdout == f"{[200] * 6}\n", run.stderr

@@ -90,12 +90,12 @@ def test_started_ranges_enclose_all_threads_and_pushed_ones_their_own(nvtx: Host
         + """
 import threading
 context_of_thread = lambda: (call("cuInit", 0), run(2))
-whole = nvtx.start(b"whole")
+whole_range = nvtx.start(b"whole")
 nvtx.push(b"mine")
 other = threading.Thread(target=context_of_thread); other.start(); other.join()
 run()
 nvtx.pop()
-nvtx.end(whole)
+nvtx.end(whole_range)
 run()
 """
     )

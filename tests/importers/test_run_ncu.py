@@ -19,9 +19,9 @@ ROOT = Path(__file__).resolve().parents[2]
 FAKE = """\
 #!{python}
 import json, os, subprocess, sys
-words = sys.argv[1:]
-log = words[words.index("--log-file") + 1]
-options, command = words[: words.index("--metrics") + 2], words[words.index("--metrics") + 2 :]
+arguments = sys.argv[1:]
+log = arguments[arguments.index("--log-file") + 1]
+options, command = arguments[: arguments.index("--metrics") + 2], arguments[arguments.index("--metrics") + 2 :]
 status = subprocess.call(command)
 table = open({table!r}, encoding="utf-8").read() if {table!r} else "==ERROR== ERR_NVGPUCTRPERM\\n"
 open(log, "w", encoding="utf-8").write(table)

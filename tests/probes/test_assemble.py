@@ -39,7 +39,7 @@ DECLARED = re.compile(
 )
 """The name of a variable or a function of a module."""
 CANNOT_SHARE = re.compile(r"^\s*\.section\b", re.MULTILINE)
-"""What may be in one of the files that a ptxas assembles together only."""
+"""Sections: only one of the files that a ptxas assembles together may have them."""
 FILE_NUMBER = re.compile(r"((?:^\s*\.(?:file|loc)|\binlined_at)\s+)(\d+)", re.MULTILINE)
 """Numbers of source files, of which two that ptxas assembles together may not be the same."""
 

@@ -92,7 +92,7 @@ def random_boxes(draw: st.DrawFn) -> Boxes:
 
 def slow_sectors(record: Any) -> list[int]:
     """The first byte of each row in each sector that the row touches."""
-    found = []
+    transfers = []
     for places in product(*(range(record[f"count{dimension}"]) for dimension in range(1, 5))):
         start = int(record["start"]) + sum(
             place * int(record[f"stride{dimension}"]) for dimension, place in enumerate(places, 1)
@@ -100,8 +100,8 @@ def slow_sectors(record: Any) -> list[int]:
         by_sector: dict[int, int] = {}
         for byte in range(start, start + int(record["row"])):
             by_sector.setdefault(byte // 32, byte)
-        found += by_sector.values()
-    return found
+        transfers += by_sector.values()
+    return transfers
 
 
 @given(random_boxes())
@@ -227,10 +227,10 @@ def test_any_records_are_read_or_refused(
 def test_results_without_boxes_have_none(tmp_path: Path) -> None:
     path = tmp_path / "1.bin"
     assert COMPACT.itemsize != BOX.itemsize
-    whole = content(np.zeros(1, BOX), 0)
+    complete = content(np.zeros(1, BOX), 0)
     warps, accesses = np.ones((1, 1, 1), WARP), np.zeros((1, 32, 1), RECORD)
     path.write_bytes(result_bytes((1, 1, 1), (32, 1, 1), [(32, as_bytes(warps)), (1, as_bytes(accesses))]))
-    assert len(whole) > path.stat().st_size
+    assert len(complete) > path.stat().st_size
     assert read_boxes(read_accesses(read_result(path), compact=False, memory=LaunchMemory(), simulated=True)) is None
 
 
@@ -368,8 +368,8 @@ def test_boxes_of_all_ranks(
     base = int(record["start"]) - 4 * min(inside)
     rows = product(*(range(record[f"count{dimension}"]) for dimension in range(1, 5)))
     starts = [sum(at * int(record[f"stride{number}"]) for number, at in enumerate(row, 1)) for row in rows]
-    found = [int(record["start"]) + start + byte - base for start in starts for byte in range(0, record["row"], 4)]
-    assert sorted(word // 4 for word in found) == sorted(inside)
+    addresses = [int(record["start"]) + start + byte - base for start in starts for byte in range(0, record["row"], 4)]
+    assert sorted(word // 4 for word in addresses) == sorted(inside)
 
 
 def plain_copies(lanes: int) -> str:

@@ -33,7 +33,7 @@ def create(driver: Driver, buffer: ctypes.Array[ctypes.c_char] | None = None) ->
     state = HANDLE()
     options = (ctypes.c_int * 2)(ERROR_BUFFER, ERROR_BYTES)
     values = (HANDLE * 2)(ctypes.addressof(buffer) if buffer else None, len(buffer) if buffer else None)
-    driver.kept = values  # type: ignore[attr-defined]  # the driver writes to it
+    driver.option_values = values  # type: ignore[attr-defined]  # the driver writes to it
     driver.cuLinkCreate_v2(2 if buffer else 0, options, values, ctypes.byref(state))
     return state
 

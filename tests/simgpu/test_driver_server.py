@@ -287,8 +287,8 @@ def work():
     while thread.is_alive():
         assert cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(1000)) == 0
         assert cuda.cuMemFree_v2(address) == 0
-        if not said: say('ready'); said.append(True)
-thread, said = threading.Thread(target=lambda: (cuda.cuCtxSetCurrent(context), launch())), []
+        if not announced: say('ready'); announced.append(True)
+thread, announced = threading.Thread(target=lambda: (cuda.cuCtxSetCurrent(context), launch())), []
 thread.start()
 work()
 """

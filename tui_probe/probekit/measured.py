@@ -155,7 +155,7 @@ class JoinedResult:
 
     @cached_property
     def analysis(self) -> Any:
-        """What was measured. Raises TraceError."""
+        """Analysis of the result, joined for a group of probes. Raises TraceError."""
         analyses = [known_probe(result.kernel).analyse(result) for result in self.results]
         return analyses[0] if self.probe.groups is None else self.probe.groups.join(analyses)
 

@@ -346,7 +346,7 @@ class _CountedLoop:
         return is_computed and instruction.predicate is None and all(map(self._is_fixed, instruction.operands[1:]))
 
     def _step(self, chain: Sequence[_Setter]) -> int | str | None:
-        """What the instructions of a chain add: a number, _POSITIVE, or None if that is not known."""
+        """Return the sum that the instructions of a chain add: a number, _POSITIVE, or None if unknown."""
         total, grows = 0, False
         for instruction in (setter.instruction for setter in chain):
             added = [own for own in instruction.operands[1:] if self._is_fixed(own)]

@@ -55,7 +55,7 @@ _ACTS_ON = {
     "previous_event": "on pages of code, waits and times",
     "colour": "on density maps",
 }
-"""The same for keys that only some drawings and texts have, by id."""
+"""Pages on which a key of some drawings and texts acts, by id, for the same message."""
 PLACES = (
     ("app", "home", "view"),
     ("app", "tabs", "live", "kernels", "view", "table", "log", "ranges"),

@@ -58,51 +58,51 @@ bool kept_launch_take(const struct launch *launch, const struct kernel *kernel)
     return false;
 }
 
-static const struct reason *add_variable(struct kept *kept, const char *name)
+static const struct reason *add_variable(struct kept *copy, const char *name)
 {
-    struct variable *variable = &kept->variables[kept->n_variables];
-    for (size_t i = 0; i < kept->n_variables; i++)
-        if (strcmp(kept->variables[i].name, name) == 0)
+    struct variable *variable = &copy->variables[copy->n_variables];
+    for (size_t i = 0; i < copy->n_variables; i++)
+        if (strcmp(copy->variables[i].name, name) == 0)
             return NULL;
     const struct reason *reason =
-        shared_variable(kept->launch->instance->code, name, &variable->memory, &variable->size);
+        shared_variable(copy->launch->instance->code, name, &variable->memory, &variable->size);
     if (reason)
         return reason;
     variable->name = name;
-    kept->variable_bytes += variable->size;
-    kept->n_variables++;
+    copy->variable_bytes += variable->size;
+    copy->n_variables++;
     return NULL;
 }
 
 /* Those that the kernel uses, which the engine lists where a probe could be put into the kernel. */
-static const struct reason *find_variables(struct kept *kept)
+static const struct reason *find_variables(struct kept *copy)
 {
     const struct kernel_probe *probe = NULL;
-    const bool prepared = atomic_load(&kept->kernel->status) == KERNEL_PROBED;
+    const bool prepared = atomic_load(&copy->kernel->status) == KERNEL_PROBED;
     const struct reason *reason = NULL;
-    for (size_t i = 0; i < kept->kernel->n_probes && prepared && !probe; i++)
-        if (!atomic_load(&kept->kernel->probes[i].reason))
-            probe = &kept->kernel->probes[i];
+    for (size_t i = 0; i < copy->kernel->n_probes && prepared && !probe; i++)
+        if (!atomic_load(&copy->kernel->probes[i].reason))
+            probe = &copy->kernel->probes[i];
     if (!probe)
         return NULL;
-    kept->variables_known = true;
-    kept->variables = calloc(probe->n_globals + probe->n_constants + probe->n_patches + 1, sizeof *kept->variables);
-    if (!kept->variables)
+    copy->variables_known = true;
+    copy->variables = calloc(probe->n_globals + probe->n_constants + probe->n_patches + 1, sizeof *copy->variables);
+    if (!copy->variables)
         return reason(HOST_MEMORY);
     for (size_t i = 0; i < probe->n_globals && !reason; i++)
-        reason = add_variable(kept, probe->globals[i]);
+        reason = add_variable(copy, probe->globals[i]);
     for (size_t i = 0; i < probe->n_constants && !reason; i++)
-        reason = add_variable(kept, probe->constants[i].variable);
+        reason = add_variable(copy, probe->constants[i].variable);
     for (size_t i = 0; i < probe->n_patches && !reason; i++)
-        reason = add_variable(kept, probe->patches[i].variable);
+        reason = add_variable(copy, probe->patches[i].variable);
     return reason;
 }
 
 /* The reason why what was found so far cannot be saved twice, or NULL. SIZE bytes are about to be written. */
-static const struct reason *check_room(const struct kept *kept, uint64_t size)
+static const struct reason *check_room(const struct kept *copy, uint64_t size)
 {
     char needed[REASON_NUMBER_SIZE], budget[REASON_NUMBER_SIZE];
-    const uint64_t bytes = saved_bytes + 2 * (kept->variable_bytes + kept->reach.bytes);
+    const uint64_t bytes = saved_bytes + 2 * (copy->variable_bytes + copy->reach.bytes);
     if (bytes > settings.max_kept_bytes)
         return reason_with(KEPT_TOO_LARGE, reason_number(needed, bytes),
                            reason_budget(budget, settings.max_kept_bytes));
@@ -110,45 +110,45 @@ static const struct reason *check_room(const struct kept *kept, uint64_t size)
 }
 
 /* Appends all memory to NAME. While it is saved before the launch, more is found. */
-static const struct reason *write_memory(struct kept *kept, const char *name, struct reach *found)
+static const struct reason *write_memory(struct kept *copy, const char *name, struct reach *found)
 {
     struct own_file file;
-    const struct reason *reason = kept_file_create(&kept->folder, name, &file);
-    for (size_t i = 0; i < kept->n_variables && !reason; i++)
-        reason = kept_memory_write(&file, kept->variables[i].memory, kept->variables[i].size, kept->stream, found);
-    for (size_t i = 0; i < kept->reach.n && !reason; i++) {
-        const struct reached *reached = reach_get(&kept->reach, i);
+    const struct reason *reason = kept_file_create(&copy->folder, name, &file);
+    for (size_t i = 0; i < copy->n_variables && !reason; i++)
+        reason = kept_memory_write(&file, copy->variables[i].memory, copy->variables[i].size, copy->stream, found);
+    for (size_t i = 0; i < copy->reach.n && !reason; i++) {
+        const struct reached *reached = reach_get(&copy->reach, i);
         if (found)
-            reason = check_room(kept, reached->size);
+            reason = check_room(copy, reached->size);
         if (!reason)
-            reason = kept_memory_write(&file, reached->memory, reached->size, kept->stream, found);
+            reason = kept_memory_write(&file, reached->memory, reached->size, copy->stream, found);
     }
     if (!own_file_close(&file) && !reason)
         reason = reason_of_file(name, errno);
     return reason;
 }
 
-static const struct reason *write_description(const struct kept *kept)
+static const struct reason *write_description(const struct kept *copy)
 {
     char *bytes = NULL;
     size_t size = 0;
     FILE *text = open_memstream(&bytes, &size);
     if (!text)
         return reason(HOST_MEMORY);
-    kept_describe_launch(text, kept->launch, kept->kernel, kept->function, &kept->parameters);
-    if (!kept->variables_known)
+    kept_describe_launch(text, copy->launch, copy->kernel, copy->function, &copy->parameters);
+    if (!copy->variables_known)
         fputs("variables-unknown\n", text);
-    for (size_t i = 0; i < kept->n_variables; i++)
-        kept_describe_variable(text, kept->variables[i].name, kept->variables[i].size);
-    kept_describe_memory(text, &kept->reach);
+    for (size_t i = 0; i < copy->n_variables; i++)
+        kept_describe_variable(text, copy->variables[i].name, copy->variables[i].size);
+    kept_describe_memory(text, &copy->reach);
     const struct reason *reason =
-        fclose(text) == 0 ? kept_file_write(&kept->folder, "launch.info", bytes, size) : reason(HOST_MEMORY);
+        fclose(text) == 0 ? kept_file_write(&copy->folder, "launch.info", bytes, size) : reason(HOST_MEMORY);
     free(bytes);
     return reason;
 }
 
 /* The reason why nothing is to be saved, or NULL. Waits until all kernels have ended. */
-static const struct reason *begin(struct kept *kept)
+static const struct reason *begin(struct kept *copy)
 {
     if (sandbox_is_deadly())
         return reason(SANDBOX);
@@ -157,75 +157,75 @@ static const struct reason *begin(struct kept *kept)
     const CUresult result = REAL_OR_NOT_FOUND(cuCtxSynchronize);
     if (result != CUDA_SUCCESS)
         return reason_of_driver(result);
-    kept->function = registry_function(kept->launch->instance, kept->launch->function);
-    const struct reason *reason = kept_parameters(kept->launch, kept->function, &kept->parameters);
-    return reason ? reason : find_variables(kept);
+    copy->function = registry_function(copy->launch->instance, copy->launch->function);
+    const struct reason *reason = kept_parameters(copy->launch, copy->function, &copy->parameters);
+    return reason ? reason : find_variables(copy);
 }
 
 /* The list of allocations is locked. */
-static const struct reason *save_before(struct kept *kept, const struct allocation *allocations)
+static const struct reason *save_before(struct kept *copy, const struct allocation *allocations)
 {
-    if (!reach_begin(&kept->reach, allocations))
+    if (!reach_begin(&copy->reach, allocations))
         return reason(HOST_MEMORY);
-    reach_scan(&kept->reach, kept->parameters.bytes, kept->parameters.size, PARAMETER_STEP);
-    const struct reason *reason = check_room(kept, kept->variable_bytes);
+    reach_scan(&copy->reach, copy->parameters.bytes, copy->parameters.size, PARAMETER_STEP);
+    const struct reason *reason = check_room(copy, copy->variable_bytes);
     if (!reason)
-        reason = kept_folder_create(&kept->folder, kept->kernel->index, kept->launch->number);
+        reason = kept_folder_create(&copy->folder, copy->kernel->index, copy->launch->number);
     if (reason)
         return reason;
-    reason = kept_image_write(&kept->folder, kept->launch->instance->code->image);
+    reason = kept_image_write(&copy->folder, copy->launch->instance->code->image);
     if (!reason)
-        reason = write_memory(kept, "before.bin", &kept->reach);
+        reason = write_memory(copy, "before.bin", &copy->reach);
     if (!reason)
-        reason = write_description(kept);
+        reason = write_description(copy);
     if (reason)
-        kept_folder_remove(&kept->folder);
+        kept_folder_remove(&copy->folder);
     return reason;
 }
 
 /* A kernel that fails leaves no result, but it can be launched again. */
-static const struct reason *save_after(struct kept *kept, CUresult launched)
+static const struct reason *save_after(struct kept *copy, CUresult launched)
 {
     CUresult result = launched;
     if (result == CUDA_SUCCESS)
         result = REAL_OR_NOT_FOUND(cuCtxSynchronize);
     const struct reason *reason =
-        result == CUDA_SUCCESS ? write_memory(kept, "after.bin", NULL) : reason_of_driver(result);
-    kept->saved = !reason || (launched == CUDA_SUCCESS && result != CUDA_SUCCESS);
-    if (kept->saved)
-        saved_bytes += 2 * (kept->variable_bytes + kept->reach.bytes);
+        result == CUDA_SUCCESS ? write_memory(copy, "after.bin", NULL) : reason_of_driver(result);
+    copy->saved = !reason || (launched == CUDA_SUCCESS && result != CUDA_SUCCESS);
+    if (copy->saved)
+        saved_bytes += 2 * (copy->variable_bytes + copy->reach.bytes);
     else
-        kept_folder_remove(&kept->folder);
+        kept_folder_remove(&copy->folder);
     return reason;
 }
 
-static void log_outcome(const struct kept *kept, const struct reason *reason)
+static void log_outcome(const struct kept *copy, const struct reason *reason)
 {
-    const unsigned long long number = kept->launch->number;
-    if (!kept->saved)
-        event_log("[probe] not-kept kernel %u launch %llu reason %s\n", kept->kernel->index, number, reason->written);
+    const unsigned long long number = copy->launch->number;
+    if (!copy->saved)
+        event_log("[probe] not-kept kernel %u launch %llu reason %s\n", copy->kernel->index, number, reason->written);
     else
-        event_log("[probe] kept kernel %u launch %llu bytes %llu regions %zu unknown %llu%s%s\n", kept->kernel->index,
-                  number, (unsigned long long)(kept->variable_bytes + kept->reach.bytes),
-                  kept->n_variables + kept->reach.n, (unsigned long long)kept->reach.n_unknown,
+        event_log("[probe] kept kernel %u launch %llu bytes %llu regions %zu unknown %llu%s%s\n", copy->kernel->index,
+                  number, (unsigned long long)(copy->variable_bytes + copy->reach.bytes),
+                  copy->n_variables + copy->reach.n, (unsigned long long)copy->reach.n_unknown,
                   reason ? " reason " : "", reason ? reason->written : "");
 }
 
-static void end(struct kept *kept)
+static void end(struct kept *copy)
 {
-    reach_end(&kept->reach);
-    free(kept->parameters.bytes);
-    free(kept->variables);
+    reach_end(&copy->reach);
+    free(copy->parameters.bytes);
+    free(copy->variables);
 }
 
 /* Nothing is freed between the two times that memory is saved. True if it was launched. */
-static bool save_and_launch(struct kept *kept, const struct reason **reason, CUresult *result)
+static bool save_and_launch(struct kept *copy, const struct reason **reason, CUresult *result)
 {
-    *reason = save_before(kept, allocations_lock());
+    *reason = save_before(copy, allocations_lock());
     const bool launches = !*reason;
     if (launches) {
-        *result = launch_pass(kept->launch, reason(KEPT_LAUNCH));
-        *reason = save_after(kept, *result);
+        *result = launch_pass(copy->launch, reason(KEPT_LAUNCH));
+        *reason = save_after(copy, *result);
     }
     allocations_unlock();
     return launches;
@@ -233,13 +233,13 @@ static bool save_and_launch(struct kept *kept, const struct reason **reason, CUr
 
 bool kept_launch(const struct launch *launch, struct kernel *kernel, CUresult *result)
 {
-    struct kept kept = {.launch = launch, .kernel = kernel, .stream = launch_stream(launch)};
+    struct kept copy = {.launch = launch, .kernel = kernel, .stream = launch_stream(launch)};
     pthread_mutex_lock(&mutex);
     const int mode = capture_mode_relax();
-    const struct reason *reason = begin(&kept);
-    const bool launched = !reason && save_and_launch(&kept, &reason, result);
-    log_outcome(&kept, reason);
-    end(&kept);
+    const struct reason *reason = begin(&copy);
+    const bool launched = !reason && save_and_launch(&copy, &reason, result);
+    log_outcome(&copy, reason);
+    end(&copy);
     capture_mode_restore(mode);
     pthread_mutex_unlock(&mutex);
     return launched;

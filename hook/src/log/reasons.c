@@ -135,10 +135,10 @@ const char *reason_budget(char text[REASON_NUMBER_SIZE], unsigned long long byte
         unsigned shift;
     } units[] = {{'T', 40}, {'G', 30}, {'M', 20}, {'K', 10}};
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-        const unsigned long long unit = 1ull << units[i].shift, whole = bytes / unit, rest = bytes % unit;
-        const unsigned long long tenths = (rest * 10 + unit / 2) / unit;
-        if (whole && tenths * unit / 10 == rest) {
-            const int used = snprintf(text, REASON_NUMBER_SIZE, "%llu", whole);
+        const unsigned long long unit = 1ull << units[i].shift, integer = bytes / unit, remainder = bytes % unit;
+        const unsigned long long tenths = (remainder * 10 + unit / 2) / unit;
+        if (integer && tenths * unit / 10 == remainder) {
+            const int used = snprintf(text, REASON_NUMBER_SIZE, "%llu", integer);
             const char tenth[] = {'.', (char)('0' + tenths), 0};
             snprintf(text + used, REASON_NUMBER_SIZE - (size_t)used, "%s%c", tenths ? tenth : "", units[i].name);
             return text;

@@ -53,14 +53,14 @@ void watched_launch_begins(const struct launch *launch, struct kernel_probe *pro
     atomic_fetch_add_explicit(&entry->sequence, 1, memory_order_release);
 }
 
-bool watched_launch_find(uint64_t number, struct watched_launch *found)
+bool watched_launch_find(uint64_t number, struct watched_launch *launch)
 {
     struct entry *entry = entry_of(number);
     const uint64_t before = atomic_load_explicit(&entry->sequence, memory_order_acquire);
-    *found = entry->launch;
+    *launch = entry->launch;
     atomic_thread_fence(memory_order_acquire);
     const uint64_t after = atomic_load_explicit(&entry->sequence, memory_order_relaxed);
-    return before == after && before % 2 == 0 && before && found->number == number && found->probe;
+    return before == after && before % 2 == 0 && before && launch->number == number && launch->probe;
 }
 
 bool watched_launch_logs(uint64_t number)
@@ -91,13 +91,13 @@ void unwatched_launch_ends(size_t place)
         atomic_store(&unwatched[place].state, UNUSED);
 }
 
-bool unwatched_launch_at(size_t place, struct unwatched_launch *found)
+bool unwatched_launch_at(size_t place, struct unwatched_launch *launch)
 {
     struct unwatched *own = &unwatched[place];
     if (atomic_load(&own->state) != LAUNCHING)
         return false;
-    *found = (struct unwatched_launch){atomic_load(&own->number), atomic_load(&own->since), atomic_load(&own->reason)};
-    return atomic_load(&own->state) == LAUNCHING && atomic_load(&own->number) == found->number;
+    *launch = (struct unwatched_launch){atomic_load(&own->number), atomic_load(&own->since), atomic_load(&own->reason)};
+    return atomic_load(&own->state) == LAUNCHING && atomic_load(&own->number) == launch->number;
 }
 
 void watched_launches_reset(void)

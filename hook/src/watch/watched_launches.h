@@ -24,7 +24,7 @@ struct watched_launch {
 void watched_launch_begins(const struct launch *launch, struct kernel_probe *probe);
 
 /* Finds a launch by its number. False if too many came after it. */
-bool watched_launch_find(uint64_t number, struct watched_launch *found);
+bool watched_launch_find(uint64_t number, struct watched_launch *launch);
 
 /* The caller is to log it: true for the first that asks, of the launching thread and the watchdog. */
 bool watched_launch_logs(uint64_t number);
@@ -44,7 +44,7 @@ size_t unwatched_launch_begins(const struct launch *launch, const struct reason 
 void unwatched_launch_ends(size_t place);
 
 /* Reads the launch at PLACE. False if there is none. */
-bool unwatched_launch_at(size_t place, struct unwatched_launch *found);
+bool unwatched_launch_at(size_t place, struct unwatched_launch *launch);
 
 void watched_launches_reset(void);
 

@@ -208,7 +208,7 @@ static char *read_ptx(const char *folder, const char *name)
 {
     char path[4096], line[4096], *text = NULL;
     size_t size = 0;
-    FILE *file, *whole = open_memstream(&text, &size);
+    FILE *file, *expanded = open_memstream(&text, &size);
 
     snprintf(path, sizeof path, "%s/%s.ptx", folder, name);
     file = fopen(path, "r");
@@ -219,12 +219,12 @@ static char *read_ptx(const char *folder, const char *name)
     while (fgets(line, sizeof line, file)) {
         char *quote = line[strspn(line, " \t")] == '.' && strstr(line, ".file") ? strchr(line, '"') : NULL;
         if (quote && !strchr(quote, '/'))
-            fprintf(whole, "%.*s\"%s/%s", (int)(quote - line), line, folder, quote + 1);
+            fprintf(expanded, "%.*s\"%s/%s", (int)(quote - line), line, folder, quote + 1);
         else
-            fputs(line, whole);
+            fputs(line, expanded);
     }
     fclose(file);
-    fclose(whole);
+    fclose(expanded);
     return text;
 }
 

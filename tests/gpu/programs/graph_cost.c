@@ -8,12 +8,12 @@ typedef void *CUgraph, *CUgraphExec;
 
 static long resident(void) { // kilobytes
     char line[256];
-    long found = 0;
+    long kilobytes = 0;
     FILE *file = fopen("/proc/self/status", "r");
     while (file && fgets(line, sizeof line, file))
-        if (sscanf(line, "VmRSS: %ld", &found) == 1) break;
+        if (sscanf(line, "VmRSS: %ld", &kilobytes) == 1) break;
     if (file) fclose(file);
-    return found;
+    return kilobytes;
 }
 
 static CUevent event(void) {
@@ -38,10 +38,10 @@ int main(int count, char **arguments) {
     make_context();
     CUfunction kernel = function(load(arguments[1]), "shift");
     int nodes = atoi(arguments[2]), replays = atoi(arguments[3]);
-    unsigned amount = 1, words = WORDS;
+    unsigned amount = 1, count = WORDS;
     CUdeviceptr memory = allocate(WORDS * 4ul);
     CHECK(DRIVER(cuMemsetD8_v2, CUdeviceptr, unsigned char, size_t)(memory, 0, WORDS * 4ul));
-    void *params[] = {&memory, &amount, &words};
+    void *params[] = {&memory, &amount, &count};
     CUstream stream;
     CHECK(DRIVER(cuStreamCreate, CUstream *, unsigned)(&stream, 1));
     CHECK(launch(kernel, WORDS / BLOCK, BLOCK, stream, params, NULL));

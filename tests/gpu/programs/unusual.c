@@ -15,17 +15,17 @@ enum { BLOCKS = 64, THREADS = 128, WORDS = BLOCKS * THREADS, CHUNKS = 4096 };
 
 static unsigned turns = 20000;
 
-static void fill(CUfunction kernel, CUdeviceptr words, unsigned first, CUstream stream)
+static void fill(CUfunction kernel, CUdeviceptr memory, unsigned first, CUstream stream)
 {
-    void *parameters[] = {&words, &first, &turns};
+    void *parameters[] = {&memory, &first, &turns};
     CHECK(launch(kernel, BLOCKS, THREADS, stream, parameters, NULL));
 }
 
-static unsigned long long sum_of(CUdeviceptr words)
+static unsigned long long sum_of(CUdeviceptr memory)
 {
     static unsigned copy[WORDS];
     unsigned long long sum = 0;
-    to_host(copy, words, sizeof copy);
+    to_host(copy, memory, sizeof copy);
     for (int i = 0; i < WORDS; i++)
         sum += copy[i];
     return sum;
@@ -36,10 +36,10 @@ static int reset(const char *kernels)
     for (unsigned round = 0; round < 3; round++) {
         make_context();
         CUfunction kernel = function(load(kernels), "fill");
-        CUdeviceptr words = allocate(WORDS * sizeof(unsigned));
+        CUdeviceptr memory = allocate(WORDS * sizeof(unsigned));
         for (unsigned i = 0; i < 4; i++)
-            fill(kernel, words, round + i, NULL);
-        printf("round %u: %llu\n", round, sum_of(words));
+            fill(kernel, memory, round + i, NULL);
+        printf("round %u: %llu\n", round, sum_of(memory));
         if (round < 2)
             CHECK(DRIVER(cuDevicePrimaryCtxReset_v2, CUdevice)(0));
     }
@@ -50,16 +50,16 @@ static int unload(const char *kernels)
 {
     make_context();
     CUstream stream;
-    CUdeviceptr words = allocate(WORDS * sizeof(unsigned));
+    CUdeviceptr memory = allocate(WORDS * sizeof(unsigned));
     CHECK(DRIVER(cuStreamCreate, CUstream *, unsigned)(&stream, 1));
     for (unsigned round = 0; round < 20; round++) {
         CUmodule module = load(kernels);
         CUfunction kernel = function(module, "fill");
         for (unsigned i = 0; i < 3; i++)
-            fill(kernel, words, round + i, stream);
+            fill(kernel, memory, round + i, stream);
         CHECK(DRIVER(cuModuleUnload, CUmodule)(module));
         CHECK(DRIVER(cuStreamSynchronize, CUstream)(stream));
-        printf("round %u: %llu\n", round, sum_of(words));
+        printf("round %u: %llu\n", round, sum_of(memory));
     }
     return 0;
 }
@@ -69,30 +69,30 @@ static int stray(const char *kernels)
     make_context();
     CUmodule module = load(kernels);
     CUfunction kernel = function(module, "stray");
-    CUdeviceptr words = allocate(WORDS * sizeof(unsigned)), nowhere = 16;
-    fill(function(module, "fill"), words, 1, NULL);
-    printf("before: %llu\n", sum_of(words));
+    CUdeviceptr memory = allocate(WORDS * sizeof(unsigned)), nowhere = 16;
+    fill(function(module, "fill"), memory, 1, NULL);
+    printf("before: %llu\n", sum_of(memory));
     void *parameters[] = {&nowhere};
     int launched = launch(kernel, 1, 1, NULL, parameters, NULL);
     int waited = DRIVER(cuCtxSynchronize, void)(), again = launch(kernel, 1, 1, NULL, parameters, NULL);
     printf("launched %d, waited %d, launched again %d, memory %d\n", launched, waited, again,
-           DRIVER(cuMemAlloc_v2, CUdeviceptr *, size_t)(&words, 4096));
+           DRIVER(cuMemAlloc_v2, CUdeviceptr *, size_t)(&memory, 4096));
     return 3;
 }
 
 static int full(const char *kernels)
 {
     make_context();
-    CUdeviceptr words = allocate(WORDS * sizeof(unsigned)), chunk;
+    CUdeviceptr memory = allocate(WORDS * sizeof(unsigned)), chunk;
     CUfunction kernel = function(load(kernels), "fill");
     int n = 0;
     for (size_t size = (size_t)4 << 30; size >= 4096; size /= 2)
         while (n < CHUNKS && DRIVER(cuMemAlloc_v2, CUdeviceptr *, size_t)(&chunk, size) == 0)
             n++;
     for (unsigned i = 0; i < 50; i++) {
-        fill(kernel, words, i, NULL);
+        fill(kernel, memory, i, NULL);
         if (i % 10 == 0)
-            printf("launch %u: %llu\n", i, sum_of(words));
+            printf("launch %u: %llu\n", i, sum_of(memory));
     }
     return 0;
 }
@@ -101,11 +101,11 @@ static int steady(const char *kernels)
 {
     make_context();
     CUfunction kernel = function(load(kernels), "fill");
-    CUdeviceptr words = allocate(WORDS * sizeof(unsigned));
+    CUdeviceptr memory = allocate(WORDS * sizeof(unsigned));
     unsigned long long sum = 0;
     for (unsigned i = 0; i < 200; i++) {
-        fill(kernel, words, i, NULL);
-        sum += sum_of(words);
+        fill(kernel, memory, i, NULL);
+        sum += sum_of(memory);
         usleep(5000);
     }
     printf("%llu\n", sum);

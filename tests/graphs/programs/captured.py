@@ -43,9 +43,9 @@ def main() -> int:
         for i in range(nodes):
             model.apply("shift" if i % 2 else "scale", i + 3)
         forked.apply("shift", 7)
-    right = gpu.read(words, WORDS) == model.words and gpu.read(other, WORDS) == forked.words
+    right = gpu.read(words, WORDS) == model.values and gpu.read(other, WORDS) == forked.values
     gpu("cuGraphExecDestroy", executable)
-    print("right" if right else "WRONG", sum(model.words) % 1000003)
+    print("right" if right else "WRONG", sum(model.values) % 1000003)
     return 0 if right else 1
 
 

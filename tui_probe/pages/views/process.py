@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tui_probe.probekit.page_kinds import ViewSource
 
 _CONTINUED: Final = "    "
-"""Before what continues a folded line."""
+"""Indentation of the continuation of a folded line."""
 LOG_FILE: Final = "process.log"
 _FAILURE: Final = re.compile(r"\b(failed|skipped|error|fatal|Traceback|\w*Error|\w*Exception)\b")
 _ASSEMBLER_LINE: Final = re.compile(r"^\s*ptxas info|^\[[a-z]+\]|\bUsed \d+ registers\b")
@@ -58,7 +58,7 @@ class ProcessLogView(Document):
         return None
 
     def choices(self) -> Mapping[str, Any]:
-        """Whether long lines are folded."""
+        """Return whether long lines are folded."""
         return {"folded": self.folded}
 
     def choose(self, choices: Mapping[str, Any]) -> None:

@@ -245,7 +245,7 @@ class ThreadGroup:
         return taken
 
     def branch(self, condition: Value, block: int) -> ThreadGroup:
-        """Does as ``split`` for a group that waits at ``block``: its registers are picked if it runs by itself."""
+        """Split off a group that waits at ``block``; its registers are picked only if it runs by itself."""
         branch_split = BranchSplit(self, np.flatnonzero(condition), block)
         self._keep(np.flatnonzero(~condition))
         branch_split.set_running(self)
