@@ -14,7 +14,6 @@ from probes.stuck_warps.analysis import (
     Mark,
     StuckWarp,
     StuckWarps,
-    Synchronization,
     WarpPlace,
     analyse,
     group_warps,
@@ -22,6 +21,7 @@ from probes.stuck_warps.analysis import (
 )
 from probes.stuck_warps.causes import lane_words, likely_cause, range_words
 from probes.stuck_warps.ranks import RankState, rank_cause
+from probes.stuck_warps.synchronization import Synchronization
 from probes.stuck_warps.view import StuckView, waits_for
 from tests.engine.kernels import entry, probed, toml_probe
 from tests.probes.running import result_of
