@@ -11,13 +11,15 @@ import numpy as np
 from tui_probe.errors import TraceError
 from tui_probe.probekit.finding import place as place_text
 from tui_probe.trace.kernel_files import Offset
-from tui_probe.trace.sites import read_sites, source_lines
+from tui_probe.trace.sites import read_sites
 
 from .synchronization import Synchronization, innermost
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
+
+    from numpy.typing import NDArray
 
     from tui_probe.trace.launch_shape import Dim3
     from tui_probe.trace.results import Result
@@ -98,7 +100,7 @@ class StuckWarp:
 
     ``took`` is the lock that it took last, unless it gave it back as the last thing that it did. ``saw`` is the value
     that it read last at its place, where that polls. ``on_gpu`` counts its lanes that have not ended.
-    ``polled`` is where it polled last in the loop around its barrier.
+    ``polled`` is where it polled last in the loop around its barrier. A warp that has ended keeps its last place.
     """
 
     block: int
@@ -112,6 +114,11 @@ class StuckWarp:
     polled: WarpPlace | None = None
 
     @property
+    def has_ended(self) -> bool:
+        """True if it has no lane on the GPU."""
+        return not self.on_gpu
+
+    @property
     def lanes_away(self) -> int:
         """Lanes that have not ended, and did not come to the warp's place."""
         return max(self.on_gpu - self.lanes.bit_count(), 0)
@@ -119,7 +126,9 @@ class StuckWarp:
 
 @dataclass(frozen=True, slots=True)
 class PlaceGroup:
-    """The warps at one place. ``missing`` are the other warps of their blocks, by the place at which these are."""
+    """The warps at one place. ``missing`` are the other warps of their blocks that are on the GPU, by place, then those
+    that ended, if the place counts them.
+    """
 
     place: WarpPlace
     warps: tuple[StuckWarp, ...]
@@ -132,13 +141,26 @@ class PlaceGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class Arrivals:
+    """``count`` of arrivals at an mbarrier by ``threads``, None if only the launch knows it, and that of each warp."""
+
+    count: int | None
+    threads: int
+    marks: Mapping[int, Mark]
+
+
+@dataclass(frozen=True, slots=True)
 class StuckWarps:
-    """The warps of a launch while it did not end, and what the code of the kernel says of its synchronization."""
+    """The warps of a launch while it did not end, and what the code of the kernel says of its synchronization.
+
+    ``ended``: warps that have ended, where no other warp has taken their slot on the GPU since.
+    """
 
     grid: Dim3
     block: Dim3
     groups: tuple[PlaceGroup, ...]
     code: Synchronization = field(default_factory=Synchronization)
+    ended: tuple[StuckWarp, ...] = ()
 
     @property
     def warps(self) -> tuple[StuckWarp, ...]:
@@ -173,10 +195,11 @@ class StuckWarps:
         """Warps that started and are not on the GPU."""
         return (self.blocks + self.blocks_ended) * self.warps_per_block - len(self.warps)
 
-    def threads_ended(self, block: int) -> int:
-        """Threads of a block that are not on the GPU."""
+    def threads_unknown(self, block: int) -> int:
+        """Threads of a block that have ended, in warps of which no record is left."""
         x, y, z = self.block
-        return x * y * z - sum(own.on_gpu for own in self.warps if own.block == block)
+        ended = sum(min(WARP_THREADS, x * y * z - own.warp * WARP_THREADS) for own in self.ended if own.block == block)
+        return x * y * z - ended - sum(own.on_gpu for own in self.warps if own.block == block)
 
     def writers(self, place: WarpPlace) -> list[StuckWarp]:
         """The warps whose last write was to the address that a place polls, not those that poll by writing."""
@@ -197,24 +220,53 @@ class StuckWarps:
         block = str(index) if y * z == 1 else f"({index % x},{index // x % y},{index // (x * y)})"
         return f"block {block} warp {warp.warp}"
 
-    def arrived(self, place: WarpPlace, block: int) -> int:
-        """The lanes of a block whose last arrival was at an mbarrier, times the count of each arrival."""
-        marks = [warp.did for warp in self.warps if warp.block == block and warp.did is not None]
-        return sum(
-            mark.lanes.bit_count() * self.code.arrivals.get(mark.line, 1)
-            for mark in marks
-            if mark.address == place.address
+    def where(self, warp: StuckWarp) -> str:
+        """The place of a warp; ``ended at exit PTX:70 tile.cu:31`` of one that ended, ``ended`` if there are several
+        exits.
+        """
+        if warp not in self.ended:
+            return warp.place.text
+        line = self.code.exits.get(warp.place.line)
+        return "ended" if line is None else f"ended at {self.code.line_text(line, 'exit')}"
+
+    def arrived(self, place: WarpPlace, block: int) -> Arrivals:
+        """The last arrivals of the warps of a block, if they were at an mbarrier."""
+        marks = {
+            warp.warp: warp.did
+            for warp in self.warps
+            if warp.block == block and warp.did is not None and warp.did.address == place.address
+        }
+        counts = [self.code.arrivals.get(mark.line, 1) for mark in marks.values()]
+        threads = sum(mark.lanes.bit_count() for mark in marks.values())
+        known = (
+            None
+            if None in counts
+            else sum(mark.lanes.bit_count() * (count or 0) for mark, count in zip(marks.values(), counts, strict=True))
         )
+        return Arrivals(known, threads, marks)
 
 
 def analyse(result: Result, folder: Path | None = None) -> StuckWarps:
     """The warps of a launch; ``folder`` is its kernel's in the trace. TraceError if the result is of another probe."""
     if len(result.sections) != len(_MAPS):
         raise TraceError(f"{result.path}: the records are not from stuck_warps; another probe wrote the file")
-    code = Synchronization.of(folder)
-    warps = [_with_polled_address(warp, code) for warp in _warps(result, _Places(folder, code))]
+    shape, at = result.header, result.one_record(2, MARK)["line"]
+    code = Synchronization.of(folder, shape.grid, shape.block, {int(line) for line in np.unique(at[_ended(result)])})
+    known, has_ended = list(_warps(result, _Places(folder, code))), _ended(result).any()
+    ended = [own for own in known if has_ended and own.has_ended]
+    warps = [_with_polled_address(own, code) for own in known if not (has_ended and own.has_ended)]
     warps = list(with_polling_blocks(warps, code))
-    return StuckWarps(result.header.grid, result.header.block, group_warps(warps), code)
+    return StuckWarps(shape.grid, shape.block, group_warps(warps, ended, code), code, tuple(ended))
+
+
+def _ended(result: Result) -> NDArray[np.bool_]:
+    """The warps that had ended when the places were read; none of a launch of which all have."""
+    lanes, written = result.one_record(0, LANES), result.written(1)
+    if written is None:
+        raise TraceError(f"{result.path}: the file does not show which records were written")
+    is_there = written[:, :, 0].astype(bool)
+    ended: NDArray[np.bool_] = (lanes["entered"] == lanes["left"]) & is_there
+    return np.zeros_like(ended) if np.array_equal(ended, is_there) else ended
 
 
 def _with_polled_address(warp: StuckWarp, code: Synchronization) -> StuckWarp:
@@ -248,7 +300,6 @@ class _Places:
 
     def __init__(self, folder: Path | None, code: Synchronization) -> None:
         self._code = code
-        self._sources = source_lines(folder)
         probes = read_sites(folder) if folder is not None else None
         sites = [site for probe in probes or () for site in probe.sites]
         self._kinds = {
@@ -326,21 +377,22 @@ def _mark(record: np.void) -> Mark | None:
     return mark if mark.lanes else None
 
 
-def group_warps(warps: Sequence[StuckWarp]) -> tuple[PlaceGroup, ...]:
+def group_warps(
+    warps: Sequence[StuckWarp], ended: Sequence[StuckWarp] = (), code: Synchronization | None = None
+) -> tuple[PlaceGroup, ...]:
     """Group warps by place, those with most warps first."""
+    counting = {} if code is None else code.barriers
     by_place: dict[WarpPlace, list[StuckWarp]] = defaultdict(list)
     by_block: dict[int, list[StuckWarp]] = defaultdict(list)
     for warp in warps:
         by_place[warp.place].append(warp)
         by_block[warp.block].append(warp)
-    groups = [PlaceGroup(place, tuple(there), _missing(place, there, by_block)) for place, there in by_place.items()]
+    groups = []
+    for place, there in by_place.items():
+        blocks = dict.fromkeys(warp.block for warp in there)
+        away = [other for block in blocks for other in by_block[block] if other.place != place]
+        counts_ended = place.kind == "mbarrier" or place.line in counting
+        gone = [own for own in ended if own.block in blocks] if counts_ended else []
+        missing = (*away, *gone) if place.kind in ("barrier", "mbarrier") else ()
+        groups.append(PlaceGroup(place, tuple(there), missing))
     return tuple(sorted(groups, key=lambda group: -len(group.warps)))
-
-
-def _missing(
-    place: WarpPlace, there: list[StuckWarp], by_block: Mapping[int, list[StuckWarp]]
-) -> tuple[StuckWarp, ...]:
-    if place.kind not in ("barrier", "mbarrier"):
-        return ()
-    blocks = dict.fromkeys(warp.block for warp in there)
-    return tuple(other for block in blocks for other in by_block[block] if other.place != place)

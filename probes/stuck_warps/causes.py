@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.draw import units
 from tui_probe.trace.kernel_files import Offset
 
+from .analysis import WARP_THREADS
+from .synchronization import Init
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from .analysis import Mark, PlaceGroup, StuckWarp, StuckWarps
+    from .analysis import Arrivals, Mark, PlaceGroup, StuckWarp, StuckWarps
 
 _MOST_NAMED: Final = 2
 """Warps elsewhere that a cause names."""
@@ -147,26 +150,26 @@ def _blocks(stuck: StuckWarps) -> int:
 
 def _mbarrier(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     """The phase of an mbarrier does not end: arrivals or bytes are missing, or warps wait for another phase."""
-    place, count = group.place, stuck.code.count
+    place = group.place
     if place.kind != "mbarrier":
         return
     warp = group.warps[0]
     if isinstance(place.line, Offset):
         text = f"an mbarrier at {place.text} expects more arrivals than it got, or bytes that no copy wrote"
-        yield Cause("mbarrier-count", text + _absent(group, warp.block), _COUNT_ADVICE, warp)
+        yield Cause("mbarrier-count", text + _absent(stuck, group, warp.block), _COUNT_ADVICE, warp)
         return
-    arrived = stuck.arrived(place, warp.block)
-    ended = stuck.threads_ended(warp.block)
-    gone = f"; arrivals of {units.counted(ended, 'thread')} that ended are not known" if ended else ""
-    made = f"block {warp.block} made {units.counted(arrived, 'arrival')}"
-    none_known = f"no warp of block {warp.block} is known to have made its last arrival there"
-    came = f"{made if arrived else none_known}{_absent(group, warp.block)}{gone}"
+    arrived, init = stuck.arrived(place, warp.block), stuck.code.init_of(place.line)
+    unknown = stuck.threads_unknown(warp.block)
+    gone = f"; arrivals of {units.counted(unknown, 'thread')} that ended are not known" if unknown else ""
+    came = f"{_arrivals_text(arrived, warp.block)}{_absent(stuck, group, warp.block)}{gone}"
     phase = "" if place.phase is None else f", phase {place.phase}"
-    known = f"mbarrier {place.address:#x} at {place.text}{phase}"
-    if count is None or arrived < count:
-        line = next(iter(stuck.code.inits), None)
-        expected = "" if count is None else f"it expects {units.counted(count, 'arrival')} (mbarrier.init PTX:{line}); "
-        yield Cause("mbarrier-count", f"{known}: {expected}{came}", _COUNT_ADVICE, warp)
+    name = stuck.code.name_of(place.line)
+    address = f"{name} ({place.address:#x})" if name else f"{place.address:#x}"
+    known = f"mbarrier {address} at {place.text}{phase}"
+    count = None if init is None else init.count
+    if count is None or arrived.count is None or arrived.count != count:
+        words = f"{known}: {_expected_text(stuck, init)}{came}"
+        yield Cause("mbarrier-count", words, _count_advice(stuck, group, init, arrived), warp)
     elif stuck.code.expects:
         yield Cause(
             "mbarrier-bytes",
@@ -185,11 +188,66 @@ def _mbarrier(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
         )
 
 
-def _absent(group: PlaceGroup, block: int) -> str:
-    absent = [warp for warp in group.missing if warp.block == block]
-    if not absent:
+def _expected_text(stuck: StuckWarps, init: Init | None) -> str:
+    """``it expects 65 arrivals (mbarrier.init PTX:38 tile.cu:8); ``."""
+    inits = [init] if init is not None else [Init(line, count) for line, count in stuck.code.inits.items()]
+    counts = sorted({own.count for own in inits if own.count is not None})
+    if not inits:
         return ""
-    return "; " + ", ".join(f"warp {warp.warp} is at {warp.place.text}" for warp in absent[:_MOST_NAMED])
+    where = f"({stuck.code.line_text(inits[0].line, 'mbarrier.init')}{', …' if len(inits) > 1 else ''})"
+    if not counts or any(own.count is None for own in inits):
+        return f"it expects a number of arrivals that is computed at run time {where}; "
+    *some, last = (units.count(count) for count in counts)
+    return f"it expects {', '.join(some)}{' or ' if some else ''}{last} arrival{'s' * (counts[-1] != 1)} {where}; "
+
+
+def _arrivals_text(arrived: Arrivals, block: int) -> str:
+    """``block 0 made 33 arrivals (warp 0; warp 1 with lane 0)``: the last arrivals of its warps."""
+    if not arrived.marks:
+        return f"no warp of block {block} is known to have made its last arrival there"
+    by_lanes: dict[int, list[int]] = {}
+    for number, mark in arrived.marks.items():
+        by_lanes.setdefault(mark.lanes, []).append(number)
+    texts = [
+        warp_words(numbers) + ("" if lanes == _ALL_LANES else f" with {lane_words(lanes)}")
+        for lanes, numbers in by_lanes.items()
+    ]
+    warps = "; ".join(texts[:_MOST_NAMED]) + ("; …" if len(texts) > _MOST_NAMED else "")
+    if arrived.count is None:
+        threads = units.counted(arrived.threads, "thread")
+        return f"{threads} of block {block} arrived ({warps}), with a count that is computed at run time"
+    return f"block {block} made {units.counted(arrived.count, 'arrival')} ({warps})"
+
+
+def _count_advice(stuck: StuckWarps, group: PlaceGroup, init: Init | None, arrived: Arrivals) -> str:
+    count = None if init is None else init.count
+    if init is None or count is None or not arrived.count:
+        return _COUNT_ADVICE
+    here = stuck.code.line_text(init.line, "mbarrier.init")
+    change = f"initialize the mbarrier with {arrived.count} instead of {count} at {here}"
+    if arrived.count > count:
+        return f"{change}: if more threads arrive than it expects, phases end too early"
+    block = group.warps[0].block
+    absent = [own.warp for own in group.missing if own.block == block and own.warp not in arrived.marks]
+    more = f"{count - arrived.count} more {'thread' if count - arrived.count == 1 else 'threads'}"
+    return f"let {warp_words(absent) if absent else more} arrive in each phase, or {change}"
+
+
+def _absent(stuck: StuckWarps, group: PlaceGroup, block: int) -> str:
+    """``; warps 2-3 are at bar.sync PTX:31; warp 0 ended at exit PTX:70``: warps that do not wait there."""
+    by_place: dict[str, list[int]] = {}
+    for warp in group.missing:
+        if warp.block == block:
+            by_place.setdefault(stuck.where(warp), []).append(warp.warp)
+    texts = [
+        f"; {warp_words(numbers)} {where if where.startswith('ended') else _are(numbers, where)}"
+        for where, numbers in by_place.items()
+    ]
+    return "".join(texts[:_MOST_NAMED]) + ("; …" if len(texts) > _MOST_NAMED else "")
+
+
+def _are(numbers: Sequence[int], where: str) -> str:
+    return f"{'is' if len(numbers) == 1 else 'are'} at {where}"
 
 
 def _missing_warps(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
@@ -198,8 +256,10 @@ def _missing_warps(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     if place.kind not in ("barrier", "warp barrier"):
         return
     there = sum(other.block == warp.block for other in group.warps)
-    gone = stuck.warps_per_block - there - sum(other.block == warp.block for other in group.missing)
-    came = f"{there} of {units.counted(stuck.warps_per_block, 'warp')} arrived{_absent(group, warp.block)}"
+    away = sum(other.block == warp.block for other in stuck.warps) - there
+    ended_there = sum(other.block == warp.block and other.has_ended for other in group.missing)
+    gone = stuck.warps_per_block - there - away - ended_there
+    came = f"{there} of {units.counted(stuck.warps_per_block, 'warp')} arrived{_absent(stuck, group, warp.block)}"
     ended = f"; {units.counted(gone, 'warp')} ended" if gone > 0 else ""
     if place.kind == "warp barrier":
         waits = f"{lane_words(place.address)} of {stuck.warp_text(warp)}: {lane_words(warp.lanes)} arrived last"
@@ -208,11 +268,13 @@ def _missing_warps(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
         came = f"the waiting warps are in {units.counted(len(group.blocks), 'block')}{_elsewhere(stuck, group)}"
         waits = f"all blocks of the cluster: {came}"
         advice = "let all threads of all blocks of a cluster arrive, even threads that have nothing to do"
-    elif (count := stuck.code.barriers.get(place.line)) is not None:
-        waits = f"{count} threads of block {warp.block}: {came}{ended}"
-        advice = (
-            "count the threads that arrive at the barrier, and pass this number to the barrier in all of these threads"
+    elif place.line in stuck.code.barriers:
+        count = stuck.code.barriers[place.line]
+        threads, known = (
+            ("a number of threads", " that is computed at run time") if count is None else (f"{count} threads", "")
         )
+        waits = f"{threads} of block {warp.block}{known}: {came}{ended}"
+        advice = _bar_advice(count, there, warp, group)
     else:
         all_threads = "threads" if isinstance(place.line, Offset) else "all threads"  # SASS: the count is not known
         waits = f"{all_threads} of block {warp.block}: {came}{ended}"
@@ -224,6 +286,15 @@ def _missing_warps(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
             " or __syncwarp with this mask"
         )
     yield Cause("barrier-not-reached", f"{place.text} waits for {waits}", advice, warp)
+
+
+def _bar_advice(count: int | None, there: int, warp: StuckWarp, group: PlaceGroup) -> str:
+    threads = there * WARP_THREADS
+    absent = [other.warp for other in group.missing if other.block == warp.block]
+    if count is None or threads >= count:
+        return "count the threads that arrive at the barrier, and pass this number to the barrier in all of them"
+    who = f"let {warp_words(absent)} arrive" if absent else f"let {count - threads} more threads arrive"
+    return f"{who}, or pass {threads} instead of {count} to the barrier in all threads that arrive"
 
 
 def _lanes_away(stuck: StuckWarps, warp: StuckWarp) -> str:
@@ -374,6 +445,11 @@ def lane_words(mask: int) -> str:
         return "all lanes"
     lanes = [lane for lane in range(32) if mask >> lane & 1]
     return f"{'lane' if len(lanes) == 1 else 'lanes'} {range_words(lanes)}"
+
+
+def warp_words(numbers: Sequence[int]) -> str:
+    """``warp 0``, ``warps 0-2``."""
+    return f"{'warp' if len(numbers) == 1 else 'warps'} {range_words(numbers)}"
 
 
 def range_words(numbers: Iterable[int]) -> str:

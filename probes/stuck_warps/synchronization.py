@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import operator
+import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from tui_probe.errors import PtxError
 from tui_probe.input_limits import PTX_TEXT
+from tui_probe.probekit.finding import place as place_text
 from tui_probe.ptx.control_flow import Flow, natural_loops
 from tui_probe.ptx.counted_loops import counted_lines
 from tui_probe.ptx.operands import parse_integer
 from tui_probe.ptx.parser import parse
-from tui_probe.ptx.tree import Immediate, Register, instructions_in
-from tui_probe.ptx.value_types import with_known_counts
+from tui_probe.ptx.tree import Immediate, Memory, Register, Sum, Symbol, instructions_in
+from tui_probe.ptx.waiting import operand_registers
 from tui_probe.trace.plain_file import read_within
+from tui_probe.trace.sites import source_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from tui_probe.ptx.tree import Function, Instruction, Operand
+    from tui_probe.trace.launch_shape import Dim3
+    from tui_probe.trace.source_lines import SourceLine
 
 _INIT_COUNT, _ARRIVE_COUNT, _BARRIER_NUMBER, _BARRIER_COUNT = 1, 2, 0, 1
 """Places of the operand that is the count, or the number of a barrier."""
@@ -28,83 +34,226 @@ _STRONG: Final = frozenset({"volatile", "release", "relaxed", "mmio"})
 _OF_BLOCK: Final = frozenset({"shared", "shared::cta", "shared::cluster", "local", "param"})
 _EXCHANGES: Final = frozenset({"shfl", "vote", "match", "redux"})
 _ARRIVALS: Final = frozenset({"arrive", "arrive_drop"})
+_WAITS: Final = frozenset({"try_wait", "test_wait"})
+_EXITS: Final = frozenset({"ret", "exit"})
+_COPIES: Final = frozenset({"mov", "cvt", "cvta"})
+_OPERATIONS: Final[Mapping[str, Callable[[int, int], int]]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "shl": operator.lshift, "shr": operator.rshift,
+    "and": operator.and_, "or": operator.or_, "min": min, "max": max,
+}  # fmt: skip
+_VARIABLE: Final = re.compile(r"_ZZ.+E(\d{1,3})([A-Za-z_]\w*)")
+"""The mangled name of a variable of a function."""
+_MAX_DEPTH, _MAX_SHIFT = 16, 31
+
+
+_Known = TypeVar("_Known", int, "Value")
+
+
+class Value(NamedTuple):
+    """A number, or an address: that of the variable ``symbol`` and ``number`` bytes."""
+
+    number: int
+    symbol: str = ""
+
+
+class _LaunchValues:
+    """Values of registers of one function that are the same in all threads of a launch: numbers, sizes of the launch,
+    addresses of variables, and what is computed from these.
+    """
+
+    def __init__(self, function: Function, grid: Dim3 | None, block: Dim3 | None) -> None:
+        shapes = {"%ntid": block, "%nctaid": grid}
+        self._sizes = {
+            (name, axis): size for name, shape in shapes.items() for axis, size in zip("xyz", shape or (), strict=False)
+        }
+        self._known: dict[str, Value | None] = {}
+        self._writers: dict[str, list[Instruction]] = {}
+        for own in instructions_in(function.body or ()):
+            for name in operand_registers(_results(own)):
+                self._writers.setdefault(name, []).append(own)
+
+    def of(self, operand: Operand, depth: int = 0) -> Value | None:
+        """The value of an operand; None if it is not known, or not always the same."""
+        match operand:
+            case Immediate(text="WARP_SZ"):
+                return Value(32)
+            case Immediate(text=text):
+                number = parse_integer(text)
+                return None if number is None else Value(number)
+            case Symbol(name=name, offset=offset):
+                return Value(offset, name)
+            case Sum(base=base, offset=offset) | Memory(base=base, offset=offset, coordinates=()) if base is not None:
+                at = self.of(base, depth)
+                return None if at is None else Value(at.number + offset, at.symbol)
+            case Register(name=name, selector=selector) if (name, selector) in self._sizes:
+                return Value(self._sizes[name, selector])
+            case Register(name=name, selector=""):
+                return self._in_register(name, depth + 1)
+        return None
+
+    def number(self, operand: Operand) -> int | None:
+        """The value of an operand if it is a number."""
+        value = self.of(operand)
+        return value.number if value is not None and not value.symbol else None
+
+    def _in_register(self, name: str, depth: int) -> Value | None:
+        if name not in self._known:
+            self._known[name] = None  # of one that is computed from itself
+            values = {self._computed(own, depth) for own in self._writers.get(name, ())}
+            self._known[name] = values.pop() if len(values) == 1 else None
+        return self._known[name]
+
+    def _computed(self, own: Instruction, depth: int) -> Value | None:
+        if own.predicate is not None or depth > _MAX_DEPTH or not isinstance(own.operands[0], Register):
+            return None
+        values = [self.of(operand, depth) for operand in own.operands[1:]]
+        match own.opcode, values:
+            case opcode, [Value() as copied] if opcode in _COPIES:
+                return copied
+            case "mad", [Value(first, ""), Value(second, ""), Value(third, symbol)] if "hi" not in own.modifiers:
+                return Value(first * second + third, symbol)
+            case "add", [Value(first, symbol), Value(second, "")] | [Value(second, ""), Value(first, symbol)]:
+                return Value(first + second, symbol)
+            case opcode, [Value(first, ""), Value(second, "")] if opcode in _OPERATIONS and "hi" not in own.modifiers:
+                is_shift = opcode in ("shl", "shr")
+                return None if is_shift and not 0 <= second <= _MAX_SHIFT else Value(_OPERATIONS[opcode](first, second))
+        return None
+
+
+def _results(instruction: Instruction) -> Sequence[Operand]:
+    """The operand that an instruction writes; none if it writes memory."""
+    return [own for own in instruction.operands[:1] if not isinstance(own, Memory)]
+
+
+@dataclass(frozen=True, slots=True)
+class Init:
+    """An ``mbarrier.init`` at a line, and the count that it sets; None if only the launch knows it."""
+
+    line: int
+    count: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Synchronization:
     """Facts by lines of ``pruned.ptx``: counts that ``mbarrier.init`` sets, and of ``arrivals`` that count for more
-    than one; ``numbers`` of barriers; ``barriers`` with a number of threads; lines of arrivals that also ``expect``
-    bytes; opcodes of ``writes`` that the probe records; the lines of each loop by its first one; opcodes of
-    ``exchanges``, at which lanes wait for other lanes of their warp; ``updates``, compare-and-swaps of a value that
-    their loop reads: these take no lock; lines of loops that are ``counted``, where no warp waits.
+    than one, None if only the launch knows it; ``numbers`` of barriers; ``barriers`` with a number of threads; lines
+    of arrivals that also ``expect`` bytes; opcodes of ``writes`` that the probe records; the lines of each loop by its
+    first one; opcodes of ``exchanges``, at which lanes wait for other lanes of their warp; ``updates``,
+    compare-and-swaps of a value that their loop reads: these take no lock; lines of loops that are ``counted``, where
+    no warp waits; ``addresses`` of mbarriers, where they are known; ``exits`` of warps that ended, by their last
+    place; lines of ``sources``.
 
-    ``has_unknown_counts``: some mbarrier gets a count that only the launch knows. ``has_plain_stores``: the kernel
-    writes global memory with stores that the probe does not record. ``is_known``: there is PTX.
+    ``has_plain_stores``: the kernel writes global memory with stores that the probe does not record. ``is_known``:
+    there is PTX.
     """
 
-    inits: Mapping[int, int] = field(default_factory=dict)
-    arrivals: Mapping[int, int] = field(default_factory=dict)
-    has_unknown_counts: bool = False
+    inits: Mapping[int, int | None] = field(default_factory=dict)
+    arrivals: Mapping[int, int | None] = field(default_factory=dict)
     numbers: Mapping[int, int] = field(default_factory=dict)
-    barriers: Mapping[int, int] = field(default_factory=dict)
+    barriers: Mapping[int, int | None] = field(default_factory=dict)
     expects: tuple[int, ...] = ()
     writes: Mapping[int, str] = field(default_factory=dict)
     loops: Mapping[int, frozenset[int]] = field(default_factory=dict)
     exchanges: Mapping[int, str] = field(default_factory=dict)
     updates: frozenset[int] = frozenset()
     counted: frozenset[int] = frozenset()
+    addresses: Mapping[int, Value] = field(default_factory=dict)
     has_plain_stores: bool = False
     is_known: bool = False
+    exits: Mapping[int, int] = field(default_factory=dict)
+    sources: Mapping[int, SourceLine] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, folder: Path | None) -> Synchronization:
-        """Read it from the kernel's directory; nothing where there is no PTX, or it cannot be parsed."""
+    def of(
+        cls, folder: Path | None, grid: Dim3 | None = None, block: Dim3 | None = None, ended_from: Iterable[int] = ()
+    ) -> Synchronization:
+        """Read it from the kernel's directory, for a launch of this shape; nothing where there is no PTX, or it cannot
+        be parsed. ``ended_from`` are the last places of warps that ended.
+        """
         try:
             text = read_within(folder / _PTX_FILE, PTX_TEXT) if folder else b""
             functions = parse(text.decode("utf-8", "replace")).functions()
-            code = with_known_counts([own for function in functions for own in instructions_in(function.body or ())])
+            code = [own for function in functions for own in instructions_in(function.body or ())]
         except (OSError, PtxError):
             return cls()
-        mbarriers = [instruction for instruction in code if instruction.opcode == "mbarrier"]
-        arrivals = [own for own in mbarriers if _ARRIVALS & {*own.modifiers}]
-        expects = tuple(own.span.line for own in arrivals if "expect_tx" in own.modifiers)
-        inits = _counts([own for own in mbarriers if "init" in own.modifiers], _INIT_COUNT)
-        counted = _counts([own for own in arrivals if own.span.line not in expects], _ARRIVE_COUNT)
-        barriers = [own for own in code if own.opcode in ("bar", "barrier")]
-        numbers, sizes = (_counts(barriers, place) for place in (_BARRIER_NUMBER, _BARRIER_COUNT))
+        counts = _Counts()
+        for function in functions:
+            counts.add(function, _LaunchValues(function, grid, block))
+        lines = source_lines(folder)
         return cls(
-            _known(inits), _known(counted), None in inits.values(), _known(numbers), _known(sizes), expects,
+            counts.inits, counts.arrivals, _known(counts.numbers), counts.barriers,
+            tuple(own.span.line for own in code if own.opcode == "mbarrier" and _expects_bytes(own)),
             _opcodes(filter(_is_recorded_write, code)), {k: v for own in functions for k, v in _loops(own).items()},
             _opcodes(own for own in code if own.opcode in _EXCHANGES or own.modifiers[:1] == ("warp",)),
             frozenset(line for function in functions for line in _updates(function)),
             frozenset(line for function in functions for line in counted_lines(function)),
-            any(map(_is_plain_store, code)), bool(code),
+            _known(counts.addresses),
+            any(map(_is_plain_store, code)), bool(code), dict(_exits(functions, ended_from)),
+            {**lines.lines, **lines.calls},
         )  # fmt: skip
 
-    @property
-    def count(self) -> int | None:
-        """The count of every mbarrier of the kernel; None if they differ, or are not known."""
-        counts = set(self.inits.values())
-        return counts.pop() if len(counts) == 1 and not self.has_unknown_counts else None
+    def init_of(self, line: int) -> Init | None:
+        """The ``mbarrier.init`` of the mbarrier that an instruction waits for. None if several may be it, and these set
+        different counts.
+        """
+        at = self.addresses.get(line)
+        own = {line for line in self.inits if at is not None and self.addresses.get(line) == at}
+        inits = {line: count for line, count in self.inits.items() if not own or line in own}
+        counts = set(inits.values())
+        return Init(min(inits), counts.pop()) if len(counts) == 1 else None
+
+    def name_of(self, line: int) -> str:
+        """The name of the variable that is the mbarrier of an instruction; "" if it is not known."""
+        at = self.addresses.get(line)
+        found = _VARIABLE.fullmatch(at.symbol) if at is not None and not at.number else None
+        return found[2] if found is not None and len(found[2]) == int(found[1]) else ""
+
+    def line_text(self, line: int, opcode: str = "") -> str:
+        """``mbarrier.init PTX:19 tile.cu:12``."""
+        return place_text(line, self.sources.get(line), opcode or None)
 
 
-def _counts(instructions: Sequence[Instruction], place: int) -> dict[int, int | None]:
-    """The counts by line; None where it is not a number."""
-    return {instruction.span.line: _number(instruction, place) for instruction in instructions}
+@dataclass(slots=True)
+class _Counts:
+    """Counts, numbers and addresses by line, None if only the launch knows them."""
+
+    inits: dict[int, int | None] = field(default_factory=dict)
+    arrivals: dict[int, int | None] = field(default_factory=dict)
+    numbers: dict[int, int | None] = field(default_factory=dict)
+    barriers: dict[int, int | None] = field(default_factory=dict)
+    addresses: dict[int, Value | None] = field(default_factory=dict)
+
+    def add(self, function: Function, values: _LaunchValues) -> None:
+        """Read one function."""
+        for own in instructions_in(function.body or ()):
+            if own.opcode in ("bar", "barrier"):
+                _put(self.numbers, own, _BARRIER_NUMBER, values)
+                _put(self.barriers, own, _BARRIER_COUNT, values)
+            elif own.opcode == "mbarrier":
+                self.addresses.update((own.span.line, values.of(at)) for at in own.operands if isinstance(at, Memory))
+                if "init" in own.modifiers:
+                    _put(self.inits, own, _INIT_COUNT, values)
+                elif _ARRIVALS & {*own.modifiers} and not _expects_bytes(own):
+                    _put(self.arrivals, own, _ARRIVE_COUNT, values)
+
+
+def _put(counts: dict[int, int | None], instruction: Instruction, place: int, values: _LaunchValues) -> None:
+    """Add the count of an instruction that has one."""
+    for operand in instruction.operands[place : place + 1]:
+        counts[instruction.span.line] = values.number(operand)
+
+
+def _known(values: Mapping[int, _Known | None]) -> dict[int, _Known]:
+    return {line: value for line, value in values.items() if value is not None}
+
+
+def _expects_bytes(instruction: Instruction) -> bool:
+    return "expect_tx" in instruction.modifiers and bool(_ARRIVALS & {*instruction.modifiers})
 
 
 def _opcodes(instructions: Iterable[Instruction]) -> dict[int, str]:
     """The opcodes with their modifiers, by line."""
     return {own.span.line: ".".join((own.opcode, *own.modifiers)) for own in instructions}
-
-
-def _known(counts: Mapping[int, int | None]) -> dict[int, int]:
-    return {line: count for line, count in counts.items() if count is not None}
-
-
-def _number(instruction: Instruction, place: int) -> int | None:
-    operands = instruction.operands[place : place + 1]
-    return parse_integer(operands[0].text) if operands and isinstance(operands[0], Immediate) else None
 
 
 def _is_recorded_write(instruction: Instruction) -> bool:
@@ -158,6 +307,39 @@ def _computes(instruction: Instruction, operand: Operand) -> bool:
         case (Register(name=written), *inputs), Register(name=name):
             return written == name and any(isinstance(own, Register) for own in inputs)
     return False
+
+
+def _exits(functions: Sequence[Function], places: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """The exit that a warp takes from a place, 0 for the entry, without another wait; nothing if there are several."""
+    for function in (own for own in functions if own.kind == "entry" and own.body):
+        flow = Flow.of(function)
+        number = {own.span.line: index for index, block in enumerate(flow.blocks) for own in block}
+        for place in places:
+            if (not place or place in number) and len(exits := _exits_from(flow, number.get(place, 0), place)) == 1:
+                yield place, exits.pop()
+
+
+def _exits_from(flow: Flow, first: int, place: int) -> set[int]:
+    exits, seen, waiting = set[int](), {first}, [(first, place)]
+    while waiting:
+        index, behind = waiting.pop()
+        for own in (own for own in flow.blocks[index] if own.span.line > behind):
+            if own.opcode in _EXITS:
+                exits.add(own.span.line)
+            if _waits(own) or (own.opcode in _EXITS and own.predicate is None):
+                break
+        else:
+            following = {*flow.successors(index)} - seen
+            seen |= following
+            waiting += [(after, 0) for after in following]
+    return exits
+
+
+def _waits(instruction: Instruction) -> bool:
+    """Return whether an instruction is a place that each warp records."""
+    modifiers = {*instruction.modifiers}
+    is_barrier = instruction.opcode in ("bar", "barrier") and "warp" not in modifiers and "arrive" not in modifiers
+    return is_barrier or (instruction.opcode == "mbarrier" and bool(modifiers & _WAITS))
 
 
 def innermost(loops: Mapping[int, frozenset[int]], line: int) -> frozenset[int]:

@@ -82,11 +82,11 @@ def _warp_text(group: PlaceGroup) -> str:
 
 
 def _missing_text(group: PlaceGroup) -> str:
-    """``3 at bar.sync PTX:31``: warps that do not wait there, by their place."""
+    """``3 at bar.sync PTX:31; 0 ended``: warps that do not wait there, by their place."""
     places: dict[str, list[StuckWarp]] = {}
     for warp in group.missing:
-        places.setdefault(warp.place.text, []).append(warp)
-    texts = [f"{range_words(warp.warp for warp in warps)} at {place}" for place, warps in places.items()]
+        places.setdefault("ended" if warp.has_ended else f"at {warp.place.text}", []).append(warp)
+    texts = [f"{range_words(warp.warp for warp in warps)} {where}" for where, warps in places.items()]
     return "; ".join(texts[:_MOST_MISSING]) + ("; …" if len(texts) > _MOST_MISSING else "")
 
 
@@ -152,7 +152,7 @@ class StuckView(Document):
             yield f"to fix it: {self.cause.advice}"
         if self.stuck.blocks_not_started:
             yield f"{units.counted(self.stuck.blocks_not_started, 'block')} had not started"
-        yield "A place is the last loop or wait that a warp reached. The list omits warps that had ended."
+        yield "A place is the last loop or wait that a warp reached. The rows omit warps that had ended."
         if any(isinstance(group.place.line, Offset) for group in self.stuck.groups):
             yield (
                 "Without PTX, barrier numbers, mbarrier phases and holders of locks are unknown, and"

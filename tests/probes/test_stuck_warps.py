@@ -21,7 +21,7 @@ from probes.stuck_warps.analysis import (
 )
 from probes.stuck_warps.causes import lane_words, likely_cause, range_words
 from probes.stuck_warps.ranks import RankState, rank_cause
-from probes.stuck_warps.synchronization import Synchronization
+from probes.stuck_warps.synchronization import Init, Synchronization
 from probes.stuck_warps.view import StuckView, waits_for
 from tests.engine.kernels import entry, probed, toml_probe
 from tests.probes.running import result_of
@@ -214,7 +214,7 @@ WAITERS = [warp(BARRIER, block, 1) for block in range(2)]
         (
             launch(ARRIVED, code=COUNTED),
             "mbarrier-phase",
-            "block 0 made 64 arrivals. The number of arrivals is right, but warps wait",
+            "block 0 made 64 arrivals (warps 0-1). The number of arrivals is right, but warps wait",
         ),
         (
             launch(ARRIVED, code=replace(COUNTED, expects=(37,))),
@@ -298,7 +298,6 @@ def test_synchronization_of_a_kernel(tmp_path: Path) -> None:
     assert code == Synchronization(
         {numbers["mbarrier.init.shared.b64 [%r1], 3;"]: 3},
         {numbers["mbarrier.arrive.shared.b64 %rd2, [%r1], 2;"]: 2},
-        False,
         {numbers["bar.sync 2, 96;"]: 2},
         {numbers["bar.sync 2, 96;"]: 96},
         (numbers["mbarrier.arrive.expect_tx.shared.b64 %rd2, [%r1], 256;"],),
@@ -312,10 +311,149 @@ def test_synchronization_of_a_kernel(tmp_path: Path) -> None:
         {numbers["shfl.sync.idx.b32 %r2, %r2, 0, 31, -1;"]: "shfl.sync.idx.b32"},
         frozenset({numbers["atom.global.cas.b32 %r3, [%rd1], %r2, 1;"]}),
         frozenset(range(last + 2, last + 6)),
+        {},
         True,
         True,
     )
     assert Synchronization.of(None) == Synchronization()
+
+
+BARRIER_OF_BLOCK = entry(
+    """.reg .pred %p<3>;
+.reg .b32 %r<9>;
+.reg .b64 %rd<4>;
+.shared .align 8 .b64 _ZZ4tileE4full;
+.shared .align 8 .b64 _ZZ4tileE5empty;
+mov.u32 %r1, _ZZ4tileE4full;
+mov.u32 %r2, _ZZ4tileE5empty;
+ld.param.u32 %r8, [n];
+mov.u32 %r3, %ntid.x;
+COMPUTE
+mbarrier.init.shared.b64 [%r1], %r4;
+mbarrier.init.shared.b64 [%r2], 2;
+mbarrier.arrive.shared.b64 %rd2, [%r1];
+mbarrier.test_wait.shared.b64 %p1, [%r1], %rd2;
+mbarrier.test_wait.shared.b64 %p1, [%r2], %rd2;
+@%p1 bra $end;
+bar.sync 0;
+ret;
+$end:
+ret;""",
+    ".param .u32 n",
+)
+"""A kernel with two mbarriers."""
+
+
+@pytest.mark.parametrize(
+    ("compute", "count"),
+    [
+        ("mov.u32 %r4, 8;", 8),
+        ("add.s32 %r4, %r3, 1;", 65),
+        ("shr.u32 %r5, %r3, 5; mad.lo.s32 %r4, %r5, 3, WARP_SZ;", 38),
+        ("sub.s32 %r5, %r3, 32; and.b32 %r4, %r5, -8;", 32),
+        ("mul.lo.s32 %r4, %r3, %nctaid.y;", 192),
+        ("add.s32 %r4, %r3, %r8;", None),
+        ("mov.u32 %r4, %tid.x;", None),
+        ("mov.u32 %r4, 8; @%p1 mov.u32 %r4, 9;", None),
+        ("add.s32 %r4, %r4, 1;", None),
+    ],
+)
+def test_count_of_an_mbarrier_is_computed_from_the_launch(compute: str, count: int | None, tmp_path: Path) -> None:
+    text = BARRIER_OF_BLOCK.replace("COMPUTE", compute)
+    (tmp_path / "pruned.ptx").write_text(text)
+    numbers = {line: number for number, line in enumerate(text.splitlines(), 1)}
+    code = Synchronization.of(tmp_path, (1, 3, 1), (64, 1, 1))
+    full, empty = (numbers[f"mbarrier.test_wait.shared.b64 %p1, [%r{register}], %rd2;"] for register in (1, 2))
+    assert code.init_of(full) == Init(numbers["mbarrier.init.shared.b64 [%r1], %r4;"], count)
+    assert code.init_of(empty) == Init(numbers["mbarrier.init.shared.b64 [%r2], 2;"], 2)
+    assert (code.name_of(full), code.name_of(empty)) == ("full", "empty")
+    assert code.init_of(1) is None, "either may be it"
+
+
+def test_exit_of_a_warp_that_ended_is_the_only_one_behind_its_place(tmp_path: Path) -> None:
+    text = BARRIER_OF_BLOCK.replace("COMPUTE", "mov.u32 %r4, 8;")
+    (tmp_path / "pruned.ptx").write_text(text)
+    lines = text.splitlines()
+    last_wait = max(number for number, line in enumerate(lines, 1) if "test_wait" in line)
+    barrier, first_exit = lines.index("bar.sync 0;") + 1, lines.index("ret;") + 1
+    code = Synchronization.of(tmp_path, ended_from=(0, last_wait, barrier))
+    assert code.exits == {last_wait: len(lines) - lines[::-1].index("ret;"), barrier: first_exit}
+
+
+GONE = replace(warp(BARRIER, number=1, did=Mark(39, 0x10, ALL)), on_gpu=0)
+HALF = replace(COUNTED, arrivals={39: None})
+
+
+def waiting(threads: int = 64, code: Synchronization = COUNTED, lanes: int = ALL, n: int = 1) -> StuckWarps:
+    """Warps that wait at an mbarrier; the last one of their block has ended."""
+    there = [warp(MBARRIER, number=number, did=Mark(39, 0x10, lanes)) for number in range(n)]
+    ended = () if 32 * n == threads else (GONE,)
+    return StuckWarps((1, 1, 1), (threads, 1, 1), group_warps(there, ended, code), code, ended)
+
+
+@pytest.mark.parametrize(
+    ("stuck", "words", "advice"),
+    [
+        (
+            waiting(code=replace(COUNTED, exits={30: 70})),
+            "expects 64 arrivals (mbarrier.init PTX:38); block 0 made 32 arrivals (warp 0); warp 1 ended at exit PTX:70",
+            "let warp 1 arrive in each phase, or initialize the mbarrier with 32 instead of 64 at mbarrier.init PTX:38",
+        ),
+        (waiting(), "block 0 made 32 arrivals (warp 0); warp 1 ended", "let warp 1 arrive"),
+        (waiting(32), "block 0 made 32 arrivals (warp 0)", "let 32 more threads arrive in each phase, or initialize"),
+        (waiting(32, lanes=3), "made 2 arrivals (warp 0 with lanes 0-1)", "let 62 more threads arrive"),
+        (
+            waiting(96, n=3),
+            "block 0 made 96 arrivals (warps 0-2)",
+            "initialize the mbarrier with 96 instead of 64 at mbarrier.init PTX:38: if more threads arrive",
+        ),
+        (
+            waiting(32, replace(COUNTED, inits={38: None})),
+            "it expects a number of arrivals that is computed at run time (mbarrier.init PTX:38); block 0 made 32",
+            "count the threads that arrive",
+        ),
+        (
+            waiting(32, replace(COUNTED, inits={37: 2, 38: 64})),
+            "it expects 2 or 64 arrivals (mbarrier.init PTX:37, …); block 0 made 32",
+            "count the threads that arrive",
+        ),
+        (
+            waiting(32, HALF),
+            "32 threads of block 0 arrived (warp 0), with a count that is computed at run time",
+            "count the threads that arrive",
+        ),
+    ],
+)
+def test_counts_of_an_mbarrier_and_their_fix(stuck: StuckWarps, words: str, advice: str) -> None:
+    cause = likely_cause(stuck)
+    assert cause is not None
+    assert cause.key == "mbarrier-count"
+    assert words in cause.words
+    assert cause.advice.startswith(advice)
+
+
+@pytest.mark.parametrize(
+    ("count", "words", "advice"),
+    [
+        (
+            64,
+            "waits for 64 threads of block 0: 1 of 2 warps arrived; warp 1 ended",
+            "let warp 1 arrive, or pass 32 instead",
+        ),
+        (
+            None,
+            "a number of threads of block 0 that is computed at run time: 1 of",
+            "count the threads that arrive",
+        ),
+    ],
+)
+def test_barrier_with_a_count_names_its_ended_warp(count: int | None, words: str, advice: str) -> None:
+    code = Synchronization(barriers={30: count}, is_known=True)
+    stuck = StuckWarps((1, 1, 1), (64, 1, 1), group_warps([warp(BARRIER)], (GONE,), code), code, (GONE,))
+    cause = likely_cause(stuck)
+    assert cause is not None
+    assert words in cause.words
+    assert cause.advice.startswith(advice)
 
 
 def rank(number: int, kernel: str | None, **launches: int) -> RankState:

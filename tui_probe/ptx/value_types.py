@@ -12,7 +12,6 @@ unknown: None.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -289,30 +288,6 @@ def _nodes(body: Iterable[Statement]) -> Iterator[Instruction | Label]:
             yield from _nodes(node.body)
         elif isinstance(node, Instruction | Label):
             yield node
-
-
-def with_known_counts(instructions: Sequence[Instruction]) -> list[Instruction]:
-    """Instructions of a kernel, with numbers in place of the registers that barriers and mbarriers take numbers from.
-
-    Such a register is known if only moves of one number write it.
-    """
-    numbers: dict[str, set[Immediate | None]] = {}
-    for instruction in instructions:
-        source = instruction.operands[-1] if instruction.opcode == "mov" else None
-        for name, _ in _written_registers(instruction):
-            numbers.setdefault(name, set()).add(source if isinstance(source, Immediate) else None)
-    known = {name: number for name, (number, *others) in numbers.items() if number is not None and not others}
-
-    def counted(instruction: Instruction) -> Instruction:
-        if instruction.opcode not in ("mbarrier", "bar", "barrier"):
-            return instruction
-        operands = (
-            known.get(operand.name, operand) if isinstance(operand, Register) else operand
-            for operand in instruction.operands
-        )
-        return replace(instruction, operands=tuple(operands))
-
-    return [counted(instruction) for instruction in instructions]
 
 
 def _written_registers(instruction: Instruction) -> Iterator[tuple[str, int | None]]:

@@ -29,6 +29,14 @@ bool positions_warp(const uint8_t *slot, struct resident_warp *warp)
     return lanes.entered != lanes.left;
 }
 
+/* A warp that has ended leaves its records until another has the slot: its last arrival may explain why others wait. */
+static bool had_warp(const uint8_t *slot)
+{
+    struct resident_lanes lanes;
+    memcpy(&lanes, slot, sizeof lanes);
+    return lanes.entered;
+}
+
 static uint64_t warp_bytes(const struct kernel_probe *probe)
 {
     uint64_t bytes = 0;
@@ -85,13 +93,14 @@ static uint32_t put_all(const struct records *records, const uint8_t *table, uin
     for (size_t i = 0; i < RESIDENT_SLOTS; i++) {
         const uint8_t *slot = table + i * slot_size;
         struct resident_warp warp;
-        if (!positions_warp(slot, &warp) || warp.launch != records->launch->number)
+        const bool is_there = positions_warp(slot, &warp);
+        if ((!is_there && !had_warp(slot)) || warp.launch != records->launch->number)
             continue;
         if (warp.warp < records->extent.warps && warp.block >= first_block &&
             warp.block - first_block < records->extent.blocks)
             put(records, slot, (warp.block - first_block) * records->extent.warps + warp.warp);
         else
-            left_out++;
+            left_out += is_there;
     }
     return left_out;
 }
