@@ -396,7 +396,7 @@ def waiting(threads: int = 64, code: Synchronization = COUNTED, lanes: int = ALL
     [
         (
             waiting(code=replace(COUNTED, exits={30: 70})),
-            "expects 64 arrivals (mbarrier.init PTX:38); block 0 made 32 arrivals (warp 0); warp 1 ended at exit PTX:70",
+            "64 arrivals (mbarrier.init PTX:38); block 0 made 32 arrivals (warp 0); warp 1 ended at exit PTX:70",
             "let warp 1 arrive in each phase, or initialize the mbarrier with 32 instead of 64 at mbarrier.init PTX:38",
         ),
         (waiting(), "block 0 made 32 arrivals (warp 0); warp 1 ended", "let warp 1 arrive"),
