@@ -168,8 +168,8 @@ def _mbarrier(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     known = f"mbarrier {address} at {place.text}{phase}"
     count = None if init is None else init.count
     if count is None or arrived.count is None or arrived.count != count:
-        words = f"{known}: {_expected_text(stuck, init)}{came}"
-        yield Cause("mbarrier-count", words, _count_advice(stuck, group, init, arrived), warp)
+        text = f"{known}: {_expected_text(stuck, init)}{came}"
+        yield Cause("mbarrier-count", text, _count_advice(stuck, group, init, arrived), warp)
     elif stuck.code.expects:
         yield Cause(
             "mbarrier-bytes",

@@ -205,8 +205,8 @@ class Synchronization:
     def name_of(self, line: int) -> str:
         """The name of the variable that is the mbarrier of an instruction; "" if it is not known."""
         at = self.addresses.get(line)
-        found = _VARIABLE.fullmatch(at.symbol) if at is not None and not at.number else None
-        return found[2] if found is not None and len(found[2]) == int(found[1]) else ""
+        match = _VARIABLE.fullmatch(at.symbol) if at is not None and not at.number else None
+        return match[2] if match is not None and len(match[2]) == int(match[1]) else ""
 
     def line_text(self, line: int, opcode: str = "") -> str:
         """``mbarrier.init PTX:19 tile.cu:12``."""
