@@ -498,7 +498,7 @@ def test_lanes_and_ranges_as_words() -> None:
 
 RESIDENT = '[map.{}]\nlevel = "warp"\nresident = {}\n[map.{}.regs]\n{}\n'
 LIFE = '[probe.life]\nposition = "kernel"\nbefore = "SAVE [ a ] {1, 2};\\nSAVE [ b ] {LAUNCH, 1, 2};"\n'
-LANES, OWNER = 'entered = "u32"\nleft = "u32"', 'launch = "u64"\nblock = "u32"\nwarp = "u32"'
+LANE_FIELDS, OWNER = 'entered = "u32"\nleft = "u32"', 'launch = "u64"\nblock = "u32"\nwarp = "u32"'
 
 
 @pytest.mark.parametrize(
@@ -509,7 +509,7 @@ LANES, OWNER = 'entered = "u32"\nleft = "u32"', 'launch = "u64"\nblock = "u32"\n
     ],
 )
 def test_resident_maps_have_the_fields_that_the_hook_reads(second: str, problem: str) -> None:
-    first = RESIDENT.format("a", "true", "a", LANES)
+    first = RESIDENT.format("a", "true", "a", LANE_FIELDS)
     toml_probe(first + RESIDENT.format("b", "true", "b", OWNER) + LIFE)
     with pytest.raises(ProbeFileError, match=problem):
         toml_probe(first + second + LIFE)
