@@ -245,7 +245,7 @@ def test_how_the_trial_of_probes_in_machine_code_went() -> None:
         (
             "590.1-sm_90-4567.json",
             '{"outcome": "passed", "instructions": "passed", "records": "passed", "blocks": "passed",'
-            ' "few_registers": "other starts"}',
+            ' "short_records": "other starts"}',
         ),
         ("590.1-sm_89-4567.json", '{"outcome": "passed", "instructions": "passed", "records": "passed"}'),
         ("590.1-sm_86-4567.json", '{"outcome": "passed"}'),

@@ -21,7 +21,7 @@ from tui_probe.engine.grafting.grafts import Grafter
 from tui_probe.engine.grafting.sass_phases import sass_phases
 from tui_probe.engine.grafting.sass_site_file import sass_site_file
 from tui_probe.engine.trial import trial_cases
-from tui_probe.engine.trial.trial_kernel import THREADS_OF_GRID, TRIAL_KERNEL, TrialFailedError, trial_cubin
+from tui_probe.engine.trial.trial_kernel import THREADS_OF_GRID, TRIAL_KERNEL, TrialFailedError
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.ptx.phase_names import WAITS
@@ -32,7 +32,7 @@ from tui_probe.sass.register_room import RegisterRoom
 from tui_probe.sass.target import GraftTarget
 from tui_probe.sass.uniform_registers import used_uniform_registers
 from tui_probe.sass.wait_classes import is_mbarrier_arrival, is_mbarrier_wait
-from tui_probe.sass.words import WORD_BYTES
+from tui_probe.sass.words import RESERVED, WORD_BYTES
 from tui_probe.toolchain import find_disassembler
 from tui_probe.trace.sites import parse_sites
 
@@ -284,21 +284,21 @@ def test_starts_without_an_instruction_are_counted(waits: Path) -> None:
 
 
 RECORD = """
+MOV Rw, URc
 CS2R.32 Rv, SR_CLOCKLO
-VOTEU.ANY URs, UPT, PT
-MOV Ra, URl
 MOV Rb, URh
-MOV Rw, URs
-LEA Rw, Rw, URc, 0x1f
-VIMNMX Rw, Rw, -0x7ffff800, PT
-ULOP3.LUT URs, URs, 0x1, URZ, 0xc0, !UPT
+MOV Ra, URl
+VIMNMX Rw, Rw, 0x800, PT
+VOTEU.ANY URs, UPT, PT
 IMAD.WIDE.U32 Ra, Rw, 0x8, Ra
 MOV Rw, LINE
-UIADD3 URc, URc, URs, URZ
+ULOP3.LUT URs, URs, 0x1, URZ, 0xc0, !UPT
 STG.E.EF.64 [Ra], Rv
+UIADD3 URc, URc, URs, URZ
 NOP
 """
 LENGTH = RECORD.strip().count("\n") + 1
+MOST_STALL_CYCLES = 18
 
 
 def with_names(text: str, names: dict[str, str]) -> str:
@@ -323,26 +323,55 @@ def test_warps_that_exchange_registers_have_records_in_their_own(waits: Path, sa
     limits = set()
     for site in sites:
         at = code_at(kernel.probed, "producer_consumer", site["offset"])
-        address, value = after.words[at // WORD_BYTES + 2].rd, after.words[at // WORD_BYTES].rd
-        uniform = re.findall(r"UR(\d+)", " ".join(texts[at + WORD_BYTES * index] for index in range(LENGTH)))
-        step, low, high, _, count = uniform[:5]
+        snippet = after.words[at // WORD_BYTES :][:LENGTH]
+        is_later = snippet[0].wait_mask != 0
+        snippet = snippet[: LENGTH - is_later]
+        address, value = snippet[3].rd, snippet[1].rd
+        code = [texts[at + WORD_BYTES * index] for index in range(len(snippet))]
+        uniform = re.findall(r"UR(\d+)", " ".join(code))
+        count, high, low, step = uniform[:4]
         names = {
             f"R{value}": "Rv", f"R{value + 1}": "Rw", f"R{address}": "Ra", f"R{address + 1}": "Rb", f"UR{step}": "URs",
             f"UR{count}": "URc", f"UR{low}": "URl", f"UR{high}": "URh", f"{site['offset']:#x}": "LINE",
         }  # fmt: skip
-        code = [texts[at + WORD_BYTES * index] for index in range(LENGTH)]
-        code[9] = code[9].replace(f"{site['offset']:#x}", "LINE")
-        assert [with_names(text, names) for text in code] == RECORD.split("\n")[1:-1]
+        code[7] = code[7].replace(f"{site['offset']:#x}", "LINE")
+        assert [with_names(text, names) for text in code] == RECORD.strip().split("\n")[: len(snippet)]
+        assert sum(word.stall for word in snippet) <= MOST_STALL_CYCLES
+        assert snippet[0 if is_later else -1].wait_mask == 1 << snippet[9].read_barrier
+        untouched = room.untouched(site["offset"] // WORD_BYTES)
+        assert not is_later or all(untouched >> number & 1 for number in (address, address + 1, value, value + 1))
         assert {address, address + 1, value, value + 1} <= set(room.free(site["offset"] // WORD_BYTES))
         assert not used & {*map(int, uniform)}
         limits.add(room.limit(site["offset"] // WORD_BYTES))
     assert limits >= {40, 232}
 
 
-CYCLES_UNTIL_READ = {"VOTEU": 4, "CS2R": 6}
-"""Cycles until a result can be read; 6 for others. In the kernels of tests/data, ptxas for sm_90 takes at least 2 from
-VOTEU to an ordinary instruction, 6 from UIADD3 to one and 4 to a uniform one, 4 behind ULOP3, and 4 or 5 for others.
+def test_records_above_the_registers_of_a_kernel_wait_for_the_record_before(waits: Path) -> None:
+    target = GraftTarget.of(Cubin.read(waits.read_bytes()), "ring")
+    kernel = Grafter(PROBE, assembler(), sampled=False).graft(Cubin.read(waits.read_bytes()), "ring")
+    assert kernel.short_records
+    after, barriers = GraftTarget.of(Cubin.read(kernel.probed), "ring"), set()
+    for site in json.loads(kernel.sites)["probes"][0]["sites"]:
+        at = code_at(kernel.probed, "ring", site["offset"]) // WORD_BYTES
+        code = after.words[at : at + LENGTH - 1]
+        assert code[0].wait_mask == 1 << code[9].read_barrier
+        assert sum(word.stall for word in code) < MOST_STALL_CYCLES
+        assert after.words[at + LENGTH - 1].operation == target.words[site["offset"] // WORD_BYTES].operation
+        assert min(code[1].rd, code[3].rd) >= target.registers - RESERVED
+        barriers.add(code[9].read_barrier)
+    (barrier,) = barriers
+    assert all(barrier not in (word.write_barrier, word.read_barrier) for word in target.words)
+
+
+CYCLES_UNTIL_READ = {
+    ("MOV", "VIMNMX"): 4, ("VIMNMX", "IMAD"): 5, ("MOV", "IMAD"): 5, ("IMAD", "STG"): 5, ("MOV", "STG"): 5,
+    ("CS2R", "STG"): 5, ("VOTEU", "ULOP3"): 4, ("ULOP3", "UIADD3"): 4, ("UIADD3", "UIADD3"): 4, ("UIADD3", "MOV"): 6,
+}  # fmt: skip
+"""Cycles until a result can be read, the fewest that ptxas for sm_90 takes in CUTLASS products, Triton's attention and
+the kernels of tests/data; from VOTEU to a uniform instruction it takes 2.
 """
+BRANCH_CYCLES = 5
+"""Stall cycles of a branch: there is at least one from a record to the next."""
 
 
 def test_record_code_reads_results_when_they_are_there(waits: Path) -> None:
@@ -352,10 +381,10 @@ def test_record_code_reads_results_when_they_are_there(waits: Path) -> None:
     kernel = Grafter(PROBE, assembler(), sampled=False).graft(Cubin.read(waits.read_bytes()), "producer_consumer")
     after = GraftTarget.of(Cubin.read(kernel.probed), "producer_consumer")
     at = code_at(kernel.probed, "producer_consumer", json.loads(kernel.sites)["probes"][0]["sites"][0]["offset"])
-    snippet = after.words[at // WORD_BYTES :][:LENGTH]
+    snippet = after.words[at // WORD_BYTES :][: LENGTH - 1]
     written: dict[str, tuple[int, str]] = {}
     clock, reads = 0, 0
-    for turn in range(2):  # the next record of a warp reads the count of this one
+    for _ in range(2):  # the next record of a warp reads the count of this one
         for word, (text,) in zip(snippet, code_texts(90, *([word] for word in snippet)), strict=True):
             name, _, operands = text.partition(" ")
             result, *sources = re.findall(r"(?<![A-Z])U?R\d+", operands.replace(".64", "")) or [""]
@@ -366,14 +395,15 @@ def test_record_code_reads_results_when_they_are_there(waits: Path) -> None:
             for source in sources:
                 if source in written:
                     since, writer = written[source]
-                    assert clock - since >= CYCLES_UNTIL_READ.get(writer, 6), f"{writer} before {text}"
+                    needed = CYCLES_UNTIL_READ[writer, name.partition(".")[0]]
+                    assert clock - since >= needed, f"{writer} before {text}"
                     reads += 1
-            if not name.startswith(("STG", "NOP")):
+            if not name.startswith("STG"):
                 of_pair = (result, wide(result)) if name.startswith("IMAD.WIDE") else (result,)
                 written |= dict.fromkeys(of_pair, (clock, name.partition(".")[0]))
             clock += word.stall
-        assert snippet[-1].wait_mask == 1 << snippet[-2].read_barrier, turn
-    assert reads == 26
+        clock += BRANCH_CYCLES
+    assert reads == 22
 
 
 def wide(register: str) -> str:
@@ -437,23 +467,23 @@ def test_self_test_of_records_in_free_registers() -> None:
         trial_cases.check_starts(late, MARKS)
 
 
-def test_self_test_has_a_kernel_that_leaves_few_registers() -> None:
-    cubin = trial_cases.phases_cubin(90, assembler())
+@pytest.mark.parametrize("few_registers", [False, True])
+def test_self_test_has_kernels_with_short_records(few_registers: bool) -> None:
+    cubin = trial_cases.phases_cubin(90, assembler(), few_registers=few_registers)
     trial = trial_cases.phases_trial(cubin)
     kernel = Grafter(trial.probe, assembler(), sampled=False).graft(cubin, TRIAL_KERNEL)
-    assert kernel.few_registers
+    assert kernel.short_records
     works = [site["phase"]["work"] for site in json.loads(kernel.sites)["probes"][0]["sites"]]
     assert {"pmevent 1", "pmevent 2"} < set(works)
     assert trial.map_bytes == (len(trial_content()),)
-    plain = Grafter(trial.probe, assembler(), sampled=False).graft(trial_cubin(90, assembler()), TRIAL_KERNEL)
-    assert not plain.few_registers
+    assert (kernel.grafted.registers == GraftTarget.of(cubin, TRIAL_KERNEL).registers) == few_registers
 
 
-class GateWithoutFewRegisters(OpenGate):
-    """A GPU on which records in free registers went wrong."""
+class GateWithoutShortRecords(OpenGate):
+    """A GPU on which short records went wrong."""
 
     def closed(self, _arch: int, part: TrialPart) -> Reason | None:
-        wrong = part is TrialPart.FEW_REGISTERS
+        wrong = part is TrialPart.SHORT_RECORDS
         return because("graft-instructions-fail", words="other starts") if wrong else None
 
 
@@ -461,13 +491,16 @@ class GateWithoutFewRegisters(OpenGate):
 def test_failed_self_test_refuses_kernels_that_leave_few_registers(
     waits: Path, tmp_path: Path, kernel: str, outcome: str
 ) -> None:
-    """Also if an earlier run prepared them, as with another driver."""
+    """Also if an earlier run prepared them, as with another driver. Others have the longer code."""
     image, cache = waits.read_bytes(), Cache(tmp_path / "cache")
     before = prepared(tmp_path / "before", image, kernel, "phases", cache=cache)
     assert before.outcome == "ok"
-    after = prepared(tmp_path / "after", image, kernel, "phases", cache=cache, gate=GateWithoutFewRegisters())
+    after = prepared(tmp_path / "after", image, kernel, "phases", cache=cache, gate=GateWithoutShortRecords())
     assert (after.outcome, after.code) == (outcome, "graft-instructions-fail" if outcome == "skipped" else None)
+    if outcome == "ok":
+        codes = [len((tmp_path / name / "probed.bin").read_bytes()) for name in ("before", "after")]
+        assert codes[0] < codes[1]
     gate = GraftGate(None, [])
-    gate._outcomes[90] = TrialOutcome("passed", instructions="passed", records="passed", few_registers="other starts")
+    gate._outcomes[90] = TrialOutcome("passed", instructions="passed", records="passed", short_records="other starts")
     assert gate.closed(90, TrialPart.RECORDS) is None
-    assert gate.closed(90, TrialPart.FEW_REGISTERS) == because("graft-instructions-fail", words="other starts")
+    assert gate.closed(90, TrialPart.SHORT_RECORDS) == because("graft-instructions-fail", words="other starts")

@@ -113,7 +113,7 @@ def _limitation(trial: TrialOutcome | None, where: str) -> str:
         return f"kernels without PTX are not probed {where}: the saved self-test result cannot be read"
     if trial.outcome != "passed":
         return f"kernels without PTX are not probed {where}: {trial.words or trial.outcome}"
-    own = trial.few_registers or "passed"  # "": there is no such code for this GPU
+    own = trial.short_records or "passed"  # "": there is no such code for this GPU
     parts = (
         ("only entry/exit probes work", "probes can be inserted at instructions", trial.instructions),
         ("probes cannot record each access", "probes can record each access", trial.records),

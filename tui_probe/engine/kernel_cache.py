@@ -189,8 +189,8 @@ class DriverNeed(StrEnum):
     """Values kept in slots."""
     PRUNED = "pruned"
     """A cubin of its own."""
-    FEW_REGISTERS = "few_registers"
-    """Records in registers that are free at each instruction."""
+    SHORT_RECORDS = "short_records"
+    """Records of phases in shorter code."""
 
 
 class RestoredKernel(NamedTuple):

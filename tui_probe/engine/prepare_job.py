@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import threading
 from dataclasses import dataclass, field, replace
@@ -108,15 +109,15 @@ class SassPreparation:
                 return self.gate.allows_slots(arch)
             case DriverNeed.PRUNED:
                 return not self.gate.pruning_fault(arch)
-            case DriverNeed.FEW_REGISTERS:
-                return self.gate.closed(arch, TrialPart.FEW_REGISTERS) is None
+            case DriverNeed.SHORT_RECORDS:
+                return self.gate.closed(arch, TrialPart.SHORT_RECORDS) is None
 
-    def refuse_if_closed(self, arch: int, *, few_registers: bool = False) -> None:
+    def refuse_if_closed(self, arch: int, *, short_records: bool = False) -> None:
         """Remove the probe's files and raise UnsupportedKernelError where nothing may be grafted into SASS, or with
-        ``few_registers`` no records into a kernel that leaves few.
+        ``short_records`` no such records.
         """
         off = self.work.is_sass_off
-        part = TrialPart.FEW_REGISTERS if few_registers else trial_part(self.work.probe)
+        part = TrialPart.SHORT_RECORDS if short_records else trial_part(self.work.probe)
         closed = because("machine-code-off") if off else self.gate.closed(arch, part)
         if closed is not None:
             for file in ("probed.bin", "kernel.info", SITES_FILE):
@@ -136,7 +137,10 @@ class SassPreparation:
         """Graft the kernel and write its files. ``is_pruned``: the driver must load cubins that were cut."""
         work = self.work
         grafted = self._graft_or_use_slots(cubin, request)
-        self.refuse_if_closed(request.arch_number, few_registers=grafted.few_registers)
+        if grafted.short_records and not self.allows(request.arch_number, DriverNeed.SHORT_RECORDS):
+            with contextlib.suppress(UnsupportedKernelError):  # a kernel that leaves too few registers for others
+                grafted = self.grafter().graft(cubin, request.name, request.map_layout, short_records=False)
+        self.refuse_if_closed(request.arch_number, short_records=grafted.short_records)
         write_file(work.directory / "probed.bin", grafted.probed)
         work.write("kernel.info", grafted.info)
         work.write(SITES_FILE, grafted.sites)
@@ -144,7 +148,7 @@ class SassPreparation:
         needed = {
             DriverNeed.SLOTS: grafted.in_slots,
             DriverNeed.PRUNED: is_pruned,
-            DriverNeed.FEW_REGISTERS: grafted.few_registers,
+            DriverNeed.SHORT_RECORDS: grafted.short_records,
         }
         needs = [need for need, is_needed in needed.items() if is_needed]
         work.keep_later(work.keep_files, request, "probed.bin", [prune_log, grafted.log_text], needs)

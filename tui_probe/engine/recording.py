@@ -34,10 +34,6 @@ NO_ROOM: Final = 0x80000000
 """Attempts of a lane that never saves."""
 NO_ROOM_OF_WARPS: Final = 0x40000000
 """Attempts of a warp that never saves, where the code of a record counts them."""
-FIRST_OF_WARPS: Final = 1 << 31
-"""Index of a warp's first record in that code, whose sign says whether lane 0 takes part. The address that is kept is
-lower by that many records.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +120,10 @@ class Recording:
         """The index of the warp's first record. Lanes that never save begin with more attempts than there is room."""
         header, room = QUEUE_HEADER // storage.record_bytes, self._pred("room")
         if self._of_warps:
-            address = self._addressing.address
             return [
                 f"mad.lo.u32 {self._place(own_map)}, {warp}, {header + 2 * storage.cap}, {header};",
                 *self._unit_address(own_map, self._place(own_map), storage.record_bytes),
-                f"add.s64 {address}, {address}, -{FIRST_OF_WARPS * storage.record_bytes};",
-                f"mov.b64 {{{', '.join(self._halves(own_map))}}}, {address};",
+                f"mov.b64 {{{', '.join(self._halves(own_map))}}}, {self._addressing.address};",
             ]
         return [
             f"setp.ne.u32 {room}, {lane}, 0;",
@@ -366,8 +360,7 @@ class Recording:
             address = self._addressing.address
             first = f"mov.b64 {address}, {{{', '.join(self._halves(own_map))}}};"
             at_place = self._unit_address(own_map, self._place(own_map), storage.record_bytes)
-            before = QUEUE_HEADER - self._of_warps * FIRST_OF_WARPS * storage.record_bytes
-            return [*([first] if self._of_warps else at_place), f"add.s64 {address}, {address}, {-before};"]
+            return [*([first] if self._of_warps else at_place), f"add.s64 {address}, {address}, -{QUEUE_HEADER};"]
         loaded, stride = self._stride(own_map, storage, 2 * storage.record_bytes, QUEUE_HEADER)
         address, wide = self._addressing.address, self._names.temporary("wide", "b64")
         return [

@@ -198,6 +198,7 @@ class RegisterRoom:
         self._never = reduce(or_, named, 0)
         nothing = [_UnderWay() for _ in graph.blocks]
         self._live_behind = _fixpoint([0] * len(graph.blocks), graph.predecessors, self._live_before, or_)
+        self._named_behind = _fixpoint([0] * len(graph.blocks), graph.predecessors, self._named_before, or_)
         self._under_way = _fixpoint(nothing, graph.successors, self._under_way_behind, _UnderWay.joined)
 
     def free(self, index: int) -> list[int]:
@@ -216,6 +217,11 @@ class RegisterRoom:
         free = set(self.free(index))
         return [number for number in sorted(free) if not number % _PAIR and number + 1 in free]
 
+    def untouched(self, index: int) -> int:
+        """Return the mask of the registers that no instruction from here on names or gives away."""
+        block = self._graph.block_at(index)
+        return ALL_REGISTERS & ~self._named_from(block, index, self._named_behind[block])
+
     def limit(self, index: int) -> int:
         """Return the smallest number of registers that a warp has at an instruction."""
         return self._limits[self._graph.block_at(index)]
@@ -229,6 +235,18 @@ class RegisterRoom:
         for place in range(self._graph.blocks[block].stop - 1, index - 1, -1):
             live = live & ~self._operands[place].kills | self._operands[place].reads
         return live & ALL_REGISTERS
+
+    def _named_before(self, block: int, behind: int) -> int:
+        return self._named_from(block, self._graph.blocks[block].start, behind)
+
+    def _named_from(self, block: int, index: int, behind: int) -> int:
+        """Return the registers that a block names or gives away from an instruction on, besides those ``behind``."""
+        for place in range(index, self._graph.blocks[block].stop):
+            own, word = self._operands[place], self._words[place]
+            behind |= own.reads | own.writes
+            if word.operation == SET_REGISTERS:
+                behind |= ALL_REGISTERS & ~((1 << _new_limit(word)) - 1)
+        return behind
 
     def _under_way_behind(self, block: int, before: _UnderWay) -> _UnderWay:
         for place in self._graph.blocks[block]:
@@ -253,6 +271,22 @@ def _fixpoint(
                 states[other] = joined
                 pending.append(other)
     return states
+
+
+def pending_barriers(words: Sequence[Word], graph: FlowGraph) -> list[int]:
+    """Return per instruction the mask of the scoreboard barriers that earlier instructions may still hold."""
+    pending = [0] * len(words)
+
+    def leaving(block: int, mask: int) -> int:
+        for place in graph.blocks[block]:
+            word = words[place]
+            pending[place] |= mask
+            held = sum(1 << number for number in {word.write_barrier, word.read_barrier} - {NO_BARRIER})
+            mask = mask & ~word.wait_mask | held
+        return mask
+
+    _fixpoint([0] * len(graph.blocks), graph.successors, leaving, or_)
+    return pending
 
 
 def _limits(target: GraftTarget, graph: FlowGraph) -> list[int]:

@@ -27,21 +27,22 @@ Invariants:
 - Barriers that release predicates are waited for before predicates are saved: restoring would undo a later write.
 - The kernel uses the uniform registers and predicates of the snippet nowhere.
 
-A kernel that leaves too few registers gets shorter code for a record of lane 0, in four registers and no predicate::
+A record of lane 0 has shorter code, in four registers and no predicate::
 
+    MOV     w, count            a uniform register, as base: the address of the warp's first record
     CS2R.32 v, CLOCK
-    VOTE.ANY w
-    MOV     a, base             uniform registers, as count; while the vote has no result yet
-    LOP3    w, ~w & 1           is lane 0 elsewhere?
-    R2UR    u, w
-    IMAD    w, w, cap
-    IADD3   w, w, count         the number of the record; without lane 0, of one behind all records
-    VIMNMX  w, w, cap           likewise if the warp has saved all
+    MOV     a, base
+    VIMNMX  w, w, cap           behind the last record if the warp has saved all
+    VOTEU.ANY u
     IMAD.WIDE a, w, 8, a
     MOV     w, line
-    UIADD3  count, count, 1, -u
+    ULOP3   u, u, 1             does lane 0 take part?
     STG.64  [a], v              all lanes that are here store the same
+    UIADD3  count, count, u
     NOP                         waits until the operands were read
+
+Lanes without lane 0 store where the next record of lane 0 will be: a store of one warp to an address is behind the
+earlier ones. If nothing behind the record names its four registers, the next record waits for the operands, not a NOP.
 """
 
 from __future__ import annotations
@@ -72,6 +73,7 @@ from tui_probe.sass.words import (
     SECOND_PREDICATE,
     SOURCE_A,
     WORD_BYTES,
+    YIELD,
     Word,
     branch_word,
     new_word,
@@ -97,15 +99,15 @@ _TESTED: Final = 68
 _TEST: Final = 0
 """The predicate of lanes that has a uniform predicate's value in a trampoline."""
 _LANES: Final = 0x886 | 0x038E0100 << 64
-_SHIFT_AND_ADD: Final = 0xC11 | 0x0F8EF8FF << 64
 _SMALLER: Final = 0x848 | 0x03FE0100 << 64
 _AND: Final = 0x892 | 0x0F8EC03F << 64
 _MULTIPLY_WIDE: Final = 0x825 | 0x078E0000 << 64
 _STORE_PAIR: Final = 0x386 | 0x0B00 << 64
-"""VOTEU of all lanes, LEA by 31 bits, VIMNMX, ULOP3, IMAD.WIDE.U32, STG of 64 bits."""
-_SUM_READY: Final = 6
-_BARRIER_SET: Final = 2
-"""Cycles until a barrier that an instruction sets can be waited for."""
+"""VOTEU of all lanes, VIMNMX, ULOP3, IMAD.WIDE.U32, STG of 64 bits."""
+_TO_PRODUCT, _TO_STORE = 5, 5
+"""Cycles until a product, and a store, can read the result of another instruction."""
+_FIRST_YIELDING: Final = 3
+"""ptxas lets other warps go first behind most instructions with so many stall cycles, and behind none with fewer."""
 _RECORD_BYTES: Final = 8
 _OPERAND_BARRIER: Final = 5
 _SETTLED_STALL: Final = 13
@@ -267,35 +269,42 @@ class RecordRegisters:
     step: int
 
 
-def record_words(registers: RecordRegisters, line: int, end: int, free: FreeRegisters) -> list[Word]:
-    """Return the code for a record of 8 bytes, clock and ``line``.
+@dataclass(frozen=True, slots=True)
+class OperandWait:
+    """The wait for the operands of a record: its scoreboard ``barrier``, and whether the next record waits."""
 
-    Lanes without lane 0, and warps whose records are full, store behind the last record, at index ``end``. If lane 0
-    takes part, the index is negative, else not. So the place is the lower one of both signed numbers.
+    barrier: int
+    is_later: bool
+
+
+def record_words(registers: RecordRegisters, line: int, cap: int, wait: OperandWait, arch: int) -> list[Word]:
+    """Return the code for a record of 8 bytes, clock and ``line``, of up to ``cap`` in a warp.
+
+    Each result is read as many cycles later as in code of ptxas for sm_90: 4 or 5, and 6 from a uniform register.
     """
     clock, word, address = registers.value, registers.value + 1, registers.address
-    base = [MarkValue(uniform=half).move(address + place) for place, half in enumerate(registers.base)]
-    barrier = free.barriers[_OPERAND_BARRIER]
-    return [
-        clock_word(clock, _BARRIER_SET),
-        _made(_LANES, registers.step, stall=1),
-        base[0].with_stall(1),
-        base[1].with_stall(2),
-        MarkValue(uniform=registers.step).move(word).with_stall(_SUM_READY),
-        _made(_SHIFT_AND_ADD, word, word, registers.count),
-        _made(_SMALLER, word, word, end, stall=1),
-        _made(_AND, registers.step, registers.step, 1, stall=_SUM_READY - 1),
+    high, low = (MarkValue(uniform=registers.base[half]).move(address + half) for half in (1, 0))
+    code = [
+        MarkValue(uniform=registers.count).move(word).with_stall(1),
+        clock_word(clock, 1),
+        high.with_stall(1),
+        low.with_stall(1),
+        _made(_SMALLER, word, word, cap, stall=1),
+        _made(_LANES, registers.step, stall=_TO_PRODUCT - 1),
         _made(_MULTIPLY_WIDE, address, word, _RECORD_BYTES, address, stall=1),
         MarkValue(number=line).move(word).with_stall(1),
-        uniform_sum(registers.count, registers.count, registers.step, free.arch).with_stall(_SUM_READY),
-        _made(_STORE_PAIR, 0, address, clock, stall=_BARRIER_SET).with_read_barrier(barrier),
-        nop_word().with_stall(_BARRIER_SET).with_wait_mask(1 << barrier),
+        _made(_AND, registers.step, registers.step, 1, stall=_TO_STORE - 1),
+        _made(_STORE_PAIR, 0, address, clock, stall=1).with_read_barrier(wait.barrier),
+        uniform_sum(registers.count, registers.count, registers.step, arch).with_stall(1),
     ]
+    code = [word.with_field(YIELD, 1, int(word.stall < _FIRST_YIELDING)) for word in code]
+    mask = 1 << wait.barrier
+    if wait.is_later:
+        return [code[0].with_wait_mask(mask), *code[1:]]
+    return [*code, nop_word().with_stall(1).with_wait_mask(mask)]
 
 
-def _made(
-    bits: int, to: int, source: int = 0, second: int = 0, third: int | None = None, *, stall: int = _SUM_READY
-) -> Word:
+def _made(bits: int, to: int, source: int = 0, second: int = 0, third: int | None = None, *, stall: int) -> Word:
     """Return an instruction with its registers; ``second`` may be a number."""
     word = new_word(0, stall)
     word = Word(word.bits | bits).with_field(*DESTINATION, to).with_field(*SOURCE_A, source)

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.sass.graft import Splice
 from tui_probe.sass.wait_classes import own_wait
-from tui_probe.sass.words import ALWAYS, NO_BARRIER, Word, nop_word, to_uniform_word, uniform_bits
+from tui_probe.sass.words import ALWAYS, NO_BARRIER, YIELD, Word, nop_word, to_uniform_word, uniform_bits
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
@@ -49,7 +49,6 @@ _VIMNMX: Final = 0xC48 | 0x0FFE0000 << 64
 _UIADD3: Final = 0x290 | 0x0FFFE000 << 64
 _NUMBER_FORM: Final = 0x800
 _FORM_BITS: Final = 0xE00
-_YIELD: Final = 109
 _NEGATED_B: Final = 63
 _CLOCK_STALL: Final = 4
 """Cycles until a clock that was read can be used."""
@@ -210,5 +209,5 @@ def _uniform_addition(bits: int, to: int, left: int, arch: int) -> Word:
 
 
 def _word(bits: int, stall: int) -> Word:
-    word = Word(bits).guarded(ALWAYS).with_stall(stall).with_field(_YIELD, 1, int(stall < _FIRST_YIELDED_STALL))
+    word = Word(bits).guarded(ALWAYS).with_stall(stall).with_field(YIELD, 1, int(stall < _FIRST_YIELDED_STALL))
     return word.with_write_barrier(NO_BARRIER).with_read_barrier(NO_BARRIER)

@@ -227,7 +227,8 @@ _SPLIT_FROM: Final = 90
 """The first architecture whose offset has bits in 23:16 as well."""
 _SECOND_GUARD: Final = 87, 4
 """Second predicate and its negation."""
-_YIELD: Final = 109
+YIELD: Final = 109
+"""Bit that is clear where other warps go first."""
 _BRANCH_STALL: Final = 5
 
 
@@ -250,7 +251,7 @@ def branch_word(arch: int, at: int, target: int, like: Word | None = None) -> Wo
     bits = _OFFSET_BITS + (_LOW_BITS if arch >= _SPLIT_FROM else 0)
     if not -(1 << bits - 1) <= units < 1 << bits - 1:
         raise ValueError(f"a branch from {at:#x} to {target:#x} is too far")
-    word = new_word(BRA, _BRANCH_STALL).with_field(_YIELD, 1, 1).with_field(*SECOND_PREDICATE, ALWAYS)
+    word = new_word(BRA, _BRANCH_STALL).with_field(YIELD, 1, 1).with_field(*SECOND_PREDICATE, ALWAYS)
     if arch >= _SPLIT_FROM:
         word = word.with_field(_LOW_AT, _LOW_BITS, units & (1 << _LOW_BITS) - 1)
         units >>= _LOW_BITS

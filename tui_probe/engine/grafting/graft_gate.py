@@ -53,8 +53,8 @@ _ATTRIBUTES: Final = {"major": 75, "minor": 76, "mode": 20}
 class TrialOutcome(NamedTuple):
     """Outcome of a trial: ``passed``, ``failed`` or ``impossible``; ``slots``: with values kept in slots,
     ``instructions``: with probes at single instructions, ``pruned``: with the kernel in a cubin of its own,
-    ``records``: with several records of a thread, ``blocks``: with probes at basic blocks, and ``few_registers``: with
-    records in a kernel that leaves few registers, ``passed``, what went wrong, or "" if there is no such code.
+    ``records``: with several records of a thread, ``blocks``: with probes at basic blocks, and ``short_records``: with
+    starts of phases in shorter code, ``passed``, what went wrong, or "" if there is no such code.
     """
 
     outcome: str
@@ -64,19 +64,19 @@ class TrialOutcome(NamedTuple):
     pruned: str = ""
     records: str = ""
     blocks: str = ""
-    few_registers: str = ""
+    short_records: str = ""
 
 
 class TrialPart(Enum):
     """Kind of graft: code at entries and exits only, at instructions, where basic blocks begin, records at
-    instructions, several per slot, or such records in a kernel that leaves few registers.
+    instructions, several per slot, or starts of phases in shorter code, for kernels that leave few registers, too.
     """
 
     ENTRIES = "entries"
     INSTRUCTIONS = "instructions"
     BLOCKS = "blocks"
     RECORDS = "records"
-    FEW_REGISTERS = "few_registers"
+    SHORT_RECORDS = "short_records"
 
 
 def trial_part(probe: Probe) -> TrialPart:
@@ -145,7 +145,7 @@ class GraftGate:
                 TrialPart.INSTRUCTIONS: (outcome.instructions,),
                 TrialPart.BLOCKS: (outcome.instructions, outcome.records, outcome.blocks),
                 TrialPart.RECORDS: (outcome.instructions, outcome.records),
-                TrialPart.FEW_REGISTERS: (outcome.instructions, outcome.records, outcome.few_registers),
+                TrialPart.SHORT_RECORDS: (outcome.instructions, outcome.records, outcome.short_records),
             }[part]
             failed = next((result for result in tried if result != "passed"), None)
             return None if failed is None else because("graft-instructions-fail", words=failed or _NOT_TRIED)

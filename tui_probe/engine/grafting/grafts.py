@@ -130,8 +130,8 @@ class GraftedKernel:
     sites: str
     log_text: str
     in_slots: bool = False
-    few_registers: bool = False
-    """True if records are in registers that are free at each instruction."""
+    short_records: bool = False
+    """True if records of phases have the shorter code."""
 
     @property
     def probed(self) -> bytes:
@@ -165,10 +165,17 @@ class Grafter:
             return self._codes[key]
 
     def graft(
-        self, cubin: Cubin, name: str, map_layout: MapLayout | None = None, *, in_slots: bool = False
+        self,
+        cubin: Cubin,
+        name: str,
+        map_layout: MapLayout | None = None,
+        *,
+        in_slots: bool = False,
+        short_records: bool = True,
     ) -> GraftedKernel:
         """Put the probe into a kernel; ``in_slots``: what lives from the entry to the exits is kept in the slots.
-        ``map_layout`` is that of the tensor maps of bulk copies.
+        ``map_layout`` is that of the tensor maps of bulk copies. ``short_records``: records of phases may have the
+        shorter code.
 
         Raises UnsupportedKernelError, ImageError and ToolchainError.
         """
@@ -180,29 +187,38 @@ class Grafter:
         target = GraftTarget.of(cubin, name)
         probe = self._whole_probe if has_optional_sites(self._whole_probe, target) else self._probe
         try:
-            return self._grafted(target, cubin, probe, map_layout, in_slots=in_slots)
+            return self._grafted(target, cubin, probe, map_layout, in_slots=in_slots, short_records=short_records)
         except UnsupportedKernelError:
             if probe is self._probe and not has_boxes(target):
                 raise
         # Without optional maps and the sizes of boxes, the probe needs fewer registers.
-        return self._grafted(target, cubin, self._probe, None, in_slots=in_slots)
+        return self._grafted(target, cubin, self._probe, None, in_slots=in_slots, short_records=short_records)
 
     def _grafted(
-        self, target: GraftTarget, cubin: Cubin, probe: Probe, map_layout: MapLayout | None, *, in_slots: bool
+        self,
+        target: GraftTarget,
+        cubin: Cubin,
+        probe: Probe,
+        map_layout: MapLayout | None,
+        *,
+        in_slots: bool,
+        short_records: bool,
     ) -> GraftedKernel:
         """Put the probe into a kernel, or its form without optional maps."""
         lines: dict[str, list[int]] = {}
         sites: list[SassSite] = []
         blocks: list[SassBlock] = []
-        waits, missing, few_registers = ProbedWaits([], ()), 0, False
+        waits, missing, has_short = ProbedWaits([], ()), 0, False
         if self._probe.needs_machine_code:
             grafted, waits = graft_waits(target, probe, self._snippets, sampled=self._sampled)
             lines, rewritten = _wait_offsets(probe, waits.sites), 0
         elif is_graftable(probe):
             grafted, rewritten = graft_code(target, self.code(target, in_slots=in_slots))
         else:
-            grafted, parts = graft_instructions(target, probe, self._snippets, map_layout, sampled=self._sampled)
-            sites, blocks, missing, few_registers = parts.sites, parts.blocks, parts.missing, parts.few_registers
+            grafted, parts = graft_instructions(
+                target, probe, self._snippets, map_layout, sampled=self._sampled, short_records=short_records
+            )
+            sites, blocks, missing, has_short = parts.sites, parts.blocks, parts.missing, parts.short_records
             lines, rewritten = site_offsets(probe, sites), 0
         has_sites = bool(sites or blocks or waits.sites)
         if not has_sites and probe.is_resident:
@@ -220,7 +236,7 @@ class Grafter:
         )
         log_text = _log_text(target, grafted, rewritten) + ("\n[graft] values kept in slots" if in_slots else "")
         sites_text = sass_site_file(probe.name, target, [*sites, *waits.sites], blocks, lines, waits.offsets, missing)
-        return GraftedKernel(cubin.image, grafted, info, sites_text, log_text, in_slots, few_registers)
+        return GraftedKernel(cubin.image, grafted, info, sites_text, log_text, in_slots, has_short)
 
     def _assembled(self, arch: int, leading: int, in_slots: bool) -> ProbeCode:
         """Assemble the code at two parameter offsets and refuse it unless only known fields differ."""

@@ -8,6 +8,7 @@ have a record for each instruction, and are added to where it stands, in both wa
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +19,6 @@ from tui_probe.engine.grafting.site_kernel_text import ENTRY, EXIT, Mark
 from tui_probe.engine.grafting.snippet_ptx import LEADING_BYTES, MANY_LEADING_BYTES
 from tui_probe.engine.grafting.snippet_store import inline_code
 from tui_probe.engine.ptx_target import without_redux
-from tui_probe.engine.recording import FIRST_OF_WARPS
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass import lane_registers
@@ -27,9 +27,10 @@ from tui_probe.sass.graft import Grafted, Splice, apply_splices
 from tui_probe.sass.graft_check import refuse_changes
 from tui_probe.sass.inline_code import FreeRegisters, InlineCode, MarkValue
 from tui_probe.sass.lane_registers import REGISTER_ALIGNMENT
-from tui_probe.sass.register_room import RegisterRoom
+from tui_probe.sass.register_room import RegisterRoom, pending_barriers
 from tui_probe.sass.snippets import UniformAssignment, assign_uniform_registers, with_initial_wait
 from tui_probe.sass.trampolines import (
+    OperandWait,
     RecordRegisters,
     flag_value,
     least_used_barriers,
@@ -43,7 +44,7 @@ from tui_probe.sass.variables import BY_ADDRESS, calls_outside
 from tui_probe.sass.words import ALWAYS, MAX_REGISTERS, RESERVED, WORD_BYTES, with_read_barriers
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from tui_probe.engine.grafting.sass_blocks import SassBlock
     from tui_probe.engine.grafting.site_kernel_text import InstructionFacts, WaitSums
@@ -64,7 +65,7 @@ _UNIFORM_BRANCHES_FROM: Final = 80
 branch.
 """
 RECORD_ARCHITECTURES: Final = range(90, 100)
-"""Architectures for which there is code of records for kernels that leave few registers."""
+"""Architectures for which there is shorter code of records, which kernels that leave few registers have room for."""
 _PAIRS_OF_RECORD: Final = 2
 """Pairs of registers that the code of a record needs."""
 _PARAMETER_ALIGNMENT: Final = 16
@@ -126,9 +127,11 @@ def graft_instructions(
     map_layout: MapLayout | None = None,
     *,
     sampled: bool,
+    short_records: bool = True,
 ) -> tuple[Grafted, ProbedParts]:
     """Put a probe's code at the instructions and blocks that it is for, at the entry and at the exits of a kernel.
-    ``map_layout`` is that of the tensor maps of bulk copies.
+    ``map_layout`` is that of the tensor maps of bulk copies. ``short_records``: records of phases may have the shorter
+    code.
 
     Raises UnsupportedKernelError and ToolchainError.
     """
@@ -137,15 +140,18 @@ def graft_instructions(
         probe = probe.straight_form()
     parts = find_probed_parts(probe, target)
     _refuse(target, probe, parts)
+    record = leader_record(probe) if short_records and target.arch in RECORD_ARCHITECTURES else None
+    if record is not None and _RecordRoom.grows(target):
+        with contextlib.suppress(UnsupportedKernelError):
+            return _graft_records(target, probe, record, snippets, sampled=sampled)
     try:
         assembled = _assembled(target, probe, snippets, parts, map_layout, sampled=sampled)
         code, uniform = _with_uniform_registers(target, assembled)
         free, kept_registers = _free_registers(target, code, uniform.exits)
     except UnsupportedKernelError as error:
-        record = leader_record(probe)
-        if record is None or target.arch not in RECORD_ARCHITECTURES:
+        if record is None:
             raise
-        return _graft_records(target, probe, record, snippets, error, sampled=sampled)
+        return _graft_records(target, probe, record, snippets, sampled=sampled, error=error)
     splices = _inner_splices(target, code, free, kept_registers, parts)
     if code.entry is not None:
         opening = opening_words(code.entry, replace(free, uniform=uniform.entry), kept_registers)
@@ -164,33 +170,34 @@ def _graft_records(
     probe: Probe,
     record: Map,
     snippets: SnippetStore,
-    error: UnsupportedKernelError,
     *,
     sampled: bool,
+    error: UnsupportedKernelError | None = None,
 ) -> tuple[Grafted, ProbedParts]:
-    """Put a probe of phases into a kernel that leaves too few registers, as ``error`` says, or whose warps exchange
-    registers. Each record has those that are free at its instruction; what is kept is in uniform registers. The code of
-    entry and exits has the registers of the kernel.
+    """Put a probe of phases into a kernel, with the shorter code for records. What is kept is in uniform registers. The
+    code of entry and exits has the registers of the kernel. In a kernel that leaves too few registers, or whose warps
+    exchange registers, each record has those that are free at its instruction.
 
-    Raises UnsupportedKernelError and ToolchainError.
+    Raises UnsupportedKernelError, ``error`` if registers do not suffice, and ToolchainError.
     """
     room = _RecordRoom.of(target)
     parts = find_probed_parts(probe, target, room.has_pairs)
     code = _assembled(target, probe, snippets, of_warps=True, sampled=sampled)
     code, uniform = _with_uniform_registers(target, code, code.ptx.words + 1)
-    registers = room.registers(max(inline.registers for inline in code.all) + RESERVED)
+    around = max(inline.registers for inline in code.all) + RESERVED
+    registers = room.registers(around)
     if registers is None:
-        raise error
+        raise error or UnsupportedKernelError(because("graft-registers", needed=around, left=MAX_REGISTERS))
     free = _free_registers_from(target, code, uniform.exits, 0, 0, registers)
     *base, count, step = (carried.number for carried in uniform.carried)
     kept_registers = {Mark.FIRST_KEPT + index: MarkValue(uniform=number) for index, number in enumerate((*base, count))}
     splices = []
-    for site in parts.sites:
-        address, value, *_ = room.pairs(site.at // WORD_BYTES)
-        own = RecordRegisters(address, value, (base[0], base[1]), count, step)
-        splices.append(
-            Splice(site.at, tuple(record_words(own, site.at, FIRST_OF_WARPS + (record.cap or 0), free)), together=True)
-        )
+    rewritten = with_read_barriers(target.words)
+    places = [site.at // WORD_BYTES for site in parts.sites]
+    for place, wait in zip(places, _operand_waits(room, rewritten, places), strict=True):
+        address, value = room.pairs(place)[:_PAIRS_OF_RECORD]
+        own, at = RecordRegisters(address, value, (base[0], base[1]), count, step), place * WORD_BYTES
+        splices.append(Splice(at, tuple(record_words(own, at, record.cap or 0, wait, target.arch)), together=True))
     if code.entry is not None:
         splices.insert(
             0, Splice(0, tuple(opening_words(code.entry, replace(free, uniform=uniform.entry), kept_registers)))
@@ -198,10 +205,24 @@ def _graft_records(
     assert code.exit is not None
     splices = _with_exit_code(target, splices, tuple(with_initial_wait(code.exit.placed(free, kept_registers))))
     flags = [flag for inline in code.all for flag in inline.flags]
-    rewritten = with_read_barriers(target.words)
     grafted = apply_splices(target, splices, len(code.ptx.parameters()), free.registers, rewritten, flags)
     refuse_changes(target, grafted, uniform.pairs)
-    return grafted, replace(parts, few_registers=True)
+    return grafted, replace(parts, short_records=True)
+
+
+def _operand_waits(room: _RecordRoom, rewritten: Mapping[int, Word], places: Sequence[int]) -> list[OperandWait]:
+    """Return the wait of the record at each of some instructions. What the kernel has under way there is not waited
+    for, if possible: a barrier that is free at all of them allows to wait at the next record.
+    """
+    code_words = [rewritten.get(index * WORD_BYTES, word) for index, word in enumerate(room.target.words)]
+    pending = pending_barriers(code_words, room.graph)
+    held = [pending[place] & ~code_words[place].wait_mask for place in places]
+    order = least_used_barriers(room.target.all_words())
+    common = next((number for number in order if not any(mask >> number & 1 for mask in held)), None)
+    if common is not None:
+        return [OperandWait(common, room.is_untouched(place)) for place in places]
+    free = [[number for number in order if not mask >> number & 1] for mask in held]
+    return [OperandWait((own or order)[0], is_later=False) for own in free]
 
 
 @dataclass(frozen=True)
@@ -209,23 +230,39 @@ class _RecordRoom:
     """Registers for records: above those of the kernel, or if it cannot have more, those free at an instruction."""
 
     target: GraftTarget
+    graph: FlowGraph
     inside: RegisterRoom | None
 
     @classmethod
     def of(cls, target: GraftTarget) -> _RecordRoom:
-        grows = target.fewest_registers == target.registers and cls._end(target) <= MAX_REGISTERS
-        return cls(target, None if grows else RegisterRoom(target, FlowGraph.of(target)))
+        graph = FlowGraph.of(target)
+        return cls(target, graph, None if cls.grows(target) else RegisterRoom(target, graph))
+
+    @classmethod
+    def grows(cls, target: GraftTarget) -> bool:
+        """Return whether a kernel may have more registers."""
+        return target.fewest_registers == target.registers and cls._end(target) <= MAX_REGISTERS
 
     @staticmethod
     def _end(target: GraftTarget) -> int:
         return _align(target.registers - RESERVED) + 2 * _PAIRS_OF_RECORD + RESERVED
 
     def pairs(self, index: int) -> list[int]:
-        """Return the even numbers of pairs of registers for a record at an instruction."""
+        """Return the even numbers of pairs of registers for a record at an instruction, those that need no wait
+        first.
+        """
         if self.inside is not None:
-            return self.inside.pairs(index)
+            untouched = self.inside.untouched(index)
+            return sorted(self.inside.pairs(index), key=lambda pair: not _has_pair(untouched, pair))
         first = _align(self.target.registers - RESERVED)
         return list(range(first, first + 2 * _PAIRS_OF_RECORD, 2))
+
+    def is_untouched(self, index: int) -> bool:
+        """Return whether nothing from an instruction on names the registers of its record, except other records."""
+        if self.inside is None:
+            return True
+        untouched = self.inside.untouched(index)
+        return all(_has_pair(untouched, pair) for pair in self.pairs(index)[:_PAIRS_OF_RECORD])
 
     def has_pairs(self, index: int) -> bool:
         """Return whether an instruction leaves enough."""
@@ -240,6 +277,10 @@ class _RecordRoom:
             return needed if needed <= MAX_REGISTERS else None
         limits = (self.inside.limit(at // WORD_BYTES) for at in self.target.exits())
         return self.target.registers if around <= min(self.target.registers, *limits) else None
+
+
+def _has_pair(registers: int, pair: int) -> bool:
+    return registers >> pair & 0b11 == 0b11
 
 
 def _with_uniform_registers(

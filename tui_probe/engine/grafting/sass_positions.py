@@ -201,13 +201,13 @@ def _copy_values(copy: BulkCopy) -> dict[int, MarkValue]:
 class ProbedParts:
     """Probed parts of a kernel: single instructions and basic blocks. ``missing`` starts of phases have no record.
 
-    ``few_registers``: the kernel leaves few, so each record uses those that are free at its instruction.
+    ``short_records``: records of phases have the shorter code.
     """
 
     sites: list[SassSite]
     blocks: list[SassBlock]
     missing: int = 0
-    few_registers: bool = False
+    short_records: bool = False
 
 
 def find_probed_parts(

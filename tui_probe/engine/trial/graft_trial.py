@@ -3,9 +3,9 @@
 ``python -m tui_probe.engine.trial.graft_trial --arch 90`` says in a line of JSON how it went: ``passed``, ``failed``
 with words, or ``impossible`` with words; and how it went with values kept in ``slots``, with probes at
 ``instructions``, with the kernel ``pruned`` out of a cubin with others, with several ``records`` saved by each thread,
-with counts of basic ``blocks``, and with records in a kernel that leaves ``few_registers``. It says so anew before each
-part of it, so that what went well is known even where a later part never ends. It has a process of its own, so that
-nothing that goes wrong reaches the program.
+with counts of basic ``blocks``, and with ``short_records`` of phases. It says so anew before each part of it, so that
+what went well is known even where a later part never ends. It has a process of its own, so that nothing that goes wrong
+reaches the program.
 """
 
 from __future__ import annotations
@@ -89,16 +89,14 @@ class _OptionalPart(NamedTuple):
     """
 
     name: str
-    cases: Callable[[], Sequence[TrialCase]]
-    cubin: Callable[[], Cubin]
+    trials: Callable[[], Sequence[tuple[Cubin, TrialCase]]]
     in_slots: bool = False
     pruned: bool = False
 
     def run(self, cuda: CudaContext, assembler: Assembler) -> None:
         """Raise ProbeError where the part fails or cannot be tried."""
-        cubin = self.cubin()
-        pruned = prune_cubin(cubin, TRIAL_KERNEL, cut_table) if self.pruned else None
-        for case in self.cases():
+        for cubin, case in self.trials():
+            pruned = prune_cubin(cubin, TRIAL_KERNEL, cut_table) if self.pruned else None
             run_trial(cuda, cubin, assembler, case, in_slots=self.in_slots, pruned=pruned)
 
 
@@ -125,18 +123,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _optional_parts(arch: int, assembler: Assembler, plain: Cubin) -> list[_OptionalPart]:
     """Return the parts in the order in which they are tried: those that most probes need come first."""
     parts = [
-        _OptionalPart("slots", lambda: [entry_trial()], lambda: plain, in_slots=True),
-        _OptionalPart("instructions", instruction_trials, lambda: plain),
-        _OptionalPart(
-            "pruned", lambda: [entry_trial()], lambda: trial_cubin(arch, assembler, others=True), pruned=True
-        ),
-        _OptionalPart("records", lambda: [record_trial()], lambda: plain),
-        _OptionalPart("blocks", lambda: [block_trial()], lambda: block_cubin(arch, assembler)),
+        _OptionalPart("slots", lambda: [(plain, entry_trial())], in_slots=True),
+        _OptionalPart("instructions", lambda: [(plain, trial) for trial in instruction_trials()]),
+        _OptionalPart("pruned", lambda: [(trial_cubin(arch, assembler, others=True), entry_trial())], pruned=True),
+        _OptionalPart("records", lambda: [(plain, record_trial())]),
+        _OptionalPart("blocks", lambda: [(block_cubin(arch, assembler), block_trial())]),
     ]
     if arch in RECORD_ARCHITECTURES:
-        own = partial(phases_cubin, arch, assembler)
-        parts.append(_OptionalPart("few_registers", lambda: [phases_trial(own())], own))
+        parts.append(_OptionalPart("short_records", partial(_phases_trials, arch, assembler)))
     return parts
+
+
+def _phases_trials(arch: int, assembler: Assembler) -> list[tuple[Cubin, TrialCase]]:
+    """Return starts of phases in registers above those of the kernel, and in registers that are free at each start."""
+    cubins = [phases_cubin(arch, assembler, few_registers=few) for few in (False, True)]
+    return [(cubin, phases_trial(cubin)) for cubin in cubins]
 
 
 def _try_parts(

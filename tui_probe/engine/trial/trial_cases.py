@@ -370,7 +370,7 @@ def _check_thread_records(number: int, records: Sequence[AccessRecord], own: int
         raise TrialFailedError(f"thread {number} saved an access with a wrong instruction offset")
 
 
-# Expected starts of phases in a kernel that leaves few registers. Only lane 0 of a warp is recorded: in warp w it takes
+# Expected starts of phases, recorded by short code. Only lane 0 of a warp is recorded: in warp w it takes
 # w modulo 8 turns, with two marks per turn. Other lanes take more or fewer turns. The longest loops have more starts
 # than a warp has room for.
 
@@ -408,9 +408,9 @@ MAX_STARTS: Final = 12
 _START: Final = struct.Struct("<II")
 
 
-def phases_cubin(arch: int, assembler: Assembler) -> Cubin:
-    """The trial's kernel with marks, whose warps give registers away. Raises ToolchainError."""
-    return trial_cubin(arch, assembler, loop=_MARKED_LOOP_PTX, few_registers=True)
+def phases_cubin(arch: int, assembler: Assembler, *, few_registers: bool) -> Cubin:
+    """The trial's kernel with marks; with ``few_registers`` warps give registers away. Raises ToolchainError."""
+    return trial_cubin(arch, assembler, loop=_MARKED_LOOP_PTX, few_registers=few_registers)
 
 
 def phases_trial(cubin: Cubin) -> TrialCase:
