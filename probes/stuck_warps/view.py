@@ -38,23 +38,29 @@ _MISSING: Final = "missing"
 
 @dataclass(frozen=True, slots=True)
 class LaunchEnd:
-    """Seconds for which a launch had run when the places were read, and the run's ``--watchdog`` limit."""
+    """Seconds for which a launch had run when the places were read, and the run's ``--watchdog`` limit.
+
+    ``is_deadlock``: the simulated GPU then ended it.
+    """
 
     seconds: float
     limit: float
+    is_deadlock: bool = False
 
     @property
     def is_interrupted(self) -> bool:
         """True if the run was interrupted, or the process ended, before the limit; the log has tenths of seconds."""
-        return self.seconds < float(f"{self.limit:.1f}")
+        return not self.is_deadlock and self.seconds < float(f"{self.limit:.1f}")
 
 
 def launch_end(of: ProbeResult) -> LaunchEnd | None:
     """Return how long the launch of a result had run; None if the log does not say."""
     run, number = of.kernel.trace.run_info, None if of.launch is None else of.launch.number
     limit = run.options.get("watchdog") if run is not None else None
-    seconds = next((event.seconds for event in of.kernel.trace.state.stuck if event.launch == number), None)
-    return None if seconds is None or not isinstance(limit, int | float) else LaunchEnd(seconds, limit)
+    stuck = next((event for event in of.kernel.trace.state.stuck if event.launch == number), None)
+    if stuck is None or not isinstance(limit, int | float):
+        return None
+    return LaunchEnd(stuck.seconds, limit, stuck.is_deadlock)
 
 
 def _line(place: WarpPlace) -> int | None:
@@ -147,6 +153,8 @@ class StuckView(Document):
         """Return when the launch was interrupted, the likely cause, and what is not shown."""
         if self.end is not None and self.end.is_interrupted:
             yield f"interrupted after {self.end.seconds:.1f} s, before the limit of {self.end.limit:g} s"
+        if self.end is not None and self.end.is_deadlock:
+            yield "ended by the simulated GPU, because no thread could continue"
         if self.cause is not None:
             yield f"most likely: {self.cause.words}"
             yield f"to fix it: {self.cause.advice}"

@@ -64,6 +64,23 @@ def test_wait_with_a_state_has_phase_and_expected_count(stuck: dict[str, dict[st
     assert ", phase 0: it expects 129 arrivals (mbarrier.init PTX:" in stuck["token"]["cause"]["words"]
 
 
+@pytest.mark.parametrize("check", [(), ("--no-check",)])
+def test_deadlock_that_the_simulated_gpu_ends_has_places_and_counts(tool: Tool, check: Sequence[str]) -> None:
+    done = tool(
+        "run", "--sim", *check, "--no-report", "--watchdog", LIMIT, "--", sys.executable, str(PROGRAM), "mbarrier"
+    )
+    assert done.returncode not in (0, 143), done.stderr
+    (trace,) = (tool.folder / "trace").glob("*_*_*")
+    log = (trace / "event.log").read_text()
+    assert " left-out 0 deadlock reason -\n" in log
+    data = stuck_launch(trace)
+    assert data["interrupted"] is False
+    assert data["cause"]["key"] == "mbarrier-count"
+    assert "it expects 129 arrivals (mbarrier.init PTX:" in data["cause"]["words"]
+    assert "block 0 made 96 arrivals (warps 0-2); warp 3 is at bar.sync" in data["cause"]["words"]
+    assert data["cause"]["advice"].startswith("let warp 3 arrive in each phase, or initialize the mbarrier with 96")
+
+
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory: pytest.TempPathFactory, natives: Path) -> Tool:
     """A run of three ranks: two of them wait for the third."""

@@ -210,7 +210,7 @@ class MemoryHashed(NamedTuple):
 
 class LaunchStuck(NamedTuple):
     """A launch that did not end for this many seconds. ``warps`` were on the device; ``reason`` is why there is no
-    result with their places, None if there is one.
+    result with their places, None if there is one. ``is_deadlock``: the simulated GPU found that it cannot end.
     """
 
     launch: int
@@ -219,6 +219,7 @@ class LaunchStuck(NamedTuple):
     warps: int
     left_out: int
     reason: Reason | None
+    is_deadlock: bool = False
 
 
 class Trouble(NamedTuple):

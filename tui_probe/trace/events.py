@@ -76,7 +76,9 @@ _NVTX: Final = (
     r"launches (\d{1,18}(?:-\d{1,18})?(?:,\d{1,18}(?:-\d{1,18})?)*) domain (\S+) text (.*)"
 )
 _HASH: Final = "launch {COUNT} kernel {INDEX} parameter {COUNT} offset {COUNT} bytes {COUNT} hash ([0-9a-f]{16})"
-_STUCK: Final = r"launch {INDEX} kernel {INDEX} seconds (\d{1,9}\.\d) warps {COUNT} left-out {COUNT} reason (.+)"
+_STUCK: Final = (
+    r"launch {INDEX} kernel {INDEX} seconds (\d{1,9}\.\d) warps {COUNT} left-out {COUNT}( deadlock|) reason (.+)"
+)
 _CALLBACK: Final[Readers] = {
     b"*": ((Pattern(r"(subproc|succeed|failed)(?: (.*))?"), lambda m: Callback(m[1].decode(), text_of(m[2] or b""))),)
 }
@@ -130,8 +132,10 @@ def _nvtx_range(m: Match) -> Event:
 
 
 def _stuck(m: Match) -> Event:
-    launch, kernel, seconds, warps, left_out, reason = m.groups()
-    return LaunchStuck(int(launch), int(kernel), float(seconds), int(warps), int(left_out), reason_of(reason))
+    launch, kernel, seconds, warps, left_out, deadlock, reason = m.groups()
+    return LaunchStuck(
+        int(launch), int(kernel), float(seconds), int(warps), int(left_out), reason_of(reason), bool(deadlock)
+    )
 
 
 def _hash(m: Match) -> Event:

@@ -79,7 +79,7 @@ static CUresult execute(const struct message *request, CUcontext handle, const c
     if (is_told)
         report("kernel %s: %s", name, reply.error);
     if (is_told && is_fault(result))
-        fault_words_keep(name, reply.error);
+        fault_words_keep(name, reply.error, result == CUDA_ERROR_LAUNCH_TIMEOUT);
     reply_free(&reply);
     if (!is_told || !is_fault(result))
         return result;

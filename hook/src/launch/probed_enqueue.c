@@ -26,5 +26,7 @@ const struct reason *probed_enqueue(const struct launch *launch, struct launch_r
     if (resources->probe->resident)
         watchdog_expects(launch, resources->probe);
     *result = launch_enqueue(launch, resources->variant->function, arguments->pointers);
+    if (resources->probe->resident)
+        watchdog_returns(launch);
     return NULL;
 }

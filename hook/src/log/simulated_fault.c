@@ -1,5 +1,6 @@
 #include "simulated_fault.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "event_log.h"
@@ -11,16 +12,42 @@ enum { FINDING_BYTES = 2048 };
 struct fault_table {
     size_t size;
     void (*copy_words)(char *text, size_t size);
+    int (*ask_deadlock)(void);
+    void (*copy_memory)(void *to, uint64_t address, size_t size);
 };
 
-void simulated_fault_words(char *text, size_t size)
+/* NULL for other drivers. */
+static const struct fault_table *fault_table(void)
 {
     static const unsigned char NAME[16] = "tui-probe fault"; /* hook/simgpu/server/fault_words.c has the table */
     const struct fault_table *table = NULL;
-    text[0] = '\0';
     CUresult result = REAL_OR_NOT_FOUND(cuGetExportTable, (const void **)&table, NAME);
-    if (result == CUDA_SUCCESS && table && table->size >= sizeof *table)
+    return result == CUDA_SUCCESS && table && table->size >= sizeof *table ? table : NULL;
+}
+
+void simulated_fault_words(char *text, size_t size)
+{
+    const struct fault_table *table = fault_table();
+    text[0] = '\0';
+    if (table)
         table->copy_words(text, size);
+}
+
+bool simulated_deadlock(void)
+{
+    static atomic_int is_simulated = -1; /* asked once: a real driver need not be asked at each launch */
+    if (atomic_load_explicit(&is_simulated, memory_order_relaxed) < 0)
+        atomic_store(&is_simulated, fault_table() != NULL);
+    const struct fault_table *table = atomic_load(&is_simulated) ? fault_table() : NULL;
+    return table && table->ask_deadlock();
+}
+
+bool simulated_memory(void *to, uint64_t address, size_t size)
+{
+    const struct fault_table *table = fault_table();
+    if (table)
+        table->copy_memory(to, address, size);
+    return table;
 }
 
 struct findings_table {

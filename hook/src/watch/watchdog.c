@@ -24,6 +24,7 @@
 #include "run_notes.h"
 #include "settings.h"
 #include "signals.h"
+#include "simulated_fault.h"
 #include "streams.h"
 #include "threads.h"
 #include "watched_launches.h"
@@ -46,6 +47,7 @@ struct seen {
 
 static atomic_bool started, watches;
 static atomic_uint ends_asked, ends_done; /* tickets of watchdog_end */
+static atomic_uint_fast64_t deadlock; /* 1 + the launch that the simulated GPU has ended as one; 0: none */
 static sem_t wake;
 static struct seen seen[MOST_LAUNCHES];
 static size_t n_seen;
@@ -113,6 +115,12 @@ static bool keep_within_grid(struct found_warps *warps, const unsigned int grid[
     return warps->first_block < blocks;
 }
 
+/* No warp of it can continue: it need not run for longer to be reported. */
+static bool is_deadlock(const struct seen *entry)
+{
+    return atomic_load(&deadlock) == entry->launch + 1;
+}
+
 static void report(struct seen *entry, const uint8_t *table, uint64_t now)
 {
     struct watched_launch watched;
@@ -122,9 +130,9 @@ static void report(struct seen *entry, const uint8_t *table, uint64_t now)
         return;
     log_launch(&watched);
     const struct reason *reason = positions_write(&watched, table, &entry->warps, &left_out);
-    event_log("[stuck] launch %llu kernel %u seconds %.1f warps %u left-out %u reason %s\n",
+    event_log("[stuck] launch %llu kernel %u seconds %.1f warps %u left-out %u%s reason %s\n",
               (unsigned long long)watched.number, watched.probe->kernel->index, (double)(now - entry->since) / 1e9,
-              entry->warps.n, left_out, reason ? reason->written : "-");
+              entry->warps.n, left_out, is_deadlock(entry) ? " deadlock" : "", reason ? reason->written : "-");
 }
 
 static bool is_over_limit(const struct seen *entry, uint64_t now)
@@ -164,7 +172,7 @@ static bool round_of(struct pool *pool, uint8_t *table, bool ending)
     for (size_t i = 0; i < n_seen; i++) {
         if (seen[i].pool != pool)
             continue;
-        const bool is_old = now - seen[i].since >= INTERRUPTED_MS * NS_PER_MS;
+        const bool is_old = is_deadlock(&seen[i]) || now - seen[i].since >= INTERRUPTED_MS * NS_PER_MS;
         if (!seen[i].reported && (is_over_limit(&seen[i], now) || is_interrupted(&seen[i], now) || (ending && is_old)))
             report(&seen[i], table, now);
         note(&seen[i], now);
@@ -275,6 +283,14 @@ void watchdog_expects(const struct launch *launch, struct kernel_probe *probe)
     start();
 }
 
+void watchdog_returns(const struct launch *launch)
+{
+    if (!settings.watchdog || !simulated_deadlock())
+        return;
+    atomic_store(&deadlock, launch->number + 1);
+    watchdog_end();
+}
+
 size_t watchdog_passes(const struct launch *launch, const struct reason *reason)
 {
     if (!settings.watchdog)
@@ -298,6 +314,7 @@ void watchdog_reset(void)
 {
     atomic_store(&started, false);
     atomic_store(&watches, false);
+    atomic_store(&deadlock, 0);
     atomic_store(&ends_asked, 0);
     atomic_store(&ends_done, 0);
     interrupts = interrupted_at = 0;

@@ -13,6 +13,9 @@ struct reason;
  * watchdog. */
 void watchdog_expects(const struct launch *launch, struct kernel_probe *probe);
 
+/* LAUNCH was made, with watched code. Where the simulated GPU has ended it as a deadlock, its places are written now. */
+void watchdog_returns(const struct launch *launch);
+
 /* LAUNCH is about to be made unprobed, for REASON. Starts the thread as well. Returns a place for unwatched_launch_ends. */
 size_t watchdog_passes(const struct launch *launch, const struct reason *reason);
 
