@@ -191,7 +191,7 @@ PROBES: Final = (
         metrics=METRICS,
         question=Question(
             "asynchronous work",
-            "where and for how long do warps wait for copies or wgmma?",
+            "where do warps wait for copies or wgmma?",
             45,
             r"\bmbarrier\.(try|test)_wait|\bcp\.async\.[a-z.]*wait_|\bwgmma\.wait_group",
         ),

@@ -206,7 +206,7 @@ PROBES: Final = (
         name="barrier_wait_by_line",
         analyse=of_sites(analyse_lines),
         metrics=BY_LINE,
-        question=Question("barriers", "at which barriers and for how long do warps wait?", 40, r"\b(bar|barrier)\."),
+        question=Question("barriers", "at which barriers do warps wait, and how long?", 40, r"\b(bar|barrier)\."),
         findings=findings_by_line,
         lines=LINES,
     ),

@@ -282,7 +282,7 @@ def _open(source: ViewSource, progress: Progress) -> View:
 DMAT: Final = probe_view(
     "dmat",
     "DMAT",
-    "memory accesses by time and address, as a density map (from -p dmat or dmat_compact)",
+    "memory accesses by time and address, a density map",
     _open,
     explanation=_EXPLANATION,
     order=10,

@@ -58,7 +58,7 @@ SITE: Final = site_dtype(*_SIZES, "tensor_loads", "tensor_stores")
 MEMORY: Final = count_kind(
     "memory",
     "Memory",
-    "bytes of global memory that each launch requested to read and write",
+    "bytes of global memory that each launch requested",
     (
         "Bytes that executed instructions requested, per launch, before caches. Divided by the time of the unprobed"
         " kernel, these bytes give the requested bandwidth of the kernel, not its DRAM bandwidth.",
@@ -223,7 +223,7 @@ PROBES: Final = (
         name="gmem_bytes",
         analyse=of_result(analyse),
         metrics=METRICS,
-        question=Question("bytes", "how many bytes of global memory does the kernel request?", 80),
+        question=Question("bytes", "how many bytes of global memory are requested?", 80),
         findings=findings,
         views=(MEMORY,),
         notes=notes,

@@ -54,7 +54,7 @@ _SECTORS_SCALE: Final = (
 SECTORS: Final = count_kind(
     "sectors",
     "Sectors",
-    "requests to global memory and sectors per request, by launch",
+    "global memory requests, and sectors per request",
     (
         "A request is one load or store that a warp executes with at least one active lane. A sector is 32 bytes. With"
         " 4 bytes per lane, 4 sectors per request mean adjacent lanes; 32 mean a different sector per lane."

@@ -200,7 +200,7 @@ PROBES: Final = (
         name="inst_mix",
         analyse=of_result(analyse),
         metrics=METRICS,
-        question=Question("mix", "which classes of instructions does the kernel execute?", 100),
+        question=Question("mix", "which classes of instructions are executed?", 100),
         findings=findings,
     ),
     Probe(

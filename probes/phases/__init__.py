@@ -106,7 +106,7 @@ def _wait_finding(wait: Wait) -> Finding:
         "role": wait.role,
         "partner": wait.partner,
     }
-    label = "longest wait for a role" if wait.partner else "longest wait at a barrier"
+    label = "role wait" if wait.partner else "barrier wait"
     asks = "asynchronous work" if wait.partner else "barriers"
     return Finding(
         "longest_role_wait", label, wait_text(wait), "phases", wait.line or wait.phase.lines[0],
@@ -141,7 +141,7 @@ def _open(source: ViewSource, progress: Progress) -> View:
 PHASES_VIEW: Final = probe_view(
     "phases",
     "Phases",
-    "what the warps of a block do over time, by phase and role, and which role waits for which",
+    "phases of warps over time, and which role waits",
     _open,
     explanation=(
         "Each warp has one row; time runs to the right. A letter stands for the phase that takes most of the time in"
@@ -167,7 +167,7 @@ PROBES: Final = (
         analyse=_analyse,
         metrics=METRICS,
         question=Question(
-            "phases", "what do the warps of a block do over time, and which role waits for which?", 48,
+            "phases", "which role of warps waits for which, and when?", 48,
             also="timeline roles producer consumer pipeline warp-specialized",
         ),
         findings=findings,

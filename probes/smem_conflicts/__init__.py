@@ -208,9 +208,7 @@ PROBES: Final = (
         name="smem_conflicts_by_line",
         analyse=of_sites(analyse_lines),
         metrics=BY_LINE,
-        question=Question(
-            "bank conflicts", "which shared memory accesses have bank conflicts?", 50, r"\b(ld|st)\.[a-z.:]*shared"
-        ),
+        question=Question("bank conflicts", "which accesses have bank conflicts?", 50, r"\b(ld|st)\.[a-z.:]*shared"),
         findings=findings_by_line,
         lines=LINES,
     ),

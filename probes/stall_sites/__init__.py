@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
-from tui_probe.probekit.finding import SHARE, Finding, brief_text, counted, percent, timed
+from tui_probe.draw.table import safe
+from tui_probe.probekit.finding import SHARE, Finding, counted, percent, timed
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec, ShareValue
 from tui_probe.probekit.metric import Metric
 from tui_probe.probekit.probe import (
@@ -71,7 +72,7 @@ METRICS: Final = (
     ),
 )
 _QUESTION: Final = Question(
-    "stalls", "where do warps wait, for how long, and for what?", 15, also="latency scoreboard", needs_gpu=True
+    "stalls", "where do warps wait, how long, and for what?", 15, also="latency scoreboard", needs_gpu=True
 )
 
 
@@ -100,7 +101,7 @@ def findings(of: ProbeResult, found: Stalls) -> Iterator[Finding]:
             stands_out=(found.worst_share or 0) >= _NOTABLE,
             values=values,
             advice=_advice(worst),
-            brief=brief_text(worst.opcodes, f"{'wait' if len(worst.sites) > 1 else 'waits'} {_life_text(worst)}"),
+            brief=safe(f"waits {_life_text(worst)}: {worst.opcodes}"),
         )
     yield from _spill_findings(found)
     text = measured_text(found, "unmeasured waits")

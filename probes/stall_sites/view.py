@@ -419,7 +419,7 @@ def _listed(texts: Sequence[str]) -> str:
 
 
 def _launches_text(results: Sequence[tuple[ProbeResult, Stalls]]) -> str:
-    """``launches 4–7 of kernel #0``"""
+    """``launches 4–7 of #0``"""
     numbers = [result.launch.number for result, _ in results if result.launch is not None]
     known = sorted(number for number in numbers if number is not None)
     if len(known) < len(results):
@@ -432,7 +432,7 @@ def _launches_text(results: Sequence[tuple[ProbeResult, Stalls]]) -> str:
             runs.append([number])
     texts = [f"{run[0]}–{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]
     noun = "launches" if len(known) > 1 else "launch"
-    return f"{noun} {', '.join(texts)} of kernel #{results[0][0].kernel.index}"
+    return f"{noun} {', '.join(texts)} of #{results[0][0].kernel.index}"
 
 
 def _sample_notes(results: Sequence[tuple[ProbeResult, Stalls]], *, has_executions: bool) -> Iterator[str]:
@@ -484,7 +484,7 @@ def _results(source: ViewSource) -> tuple[list[tuple[ProbeResult, Stalls]], bool
 STALLS_VIEW: Final = probe_view(
     "stalls",
     "Stalls",
-    "SASS instructions at which warps wait, for how long, and for which earlier instruction",
+    "SASS instructions at which warps wait, and for what",
     StallsView,
     explanation=(
         "One row per SASS instruction at which warps wait, sorted by share of warp life. Warp life is the time from"

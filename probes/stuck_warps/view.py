@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
-from tui_probe.draw.shorten import cut_middle
+from tui_probe.draw.shorten import cut_middle, shorten
 from tui_probe.draw.spans import clip
 from tui_probe.draw.table import Column, as_record, in_data, in_tables, natural_widths
 from tui_probe.draw.table_content import GAP, titled_table
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _MOST_MISSING: Final = 3
 """Places of missing warps that a row names."""
+_MIN_NAME: Final = 12
+"""Cells of the name of the kernel at least."""
 _MIN_OPCODE: Final = 4
 """Cells of an opcode that is cut."""
 _MISSING: Final = "missing"
@@ -168,7 +170,8 @@ class StuckView(Document):
             )
 
     def lines(self, width: int) -> Sequence[Line]:
-        head = f"{self.result.which} {self.result.name}: {units.counted(len(self.stuck.warps), 'warp')} on the GPU"
+        which, warps = f"{self.result.which} ", f": {units.counted(len(self.stuck.warps), 'warp')} on the GPU"
+        head = which + shorten(self.result.name, max(width - 1 - len(which) - len(warps), _MIN_NAME)) + warps
         in_table = in_tables(_COLUMNS)
         sizes = natural_widths(in_table, self.stuck.groups)
         if sum(sizes) + GAP * (len(sizes) - 1) < width:
@@ -249,7 +252,7 @@ def _missing_reason(source: ViewSource) -> str | None:
 _VIEW: Final = probe_view(
     "stuck",
     "Stuck warps",
-    "the places of the warps of a launch that did not end, and what they wait for",
+    "places of the warps of a launch that did not end",
     StuckView,
     explanation=(
         "One row per place: a loop without a counter, a barrier, an mbarrier, a lock or a polled address. The warps of"

@@ -174,9 +174,7 @@ PROBES: Final = (
         name="tensorop_count_by_line",
         analyse=of_sites(analyse_lines),
         metrics=BY_LINE,
-        question=Question(
-            "tensor cores", "how many operations do tensor cores execute, and at which lines?", 60, r"mma"
-        ),
+        question=Question("tensor cores", "how many tensor operations, at which lines?", 60, r"mma"),
         findings=findings_by_line,
         lines=LINES,
     ),

@@ -203,7 +203,7 @@ def _open(source: ViewSource, progress: Progress) -> View:
 PROGRESS: Final = probe_view(
     "progress",
     "Warp progress",
-    "progress of each warp through the main loop over time, with stragglers marked",
+    "progress of each warp in the main loop; stragglers",
     _open,
     explanation=(
         "One line per warp: time runs to the right, iterations of the main loop upwards. Parallel lines are warps of"

@@ -224,7 +224,7 @@ PROBES: Final = (
         name="what_limits",
         analyse=of_result(analyse),
         metrics=METRICS,
-        question=Question("limit", "what limits the kernel: memory, arithmetic, latency?", 5, also="roofline bound"),
+        question=Question("limit", "what limits it: memory, compute or latency?", 5, also="roofline bound"),
         answers=("bytes", "mix"),
         findings=findings,
     ),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_probe.draw.spans import hang_line, width, wrap
+from tui_probe.draw.spans import clip_clauses, hang_line, width, wrap
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,13 @@ def test_a_number_stays_with_its_unit(whole: str, cells: int) -> None:
 def test_other_numbers_are_words_like_any() -> None:
     assert wrap("launch 12 34 of 8 blocks", 9) == ["launch 12", "34 of 8", "blocks"]
     assert wrap("in 7 sectors", 5) == ["in 7", "secto", "rs"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "shown"), [(19, "one, two; three; 4"), (17, "one, two; three"), (14, "one, two"), (7, "one, t…")]
+)
+def test_clip_clauses_keeps_whole_clauses_where_one_fits(cells: int, shown: str) -> None:
+    assert clip_clauses("one, two; three; 4", cells) == shown
 
 
 @given(st.text("ab 1239µsBk%,", max_size=60), st.integers(-3, 30))

@@ -302,11 +302,13 @@ def test_heat_bars_of_equal_values_are_parts_of_their_sum() -> None:
 def test_the_margin_is_as_narrow_as_it_can_be() -> None:
     assert MeasureMargin(None, set(), 80).cells == 0
     assert MeasureMargin(None, {"parameter"}, 80).cells == 0
-    assert MeasureMargin(None, {"dmat"}, 80).cells == 7
+    assert MeasureMargin(None, {"dmat"}, 80).cells == 2
+    assert MeasureMargin(None, {"dmat"}, 80).of_run("dmat") == (" ▸", "note")
+    assert MeasureMargin(None, {"dmat"}, 100).cells == 7
     long = "a_probe_with_a_long_name"
-    assert MeasureMargin(None, {long}, 80).of_run(long) == (" a_probe_w… ▸", "note")
+    assert MeasureMargin(None, {long}, 100).of_run(long) == (" a_probe_w… ▸", "note")
     margin = MeasureMargin(MeasureColumn(LineMeasure("bytes", "sum"), {7: 123_456}), {"dmat"}, 80)
-    assert (plain(margin.of_line(7)), margin.cells) == (" 123k█ ", 7)
+    assert (plain(margin.of_line(7)), margin.cells) == ("123k█ ", 6)
 
 
 @pytest.mark.parametrize(("value", "text"), [

@@ -145,6 +145,11 @@ def shown_cells(content: TableContent[Any], row: Any, lacking: Collection[str]) 
     return [part for part in parts if part not in ("", "–")]
 
 
+def without_launch_word(texts: Iterable[str]) -> list[str]:
+    """Return the cells as the table of results has them: its column is headed “launch”."""
+    return [text.removeprefix("launch ") for text in texts]
+
+
 def has_cells(text: str, cells: Iterable[str]) -> bool:
     return all(re.search(rf"(?<![^\s!]){re.escape(cell)}(?![^\s,;])", text) for cell in cells)
 
@@ -179,7 +184,7 @@ def trace_page(page: str, folder: Path) -> ShownPage:
         report=[*report_lines(trace, page, width=WIDTH)],
         screen=screen_texts(page, trace, content),
         of_report=[shown_cells(content, row, ()) for row in rows] if in_report else [],
-        of_screen=[shown_cells(content, row, SCREEN_LACKS.get(page, ())) for row in rows],
+        of_screen=[without_launch_word(shown_cells(content, row, SCREEN_LACKS.get(page, ()))) for row in rows],
     )
 
 

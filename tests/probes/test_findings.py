@@ -11,10 +11,11 @@ import pytest
 from tests.probes.specimens import add_specimen, ptx_probes
 from tests.sizes import golden_widths
 from tests.trace.make import TraceWriter
-from tui_probe.draw.spans import plain, to_ascii
-from tui_probe.pages.findings_page import all_questions, findings_lines, open_questions
-from tui_probe.pages.views import kind_of, names
-from tui_probe.probekit.page_kinds import ViewSource
+from tui_probe.draw.spans import plain, to_ascii, width
+from tui_probe.nsight.pages.explanations import EXPLANATIONS
+from tui_probe.pages.findings_page import LABEL_WIDTH, QUESTION_WIDTH, all_questions, findings_lines, open_questions
+from tui_probe.pages.views import kind_of, kinds, names
+from tui_probe.probekit.page_kinds import DIGIT_PAGES, PAGES, ViewSource
 from tui_probe.probekit.registry import all_probes
 from tui_probe.schemas import read_schema
 from tui_probe.trace.follow import open_trace
@@ -56,6 +57,18 @@ def found_of(traces: dict[str, Trace], probe: str) -> ResultFindings:
 def test_every_built_in_probe_has_findings(traces: dict[str, Trace]) -> None:
     assert all(probe.findings for probe in all_probes())
     assert all(found_of(traces, probe).findings for probe in PROBES)
+
+
+def test_labels_of_findings_fit_their_column(traces: dict[str, Trace]) -> None:
+    labels = [finding.label for probe in PROBES for finding in found_of(traces, probe).findings]
+    assert [label for label in labels if width(label) >= LABEL_WIDTH] == []
+
+
+def test_questions_and_pages_fit_the_lists_of_a_narrow_terminal() -> None:
+    assert [question.words for question in all_questions() if width(question.words) > QUESTION_WIDTH] == []
+    assert [kind.about for kind in kinds() if kind.name not in DIGIT_PAGES and width(kind.about) > 56] == []
+    assert [page.about for page in PAGES if page.key.isalpha() and width(page.about) > 56] == []
+    assert [texts[0] for texts in EXPLANATIONS.values() if width(texts[0].partition(". ")[0]) > 62] == []
 
 
 @pytest.mark.parametrize("probe", PROBES)

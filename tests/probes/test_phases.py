@@ -503,7 +503,7 @@ def test_record_has_roles_phases_and_waits(trace: Path, capsys: pytest.CaptureFi
 def test_finding_names_the_late_producer(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(trace)]) == 0
     report = " ".join(capsys.readouterr().out.split())
-    assert "longest wait for a role: consumer waits" in report
+    assert "role wait: consumer waits" in report
     assert "the producer is late: give the producer less work per stage" in report
 
 

@@ -10,6 +10,7 @@ import pytest
 from tests.recorded import H200, unpacked
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.cli import main as front
+from tui_probe.draw.spans import plain
 from tui_probe.draw.view import Document, no_progress
 from tui_probe.pages.all_lines import ALL_LINES_COLUMNS, measured_lines, ranked_lines
 from tui_probe.pages.code.line_measures import measures_of
@@ -68,6 +69,12 @@ def document(capsys: pytest.CaptureFixture[str], *command: str) -> Any:
 def output(capsys: pytest.CaptureFixture[str], *command: str) -> str:
     assert front.main([*command]) == 0
     return " ".join(capsys.readouterr().out.split())
+
+
+def test_results_and_lines_of_a_narrow_window_name_launches_and_kernel(cuda: Path) -> None:
+    results = [plain(line) for line in view_of("results", cuda, GATHER).lines(78)]
+    assert [line.split()[0] for line in results[4:8]] == ["2", "11", "20", "29"]
+    assert plain(view_of("lines", cuda, GATHER).lines(78)[0]) == " gather, launches 83, 86 of #2, -p stall_sites"
 
 
 @pytest.mark.parametrize("name", ["attention", "cuda"])
@@ -229,7 +236,7 @@ def test_brief_of_several_instructions_is_plural(cuda: Path) -> None:
         for noted in findings_of_result(kernel, found)
         if noted.finding.key == "longest_wait"
     ]
-    assert briefs == ["20 × FADD wait about 100%", "2 SASS instructions wait 97%", "4 × FADD wait 49%"]
+    assert briefs == ["waits about 100%: 20 × FADD", "waits 97%: 2 SASS instructions", "waits 49%: 4 × FADD"]
 
 
 def test_trace_equals_itself(attention: Path, cuda: Path, capsys: pytest.CaptureFixture[str]) -> None:

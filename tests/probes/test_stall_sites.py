@@ -143,7 +143,7 @@ def shown_text(directory: Path, capsys: pytest.CaptureFixture[str]) -> str:
 
 def test_page_states_launches_and_sample(groups: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = shown_text(groups, capsys)
-    assert "attn_fwd, launches 0–1 of kernel #0" in text
+    assert "attn_fwd, launches 0–1 of #0" in text
     assert "sample: 4 of 4 blocks in each of 2 launches, 8 warps each" in text
     assert "slowdown with the probe: –, because no launches with the same grid and block were timed" in text
 
@@ -161,7 +161,7 @@ def test_title_shows_launches_after_a_long_name(
     assert front.main(["show", "stalls", str(trace)]) == 0
     title = capsys.readouterr().out.splitlines()[0]
     assert title.strip().startswith("sort<")
-    assert title.endswith(", launches 0–1 of kernel #0")
+    assert title.endswith(", launches 0–1 of #0")
 
 
 def test_page_names_sites_that_are_not_measured_again(
@@ -208,7 +208,7 @@ def test_groups_without_sites_are_not_missing(
     writer.exit()
     assert sites[GROUPS[0]] > 0 == sites[GROUPS[-1]]
     text = shown_text(writer.directory, capsys)
-    assert "k, launch 0 of kernel #0" in text
+    assert "k, launch 0 of #0" in text
     assert "sample: 4 of 4 blocks in 1 launch, 8 warps each" in text
     assert "further groups" not in text
     assert front.main(["report", str(writer.directory)]) == 0

@@ -300,7 +300,7 @@ async def test_rerun_refusal_gives_reason(demo: Path) -> None:
     (demo / "run.json").write_text(json.dumps(record | {"cwd": "/no/such/folder"}))
     async with on_stage(Session(traces=(demo,)), (120, 40)) as stage:
         await stage.press("R")
-        assert "the program's directory is not on this machine; run this on the program's machine" in stage.text
+        assert "the program is not on this machine: run this command on its machine" in stage.text
         command = shlex.join(["tui-probe", "run", "-p", record["probe"], "--", *record["command"]])
         assert isinstance(stage.app.screen, NameScreen)
         assert stage.app.screen.list.names == [command]

@@ -151,7 +151,8 @@ async def test_from_an_added_line_to_that_line_of_the_probed_text_and_back(sessi
         number = added.partition("+")[0].split()[-1]
         await stage.press("enter")
         assert screen_of(stage).current == "ptx"
-        assert "dmat ▸" in cursor_line(stage)
+        assert " ▸ " in cursor_line(stage)
+        assert "of the probe dmat" in stage.inside
         assert cursor_line(stage).removeprefix("▌").split()[0] == f"{number}+"
         await stage.press("q")
         assert (screen_of(stage).current, cursor_line(stage)) == ("diff", added)

@@ -8,7 +8,7 @@ from tui_probe.draw.spans import plain
 from tui_probe.pages.views import keys_of_pages, kind_of
 from tui_probe.probekit.page_kinds import DIGIT_PAGES, LETTERS, key_text, page_keys
 from tui_probe.ui.live.live_pages import DIGITS, RUN
-from tui_probe.ui.screens.further_pages import digit_tabs, kernel_tab
+from tui_probe.ui.screens.further_pages import LetterItem, LetterList, digit_tabs, kernel_tab
 from tui_probe.ui.widgets.tabs import Tab, TabBar, keys_of
 
 TABS = (
@@ -84,3 +84,12 @@ def test_pages_of_files_have_letters_of_their_titles() -> None:
         "ranges": "r",
         "sums": "s",
     }
+
+
+def test_list_of_pages_is_as_wide_as_its_longest_label_and_its_longest_note() -> None:
+    pages, note = LetterList("Pages"), "a note of some words, the longest one"
+    pages.take([LetterItem("w", "Warp progress", "short"), LetterItem("l", "Lines", note)])
+    pages.fit(100, 24)
+    width = pages.styles.width
+    assert width is not None
+    assert any(note in plain(line) for line in pages.draw(int(width.value), 24))

@@ -65,6 +65,14 @@ def clip(text: str, cells: int, *, more: str = "…") -> str:
     return set_cell_size(text, cells - width(more)).rstrip() + more
 
 
+def clip_clauses(text: str, cells: int, separator: str = "; ") -> str:
+    """``text`` cut to at most ``cells`` cells: behind the last clause that fits, else as ``clip`` does."""
+    end = len(text)
+    while end > 0 and width(text[:end]) > cells:
+        end = text.rfind(separator, 0, end)
+    return text[:end] if end > 0 else clip(text, cells)
+
+
 def pad(text: str, cells: int, *, right: bool = False) -> str:
     """``text`` cut or filled with spaces to exactly ``cells`` cells, flush right if ``right``."""
     size = width(text)

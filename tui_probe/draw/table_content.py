@@ -9,7 +9,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from tui_probe.draw import units
-from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import clip, hang_line, pad, paragraphs, wrap
 from tui_probe.draw.table import as_csv, as_markdown, as_record, in_data, safe, table
 
@@ -225,7 +224,7 @@ def titled_table(
     title: str, columns: Sequence[Column[Row]], rows: Sequence[Row], notes: Iterable[str], cells: int
 ) -> list[Line]:
     """Return a title, a table with its headings unless it has no rows, and notes, behind a margin of one cell."""
-    lines: list[Line] = [((f" {shorten(title, cells - 1)}", "title"),)]
+    lines: list[Line] = [((f" {clip(title, cells - 1)}", "title"),)]
     if rows:
         names, rule, *texts = table(columns, rows, cells - 1)
         lines += [((f" {names}", "head"),), ((f" {rule}", "rule"),), *(((f" {text}", ""),) for text in texts)]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.draw import units
 from tui_probe.draw.charts import row_bar
 from tui_probe.draw.shorten import shorten
-from tui_probe.draw.spans import clip, pad, width
+from tui_probe.draw.spans import clip, clip_clauses, pad, width
 from tui_probe.draw.table import Column, safe
 from tui_probe.draw.table_content import PageTexts
 from tui_probe.draw.units import NOT_MEASURED, size
@@ -214,9 +214,11 @@ def ranked_lines(lines: Sequence[KernelLine], cells: int) -> list[Line]:
     for (_, parts), (place, opcode, value) in zip(ranked, texts, strict=True):
         share = ShareValue(sum(line.share for line in parts))
         others = parts[0].adjacent if len(parts) == 1 else ""
-        text = f" {pad(place, widths[0])}  {pad(opcode, widths[1])}  {pad(value, widths[2], right=True)}  {others}"
+        text = f" {pad(place, widths[0])}  {pad(opcode, widths[1])}  {pad(value, widths[2], right=True)}  "
         bar = f" {row_bar(share, _BAR)}"
-        rows.append(((bar, "hue0"), (f" {share.text:>4} ", ""), (clip(text, cells - len(bar) - 6), "")))
+        room = cells - len(bar) - 6
+        text += clip_clauses(others, max(0, room - width(text)), ", ")
+        rows.append(((bar, "hue0"), (f" {share.text:>4} ", ""), (clip(text, room), "")))
     return rows
 
 

@@ -45,7 +45,8 @@ LOSSES_TITLE: Final = "Where to look first"
 _SIMULATED: Final = " (simulated: cycles come from a model)"
 _MAX_QUESTIONS: Final = 5
 _OPTION_WIDTH: Final = 27
-_QUESTION_WIDTH: Final = 46
+QUESTION_WIDTH: Final = 46
+"""Cells of a question, in the summary and in the list of questions on a terminal of 80 columns."""
 _FINDING_FIELDS: Final = ("key", "words", "page", "ptx_line", "stands_out")
 
 
@@ -231,7 +232,7 @@ def _finding_lines(finding: Finding, cells: int, keys: Mapping[str, str]) -> Ite
     if link and width(parts[-1]) + 2 + width(link) > room:
         parts.append("")
     for place, part in enumerate(parts):
-        label = pad("" if place else finding.label, LABEL_WIDTH)
+        label = pad("" if place else finding.label, LABEL_WIDTH - 1) + " "
         spans: list[Span] = [("" if place else mark, "warn"), (" " * (place > 0) + label, "dim"), (part, role)]
         if link and place == len(parts) - 1:
             spans.append((("  " if part else "") + link, "accent"))
@@ -259,11 +260,9 @@ def question_lines(questions: Sequence[Question], command: str, cells: int, or_k
     lines: list[Line] = [((line, "head"),) for line in command_lines(before, command, cells)]
     for question in questions[:_MAX_QUESTIONS]:
         spans: list[Span] = [("  " + pad(question.option, _OPTION_WIDTH), "key")]
-        pages = _opened_pages_text(question.pages, cells - _OPTION_WIDTH - _QUESTION_WIDTH - 3)
+        pages = _opened_pages_text(question.pages, cells - _OPTION_WIDTH - QUESTION_WIDTH - 3)
         text = clip(question.words, cells - _OPTION_WIDTH - 2)
-        lines.append(
-            (*spans, (pad(text, _QUESTION_WIDTH), ""), (f" {pages}", "dim")) if pages else (*spans, (text, ""))
-        )
+        lines.append((*spans, (pad(text, QUESTION_WIDTH), ""), (f" {pages}", "dim")) if pages else (*spans, (text, "")))
     other_options = [question.option for question in questions[_MAX_QUESTIONS:]]
     if other_options:
         lines += [(("  " + part, "dim"),) for part in _joined_lines(other_options, cells - 2)]

@@ -11,7 +11,7 @@ import numpy as np
 
 from tui_probe.draw import units
 from tui_probe.draw.charts import column_chart
-from tui_probe.draw.spans import Line, Span, clip, pad, side_by_side, width, wrap
+from tui_probe.draw.spans import Line, Span, clip, clip_clauses, pad, side_by_side, width, wrap
 from tui_probe.errors import TraceError
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.page_kinds import ViewSource
@@ -259,6 +259,11 @@ class Chart:
     low: str
     high: str
 
+    @property
+    def is_constant(self) -> bool:
+        """True if all values are the same, so that words say as much."""
+        return len(set(self.values)) < 2
+
 
 def preview_charts(trace: Trace, kernel: Kernel) -> tuple[Chart, ...]:
     """Data of a kernel for drawings. Reads the newest result of a probe that records times, if it is not large."""
@@ -276,7 +281,7 @@ def chart_lines(
         drawn = ["─" * cells, clip("constant from start to end", cells), *[""] * (rows - 2)]
     room = cells - width(chart.low)
     axis = chart.low + pad(clip(chart.high, room - 1), room, right=True)
-    return [((clip(chart.title, cells), "head"),), *(((row, "hue0"),) for row in drawn), ((axis, "dim"),)]
+    return [((clip_clauses(chart.title, cells, ", "), "head"),), *(((row, "hue0"),) for row in drawn), ((axis, "dim"),)]
 
 
 def _mean_by_cell(values: Sequence[float | None], cells: int) -> list[float | None]:

@@ -301,14 +301,16 @@ def _launch_number(result: AnalysedResult) -> int | None:
 
 
 def _blocks_of(result: AnalysedResult) -> str:
-    return extent_text(result_extent(result)) or "all"
+    return extent_text(result_extent(result)).removesuffix(" blocks") or "all"
 
 
 _LAUNCH_COLUMNS: Final[tuple[Column[AnalysedResult], ...]] = (
-    Column("launch", _launch_number, "launch", lambda result: result.label, False),
+    Column("launch", _launch_number, "launch", lambda result: result.label.removeprefix("launch ")),
     Column("result", lambda result: f"result/{result.file}"),
 )
-_SAMPLED_COLUMN: Final[Column[AnalysedResult]] = Column("sampled", None, "blocks", _blocks_of)
+_SAMPLED_RANK: Final = 100
+"""It leaves first: a note below the table says the same."""
+_SAMPLED_COLUMN: Final[Column[AnalysedResult]] = Column("sampled", None, "blocks", _blocks_of, rank=_SAMPLED_RANK)
 
 
 def count_kind(name: str, title: str, about: str, explanation: tuple[str, ...], order: int) -> ViewKind:

@@ -66,7 +66,7 @@ PREVIOUS: Final = "previous"
 """Stands for no options: the previous run is to be opened."""
 COMMAND: Final = "command"
 """Stands for no options: the command is to be shown, for where the program is."""
-_FOLDER_GONE: Final = "the program's directory is not on this machine; run this on the program's machine"
+_FOLDER_GONE: Final = "the program is not on this machine: run this command on its machine"
 
 
 @dataclass(frozen=True)

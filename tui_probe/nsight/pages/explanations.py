@@ -17,7 +17,7 @@ NSYS_PAGES: Final[tuple[NsysPage, ...]] = ("totals", "kernels", "ranges", "gaps"
 
 EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
     "kernels": (
-        "One row per kernel, grid and block, because a kernel may have several configurations. Rows are sorted by kept"
+        "One row per kernel, grid and block. A kernel may have several configurations. Rows are sorted by kept"
         " time. “Kept” launches are the launches of the measured iterations, after the warm-up. If nothing repeats, all"
         " launches are kept. Kept time and share cover kept launches; total, mean and p99 cover all launches. Press"
         " Enter to see every launch. The number of launches of a kernel is warm-up + runs, or a multiple of it."
@@ -28,14 +28,15 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         " unit is busy, check its grid first.",
     ),
     "metrics": (
-        "One row per value of a launch; JSON and CSV have base units: bytes, ns, hz, bytes/s. A metric that ncu lists"
+        "One row per value of a launch. JSON and CSV have base units: bytes, ns, hz, bytes/s. A metric that ncu lists"
         " in two sections has two rows. – stands for ncu's “n/a” and “no data”.",
         "Metrics ending in peak_sustained are constants of the GPU: the possible rate, not the measured one. Metrics"
         " ending in .sum count executed instructions.",
     ),
     "traffic": (
-        "Bytes moved per iteration, averaged over the measured iterations: DRAM dram__bytes.sum, L2 lts__t_bytes.sum,"
-        " L1 l1tex__t_bytes.sum. “of best” divides by the smallest value of the column.",
+        "Bytes of DRAM, L2 and L1 moved per iteration. Values are means over the measured iterations of DRAM"
+        " dram__bytes.sum, L2 lts__t_bytes.sum and L1 l1tex__t_bytes.sum. “of best” divides by the smallest value of"
+        " the column.",
         "Do caches distort these values? Yes, in two ways. First, ncu flushes all caches before each pass, so each"
         " launch starts with cold caches. Data that an earlier kernel left in L2 is then read from DRAM; without ncu,"
         " the kernel would read this data from L2. Second, data that fits in L2 is written back after the kernel ends."
@@ -46,7 +47,8 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         " evict each other's data from L2.",
     ),
     "sectors": (
-        "A request is one load or store that a warp executes with at least one active lane. A sector is 32 bytes. 32"
+        "Requests and sectors of global memory, by kernel. A request is one load or store that a warp executes with at"
+        " least one active lane. A sector is 32 bytes. 32"
         " adjacent lanes with 2, 4, 8 or 16 bytes each need 2, 4, 8 or 16 sectors; 32 scattered lanes need 32. ncu"
         " needs permission to count requests and sectors; a probe does not.",
         "Expected sectors of a tensor = batch × heads × sequence length × head dimension × bytes / 32. A kernel that"
@@ -63,8 +65,9 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         " shown here can therefore be fewer than the tensor needs.",
     ),
     "critical": (
-        "The critical kernel is the kernel that computes the matrix products or, if there are no matrix products, the"
-        " kernel with most time. The lines below the table show each selection step and the number of kernels left."
+        "Selection of the critical kernel of the iterations. This is the kernel that computes the matrix products or,"
+        " if there are no matrix products, the kernel with most time. The lines below the table show each selection"
+        " step and the number of kernels left."
         " Tensor work and share cover the kept launches of the page Kernels. Activity is"
         " sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed; values below 5 % mean nothing, because"
         " kernels without matrix instructions also reach 5 %. A probe counts the operations directly and needs no"
@@ -78,22 +81,23 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         " arithmetic per byte of DRAM because their data stays in L1 and L2.",
     ),
     "averages": (
-        "Each metric of each kept kernel, averaged over its launches in the measured iterations, after the warm-up."
+        "Mean, min and max of each metric of each kept kernel. Its launches in the measured iterations count, after the"
+        " warm-up."
         " Min and max show the spread. These averages are the values to quote. If ncu did not collect a metric,"
         " collect it with --metrics NAME, or with --section SECTION if a section contains the metric.",
         "The mean of a percentage or a rate gives every launch the same weight, regardless of its duration. Values"
         " are in base units: bytes, ns, hz, bytes/s.",
     ),
     "lines": (
-        "Counters of every source line, as means per launch, sorted by stalls. Stalls are samples of waiting warps;"
-        " “why” is their most frequent reason. A request is one warp instruction that accesses global memory. Sectors"
-        " are the 32-byte sectors that the request touches; ideal is the minimum for the requested bytes.",
+        "Counters of every source line, sorted by stalls. Values are means per launch. Stalls are samples of waiting"
+        " warps; “why” is their most frequent reason. A request is one warp instruction that accesses global memory."
+        " Sectors are the 32-byte sectors that the request touches; ideal is the minimum for the requested bytes.",
         "With --trace, requests and sectors are compared with a probe's counts of the same line; ≠ marks differences."
         " tui-probe run counts accesses by line by default. Without nvcc -lineinfo, the report has no"
         " source lines. The ncu option --import-source yes adds the text of the lines.",
     ),
     "sass": (
-        "The counters of the page Lines, for every SASS instruction, in code order. Offsets are relative to the first"
+        "The counters of the page Lines by SASS instruction. Rows are in code order. Offsets are relative to the first"
         " counted instruction.",
         "With --trace, the counts of a SASS probe are compared by offset. A PTX probe counts before the compiler moves,"
         " merges or repeats accesses. Its counts are therefore compared only for lines with"
@@ -115,7 +119,8 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         " barriers; blocks cannot, except in a cluster or a cooperative launch. All warps of a block run on one SM.",
     ),
     "nsys ranges": (
-        "A kernel belongs to an NVTX range if it was launched within the range, on the same thread. On each stream,"
+        "NVTX ranges and the time of their kernels. A kernel belongs to a range if it was launched within the range, on"
+        " the same thread. On each stream,"
         " the range then extends from the start of its first kernel to the end of its last. Host time (sleeping,"
         " Python) does not count, and ranges without launches have no row. Indentation shows nesting.",
         "Press Enter on a range to see its kernels with the time of their launches, and on a kernel to see its"
@@ -130,7 +135,8 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         "Press Enter to see the kernels in all ranges of this name, one row per kernel.",
     ),
     "nsys gaps": (
-        "Time between the end of one kernel and the start of the next on the same stream, longest first. “Why” is the"
+        "Time between two kernels of a stream, longest first. A gap is the time from the end of one kernel to the start"
+        " of the next on the same stream. “Why” is the"
         " cause of most of the gap: a copy on the stream, or a late launch (the host launched after the previous kernel"
         " had ended). Otherwise the kernel waited for the GPU itself (typically 1 µs), another stream, or an event.",
     ),

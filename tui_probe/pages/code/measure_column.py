@@ -27,6 +27,8 @@ _LEVELS: Final = len(BAR_SIGNS) - 1
 _LONGEST_TEXT: Final = 12
 _UNITS: Final = "kMGTPE"
 _NAME_CELLS: Final = (13, 18)
+_MARK_CELLS: Final = 2
+"""Cells of the mark of inserted lines, in a window too narrow for a bar."""
 _WIDE: Final = 120
 """Cells of a window from which on names have more room."""
 _WIDE_BAR: Final = 4
@@ -145,9 +147,9 @@ class MeasureMargin:
 
     def __init__(self, measure: MeasureColumn | None, owners: set[str], width: int) -> None:
         longest = max((len(name) for name in owners - {PARAMETER}), default=0)
-        named = min(longest + 3, _NAME_CELLS[width >= _WIDE]) if longest else 0
         self.measure = measure
         self._wide = width >= _BAR_FROM
+        named = min(longest + 3, _NAME_CELLS[width >= _WIDE] if self._wide else _MARK_CELLS) if longest else 0
         own = measure.cells(wide=self._wide) if measure else 0
         self.cells = max(own, named)
         self._indent: Line = ((" " * (self.cells - own), ""),) if self.cells > own else ()
@@ -159,9 +161,11 @@ class MeasureMargin:
         return (*self._indent, *self.measure.spans(line, wide=self._wide))
 
     def of_run(self, owner: str) -> Span:
-        """The probe whose lines begin here; "" further down."""
-        named = owner not in ("", PARAMETER) and self.cells > 3
-        return (" " + pad(owner, self.cells - 3, right=True) + " ▸" if named else " " * self.cells), "note"
+        """The probe whose lines begin here; "" further down. Where code needs the room there is the mark only."""
+        if owner in ("", PARAMETER) or not self.cells:
+            return " " * self.cells, "note"
+        name = pad(owner, self.cells - 3, right=True) if self._wide and self.cells > 3 else ""
+        return pad(f" {name} ▸" if name else "▸", self.cells, right=True), "note"
 
 
 def cell_text(column: MeasureColumn, line: int) -> str:

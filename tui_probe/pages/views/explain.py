@@ -240,7 +240,7 @@ def _open(source: ViewSource, progress: Progress) -> TraceWalk:
 KIND: Final = ViewKind(
     "explain",
     "Explain",
-    "a tour of the trace: files, log in words, kernel before and after probing, layout of a result",
+    "a tour of the trace: files, log, kernel, results",
     _missing,
     _open,
     explanation=(

@@ -167,7 +167,7 @@ def _open(source: ViewSource, progress: Progress) -> LatencyView:
 KIND: Final = ViewKind(
     "latency",
     "Latency",
-    "time that a probe adds to a launch; time of waits at barriers and between blocks",
+    "cost of a probe, times of waits and of blocks",
     _missing,
     _open,
     explanation=(

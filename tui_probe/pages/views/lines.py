@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
+from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import Column, safe
 from tui_probe.draw.table_content import ColumnOrder, titled_table
 from tui_probe.draw.units import NOT_MEASURED
@@ -35,6 +36,8 @@ _CODE: Final = (14, 24)
 """Cells that an instruction has at least, on narrow and on wide pages: its opcode, and operands."""
 _WIDE: Final = 100
 """Cells of a wide page."""
+_MIN_NAME: Final = 16
+"""Cells of the name of the kernel at least."""
 
 
 class ProbeLines:
@@ -110,7 +113,8 @@ class ProbeLines:
     def lines(self, width: int, notes: Sequence[str] = ()) -> Sequence[Line]:
         """The table below a heading, with ``notes`` at its end."""
         first = self.joined.results[0]
-        head = f"{first.name}, {self.joined.which}, -p {self.probe}"
+        about = f", {self.joined.which}, -p {self.probe}"
+        head = shorten(first.name, max(width - 1 - len(about), _MIN_NAME)) + about
         none = [] if self.measured.rows else [no_line_text(self.joined)]
         simulated = ["simulated GPU"] if first.simulated else []
         texts = [*self.measured.notes, *none, *simulated, *notes]

@@ -352,7 +352,7 @@ def _open(source: ViewSource, progress: Progress) -> ProbeSource:
 KIND: Final = ViewKind(
     "probe",
     "Probe",
-    "the probe's file, with the places in the kernel where each part was inserted",
+    "the probe's file, with its places in the kernel",
     missing,
     _open,
     explanation=(

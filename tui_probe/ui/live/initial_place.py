@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tui_probe.ui.widgets.tabs import Tab
 
 
-_REOPENED: Final = "reopened at the last place; press q to go back, s to sort"
+_REOPENED: Final = "reopened where you left it; press q to go back"
 
 
 class PlaceDesk(Protocol):

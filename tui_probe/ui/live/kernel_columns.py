@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast
 
 from tui_probe.draw.charts import column_chart, row_bar
-from tui_probe.draw.spans import pad, width
+from tui_probe.draw.spans import clip_clauses, pad, width
 from tui_probe.draw.table import Column
 from tui_probe.draw.units import NOT_MEASURED
+from tui_probe.probekit.lines import ShareValue
 from tui_probe.probekit.record_counts import short_launch_count_text, status_word
 from tui_probe.verdicts.kernel_columns import FAILURE_MARK, KERNEL_COLUMNS
 from tui_probe.verdicts.kernel_snapshot import TREND_LAUNCHES
@@ -182,7 +183,7 @@ def _extent(dim: Dim3 | None) -> int | None:
 
 
 def _short_share(row: KernelSnapshot) -> str:
-    return NOT_MEASURED if row.share is None else f"{row_bar(row.share, BAR_CELLS)} {row.share:>4.0%}"
+    return NOT_MEASURED if row.share is None else f"{row_bar(row.share, BAR_CELLS)} {ShareValue(row.share).text:>4}"
 
 
 def _share(row: KernelSnapshot) -> str:
@@ -294,7 +295,7 @@ COLUMNS: tuple[ScreenColumn[KernelSnapshot], ...] = (
         short=_short_limiter,
     ),
     ScreenColumn(
-        Column("finding", title="finding", text=_finding, right=False, rank=0, narrow=22),
+        Column("finding", title="finding", text=_finding, right=False, rank=0, narrow=22, shorten=clip_clauses),
         lambda r: r.loss_order,
         min_cells=30,
         max_cells=160,

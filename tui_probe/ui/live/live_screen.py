@@ -319,10 +319,7 @@ class LiveScreen(ViewScreen):
         if trace is None:
             self.notice("no kernel was launched yet")
         elif not watchdog and self.current_selection.snapshot.running:
-            self.notice(
-                "a probe cannot be added to a running kernel; after the run, K runs the program again with"
-                f" {WATCHDOG_OPTION}"
-            )
+            self.notice(f"this run has no watchdog; after it, K runs the program again with {WATCHDOG_OPTION}")
         elif not watchdog:
             self.probe_app.run_again(trace.directory, None, WATCHDOG_OPTION)
         elif not trace.state.stuck:
@@ -462,7 +459,7 @@ class LiveScreen(ViewScreen):
         if isinstance(self.view, LogView):
             self.view.toggle_follow()
         else:
-            self.notice(f"this key follows a log; the logs are pages {', '.join(PAGE_KEYS[name] for name in _LOGS)}")
+            self.notice(f"this key follows a log: pages {', '.join(PAGE_KEYS[name] for name in _LOGS)}")
 
     def action_tags(self) -> None:
         """Choose the tags of a log."""

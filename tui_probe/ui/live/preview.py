@@ -103,7 +103,7 @@ class Preview(TextView):
 
         lines: list[Line] = []
         used, cells = 0, self._cells(width)
-        for chart in self.charts:
+        for chart in self._charts_to_draw():
             if used + 1 + cells <= width:
                 rows = max(CHART_ROWS, height - CHART_FRAME_ROWS)
                 drawn = [((" ", ""), *line) for line in chart_lines(chart, cells, rows, ascii_only=self.ascii_only)]
@@ -113,6 +113,10 @@ class Preview(TextView):
             texts = self._text_lines(width - used)[:height]
             lines = side_by_side(lines, texts, used - GAP) if used else texts
         return lines or self._empty(width)
+
+    def _charts_to_draw(self) -> Sequence[Chart]:
+        """Return the charts, without constant ones where lines of the kernel can have their room."""
+        return [chart for chart in self.charts if not (self.measured and chart.is_constant)]
 
     def _empty(self, width: int) -> list[Line]:
         """Say why there is no chart, so that the panel does not look unfinished."""

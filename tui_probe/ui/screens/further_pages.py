@@ -60,7 +60,8 @@ class LetterList(FittedList):
 
     def fit(self, columns: int, rows: int) -> None:
         """Take the room that the lines need and the terminal has."""
-        widest = max((width(item.label) + width(item.note) for item in self.items), default=0) + 9
+        label = max((width(item.label) for item in self.items), default=0)
+        widest = label + max((width(item.note) for item in self.items), default=0) + 9
         self.styles.width = min(max(widest, _NARROWEST), WIDEST, columns - MARGIN)
         self.styles.height = min(len(self.items) + 4, rows - MARGIN)
 

@@ -294,7 +294,7 @@ class HomeScreen(ViewScreen):
         elif after is None:
             self.notice("there is no trace to compare")
         elif before is None:
-            self.notice("no previous run of this command; to compare traces, press C on a kernel in each trace")
+            self.notice("no previous run of this command; press C on kernels of two traces")
         else:
             self.probe_app.compare_runs(before.directory, after.directory)
 

@@ -382,6 +382,8 @@ class ChoiceList(FittedList):
             number, cells = f"{place + 1} " if place < _MOST_DIGITS else "  ", cells - 2
         note = min(max(width(known.note) for known in self.choices), cells // 2)
         label = min(max(width(known.label) for known in self.choices), cells - note - 4)
+        # A long label takes the room that its own note leaves.
+        label = max(label, min(width(choice.label), cells - width(choice.note) - 4))
         name, note_text = pad(choice.label, label), pad(choice.note, cells - label - 4)
         if choice is self.chosen:
             return (("▌", "accent"), (f"{number}{name}  {note_text}", "select"))

@@ -396,7 +396,7 @@ class PagedScreen(ViewScreen):
 
     def action_next_pane(self) -> None:
         """Show the notice that there is one panel."""
-        self.notice(f"this screen has only one panel; press {keys.key_of('next_page')} for the next page")
+        self.notice(f"this screen has one panel; press {keys.key_of('next_page')} for the next page")
 
     def action_next_page(self, step: int) -> None:
         """The page next to this one."""
