@@ -14,6 +14,7 @@ from tests.sass import corpus
 from tests.sass.test_wait_probe import ATTENTION, code_at, grafted
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.sass.flow import FlowGraph
+from tui_probe.sass.operations import operation_name
 from tui_probe.sass.register_room import RegisterRoom, operands_of
 from tui_probe.sass.target import GraftTarget
 from tui_probe.sass.words import MAX_REGISTERS, RESERVED, WORD_BYTES
@@ -137,3 +138,66 @@ def test_full_kernel_has_clocks_in_registers_that_are_dead(assembled: Callable[[
     result, waits = grafted(target)
     assert waits.sites
     assert result.registers <= MAX_REGISTERS
+
+
+PRODUCTS = """
+.visible .entry k(.param .u64 x, .param .u64 left, .param .u64 right)
+{
+	.reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .f32 %f<9>;
+	ld.param.u64 %d1, [x]; ld.param.u64 %d3, [left]; ld.param.u64 %d4, [right]; mov.u32 %r3, %tid.x;
+	mul.wide.u32 %d5, %r3, 4; add.s64 %d2, %d1, %d5; setp.lt.u32 %p1, %r3, 128; @%p1 bra producer;
+	ld.global.f32 %f1, [%d2]; ld.global.f32 %f2, [%d2+512];
+	ld.global.f32 %f3, [%d2+1024]; ld.global.f32 %f4, [%d2+1536];
+	wgmma.fence.sync.aligned;
+	wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4}, %d3, %d4, 1, 1, 1, 0, 0;
+	wgmma.commit_group.sync.aligned;
+	bar.sync 1, 128;
+	wgmma.wait_group.sync.aligned 0;
+	st.global.f32 [%d2], %f1; st.global.f32 [%d2+512], %f2;
+	st.global.f32 [%d2+1024], %f3; st.global.f32 [%d2+1536], %f4;
+	ret;
+producer:
+	ld.volatile.global.f32 %f5, [%d2+4096]; add.f32 %f5, %f5, %f5; st.global.f32 [%d2+8192], %f5; ret; }
+"""
+
+
+def test_registers_of_products_are_free_in_other_roles(assembled: Callable[[str, int | str], Cubin]) -> None:
+    target = GraftTarget.of(assembled(PRODUCTS, "90a"), "k")
+    room = RegisterRoom(target, FlowGraph.of(target))
+    names = {index: operation_name(word, 90) for index, word in enumerate(target.words) if not word.never_runs}
+    (product,) = (index for index, name in names.items() if name == "HGMMA")
+    (barrier,) = (index for index, name in names.items() if name == "BAR")
+    (add,) = (index for index, name in names.items() if name == "FADD")
+    sums = {target.words[product].rd + place for place in range(4)}
+    assert barrier > product
+    assert not sums & set(room.free(barrier))
+    assert len(sums & set(room.free(add))) >= 3
+
+
+def test_untouched_registers_are_named_by_no_instruction_that_follows(
+    assembled: Callable[[str, int | str], Cubin], disassembled: Callable[[bytes], dict[int, str]]
+) -> None:
+    cubin = assembled(roles(40), "90a")
+    target = GraftTarget.of(cubin, "k")
+    graph = FlowGraph.of(target)
+    room, texts, some = RegisterRoom(target, graph), disassembled(cubin.image), 0
+    for index in range(len(target.words)):
+        untouched = room.untouched(index)
+        block = graph.block_at(index)
+        behind, pending = set[int](), list(graph.successors[block])
+        while pending:
+            if (other := pending.pop()) not in behind:
+                behind.add(other)
+                pending += graph.successors[other]
+        places = {
+            *range(index, graph.blocks[block].stop),
+            *(place for other in behind for place in graph.blocks[other]),
+        }
+        named = {int(number) for place in places for number in REGISTER.findall(texts[place * WORD_BYTES])}
+        assert not any(untouched >> number & 1 for number in named)
+        given_away = any(
+            target.words[place].field(32, 32) == 40 for place in places if "USETMAXREG" in texts[place * WORD_BYTES]
+        )
+        assert not (given_away and untouched >> 40)
+        some += bool(untouched & (1 << 24) - 1)
+    assert some

@@ -6,7 +6,7 @@ name a register counts as up to four registers that are read (eight from sm_100 
 A register is dead where on every way it is written before it may be read; a write under a guard ends nothing. Loads,
 stores, and all else that takes a variable time, read and write registers after they were issued: until an instruction
 waits for their scoreboard or, of one without, writes the register itself: ptxas lets it do so only when that is safe.
-Products of warpgroups and tensor memory have no scoreboard: no register that they name counts as dead.
+Products of warpgroups and tensor memory have no scoreboard: no register that they name counts as dead behind them.
 
 Warps of a kernel with ``setmaxnreg`` (``USETMAXREG``) exchange registers: each role has a limit of its own.
 """
@@ -193,12 +193,10 @@ class RegisterRoom:
         self._words, self._graph = target.words, graph
         self._operands = [operands_of(word, target.arch) for word in target.words]
         self._limits = _limits(target, graph)
-        products = [word.operation in _WITHOUT_SCOREBOARD for word in target.words]
-        named = (own.reads | own.writes for own, is_product in zip(self._operands, products, strict=True) if is_product)
-        self._never = reduce(or_, named, 0)
         nothing = [_UnderWay() for _ in graph.blocks]
         self._live_behind = _fixpoint([0] * len(graph.blocks), graph.predecessors, self._live_before, or_)
         self._named_behind = _fixpoint([0] * len(graph.blocks), graph.predecessors, self._named_before, or_)
+        self._products = _fixpoint([0] * len(graph.blocks), graph.successors, self._products_behind, or_)
         self._under_way = _fixpoint(nothing, graph.successors, self._under_way_behind, _UnderWay.joined)
 
     def free(self, index: int) -> list[int]:
@@ -209,7 +207,8 @@ class RegisterRoom:
         for place in range(self._graph.blocks[block].start, index):
             under_way = under_way.behind(self._words[place], self._operands[place])
         own = self._operands[index]
-        used = live | under_way.all | own.reads | own.writes | self._never
+        products = self._products_until(block, index, self._products[block])
+        used = live | under_way.all | own.reads | own.writes | products
         return [number for number in range(self.limit(index) - RESERVED) if not used >> number & 1]
 
     def pairs(self, index: int) -> list[int]:
@@ -247,6 +246,18 @@ class RegisterRoom:
             if word.operation == SET_REGISTERS:
                 behind |= ALL_REGISTERS & ~((1 << _new_limit(word)) - 1)
         return behind
+
+    def _products_behind(self, block: int, before: int) -> int:
+        return self._products_until(block, self._graph.blocks[block].stop - 1, before)
+
+    def _products_until(self, block: int, index: int, before: int) -> int:
+        """Return the registers that products of a block up to an instruction, inclusive, name, besides those of
+        products ``before`` the block.
+        """
+        for place in range(self._graph.blocks[block].start, index + 1):
+            if self._words[place].operation in _WITHOUT_SCOREBOARD:
+                before |= self._operands[place].reads | self._operands[place].writes
+        return before
 
     def _under_way_behind(self, block: int, before: _UnderWay) -> _UnderWay:
         for place in self._graph.blocks[block]:
