@@ -85,6 +85,8 @@ def findings(of: ProbeResult, launch: Phases) -> Iterator[Finding]:
     yield Finding("phases", "phases", f"{', '.join(parts)} (shares of warp life)", "phases", values=values)
     if launch.kept_text:
         yield Finding("kept", "kept", launch.kept_text, "phases")
+    if launch.sampled_text:
+        yield Finding("recorded", "recorded", launch.sampled_text, "phases")
 
 
 def _main_wait(waits: Sequence[Wait]) -> Wait:

@@ -2,7 +2,7 @@
 
 A span lasts from the record of a phase to the next record of the warp, the last one to the warp's end. Warps of a block
 run on one SM, so their clocks agree: times are cycles since the first warp of the block began. Of a warp with more
-phases than were kept, the time behind the last record belongs to no phase.
+phases than were kept, the time behind the last record belongs to no phase, as that of iterations without records.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ import numpy as np
 
 from tui_probe.draw import units
 from tui_probe.errors import TraceError
+from tui_probe.probekit.finding import percent
 from tui_probe.trace.device_memory import parameter_names
 from tui_probe.trace.sites import read_sites
 
 from .kinds import Phase, numbered, phases_of, roles_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -68,6 +69,72 @@ class Spans:
 
 
 @dataclass(frozen=True, slots=True)
+class SampledIterations:
+    """Spans by iteration, where the first of ``every`` iterations of innermost loops is recorded. ``loop`` is the loop
+    of each span, 0 for none; ``number`` its iteration since the loop was entered, from 1. ``entry`` is the number of
+    this entry among those of all warps, in order. ``skipped``: time of iterations without records.
+
+    The records at starts of iterations are those of iterations 1, 2, k + 1, k + 2, … of an entry: from the second one
+    on, nothing was recorded. So the time of a loop is known, and that of its phases is estimated.
+    """
+
+    every: int
+    loop: NDArray[np.int64]
+    number: NDArray[np.int64]
+    entry: NDArray[np.int64]
+    skipped: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, spans: Spans, sites: Sequence[Site]) -> SampledIterations | None:
+        """The iterations of spans whose site is -1 if their phase was not kept; None if all were recorded."""
+        every = max((site.phase.every for site in sites if site.phase), default=0)
+        if not every:
+            return None
+        phases = [site.phase for site in sites]
+        loop_of = np.array([(own.loop or 0) if own and own.every else 0 for own in phases] + [0], np.int64)
+        begins = np.array([bool(own and own.every and own.iterates) for own in phases] + [False], bool)[spans.site]
+        loop = loop_of[spans.site]
+        changes = (np.diff(loop, prepend=-1) != 0) | (np.diff(spans.warp, prepend=-1) != 0)
+        entry = np.cumsum(changes) - 1
+        records = np.cumsum(begins)
+        before = (records - begins)[changes]
+        place = (records - before[entry] - 1).clip(0)  # of its iteration among the recorded starts of iterations
+        number = np.where(loop > 0, place // 2 * every + place % 2 + 1, 0)
+        return cls(every, loop, number, entry, begins & (place % 2 == 1))
+
+    def continued(self, warp: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The iterations of each warp's loop over all entries. Of an earlier entry those to the last record count."""
+        firsts = np.flatnonzero(np.diff(self.entry, prepend=-1))
+        most = np.maximum.reduceat(self.number, firsts) if len(firsts) else self.number
+        order = np.lexsort((firsts, self.loop[firsts], warp[firsts]))
+        sums = np.cumsum(most[order]) - most[order]
+        alike = warp[firsts][order], self.loop[firsts][order]
+        fresh = (np.diff(alike[0], prepend=-1) != 0) | (np.diff(alike[1], prepend=-1) != 0)
+        sums -= sums[fresh][np.cumsum(fresh) - 1]
+        earlier = np.empty(len(firsts), np.int64)
+        earlier[order] = sums
+        return np.where(self.loop > 0, self.number + earlier[self.entry], 0)
+
+    def weights(self, warp: NDArray[np.int64], cycles: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The time that each span stands for, as a multiple of its own; 0 for iterations without records. These are
+        taken to be as the recorded ones of the same warp and loop, without the first of an entry if there are others.
+        """
+        keys, group = np.unique(np.stack([warp, self.loop]), axis=1, return_inverse=True)
+        group = group.reshape(-1)
+        count = keys.shape[1]
+
+        def total(chosen: NDArray[Any]) -> NDArray[np.float64]:
+            return np.bincount(group[chosen], cycles[chosen], count).astype(np.float64)
+
+        inside = (self.loop > 0) & ~self.skipped
+        later = inside & (self.number > 1)
+        stands = np.where((total(later) > 0)[group], later, inside)
+        recorded, skipped = total(stands), total(self.skipped)
+        scale = 1 + np.divide(skipped, recorded, out=np.zeros(count), where=recorded > 0)
+        return np.where(self.skipped, 0.0, np.where(stands, scale[group], 1.0))
+
+
+@dataclass(frozen=True, slots=True)
 class Warps:
     """The warps that left a record, by block and warp (i8): start and end in cycles since the block began, ``role``."""
 
@@ -95,6 +162,8 @@ class Phases:
     """Starts of phases in the code that no instruction could record."""
     keeps_last: bool = False
     """True if a full warp kept its last starts, not its first."""
+    sampled: SampledIterations | None = None
+    """The iterations of loops of which every k-th one was recorded; None if all were."""
 
     @property
     def kept_text(self) -> str:
@@ -104,6 +173,35 @@ class Phases:
         saved, total = units.count(self.starts_kept), units.count(self.starts_seen)
         return f"{saved} of {total} phase starts, the {'last' if self.keeps_last else 'first'} of each warp"
 
+    @property
+    def sampled_text(self) -> str:
+        """``every 8th iteration …``, and what is estimated; "" if all iterations were recorded."""
+        if not self.every:
+            return ""
+        share = percent(int(self.spans.cycles[self.skipped].sum()), self.life)
+        return (
+            f"every {units.ordinal(self.every)} iteration of innermost loops; {share} of warp life is in the other"
+            " iterations (?). Their phases are estimated from the recorded iterations of the same warp; medians, times,"
+            " waits and arrivals are of recorded iterations only"
+        )
+
+    @property
+    def every(self) -> int:
+        """The iterations of innermost loops of which the first is recorded; 0 if all are."""
+        return self.sampled.every if self.sampled else 0
+
+    @cached_property
+    def skipped(self) -> NDArray[np.bool_]:
+        """The spans that are iterations without records."""
+        return self.sampled.skipped if self.sampled else np.zeros(len(self.spans), bool)
+
+    @cached_property
+    def weight(self) -> NDArray[np.float64]:
+        """The time that each span stands for, as a multiple of its own: more than 1 where iterations are sampled."""
+        if self.sampled is None:
+            return np.ones(len(self.spans))
+        return self.sampled.weights(self.spans.warp, self.spans.cycles)
+
     @cached_property
     def life(self) -> int:
         """Cycles of all warps."""
@@ -112,7 +210,7 @@ class Phases:
     @cached_property
     def unrecorded(self) -> int:
         """Cycles of all warps behind the last record that was kept."""
-        return int(self.spans.cycles[self.spans.phase == NOT_RECORDED].sum())
+        return int(self.spans.cycles[(self.spans.phase == NOT_RECORDED) & ~self.skipped].sum())
 
     @cached_property
     def block_cycles(self) -> dict[int, int]:
@@ -138,15 +236,22 @@ class Phases:
     def named(self) -> float | None:
         """Part of warp life in phases that have a name."""
         names = np.array([not phase.is_other for phase in self.phases], bool)
-        spans = self.spans.where(self.spans.phase != NOT_RECORDED)
-        return float(spans.cycles[names[spans.phase]].sum() / self.life) if self.life else None
+        recorded = self.spans.phase != NOT_RECORDED
+        cycles, phases = (self.spans.cycles * self.weight)[recorded], self.spans.phase[recorded]
+        return float(cycles[names[phases]].sum() / self.life) if self.life else None
 
     @cached_property
     def iteration(self) -> NDArray[np.int64]:
         """The iteration of the loop of its phase that each span is in, from 1; 0 outside of recorded loops."""
+        numbers = self._all_iterations()
+        return numbers if self.sampled is None else np.maximum(numbers, self.sampled.continued(self.spans.warp))
+
+    def _all_iterations(self) -> NDArray[np.int64]:
         loops = np.array([phase.loop or 0 for phase in self.phases] + [0])[self.spans.phase]
         iterates = np.array([bool(site.phase and site.phase.iterates) for site in self.sites], bool)[self.spans.site]
         iterates &= self.spans.phase != NOT_RECORDED
+        if self.sampled is not None:
+            loops = np.where(self.sampled.loop > 0, 0, loops)
         first = np.searchsorted(self.spans.warp, self.spans.warp)
         numbers = np.zeros(len(self.spans), np.int64)
         for loop in np.unique(loops[loops > 0]).tolist():
@@ -171,13 +276,15 @@ def analyse(result: Result, folder: Path | None) -> Phases:
     first, step = (0, 1) if result.sample is None else (result.sample.blocks.start, result.sample.blocks.step)
     phases, phase_of_site = phases_of(sites)
     spans, begin, end = _spans(warps[ran], starts[ran], recorded, seen[ran], block, sites)
-    spans = Spans(spans.warp, spans.start, spans.end, _phase_numbers(spans, phase_of_site), np.maximum(spans.site, 0))
+    sampled, numbers = SampledIterations.of(spans, sites), _phase_numbers(spans, phase_of_site)
+    numbers = numbers if sampled is None else np.where(sampled.skipped, NOT_RECORDED, numbers)
+    spans = Spans(spans.warp, spans.start, spans.end, numbers, np.maximum(spans.site, 0))
     role, names, loops = roles_of(spans.warp, spans.phase, phases, len(block))
     known = Warps(first + step * block, warp.astype(np.int64), begin, end, role)
     counts = int(seen[ran].sum()), int(recorded.sum())
     return Phases(
         numbered(phases, loops), sites, spans, known, names, *counts, sample=result.sample, phases_missing=missing,
-        keeps_last=bool(_kept_last(starts[ran], seen[ran], warps[ran]["end"]).any()),
+        keeps_last=bool(_kept_last(starts[ran], seen[ran], warps[ran]["end"]).any()), sampled=sampled,
     )  # fmt: skip
 
 

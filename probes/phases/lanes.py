@@ -133,6 +133,8 @@ _DIFFERENT: Final = 0.1
 """Part of a warp's life from which on another warp of its role differs."""
 MAX_LANES: Final = 8
 _SHOWN_ITERATIONS: Final = 3
+_FAINT: Final = 1e-9
+"""Weight of time in iterations without records."""
 MIN_CELLS: Final = 8
 
 
@@ -153,7 +155,9 @@ def lanes(launch: Phases, block: int, width: int, peak: int | None = None) -> It
     if (window := main_iterations(launch, warps)) is not None:
         first, last, begin, end = window
         yield ()
-        middle = f"iterations {first}–{last} of the main loop"
+        middle = (
+            f"iterations {first}–{last} of the main loop" if last > first else f"iteration {first} of the main loop"
+        )
         yield _ruler(left, cells, middle, f"{units.count(end - begin)} cycles")
         yield from (
             _lane(launch, warp, name, left, (begin, end), cells) for warp, name in zip(warps, names, strict=True)
@@ -172,7 +176,9 @@ class TensorRates:
 
     @classmethod
     def of(cls, launch: Phases, block: int) -> TensorRates | None:
-        """The rates of a block; None if it issues no products, or an unknown number."""
+        """The rates of a block; None if it issues no products, or an unknown number, or not all iterations are known."""
+        if launch.every:
+            return None
         inside = (launch.warps.block == block)[launch.spans.warp] & (launch.spans.phase >= 0)
         spans = launch.spans.where(inside)
         known = [site.phase.products if site.phase else 0 for site in launch.sites]
@@ -210,7 +216,7 @@ class ProductGaps:
 
     @classmethod
     def of(cls, launch: Phases, block: int) -> ProductGaps | None:
-        """The gaps of a block; None if it issues no products, or an unknown number."""
+        """The gaps of a block; None if its rates are unknown."""
         if TensorRates.of(launch, block) is None:
             return None
         spans = launch.spans.where((launch.warps.block == block)[launch.spans.warp])
@@ -289,6 +295,9 @@ def main_iterations(launch: Phases, warps: Sequence[int]) -> tuple[int, int, int
         return None
     first = max(1, count // 2 - _SHOWN_ITERATIONS // 2)
     last = min(count, first + _SHOWN_ITERATIONS - 1)
+    if launch.every:
+        recorded = np.unique(numbers)
+        first = last = int(recorded[len(recorded) // 2])
     shown = (numbers >= first) & (numbers <= last)
     starts, ends = launch.spans.start[chosen][shown], launch.spans.end[chosen][shown]
     return first, last, int(starts.min()), int(ends.max())
@@ -313,7 +322,9 @@ def _lane(launch: Phases, warp: int, name: str, left: int, window: tuple[int, in
 
 
 def dominant_phases(launch: Phases, warp: int, window: tuple[int, int], cells: int) -> NDArray[np.int64]:
-    """The phase with most time in each cell: its number, -1 for time that was not recorded, -2 for no time."""
+    """The phase with most time in each cell: its number, -1 for time that was not recorded, -2 for no time. A cell with
+    recorded iterations shows these, however short.
+    """
     first, last = np.searchsorted(launch.spans.warp, (warp, warp + 1))
     begin, end = window
     edges = begin + (end - begin) * np.arange(cells + 1) / cells
@@ -321,7 +332,8 @@ def dominant_phases(launch: Phases, warp: int, window: tuple[int, int], cells: i
     for place in range(int(first), int(last)):
         start, stop = int(launch.spans.start[place]), int(launch.spans.end[place])
         overlap = np.minimum(edges[1:], stop) - np.maximum(edges[:-1], start)
-        times[int(launch.spans.phase[place])] += overlap.clip(0)
+        scale = _FAINT if launch.skipped[place] else 1.0
+        times[int(launch.spans.phase[place])] += scale * overlap.clip(0)
     chosen = times.argmax(axis=0)
     numbers = np.where(chosen == len(launch.phases), NOT_RECORDED, chosen)
     return np.where(times.max(axis=0) > 0, numbers, NOT_RECORDED - 1)

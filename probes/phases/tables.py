@@ -57,7 +57,8 @@ _NEAR: Final = 256
 @dataclass(frozen=True, slots=True)
 class PhaseRow:
     """A phase of a role: cycles of all its warps, and their part of the time of the blocks. ``median`` and ``p95``
-    are cycles per iteration in a recorded loop, elsewhere per warp; ``iterations`` is the number of these.
+    are cycles per iteration in a recorded loop, elsewhere per warp; ``iterations`` is the number of these. If not all
+    iterations are recorded, ``cycles`` and ``multiply_adds`` are estimates for all of them.
     """
 
     role: str
@@ -99,10 +100,14 @@ def rows_of(launch: Phases) -> list[PhaseRow]:
             chosen = inside & (launch.spans.phase == number)
             if chosen.any():
                 times = _iteration_cycles(launch, chosen)
-                cycles, warps = int(times.sum()), len(np.unique(launch.spans.warp[chosen]))
+                weight = launch.weight[chosen]
+                cycles, warps = (
+                    round((launch.spans.cycles[chosen] * weight).sum()),
+                    len(np.unique(launch.spans.warp[chosen])),
+                )
                 median, p95 = (float(value) for value in np.percentile(times, (50, 95)))
                 own_products = products[launch.spans.site[chosen]]
-                issued = None if (own_products == _UNKNOWN).any() else _LANES * int(own_products.sum())
+                issued = None if (own_products == _UNKNOWN).any() else round(_LANES * (own_products * weight).sum())
                 blocks = len(np.unique(launch.warps.block[own]))
                 longest = main_site(launch, launch.spans.where(chosen))
                 rows.append(
@@ -121,7 +126,7 @@ def _products(site: Site) -> int | None:
 def multiply_adds(launch: Phases) -> int | None:
     """Multiply-adds of matrix products that the launch issued; None if some are unknown or not recorded."""
     counts = [row.multiply_adds for row in rows_of(launch)]
-    if None in counts or launch.starts_kept < launch.starts_seen:
+    if None in counts or launch.starts_kept < launch.starts_seen or launch.every:
         return None
     return sum(count for count in counts if count is not None)
 
@@ -153,8 +158,10 @@ class Overlap:
 
 @lru_cache(maxsize=2)
 def overlap_of(launch: Phases) -> Overlap | None:
-    """The overlap in blocks of the launch; None if these took no time, or the user named the phases."""
-    if any(phase.is_named for phase in launch.phases):
+    """The overlap in blocks of the launch; None if these took no time, the user named the phases, or not all iterations
+    are recorded: roles that run ahead of others are in other iterations at the same time.
+    """
+    if launch.every or any(phase.is_named for phase in launch.phases):
         return None
     totals = np.zeros(5)
     for block in launch.some_blocks:

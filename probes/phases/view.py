@@ -157,6 +157,8 @@ class PhasesView(Document):
         yield from self._tensor_notes()
         if launch.kept_text:
             yield f"kept: {launch.kept_text}{self._unrecorded_text()}"
+        if launch.sampled_text:
+            yield f"recorded: {launch.sampled_text}"
         if launch.phases_missing:
             starts = units.counted(launch.phases_missing, "phase start")
             yield (
@@ -183,7 +185,7 @@ class PhasesView(Document):
         share = percent(self.launch.unrecorded, self.launch.life)
         return (
             f"; {share} of warp life has no record (?), so the shares of all phases are too low. To record more of it,"
-            " name fewer phases with --phase; to record the end, use --phase-records last"
+            " name fewer phases with --phase, or use --phase-records every:8; for the end, --phase-records last"
         )
 
     def _unnamed_notes(self) -> Iterator[str]:
@@ -334,6 +336,7 @@ class PhasesView(Document):
             "starts": launch.starts_seen,
             "starts_kept": launch.starts_kept,
             "kept": "last" if launch.keeps_last else "first",
+            "every": launch.every or None,
             "starts_not_recorded": launch.phases_missing,
             "moved_in_sass": self.moved,
             "multiply_adds": multiply_adds(launch),

@@ -115,12 +115,13 @@ def waits_of(launch: Phases) -> list[Wait]:
     for role, name in enumerate(launch.roles):
         own = launch.warps.role == role
         life = int((launch.warps.end - launch.warps.start)[own].sum())
-        of_role = launch.spans.where(own[launch.spans.warp])
+        of_role = own[launch.spans.warp]
         for number, phase in enumerate(launch.phases):
-            spans = of_role.where(of_role.phase == number)
+            chosen = of_role & (launch.spans.phase == number)
+            spans = launch.spans.where(chosen)
             if phase.activity == "wait" and len(spans):
                 site = main_site(launch, spans)
-                cycles, line = int(spans.cycles.sum()), site.instruction.line
+                cycles, line = round((spans.cycles * launch.weight[chosen]).sum()), site.instruction.line
                 wait = Wait(name, phase, len(spans), cycles, life, place=place_of(site), line=line)
                 if phase.work in (BARRIER, NAMED_BARRIER):
                     signals = int((launch.spans.phase == number).sum())
@@ -233,7 +234,8 @@ def _matched(launch: Phases, wait: Wait, spans: Spans, role: int) -> Wait:
 def _with_occupation(launch: Phases, wait: Wait, late: NDArray[np.bool_]) -> Wait:
     """The wait with what keeps the warps busy that it waits for."""
     inside = late[launch.spans.warp] & (launch.spans.phase >= 0)
-    cycles = np.bincount(launch.spans.phase[inside], launch.spans.cycles[inside], len(launch.phases))
+    weighted = (launch.spans.cycles * launch.weight)[inside]
+    cycles = np.bincount(launch.spans.phase[inside], weighted, len(launch.phases))
     works = [0.0 if phase.activity == "wait" else float(own) for phase, own in zip(launch.phases, cycles, strict=True)]
     longest = int(np.argmax(works))
     spans = launch.spans.where(inside & (launch.spans.phase == longest))
@@ -258,10 +260,14 @@ def _with_partner(launch: Phases, wait: Wait, spans: Spans, partner: int, signal
     of_partner = signals_of(launch, partner, signal, wait.phase.barriers)
     if not len(of_partner):
         return None
+    if launch.every and not _meet(launch, partner, signal, wait.phase.barriers):
+        return _without_match(launch, wait, partner, of_partner)
     late = in_flight = ahead = arrivals = matched = in_use = 0
     ordered = True
     for waiting, signals in by_warp(launch, spans, of_partner):
-        release, by_order = releases(waiting, signals, wait.phase.stages)
+        release, by_order = releases(waiting, signals, wait.phase.stages, _MAX_AHEAD if not launch.every else 1)
+        if launch.every and not by_order:
+            return _without_match(launch, wait, partner, of_partner)
         ordered &= by_order
         ahead = max(ahead, int((release < 0).sum()) if by_order else 0)
         arrivals = max(arrivals, len(np.unique(signals.warp)))
@@ -276,8 +282,24 @@ def _with_partner(launch: Phases, wait: Wait, spans: Spans, partner: int, signal
     known = replace(wait, partner=of, signal=phase, late=late, in_flight=in_flight, signals=len(of_partner))
     if not ordered:
         return known
-    stages = in_use / matched if matched else None
+    stages = in_use / matched if matched and not launch.every else None
     return replace(known, by_order=True, ahead=ahead, arrivals=arrivals, stages_in_use=stages)
+
+
+def _meet(launch: Phases, role: int, phase: int, barriers: Collection[str]) -> bool:
+    """Return whether recorded waits may be matched with recorded signals of the same iterations: the role signals these
+    barriers in one loop only, all of whose phases are recorded in the same iterations as those of the wait.
+    """
+    signaling = (own for own, other in enumerate(launch.phases) if other.signals and own != phase)
+    return not any(len(signals_of(launch, role, own, barriers)) for own in signaling)
+
+
+def _without_match(launch: Phases, wait: Wait, partner: int, signals: Spans) -> Wait | None:
+    """The wait with the partner that the name of its barrier tells, if any; nothing tells when this signaled."""
+    known = {name for site in launch.sites if site.phase for name, _ in site.phase.signaled}
+    if not known.intersection(wait.phase.barriers):
+        return None
+    return replace(wait, partner=launch.roles[partner], signals=len(signals))
 
 
 def signals_of(launch: Phases, role: int, phase: int, barriers: Collection[str]) -> Spans:
@@ -332,15 +354,18 @@ def _common_part(waiting: Spans, signals: Spans) -> tuple[Spans, Spans]:
     return waiting.where(np.arange(len(waiting)) < common), signals.where(is_matched)
 
 
-def releases(waiting: Spans, signals: Spans, stages: int | None) -> tuple[NDArray[np.int64], bool]:
+def releases(
+    waiting: Spans, signals: Spans, stages: int | None, max_ahead: int = _MAX_AHEAD
+) -> tuple[NDArray[np.int64], bool]:
     """The number of the signal that releases each wait, -1 for none, and whether they were matched by their order.
 
     A role that may run ahead waits for signals of earlier waits. The distance is the number of ``stages``; if they are
-    unknown, the least that explains all ends.
+    unknown, the least that explains all ends. It is below ``max_ahead``: only signals of the same iterations are
+    recorded where iterations are sampled.
     """
     last = _rounds(waiting, signals)
     if last is not None:
-        for ahead in range(min(_MAX_AHEAD, len(waiting))):
+        for ahead in range(min(max_ahead, len(waiting))):
             released = last[: len(waiting) - ahead]
             if (signals.start[released] <= waiting.end[ahead:]).all():
                 ahead = min(max(ahead, stages or 0), len(waiting)) if ahead else 0

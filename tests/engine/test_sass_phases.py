@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import struct
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,7 +19,9 @@ from tui_probe.binaries.cubin import Cubin
 from tui_probe.engine.cache import Cache
 from tui_probe.engine.grafting.graft_gate import GraftGate, OpenGate, TrialOutcome, TrialPart
 from tui_probe.engine.grafting.grafts import Grafter
-from tui_probe.engine.grafting.sass_phases import sass_phases
+from tui_probe.engine.grafting.instruction_ptx import InstructionPtx
+from tui_probe.engine.grafting.sass_phases import _entered_while_counting, sass_phases
+from tui_probe.engine.grafting.sass_positions import find_probed_parts
 from tui_probe.engine.grafting.sass_site_file import sass_site_file
 from tui_probe.engine.trial import trial_cases
 from tui_probe.engine.trial.trial_kernel import THREADS_OF_GRID, TRIAL_KERNEL, TrialFailedError
@@ -235,6 +238,50 @@ def test_grafted_phases_have_sites(waits: Path) -> None:
     assert {"mbarrier wait", "global store"} <= set(works_there)
     assert {site["offset"] for site in sites} <= set(grafted.grafted.branches)
     assert "mbarrier wait" in works_there
+
+
+def test_iterations_of_innermost_loops_are_counted(waits: Path, tmp_path: Path) -> None:
+    """A start in a loop has code of its own, that of an iteration counts. Kernels with few registers are refused."""
+    assembler().assemble(DATA / "waits.sm_90a.ptx", tmp_path / "staged.bin", "sm_90a", "staged")
+    cubin = Cubin.read((tmp_path / "staged.bin").read_bytes())
+    probe = replace(PROBE, maps=(PROBE.maps[0], replace(PROBE.maps[1], every=8)))
+    target = GraftTarget.of(cubin, "staged")
+    phases, _ = sass_phases(probe, target)
+    assert [(phase.start.every, phase.start.iterates) for phase in phases if phase.loop] == (
+        [(8, True), (8, False), (8, True), (8, False), (8, False)]
+    )
+    assert {phase.start.every for phase in phases if phase.loop is None} == {0}
+    sites = find_probed_parts(probe, target).sites
+    kernels = InstructionPtx(probe, [place for site in sites for place in site.places], 90, sampled=False).kernels()
+    codes = [text for name, text in kernels.items() if "site" in name]
+    outside = [text for text in codes if re.search(r"mov\.u32 %\w+, -1;", text)]
+    begins = [text for text in codes if re.search(r"add\.u32 (%\w*iteration\w*), \1, 1;", text)]
+    assert (len(codes), len(outside), len(begins)) == (3, 1, 1)
+    assert [InstructionPtx(own, [], 90, sampled=False).words for own in (probe, PROBE)] == [3, 2]
+    assert Grafter(probe, assembler(), sampled=False).graft(cubin, "staged").sites.count('"every": 8') == 5
+    with pytest.raises(UnsupportedKernelError) as refused:
+        Grafter(probe, assembler(), sampled=False).graft(Cubin.read(waits.read_bytes()), "producer_consumer")
+    assert refused.value.reason.code == "graft-registers"
+
+
+def test_loop_behind_another_without_a_record_between_is_recorded_whole(tmp_path: Path) -> None:
+    """Nothing would end the count of the first loop's iterations before the second loop begins."""
+    assembler().assemble(DATA / "waits.sm_90a.ptx", tmp_path / "staged.bin", "sm_90a", "staged")
+    target = GraftTarget.of(Cubin.read((tmp_path / "staged.bin").read_bytes()), "staged")
+    probe = replace(PROBE, maps=(PROBE.maps[0], replace(PROBE.maps[1], every=8)))
+    room = {phase.at for phase in sass_phases(probe, target)[0] if phase.start.stage == "loop"}
+    phases, missing = sass_phases(probe, target, lambda index: index * WORD_BYTES in room)
+    assert missing > 1
+    assert {phase.start.every for phase in phases} == {8}, "both are behind the entry only"
+    graph = FlowGraph.of(target)
+    first, second = (phase for phase in phases if phase.start.iterates)
+    later = graph.block_at(second.at // WORD_BYTES)
+    before = next(block for block in graph.predecessors[later] if not graph.dominates(later, block))
+    edges = tuple(
+        (*own, before) if block == graph.block_at(first.at // WORD_BYTES) else own
+        for block, own in enumerate(graph.successors)
+    )
+    assert _entered_while_counting(replace(graph, successors=edges), phases) == {second.start.innermost}
 
 
 def test_phase_that_is_a_loop_is_recorded_before_it(tmp_path: Path) -> None:

@@ -138,6 +138,27 @@ def test_late_producer_is_named_and_its_delay_measured(planted: str, runner: Run
 
 
 @pytest.mark.exclusive
+def test_every_kth_iteration_has_the_shares_of_all(planted: str, runner: Runner, tmp_path: Path) -> None:
+    """Shares of phases, and of the producer's lateness, within 3 points of a run that records all iterations."""
+    runs = []
+    for number, records in enumerate(("first", "every:8")):
+        command = [planted, str(tmp_path / f"clocks{number}")]
+        unprofiled = runner.unprofiled(command)
+        profiled = runner.profiled(command, "-p", "phases", "--phase-records", records, "--wait")
+        assert (profiled.outcome.status, profiled.outcome.stdout) == (unprofiled.status, unprofiled.stdout)
+        runs.append([analysis for _, analysis in launches_of(profiled.trace)][1:])
+    for complete, part in zip(*runs, strict=True):
+        shares = [{(row.role, row.phase.name): row.share for row in rows_of(own)} for own in (complete, part)]
+        late = [next(wait.late_share for wait in waits_of(own) if wait.role == "consumer") for own in (complete, part)]
+        print(f"GPU-PHASES\tevery 8th iteration: {part.starts_kept} of {complete.starts_kept}; {shares}; late {late}")
+        assert (part.every, part.roles) == (8, complete.roles)
+        assert part.starts_kept < complete.starts_kept / 3
+        loops = {key for key in shares[0] if "loop" in key[1]}
+        assert {key: shares[1][key] for key in loops} == pytest.approx({key: shares[0][key] for key in loops}, abs=0.03)
+        assert late[1] == pytest.approx(late[0], abs=0.05)
+
+
+@pytest.mark.exclusive
 @pytest.mark.parametrize(
     ("program", "kernel", "products"),
     [("attention", "flash_attention", 2 * 16 * 2048 * 2048 * 64), ("grouped_matmul", "grouped_matmul", 2048**3)],

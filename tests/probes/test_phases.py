@@ -519,19 +519,27 @@ def test_phase_option_writes_a_probe(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("texts", [[], ["load=attn.py:88-96"]])
-def test_phase_records_option_keeps_the_last(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], texts: list[str]
+@pytest.mark.parametrize(("records", "latest", "every"), [("last", True, 0), ("every:8", False, 8)])
+def test_phase_records_option_chooses_records(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    texts: list[str],
+    records: str,
+    latest: bool,
+    every: int,
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    name = phases_probe(texts, keeps_last=True)
-    assert name == "+".join(["phases=last", *texts])
+    name = phases_probe(texts, records)
+    assert name == "+".join([f"phases={records}", *texts])
     assert phases_in(name) == dict(text.split("=") for text in texts)
     probe = load_probe(name)
-    assert [own_map.latest for own_map in probe.maps] == [False, True]
+    assert [own_map.latest for own_map in probe.maps] == [False, latest]
+    assert probe.every == every
     assert (probe.callback, len(probe.phases)) == ("phases", len(texts))
     first = [phases_probe(texts)] if texts else ["phases"]
     assert [own_map.latest for own_map in load_probe(*first).maps] == [False, False]
-    command = ["run", "--phase-records", "last", *(part for text in texts for part in ("--phase", text))]
+    command = ["run", "--phase-records", records, *(part for text in texts for part in ("--phase", text))]
     chosen: list[list[str]] = []
     monkeypatch.setattr("tui_probe.cli.run.start", lambda arguments: chosen.append(arguments.probe) or 0)
     assert main([*command, "-p", "phases", "-p", "block_sched", "--", "true"]) == 0

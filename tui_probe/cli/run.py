@@ -18,6 +18,7 @@ from tui_probe.probe_files.option_probes import (
     limited_probe,
     line_range_of,
     line_range_probe,
+    phase_records,
     phases_probe,
     records_phases,
 )
@@ -147,12 +148,12 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command; returns its exit status, 128 + n if signal n ended it."""
     if arguments.between:
         arguments.probe = [*(arguments.probe or ()), *map(line_range_probe, arguments.between)]
-    keeps_last = arguments.phase_records == "last"
-    if arguments.phase or keeps_last:
+    records = phase_records(arguments.phase_records or "first")
+    if arguments.phase or records:
         replaced = [choice for choice in arguments.probe or () if _records_phases(split_choice(choice)[0])]
         samples = [f":{sample}" for _, sample in map(split_choice, replaced) if sample]
         others = [choice for choice in arguments.probe or () if choice not in replaced]
-        phases = phases_probe(arguments.phase or (), keeps_last=keeps_last)
+        phases = phases_probe(arguments.phase or (), records)
         arguments.probe = [*others, phases + "".join(samples[-1:])]
     if arguments.again is not None:
         os.chdir(former_folder(arguments))

@@ -114,9 +114,9 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
              " nested (needs -lineinfo); adds a probe",
     )  # fmt: skip
     parser.add_argument(
-        "--phase-records", choices=("first", "last"),
-        help="if a warp has more than 2048 phase starts, keep its first or its last 2048; default: first; last adds"
-             " -p phases",
+        "--phase-records", metavar="{first,last,every:K}",
+        help="if a warp has more than 2048 phase starts, keep its first or its last 2048; with every:K, record every"
+             " K-th iteration of loops; default: first; last and every:K add -p phases",
     )  # fmt: skip
     parser.add_argument(
         "--callback", type=Path, nargs="?", const=True, metavar="FILE.py",

@@ -150,8 +150,13 @@ class SnippetFunctions:
 
 
 def _straight_line(site: PhaseSite) -> tuple[int, str]:
-    """Key of starts that are always reached one after the other: block and point; of others their own."""
+    """Key of starts that are always reached one after the other: block and point; of others their own.
+
+    Also of one that begins an iteration, of loops of which not all iterations are recorded: the others may be left out.
+    """
     phase = site.start
+    if phase.every and phase.iterates:
+        return -phase.first.span.start - 1, site.point.name
     within = all(way.side == "before" and way.instruction is phase.first for way in phase.ways)
     return (phase.block if within else -phase.first.span.start - 1), site.point.name
 
@@ -373,6 +378,7 @@ class FunctionInsertion:
                 line = {LINE_HELPER: HelperValue(str(self._kernel.line_of(start.first)), "b32")}
                 takes_turns = self.expander.takes_turns(snippet, len(sites))
                 turn = RecordTurn(index, len(sites)) if takes_turns else ONLY_RECORD
+                turn = replace(turn, counted=start.every > 0, begins=start.iterates)
                 self._at_ways(start.first, snippet, start.ways, line, turn)
 
     def _after(self, instruction: Instruction, point: ProbePoint, snippet: Snippet, helpers: Helpers) -> None:

@@ -26,7 +26,7 @@ from tui_probe.ptx.control_flow import basic_blocks, loop_heads
 from tui_probe.ptx.counted_loops import unbounded_loop_heads
 from tui_probe.ptx.instruction_facts import class_of, sass_instruction_count
 from tui_probe.ptx.merged_loads import merged_loads
-from tui_probe.ptx.phases import phase_starts
+from tui_probe.ptx.phases import phase_starts, with_every
 from tui_probe.ptx.tree import Immediate
 
 if TYPE_CHECKING:
@@ -306,8 +306,8 @@ class FunctionSites:
             return
         line_of = self._kernel.line_of
         names = source_names(self._kernel, self._probe.phases) if self._probe.phases else None
-        for _, starts in groupby(phase_starts(self._function, names), key=lambda start: line_of(start.first)):
-            start = next(starts)
+        by_line = groupby(phase_starts(self._function, names), key=lambda start: line_of(start.first))
+        for start in with_every([next(starts) for _, starts in by_line], self._probe.every):
             loop = None if start.loop is None else line_of(start.loop)
             for point in self._by_opcode[PHASE]:
                 notes.add(

@@ -51,10 +51,15 @@ class RecordAddress:
 
 @dataclass(frozen=True, slots=True)
 class RecordTurn:
-    """A record's place among the ``count`` ones that lane 0 saves in one basic block, one after the other."""
+    """A record's place among the ``count`` ones that lane 0 saves in one basic block, one after the other.
+
+    ``counted``: only those of some iterations of the loop around are saved; ``begins``: an iteration begins here.
+    """
 
     index: int = 0
     count: int = 1
+    counted: bool = False
+    begins: bool = False
 
 
 class Recording:
@@ -95,6 +100,7 @@ class Recording:
         for own_map in self._counted:
             storage = storage_of(self._probe, own_map)
             lines.append(f"mov.u32 {self._attempts(own_map)}, 0;")
+            lines += [f"mov.u32 {self._iteration(own_map)}, -1;"] if own_map.every else []
             if own_map.leader:
                 lines += self._begin_leader(own_map, storage, warp, lane)
             elif storage.layout is Layout.QUEUE:
@@ -141,6 +147,7 @@ class Recording:
         of = self._counted if own_map is None else [own for own in self._counted if own == own_map]
         places = [self._halves(counted) if self._of_warps else [self._place(counted)] for counted in of]
         names = [name for own, place in zip(of, places, strict=True) for name in (*place, self._attempts(own))]
+        names += [self._iteration(own) for own in of if own.every]
         if not is_resident:
             return names
         if not self._elects:
@@ -345,15 +352,33 @@ class Recording:
         and store. Records of a block that begins with room may exceed the cap: they are where strays would be.
         """
         room, index, attempts = self._pred("room"), self._b32("index"), self._attempts(own_map)
-        number = index if own_map.latest else attempts
+        number, cap = index if own_map.latest else attempts, NO_ROOM if own_map.latest else storage.cap
+        recorded = self._pred("recorded") if turn.counted else ""
+        guard = f"@{recorded} " if recorded else ""
         lines = [
-            f"setp.lt.u32 {room}, {attempts}, {NO_ROOM if own_map.latest else storage.cap};",
+            *(self._iteration_lines(own_map, turn) if own_map.every else []),
+            f"setp.lt{'.and' * turn.counted}.u32 {room}, {attempts}, {cap}{f', {recorded}' * turn.counted};",
             *([f"and.b32 {index}, {attempts}, {storage.cap - 1};"] if own_map.latest else []),
             f"add.u32 {index}, {self._place(own_map)}, {number};",
-            *([f"add.u32 {attempts}, {attempts}, {turn.count};"] if turn.index == turn.count - 1 else []),
+            *([f"{guard}add.u32 {attempts}, {attempts}, {turn.count};"] if turn.index == turn.count - 1 else []),
             *self._unit_address(own_map, index, storage.record_bytes),
         ]
         return lines, RecordAddress(self._addressing.address, turn.index * storage.record_bytes, 0, room)
+
+    def _iteration_lines(self, own_map: Map, turn: RecordTurn) -> list[str]:
+        """Lines after which ``recorded`` holds at the records to save of a loop; before it, no iteration has begun.
+
+        The start of an iteration is saved in recorded iterations, and in those behind them: there the time begins in
+        which nothing is saved.
+        """
+        iteration, number, recorded = self._iteration(own_map), self._b32("iteration"), self._pred("recorded")
+        if not turn.counted:
+            return [f"mov.u32 {iteration}, -1;"]
+        return [
+            *([f"add.u32 {iteration}, {iteration}, 1;"] if turn.begins else []),
+            f"and.b32 {number}, {iteration}, {own_map.every - (2 if turn.begins else 1)};",
+            f"setp.eq.u32 {recorded}, {number}, 0;",
+        ]
 
     def _slot_of_queue(self, own_map: Map, storage: Storage) -> list[str]:
         if own_map.leader:
@@ -432,6 +457,10 @@ class Recording:
 
     def _attempts(self, own_map: Map) -> str:
         return self._b32(f"attempts_{own_map.name}")
+
+    def _iteration(self, own_map: Map) -> str:
+        """Return the register of the iteration of the innermost loop, from 0; -1 outside."""
+        return self._b32(f"iteration_of_{own_map.name}")
 
     def _b32(self, name: str) -> str:
         return self._names.temporary(name, "b32")

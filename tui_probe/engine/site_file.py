@@ -303,6 +303,7 @@ def phase_fields(start: PhaseStart, loop: int | None) -> dict[str, object]:
         "loop": loop,
         "depth": start.depth,
         "iterates": start.iterates,
+        **({"every": start.every} if start.every else {}),
         "signals": start.signals,
         "instructions": start.instructions,
         "moved": start.moved,

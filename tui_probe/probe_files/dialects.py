@@ -67,6 +67,7 @@ _MAX_CAP: Final = 1 << 20
 _MAX_SHARED_REGISTERS: Final = 256
 _LEAST: Final = re.compile(r"(\d{1,3}) ?% of (\w+)")
 _MAX_PERCENT: Final = 100
+_MAX_EVERY: Final = 1024
 
 
 @dataclass(slots=True)
@@ -370,13 +371,17 @@ def _with_flags(table: TomlTable, level: Level, made: Map) -> Map:
     latest = table.flag("latest")
     if latest and (not leader or made.cap is None or made.cap.bit_count() != 1):
         raise table.error("latest", "needs leader = true, and a power of two as cap")
+    every = table.number("every", least=2, most=_MAX_EVERY) if "every" in table else 0
+    if every and (not leader or latest or every.bit_count() != 1):
+        raise table.error("every", "needs leader = true, a power of two, and not latest = true")
     host = table.flag("host")
     if host and (level is not Level.WARP or made.cap == 1 or leader):
         raise table.error("host", "needs level = 'warp' and several records per warp; not with leader = true")
     optional = table.flag("optional")
     return replace(
-        made, even=even, sparse=sparse, resident=resident, leader=leader, latest=latest, host=host, optional=optional
-    )
+        made, even=even, sparse=sparse, resident=resident, leader=leader, latest=latest, every=every, host=host,
+        optional=optional,
+    )  # fmt: skip
 
 
 def _read_least(table: TomlTable, level: Level) -> LeastShare | None:

@@ -157,17 +157,33 @@ _PHASE: Final = re.compile(r"(?P<name>[A-Za-z_][\w.-]{0,30})=(?P<lines>[^=]+)", 
 _SEPARATOR: Final = re.compile(r"\+(?=[A-Za-z_][\w.-]{0,30}=)", re.ASCII)
 _POSITION: Final = re.compile(r"^position\s*=\s*\"phase\"", re.MULTILINE)
 _MAX_PHASES: Final = 32
-_LAST: Final = "last"
-"""First word in the name of a probe with which warps keep their last records: ``phases=last+load=attn.py:88-96``."""
+_RECORDS: Final = re.compile(r"last|every:([1-9]\d{0,3})", re.ASCII)
+"""First word in the name of a probe with which warps keep other records than their first: the last ones, or those of
+every k-th iteration: ``phases=every:8+load=attn.py:88-96``.
+"""
+_INTERVALS: Final = tuple(str(1 << power) for power in range(1, 11))
 _LEADER: Final = re.compile(r"^leader = true$", re.MULTILINE)
 _LIMITED: Final = re.compile(r"(?P<probe>[^@]+)@(?P<lines>[^@]+:\d{1,9}(?:-\d{1,9})?)")
 _ANALYSIS: Final = re.compile(r"^(?:callback|CALLBACK|analyze_hook)\s*=", re.MULTILINE)
 """A setting of a probe file that names its analysis; without it a probe with a built-in name uses the built-in one."""
 
 
-def phases_probe(texts: Sequence[str], *, keeps_last: bool = False) -> str:
-    """Return the name of the probe for phases of the form ``NAME=FILE:FIRST-LAST``. With ``keeps_last`` each warp keeps
-    its last records instead of its first. Raises UsageError for phases of another form.
+def phase_records(text: str) -> str:
+    """Return the records that warps keep: "" for the first ones, ``last`` or ``every:K``. Raises UsageError."""
+    match = _RECORDS.fullmatch(text)
+    if text == "first":
+        return ""
+    if match is None or (match[1] and match[1] not in _INTERVALS):
+        raise UsageError(
+            f"--phase-records {text}: write first, last or every:K, where K is a power of two from {_INTERVALS[0]} to"
+            f" {_INTERVALS[-1]}, such as every:8"
+        )
+    return text
+
+
+def phases_probe(texts: Sequence[str], records: str = "") -> str:
+    """Return the name of the probe for phases of the form ``NAME=FILE:FIRST-LAST``. ``records`` are those that warps
+    keep, see ``phase_records``. Raises UsageError for phases of another form.
     """
     phases = dict(map(_phase, texts))
     if len(phases) < len(texts):
@@ -175,7 +191,7 @@ def phases_probe(texts: Sequence[str], *, keeps_last: bool = False) -> str:
     if len(phases) > _MAX_PHASES:
         raise UsageError(f"--phase: {len(phases)} phases, at most {_MAX_PHASES} are supported")
     own = [f"{name}={lines}" for name, lines in phases.items()]
-    return PHASES_PREFIX + "+".join([*([_LAST] if keeps_last else []), *own])
+    return PHASES_PREFIX + "+".join([*([records] if records else []), *own])
 
 
 def _phase(text: str) -> tuple[str, str]:
@@ -190,12 +206,15 @@ def phases_in(name: str) -> dict[str, str]:
     if not name.startswith(PHASES_PREFIX):
         return {}
     texts = _SEPARATOR.split(name.removeprefix(PHASES_PREFIX))
-    return dict(map(_phase, texts[1:] if texts[0] == _LAST else texts))
+    return dict(map(_phase, texts[1:] if _RECORDS.fullmatch(texts[0]) else texts))
 
 
-def _keeps_last(name: str) -> bool:
-    """Return whether warps keep their last records under the probe ``name`` of ``--phase``."""
-    return _SEPARATOR.split(name.removeprefix(PHASES_PREFIX))[0] == _LAST
+def _record_settings(name: str) -> str:
+    """Return the lines of the map for the records that warps keep under the probe ``name`` of ``--phase``."""
+    match = _RECORDS.fullmatch(_SEPARATOR.split(name.removeprefix(PHASES_PREFIX))[0])
+    if match is None:
+        return ""
+    return "\nlatest = true" if match[1] is None else f"\nevery = {match[1]}"
 
 
 def records_phases(file: Path) -> bool:
@@ -215,8 +234,7 @@ def write_phases_probe(name: str, files: Iterable[Path]) -> Path:
         )
     lines = [f"{json.dumps(phase)} = {json.dumps(text)}\n" for phase, text in phases_in(name).items()]
     text = base.read_text(encoding="utf-8") + "".join(["\n[phases]\n", *lines] if lines else [])
-    if _keeps_last(name):
-        text = _LEADER.sub(r"\g<0>\nlatest = true", text)
+    text = _LEADER.sub(rf"\g<0>{_record_settings(name)}", text)
     mark = hashlib.sha1(name.encode(), usedforsecurity=False).hexdigest()[:6]
     file = f"probes/phases_{mark}.toml"
     try:

@@ -127,7 +127,8 @@ class Map:
     lane to lane, the first two lanes save for all; the other fields are then those of lane 0. ``sparse``: most lanes
     have nothing to add. ``folded``: warps of a launch share its slots. ``resident``: a slot belongs to a place for a
     warp on the GPU, and the host reads it while the kernel runs. ``leader``: only lane 0 of each warp saves records,
-    with ``latest`` over its oldest records, so that the last ones are kept. ``host``:
+    with ``latest`` over its oldest records, so that the last ones are kept, with ``every`` at phases of every so many
+    iterations of the innermost loops. ``host``:
     records are in host memory, and complete before the warp continues: they outlive an error that ends the context.
     ``optional``: kernels without an instruction at which a record is saved have no such map.
     """
@@ -144,6 +145,7 @@ class Map:
     resident: bool = False
     leader: bool = False
     latest: bool = False
+    every: int = 0
     host: bool = False
     optional: bool = False
     least: LeastShare | None = None
@@ -361,6 +363,11 @@ class Probe:
     def straight_form(self) -> Probe:
         """Return the probe without branches that only skip recomputation of the same values."""
         return replace(self, points=tuple(point.straight() for point in self.points))
+
+    @property
+    def every(self) -> int:
+        """The iterations of innermost loops of which the first is recorded; 0 without such a map."""
+        return max((own_map.every for own_map in self.maps), default=0)
 
     @property
     def is_resident(self) -> bool:

@@ -8,7 +8,7 @@ phase to instructions, only these names and the loops make phases.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
@@ -35,7 +35,7 @@ from tui_probe.ptx.phase_names import (
 from tui_probe.ptx.waiting import Edge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from tui_probe.ptx.control_flow import Block
     from tui_probe.ptx.tree import Function, Instruction
@@ -105,6 +105,10 @@ class PhaseStart:
     """The mbarriers that code of the phase from here on arrives at, if they are known."""
     main: Instruction | None = None
     """The first instruction from here on that does the phase's work, for its source line; None if none is known."""
+    innermost: int = 0
+    """The number of ``loop`` if no recorded loop is inside it, from 1; 0 for another loop."""
+    every: int = 0
+    """The phase is recorded in the first of so many iterations of ``loop``; 0: each time."""
 
 
 _Key: TypeAlias = "tuple[str | None, tuple[str, ...], Stage, tuple[int, ...]]"
@@ -148,6 +152,15 @@ def flow_phases(
     """
     flow = flow.joined()
     return _Phases(flow, names or marked_phases(flow), products, parameters, barriers).starts()
+
+
+def with_every(starts: Sequence[PhaseStart], every: int, unknown: Collection[int] = ()) -> list[PhaseStart]:
+    """The starts, of which those in innermost loops are recorded in the first of ``every`` iterations; 0: all of them.
+
+    In loops that are ``unknown``, or whose iterations have no start, all iterations are recorded.
+    """
+    counted = {start.innermost for start in starts if start.iterates and every} - {0, *unknown}
+    return [replace(start, every=every) if start.innermost in counted else start for start in starts]
 
 
 def _products_of(instruction: Instruction) -> int | None:
@@ -198,6 +211,16 @@ class _LoopStages:
             for index in self.recorded[head]:
                 around[index].append(head)
         return around
+
+    @cached_property
+    def innermost(self) -> dict[int, int]:
+        """The numbers of recorded loops that have none inside, by their heads. Between two of these is other code."""
+        heads = {head for head in self.recorded if not self.recorded.keys() & (self.recorded[head] - {head})}
+        for head in sorted(heads):
+            targets = {target for index in self.recorded[head] for target in self.successors[index]}
+            if heads & (targets - {head}):
+                heads.remove(head)
+        return {head: number for number, head in enumerate(sorted(heads), 1)}
 
     @cached_property
     def stages(self) -> list[Stage]:
@@ -381,6 +404,7 @@ class _Phases:
             signals_first=work in WAITS and bool(signals) and _is_before_wait(signals[0], run.code),
             signaled=self._signaled(signals),
             main=next((instruction for instruction in run.code if self._work(instruction) == work), None),
+            innermost=self._loops.innermost.get(heads[-1], 0) if heads else 0,
         )
 
     def _signaled(self, signals: Sequence[Instruction]) -> tuple[SignaledBarrier, ...]:

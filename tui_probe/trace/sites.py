@@ -113,6 +113,8 @@ class SitePhase:
     """Mbarriers that code from here on arrives at, and the parameters that its copies to them are from."""
     signals_first: bool = False
     """True for a wait in front of which its code signals."""
+    every: int = 0
+    """The phase is recorded in the first of so many iterations of ``loop``; 0: each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,6 +321,7 @@ def _phase(entry: Mapping[str, Any]) -> SitePhase:
         _tables_in(_text, entry.get("barriers", [])),
         _tables_in(_signaled, entry.get("signaled", [])),
         entry.get("signals_first") is True,
+        _number(entry.get("every", 0)),
     )
 
 

@@ -9,7 +9,7 @@ so that a loop may have a record for each iteration.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.errors import UnsupportedKernelError
@@ -17,7 +17,7 @@ from tui_probe.ptx.control_flow import Flow
 from tui_probe.ptx.operands import MADE_UP
 from tui_probe.ptx.parameters import BarrierArrays
 from tui_probe.ptx.phase_names import MARK, PRODUCT_WAIT, PRODUCTS, WAITS, work_of
-from tui_probe.ptx.phases import flow_phases
+from tui_probe.ptx.phases import flow_phases, with_every
 from tui_probe.ptx.tree import Immediate, Instruction, Register
 from tui_probe.reasons import because
 from tui_probe.sass.address_origins import (
@@ -121,7 +121,8 @@ def sass_phases(
     names = names_by_line(probe, target) if probe.phases else None
     named = None if names is None else lambda instruction: names(number_of[id(instruction)] * WORD_BYTES)
     fixed, taken = fixed_offsets(target), set[int]()
-    phases, missing = [], 0
+    phases: list[SassPhase] = []
+    missing = 0
     products = {
         id(instruction): _products(word, target.arch) for instruction, word in zip(code, target.words, strict=True)
     }
@@ -150,7 +151,31 @@ def sass_phases(
                 loop = None if start.loop is None else number_of[id(start.loop)] * WORD_BYTES
                 main = number_of[id(start.main or start.first)] * WORD_BYTES
                 phases.append(SassPhase(at * WORD_BYTES, start, loop, main))
-    return phases, missing
+    if not probe.every:
+        return phases, missing
+    counted = with_every([phase.start for phase in phases], probe.every, _entered_while_counting(graph, phases))
+    return [replace(phase, start=start) for phase, start in zip(phases, counted, strict=True)], missing
+
+
+def _entered_while_counting(graph: FlowGraph, phases: Sequence[SassPhase]) -> set[int]:
+    """The innermost loops that may be entered behind iterations of such a loop without a record outside of it, which
+    would end their count: not every start has a record.
+    """
+    last = {graph.block_at(phase.at // WORD_BYTES): phase.start for phase in sorted(phases, key=lambda own: own.at)}
+    loops = set()
+    for header in (phase for phase in phases if phase.start.iterates and phase.start.innermost):
+        head = graph.block_at(header.at // WORD_BYTES)
+        waiting = [before for before in graph.predecessors[head] if not graph.dominates(head, before)]
+        seen = set(waiting)
+        while waiting:
+            block = waiting.pop()
+            if block in last:
+                loops |= {header.start.innermost} if last[block].innermost else set()
+            else:
+                fresh = set(graph.predecessors[block]) - seen
+                seen |= fresh
+                waiting += fresh
+    return loops
 
 
 class _Place(NamedTuple):

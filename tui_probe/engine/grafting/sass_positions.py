@@ -259,7 +259,7 @@ def leader_record(probe: Probe) -> Map | None:
         return None
     own_map = probe.map_named(save.map)
     others = any(other.cap != 1 for other in probe.maps if other is not own_map) or probe.registers
-    return own_map if own_map.leader and not own_map.latest and not others else None
+    return own_map if own_map.leader and not own_map.latest and not own_map.every and not others else None
 
 
 def excluded_copies(probe: Probe, used: Probe, target: GraftTarget) -> Reason | None:
@@ -367,7 +367,9 @@ def _phase_sites(probe: Probe, target: GraftTarget, has_room: Callable[[int], bo
     phases, missing = sass_phases(probe, target, has_room)
     sites = []
     for phase in phases:
-        places = tuple(SnippetSite(point, InstructionFacts(), replace(phase.start.first)) for point in points)
+        is_counted = phase.start.every > 0
+        facts = InstructionFacts(counted=is_counted, begins=is_counted and phase.start.iterates)
+        places = tuple(SnippetSite(point, facts, replace(phase.start.first)) for point in points)
         sites.append(SassSite(phase.at, places, None, phase))
     return sites, missing
 

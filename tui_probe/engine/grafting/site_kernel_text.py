@@ -21,6 +21,7 @@ from tui_probe.engine.addressing import Addressing, LaunchKind
 from tui_probe.engine.expansion import Expander, Sampling
 from tui_probe.engine.helpers import BOX_HELPERS, HelperValue
 from tui_probe.engine.kernel import UnusedNames
+from tui_probe.engine.recording import RecordTurn
 from tui_probe.engine.snippet import BLOCK_HELPER, ISSUED_HELPER
 from tui_probe.engine.tensor_maps import BOX_FIELDS, BoxLines
 from tui_probe.errors import UnsupportedKernelError
@@ -78,6 +79,7 @@ class InstructionFacts:
 
     ``shared``: in shared memory, where the register's value is shifted to the left by ``shift``. ``bulk``: a bulk copy,
     which all lanes start once together, by the map of a ``tensor`` whose box is a tile of that many ``dimensions``.
+    ``counted``, ``begins``: as in ``RecordTurn``.
     """
 
     bytes: int | None = None
@@ -91,6 +93,8 @@ class InstructionFacts:
     bulk: bool = False
     tensor: bool = False
     dimensions: int = 0
+    counted: bool = False
+    begins: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +220,8 @@ class SiteKernelText:
         if parted:
             lines.insert(0, f"mov.u32 {self._mark}, %lanemask_lt;")
         lines += self._site_numbers(saved_maps([snippet]))
-        body = self.expander.lines(snippet, values, place.ptx_equivalent)
+        turn = RecordTurn(counted=place.facts.counted, begins=place.facts.begins)
+        body = self.expander.lines(snippet, values, place.ptx_equivalent, turn)
         live = self._live_marks(snippet_registers([snippet]), saved_maps([snippet]))
         if saved_maps([snippet]) and self._sampling is not None:
             lines = [*self._sample(), *lines]
