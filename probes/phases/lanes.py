@@ -176,7 +176,7 @@ class TensorRates:
 
     @classmethod
     def of(cls, launch: Phases, block: int) -> TensorRates | None:
-        """The rates of a block; None if it issues no products, or an unknown number, or not all iterations are known."""
+        """The rates of a block; None if it issues no products, or an unknown number, or if iterations are sampled."""
         if launch.every:
             return None
         inside = (launch.warps.block == block)[launch.spans.warp] & (launch.spans.phase >= 0)
