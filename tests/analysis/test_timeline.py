@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.trace.make import block_sched_result, result_bytes
 from tui_probe.errors import TraceError
-from tui_probe.probekit.timelines.busy_rows import BusyRows
+from tui_probe.probekit.timelines.rows import BusyRows
 from tui_probe.probes.block_sched.analysis import analyse, timeline_of
 from tui_probe.records.sm_clocks import clock_domains, shared_clock
 from tui_probe.records.timeline import Intervals, Timeline, timeline

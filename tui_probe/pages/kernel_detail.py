@@ -19,7 +19,7 @@ from tui_probe.probekit.probe_results import cycles_text
 from tui_probe.probekit.recognised import analysis_name
 from tui_probe.probekit.record_counts import sampled_blocks_text, status_word
 from tui_probe.probekit.registry import probe_named
-from tui_probe.probekit.timelines.busy_rows import BusyRows
+from tui_probe.probekit.timelines.rows import BusyRows
 from tui_probe.trace.gpu_time import weighted_times
 from tui_probe.verdicts.findings import MAX_UNASKED_BYTES, result_bytes
 from tui_probe.verdicts.kernel_values import occupancy, warps_per_block

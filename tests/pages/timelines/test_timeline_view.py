@@ -27,9 +27,9 @@ from tui_probe.pages.view_output import csv_of_view, view_lines
 from tui_probe.pages.views.timeline import KIND, TimelineView
 from tui_probe.pages.views.timeline_window import TIMELINE_MOVES
 from tui_probe.probekit.page_kinds import ViewSource
-from tui_probe.probekit.timelines.busy_rows import LengthGrades
 from tui_probe.probekit.timelines.drawing import Window
 from tui_probe.probekit.timelines.launch import LaunchTimeline
+from tui_probe.probekit.timelines.rows import LengthGrades
 from tui_probe.trace.follow import open_trace
 
 if TYPE_CHECKING:

@@ -9,17 +9,23 @@ from typing import TYPE_CHECKING, Any, Final
 from tui_probe.draw.view import Drawing, Spot
 from tui_probe.probekit.probe_results import cycles_text
 from tui_probe.probekit.record_counts import DETAIL_ADVICE
-from tui_probe.probekit.timelines.busy_rows import length_grades
 from tui_probe.probekit.timelines.drawing import Window, gutter
-from tui_probe.probekit.timelines.rows import ALL_OF_THEM, LEVELS, ORDER_WORDS, ORDERS, RowSelection, timeline_rows
+from tui_probe.probekit.timelines.rows import (
+    ALL_OF_THEM,
+    LEVELS,
+    ORDER_WORDS,
+    ORDERS,
+    RowSelection,
+    length_grades,
+    timeline_rows,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from tui_probe.draw.view import View
-    from tui_probe.probekit.timelines.busy_rows import LengthGrades
     from tui_probe.probekit.timelines.launch import LaunchTimeline
-    from tui_probe.probekit.timelines.rows import RowLevel, TimelineRows
+    from tui_probe.probekit.timelines.rows import LengthGrades, RowLevel, TimelineRows
     from tui_probe.records.timeline import Tail
 
     Move = Callable[["ShownRows"], str | None]

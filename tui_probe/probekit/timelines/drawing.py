@@ -10,7 +10,7 @@ import numpy as np
 from tui_probe.draw import units
 from tui_probe.draw.canvas import Canvas, shaded
 from tui_probe.draw.spans import pad, plain, width
-from tui_probe.probekit.timelines.busy_rows import MEDIAN_TOLERANCE, OUTLIER_GRADE, ROLES, STROKES
+from tui_probe.probekit.timelines.rows import MEDIAN_TOLERANCE, OUTLIER_GRADE, ROLES, STROKES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tui_probe.draw.spans import Line
-    from tui_probe.probekit.timelines.busy_rows import LengthGrades
-    from tui_probe.probekit.timelines.rows import TimelineRows
+    from tui_probe.probekit.timelines.rows import LengthGrades, TimelineRows
 
 
 @dataclass(slots=True)
