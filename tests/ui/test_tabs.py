@@ -9,7 +9,7 @@ from tui_probe.pages.views import keys_of_pages, kind_of
 from tui_probe.probekit.page_kinds import DIGIT_PAGES, LETTERS, key_text, page_keys
 from tui_probe.ui.live.live_pages import DIGITS, RUN
 from tui_probe.ui.screens.further_pages import LetterItem, LetterList, digit_tabs, kernel_tab
-from tui_probe.ui.widgets.tabs import Tab, TabBar, keys_of
+from tui_probe.ui.widgets.pane import Tab, TabBar, keys_of
 
 TABS = (
     Tab("summary", "Summary", "Sum", "1"),

@@ -14,7 +14,7 @@ from tui_probe.ui.requests import BETWEEN_HINT
 from tui_probe.ui.rerun import between_choice, survey_choice
 from tui_probe.ui.screens.help import show_topic, topic_choices
 from tui_probe.ui.screens.lists import PickerItem
-from tui_probe.ui.widgets.tabs import keys_of
+from tui_probe.ui.widgets.pane import keys_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.style import Style
 from textual.theme import BUILTIN_THEMES, Theme
 
-from tui_probe.ui.widgets.tabs import TabBar
+from tui_probe.ui.widgets.pane import TabBar
 
 if TYPE_CHECKING:
     from textual.screen import Screen

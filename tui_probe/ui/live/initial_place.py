@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tui_probe.ui.live.feed import ProcessView, Session
     from tui_probe.ui.live.kernel_table import KernelTable
     from tui_probe.ui.requests import SameKernel
-    from tui_probe.ui.widgets.tabs import Tab
+    from tui_probe.ui.widgets.pane import Tab
 
 
 _REOPENED: Final = "reopened where you left it; press q to go back"

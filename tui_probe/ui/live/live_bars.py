@@ -21,8 +21,7 @@ from tui_probe.ui.live.state_line import (
 )
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.views.table_views import GrowingView
-from tui_probe.ui.widgets.pane import Bar, FrameEdge, fitting
-from tui_probe.ui.widgets.tabs import TabBar
+from tui_probe.ui.widgets.pane import Bar, FrameEdge, TabBar, fitting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from tui_probe.ui.live.processes import ProcessSwitch
     from tui_probe.ui.live.results import KernelFindings
     from tui_probe.ui.views.view import PaneView
-    from tui_probe.ui.widgets.tabs import Tab
+    from tui_probe.ui.widgets.pane import Tab
 
 _NAME_CELLS = 48
 """Cells of the name of a kernel in the title of its panel."""

@@ -19,7 +19,7 @@ from tui_probe.ui.screens.page_opening import MessageView, PageDesk, PageOpener,
 from tui_probe.ui.views.log import LogView
 from tui_probe.ui.views.table_views import AllLinesView, GraphsView, GrowingView, RangesView, TreeView
 from tui_probe.ui.views.view import TextView
-from tui_probe.ui.widgets.tabs import Tab, keys_of
+from tui_probe.ui.widgets.pane import Tab, keys_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

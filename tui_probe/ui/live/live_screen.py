@@ -27,8 +27,7 @@ from tui_probe.ui.screens.page_opening import MessageView
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.views.log import LogView
 from tui_probe.ui.views.table_views import GrowingView, RangesView, TreeView
-from tui_probe.ui.widgets.pane import Bar, FrameEdge, Pane
-from tui_probe.ui.widgets.tabs import TabBar, keys_of
+from tui_probe.ui.widgets.pane import Bar, FrameEdge, Pane, TabBar, keys_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import Trace
     from tui_probe.ui.live.feed import ProcessView
     from tui_probe.ui.views.view import PaneView
-    from tui_probe.ui.widgets.tabs import Tab
+    from tui_probe.ui.widgets.pane import Tab
 
 WATCHDOG_OPTION = "--watchdog 10s"
 """Option of the run to offer where a kernel may be stuck: code cannot be added while it runs."""

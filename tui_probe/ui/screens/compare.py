@@ -18,7 +18,7 @@ from tui_probe.ui.screens.further_pages import digit_tabs, kernel_tab
 from tui_probe.ui.screens.page_opening import PageSpec, page_spec, pages_of
 from tui_probe.ui.screens.paged import PagedScreen
 from tui_probe.ui.views.document_view import DocumentView
-from tui_probe.ui.widgets.tabs import Tab
+from tui_probe.ui.widgets.pane import Tab
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

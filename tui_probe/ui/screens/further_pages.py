@@ -10,7 +10,7 @@ from tui_probe.pages.views import kind_of
 from tui_probe.probekit.page_kinds import PAGES, page_keys
 from tui_probe.ui.screens.lists import FittedList, FittedScreen, framed
 from tui_probe.ui.screens.page_opening import pages_of
-from tui_probe.ui.widgets.tabs import Tab
+from tui_probe.ui.widgets.pane import Tab
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

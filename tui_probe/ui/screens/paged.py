@@ -22,8 +22,7 @@ from tui_probe.ui.screens.jumps import HOTSPOT, HotspotJump, JumpHistory
 from tui_probe.ui.screens.page_opening import MessageView, PageOpener, lasting
 from tui_probe.ui.screens.view_screen import SORT_OR_ZOOM, ViewScreen
 from tui_probe.ui.views.document_view import MARK, DocumentView
-from tui_probe.ui.widgets.pane import Bar, FrameEdge, Pane, fitting
-from tui_probe.ui.widgets.tabs import Tab, TabBar, keys_of
+from tui_probe.ui.widgets.pane import Bar, FrameEdge, Pane, Tab, TabBar, fitting, keys_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,7 +12,7 @@ from tui_probe.ui.screens.further_pages import file_tabs
 from tui_probe.ui.screens.lists import PickerItem
 from tui_probe.ui.screens.page_opening import PageSpec
 from tui_probe.ui.screens.paged import PagedScreen
-from tui_probe.ui.widgets.tabs import Tab
+from tui_probe.ui.widgets.pane import Tab
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tui_probe.ui.export import Writer
     from tui_probe.ui.screens.lists import PickerItem
     from tui_probe.ui.views.view import PaneView
-    from tui_probe.ui.widgets.tabs import Tab
+    from tui_probe.ui.widgets.pane import Tab
 
 NOTICE_SECONDS = 6.0
 SORT_OR_ZOOM = "zoom_out"
