@@ -10,7 +10,7 @@ from tui_probe.dsl.building import MAX_ITERATIONS, as_truth
 from tui_probe.dsl.emission import Emitter, ProbeRegisters, SnippetRegisters
 from tui_probe.dsl.expressions import Expression, Number, Operand, Special, Variable, fits_32_bits, reads_clock
 from tui_probe.dsl.program import HELPER_NAMES, ProbeSource, source_of
-from tui_probe.dsl.scope import FunctionScope, sum_of
+from tui_probe.dsl.reading import FunctionScope, sum_of
 from tui_probe.engine.verify import MAX_ADDED
 
 if TYPE_CHECKING:
