@@ -11,13 +11,12 @@ from tui_probe.pages.views import FIXED_PAGES
 from tui_probe.trace.user_state import LastView
 from tui_probe.ui import keys
 from tui_probe.ui.early_keys import LEAVING, PAGE, EarlyKeys
-from tui_probe.ui.live.current_selection import CurrentSelection, step_applies
+from tui_probe.ui.live.current_selection import CurrentSelection, ProcessSwitch, step_applies
 from tui_probe.ui.live.initial_place import InitialPlace
 from tui_probe.ui.live.kernel_table import KernelTable, names_of
 from tui_probe.ui.live.live_bars import LiveBars, LiveFrames, LivePanes
 from tui_probe.ui.live.live_pages import DIGITS, PAGE_KEYS, LivePages
 from tui_probe.ui.live.preview import Preview
-from tui_probe.ui.live.processes import ProcessSwitch
 from tui_probe.ui.live.results import KernelFindings
 from tui_probe.ui.live.state_line import KernelFilterWarning
 from tui_probe.ui.screens.further_pages import LetterScreen, live_further_pages
