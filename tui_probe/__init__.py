@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING, Any, Final
 from tui_probe.version import __version__
 
 if TYPE_CHECKING:
-    from tui_probe.api.kernels import Kernel
     from tui_probe.api.results import Launch, Result
-    from tui_probe.api.traces import Trace, evaluate
+    from tui_probe.api.traces import Kernel, Trace, evaluate
     from tui_probe.api.traces import open_trace as open  # noqa: A004 - tui_probe.open, as gzip.open
     from tui_probe.errors import ChoiceError, ProbeError, TraceError
     from tui_probe.integrations.notebook import load_ipython_extension, profile, view
@@ -51,7 +50,7 @@ __all__ = [
 _PLACES: Final = {
     "ChoiceError": ("tui_probe.errors", "ChoiceError"),
     "Finding": ("tui_probe.verdicts.kernel_findings", "KernelFinding"),
-    "Kernel": ("tui_probe.api.kernels", "Kernel"),
+    "Kernel": ("tui_probe.api.traces", "Kernel"),
     "Launch": ("tui_probe.api.results", "Launch"),
     "ProbeError": ("tui_probe.errors", "ProbeError"),
     "Result": ("tui_probe.api.results", "Result"),

@@ -15,8 +15,8 @@ from tui_probe.errors import TraceError, UsageError, did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from tui_probe.api.kernels import Kernel
     from tui_probe.api.results import Launch
+    from tui_probe.api.traces import Kernel
 
 PATIENCE: Final = 20.0
 """Seconds for results to be written after a test; the hook writes them when its buffers are idle for 50 ms."""

@@ -15,8 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.api.kernels import trace_of
-from tui_probe.api.traces import open_trace
+from tui_probe.api.traces import open_trace, trace_of
 from tui_probe.draw.picture import svg_text
 from tui_probe.draw.view import no_progress
 from tui_probe.errors import ChoiceError, UsageError
@@ -28,8 +27,7 @@ from tui_probe.probekit.probe_results import choose_target
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tui_probe.api.kernels import Kernel
-    from tui_probe.api.traces import Trace
+    from tui_probe.api.traces import Kernel, Trace
     from tui_probe.draw.view import View
     from tui_probe.probekit.page_kinds import ViewSource
 
