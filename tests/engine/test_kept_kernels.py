@@ -15,7 +15,7 @@ from tests.engine.test_server import connected, kernel_directory
 from tui_probe.engine import kernel_cache
 from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.cache import Cache
-from tui_probe.engine.kernel_cache import PrepareOptions
+from tui_probe.engine.kernel_cache import Originals, PrepareOptions
 from tui_probe.engine.preparer import Preparer
 from tui_probe.engine.reception import Answer
 from tui_probe.engine.server import EngineServer
@@ -213,3 +213,16 @@ def test_two_probes_of_one_name(runs: Runs) -> None:
     for register in ("%clock64", "%globaltimer"):
         assert runs(probe=toml_probe(text % register)) == (Answer("ok", "probed.bin"), 0)
         assert register in (runs.directory / "probed.ptx").read_text()
+
+
+def test_image_of_several_kernels_is_read_once(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.write_bytes(IMAGE)
+    os.link(first, second)
+    originals = Originals()
+    image = originals.read(first)
+    assert image == IMAGE
+    assert originals.read(second) is image
+    second.unlink()
+    second.write_bytes(b"another")
+    assert originals.read(second) == b"another"

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,9 +20,11 @@ from tui_probe.engine.cache import Cache
 from tui_probe.engine.grafting.graft_gate import OpenGate
 from tui_probe.engine.kernel_cache import PrepareOptions
 from tui_probe.engine.preparer import MultiPreparer, Preparer
+from tui_probe.engine.reception import Answer
 from tui_probe.engine.server import EngineServer
 from tui_probe.engine.whole_files import put_file, put_link
 from tui_probe.probe_files.loading import load_probe
+from tui_probe.reasons import because
 from tui_probe.toolchain import Tool
 from tui_probe.trace.kernel_files import read_process_log
 
@@ -28,6 +33,7 @@ if TYPE_CHECKING:
 
     from tui_probe.engine.grafting.graft_gate import TrialPart
     from tui_probe.engine.kernel_cache import MachineCode
+    from tui_probe.engine.kernel_work import Begun
     from tui_probe.reasons import Reason
 
 NAMES = ("one", "two", "three")
@@ -224,3 +230,51 @@ def test_kernel_with_many_snippets_does_not_wait_for_the_self_test(
     preparers.close()
     assert [answer.outcome for answer in answers] == ["ok"] * 4
     assert "way graft" not in (directory / "fused" / "kernel.info").read_text()
+
+
+def test_fused_probe_begins_behind_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A launch waits for the first probe, which would take twice as long next to the fused one."""
+    begun, fused_begun = threading.Event(), threading.Event()
+    early: list[bool] = []
+
+    def prepare(self: Preparer, _folder: Path, _arch: str, _name: str, _threads: int, begin: Begun) -> Answer:
+        if self._options.folder == "three":
+            early.append(fused_begun.wait(0.2))
+            begin()
+            begun.set()
+        else:
+            fused_begun.set()
+        return Answer.refusal("skipped", because("no-ptx"))
+
+    monkeypatch.setattr(Preparer, "prepare", prepare)
+    preparers = MultiPreparer(PROBES, Assembler([]), fused=(0, 1))
+    answers = list(preparers.prepare(tmp_path, "sm_90", "k"))
+    preparers.close()
+    assert len(answers) == 4
+    assert begun.is_set()
+    assert early == [False]
+
+
+def test_counting_probes_of_one_kernel_at_a_time_use_the_interpreter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_work, most_at_work = 0, []
+
+    def prepare(self: Preparer, _folder: Path, _arch: str, _name: str, _threads: int, begin: Begun) -> Answer:
+        nonlocal at_work
+        if self._options.folder != "three":
+            at_work += 1
+            most_at_work.append(at_work)
+            time.sleep(0.01)
+            at_work -= 1
+        begin()
+        begin()  # the thread of ptxas and that of the kernel may both say so
+        return Answer.refusal("skipped", because("no-ptx"))
+
+    monkeypatch.setattr(Preparer, "prepare", prepare)
+    preparers = MultiPreparer(PROBES, Assembler([]), fused=(0, 1))
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda name: list(preparers.prepare(tmp_path, "sm_90", name)), "abcd"))
+    preparers.close()
+    assert set(most_at_work) == {1}
+    assert len(most_at_work) == 12

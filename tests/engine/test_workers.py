@@ -8,15 +8,17 @@ import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tests.engine.kernels import BLOCK_SCHED, HEADER, STORE
 from tests.engine.test_server import connected, kernel_directory
+from tui_probe.engine import workers
 from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.reception import Reception, listen_at
 from tui_probe.engine.server import EngineServer
-from tui_probe.engine.workers import SharedCounts, Workers, WorkerTask
+from tui_probe.engine.workers import SharedCounts, SharedPatience, Workers, WorkerTask
 
 
 class Engine:
@@ -121,3 +123,32 @@ def test_workers_prepare_kernels_as_the_engine_does(tmp_path: Path) -> None:
             assert hook.prepare(directory, "store") == ("ok", "probed.ptx")
     texts = [(directory / "probed.ptx").read_text() for directory in directories]
     assert texts[0] == texts[1] == texts[2]
+
+
+def test_patience_of_a_run_is_spent_by_few_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of them waits as long as it may; those after them do not wait."""
+    moments = iter([0, 2, 2, 4, 4, 6, 6, 6])
+    waits: list[float] = []
+    monkeypatch.setattr(workers, "time", SimpleNamespace(monotonic=lambda: next(moments)))
+    monkeypatch.setattr(workers, "wait", lambda _, seconds: waits.append(seconds))
+    patience = SharedPatience(2)
+    for _ in range(4):
+        patience.wait([])
+    assert waits == [2, 2, 2, 0]
+
+
+def test_workers_have_code_that_was_read_before() -> None:
+    read: list[int] = []
+    task = WorkerTask(
+        lambda _: lambda _: iter([f"{len(read)} {read[0] != os.getpid()}\n"]),
+        lambda: None,
+        lambda: read.append(os.getpid()),
+    )
+    with ExitStack() as ends:
+        own = Workers(2, task)
+        ends.callback(own.stop)
+        ours, its = socket.socketpair()
+        ends.enter_context(ours)
+        assert own.take(its)
+        ours.sendall(b"ask\n")
+        assert ours.makefile("rb").readline() == b"1 True\n"

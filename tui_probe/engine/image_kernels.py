@@ -51,8 +51,8 @@ def find_cubin(image: bytes, kernel: str, arch: int | None = None) -> tuple[Cubi
 
     Of several that it could run, this is the one that the driver takes. Raises ImageError.
     """
-    for entry in fitting_cubins(image_entries(image), arch):
-        cubin = _read_cubin(entry)
+    for entry in _image_cubins(image, arch):
+        cubin = _read_elf_cubin(entry)
         if cubin is not None and kernel in cubin.kernels:
             size = len(cubin.image)
             description = f"{image_kind(image)} of {len(image)} bytes: SASS for sm_{cubin.arch}, {size} bytes"
@@ -68,6 +68,12 @@ def fitting_cubins(entries: Iterable[fatbin.FatbinEntry], arch: int | None) -> l
     """
     fitting = [entry for entry in entries if entry.kind == _ELF and (arch is None or entry.runs_on(arch))]
     return sorted(fitting, key=lambda entry: entry.rank, reverse=True)
+
+
+@lru_cache(maxsize=2)
+def _image_cubins(image: bytes, arch: int | None) -> list[fatbin.FatbinEntry]:
+    """The cubins of an image for ``arch``, each copied out of it once: the last images are remembered."""
+    return [entry.detached() for entry in fitting_cubins(image_entries(image), arch)]
 
 
 def kernels_of(entry: fatbin.FatbinEntry) -> tuple[str, ...]:

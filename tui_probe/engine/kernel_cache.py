@@ -89,11 +89,27 @@ class _Image:
 
 
 class Originals:
-    """Finds the PTX of kernels and keeps what it parsed of the images last used."""
+    """Reads images, finds the PTX of kernels and keeps what it parsed of the images last used.
+
+    Images are found again by their bytes, whose hash Python computes once per object: one file is one object.
+    """
 
     def __init__(self) -> None:
         self._images: OrderedDict[bytes, _Image] = OrderedDict()
+        self._files: OrderedDict[tuple[int, ...], bytes] = OrderedDict()
         self._lock = threading.Lock()
+
+    def read(self, path: Path) -> bytes:
+        """Return the bytes of an image. Its kernels have links to one file, which is read once. Raises OSError."""
+        status = path.stat()
+        file = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+        with self._lock:
+            if (image := self._files.get(file)) is None:
+                image = self._files[file] = read_file(path)
+                while len(self._files) > 1 and sum(map(len, self._files.values())) > _MAX_IMAGE_BYTES:
+                    self._files.popitem(last=False)
+            self._files.move_to_end(file)
+            return image
 
     def find(self, image: bytes, entry: str, arch: int) -> tuple[Original, str]:
         """The PTX module with the kernel ``entry`` for a device of ``arch`` (90), and how it was found.
@@ -223,7 +239,8 @@ class KernelCache:
 
     def key(self, image: bytes, arch: str, name: str) -> str:
         """The key of one kernel of an image on a device of ``arch``."""
-        return digest(self.surroundings.encode(), arch.encode(), name.encode("utf-8", "surrogateescape"), image)
+        inputs = self.surroundings, arch, name
+        return digest(*(text.encode("utf-8", "surrogateescape") for text in inputs), _image_digest(image))
 
     def place(self, key: str) -> Path:
         """Path of the entry of a key."""
@@ -306,6 +323,12 @@ class KernelCache:
         put_file(path, entry[_ORIGINAL_ENTRY])
         self._written[name] = path
         return True
+
+
+@lru_cache(maxsize=2)
+def _image_digest(image: bytes) -> bytes:
+    """Return the digest of an image, computed once for all of its kernels: it takes 0.1 s for a library's image."""
+    return digest(image).encode()
 
 
 @lru_cache(maxsize=1)

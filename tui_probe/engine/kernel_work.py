@@ -27,6 +27,20 @@ if TYPE_CHECKING:
     from tui_probe.probe_model.probe import Probe
 
 Assembling: TypeAlias = "Future[AssemblyReport | ToolchainError]"
+Begun: TypeAlias = "Callable[[], object]"
+
+
+class Turn:
+    """A lock that its maker takes and that any thread may release, the first time that it ends."""
+
+    def __init__(self, lock: threading.Lock) -> None:
+        self._lock, self._ended = lock, threading.Lock()
+        lock.acquire()
+
+    def end(self) -> None:
+        """Let the next one have it."""
+        if self._ended.acquire(blocking=False):
+            self._lock.release()
 
 
 @dataclass(slots=True)
@@ -53,6 +67,8 @@ class VariantAssembler:
     log: ProcessLog
     shared: PrunedAssemblies | None
     """Assemblies without the probe, shared with the other probes of the run; None where there is no other."""
+    begun: Begun
+    """Called when a ptxas works."""
     has_lines: bool = False
     """The probed variant gets a table of source lines, by which phases are checked."""
 
@@ -91,11 +107,16 @@ class VariantAssembler:
         self, variant: str, arch: str, name: str, started: threading.Event
     ) -> AssemblyReport | ToolchainError:
         """Assemble one variant and log the output of ptxas; the binary gets its name once it is complete."""
+
+        def note_start() -> None:
+            started.set()
+            self.begun()
+
         binary = self.directory / f"{variant}.bin"
         unfinished = self.directory / f".{variant}.bin.unfinished"
         try:
             source, lines = self.directory / f"{variant}.ptx", self.has_lines and variant == "probed"
-            report = self.assembler.assemble(source, unfinished, arch, name, started.set, lines=lines)
+            report = self.assembler.assemble(source, unfinished, arch, name, note_start, lines=lines)
             unfinished.replace(binary)
         except ToolchainError as error:
             unfinished.unlink(missing_ok=True)
@@ -140,6 +161,8 @@ class KernelWork:
     cache: KernelCache | None
     pruned: PrunedAssemblies | None
     """Shared with the other probes of the run; None where there is no other."""
+    begun: Begun
+    """Called when a ptxas works on the kernel."""
     is_ahead: bool = False
     """True if no launch waits for the kernel."""
     kept: list[Future[None]] = field(default_factory=list)
@@ -155,7 +178,7 @@ class KernelWork:
         """Assembler of the kernel with the probe and without."""
         folders = self.kernel_directory, self.directory
         has_lines = bool(self.probe.phases)
-        return VariantAssembler(self.assembler, self.pool, *folders, self.log, self.pruned, has_lines)
+        return VariantAssembler(self.assembler, self.pool, *folders, self.log, self.pruned, self.begun, has_lines)
 
     def write(self, file: str, text: str) -> None:
         """Write a file of the probe's directory."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.engine.grafting.graft_gate import TrialPart, trial_part
+from tui_probe.engine.grafting.snippet_ptx import is_graftable
 from tui_probe.engine.image_kernels import find_cubin
 from tui_probe.engine.insertion import count_snippets
 from tui_probe.engine.kernel import Kernel
@@ -155,7 +156,8 @@ class SassPreparation:
         return Answer("ok", "probed.bin")
 
     def _graft_or_use_slots(self, cubin: Cubin, request: KernelRequest) -> GraftedKernel:
-        """Return the kernel with the probe in it; if it leaves no register for values, they are kept in slots.
+        """Return the kernel with the probe in it; if it leaves no register for values, they are kept in slots, of a
+        probe of entries and exits.
 
         Only then: on an H200 a reduction took 3.2 times its time with slots, and 1.4 times with one register more,
         although an SM then had room for three blocks instead of four.
@@ -163,7 +165,9 @@ class SassPreparation:
         try:
             return self.grafter().graft(cubin, request.name, request.map_layout)
         except UnsupportedKernelError as error:
-            if error.reason.code not in _MORE_REGISTERS_REASONS or not self.gate.allows_slots(request.arch_number):
+            if error.reason.code not in _MORE_REGISTERS_REASONS or not is_graftable(self.work.probe):
+                raise
+            if not self.gate.allows_slots(request.arch_number):
                 raise
             return self.grafter().graft(cubin, request.name, request.map_layout, in_slots=True)
 
@@ -201,14 +205,17 @@ class PrepareJob:
         arch, layout = split_target(target)
         work, number = self._work, _arch_number(arch)
         work.log.write(_selection(work.options.kernels, work.options.filtered))
-        image = read_file(work.kernel_directory / "original.bin")
+        image = originals.read(work.kernel_directory / "original.bin")
         key = work.cache.key(image, target, name) if work.cache else ""
         request = KernelRequest(arch, number, name, threads, key, map_layout=layout)
         if work.cache is None:
             return self._prepare(originals, image, request)
         entry, lock = self._restore(request), None
         if entry is None:
-            lock, was_held = work.cache.locks.take(key, 0 if work.is_ahead else _LOCK_SECONDS)
+            lock, was_held = work.cache.locks.take(key, 0)
+            if was_held and not work.is_ahead:
+                work.begun()  # another process works on it
+                lock, _ = work.cache.locks.take(key, _LOCK_SECONDS)
             if was_held and work.is_ahead:
                 return late_answer()
             entry = self._restore(request) if was_held else None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import threading
 import traceback
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -28,11 +28,12 @@ from tui_probe.engine.kernel_cache import (
     link_pruned_binary,
 )
 from tui_probe.engine.kernel_texts import ProcessLog
-from tui_probe.engine.kernel_work import KernelWork
+from tui_probe.engine.kernel_work import Begun, KernelWork, Turn
 from tui_probe.engine.prepare_job import CacheCounts, PrepareJob
 from tui_probe.engine.reception import LATER, Answer
 from tui_probe.engine.site_file import site_file
 from tui_probe.engine.source_copies import SourceCopies
+from tui_probe.engine.workers import SharedPatience
 from tui_probe.errors import ImageError, ProbeError, UnsupportedKernelError
 from tui_probe.probe_model.probe import FUSED_NAME
 from tui_probe.ptx.parser import parse
@@ -80,6 +81,10 @@ with 1100 of them ptxas takes 2 s or more, and the graft into SASS 0.3 s.
 """
 
 
+def _ignore() -> None:
+    """Do nothing when a preparation has begun."""
+
+
 class Preparer:
     """Prepares kernels with one probe. Safe to use from several threads; ``close`` waits for what still runs."""
 
@@ -113,7 +118,7 @@ class Preparer:
     def warm_up(self) -> None:
         """Find assemblers and run once through all the code, so that the first kernel does not wait for it."""
         self._kept_kernels()
-        with contextlib.suppress(UnsupportedKernelError):
+        with suppress(UnsupportedKernelError):
             sample = Kernel.of(parse(_WARM_UP_PTX), "sample")
             site_file(self._probe.name, sample, build_probed_ptx(sample, self._probe).notes, b"")
 
@@ -149,11 +154,12 @@ class Preparer:
                 self._grafter = Grafter(self._probe, self._assembler, self._cache, sampled=self._options.sampled)
             return self._grafter
 
-    def prepare(self, directory: Path, arch: str, name: str, threads: int = 0) -> Answer:
+    def prepare(self, directory: Path, arch: str, name: str, threads: int = 0, begun: Begun = _ignore) -> Answer:
         """Prepare the kernel ``name`` of ``directory/original.bin`` for a device of ``arch``.
 
         That is ``sm_90``, and the layout of tensor maps as :func:`tensor_maps.split_target` reads it.
         ``threads`` are those of the block that is launched first, 0 if they are not known.
+        ``begun`` is called when a ptxas works, and at the end: from then on this process has time for another probe.
         Writes the files of a kernel's directory. Never raises: a failure is an answer, its details in process.log.
         """
         probe_directory = directory / self._options.folder
@@ -162,11 +168,12 @@ class Preparer:
                 probe_directory.mkdir(exist_ok=True)
             log = ProcessLog(probe_directory / "process.log")
         except (OSError, ValueError) as error:
+            begun()
             return Answer.refusal("failed", _directory_reason(directory, error))
         with log:
-            return self._answer(directory, arch, name, threads, log)
+            return self._answer(directory, arch, name, threads, log, begun)
 
-    def _answer(self, directory: Path, arch: str, name: str, threads: int, log: ProcessLog) -> Answer:
+    def _answer(self, directory: Path, arch: str, name: str, threads: int, log: ProcessLog, begun: Begun) -> Answer:
         probe_directory = directory / self._options.folder
         kept: list[Future[None]] = []
         try:
@@ -180,6 +187,7 @@ class Preparer:
                 log,
                 self._kept_kernels(),
                 self._pruned,
+                begun,
                 self.is_ahead,
                 kept,
             )
@@ -198,6 +206,7 @@ class Preparer:
             defect = because("engine-defect", words=f"{type(error).__name__}: {error}")
             return _log_answer(log, "failed", defect, traceback.format_exc())
         finally:
+            begun()
             if self.is_ahead:
                 self._kept_later += kept
 
@@ -223,16 +232,13 @@ def _log_answer(log: ProcessLog, outcome: Literal["skipped", "failed"], reason: 
     return Answer.refusal(outcome, reason)
 
 
-def _is_one_ready(answers: Collection[Future[Answer]], patience: float) -> bool:
-    """Wait until a kernel has one of its probes, and ``patience`` seconds longer for the others.
-
-    False if it gets none.
-    """
+def _is_one_ready(answers: Collection[Future[Answer]], patience: SharedPatience) -> bool:
+    """Wait until a kernel has one of its probes, and with ``patience`` for the others. False if it gets none."""
     waiting = set(answers)
     while waiting:
         ready, waiting = wait(waiting, return_when=FIRST_COMPLETED)
         if any(answer.result().outcome == "ok" for answer in ready):
-            wait(waiting, patience)
+            patience.wait(waiting)
             return True
     return False
 
@@ -241,8 +247,8 @@ class MultiPreparer:
     """A preparer for each probe, and one for all counting probes at the same time. They share images and assemblers.
 
     ``fused`` are the places of the counting probes. ``patience`` is how many seconds a kernel that has one of its
-    probes waits for the others, None for as long as it takes. ptxas takes seconds for a large kernel with all counting
-    probes, and a moment for its times: launches of a short program would have no result of any probe.
+    probes waits for the others, at most, None for as long as it takes. ptxas takes seconds for a large kernel with all
+    counting probes, and a moment for its times: launches of a short program would have no result of any probe.
     """
 
     def __init__(
@@ -253,7 +259,7 @@ class MultiPreparer:
         fused: Sequence[int] = (),
         patience: float | None = None,
     ) -> None:
-        self._patience = patience
+        self._patience = None if patience is None else SharedPatience(patience)
         self._cache, self._fused = cache, tuple(fused)
         self.ahead_steps = 2 if patience is not None and 0 < len(fused) < len(probes) else 1
         """Steps in which kernels are prepared ahead: their counting probes together come second."""
@@ -267,6 +273,7 @@ class MultiPreparer:
         ]
         self._sampled: dict[int, Preparer] = {}
         self._lock = threading.Lock()
+        self._turn = threading.Lock()
         self._pool = ThreadPoolExecutor(_MAX_CONCURRENT_KERNELS * len(self._probes), thread_name_prefix="probe")
 
     def _fuse(self, probes: Sequence[tuple[Probe, PrepareOptions]]) -> tuple[Probe, PrepareOptions]:
@@ -288,13 +295,20 @@ class MultiPreparer:
 
         That of the fused probe follows them. Where there is such a kernel, its parts are not prepared by themselves.
         A probe that the others do not wait for is answered with ``LATER``, and behind all others with its answer.
+        The fused probe, which takes longest, begins behind the others: threads of a process work in turn, so these
+        would take twice as long next to it.
         """
         if len(self._preparers) == 1:
             yield self._preparers[0].prepare(directory, arch, name, threads)
             return
         submit = partial(self._submit, directory=directory, arch=arch, name=name, threads=threads)
         places = range(len(self._preparers))
-        answers = {place: submit(place) for place in places if place not in self._fused}
+        quick = {place: threading.Event() for place in places if not self._is_of_fused(place)}
+        answers = {place: submit(place, begun=begun.set) for place, begun in quick.items()}
+        if self._fused:
+            for begun in quick.values():
+                begun.wait()
+            answers[places[-1]] = submit(places[-1])
         fused = answers[places[-1]] if self._fused else None
         late = self._late_places(answers)
         if fused is not None and places[-1] not in late:
@@ -336,6 +350,16 @@ class MultiPreparer:
         for preparer in self._preparers:
             preparer.is_ahead = True
 
+    def read_graft_code(self) -> None:
+        """Import the code that grafts, if kernels may be probed in SASS: otherwise the first of these waits for it."""
+        _, options = self._probes[0]
+        if options.load == "bin" and options.machine_code != "off":
+            from tui_probe.engine.grafting import grafts
+            from tui_probe.sass import prune
+
+            assert grafts
+            assert prune
+
     @property
     def surroundings(self) -> str:
         """All that decides what comes of a kernel that is prepared ahead, except the image and the device."""
@@ -369,8 +393,29 @@ class MultiPreparer:
         for answer in answers:
             yield answer.result()
 
-    def _submit(self, place: int, directory: Path, arch: str, name: str, threads: int) -> Future[Answer]:
-        return self._pool.submit(self._preparers[place].prepare, directory, arch, name, threads)
+    def _is_of_fused(self, place: int) -> bool:
+        """Return whether a probe is the fused one or a part of it."""
+        return bool(self._fused) and (place in self._fused or place == len(self._preparers) - 1)
+
+    def _submit(
+        self, place: int, directory: Path, arch: str, name: str, threads: int, begun: Begun = _ignore
+    ) -> Future[Answer]:
+        prepare = self._preparers[place].prepare
+        if self._is_of_fused(place):
+            return self._pool.submit(self._prepare_in_turn, prepare, directory, arch, name, threads)
+        return self._pool.submit(prepare, directory, arch, name, threads, begun)
+
+    def _prepare_in_turn(
+        self, prepare: Callable[..., Answer], directory: Path, arch: str, name: str, threads: int
+    ) -> Answer:
+        """Prepare counting probes of one kernel at a time until their ptxas works, so that the other probes of other
+        kernels, for which launches wait, have half of this process at least.
+        """
+        turn = Turn(self._turn)
+        try:
+            return prepare(directory, arch, name, threads, turn.end)
+        finally:
+            turn.end()
 
     def _hand_out(self, part: Probe, directory: Path, fused: Answer) -> Answer:
         """Give a part its files. Its sites, which no launch waits for, follow."""
@@ -385,7 +430,7 @@ class MultiPreparer:
 
     def _hand_out_rest(self, part: Probe, directory: Path) -> None:
         assert self._pruned is not None
-        with contextlib.suppress(OSError, ValueError):  # the trace is gone or the disk full
+        with suppress(OSError, ValueError):  # the trace is gone or the disk full
             write_part_sites(directory / FUSED_NAME, directory / part.name, self._parts, part)
             made = self._pruned.wait(directory)
             link_files(directory / FUSED_NAME, directory / part.name)
@@ -424,5 +469,5 @@ class MultiPreparer:
         for preparer in (*self._preparers, *self._sampled.values()):
             preparer.close()
         if self._cache is not None:
-            with contextlib.suppress(OSError):  # the next run trims again
+            with suppress(OSError):  # the next run trims again
                 self._cache.trim_if_changed()

@@ -89,7 +89,10 @@ class EngineServer:
             self._reception = Reception(listen_at(self._path))
             self._reception.start()
         if self._max_workers or self._max_ahead:
-            task, ahead = (WorkerTask(answers, self._preparers.close) for answers in (self._answers_of, self._ahead_of))
+            task, ahead = (
+                WorkerTask(answers, self._preparers.close, self._preparers.read_graft_code)
+                for answers in (self._answers_of, self._ahead_of)
+            )
             self._workers = Workers(self._max_workers, task, self._max_ahead, ahead)
         self._reception.open(self._answers_of(0), self._workers.take if self._workers and self._max_workers else None)
         if self._images is not None and self._workers is not None:
@@ -99,6 +102,10 @@ class EngineServer:
             self._ahead = Ahead(self._images, self._path.parent, self._choice, take, steps, records)
             self._ahead.start(self._max_ahead)
         listed_reasons()  # read now, next to the start of the target: the first kernel with a reason would wait for it
+
+    def read_graft_code(self) -> None:
+        """Read the code that SASS needs, while no kernel is requested."""
+        self._preparers.read_graft_code()
 
     def stop(self) -> None:
         """Take no more requests; finish those under way and the assemblies that no one waits for."""

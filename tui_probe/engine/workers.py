@@ -14,14 +14,17 @@ import os
 import signal
 import socket
 import struct
+import time
 import traceback
+from concurrent.futures import wait
 from itertools import count
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tui_probe.engine.reception import Reception
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
+    from concurrent.futures import Future
 
 MAX_WORKERS: Final = 7
 """Worker limit: with the engine as many processes as a hook prepares kernels at a time (``MOST_THREADS`` of
@@ -33,7 +36,10 @@ AHEAD_NICENESS: Final = 5
 """Added to the niceness of these workers: on a full machine the program has three times as much of a processor. Not
 more, since a launch may wait for a kernel that such a worker prepares.
 """
+_PATIENT_KERNELS: Final = 3
+"""Kernels of a run that wait for all of their probes as long as one may."""
 _COUNTS: Final = struct.Struct("=QQ")
+_SECONDS: Final = struct.Struct("=d")
 _LAUNCHES: Final = b"\0"
 """Byte sent with the descriptor of a connection: for a worker of launches."""
 _AHEAD: Final = b"\1"
@@ -66,11 +72,32 @@ class SharedCounts:
         return sum(hits), sum(misses)
 
 
+class SharedPatience:
+    """Time that kernels with one of their probes wait for the others, in all processes forked from this one.
+
+    Each waits for ``seconds`` at most. Launches of a run wait for about a second in all, which is of more use to
+    kernels that have no probe yet.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._spent = memoryview(mmap.mmap(-1, _SECONDS.size)).cast("d")
+
+    def wait(self, answers: Collection[Future[Any]]) -> None:
+        """Wait for the answers, as long as this kernel may and the run has not spent its time."""
+        begun = time.monotonic()
+        wait(answers, min(self._seconds, max(_PATIENT_KERNELS * self._seconds - self._spent[0], 0.0)))
+        self._spent[0] += time.monotonic() - begun  # of two processes at the same moment, one may be lost
+
+
 class WorkerTask(NamedTuple):
-    """Work of a worker: ``answers(place)`` gives its answers to requests, ``finish`` ends it."""
+    """Work of a worker: ``answers(place)`` gives its answers to requests, ``finish`` ends it. ``read_code`` imports
+    what workers mostly need, once for all, before the first one is forked.
+    """
 
     answers: Callable[[int], Callable[[bytes], Iterator[str]]]
     finish: Callable[[], None]
+    read_code: Callable[[], None] = lambda: None
 
 
 class Workers:
@@ -171,6 +198,7 @@ class _Distributor:
     def run(self) -> None:
         """Work until no more connections come. Workers that prepare ahead do not finish what is under way."""
         listener = _Handed(self._requests)
+        self._teams[_LAUNCHES].task.read_code()
         while True:
             try:
                 connection, byte = listener.receive()

@@ -222,7 +222,10 @@ class BulkCopy:
 
 def bulk_copy_of(word: Word, arch: int) -> BulkCopy | None:
     """Return the bulk copy that an instruction starts; None for other instructions, and between shared memories."""
-    operation, bits = word.operation, uniform_bits(arch)
+    operation = word.operation
+    if operation not in UNIFORM_COPIES:
+        return None
+    bits = uniform_bits(arch)
     first, second, size = (word.field(at, bits) for at in (_FIRST_OPERAND, _SECOND_OPERAND, _SIZE_REGISTER))
     is_multicast = bool(word.field(*_MULTICAST))
     if operation in _TENSOR_COPIES:
@@ -235,7 +238,7 @@ def bulk_copy_of(word: Word, arch: int) -> BulkCopy | None:
     if operation == _BULK_PREFETCH:
         return BulkCopy(True, True, size, second)
     direction = word.field(*_DIRECTION)
-    if operation not in _BULK_COPIES or direction not in (_TO_SHARED, _TO_GLOBAL):
+    if direction not in (_TO_SHARED, _TO_GLOBAL):
         return None
     is_load = direction == _TO_SHARED
     return BulkCopy(is_load, False, size, second if is_load else first, is_multicast=is_multicast)
