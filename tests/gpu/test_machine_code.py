@@ -11,7 +11,7 @@ import pytest
 
 from tui_probe.trace.follow import open_trace
 
-from .conftest import PROGRAMS, Runner, tool
+from .conftest import PROGRAMS, Runner, nvcc_program, tool
 
 if TYPE_CHECKING:
     from tui_probe.trace.model import Trace
@@ -84,6 +84,28 @@ def test_possible_hangs_are_launched_unprobed(programs: Path, runner: Runner) ->
     if before is not None and after is not None and after < before:
         reasons = {launch.reason_code for launch in trace.launches}
         assert "residency" in reasons
+
+
+@pytest.mark.parametrize("machine_code", ["auto", "off"])
+@pytest.mark.parametrize(
+    ("targets", "way"),
+    [(["90", "90a,sm_90a"], "graft"), (["80", "90,sm_90"], "graft"), (["90", "90a,[sm_90a,compute_90a]"], "ptx")],
+)
+def test_kernel_of_two_targets_does_the_same(
+    tmp_path: Path, runner: Runner, targets: list[str], way: str, machine_code: str
+) -> None:
+    """PTX for one target and SASS for another: the device runs the SASS."""
+    ptx, (target, code) = targets[0], targets[1].split(",", 1)
+    built_for = [f"-gencode=arch=compute_{ptx},code=compute_{ptx}", f"-gencode=arch=compute_{target},code={code}"]
+    program = nvcc_program(PROGRAMS / "two_targets.cu", tmp_path / "two_targets", *built_for)
+    unprofiled = runner.unprofiled([program])
+    profiled = runner.profiled([program], "--machine-code", machine_code)
+    assert profiled.outcome.stdout == unprofiled.stdout == ("900\n" if target == "90" else "901\n")
+    (kernel,) = open_trace(profiled.trace).kernels
+    if machine_code == "off" and way == "graft":
+        assert kernel.reason_code == "ptx-of-other-code"
+    else:
+        assert (kernel.status, kernel.mode) == ("probed", way)
 
 
 def test_off_keeps_machine_code_original(programs: Path, runner: Runner) -> None:

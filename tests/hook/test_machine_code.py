@@ -15,16 +15,18 @@ from .test_images import PTX, captured, elf, fatbin
 CUBIN = elf({".text.add": b"\1\2\3\4"})
 
 
-def entry(kind: int, architecture: int, payload: bytes) -> bytes:
+def entry(kind: int, architecture: int, payload: bytes, flags: int = 0) -> bytes:
     """An entry of a fatbin for one architecture, 90 for sm_90."""
-    header = struct.pack("<HHIQIIHHI", kind, 0x101, 64, len(payload), 0, 0, 0, 0, architecture)
+    header = struct.pack("<HHIQIIHHIIIQ", kind, 0x101, 64, len(payload), 0, 0, 0, 0, architecture, 0, 0, flags)
     return header.ljust(64, b"\0") + payload
 
 
 SM_80, SM_90, SM_90_TOO, SM_91, SM_100 = (
     entry(2, architecture, CUBIN + bytes([number])) for number, architecture in enumerate((80, 90, 90, 91, 100))
 )
+SM_90A = entry(2, 90, CUBIN, 0x100000)
 PTX_80, PTX_90, PTX_120 = (entry(1, architecture, PTX) for architecture in (80, 90, 120))
+PTX_90A = entry(1, 90, PTX, 0x100000)
 
 
 @pytest.mark.parametrize("form", ["data", "library", "file", "library file", "options", "wrapped"])
@@ -41,13 +43,18 @@ def test_machine_code_runs_on_later_minor_versions(host: Host, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("entries", "kept"),
     [
-        ([SM_90, PTX_80], fatbin(PTX_80)),
+        ([SM_80, PTX_80], fatbin(PTX_80)),
+        ([SM_90, PTX_80], fatbin(PTX_80) + fatbin(SM_90)),
+        ([SM_90, PTX_80, PTX_90], fatbin(PTX_80, PTX_90)),
+        ([SM_90A, PTX_90], fatbin(PTX_90) + fatbin(SM_90A)),
+        ([SM_90A, PTX_90, PTX_90A], fatbin(PTX_90, PTX_90A)),
+        ([SM_90, SM_90A, PTX_90A], fatbin(PTX_90A)),
         ([SM_90, PTX_120, PTX_90], fatbin(PTX_120, PTX_90)),
         ([SM_80, SM_90, PTX_120], fatbin(PTX_120) + fatbin(SM_90)),
         ([SM_80, PTX_120], fatbin(PTX_120)),
     ],
 )
-def test_ptx_that_runs_wins(host: Host, tmp_path: Path, entries: list[bytes], kept: bytes) -> None:
+def test_ptx_for_the_target_of_the_sass_wins(host: Host, tmp_path: Path, entries: list[bytes], kept: bytes) -> None:
     assert captured(host, tmp_path, fatbin(*entries))[2] == kept
 
 
@@ -235,11 +242,23 @@ def test_names_of_closed_kernels_that_were_linked_into_something_else(
     assert [outcome[2] for outcome in run.outcomes()] == [reason]
 
 
-def test_closed_library_with_ptx_is_probed_by_that(host: Host, tmp_path: Path) -> None:
-    image = fatbin(SM_90, PTX_80)
+@pytest.mark.parametrize(("ptx", "outcome"), [(PTX_90, "probed"), (PTX_80, "skipped")])
+def test_closed_library_with_ptx_is_probed_by_that(host: Host, tmp_path: Path, ptx: bytes, outcome: str) -> None:
+    image = fatbin(SM_90, ptx)
     path = shared_object(tmp_path, "libcudnn.so.9", image)
     run = host.python(LOADED.format(path=str(path), image=image, inside=True, kernel="add"))
-    assert [outcome[0] for outcome in run.outcomes()] == ["probed"]
+    assert [kernel[0] for kernel in run.outcomes()] == [outcome]
+
+
+@pytest.mark.parametrize(("code", "refused"), [(SM_90A, ["ptx-of-other-code"]), (SM_80, []), (SM_90, [])])
+def test_ptx_of_other_code_is_not_probed_without_sass(host: Host, code: bytes, refused: list[str]) -> None:
+    script = f"context()\nlaunch(function(module({fatbin(code, PTX_90)!r}), 'add'))"
+    assert host.python(script, TUI_PROBE_MACHINE_CODE="off").codes == refused
+
+
+def test_simulated_gpu_runs_the_ptx_of_other_code(host: Host, tmp_path: Path) -> None:
+    capture = captured(host, tmp_path, fatbin(SM_90A, PTX_90), TUI_PROBE_SIM_PYTHON="python3")
+    assert capture[1:] == ("-", fatbin(PTX_90))
 
 
 def grafted(engine: Engine, *lines: str, tail: bytes = b"") -> None:

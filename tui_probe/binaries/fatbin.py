@@ -112,6 +112,11 @@ class FatbinEntry:
         return self.arch <= arch and self.arch // _FAMILY == arch // _FAMILY
 
     @property
+    def suffix(self) -> str:
+        """Return what its target has behind the number: ``a`` for ``sm_90a``, ``f`` for ``sm_100f``, or ""."""
+        return "a" if self.flags & _SPECIFIC else "f" if self.flags & _OF_FAMILY else ""
+
+    @property
     def rank(self) -> tuple[int, bool, bool]:
         """The larger, the rather the driver takes it, of several that a device runs: what is for the newest
         architecture, and of that what is only for it (``sm_100a``) before its family (``sm_100f``) and others.

@@ -18,6 +18,7 @@ from tui_probe.ptx.images import (
     FATBIN_SECTIONS,
     HeldPtx,
     PtxText,
+    choose_ptx,
     cubin_with_ptx,
     entry_of_cubin,
     fatbin_container,
@@ -74,6 +75,19 @@ def fitting_cubins(entries: Iterable[fatbin.FatbinEntry], arch: int | None) -> l
 def _image_cubins(image: bytes, arch: int | None) -> list[fatbin.FatbinEntry]:
     """The cubins of an image for ``arch``, each copied out of it once: the last images are remembered."""
     return [entry.detached() for entry in fitting_cubins(image_entries(image), arch)]
+
+
+def ptx_of_kernel(held: Sequence[HeldPtx], code: Sequence[fatbin.FatbinEntry], kernel: str, arch: int) -> PtxText:
+    """Return the PTX from which the kernel that a device of ``arch`` (90) runs was compiled.
+
+    ``code`` are the cubins that it can run, as ``fitting_cubins`` gives them. Raises ImageError if there is none.
+    """
+    text = choose_ptx(held, kernel, arch, code[0] if code else None)
+    if code and not text.is_source_of(code[0]):
+        loaded = next((entry for entry in code if kernel in kernels_of(entry)), None)
+        if loaded is not None and not text.is_source_of(loaded):
+            raise ImageError(because("ptx-of-other-code"))
+    return text
 
 
 def kernels_of(entry: fatbin.FatbinEntry) -> tuple[str, ...]:
@@ -175,12 +189,19 @@ class KernelImage:
         seen: set[str] = set()
         cubins = fitting_cubins(self.cubins, arch)
         for texts in fitting_ptx(self.ptx, arch):
-            for text in sorted(texts, key=lambda text: text.arch, reverse=True):
-                names = _add_unseen(text.entry_names, seen)
+            for text in sorted(texts, key=lambda text: text.rank, reverse=True):
+                names = _add_unseen(self._compiled_from(text, cubins), seen)
                 yield from (FoundKernel(name, "ptx", arch, self.number, text, cubins) for name in names)
         for cubin in cubins:
             names = _add_unseen(kernels_of(cubin), seen)
             yield from (FoundKernel(name, "graft", arch, self.number, cubin, cubins) for name in names)
+
+    @staticmethod
+    def _compiled_from(text: PtxText, cubins: Sequence[fatbin.FatbinEntry]) -> Iterator[str]:
+        """Yield the kernels of PTX, without those that a device runs from SASS for another target."""
+        others = () if not cubins or text.is_source_of(cubins[0]) else cubins
+        own = {name for entry in others if not text.is_source_of(entry) for name in kernels_of(entry)}
+        return (name for name in text.entry_names if name not in own)
 
 
 @dataclass(frozen=True, slots=True)

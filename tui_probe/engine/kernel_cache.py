@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from tui_probe.engine.cache import Cache, KeyLocks, digest
+from tui_probe.engine.image_kernels import fitting_cubins, ptx_of_kernel
 from tui_probe.engine.probed_forms import LARGEST_BLOCK
 from tui_probe.engine.whole_files import put_file, put_link, read_file, write_file
-from tui_probe.ptx.images import HeldPtx, choose_ptx, held_ptx, image_kind
+from tui_probe.ptx.images import HeldPtx, held_ptx, image_entries, image_kind
 from tui_probe.ptx.parser import parse
 from tui_probe.trace.sites import SITES_FILE
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
     from concurrent.futures import Future
 
+    from tui_probe.binaries.fatbin import FatbinEntry
     from tui_probe.engine.assembler import AssemblyReport
     from tui_probe.errors import ToolchainError
     from tui_probe.probe_model.probe import Probe
@@ -84,8 +86,14 @@ class _Image:
     kind: str
     size: int
     held: list[HeldPtx]
+    code: list[FatbinEntry]
     parsed: dict[int, Original] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @classmethod
+    def read(cls, image: bytes) -> _Image:
+        """Raise ImageError."""
+        return cls(image_kind(image), len(image), held_ptx(image), list(image_entries(image)))
 
 
 class Originals:
@@ -111,14 +119,16 @@ class Originals:
             self._files.move_to_end(file)
             return image
 
-    def find(self, image: bytes, entry: str, arch: int) -> tuple[Original, str]:
+    def find(self, image: bytes, entry: str, arch: int, *, simulated: bool = False) -> tuple[Original, str]:
         """The PTX module with the kernel ``entry`` for a device of ``arch`` (90), and how it was found.
 
-        Raises ImageError if there is none, PtxError if it cannot be parsed.
+        A ``simulated`` device runs PTX, whatever SASS the image has. Raises ImageError if there is none, PtxError if it
+        cannot be parsed.
         """
         known = self._image(image)
         with known.lock:
-            text = choose_ptx(known.held, entry, arch)
+            code = [] if simulated else fitting_cubins(known.code, arch)
+            text = ptx_of_kernel(known.held, code, entry, arch)
             original = known.parsed.get(id(text))
             if original is None:
                 original = known.parsed[id(text)] = Original(text.text, parse(text.text))
@@ -128,7 +138,7 @@ class Originals:
         with self._lock:
             known = self._images.get(image)
             if known is None:
-                known = self._images[image] = _Image(image_kind(image), len(image), held_ptx(image))
+                known = self._images[image] = _Image.read(image)
                 self._forget()
             self._images.move_to_end(image)
             return known

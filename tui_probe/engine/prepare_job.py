@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tui_probe.engine.kernel_work import KernelWork
 
 _ARCH: Final = re.compile(r"sm_(\d+)[af]?")
-_NO_PTX_REASONS: Final = frozenset({"no-ptx", "ptx-for-other-gpu", "no-ptx-for-kernel"})
+_NO_PTX_REASONS: Final = frozenset({"no-ptx", "ptx-for-other-gpu", "ptx-of-other-code", "no-ptx-for-kernel"})
 """Codes of images that may have SASS of the kernel."""
 
 
@@ -232,7 +232,8 @@ class PrepareJob:
         if work.probe.needs_machine_code:
             return self._sass.prepare(image, request, ImageError(because("needs-sass", probe=work.probe.name)))
         try:
-            original, description = originals.find(image, name, request.arch_number)
+            simulated = work.options.load == "ptx"
+            original, description = originals.find(image, name, request.arch_number, simulated=simulated)
         except ImageError as error:
             if error.reason.code in _NO_PTX_REASONS and work.options.load == "bin":
                 return self._sass.prepare(image, request, error)

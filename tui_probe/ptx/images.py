@@ -45,6 +45,21 @@ class PtxText:
         """The names of its kernels, in order."""
         return kernel_names(self.text)
 
+    @property
+    def rank(self) -> tuple[int, bool, bool]:
+        """The larger, the rather the driver takes it, as ``FatbinEntry.rank``."""
+        target = ptx_target(self.text)
+        suffix = target.suffix if target else ""
+        return self.arch, suffix == "a", suffix == "f"
+
+    def is_source_of(self, code: fatbin.FatbinEntry) -> bool:
+        """Return whether it was compiled for the same target as SASS of the same image.
+
+        If not, the two may be different code: a compiler for sm_90a sees the branches of ``__CUDA_ARCH_FEAT_SM90_ALL``,
+        one for sm_90 does not, and CUTLASS then has kernels that only print an error.
+        """
+        return self.in_cubin or ptx_target(self.text) == (code.arch, code.suffix)
+
     def runs_on(self, arch: int) -> bool:
         """Return whether a device of compute capability ``arch`` (90 for 9.0) can run it.
 
@@ -172,17 +187,26 @@ def find_ptx(image: bytes, entry: str | None = None, arch: int | None = None) ->
     return choose_ptx(held_ptx(image), entry, arch).text
 
 
-def choose_ptx(held: Sequence[HeldPtx], entry: str | None = None, arch: int | None = None) -> PtxText:
+def choose_ptx(
+    held: Sequence[HeldPtx],
+    entry: str | None = None,
+    arch: int | None = None,
+    code: fatbin.FatbinEntry | None = None,
+) -> PtxText:
     """Return the PTX of one image that ``find_ptx`` would find; what is older or cannot run is not decompressed.
 
-    Raises ImageError, which says what is missing.
+    With ``code``, the SASS that the device runs, PTX for its target comes first. Raises ImageError, which says what is
+    missing.
     """
     others: list[PtxText] = []
+    found: list[PtxText] = []
     for texts in fitting_ptx(held, arch):
-        having = [text for text in texts if entry is None or entry in text.entry_names]
-        if having:
-            return max(having, key=lambda text: text.arch)
+        found += (text for text in texts if entry is None or entry in text.entry_names)
+        if code is None and found:
+            break
         others += texts
+    if found:
+        return max(found, key=lambda text: (code is not None and text.is_source_of(code), *text.rank))
     if entry is not None and others:
         known = sorted({name for text in others for name in text.entry_names})
         near = ", ".join(get_close_matches(entry, known, 3) or known[:3]) or "none"

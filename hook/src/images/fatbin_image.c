@@ -60,20 +60,43 @@ size_t fatbin_size(const void *bytes, size_t limit)
     return container.header_size + (size_t)container.entries_size;
 }
 
-/* The compute capability in an entry's header, 90 for 9.0; 0 if the header is too short to have one. */
+/* A word of an entry's header; 0 if the header is too short to have it. */
+static uint32_t header_word(const struct entry *entry, const char *start, size_t at)
+{
+    uint32_t word = 0;
+    if (entry->header_size >= at + sizeof word)
+        memcpy(&word, start + at, sizeof word);
+    return word;
+}
+
+/* The compute capability in an entry's header, 90 for 9.0. */
 static uint32_t architecture_of(const struct entry *entry, const char *start)
 {
     enum { ARCHITECTURE_AT = 28 };
-    uint32_t architecture = 0;
-    if (entry->header_size >= ARCHITECTURE_AT + sizeof architecture)
-        memcpy(&architecture, start + ARCHITECTURE_AT, sizeof architecture);
-    return architecture;
+    return header_word(entry, start, ARCHITECTURE_AT);
+}
+
+/* A target is an architecture, and behind it whether it is for that alone (sm_100a) or for its family (sm_100f). */
+enum { OF_FAMILY = 1, SPECIFIC = 2, ARCHITECTURE_SHIFT = 2 };
+
+static uint32_t target_of(const struct entry *entry, const char *start)
+{
+    enum { FLAGS_AT = 40, SPECIFIC_FLAG = 0x100000, FAMILY_FLAG = 0x200000 };
+    const uint32_t flags = header_word(entry, start, FLAGS_AT);
+    const uint32_t suffix = (flags & SPECIFIC_FLAG ? SPECIFIC : 0) | (flags & FAMILY_FLAG ? OF_FAMILY : 0);
+    return architecture_of(entry, start) << ARCHITECTURE_SHIFT | suffix;
 }
 
 /* Machine code runs on the same or a later minor version of its major one. */
 static bool runs(uint32_t architecture, unsigned device)
 {
     return architecture && architecture <= device && architecture / 10 == device / 10;
+}
+
+static bool target_runs(uint32_t target, unsigned device)
+{
+    const uint32_t architecture = target >> ARCHITECTURE_SHIFT;
+    return target & SPECIFIC ? architecture == device : runs(architecture, device);
 }
 
 static bool is_kept(const struct entry *entry, const char *start, unsigned kept)
@@ -168,8 +191,41 @@ size_t fatbin_largest_code(const void *bytes, size_t size)
     return largest;
 }
 
+static void note_code_target(const struct entry *entry, const char *start, void *argument)
+{
+    struct fatbin_targets *targets = argument;
+    const uint32_t target = target_of(entry, start);
+    if (entry->kind != KIND_CODE)
+        return;
+    for (size_t i = 0; i < targets->n; i++) {
+        if (targets->of[i] == target)
+            return;
+    }
+    if (targets->n < sizeof targets->of / sizeof *targets->of)
+        targets->of[targets->n++] = target;
+}
+
+void fatbin_code_targets(const void *bytes, size_t size, struct fatbin_targets *targets)
+{
+    targets->n = 0;
+    each_entry(bytes, size, note_code_target, targets);
+}
+
+/* The target of what the driver loads; 0 if it compiles the PTX. */
+static uint32_t loaded_target(const struct fatbin_targets *code, unsigned device)
+{
+    uint32_t loaded = 0;
+    for (size_t i = 0; i < code->n; i++) {
+        if (target_runs(code->of[i], device) && code->of[i] > loaded)
+            loaded = code->of[i];
+    }
+    return loaded;
+}
+
 struct ptx_question {
     unsigned device;
+    uint32_t loaded; /* 0: nothing */
+    uint32_t newest; /* the target of the PTX that the engine takes */
     enum fatbin_ptx best;
 };
 
@@ -190,11 +246,15 @@ static void note_ptx(const struct entry *entry, const char *start, void *argumen
     enum fatbin_ptx judged = judge(architecture_of(entry, start), question->device);
     if (judged > question->best)
         question->best = judged;
+    const uint32_t target = target_of(entry, start);
+    if (judged == FATBIN_PTX_RUNS && target > question->newest)
+        question->newest = target;
 }
 
-enum fatbin_ptx fatbin_ptx_for(const void *bytes, size_t size, unsigned device)
+enum fatbin_ptx fatbin_ptx_for(const void *bytes, size_t size, unsigned device, const struct fatbin_targets *code)
 {
-    struct ptx_question question = {.device = device};
+    struct ptx_question question = {.device = device, .loaded = loaded_target(code, device)};
     each_entry(bytes, size, note_ptx, &question);
-    return question.best;
+    const bool runs_other = question.best == FATBIN_PTX_RUNS && question.loaded && question.loaded != question.newest;
+    return runs_other ? FATBIN_PTX_OF_OTHER_CODE : question.best;
 }

@@ -66,6 +66,7 @@ static void keep_code(struct image *image, const void *code, bool is_fatbin, con
 static void capture_fatbin(struct image *image, const void *code, size_t size, const struct origin *origin)
 {
     image->size = fatbin_size(code, size);
+    fatbin_code_targets(code, image->size, &image->code_targets);
     const size_t ptx_size = fatbin_kept_size(code, image->size, FATBIN_PTX);
     if (ptx_size && make_room(image, ptx_size))
         fatbin_copy(code, image->size, FATBIN_PTX, image->ptx);
@@ -200,7 +201,7 @@ enum fatbin_ptx image_ptx_for(const struct image *image, unsigned device)
     if (!image->ptx)
         return FATBIN_PTX_NONE;
     const bool is_fatbin = image->type == IMAGE_FATBIN || image->type == IMAGE_WRAPPED_FATBIN;
-    return is_fatbin ? fatbin_ptx_for(image->ptx, image->ptx_size, device) : FATBIN_PTX_RUNS;
+    return is_fatbin ? fatbin_ptx_for(image->ptx, image->ptx_size, device, &image->code_targets) : FATBIN_PTX_RUNS;
 }
 
 size_t image_most(const struct image *image)

@@ -22,6 +22,7 @@ struct image {
     size_t size;       /* bytes of the program's image */
     uint8_t *ptx;      /* our copy: the PTX, or the container or ELF that carries it; NULL: no PTX */
     size_t ptx_size;
+    struct fatbin_targets code_targets; /* of the program's image, also where none of its machine code is kept */
     bool is_too_large; /* there is no copy of the PTX because the limit of the hook's memory is reached */
     struct machine_code *code; /* NULL: none, or no one asks for it */
     _Atomic(struct digest *) digest; /* NULL: not known yet */

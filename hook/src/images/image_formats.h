@@ -30,8 +30,18 @@ uint64_t fatbin_fingerprint(const void *bytes, size_t size);
 /* Bytes of the largest machine code in it. */
 size_t fatbin_largest_code(const void *bytes, size_t size);
 
-/* Answers for PTX of the container on a device: there is none, it is for newer ones, only its text tells, it can. */
-enum fatbin_ptx { FATBIN_PTX_NONE, FATBIN_PTX_NEWER, FATBIN_PTX_MAY_RUN, FATBIN_PTX_RUNS };
-enum fatbin_ptx fatbin_ptx_for(const void *bytes, size_t size, unsigned device);
+/* The targets of a container's machine code, each once, as their entries' headers have them. A larger one is what the
+ * driver rather takes. */
+struct fatbin_targets {
+    uint32_t of[32]; /* compilers know fewer */
+    size_t n;
+};
+void fatbin_code_targets(const void *bytes, size_t size, struct fatbin_targets *targets);
+
+/* Answers for PTX of the container on a device: there is none, it is for newer ones, only its text tells, it can; it
+ * can, but the device runs CODE for another target. Code under __CUDA_ARCH__ may then be other code: a compiler for
+ * sm_90a sees what one for sm_90 does not. */
+enum fatbin_ptx { FATBIN_PTX_NONE, FATBIN_PTX_NEWER, FATBIN_PTX_MAY_RUN, FATBIN_PTX_RUNS, FATBIN_PTX_OF_OTHER_CODE };
+enum fatbin_ptx fatbin_ptx_for(const void *bytes, size_t size, unsigned device, const struct fatbin_targets *code);
 
 #endif

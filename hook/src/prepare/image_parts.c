@@ -15,10 +15,17 @@ const struct reason *image_parts_code_refused(const char *name, const struct ima
     return code->lost ? code->lost : graft_faults_refuse(name);
 }
 
+/* A simulated GPU runs the PTX of an image, whatever its machine code. */
+static enum fatbin_ptx ptx_for(const struct image *image, unsigned capability)
+{
+    const enum fatbin_ptx ptx = image_ptx_for(image, capability);
+    return ptx == FATBIN_PTX_OF_OTHER_CODE && settings.simulated ? FATBIN_PTX_RUNS : ptx;
+}
+
 const struct reason *image_parts_choose(const char *name, const struct image *image, CUdevice device, unsigned *parts)
 {
     const unsigned capability = device_capability(device);
-    const enum fatbin_ptx ptx = image_ptx_for(image, capability);
+    const enum fatbin_ptx ptx = ptx_for(image, capability);
     *parts = image->ptx ? FATBIN_PTX : 0;
     if (ptx == FATBIN_PTX_RUNS && settings.needs_machine_code && !image_parts_code_refused(name, image))
         *parts |= capability;
@@ -27,6 +34,8 @@ const struct reason *image_parts_choose(const char *name, const struct image *im
     const struct reason *reason = image_parts_code_refused(name, image);
     if (!reason)
         *parts |= capability;
+    if (ptx == FATBIN_PTX_OF_OTHER_CODE && reason && reason->code == REASON_NO_PTX)
+        return reason(PTX_OF_OTHER_CODE);
     if (ptx == FATBIN_PTX_MAY_RUN || (ptx == FATBIN_PTX_NEWER && reason && reason->code == REASON_NO_PTX))
         return NULL; /* the engine tells which devices the PTX is for */
     return reason;
