@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from tests.engine.kernels import DATA
 from tests.sass import corpus
+from tests.sass.conftest import code_texts
 from tui_probe.binaries.cubin import Cubin
+from tui_probe.sass.flow import FlowGraph
 from tui_probe.sass.operations import operation_name
-from tui_probe.sass.scoreboards import WaitSite, wait_sites
+from tui_probe.sass.scoreboards import WaitSite, pending_scoreboards, wait_sites
 from tui_probe.sass.target import GraftTarget
+from tui_probe.sass.wait_classes import awaited_barriers
+from tui_probe.sass.words import ALWAYS, DEPBAR, NO_BARRIER, Word
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
+_RET: Final = 0x150
 HEAD = """
 .visible .entry k(.param .u64 x, .param .u32 n)
 {
@@ -70,6 +76,21 @@ QUEUE = """
 CLUSTER = """
 	ld.shared.f32 %f1, [%r4]; barrier.cluster.arrive.aligned; add.f32 %f2, %f1, %f1; barrier.cluster.wait.aligned;
 	st.global.f32 [%d1], %f2; ret; }
+"""
+CALLS = """
+	.reg .f64 %e<4>;
+	ld.global.f64 %e1, [%d2]; ld.global.f64 %e2, [%d2+8]; div.rn.f64 %e3, %e1, %e2; st.global.f64 [%d1], %e3; ret; }
+"""
+FENCE = """
+	st.global.u32 [%d2], %r3; fence.sc.cta; ld.global.u32 %r5, [%d2+64]; st.global.u32 [%d1], %r5; ret; }
+"""
+TRANSPOSED = """
+	ld.global.b32 %r5, [%d2]; movmatrix.sync.aligned.m8n8.trans.b16 %r6, %r5; st.global.b32 [%d1], %r6; ret; }
+"""
+BULK_STORES = """
+	st.shared.u32 [%r4], %r3; fence.proxy.async.shared::cta;
+	cp.async.bulk.global.shared::cta.bulk_group [%d1], [%r4], 16; cp.async.bulk.commit_group;
+	cp.async.bulk.wait_group 0; ret; }
 """
 Sites = dict[tuple[str, str], WaitSite]
 
@@ -176,3 +197,117 @@ def test_cluster_barrier_is_a_class_of_its_own(assembled: Callable[[str, int], C
     sites = [site for site in wait_sites(target) if site.kind == "cluster"]
     assert [(names[site.index], site.own) for site in sites if site.own] == [("UCGABAR", "cluster")]
     assert names.count("UCGABAR") > len(sites)  # the arrival waits for nothing
+
+
+def with_words(target: GraftTarget, changed: Mapping[int, Word]) -> GraftTarget:
+    return replace(target, words=tuple(changed.get(index, word) for index, word in enumerate(target.words)))
+
+
+def producers_at(target: GraftTarget, index: int) -> list[tuple[str, str]]:
+    names = names_of(target)
+    return [
+        (names[own.index], own.kind) for site in wait_sites(target) if site.index == index for own in site.producers
+    ]
+
+
+@pytest.fixture
+def load(assembled: Callable[[str, int], Cubin]) -> tuple[GraftTarget, int, int]:
+    """A kernel with one load, the load, and the instruction that waits for it."""
+    target = GraftTarget.of(assembled(HEAD + TRANSPOSED, 90), "k")
+    names = names_of(target)
+    return target, names.index("LDG"), names.index("MOVM")
+
+
+def test_result_is_awaited_where_the_read_of_operands_is_too(load: tuple[GraftTarget, int, int]) -> None:
+    target, at, user = load
+    for own, read in ((0, 1), (1, 0)):
+        producer = target.words[at].with_write_barrier(own).with_read_barrier(read)
+        changed = with_words(target, {at: producer, user: target.words[user].with_wait_mask(0b11)})
+        assert ("LDG", "global") in producers_at(changed, user)
+
+
+def test_instruction_that_waits_for_nothing_is_no_site(load: tuple[GraftTarget, int, int]) -> None:
+    target, at, user = load
+    unset = target.words[at].with_write_barrier(NO_BARRIER).with_read_barrier(NO_BARRIER)
+    waits = with_words(target, {user: target.words[user].with_wait_mask(1 << 5)})
+    assert user in {site.index for site in wait_sites(with_words(target, {}))}
+    assert user not in {site.index for site in wait_sites(with_words(waits, {at: unset}))}
+
+
+@pytest.mark.parametrize("arch", [90, 100])
+def test_wait_for_a_fence_is_no_wait_for_operands(assembled: Callable[[str, int], Cubin], arch: int) -> None:
+    target = GraftTarget.of(assembled(HEAD + FENCE, arch), "k")
+    names = names_of(target)
+    assert ("MEMBAR", "fence") in producers_at(target, names.index("LDG", names.index("MEMBAR")))
+
+
+def depbar(barrier: int, others: int = 0) -> Word:
+    """``DEPBAR.LE``, which also waits for the barriers of the mask ``others``."""
+    word = Word(DEPBAR | 4 << 9 | 1 << 47).guarded(ALWAYS).with_stall(4).with_field(44, 3, barrier)
+    return word.with_field(32, 6, others).with_write_barrier(NO_BARRIER).with_read_barrier(NO_BARRIER)
+
+
+def counted(load: tuple[GraftTarget, int, int], word: Word) -> GraftTarget:
+    """The kernel with a ``DEPBAR`` in place of the instruction that waits for its load."""
+    target, at, user = load
+    written = target.words[at].with_write_barrier(2).with_read_barrier(NO_BARRIER)
+    return with_words(target, {at: written, user: word})
+
+
+@pytest.mark.parametrize("word", [depbar(2), depbar(0, 0b100)])
+def test_depbar_waits_for_any_instruction_that_sets_its_scoreboards(
+    load: tuple[GraftTarget, int, int], word: Word
+) -> None:
+    target = counted(load, word)
+    (site,) = (site for site in wait_sites(target) if site.index == load[2])
+    assert (site.kind, [producer.index for producer in site.awaited]) == ("global", [load[1]])
+
+
+def test_depbar_ends_the_wait_for_its_scoreboard(load: tuple[GraftTarget, int, int]) -> None:
+    target = counted(load, depbar(2))
+    user = next(at for at, name in enumerate(names_of(target)) if name == "STG")
+    changed = with_words(target, {user: target.words[user].with_wait_mask(0b100)})
+    assert user not in {site.index for site in wait_sites(changed)}
+
+
+def test_list_of_a_depbar_is_read() -> None:
+    texts = [text for (text,) in code_texts(80, [depbar(1)], [depbar(1, 0b1100)])]
+    assert texts == ["DEPBAR.LE SB1, 0x0", "DEPBAR.LE SB1, 0x0, {3,2}"]
+    assert awaited_barriers(depbar(1, 0b1100).with_wait_mask(1)) == 0b1101
+
+
+def test_bulk_stores_are_awaited_by_group(assembled: Callable[[str, int], Cubin]) -> None:
+    target = GraftTarget.of(assembled(HEAD + BULK_STORES, 90), "k")
+    (site,) = (site for site in wait_sites(target) if names_of(target)[site.index] == "DEPBAR")
+    assert site.kind == "bulk"
+    assert [names_of(target)[producer.index] for producer in site.awaited] == ["UBLKCP", "UTMACMDFLUSH"]
+
+
+@pytest.mark.parametrize("arch", [80, 100])
+def test_instructions_of_a_called_function_are_awaited_behind_the_call(
+    assembled: Callable[[str, int], Cubin], arch: int
+) -> None:
+    target = GraftTarget.of(assembled(HEAD + CALLS, arch), "k")
+    graph = FlowGraph.of(target)
+    (call,) = graph.calls
+    entry = graph.blocks[graph.calls[call]].start
+    behind = graph.blocks[call].stop
+    last = max(at for at in range(entry, len(target.words)) if target.words[at].operation == _RET)
+    # The function returns before its last result is there, and the caller waits for it.
+    pending = target.words[last - 1].with_write_barrier(4)
+    waits = target.words[behind].with_wait_mask(1 << 4)
+    changed = with_words(target, {last - 1: pending, last: target.words[last].with_wait_mask(0), behind: waits})
+    (site,) = (site for site in wait_sites(changed) if site.index == behind)
+    assert last - 1 in {producer.index for producer in site.producers}
+    assert pending_scoreboards(changed, FlowGraph.of(changed))[last] & 1 << 4
+
+
+def test_producers_of_one_call_are_not_those_of_another(assembled: Callable[[str, int], Cubin]) -> None:
+    twice = CALLS.replace("st.global.f64 [%d1], %e3", "st.global.f64 [%d1], %e3; div.rn.f64 %e3, %e3, %e2;"
+                          " st.global.f64 [%d1+8], %e3")  # fmt: skip
+    target = GraftTarget.of(assembled(HEAD + twice, 80), "k")
+    graph = FlowGraph.of(target)
+    first, second = sorted(graph.calls)
+    assert graph.returns[first + 1] == graph.returns[second + 1]
+    assert all(set(graph.continuations[end]) == {first + 1, second + 1} for end in graph.returns[first + 1])
+    assert {first + 1, second + 1}.isdisjoint(*(graph.successors[end] for end in graph.returns[first + 1]))

@@ -3,14 +3,14 @@
 A branch is conditional if it has a guard, a second predicate (90:87), or its own condition: ``BRA.U``, ``BRA.DIV``,
 ``BRA.CONV``. Lanes that wait at ``BSYNC`` continue at the target of its ``BSSY``, which ptxas places behind the
 ``BSYNC``. A call within the kernel has an edge to the function and one behind the call, so the code of a function is
-part of the graph.
+part of the graph. Its way back is not an edge, since that would join all its callers into loops: see ``returns``.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -28,7 +28,7 @@ from tui_probe.sass.target import (
 from tui_probe.sass.words import ALWAYS, BRANCH_CONDITION, EXIT, operation_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tui_probe.sass.target import GraftTarget
     from tui_probe.sass.words import Word
@@ -55,13 +55,23 @@ class FlowGraph:
 
     blocks: tuple[range, ...]
     successors: tuple[tuple[int, ...], ...]
+    calls: Mapping[int, int] = field(default_factory=dict)
+    """Blocks that end with a call of a function in the kernel, and the block at which it begins."""
+    exits: frozenset[int] = frozenset()
+    """Blocks that end with ``RET``."""
 
     @classmethod
     def of(cls, target: GraftTarget) -> FlowGraph:
         """Raise UnsupportedKernelError for a branch through a register without a table of targets."""
         blocks = [block for block in basic_blocks(target) if block]
         edges = _Edges(target, [block.start for block in blocks])
-        return cls(tuple(blocks), tuple(edges.behind(block) for block in blocks))
+        lasts = [target.words[block.stop - 1].operation for block in blocks]
+        return cls(
+            tuple(blocks),
+            tuple(edges.behind(block) for block in blocks),
+            {number: called for number, block in enumerate(blocks) if (called := edges.called_by(block)) is not None},
+            frozenset(number for number, operation in enumerate(lasts) if operation == _RET),
+        )
 
     def block_at(self, index: int) -> int:
         """Return the number of the block that contains an instruction."""
@@ -79,6 +89,31 @@ class FlowGraph:
             for successor in following:
                 before[successor].append(block)
         return tuple(tuple(blocks) for blocks in before)
+
+    @cached_property
+    def returns(self) -> Mapping[int, tuple[int, ...]]:
+        """Blocks behind calls, and the blocks of the called function that return there."""
+        returning = {entry: self._returning_blocks(entry) for entry in set(self.calls.values())}
+        return {call + 1: returning[entry] for call, entry in self.calls.items()}
+
+    def _returning_blocks(self, entry: int) -> tuple[int, ...]:
+        """Return the blocks with a ``RET`` of the function that begins with block ``entry``."""
+        seen, pending = {entry}, [entry]
+        while pending:
+            block = pending.pop()
+            following = {block + 1} if block in self.calls else {*self.successors[block]}
+            pending += following - seen
+            seen |= following
+        return tuple(sorted(seen & self.exits))
+
+    @cached_property
+    def continuations(self) -> tuple[tuple[int, ...], ...]:
+        """The blocks at which warps may go on behind each block: ``successors``, and those behind calls."""
+        behind: list[set[int]] = [{*following} for following in self.successors]
+        for call_end, returning in self.returns.items():
+            for block in returning:
+                behind[block].add(call_end)
+        return tuple(tuple(sorted(following)) for following in behind)
 
     @cached_property
     def dominators(self) -> dict[int, int]:
@@ -188,6 +223,14 @@ class _Edges:
         index = block.stop - 1
         places = self._places(index, self._target.words[index])
         return tuple(sorted({self._numbers[place] for place in places if place in self._numbers}))
+
+    def called_by(self, block: range) -> int | None:
+        """Return the block at which the function begins that a block calls last; None for another end."""
+        index = block.stop - 1
+        word = self._target.words[index]
+        if word.operation != CALL_OPERATION or word.never_runs or index + 1 not in self._numbers:
+            return None
+        return next(map(self._numbers.get, jump_targets(self._target.arch, index, word)), None)
 
     def _places(self, index: int, word: Word) -> Iterator[int]:
         operation = word.operation

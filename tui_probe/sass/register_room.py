@@ -196,8 +196,8 @@ class RegisterRoom:
         nothing = [_UnderWay() for _ in graph.blocks]
         self._live_behind = _fixpoint([0] * len(graph.blocks), graph.predecessors, self._live_before, or_)
         self._named_behind = _fixpoint([0] * len(graph.blocks), graph.predecessors, self._named_before, or_)
-        self._products = _fixpoint([0] * len(graph.blocks), graph.successors, self._products_behind, or_)
-        self._under_way = _fixpoint(nothing, graph.successors, self._under_way_behind, _UnderWay.joined)
+        self._products = _fixpoint([0] * len(graph.blocks), graph.continuations, self._products_behind, or_)
+        self._under_way = _fixpoint(nothing, graph.continuations, self._under_way_behind, _UnderWay.joined)
 
     def free(self, index: int) -> list[int]:
         """Return the registers that code at an instruction may use, also behind it."""

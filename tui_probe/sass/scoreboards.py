@@ -23,12 +23,15 @@ from tui_probe.sass.nv_info import COOPERATIVE_INSTRUCTIONS, MBARRIER_INSTRUCTIO
 from tui_probe.sass.wait_classes import (
     OPERANDS,
     WAIT_CLASSES,
+    awaited_barriers,
     group_classes,
     group_end,
     in_order_queue,
     own_wait,
     pending_groups,
     produced_class,
+    released_class,
+    waits_for_all,
 )
 from tui_probe.sass.words import CONTROL_FLOW, NO_BARRIER, RZ, WORD_BYTES
 
@@ -42,6 +45,9 @@ _BARRIERS: Final = 6
 _RANK: Final = {key: rank for rank, key in enumerate(WAIT_CLASSES)}
 _WIDTH: Final = 73, 3
 _QUAD, _PAIR = 6, 5
+_LDSM, _MUFU = 0x03B, 0x108
+_MATRICES: Final = 72, 2
+"""Bits of the number of matrices of LDSM: 1, 2 or 4, a register each."""
 _STATES: Final = 1 << 8
 """More than the groups that may be pending."""
 _REGISTER_FORM: Final = 1
@@ -97,7 +103,7 @@ class WaitSite:
         """The class that usually takes longest of what it waits for."""
         kinds = {producer.kind for producer in self.producers}
         if self.own == "async":  # the instruction that ends the groups says what they are
-            return min(kinds & {"async", "bulk"}, key=_RANK.__getitem__, default="async")
+            return min(kinds & {"async", "bulk"} or kinds, key=_RANK.__getitem__, default="async")
         return self.own or min(kinds, key=_RANK.__getitem__, default="other")
 
     @property
@@ -150,16 +156,15 @@ def wait_sites(target: GraftTarget, graph: FlowGraph | None = None) -> list[Wait
         for index in graph.blocks[number]:
             word = target.words[index]
             own = own_wait(word)
-            if own is None and not word.wait_mask:
+            barriers = tuple(barrier for barrier in range(_BARRIERS) if awaited_barriers(word) >> barrier & 1)
+            if own is None and not barriers:
                 continue
-            barriers = tuple(barrier for barrier in range(_BARRIERS) if word.wait_mask >> barrier & 1)
-            producers = {
-                producer.index: producer for barrier in barriers for producer in search.of_mask(index, barrier)
-            }
+            producers = search.of_masks(index, barriers)
             for producer in search.of_groups(index):  # first those of the newest iteration
                 producers.setdefault(producer.index, producer)
             ordered = tuple(producers[at] for at in sorted(producers))
-            sites.append(WaitSite(index, barriers, own, ordered, loops))
+            if own or ordered:  # code without optimization also waits for scoreboards that nothing sets
+                sites.append(WaitSite(index, barriers, own, ordered, loops))
     return sorted(sites, key=lambda site: site.index)
 
 
@@ -176,7 +181,7 @@ def pending_scoreboards(target: GraftTarget, graph: FlowGraph) -> list[int]:
             mask &= ~word.wait_mask
             mask |= sum(1 << barrier for barrier in {word.write_barrier, word.read_barrier} if barrier < _BARRIERS)
             behind[index] = mask
-        for other in graph.successors[block]:
+        for other in graph.continuations[block]:
             if mask & ~entering[other]:
                 entering[other] |= mask
                 pending.append(other)
@@ -188,12 +193,23 @@ class _ProducerSearch:
     target: GraftTarget
     graph: FlowGraph
 
+    def of_masks(self, index: int, barriers: Iterable[int]) -> dict[int, Producer]:
+        """Return what sets scoreboards before instruction ``index`` waits for them. A producer may set two of them:
+        its result comes after it has read its operands.
+        """
+        producers: dict[int, Producer] = {}
+        for barrier in barriers:
+            for producer in self.of_mask(index, barrier):
+                if producers.get(producer.index, producer).kind in (OPERANDS, producer.kind):
+                    producers[producer.index] = producer
+        return producers
+
     def of_mask(self, index: int, barrier: int) -> Iterator[Producer]:
         """Yield what sets a scoreboard before instruction ``index`` waits for it."""
         words, arch = self.target.words, self.target.arch
 
         def until_waited(at: int, has_waited: int) -> int | None:
-            return None if has_waited else words[at].wait_mask >> barrier & 1
+            return None if has_waited else int(waits_for_all(words[at], barrier))
 
         passed = self._walk_back(index, until_waited)
         queues = {in_order_queue(words[at], arch) for at, _, _ in passed if words[at].write_barrier == barrier}
@@ -203,7 +219,7 @@ class _ProducerSearch:
                 is_read = _reads_result(words[index], word)
                 yield Producer(at, produced_class(word, arch), is_read, is_previous, self._depth(index, at))
             elif word.read_barrier == barrier:
-                yield Producer(at, OPERANDS, False, is_previous, self._depth(index, at))
+                yield Producer(at, released_class(word, arch), False, is_previous, self._depth(index, at))
             elif self._is_of_queue(word, queues) and _reads_result(words[index], word):
                 yield Producer(at, produced_class(word, arch), True, is_previous, self._depth(index, at))
 
@@ -219,7 +235,8 @@ class _ProducerSearch:
         """Yield the instructions of the newest group that a ``DEPBAR`` or ``WARPGROUP.DEPBAR`` waits for.
 
         Products are computed one after the other: those of the group before it are awaited, too, unless an earlier
-        instruction waited for them.
+        instruction waited for them. A ``DEPBAR`` may also wait for another instruction that sets its scoreboard, such
+        as a ``MEMBAR``: a group of its own.
         """
         words, arch = self.target.words, self.target.arch
         ends_group = group_end(words[index])
@@ -237,11 +254,15 @@ class _ProducerSearch:
                 ended += 1
             return None if ended > groups - most else most * _STATES + ended
 
-        for at, state, is_previous in self._walk_back(index, until_previous_group):
-            kind = produced_class(words[at], arch)
-            if state % _STATES > pending and kind in kinds and own_wait(words[at]) is None:
-                is_read, is_newest = not ends_group(words[at]), state % _STATES == pending + 1
-                yield Producer(at, kind, is_read, is_previous, self._depth(index, at), is_newest)
+        passed = [
+            (at, produced_class(words[at], arch), ends_group(words[at]), state % _STATES, is_previous)
+            for at, state, is_previous in self._walk_back(index, until_previous_group)
+            if state % _STATES > pending
+        ]
+        has_copies = any(is_end and kind in kinds for _, kind, is_end, _, _ in passed)
+        for at, kind, is_end, ended, is_previous in passed:
+            if is_end or (has_copies and kind in kinds and own_wait(words[at]) is None):
+                yield Producer(at, kind, not is_end, is_previous, self._depth(index, at), ended == pending + 1)
 
     def _walk_back(self, index: int, rule: Callable[[int, int], int | None]) -> list[tuple[int, int, bool]]:
         """Walk back from instruction ``index`` on all ways, with a state that is 0 first.
@@ -250,16 +271,16 @@ class _ProducerSearch:
         it. Returns each instruction with the state before it, and whether all ways to it lead over a back edge.
         """
         passed: dict[tuple[int, int], bool] = {}
-        seen: set[tuple[int, int, int]] = set()
-        ways = [(self.graph.block_at(index), index, 0)]
-        ways_over_back_edges: list[tuple[int, int, int]] = []
+        seen: set[tuple[int, int, int, bool]] = set()
+        ways = [(self.graph.block_at(index), index, 0, False)]
+        ways_over_back_edges: list[tuple[int, int, int, bool]] = []
         while ways or ways_over_back_edges:
             is_previous = not ways
             way = (ways or ways_over_back_edges).pop()
             if way in seen:
                 continue
             seen.add(way)
-            block, end, state = way
+            block, end, state, in_called = way
             for at in range(end - 1, self.graph.blocks[block].start - 1, -1):
                 following = rule(at, state)
                 if following is None:
@@ -267,21 +288,40 @@ class _ProducerSearch:
                 state = following
                 passed.setdefault((at, state), is_previous)
             else:
-                for before in self.graph.predecessors[block]:
-                    if before in self.graph.dominators:
-                        is_back_edge = is_previous or self.graph.dominates(block, before)
-                        following_way = before, self.graph.blocks[before].stop, state
-                        (ways_over_back_edges if is_back_edge else ways).append(following_way)
+                for before, is_in_called in self._blocks_before(block, in_called=in_called):
+                    is_back_edge = is_previous or self.graph.dominates(block, before)
+                    following_way = before, self.graph.blocks[before].stop, state, is_in_called
+                    (ways_over_back_edges if is_back_edge else ways).append(following_way)
         return [(at, state, is_previous) for (at, state), is_previous in passed.items()]
+
+    def _blocks_before(self, block: int, *, in_called: bool) -> Iterator[tuple[int, bool]]:
+        """Yield the blocks before one, and whether they are of a function that has returned: the way through it ends at
+        its first instruction, since another one leads around the call.
+        """
+        for before in self.graph.predecessors[block]:
+            if before in self.graph.dominators and not (in_called and self.graph.calls.get(before) == block):
+                yield before, in_called
+        for before in self.graph.returns.get(block, ()):
+            if before in self.graph.dominators:
+                yield before, True
 
 
 def _reads_result(reader: Word, producer: Word) -> bool:
     """Return whether an instruction names a register that a producer writes: the first of those that it reads."""
     if producer.rd == RZ:
         return False
-    width = {_PAIR: 2, _QUAD: 4}.get(producer.field(*_WIDTH), 1)
+    width = _written_registers(producer)
     fields = [reader.ra, reader.field(64, 8), *([reader.rb] if reader.form == _REGISTER_FORM else [])]
     return any(producer.rd <= number < producer.rd + width for number in fields if number != RZ)
+
+
+def _written_registers(producer: Word) -> int:
+    """Return the number of registers that a producer writes."""
+    if producer.operation == _LDSM:
+        return int(1 << producer.field(*_MATRICES))
+    if producer.operation == _MUFU:  # the function is in the bits that are the width of others
+        return 1
+    return {_PAIR: 2, _QUAD: 4}.get(producer.field(*_WIDTH), 1)
 
 
 MAX_SITES: Final = 8

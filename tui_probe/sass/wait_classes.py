@@ -59,7 +59,7 @@ _CLASS_OF_OPERATION: Final = {
         "tensor": "HMMA IMMA BMMA QMMA",
         "fp64": "DMUL DADD DSETP DFMA DMMA",
         "math": "MUFU F2F F2I I2F FRND FCHK FLO POPC BREV UFLO UPOPC",
-        "shuffle": "SHFL VOTE MATCH REDUX CREDUX",
+        "shuffle": "SHFL VOTE MATCH REDUX CREDUX MOVM",
         "register": "S2R S2UR CS2R R2UR UGETNEXTWORKID BMOV",
         "sleep": "NANOSLEEP",
     }.items()
@@ -74,6 +74,8 @@ _IN_ORDER: Final = {
     **dict.fromkeys(("MUFU", "F2F", "F2I", "I2F", "FRND"), "math"),
 }
 """Queues whose results arrive in order, so that ptxas gives only the last of several a scoreboard."""
+_READ_AT_END: Final = frozenset({"MEMBAR", "ERRBAR", "FENCE", "UTMACMDFLUSH"})
+"""Instructions without operands: their read scoreboard is released when they have ended."""
 _WARPGROUP: Final = 0x1C5
 _BAR, _BAR_MODE, _ARRIVES_ONLY = 0x11D, (77, 3), 1
 _BAR_NUMBER_FORM, _BAR_NUMBER = 5, (54, 4)
@@ -84,6 +86,7 @@ _ALWAYS_WAIT: Final = {0x192: "fence", 0x1AB: "fence", 0x15D: "sleep"}
 """MEMBAR, ERRBAR, NANOSLEEP."""
 _GROUP_COUNT: Final = 38, 6
 """Bits of the count of DEPBAR."""
+_DEPBAR_LIST: Final = 32, 6
 _PRODUCT_GROUP_COUNT: Final = 72, 6
 """Bits of the count of WARPGROUP.DEPBAR."""
 _PRODUCTS: Final = frozenset({0x1F0, 0x1F1, 0x1F2, 0x1F3})
@@ -100,6 +103,11 @@ def produced_class(word: Word, arch: int) -> str:
     if word.operation in _TENSOR_MEMORY:
         return "tcgen05"
     return _CLASS_OF_OPERATION.get(operation_name(word, arch), "other")
+
+
+def released_class(word: Word, arch: int) -> str:
+    """Return the class of a wait for this instruction's read scoreboard."""
+    return produced_class(word, arch) if operation_name(word, arch) in _READ_AT_END else OPERANDS
 
 
 def in_order_queue(word: Word, arch: int) -> str | None:
@@ -146,11 +154,22 @@ def pending_groups(word: Word) -> int:
     return word.field(*(_PRODUCT_GROUP_COUNT if word.operation == _WARPGROUP else _GROUP_COUNT))
 
 
+def waits_for_all(word: Word, barrier: int) -> bool:
+    """Return whether an instruction waits until nothing of a scoreboard is pending."""
+    is_counted = word.operation == DEPBAR and word.field(*DEPBAR_BARRIER) == barrier and not pending_groups(word)
+    return is_counted or bool(awaited_barriers(word) >> barrier & 1)
+
+
+def awaited_barriers(word: Word) -> int:
+    """Return the mask of scoreboards that must be 0; a ``DEPBAR`` has a list besides: ``DEPBAR.LE SB1, 0x0, {3,2}``."""
+    return word.wait_mask | (word.field(*_DEPBAR_LIST) if word.operation == DEPBAR else 0)
+
+
 def group_end(word: Word) -> Callable[[Word], bool] | None:
     """Return the test for instructions that end groups for which ``word`` waits; None if it counts no groups."""
     if word.operation == DEPBAR:
         barrier = word.field(*DEPBAR_BARRIER)
-        return lambda other: other.write_barrier == barrier
+        return lambda other: barrier in (other.write_barrier, other.read_barrier)
     if word.operation == _WARPGROUP and own_wait(word):
         return lambda other: other.operation in _PRODUCTS and other.field(*_PRODUCT_GROUP) == _FIRST_GROUP
     return None
