@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -21,7 +21,7 @@ from tui_probe.sass.words import ALWAYS, DEPBAR, NO_BARRIER, Word
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-_RET: Final = 0x150
+_RET, _UTMALDG = 0x150, 0x1B4
 HEAD = """
 .visible .entry k(.param .u64 x, .param .u32 n)
 {
@@ -261,6 +261,23 @@ def test_depbar_waits_for_any_instruction_that_sets_its_scoreboards(
     target = counted(load, word)
     (site,) = (site for site in wait_sites(target) if site.index == load[2])
     assert (site.kind, [producer.index for producer in site.awaited]) == ("global", [load[1]])
+
+
+def test_copies_are_awaited_once(assembled: Callable[[str, int], Cubin]) -> None:
+    again = STAGES.replace("st.global", "cp.async.wait_all; st.global")
+    target = GraftTarget.of(assembled(HEAD + again, 80), "k")
+    *_, last = (site for site in wait_sites(target) if names_of(target)[site.index] == "DEPBAR")
+    waits = with_words(target, {last.index - 1: target.words[last.index]})
+    after = next(site for site in wait_sites(waits) if site.index == last.index)
+    assert (bool(last.producers), after.producers) == (True, ())
+
+
+def test_load_by_tma_is_of_no_group(assembled: Callable[[str, int], Cubin]) -> None:
+    target = GraftTarget.of(assembled(HEAD + BULK_STORES, 90), "k")
+    names = names_of(target)
+    load = target.words[names.index("UBLKCP")]
+    changed = with_words(target, {names.index("UBLKCP"): load.with_field(0, 9, _UTMALDG)})
+    assert producers_at(changed, names.index("DEPBAR")) == [("UTMACMDFLUSH", "bulk")]
 
 
 def test_depbar_ends_the_wait_for_its_scoreboard(load: tuple[GraftTarget, int, int]) -> None:

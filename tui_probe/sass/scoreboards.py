@@ -24,6 +24,8 @@ from tui_probe.sass.wait_classes import (
     OPERANDS,
     WAIT_CLASSES,
     awaited_barriers,
+    completes_groups,
+    group_class,
     group_classes,
     group_end,
     in_order_queue,
@@ -50,6 +52,8 @@ _MATRICES: Final = 72, 2
 """Bits of the number of matrices of LDSM: 1, 2 or 4, a register each."""
 _STATES: Final = 1 << 8
 """More than the groups that may be pending."""
+_COMPLETE: Final = _STATES * _STATES
+"""Added where all earlier groups are complete."""
 _REGISTER_FORM: Final = 1
 
 
@@ -247,15 +251,19 @@ class _ProducerSearch:
         groups = pending + (2 if kinds == {"wgmma"} else 1)
 
         def until_previous_group(at: int, state: int) -> int | None:
+            if state >= _COMPLETE:
+                return None
             most, ended = divmod(state, _STATES)  # groups that are not yet awaited here, counted down from ``groups``
             if groups > pending + 1 and own_wait(words[at]) == "wgmma":
                 most = max(most, groups - max(pending + 1, ended + pending_groups(words[at])))
             if ends_group(words[at]):
                 ended += 1
-            return None if ended > groups - most else most * _STATES + ended
+            if ended > groups - most:
+                return None
+            return most * _STATES + ended + _COMPLETE * completes_groups(words[index], words[at])
 
         passed = [
-            (at, produced_class(words[at], arch), ends_group(words[at]), state % _STATES, is_previous)
+            (at, group_class(words[at], arch), ends_group(words[at]), state % _STATES, is_previous)
             for at, state, is_previous in self._walk_back(index, until_previous_group)
             if state % _STATES > pending
         ]

@@ -84,6 +84,7 @@ _UCGABAR, _UCGABAR_WAIT_FORM = 0x1C7, 6
 _SYNCS, _PHASE_CHECK_FORM = 0x1A7, 2
 _ALWAYS_WAIT: Final = {0x192: "fence", 0x1AB: "fence", 0x15D: "sleep"}
 """MEMBAR, ERRBAR, NANOSLEEP."""
+_OF_NO_GROUP: Final = frozenset({"UTMALDG", "UTMACCTL"})
 _GROUP_COUNT: Final = 38, 6
 """Bits of the count of DEPBAR."""
 _DEPBAR_LIST: Final = 32, 6
@@ -178,3 +179,13 @@ def group_end(word: Word) -> Callable[[Word], bool] | None:
 def group_classes(word: Word) -> frozenset[str]:
     """Return the classes of instructions that make up the groups for which ``word`` waits."""
     return frozenset({"wgmma"}) if word.operation == _WARPGROUP else frozenset({"async", "bulk"})
+
+
+def group_class(word: Word, arch: int) -> str:
+    """Return the class of an instruction as one of a group: a load by TMA is of no group, its mbarrier counts it."""
+    return OPERANDS if operation_name(word, arch) in _OF_NO_GROUP else produced_class(word, arch)
+
+
+def completes_groups(waiting: Word, earlier: Word) -> bool:
+    """Return whether all groups for which a ``DEPBAR`` waits are complete behind an earlier instruction."""
+    return waiting.operation == DEPBAR and waits_for_all(earlier, waiting.field(*DEPBAR_BARRIER))
