@@ -68,8 +68,8 @@ def commands(folder: Path, built: Path | None, cutlass: Path | None) -> tuple[di
 
 
 def compile_program(nvcc: str, name: str, folder: Path, cutlass: Path | None) -> Path:
-    """Compile a program to machine code for sm_90 and PTX for sm_80."""
-    both = "-gencode=arch=compute_80,code=[sm_90,compute_80]"
+    """Compile a program to machine code and PTX for sm_90."""
+    both = "-gencode=arch=compute_90,code=[sm_90,compute_90]"
     include = [f"-I{cutlass}"] if cutlass else []
     source = PROGRAMS / f"{name}.cu"
     command = [nvcc, "-std=c++17", "-O2", "-w", both, "-cudart=static", *include, "-o", str(folder / name), str(source)]
