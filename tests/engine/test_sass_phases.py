@@ -225,6 +225,7 @@ def test_barriers_of_a_loop_differ_by_their_addresses(tmp_path: Path, name: str)
     assert [[signal.name for signal in copy.signaled] for copy in copies] == [[full_k], [full_v]]
     of_consumer = [phase.start for phase in phases if phase.loop == consumer and phase.start.signals]
     assert {signal.name for start in of_consumer for signal in start.signaled} == {empty_k, empty_v}
+    assert [[signal.parameters for signal in copy.signaled] for copy in copies] == [[(1,)], [(2,)]]
     assert not any(start.signals_first for start in of_consumer if start.work != "mbarrier wait")
     assert all(start.signals_first for start in of_consumer if start.work == "mbarrier wait")
     assert not any(phase.start.signals for phase in phases if phase.start.stage == "prologue"), "it makes the barriers"

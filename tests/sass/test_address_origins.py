@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.bench.assembling import assembler
 from tests.engine.kernels import DATA
-from tests.sass.conftest import assembled
+from tests.probes.tensor_copy import PTX
+from tests.sass.conftest import assembled, listing
 from tui_probe.binaries.cubin import Cubin
-from tui_probe.sass.address_origins import AddressOrigins
+from tui_probe.sass.address_origins import AddressOrigins, constant_of
 from tui_probe.sass.flow import FlowGraph
 from tui_probe.sass.operations import operation_name
 from tui_probe.sass.target import GraftTarget
+from tui_probe.sass.words import WORD_BYTES
+from tui_probe.toolchain import find_disassembler
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 __all__ = ["assembled"]
 
@@ -63,6 +69,34 @@ def test_loads_of_a_gather_have_their_own_pointers(assembled: Callable[[str, int
     pointers = [{number for number in numbers if number < 3} for _, numbers in named]
     assert {frozenset(own) for own in pointers} == {frozenset({0}), frozenset({1}), frozenset({2})}
     assert {frozenset(own) for (name, _), own in zip(named, pointers, strict=True) if name == "STG"} == {frozenset({2})}
+
+
+@pytest.mark.parametrize("arch", [90, 100])
+def test_copies_by_tensor_map_are_of_its_parameter(arch: int, tmp_path: Path) -> None:
+    """The address of a map is a number added to that of the parameters, which is in a constant."""
+    (tmp_path / "copies.ptx").write_text(PTX.replace("sm_90", f"sm_{arch}"))
+    assembler().assemble(tmp_path / "copies.ptx", tmp_path / "copies.bin", f"sm_{arch}", "copies")
+    target = GraftTarget.of(Cubin.read((tmp_path / "copies.bin").read_bytes()), "copies")
+    found = AddressOrigins(target, FlowGraph.of(target))
+    names = [operation_name(word, target.arch) for word in target.words]
+    copies = [(name, found.of_transfer(index)) for index, name in enumerate(names) if name in ("UTMALDG", "UTMASTG")]
+    assert copies == [("UTMALDG", (0,)), ("UTMASTG", (1,))]
+
+
+@pytest.mark.parametrize("arch", [90, 100])
+def test_uniform_constants_are_read_where_nvdisasm_reads_them(
+    assembled: Callable[[str, int | str], Cubin], arch: int
+) -> None:
+    """LDCU, from sm_100 on, has the offset at another place than ULDC."""
+    if find_disassembler() is None:
+        pytest.skip("no nvdisasm on this machine: install nvidia-cuda-nvdisasm")
+    cubin = assembled(GATHER, arch)
+    target = GraftTarget.of(cubin, "k")
+    lines = re.findall(r"/\*([0-9a-f]{4,})\*/\s+.*?\b(LDCU?|ULDC)\S* .*c\[0x0\]\[0x([0-9a-f]+)\]", listing(cubin.image))
+    read = {int(at, 16): int(offset, 16) for at, _, offset in lines}
+    assert {constant_of(target.words[at // WORD_BYTES]) for at in read} == set(read.values())
+    assert all(constant_of(target.words[at // WORD_BYTES]) == offset for at, offset in read.items())
+    assert {name for _, name, _ in lines} >= {"LDCU" if arch == 100 else "ULDC"}
 
 
 def test_copies_of_attention_are_of_keys_and_values() -> None:

@@ -3,15 +3,16 @@
 Registers are followed back over the blocks on all ways, from the address to the instructions that wrote it: through
 moves and sums, to constants of bank 0 that are parameters. A product is an offset, so its factors are not followed,
 nor is the result of a load. For a sum of several parameters, all are returned; their values show which of them is a
-pointer.
+pointer. The address of a tensor map in a parameter is a number added to that of the parameters, which is a constant.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.sass.accesses import access_of, register_pair
+from tui_probe.sass.operations import bulk_copy_of
 from tui_probe.sass.register_room import operands_of
 from tui_probe.sass.words import ALWAYS, IMMEDIATE, RZ, uniform_bits
 
@@ -32,6 +33,8 @@ _NUMBER_FORMS: Final = frozenset({4})
 _THIRD_FORMS: Final = frozenset({2, 3, 7})
 """Forms whose bits 63:32 hold the third operand, and 71:64 the second."""
 _BANK, _CONSTANT = (54, 5), (40, 14)
+_LDCU_CONSTANT: Final = 37, 17
+"""Offset of a constant in bytes; that of other instructions is in units of four bytes."""
 _CONSTANT_UNIT: Final = 4
 _MOVES: Final = frozenset({0x002, 0x082})
 """MOV, UMOV."""
@@ -56,6 +59,76 @@ _LDCU: Final = 0x1AC
 _RESULT_SIZE, _RESULT_REGISTERS = (73, 3), (1, 1, 1, 1, 1, 2, 4, 4)
 
 
+_POINTERS_TO_PARAMETERS: Final = frozenset({0x198, 0x348})
+"""Offsets in bank 0 of the address of the kernel's parameters: on sm_90, and from sm_100 on."""
+_NO_REGISTER: Final = -1
+_MAX_STEPS: Final = 4096
+"""Registers of blocks that an address is followed through at most."""
+
+
+class AddressTerm(NamedTuple):
+    """A register of an address, and what is added to it; ``indexed`` if that is more than a number. Where a way ends,
+    there is a constant of bank 0 in place of the register, or only the number.
+    """
+
+    register: int
+    offset: int
+    indexed: bool = False
+    constant: int | None = None
+
+
+class AddressPaths:
+    """Follows the registers of an address back to the numbers and constants that it is the sum of."""
+
+    def __init__(self, target: GraftTarget, graph: FlowGraph) -> None:
+        self._target, self._graph = target, graph
+        self._results: dict[int, frozenset[int]] = {}
+
+    def ends(self, index: int, terms: set[AddressTerm]) -> set[AddressTerm]:
+        """Return the ends of all ways from registers in front of an instruction; none if there are too many."""
+        found, seen = set[AddressTerm](), set[tuple[int, AddressTerm]]()
+        ways = [(self._graph.block_at(index), index, terms)]
+        while ways:
+            block, end, terms = ways.pop()
+            for at in range(end - 1, self._graph.blocks[block].start - 1, -1):
+                if not terms:
+                    break
+                terms = self._before(at, terms, found)
+            for before in self._graph.predecessors[block]:
+                fresh = {term for term in terms if (before, term) not in seen}
+                seen.update((before, term) for term in fresh)
+                if fresh and len(seen) < _MAX_STEPS:
+                    ways.append((before, self._graph.blocks[before].stop, fresh))
+        return found if len(seen) < _MAX_STEPS else set()
+
+    def _written(self, index: int) -> frozenset[int]:
+        if index not in self._results:
+            self._results[index] = written_registers(self._target.words[index], self._target.arch)
+        return self._results[index]
+
+    def _before(self, index: int, terms: set[AddressTerm], found: set[AddressTerm]) -> set[AddressTerm]:
+        """The registers before an instruction that those behind it are computed from, and what is added to them."""
+        written = self._written(index)
+        changed = {term for term in terms if term.register in written}
+        if not changed:
+            return terms
+        word = self._target.words[index]
+        number, followed, constant = added_number(word), list(followed_registers(word, self._target.arch)), None
+        if (constant := constant_of(word)) is not None or (number is not None and not followed):
+            found.update(_moved(changed, _NO_REGISTER, number, adds_product(word) or bool(followed), constant))
+        adds_index = len(followed) + (constant is not None) > 1 or adds_product(word)
+        moved = {term for register in followed for term in _moved(changed, register, number, adds_index)}
+        return (terms - changed if word.is_unconditional else terms) | moved
+
+
+def _moved(
+    terms: set[AddressTerm], register: int, number: int | None, adds_index: bool, constant: int | None = None
+) -> Iterator[AddressTerm]:
+    """Yield terms with another register, and what is added to that."""
+    for term in terms:
+        yield AddressTerm(register, term.offset + (number or 0), term.indexed or adds_index, constant)
+
+
 class AddressOrigins:
     """Finds the kernel parameters that the addresses of accesses of global memory come from."""
 
@@ -63,6 +136,22 @@ class AddressOrigins:
         self._target = target
         self._graph = graph
         self._parameters = tuple(target.parameter_ranges())
+        self._paths = AddressPaths(target, graph)
+
+    def of_transfer(self, index: int) -> tuple[int, ...]:
+        """Return the numbers of the parameters that an access or a bulk copy gets its address from, or the tensor map
+        of its tensor; () if they are unknown.
+        """
+        copy = bulk_copy_of(self._target.words[index], self._target.arch)
+        if copy is None:
+            return self.of_access(index)
+        first = UNIFORM_BASE + copy.address
+        constants = self._constants(index, frozenset({first, first + 1}))
+        if copy.size is None:
+            ends = self._paths.ends(index, {AddressTerm(first, 0)})
+            base = self._target.base
+            constants |= {base + end.offset for end in ends if end.constant in _POINTERS_TO_PARAMETERS}
+        return tuple(sorted(set(self._numbers(constants))))
 
     def of_access(self, index: int) -> tuple[int, ...]:
         """Return the numbers of the parameters that an access gets its address from; () if they are unknown."""
@@ -100,7 +189,7 @@ class AddressOrigins:
         written = written_registers(word, self._target.arch)
         if not wanted & written:
             return wanted
-        if (constant := _constant_of(word)) is not None:
+        if (constant := constant_of(word)) is not None:
             constants.add(constant)
         left = wanted - written if word.is_unconditional else wanted
         return left | frozenset(followed_registers(word, self._target.arch))
@@ -154,7 +243,7 @@ def adds_product(word: Word) -> bool:
     return word.operation in _PRODUCT_SUMS and word.ra != RZ and not is_sum
 
 
-def _constant_of(word: Word) -> int | None:
+def constant_of(word: Word) -> int | None:
     """Return the offset of the constant of bank 0 in a followed operand; None without one."""
     if word.operation not in _CONSTANT_LOADS and (
         word.form not in _CONSTANT_FORMS
@@ -162,7 +251,9 @@ def _constant_of(word: Word) -> int | None:
         or (word.operation in _PRODUCT_SUMS and word.form not in _THIRD_FORMS)
     ):
         return None
-    return None if word.field(*_BANK) else word.field(*_CONSTANT) * _CONSTANT_UNIT
+    if word.field(*_BANK):
+        return None
+    return word.field(*_LDCU_CONSTANT) if word.operation == _LDCU else word.field(*_CONSTANT) * _CONSTANT_UNIT
 
 
 def followed_registers(word: Word, arch: int) -> Iterator[int]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.ptx.control_flow import Flow
@@ -20,13 +20,7 @@ from tui_probe.ptx.phase_names import MARK, PRODUCT_WAIT, PRODUCTS, WAITS, work_
 from tui_probe.ptx.phases import flow_phases, with_every
 from tui_probe.ptx.tree import Immediate, Instruction, Register
 from tui_probe.reasons import because
-from tui_probe.sass.address_origins import (
-    UNIFORM_BASE,
-    added_number,
-    adds_product,
-    followed_registers,
-    written_registers,
-)
+from tui_probe.sass.address_origins import UNIFORM_BASE, AddressOrigins, AddressPaths, AddressTerm
 from tui_probe.sass.flow import FlowGraph, is_conditional
 from tui_probe.sass.operations import (
     PRODUCT_OPERATIONS,
@@ -78,14 +72,11 @@ _EXPONENTIALS: Final = frozenset({2, 3})
 _SYNCS_OFFSET, _SYNCS_UNIFORM = (40, 24), 64
 _INITIALIZES: Final = 0x1B2
 """SYNCS.EXCH with a uniform address: it makes a barrier."""
-_NO_REGISTER: Final = -1
 _COPY_REGISTERS: Final = 32
 """Field of the first uniform register of a bulk copy: the destination, then the mbarrier."""
 _WINDOW: Final = 0x400
 """Address of the first byte of a block's shared memory on architectures with clusters."""
 _FIRST_WITH_WINDOW: Final = 90
-_MAX_STEPS: Final = 4096
-"""Registers of blocks that an address is followed through at most."""
 _NEAR: Final = 8
 """Instructions between the start of a phase and its record at most, and between products of which one waits for the
 other.
@@ -126,11 +117,12 @@ def sass_phases(
     products = {
         id(instruction): _products(word, target.arch) for instruction, word in zip(code, target.words, strict=True)
     }
-    barriers = _MbarrierNames(target, graph)
+    barriers, origins = _MbarrierNames(target, graph), AddressOrigins(target, graph)
     starts = flow_phases(
         flow_of(graph, code),
         named,
         lambda instruction: products[id(instruction)],
+        lambda instruction: origins.of_transfer(number_of[id(instruction)]),
         barriers=lambda instruction: barriers.of(number_of[id(instruction)]),
     )
     entries = _Entries(graph, starts, number_of)
@@ -178,14 +170,6 @@ def _entered_while_counting(graph: FlowGraph, phases: Sequence[SassPhase]) -> se
     return loops
 
 
-class _Place(NamedTuple):
-    """A register of an address, and what is added to it; ``indexed`` if that is more than a constant."""
-
-    register: int
-    offset: int
-    indexed: bool = False
-
-
 class _MbarrierNames:
     """Names of mbarriers by the constant part of their address in shared memory: ``shared+2048[2]``.
 
@@ -193,8 +177,7 @@ class _MbarrierNames:
     """
 
     def __init__(self, target: GraftTarget, graph: FlowGraph) -> None:
-        self._target, self._graph = target, graph
-        self._results: dict[int, frozenset[int]] = {}
+        self._target, self._paths = target, AddressPaths(target, graph)
         self._arrays = BarrierArrays()
         self._offsets = {number: self._search(number) for block in graph.dominators for number in graph.blocks[block]}
         for number, word in enumerate(target.words):
@@ -208,30 +191,11 @@ class _MbarrierNames:
 
     def _search(self, index: int) -> frozenset[int]:
         """The offsets of the mbarrier of an instruction, without the index of its stage; none if they are unknown."""
-        found, seen = set[_Place](), set[tuple[int, _Place]]()
-        ways = [(self._graph.block_at(index), index, self._address(index))]
-        while ways:
-            block, end, places = ways.pop()
-            for at in range(end - 1, self._graph.blocks[block].start - 1, -1):
-                if not places:
-                    break
-                places = self._before(at, places, found)
-            for before in self._graph.predecessors[block]:
-                fresh = {place for place in places if (before, place) not in seen}
-                seen.update((before, place) for place in fresh)
-                if fresh and len(seen) < _MAX_STEPS:
-                    ways.append((before, self._graph.blocks[before].stop, fresh))
-        if len(seen) >= _MAX_STEPS:
-            return frozenset()
-        self._arrays.indexed.update(place.offset for place in found if place.indexed)
-        return frozenset(place.offset for place in found if place.offset >= _WINDOW)
+        ends = [end for end in self._paths.ends(index, self._address(index)) if end.constant is None]
+        self._arrays.indexed.update(end.offset for end in ends if end.indexed)
+        return frozenset(end.offset for end in ends if end.offset >= _WINDOW)
 
-    def _written(self, index: int) -> frozenset[int]:
-        if index not in self._results:
-            self._results[index] = written_registers(self._target.words[index], self._target.arch)
-        return self._results[index]
-
-    def _address(self, index: int) -> set[_Place]:
+    def _address(self, index: int) -> set[AddressTerm]:
         """The registers of the address of an mbarrier, and what is added to them; of a copy, behind its destination."""
         word, arch = self._target.words[index], self._target.arch
         bits = uniform_bits(arch)
@@ -240,31 +204,12 @@ class _MbarrierNames:
         if operation_name(word, arch) == "SYNCS":
             offset, uniform = word.field(*_SYNCS_OFFSET), word.field(_SYNCS_UNIFORM, bits)
             if word.operation == _INITIALIZES:
-                return {_Place(UNIFORM_BASE + word.ra, offset)}
-            return {_Place(word.ra, offset), _Place(UNIFORM_BASE + uniform, offset)}
+                return {AddressTerm(UNIFORM_BASE + word.ra, offset)}
+            return {AddressTerm(word.ra, offset), AddressTerm(UNIFORM_BASE + uniform, offset)}
         copy = bulk_copy_of(word, arch)
         if copy is None or not copy.is_load or copy.is_prefetch:
             return set()
-        return {_Place(UNIFORM_BASE + word.field(_COPY_REGISTERS, bits) + 1, 0)}
-
-    def _before(self, index: int, places: set[_Place], found: set[_Place]) -> set[_Place]:
-        """The registers before an instruction that those behind it are computed from, and what is added to them."""
-        written = self._written(index)
-        changed = {place for place in places if place.register in written}
-        if not changed:
-            return places
-        word = self._target.words[index]
-        number, followed = added_number(word), list(followed_registers(word, self._target.arch))
-        adds_index = len(followed) > 1 or adds_product(word)
-        moved = [
-            _Place(register, place.offset + (number or 0), place.indexed or adds_index)
-            for place in changed
-            for register in followed or [_NO_REGISTER]
-        ]
-        if not followed:
-            found.update(moved if number is not None else ())
-            moved = []
-        return (places - changed if word.is_unconditional else places).union(moved)
+        return {AddressTerm(UNIFORM_BASE + word.field(_COPY_REGISTERS, bits) + 1, 0)}
 
 
 def _serial_waits(block: Sequence[Instruction]) -> Iterator[int]:
