@@ -233,18 +233,18 @@ def notes(sectors: MemorySectors) -> list[str]:
 
 
 def _analyse(of: ProbeResult) -> MemorySectors:
-    return _without_sass_copies(of, analyse(of.result))
+    return _without_older_copies(of, analyse(of.result))
 
 
 def _analyse_lines(of: ProbeResult) -> CountsByLine[MemorySectors]:
     counts = analyse_lines(of.result, of.sites, of.kernel.folder)
-    return replace(counts, whole=_without_sass_copies(of, counts.whole))
+    return replace(counts, whole=_without_older_copies(of, counts.whole))
 
 
-def _without_sass_copies(of: ProbeResult, sectors: MemorySectors) -> MemorySectors:
-    """Bulk copies are not counted in SASS."""
+def _without_older_copies(of: ProbeResult, sectors: MemorySectors) -> MemorySectors:
+    """Return the sectors without those of bulk copies if a kernel in SASS has none: older versions left them out."""
     info = of.kernel.read_info()
-    if info is None or info.graft is None:
+    if info is None or info.graft is None or sectors.bulk_copies or sectors.unsized_copies:
         return sectors
     return replace(sectors, bulk_copies=None, bulk_load_sectors=None, bulk_store_sectors=None, unsized_copies=None)
 

@@ -69,8 +69,8 @@ SITE_WITH_IDEALS: Final = site_dtype(*_COUNTS, *_IDEALS, *_EXCLUDED_COUNTS)
 """Record before that, which has the ideal numbers themselves."""
 SITE_WITHOUT_IDEAL: Final = site_dtype(*_COUNTS, *_EXCLUDED_COUNTS)
 _WARP: Final = 32
-_GLOBAL_IN_MACHINE_CODE: Final = ("LDG", "STG")
-"""Prefixes of SASS opcodes that are counted: LDG, LDGSTS, STG."""
+_GLOBAL_IN_MACHINE_CODE: Final = ("LDG", "STG", "UBLK", "UTMA")
+"""Prefixes of SASS opcodes that are counted: LDG, LDGSTS, STG, and bulk copies."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,39 +3,43 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
-from pathlib import Path
+from itertools import product
+from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
 import pytest
 
 from tests.engine.test_instruction_grafts import texts
 from tests.hook.test_tensor_maps import H200_LAYOUT
+from tests.probes.running import SIMULATED_MAPS
+from tests.probes.test_tensor_copies import HEAD
 from tests.sass.conftest import listing
+from tests.simgpu.device import Device, compiled
+from tests.simgpu.test_executor_tensor_maps import encoded
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.grafting.grafts import GraftedKernel, Grafter
+from tui_probe.engine.grafting.instruction_ptx import InstructionPtx, site_kernel_name
+from tui_probe.engine.grafting.site_kernel_text import KEPT_TYPES, InstructionFacts, Mark, SnippetSite
 from tui_probe.engine.grafting.snippet_ptx import ptx_version
 from tui_probe.engine.map_layout import parse_layout
 from tui_probe.probe_files.loading import load_probe
+from tui_probe.ptx.operands import MADE_UP
+from tui_probe.ptx.tree import Instruction
 from tui_probe.sass.operations import bulk_copy_of, mnemonic
+from tui_probe.sass.snippets import MARK_STEP
 from tui_probe.sass.target import GraftTarget
 from tui_probe.sass.words import WORD_BYTES
 from tui_probe.toolchain import find_disassembler
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
 pytestmark = pytest.mark.usefixtures("ptxas")
-
-BULK = """
-.visible .entry mixed(.param .u64 x)
-{
-	.reg .b32 %r<3>; .reg .b64 %rd<3>;
-	.shared .align 16 .b8 buffer[1024]; .shared .align 8 .b64 barrier;
-	ld.param.u64 %rd1, [x]; mov.u32 %r1, buffer; mov.u32 %r2, barrier;
-	cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], 1024, [%r2];
-	ret;
-}
-"""
-
 
 COPIES = """
 .visible .entry mixed(.param .u64 x, .param .u32 n, .param .align 64 .b8 map[128])
@@ -210,9 +214,139 @@ def test_uniform_guard_of_a_bulk_copy_is_obeyed(arch: int, tmp_path: Path) -> No
     assert skipped.startswith("@P0 BRA" if negated else "@!P0 BRA")
 
 
-def test_probes_of_sectors_leave_out_bulk_copies(tmp_path: Path) -> None:
-    cubin = cubin_of(BULK, 90, tmp_path)
-    made = grafted("gmem_sectors", cubin)
-    assert made.grafted.branches
-    text = "does not count bulk copies of this kernel (instructions: 1)"
-    assert f"note gmem_sectors {text}" in made.info
+@pytest.mark.parametrize("arch", [90, 100])
+@pytest.mark.parametrize("probe", ["gmem_sectors", "gmem_sectors_by_line", "what_limits"])
+def test_sectors_of_bulk_copies_are_counted(probe: str, arch: int, tmp_path: Path) -> None:
+    made = grafted(probe, cubin_of(COPIES, arch, tmp_path))
+    assert "note" not in made.info
+    sites = json.loads(made.sites)["probes"][0]["sites"]
+    counted = Counter(point for site in sites for point in site["points"])
+    assert {name: counted[name] for name in counted if name.startswith(("bulk", "tensor"))} == Counter(SIZED + BY_MAP)
+
+
+class Box(NamedTuple):
+    """A box in a tensor in C order, the innermost dimension first, with the place of its first element."""
+
+    shape: tuple[int, ...]
+    box: tuple[int, ...]
+    first: tuple[int, ...]
+    element: int = 4
+    at: int = 0x7000_0000_0010
+    steps: tuple[int, ...] = ()
+
+    @property
+    def sectors(self) -> int:
+        """Sectors of the rows that are inside the tensor."""
+        row, *others = self.inside
+        total = 0
+        for places in product(*others):
+            start = self.at + row.start * self.element
+            width = self.shape[0] * self.element
+            for place, extent in zip(places, self.shape[1:], strict=True):
+                start, width = start + place * width, width * extent
+            total += (start + len(row) * self.element + 31) // 32 - start // 32 if row else 0
+        return total
+
+    @property
+    def inside(self) -> list[range]:
+        """By dimension the elements of the box that the tensor has."""
+        ends = zip(self.first, self.box, self.shape, strict=True)
+        return [range(max(0, first), max(0, min(first + box, extent))) for first, box, extent in ends]
+
+    @property
+    def bytes(self) -> int:
+        return self.element * math.prod(map(len, self.inside))
+
+    @property
+    def map(self) -> bytes:
+        """The tensor map, as the simulated GPU has it."""
+        tensor = np.zeros(self.shape[::-1], f"u{self.element}")
+        return encoded(self.at, tensor, self.box, **({"steps": self.steps} if self.steps else {}))
+
+
+BOXES = [
+    Box((64, 20), (16, 8), (0, 0)),
+    Box((64, 20), (16, 8), (48, 16)),
+    Box((68, 20), (20, 8), (60, -3)),
+    Box((68, 20), (20, 8), (200, 0)),
+    Box((36, 9, 5), (12, 4, 3), (-5, 6, 1)),
+    Box((36, 9, 5), (12, 4, 3), (28, 6, 3), at=0x7000_0000_0000),
+    Box((48, 7), (32, 7), (16, 0), element=1),
+    Box((24, 7), (8, 3), (20, 2), element=2),
+    Box((14, 5), (4, 2), (11, 4), element=8),
+]
+
+
+def sums_at_copy(probe: str, box: Box, lanes: int = 32) -> list[Counter[str]]:
+    """What each of some lanes that start a copy together adds to the registers that live throughout.
+
+    The simulated GPU runs the code for SASS, whose marks are words of shared memory here.
+    """
+    own = load_probe(probe)
+    point = next(point for point in own.points if point.name == "tensor_load")
+    copy = Instruction("cp", ("async", "bulk", "tensor", "global", "mbarrier"), (), MADE_UP)
+    facts = InstructionFacts(bulk=True, tensor=True, dimensions=len(box.shape))
+    layout = parse_layout(SIMULATED_MAPS)
+    ptx = InstructionPtx(own, [SnippetSite(point, facts, copy)], 90, map_layout=layout, sampled=False)
+    names = [name for name in ptx.live_registers for _ in range(KEPT_TYPES[own.registers[name]] // 32)]
+    kept = {Mark.FIRST_KEPT + index: name.removeprefix("%") for index, name in enumerate(names)}
+    text = ptx.kernels()[site_kernel_name(0)]
+    sums = np.zeros((lanes, len(kept)), np.uint32)
+    places = np.array(box.first, np.int32)
+    Device().launch(compiled(with_marks(text, kept, lanes)), np.frombuffer(box.map, np.uint8).copy(), places, sums)
+    return [
+        Counter({name: int(value) for name, value in zip(kept.values(), row, strict=True) if value}) for row in sums
+    ]
+
+
+def with_marks(text: str, kept: Iterable[int], lanes: int) -> str:
+    """The kernel ``(map, coordinates, sums)`` with what marks stand for, in shared memory of each lane."""
+    body = text[text.index("{") + 1 : text.rindex("ret;")]
+    numbers = {int(offset) // MARK_STEP for offset in re.findall(r"mark\+(\d+)\]", body)} | {*kept}
+    words = {number: 4 * index for index, number in enumerate(sorted(numbers))}
+    body = re.sub(r"\[%\w*mark\+(\d+)\]", lambda mark: f"[%lane+{words[int(mark[1]) // MARK_STEP]}]", body)
+    values = {Mark.UNIFORM_ADDRESS: "%low", Mark.UNIFORM_ADDRESS + 1: "%high"} | dict.fromkeys(kept, "%zero")
+    given = [f"st.shared.u32 [%lane+{words[number]}], {value};" for number, value in values.items() if number in words]
+    for number in range(Mark.FIRST_COORDINATE, Mark.FIRST_COORDINATE + 5):
+        if number in words:
+            given.append(f"ld.global.u32 %low, [%places+{4 * (number - Mark.FIRST_COORDINATE)}];")
+            given.append(f"st.shared.u32 [%lane+{words[number]}], %low;")
+    left = [
+        line
+        for index, number in enumerate(kept)
+        for line in (f"ld.shared.u32 %low, [%lane+{words[number]}];", f"st.global.u32 [%sums+{4 * index}], %low;")
+    ]
+    return f"""{HEAD}.visible .entry k(.param .u64 map, .param .u64 places, .param .u64 sums)
+{{
+	.reg .b32 %lane, %low, %high, %zero, %number; .reg .b64 %map, %places, %sums, %row; .reg .pred %outside;
+	.shared .align 4 .b8 marks[{32 * 4 * len(words)}];
+	ld.param.u64 %map, [map]; ld.param.u64 %places, [places]; ld.param.u64 %sums, [sums];
+	mov.u32 %number, %laneid; setp.ge.u32 %outside, %number, {lanes}; @%outside exit;
+	mov.u32 %lane, marks; mad.lo.u32 %lane, %number, {4 * len(words)}, %lane;
+	mad.wide.u32 %sums, %number, {4 * len({*kept})}, %sums; mov.u32 %zero, 0; mov.b64 {{%low, %high}}, %map;
+	{" ".join(given)}
+	{body}
+	{" ".join(left)}
+	ret;
+}}"""
+
+
+@pytest.mark.parametrize("box", BOXES)
+def test_code_in_sass_counts_the_box_on_paper_once(box: Box) -> None:
+    """All lanes of a warp come to one copy."""
+    for lanes in (1, 32):
+        first, *others = sums_at_copy("gmem_sectors", box, lanes)
+        wanted = {"bulk_copies": 1, "bulk_load_sectors": box.sectors}
+        assert first == Counter({name: value for name, value in wanted.items() if value})
+        assert not any(others)
+    (sums,) = sums_at_copy("gmem_bytes", box, 1)
+    assert sums == Counter({"bulk_loaded": box.bytes} if box.bytes else {})
+    (sums,) = sums_at_copy("what_limits", box, 1)
+    sectors = box.sectors
+    wanted = {"loaded": box.bytes, "load_sectors": sectors, "load_ideal": sectors}
+    assert sums == Counter({name: value for name, value in wanted.items() if value})
+
+
+def test_code_in_sass_counts_copies_of_unknown_size() -> None:
+    (sums,) = sums_at_copy("gmem_sectors", Box((64, 20), (16, 8), (0, 0), steps=(2, 1)), 1)
+    assert sums == Counter({"unsized_copies": 1})

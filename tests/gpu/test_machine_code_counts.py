@@ -445,7 +445,8 @@ def test_bulk_copies_are_counted_as_on_paper(code: str, tmp_path: Path, runner: 
     """A warp of each of 4 blocks copies 1024 bytes under a predicate, 16 in each lane, stores 512, prefetches 128."""
     program = nvcc_program(PROGRAMS / "bulk_forms.cu", tmp_path / "bulk_forms", f"-gencode=arch=compute_90,code={code}")
     unprofiled = runner.unprofiled([program])
-    profiled = runner.profiled([program], "-p", "gmem_bytes", "-p", "what_limits", "--launches", "all", "--wait")
+    probes = [word for name in ("gmem_bytes", "what_limits", "gmem_sectors") for word in ("-p", name)]
+    profiled = runner.profiled([program], *probes, "--launches", "all", "--wait")
     assert (profiled.outcome.status, profiled.outcome.stdout) == (0, unprofiled.stdout), profiled.outcome.stderr
     (kernel,) = open_trace(profiled.trace).kernels
     assert kernel.mode == ("graft" if code == "sm_90" else "ptx")
@@ -453,11 +454,13 @@ def test_bulk_copies_are_counted_as_on_paper(code: str, tmp_path: Path, runner: 
         probed.probe: [found.analysis for found in analyse_results(probed.trace, probed)]
         for probed in kernel.by_probe()
     }
-    found, limits = analyses["gmem_bytes"][0], analyses["what_limits"][0]
+    found, limits, sectors = (analyses[name][0] for name in ("gmem_bytes", "what_limits", "gmem_sectors"))
     print(f"GPU-BULK\t{kernel.mode}\t{found}")
     assert (found.bulk_loaded, found.bulk_stored) == (4 * (1024 + 32 * 16 + 128), 4 * 512)
     assert (found.loaded, found.stored, found.copied, found.tensor_loads, found.tensor_stores) == (0, 0, 0, 0, 0)
     assert (limits.sums["loaded"], limits.sums["stored"]) == (found.read, found.written)
+    assert (sectors.bulk_load_sectors, sectors.bulk_store_sectors) == (4 * (32 + 32 + 4), 4 * 16)
+    assert (sectors.bulk_copies, sectors.unsized_copies) == (4 * (1 + 32 + 1 + 2), 0)
 
 
 def test_bulk_copies_in_sass_are_recorded_as_on_paper(tmp_path: Path, runner: Runner) -> None:

@@ -15,6 +15,7 @@ import pytest
 from tests.probes.tensor_copy import COLUMNS, PTX, ROWS, STRIDE, TIMES
 from tui_probe.engine.assembler import Assembler
 from tui_probe.evals.evaluation import PROGRAMS_FOLDER as EVALUATED
+from tui_probe.probekit.measured import analyse_results
 from tui_probe.probes import gmem_bytes
 from tui_probe.probes.dmat.accesses import read_accesses
 from tui_probe.probes.dmat.boxes import read_boxes
@@ -97,6 +98,27 @@ def tensor_copy_cubin(folder: Path) -> Path:
     source.write_text(PTX)
     Assembler().assemble(source, cubin, "sm_90", "copies")
     return cubin
+
+
+def test_sectors_of_copies_by_tensor_map_are_counted_in_sass(tmp_path: Path, runner: Runner) -> None:
+    """Three boxes side by side have two sectors per row each; the last one is cut off after 48 of its 64 bytes."""
+    command = [sys.executable, str(PROGRAMS.parents[1] / "probes" / "tensor_copy.py"), str(tensor_copy_cubin(tmp_path))]
+    probes = ("-p", "gmem_sectors", "-p", "gmem_sectors_by_line")
+    profiled = runner.profiled(command, *probes, "--launches", "all", "--wait")
+    assert profiled.outcome.stdout == "True\n", profiled.outcome.stderr
+    (kernel,) = open_trace(profiled.trace).kernels
+    assert kernel.mode == "graft", kernel.reason
+    found = {
+        probed.probe: [result.analysis for result in analyse_results(probed.trace, probed)]
+        for probed in kernel.by_probe()
+    }
+    sums = [*found["gmem_sectors"], *(counts.whole for counts in found["gmem_sectors_by_line"])]
+    print(f"GPU-BOX-SECTORS\t{sums}")
+    assert len(sums) >= TIMES
+    boxes = 3 * -(-ROWS // 8)
+    for counts in sums:
+        assert (counts.bulk_load_sectors, counts.bulk_store_sectors) == (ROWS * 3 * 2,) * 2
+        assert (counts.bulk_copies, counts.unsized_copies) == (2 * boxes, 0)
 
 
 def test_bytes_of_copies_by_tensor_map_are_counted_in_sass(tmp_path: Path, runner: Runner) -> None:

@@ -44,6 +44,7 @@ ENTRY: Final = "tui_probe_entry"
 EXIT: Final = "tui_probe_exit"
 
 _HELPERS: Final = frozenset({"ADDR", "BYTES", "LINE", "MULTIPLY_ADDS"}) | BOX_HELPERS
+_SIZES_OF_COPIES: Final = frozenset({"BYTES", "SECTORS", "UNSIZED"})
 _HELPERS_OF_BLOCKS: Final = frozenset({BLOCK_HELPER, ISSUED_HELPER})
 REGISTER_WORD: Final = re.compile(r"%[\w$]+")
 HALF: Final = 32
@@ -134,6 +135,11 @@ def _exchanges(snippet: Snippet) -> bool:
     return any(instruction is not None and instruction.opcode == "shfl" for instruction in codes)
 
 
+def _saves_records(snippet: Snippet) -> bool:
+    """Return whether a snippet saves records, for which it chooses the lane itself."""
+    return any(isinstance(statement, Save) and not statement.adds for statement in snippet.statements)
+
+
 def saved_maps(snippets: Iterable[Snippet]) -> set[str]:
     """The maps that snippets save to."""
     return {statement.map for snippet in snippets for statement in snippet.statements if isinstance(statement, Save)}
@@ -222,6 +228,8 @@ class SiteKernelText:
         lines += self._site_numbers(saved_maps([snippet]))
         turn = RecordTurn(counted=place.facts.counted, begins=place.facts.begins)
         body = self.expander.lines(snippet, values, place.ptx_equivalent, turn)
+        if place.facts.bulk and snippet.helpers & _SIZES_OF_COPIES and not _saves_records(snippet):
+            lines, body = [], self._in_one_lane([*lines, *body])
         live = self._live_marks(snippet_registers([snippet]), saved_maps([snippet]))
         if saved_maps([snippet]) and self._sampling is not None:
             lines = [*self._sample(), *lines]
@@ -326,11 +334,10 @@ class SiteKernelText:
             line, more = self._read_mark(Mark.LINE, "line")
             values["LINE"] = HelperValue(line, "b32")
             lines += more
-        if "SECTORS" in snippet.helpers:
-            values["SECTORS"] = HelperValue("0", "b32")
-        if "UNSIZED" in snippet.helpers:
-            values["UNSIZED"], more = self._unsized(facts)
-            lines += more
+        for name in ("SECTORS", "UNSIZED"):
+            if name in snippet.helpers:
+                values[name], more = self._of_box(name, facts)
+                lines += more
         if BOX_FIELDS.keys() & snippet.helpers:
             box, more = self._box(facts)
             values |= box
@@ -384,14 +391,13 @@ class SiteKernelText:
         )
         return box, [*lines, *(line for _, more in read for line in more)]
 
-    def _unsized(self, facts: InstructionFacts) -> tuple[HelperValue, list[str]]:
-        """1 for a copy by a tensor map whose boxes have no known size, in one of the lanes that start it."""
+    def _of_box(self, name: str, facts: InstructionFacts) -> tuple[HelperValue, list[str]]:
+        """Return the bytes or sectors of a copy by tensor map, or 1 if its boxes have no known size."""
         box, lines = self._box_of_map(facts)
         if not facts.dimensions or not box.is_sized:
-            return self._of_one_lane("1" if facts.tensor else "0", "unsized")
-        unsized = box.unsized()
-        value, more = self._of_one_lane(unsized.register, "unsized")
-        return value, [*lines, *unsized.lines, *more]
+            return HelperValue(str(int(facts.tensor and name == "UNSIZED")), "b32"), []
+        value = {"BYTES": box.bytes, "SECTORS": box.sectors, "UNSIZED": box.unsized}[name]()
+        return HelperValue(value.register, "b32"), [*lines, *value.lines]
 
     def _shared_address(self, facts: InstructionFacts) -> tuple[str, list[str]]:
         """Return the register of a shared memory address, and the lines that compute it from a 32-bit offset."""
@@ -425,26 +431,19 @@ class SiteKernelText:
         return HelperValue(size, "b32"), lines
 
     def _bulk_bytes(self, facts: InstructionFacts) -> tuple[HelperValue, list[str]]:
-        """The bytes of a bulk copy, in one of the lanes that start it; 0 if their number is not known."""
+        """The bytes of a bulk copy; 0 if their number is not known."""
         if facts.tensor:
-            box, lines = self._box_of_map(facts)
-            if not facts.dimensions or not box.is_sized:
-                return HelperValue("0", "b32"), []
-            size = box.bytes()
-            value, more = self._of_one_lane(size.register, "bulk_size")
-            return value, [*lines, *size.lines, *more]
+            return self._of_box("BYTES", facts)
         copied, lines = self._read_mark(Mark.COPIED, "copied")
         lines += [f"and.b32 {copied}, {copied}, 0xffff;", f"shl.b32 {copied}, {copied}, 4;"]
-        value, more = self._of_one_lane(copied, "bulk_size")
-        return value, [*lines, *more]
+        return HelperValue(copied, "b32"), lines
 
-    def _of_one_lane(self, number: str, name: str) -> tuple[HelperValue, list[str]]:
-        """A number in the lowest active lane, 0 in others."""
+    def _in_one_lane(self, lines: list[str]) -> list[str]:
+        """Lines that only the lowest active lane runs: all lanes that come to a bulk copy start one copy together."""
         lanes, lower = self._names.temporary("starting", "b32"), self._names.temporary("lower_lanes", "b32")
-        value, follows = self._names.temporary(name, "b32"), self._names.temporary("follows_lane", "pred")
-        lines = [f"activemask.b32 {lanes};", f"mov.u32 {lower}, %lanemask_lt;", f"and.b32 {lower}, {lower}, {lanes};"]
-        lines += [f"setp.ne.u32 {follows}, {lower}, 0;", f"selp.b32 {value}, 0, {number}, {follows};"]
-        return HelperValue(value, "b32"), lines
+        follows, skip = self._names.temporary("follows_lane", "pred"), self._names.new_label()
+        lowest = [f"activemask.b32 {lanes};", f"mov.u32 {lower}, %lanemask_lt;", f"and.b32 {lower}, {lower}, {lanes};"]
+        return [*lowest, f"setp.ne.u32 {follows}, {lower}, 0;", f"@{follows} bra {skip};", *lines, f"{skip}:"]
 
     def _load_lines(self, registers: Sequence[_KeptRegister]) -> list[str]:
         """Lines that load registers from their marks."""
