@@ -289,41 +289,44 @@ def sums_at_copy(probe: str, box: Box, lanes: int = 32) -> list[Counter[str]]:
     layout = parse_layout(SIMULATED_MAPS)
     ptx = InstructionPtx(own, [SnippetSite(point, facts, copy)], 90, map_layout=layout, sampled=False)
     names = [name for name in ptx.live_registers for _ in range(KEPT_TYPES[own.registers[name]] // 32)]
-    kept = {Mark.FIRST_KEPT + index: name.removeprefix("%") for index, name in enumerate(names)}
+    sum_marks = {Mark.FIRST_KEPT + index: name.removeprefix("%") for index, name in enumerate(names)}
     text = ptx.kernels()[site_kernel_name(0)]
-    sums = np.zeros((lanes, len(kept)), np.uint32)
+    sums = np.zeros((lanes, len(sum_marks)), np.uint32)
     places = np.array(box.first, np.int32)
-    Device().launch(compiled(with_marks(text, kept, lanes)), np.frombuffer(box.map, np.uint8).copy(), places, sums)
+    Device().launch(compiled(with_marks(text, sum_marks, lanes)), np.frombuffer(box.map, np.uint8).copy(), places, sums)
     return [
-        Counter({name: int(value) for name, value in zip(kept.values(), row, strict=True) if value}) for row in sums
+        Counter({name: int(value) for name, value in zip(sum_marks.values(), row, strict=True) if value})
+        for row in sums
     ]
 
 
-def with_marks(text: str, kept: Iterable[int], lanes: int) -> str:
+def with_marks(text: str, sum_marks: Iterable[int], lanes: int) -> str:
     """The kernel ``(map, coordinates, sums)`` with what marks stand for, in shared memory of each lane."""
     body = text[text.index("{") + 1 : text.rindex("ret;")]
-    numbers = {int(offset) // MARK_STEP for offset in re.findall(r"mark\+(\d+)\]", body)} | {*kept}
-    words = {number: 4 * index for index, number in enumerate(sorted(numbers))}
-    body = re.sub(r"\[%\w*mark\+(\d+)\]", lambda mark: f"[%lane+{words[int(mark[1]) // MARK_STEP]}]", body)
-    values = {Mark.UNIFORM_ADDRESS: "%low", Mark.UNIFORM_ADDRESS + 1: "%high"} | dict.fromkeys(kept, "%zero")
-    given = [f"st.shared.u32 [%lane+{words[number]}], {value};" for number, value in values.items() if number in words]
+    numbers = {int(offset) // MARK_STEP for offset in re.findall(r"mark\+(\d+)\]", body)} | {*sum_marks}
+    offsets = {number: 4 * index for index, number in enumerate(sorted(numbers))}
+    body = re.sub(r"\[%\w*mark\+(\d+)\]", lambda mark: f"[%lane+{offsets[int(mark[1]) // MARK_STEP]}]", body)
+    values = {Mark.UNIFORM_ADDRESS: "%low", Mark.UNIFORM_ADDRESS + 1: "%high"} | dict.fromkeys(sum_marks, "%zero")
+    given = [
+        f"st.shared.u32 [%lane+{offsets[number]}], {value};" for number, value in values.items() if number in offsets
+    ]
     for number in range(Mark.FIRST_COORDINATE, Mark.FIRST_COORDINATE + 5):
-        if number in words:
+        if number in offsets:
             given.append(f"ld.global.u32 %low, [%places+{4 * (number - Mark.FIRST_COORDINATE)}];")
-            given.append(f"st.shared.u32 [%lane+{words[number]}], %low;")
+            given.append(f"st.shared.u32 [%lane+{offsets[number]}], %low;")
     left = [
         line
-        for index, number in enumerate(kept)
-        for line in (f"ld.shared.u32 %low, [%lane+{words[number]}];", f"st.global.u32 [%sums+{4 * index}], %low;")
+        for index, number in enumerate(sum_marks)
+        for line in (f"ld.shared.u32 %low, [%lane+{offsets[number]}];", f"st.global.u32 [%sums+{4 * index}], %low;")
     ]
     return f"""{HEAD}.visible .entry k(.param .u64 map, .param .u64 places, .param .u64 sums)
 {{
 	.reg .b32 %lane, %low, %high, %zero, %number; .reg .b64 %map, %places, %sums, %row; .reg .pred %outside;
-	.shared .align 4 .b8 marks[{32 * 4 * len(words)}];
+	.shared .align 4 .b8 marks[{32 * 4 * len(offsets)}];
 	ld.param.u64 %map, [map]; ld.param.u64 %places, [places]; ld.param.u64 %sums, [sums];
 	mov.u32 %number, %laneid; setp.ge.u32 %outside, %number, {lanes}; @%outside exit;
-	mov.u32 %lane, marks; mad.lo.u32 %lane, %number, {4 * len(words)}, %lane;
-	mad.wide.u32 %sums, %number, {4 * len({*kept})}, %sums; mov.u32 %zero, 0; mov.b64 {{%low, %high}}, %map;
+	mov.u32 %lane, marks; mad.lo.u32 %lane, %number, {4 * len(offsets)}, %lane;
+	mad.wide.u32 %sums, %number, {4 * len({*sum_marks})}, %sums; mov.u32 %zero, 0; mov.b64 {{%low, %high}}, %map;
 	{" ".join(given)}
 	{body}
 	{" ".join(left)}

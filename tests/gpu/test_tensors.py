@@ -108,11 +108,11 @@ def test_sectors_of_copies_by_tensor_map_are_counted_in_sass(tmp_path: Path, run
     assert profiled.outcome.stdout == "True\n", profiled.outcome.stderr
     (kernel,) = open_trace(profiled.trace).kernels
     assert kernel.mode == "graft", kernel.reason
-    found = {
+    analyses = {
         probed.probe: [result.analysis for result in analyse_results(probed.trace, probed)]
         for probed in kernel.by_probe()
     }
-    sums = [*found["gmem_sectors"], *(counts.whole for counts in found["gmem_sectors_by_line"])]
+    sums = [*analyses["gmem_sectors"], *(counts.whole for counts in analyses["gmem_sectors_by_line"])]
     print(f"GPU-BOX-SECTORS\t{sums}")
     assert len(sums) >= TIMES
     boxes = 3 * -(-ROWS // 8)

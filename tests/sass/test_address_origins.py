@@ -77,9 +77,9 @@ def test_copies_by_tensor_map_are_of_its_parameter(arch: int, tmp_path: Path) ->
     (tmp_path / "copies.ptx").write_text(PTX.replace("sm_90", f"sm_{arch}"))
     assembler().assemble(tmp_path / "copies.ptx", tmp_path / "copies.bin", f"sm_{arch}", "copies")
     target = GraftTarget.of(Cubin.read((tmp_path / "copies.bin").read_bytes()), "copies")
-    found = AddressOrigins(target, FlowGraph.of(target))
+    origins = AddressOrigins(target, FlowGraph.of(target))
     names = [operation_name(word, target.arch) for word in target.words]
-    copies = [(name, found.of_transfer(index)) for index, name in enumerate(names) if name in ("UTMALDG", "UTMASTG")]
+    copies = [(name, origins.of_transfer(index)) for index, name in enumerate(names) if name in ("UTMALDG", "UTMASTG")]
     assert copies == [("UTMALDG", (0,)), ("UTMASTG", (1,))]
 
 
