@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.patience import HANG
+from tests.recorded import H200, unpacked
 from tests.ui.conftest import no_gpu, on_stage
 from tui_probe.draw.shorten import fitted_command
 from tui_probe.ui import Appearance
@@ -69,6 +70,15 @@ async def test_a_target_without_a_trace_says_what_it_waits_for(tmp_path: Path, t
         assert "no kernel was launched; press 0, then o or e" in stage.text
         assert "✘ exit 3" in stage.text
         assert tmp_path.exists()
+
+
+async def test_trace_with_an_empty_log_names_the_damage(tmp_path: Path) -> None:
+    trace = unpacked(H200 / "demo", tmp_path)
+    (trace / "event.log").write_bytes(b"")
+    async with on_stage(Session(traces=(trace,))) as stage:
+        assert "no kernel can be shown: event.log is truncated" in stage.text
+        assert "no kernel is selected" in stage.text
+        assert "reading the trace" not in stage.text
 
 
 NO_NVRTC = """Traceback (most recent call last):

@@ -309,7 +309,7 @@ _LAUNCH_COLUMNS: Final[tuple[Column[AnalysedResult], ...]] = (
     Column("result", lambda result: f"result/{result.file}"),
 )
 _SAMPLED_RANK: Final = 100
-"""It leaves first: a note below the table says the same."""
+"""Rank of a column that leaves first: a note below the table says the same."""
 _SAMPLED_COLUMN: Final[Column[AnalysedResult]] = Column("sampled", None, "blocks", _blocks_of, rank=_SAMPLED_RANK)
 
 

@@ -250,7 +250,7 @@ class ProbeApp(OpenApp):
         if marked is None or marked == mark:
             MARKED.keep(mark)
             self.analyses.submit("comparison", partial(import_module, _COMPARISON), lambda _: None)
-            self.speaking.notice(f"marked {words_of(source)}; press C on another kernel or launch to compare")
+            self.speaking.notice(f"marked {words_of(source)}; press C on another to compare")
         elif (trace := self._open_trace(marked.directory)) is not None:
             self._show_comparison(source, marked.of(trace))
         else:
@@ -401,7 +401,7 @@ def _read_marked(mark: Mark) -> ViewSource | str:
 def words_of(source: ViewSource) -> str:
     """A kernel or launch in a few words."""
     launch = "" if source.launch is None else f" launch {source.launch.number}"
-    return f"#{source.kernel.index} {shorten(source.kernel.demangled, 40)}{launch}"
+    return f"#{source.kernel.index} {shorten(source.kernel.demangled, 24)}{launch}"
 
 
 def report_crash(error: BaseException) -> None:

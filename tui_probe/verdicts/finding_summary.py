@@ -75,7 +75,7 @@ def summarize_findings(trace: Trace, kernel: Kernel) -> FindingSummary:
     losses = ranked_losses(results)
     first = losses[0] if losses else None
     brief = "" if first is None or not first.stands_out else _brief_text(kernel, first)
-    text = "; ".join([_table_text(kernel, first, results), *_problems(results)])
+    text = "; ".join(filter(None, [_table_text(kernel, first, results), *_problems(results)]))
     worst_line = _worst_line_text(kernel, losses)
     limited = limiter_summary(kernel, kernel_limiter(kernel))[:1]
     return FindingSummary(

@@ -235,7 +235,7 @@ class LiveFrames:
         selection.snapshot = snapshot
         process = panes.process
         panes.table.show(process.kernels if process else (), timed=snapshot.benchmark, simulated=snapshot.simulated)
-        panes.table.say_empty(process.problem if process and process.problem else why_empty(snapshot))
+        panes.table.say_empty(why_empty(snapshot, process))
         if words := self._bars.follow(snapshot, process):
             self._notify_front_screen(words)
         self.begin()

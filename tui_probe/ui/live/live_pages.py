@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from tui_probe.draw.spans import wrap
 from tui_probe.draw.table import safe
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 REST = 0.1
 """Seconds that a kernel is selected before the pages show it; holding a key does not draw those on the way."""
 READING_TEXT = "reading the kernel's directory"
+NO_KERNEL: Final = "no kernel is selected"
 _SUMMARY = "summary"
 DIGITS = tuple(
     Tab("kernel" if page.name == _SUMMARY else page.name, page.title, page.short or page.title, page.key)
@@ -194,7 +195,7 @@ class KernelPages:
         """Open the page of the selected kernel now."""
         source = self.selection.source()
         if source is None:
-            self.desk.arrive(MessageView(self.desk, name, "no kernel is selected"))
+            self.desk.arrive(MessageView(self.desk, name, NO_KERNEL))
             return
         self.save_states()
         if self._of is None or _subject("", self._of) != _subject("", source):
@@ -300,8 +301,9 @@ class LivePages:
         for name, path in (("stdout", snapshot.stdout), ("stderr", snapshot.stderr)):
             self.outputs[name].open(path, f"no output on {name}")
         self.lines.look_for_lines(process)
-        if snapshot.loaded:
-            self.kernel_page.empty = "no kernel is selected"
+        if snapshot.loaded and self.kernel_page.empty != NO_KERNEL:
+            self.kernel_page.empty = NO_KERNEL
+            self.kernel_page.changed()
         self.kernel_page.show_failure(snapshot)
         if self.is_of_kernel:
             self.of_kernel.look(self.current)
@@ -350,7 +352,7 @@ class LivePages:
         if kernel is not None and not kernel.read:
             self.process_log.open(None, READING_TEXT)
         elif kernel is None or kernel.folder is None:
-            why = "no kernel is selected" if kernel is None else "this kernel was not sent to the probe engine"
+            why = NO_KERNEL if kernel is None else "this kernel was not sent to the probe engine"
             self.process_log.open(None, why)
         else:
             self.process_log.open(kernel.folder / "process.log", "no process.log yet")

@@ -150,8 +150,10 @@ def words_of_watched(before: Snapshot, now: Snapshot) -> str:
     return "" if before.loaded else "this run has already ended"
 
 
-def why_empty(snapshot: Snapshot) -> str:
+def why_empty(snapshot: Snapshot, process: ProcessView | None) -> str:
     """Return the reason why the table is empty."""
+    if process is not None and process.problem:
+        return process.problem
     if not snapshot.loaded:
         return "reading the trace"
     if snapshot.running:
@@ -160,6 +162,8 @@ def why_empty(snapshot: Snapshot) -> str:
         return (
             f"no kernel was launched; {ending(snapshot.status)[0]}: {snapshot.failure}; press 0, then e, to see stderr"
         )
+    if process is not None and process.damage:
+        return f"no kernel can be shown: {', '.join(process.damage)}"
     return "no kernel was launched; press 0, then o or e, to see the output (interactive programs need --no-ui)"
 
 
