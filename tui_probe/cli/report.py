@@ -11,7 +11,17 @@ from tui_probe.errors import UsageError
 from tui_probe.probekit.page_kinds import FORMATS
 
 from .arguments import ADDRESS, address_of, trace_folder_of, traces_of_name
-from .output import ExitStatus, add_budget_option, fitted, max_chars, put, speaks_utf8, width_option
+from .output import (
+    NARROWEST,
+    ExitStatus,
+    add_budget_option,
+    fitted,
+    max_chars,
+    put,
+    speaks_utf8,
+    terminal_size,
+    width_option,
+)
 from .show import page_by_name, write_page
 from .text_report import MAX_REPORTS, traces_to_report, write_report
 
@@ -73,5 +83,19 @@ def write_brief(address: Address, arguments: argparse.Namespace) -> int:
     traces = traces_to_report(traces_of_name(arguments.trace) or (trace_folder_of(address),))[:MAX_REPORTS]
     plain = arguments.ascii or not speaks_utf8(sys.stdout)
     for directory in traces:
-        put(run_brief(open_trace(directory)).text(chars // len(traces), ascii_only=plain))
+        text = run_brief(open_trace(directory)).text(chars // len(traces), ascii_only=plain)
+        put(
+            _wrapped(text, arguments.width or max(NARROWEST, terminal_size().columns))
+            if arguments.width or sys.stdout.isatty()
+            else text
+        )
     return ExitStatus.OK
+
+
+def _wrapped(text: str, cells: int) -> str:
+    """Return the text with long lines broken at words, but with whole commands."""
+    from tui_probe.draw.spans import hang_line
+
+    lines = text.splitlines()
+    parts = ([line] if line.lstrip().startswith("tui-probe ") else hang_line(line, cells) for line in lines)
+    return "".join(f"{part}\n" for line in parts for part in line)

@@ -63,6 +63,7 @@ _COUNTED_QUANTITIES: Final[tuple[Quantity, ...]] = (
     "footprint", "shared wavefronts",
 )  # fmt: skip
 UNIT_NAMES: Final = {"tensor": "tensor cores", "issue": "issue slots"}
+NO_TIMES: Final = f"{NOT_MEASURED} no times on a simulated GPU"
 SASS_DATA: Final = "machine code"
 """The name of SASS in ``counted_in``, as in data of earlier versions."""
 _UNITS_SHOWN: Final = 4
@@ -388,7 +389,7 @@ def _is_behind_caches(verdict: LimiterVerdict) -> bool:
 
 def _unknown_limiter_text(limiter: KernelLimiter) -> str:
     if limiter.machine.simulated:
-        return f"{NOT_MEASURED} no times on a simulated GPU{_longest_unit_text(limiter)}"
+        return f"{NO_TIMES}{_longest_unit_text(limiter)}"
     return f"{NOT_MEASURED} not measured: {', '.join(limiter.verdict.unknown)}"
 
 

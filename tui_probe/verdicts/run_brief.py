@@ -23,7 +23,7 @@ from tui_probe.probekit.registry import all_probes
 from tui_probe.verdicts.code_places import failure_lines
 from tui_probe.verdicts.findings import finding_text
 from tui_probe.verdicts.kernel_findings import LIMITER_KEY, UNPROBED_KEY, KernelFinding, losses_of
-from tui_probe.verdicts.limiter import LIMITER_QUANTITIES
+from tui_probe.verdicts.limiter import LIMITER_QUANTITIES, NO_TIMES
 from tui_probe.verdicts.probe_coverage import probe_coverage, unprobed_reason
 from tui_probe.verdicts.run_findings import many_ranked_kernels, notable_findings, ranked_kernels
 from tui_probe.verdicts.run_outcome import exit_text, measuring_command, probing_command
@@ -66,7 +66,8 @@ class KernelBrief:
         share = units.NOT_MEASURED if self.share is None else f"{self.share:.0%}"
         name = shorten(safe(self.kernel.demangled), _NAME_CELLS)
         launches = units.counted(self.kernel.launches, "launch")
-        yield _cut(f"{share:>4}  #{self.kernel.index} {name}, {launches}: {self.verdict}")
+        verdict = self.verdict.removeprefix(f"{NO_TIMES}; ")  # the head of the brief says so
+        yield _cut(f"{share:>4}  #{self.kernel.index} {name}, {launches}: {verdict}")
         for loss in self.losses:
             mark = "!" if loss.finding.stands_out else "-"
             yield _cut(f"    {mark} {loss.finding.label}: {finding_text(self.kernel, loss.finding)}{_gain_text(loss)}")

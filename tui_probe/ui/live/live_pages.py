@@ -303,7 +303,8 @@ class LivePages:
         self.lines.look_for_lines(process)
         if snapshot.loaded and self.kernel_page.empty != NO_KERNEL:
             self.kernel_page.empty = NO_KERNEL
-            self.kernel_page.changed()
+            if process is None or not process.kernels:  # else the page of the first one follows
+                self.kernel_page.changed()
         self.kernel_page.show_failure(snapshot)
         if self.is_of_kernel:
             self.of_kernel.look(self.current)
