@@ -25,7 +25,8 @@ def test_other_numbers_are_words_like_any() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cells", "shown"), [(19, "one, two; three; 4"), (17, "one, two; three"), (14, "one, two"), (7, "one, t…")]
+    ("cells", "shown"),
+    [(19, "one, two; three; 4"), (17, "one, two; three"), (14, "one, two"), (7, "one, t…"), (5, "one")],
 )
 def test_clip_clauses_keeps_whole_clauses_where_one_fits(cells: int, shown: str) -> None:
     assert clip_clauses("one, two; three; 4", cells) == shown

@@ -66,11 +66,16 @@ def clip(text: str, cells: int, *, more: str = "…") -> str:
 
 
 def clip_clauses(text: str, cells: int, separator: str = "; ") -> str:
-    """``text`` cut to at most ``cells`` cells: behind the last clause that fits, else as ``clip`` does."""
-    end = len(text)
-    while end > 0 and width(text[:end]) > cells:
-        end = text.rfind(separator, 0, end)
-    return text[:end] if end > 0 else clip(text, cells)
+    """``text`` cut to at most ``cells`` cells: behind the last clause that fits, else behind the last part of it that
+    fills half of them, else as ``clip`` does.
+    """
+    for sign, least in ((separator, 0), (", ", cells // 2)):
+        end = len(text)
+        while end > 0 and width(text[:end]) > cells:
+            end = text.rfind(sign, 0, end)
+        if end > least:
+            return text[:end]
+    return clip(text, cells)
 
 
 def pad(text: str, cells: int, *, right: bool = False) -> str:

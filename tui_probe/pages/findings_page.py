@@ -213,7 +213,7 @@ def limiter_lines(said: Sequence[str], cells: int) -> Iterator[Line]:
             first = not place and not number
             yield (
                 (" " + pad("limited by" if first else "", LABEL_WIDTH), "dim"),
-                (safe(part), "title" if first else ""),
+                (safe(part), "" if place else "title"),
             )
 
 

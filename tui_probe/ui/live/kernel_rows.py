@@ -226,7 +226,9 @@ class ArrangedKernels:
         place = (place + 1) % len(flagged) if self._flagged == self.selected else 0
         self._flagged = flagged[place].index
         self.select(self._flagged)
-        return f"flagged kernel {place + 1} of {len(flagged)}: {flagged[place].finding}"
+        row = flagged[place]
+        words = f"! {row.brief}" if row.brief else row.finding
+        return f"flagged kernel {place + 1} of {len(flagged)}: {words}"
 
     def find_from_selected(self, text: str) -> int | None:
         """Return the index of the first kernel that contains ``text``, from the selected one on and around the end."""
