@@ -256,8 +256,9 @@ def test_ptx_of_other_code_is_not_probed_without_sass(host: Host, code: bytes, r
     assert host.python(script, TUI_PROBE_MACHINE_CODE="off").codes == refused
 
 
-def test_simulated_gpu_runs_the_ptx_of_other_code(host: Host, tmp_path: Path) -> None:
-    capture = captured(host, tmp_path, fatbin(SM_90A, PTX_90), TUI_PROBE_SIM_PYTHON="python3")
+@pytest.mark.parametrize("variable", ["TUI_PROBE_SIM_PYTHON", "CUDA_FORCE_PTX_JIT"])
+def test_ptx_is_probed_where_the_driver_compiles_it(host: Host, tmp_path: Path, variable: str) -> None:
+    capture = captured(host, tmp_path, fatbin(SM_90A, PTX_90), **{variable: "1"})
     assert capture[1:] == ("-", fatbin(PTX_90))
 
 

@@ -15,11 +15,10 @@ const struct reason *image_parts_code_refused(const char *name, const struct ima
     return code->lost ? code->lost : graft_faults_refuse(name);
 }
 
-/* A simulated GPU runs the PTX of an image, whatever its machine code. */
 static enum fatbin_ptx ptx_for(const struct image *image, unsigned capability)
 {
     const enum fatbin_ptx ptx = image_ptx_for(image, capability);
-    return ptx == FATBIN_PTX_OF_OTHER_CODE && settings.simulated ? FATBIN_PTX_RUNS : ptx;
+    return ptx == FATBIN_PTX_OF_OTHER_CODE && settings.runs_ptx ? FATBIN_PTX_RUNS : ptx;
 }
 
 const struct reason *image_parts_choose(const char *name, const struct image *image, CUdevice device, unsigned *parts)
