@@ -100,7 +100,7 @@ def _is_for_stage(wait: Wait) -> bool:
 
 
 def _wait_finding(wait: Wait) -> Finding:
-    from .view import wait_text
+    from .sentences import wait_text
 
     values: dict[str, Number | Evidence] = {
         "share": timed(wait.share, SHARE, 0),

@@ -13,12 +13,11 @@ from tui_probe.draw.table_content import titled_table
 from tui_probe.draw.view import Document
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.finding import percent
-from tui_probe.probekit.record_counts import sampled_blocks_text
-from tui_probe.ptx.phase_names import BARRIER_WAITS, MBARRIER
+from tui_probe.ptx.phase_names import BARRIER_WAITS
 
 from .analysis import analyse_launch
-from .kinds import ALL_WARPS
-from .lanes import ProductGaps, TensorRates, lanes, main_iterations, shown_warps, trace_events
+from .lanes import TensorRates, lanes, main_iterations, shown_warps, trace_events
+from .sentences import Sentences
 from .tables import PhaseRow, moved_in_trace, multiply_adds, overlap_of, rows_of
 from .waits import Wait, waits_of
 
@@ -32,23 +31,10 @@ if TYPE_CHECKING:
 
     from .analysis import Phases
 
-_NOTABLE_WAIT: Final = 0.02
-"""Part of a role's life from which on its waits are listed in text."""
-_NOTABLE_UNNAMED: Final = 0.1
-_NOTABLE_GAPS: Final = 0.01
-_SHOWN_GAPS: Final = 3
-"""Part of warp life from which on time in no phase of the user's is reported."""
 _MIN_NAME: Final = 12
 _MIN_PLACE: Final = 16
 _HEADINGS: Final = 3
 """Lines between the table of phases and the first row of the table of barriers."""
-_NOTICED: Final = 0.01
-"""Part of a wait from which on a late role or warp is mentioned."""
-_MOSTLY: Final = 0.5
-"""Part of a wait that is for its partner from which on the text says what the partner does."""
-_ALMOST_ALWAYS: Final = 0.95
-_TELLING: Final = 0.25
-"""Part of the time of those who are late from which on a phase explains it."""
 
 
 def _cycles(value: float) -> str:
@@ -125,6 +111,7 @@ class PhasesView(Document):
         self.block = launch.median_block
         self.moved = moved_in_trace(of, launch.sites)
         """Instructions of SASS that are of other named phases, by phase; None if unknown."""
+        self.sentences = Sentences(of, launch, self.block, self.moved)
 
     def _head(self, cells: int) -> str:
         """Return the kernel, its name cut to fit, and the block that is drawn."""
@@ -134,139 +121,14 @@ class PhasesView(Document):
 
     def notes(self) -> Iterator[str]:
         """Return waits, overlap, and what was left out."""
-        yield from self._longest_wait()
-        yield from self._other_notes()
-
-    def _longest_wait(self) -> list[str]:
-        """The answer of the page: which role waits longest, and for whom."""
-        return [wait_text(wait) for wait in self._notable_waits[:1]]
-
-    @cached_property
-    def _notable_waits(self) -> list[Wait]:
-        return [wait for wait in self.waits if wait.share >= _NOTABLE_WAIT and wait.late_share is not None]
-
-    def _other_notes(self) -> Iterator[str]:
-        yield from (wait_text(wait) for wait in self._notable_waits[1:])
-        launch, overlap = self.launch, self.overlap
-        if overlap is not None:
-            compute, load, both, idle = (percent(part, 1) for part in overlap.parts)
-            yield (
-                f"block time: {compute} computing, {load} issuing loads, {both} both, {idle} none of"
-                " these (waits, integer and other work)"
-            )
-        yield from self._tensor_notes()
-        if launch.kept_text:
-            yield f"kept: {launch.kept_text}{self._unrecorded_text()}"
-        if launch.sampled_text:
-            yield f"recorded: {launch.sampled_text}"
-        if launch.phases_missing:
-            starts = units.counted(launch.phases_missing, "phase start")
-            yield (
-                f"{starts} could not be recorded in the SASS; the time of each such phase is added to the phase before"
-                " it"
-            )
-        for phase in launch.phases:
-            if phase.waits:
-                yield f"{phase.name}: contains {', '.join(phase.waits)}"
-            if phase.moved:
-                yield (
-                    f"{phase.name}: includes {units.counted(phase.moved, 'instruction')} of other named phases, which"
-                    f" the compiler moved here"
-                )
-        yield from self._unnamed_notes()
-        for name, count in (self.moved or {}).items():
-            if count:
-                yield f"{name}: includes at least {units.counted(count, 'SASS instruction')} of other named phases"
-        yield from self._measurement_notes()
-
-    def _unrecorded_text(self) -> str:
-        if not self.launch.unrecorded:
-            return ""
-        share = percent(self.launch.unrecorded, self.launch.life)
-        return (
-            f"; {share} of warp life has no record (?), so the shares of all phases are too low. To record more of it,"
-            " name fewer phases with --phase, or use --phase-records every:8; for the end, --phase-records last"
-        )
-
-    def _unnamed_notes(self) -> Iterator[str]:
-        """Yield where the time goes that is in no phase that the user named, if it is much."""
-        others = [row for row in self.rows if not row.phase.is_named]
-        cycles = sum(row.cycles for row in others)
-        if len(others) == len(self.rows) or cycles < _NOTABLE_UNNAMED * self.launch.life:
-            return
-        longest = max(others, key=lambda row: row.cycles)
-        place = f" ({longest.place})" if longest.place else ""
-        yield (
-            f"in no named phase: {percent(cycles, self.launch.life)} of warp life, most of it in"
-            f" {longest.phase.name}{place}. Compilers may give all code of a loop one line (CuTe DSL: the line of the"
-            " function's end). Include this line in a --phase, or omit --phase: automatic phases name each loop"
-        )
-
-    def _measurement_notes(self) -> Iterator[str]:
-        """Sentences on the measurement of the launch."""
-        launch = self.launch
-        if launch.sample is not None:
-            yield sampled_blocks_text(launch.sample)
-        slowdown = self.of.kernel.slowdown
-        if slowdown is not None:
-            yield f"slowdown with the probe: {slowdown:.2f}×"
-        if self.of.simulated:
-            yield "simulated: cycles of a model"
-
-    def _tensor_notes(self) -> Iterator[str]:
-        """Sentences on the tensor cores: a role's rate over the whole block, and in each phase that issues products."""
-        if TensorRates.of(self.launch, self.block) is not None:
-            of = "an SM's tensor-core peak" if self.of.products_per_clock else "the highest rate in the row"
-            yield f"row “tensor”: multiply-adds issued per cycle, in tenths of {of}"
-        for role in self.launch.roles:
-            rows = [row for row in self.rows if row.role == role]
-            issuing = [row for row in rows if row.multiply_adds]
-            if not issuing:
-                continue
-            cycles = sum(row.cycles for row in rows)
-            issued = sum(row.multiply_adds or 0 for row in issuing)
-            text = f"{role}: {self._rate(issued * issuing[0].warps / issuing[0].blocks / cycles)} over the whole block"
-            text += "".join(f", {self._issue_rate(row)}" for row in issuing)
-            yield text
-        yield from self._gap_notes()
-
-    @cached_property
-    def _product_gaps(self) -> ProductGaps | None:
-        return ProductGaps.of(self.launch, self.block)
-
-    def _gap_notes(self) -> Iterator[str]:
-        """Sentences on the time without products, and the phases in which roles spend it that issue products."""
-        gaps = self._product_gaps
-        if gaps is None or gaps.cycles < _NOTABLE_GAPS * gaps.recorded:
-            return
-        parts = []
-        for role, cycles in gaps.by_role.items():
-            longest = sorted(cycles, key=lambda phase: -cycles[phase])[:_SHOWN_GAPS]
-            phases = (
-                f"{percent(cycles[phase], gaps.recorded)} in {self.launch.phases[phase].name}" for phase in longest
-            )
-            parts.append(f"{self.launch.roles[role]}: {', '.join(phases)}")
-        share = percent(gaps.cycles, gaps.recorded)
-        yield f"without products: {share} of block {self.block}'s time ({'; '.join(parts)})"
-
-    def _issue_rate(self, row: PhaseRow) -> str:
-        """The rate in a phase. Asynchronous products also execute after it, so they can be issued above the peak."""
-        rate, peak = row.per_clock() or 0, self.of.products_per_clock
-        if peak is not None and rate > peak:
-            return f"{row.phase.name} issues products above the peak rate, so some of them execute after this phase"
-        return f"{self._rate(rate)} in {row.phase.name}"
-
-    def _rate(self, per_clock: float) -> str:
-        peak = self.of.products_per_clock
-        if peak is None:
-            return f"{units.count(round(per_clock))} tensor-core multiply-adds per cycle"
-        return f"{percent(per_clock, peak)} of an SM's tensor-core peak"
+        yield from self.sentences.longest_wait()
+        yield from self.sentences.others()
 
     def lines(self, width: int) -> Sequence[Line]:
         head = self._head(width - 1)
         table = titled_table(head, _COLUMNS, self.rows, (), width)
-        waits = [((f" {part}", ""),) for note in self._longest_wait() for part in wrap(note, width - 1)]
-        notes = (((f" {part}", "dim"),) for note in self._other_notes() for part in wrap(note, width - 1))
+        waits = [((f" {part}", ""),) for note in self.sentences.longest_wait() for part in wrap(note, width - 1)]
+        notes = (((f" {part}", "dim"),) for note in self.sentences.others() for part in wrap(note, width - 1))
         drawn = list(lanes(self.launch, self.block, width, self.of.products_per_clock))
         return [
             ((f" {head}", "title"),),
@@ -299,7 +161,7 @@ class PhasesView(Document):
         return len(self.lines(width)) - self._below(width)
 
     def _below(self, width: int) -> int:
-        notes = sum(len(wrap(note, width - 1)) for note in self._other_notes())
+        notes = sum(len(wrap(note, width - 1)) for note in self.sentences.others())
         return len(self.rows) + len(self._barrier_table(width)) + notes
 
     def ptx_line(self, number: int, width: int) -> int | None:
@@ -355,7 +217,7 @@ class PhasesView(Document):
 
     def _tensor_record(self) -> dict[str, Any] | None:
         """The row “tensor” as sums of multiply-adds from the start of the block to each cycle, and its gaps."""
-        rates, gaps = TensorRates.of(self.launch, self.block), self._product_gaps
+        rates, gaps = TensorRates.of(self.launch, self.block), self.sentences.product_gaps
         if rates is None or gaps is None:
             return None
         return {
@@ -398,66 +260,6 @@ class PhasesView(Document):
         yield [column.key for column in columns]
         for row in self.rows:
             yield [column.value(row) for column in columns if column.value is not None]
-
-
-def wait_text(wait: Wait) -> str:
-    """``consumer waits 62% of its time in loop: full[2] wait (mbarrier for bulk copy of K, attn.cu:40). During …``."""
-    places = [text for text in (_mbarrier_text(wait), wait.place) if text]
-    place = f" ({', '.join(places)})" if places else ""
-    waits, its = ("wait", "their") if wait.role == ALL_WARPS else ("waits", "its")
-    text = f"{wait.role} {waits} {percent(wait.share, 1)} of {its} time in {wait.phase.name}{place}"
-    if wait.late_share is None:
-        return text
-    if wait.late_share < _NOTICED:
-        return f"{text}. {_prompt_text(wait)}"
-    text += f". During {percent(wait.late_share, 1)} of this wait, "
-    if wait.signal is None:
-        return f"{text}{_late_warp_text(wait)}{_busy_text(wait)}"
-    full = f"; all {wait.stages_full} stages are in use" if wait.stages_full else ""
-    order = _stages_text(wait) if wait.by_order else "; waits are matched with signals by time"
-    return (
-        f"{text}{wait.partner} has not finished {wait.signal.name}; the rest is for copies or the barrier"
-        f"{order}{full}{_busy_text(wait)}"
-    )
-
-
-def _stages_text(wait: Wait) -> str:
-    """Return the use of the pipeline by a role that may run ahead; "" for others, and without a pipeline."""
-    if wait.ahead < 2 or wait.stages_in_use is None:
-        return ""
-    return f"; on average, {wait.role} has {wait.stages_in_use:.1f} of {wait.ahead} stages in use"
-
-
-def _mbarrier_text(wait: Wait) -> str:
-    """Return ``mbarrier for bulk copy of K``: what a barrier is for whose name alone does not tell."""
-    if wait.phase.work != MBARRIER or not wait.phase.barriers:
-        return ""
-    of = ", ".join(wait.phase.tensors)
-    return f"mbarrier for {wait.signal.work} of {of}" if of and wait.signal is not None else "mbarrier"
-
-
-def _prompt_text(wait: Wait) -> str:
-    """Sentence on a wait for which no warp is late."""
-    if wait.signal is None:
-        return "All warps arrive at nearly the same time"
-    return f"No warp is late, so the wait is for copies or for the barrier itself{_stages_text(wait)}"
-
-
-def _late_warp_text(wait: Wait) -> str:
-    if wait.last_share is None or (wait.late_share or 0.0) < _MOSTLY:
-        return "the last warp has not arrived"
-    if wait.last_share >= _ALMOST_ALWAYS:
-        return f"warp {wait.last_warp} has not arrived"
-    return f"the last warp has not arrived (warp {wait.last_warp} in {percent(wait.last_share, 1)} of this time)"
-
-
-def _busy_text(wait: Wait) -> str:
-    """Return the work of those for whom a role mostly waits; "" where it waits for something else."""
-    if wait.occupation is None or wait.occupied < _TELLING or (wait.late_share or 0.0) < _MOSTLY:
-        return ""
-    late = f"warp {wait.last_warp}" if wait.partner is None else wait.partner
-    place = f" ({wait.occupied_at})" if wait.occupied_at else ""
-    return f". Meanwhile, {late} spends {percent(wait.occupied, 1)} of its time in {wait.occupation.name}{place}"
 
 
 def _wait_record(wait: Wait) -> dict[str, Any]:

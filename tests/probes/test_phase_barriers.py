@@ -16,7 +16,8 @@ from tests.probes.test_phases import CONSUMERS, PROBE, ROUND, THREADS, longest_w
 from tui_probe.draw.spans import plain
 from tui_probe.probes.phases import findings
 from tui_probe.probes.phases.analysis import Phases
-from tui_probe.probes.phases.view import PhasesView, wait_text
+from tui_probe.probes.phases.sentences import wait_text
+from tui_probe.probes.phases.view import PhasesView
 from tui_probe.probes.phases.waits import Wait, waits_of
 
 if TYPE_CHECKING:

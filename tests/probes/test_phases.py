@@ -47,8 +47,9 @@ from tui_probe.probes.phases.lanes import (
     shown_warps,
     trace_events,
 )
+from tui_probe.probes.phases.sentences import wait_text
 from tui_probe.probes.phases.tables import PhaseRow, moved_instructions, multiply_adds, overlap_of, rows_of
-from tui_probe.probes.phases.view import PhasesView, wait_text
+from tui_probe.probes.phases.view import PhasesView
 from tui_probe.probes.phases.waits import Wait, waits_of
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.phases import phase_starts

@@ -1,0 +1,239 @@
+"""Sentences on a launch: the longest wait, overlap, tensor cores, and what was not recorded or moved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.draw import units
+from tui_probe.probekit.finding import percent
+from tui_probe.probekit.record_counts import sampled_blocks_text
+from tui_probe.ptx.phase_names import MBARRIER
+
+from .kinds import ALL_WARPS
+from .lanes import ProductGaps, TensorRates
+from .tables import overlap_of, rows_of
+from .waits import waits_of
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Iterator
+
+    from tui_probe.probekit.probe_results import ProbeResult
+
+    from .analysis import Phases
+    from .tables import PhaseRow
+    from .waits import Wait
+
+_NOTABLE_WAIT: Final = 0.02
+"""Part of a role's life from which on its waits are listed in text."""
+_NOTABLE_UNNAMED: Final = 0.1
+"""Part of warp life from which on time in no phase of the user's is reported."""
+_NOTABLE_GAPS: Final = 0.01
+"""Part of recorded time from which on time without products is reported."""
+_SHOWN_GAPS: Final = 3
+"""Phases that are listed for it, of each role."""
+_NOTICED: Final = 0.01
+"""Part of a wait from which on a late role or warp is mentioned."""
+_MOSTLY: Final = 0.5
+"""Part of a wait that is for its partner from which on the text says what the partner does."""
+_ALMOST_ALWAYS: Final = 0.95
+_TELLING: Final = 0.25
+"""Part of the time of those who are late from which on a phase explains it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sentences:
+    """Sentences on a launch. ``moved``: instructions of SASS that are of other named phases, by phase."""
+
+    of: ProbeResult
+    launch: Phases
+    block: int
+    moved: Counter[str] | None
+
+    def longest_wait(self) -> list[str]:
+        """The answer of the page: which role waits longest, and for whom; none if no wait is notable."""
+        return [wait_text(wait) for wait in self._notable_waits[:1]]
+
+    @cached_property
+    def _notable_waits(self) -> list[Wait]:
+        return [wait for wait in waits_of(self.launch) if wait.share >= _NOTABLE_WAIT and wait.late_share is not None]
+
+    def others(self) -> Iterator[str]:
+        """Yield sentences on other waits, overlap, tensor cores, and what was not recorded or moved."""
+        yield from (wait_text(wait) for wait in self._notable_waits[1:])
+        launch, overlap = self.launch, overlap_of(self.launch)
+        if overlap is not None:
+            compute, load, both, idle = (percent(part, 1) for part in overlap.parts)
+            yield (
+                f"block time: {compute} computing, {load} issuing loads, {both} both, {idle} none of"
+                " these (waits, integer and other work)"
+            )
+        yield from self._tensor_notes()
+        if launch.kept_text:
+            yield f"kept: {launch.kept_text}{self._unrecorded_text()}"
+        if launch.sampled_text:
+            yield f"recorded: {launch.sampled_text}"
+        if launch.phases_missing:
+            starts = units.counted(launch.phases_missing, "phase start")
+            yield (
+                f"{starts} could not be recorded in the SASS; the time of each such phase is added to the phase before"
+                " it"
+            )
+        for phase in launch.phases:
+            if phase.waits:
+                yield f"{phase.name}: contains {', '.join(phase.waits)}"
+            if phase.moved:
+                yield (
+                    f"{phase.name}: includes {units.counted(phase.moved, 'instruction')} of other named phases, which"
+                    f" the compiler moved here"
+                )
+        yield from self._unnamed_notes()
+        for name, count in (self.moved or {}).items():
+            if count:
+                yield f"{name}: includes at least {units.counted(count, 'SASS instruction')} of other named phases"
+        yield from self._measurement_notes()
+
+    def _unrecorded_text(self) -> str:
+        if not self.launch.unrecorded:
+            return ""
+        share = percent(self.launch.unrecorded, self.launch.life)
+        return (
+            f"; {share} of warp life has no record (?), so the shares of all phases are too low. To record more of it,"
+            " name fewer phases with --phase, or use --phase-records every:8; for the end, --phase-records last"
+        )
+
+    def _unnamed_notes(self) -> Iterator[str]:
+        """Yield where the time goes that is in no phase that the user named, if it is much."""
+        others = [row for row in rows_of(self.launch) if not row.phase.is_named]
+        cycles = sum(row.cycles for row in others)
+        if len(others) == len(rows_of(self.launch)) or cycles < _NOTABLE_UNNAMED * self.launch.life:
+            return
+        longest = max(others, key=lambda row: row.cycles)
+        place = f" ({longest.place})" if longest.place else ""
+        yield (
+            f"in no named phase: {percent(cycles, self.launch.life)} of warp life, most of it in"
+            f" {longest.phase.name}{place}. Compilers may give all code of a loop one line (CuTe DSL: the line of the"
+            " function's end). Include this line in a --phase, or omit --phase: automatic phases name each loop"
+        )
+
+    def _measurement_notes(self) -> Iterator[str]:
+        """Sentences on the measurement of the launch."""
+        launch = self.launch
+        if launch.sample is not None:
+            yield sampled_blocks_text(launch.sample)
+        slowdown = self.of.kernel.slowdown
+        if slowdown is not None:
+            yield f"slowdown with the probe: {slowdown:.2f}×"
+        if self.of.simulated:
+            yield "simulated: cycles of a model"
+
+    def _tensor_notes(self) -> Iterator[str]:
+        """Sentences on the tensor cores: a role's rate over the whole block, and in each phase that issues products."""
+        if TensorRates.of(self.launch, self.block) is not None:
+            of = "an SM's tensor-core peak" if self.of.products_per_clock else "the highest rate in the row"
+            yield f"row “tensor”: multiply-adds issued per cycle, in tenths of {of}"
+        for role in self.launch.roles:
+            rows = [row for row in rows_of(self.launch) if row.role == role]
+            issuing = [row for row in rows if row.multiply_adds]
+            if not issuing:
+                continue
+            cycles = sum(row.cycles for row in rows)
+            issued = sum(row.multiply_adds or 0 for row in issuing)
+            text = f"{role}: {self._rate(issued * issuing[0].warps / issuing[0].blocks / cycles)} over the whole block"
+            text += "".join(f", {self._issue_rate(row)}" for row in issuing)
+            yield text
+        yield from self._gap_notes()
+
+    @cached_property
+    def product_gaps(self) -> ProductGaps | None:
+        return ProductGaps.of(self.launch, self.block)
+
+    def _gap_notes(self) -> Iterator[str]:
+        """Sentences on the time without products, and the phases in which roles spend it that issue products."""
+        gaps = self.product_gaps
+        if gaps is None or gaps.cycles < _NOTABLE_GAPS * gaps.recorded:
+            return
+        parts = []
+        for role, cycles in gaps.by_role.items():
+            longest = sorted(cycles, key=lambda phase: -cycles[phase])[:_SHOWN_GAPS]
+            phases = (
+                f"{percent(cycles[phase], gaps.recorded)} in {self.launch.phases[phase].name}" for phase in longest
+            )
+            parts.append(f"{self.launch.roles[role]}: {', '.join(phases)}")
+        share = percent(gaps.cycles, gaps.recorded)
+        yield f"without products: {share} of block {self.block}'s time ({'; '.join(parts)})"
+
+    def _issue_rate(self, row: PhaseRow) -> str:
+        """The rate in a phase. Asynchronous products also execute after it, so they can be issued above the peak."""
+        rate, peak = row.per_clock() or 0, self.of.products_per_clock
+        if peak is not None and rate > peak:
+            return f"{row.phase.name} issues products above the peak rate, so some of them execute after this phase"
+        return f"{self._rate(rate)} in {row.phase.name}"
+
+    def _rate(self, per_clock: float) -> str:
+        peak = self.of.products_per_clock
+        if peak is None:
+            return f"{units.count(round(per_clock))} tensor-core multiply-adds per cycle"
+        return f"{percent(per_clock, peak)} of an SM's tensor-core peak"
+
+
+def wait_text(wait: Wait) -> str:
+    """``consumer waits 62% of its time in loop: full[2] wait (mbarrier for bulk copy of K, attn.cu:40). During …``."""
+    places = [text for text in (_mbarrier_text(wait), wait.place) if text]
+    place = f" ({', '.join(places)})" if places else ""
+    waits, its = ("wait", "their") if wait.role == ALL_WARPS else ("waits", "its")
+    text = f"{wait.role} {waits} {percent(wait.share, 1)} of {its} time in {wait.phase.name}{place}"
+    if wait.late_share is None:
+        return text
+    if wait.late_share < _NOTICED:
+        return f"{text}. {_prompt_text(wait)}"
+    text += f". During {percent(wait.late_share, 1)} of this wait, "
+    if wait.signal is None:
+        return f"{text}{_late_warp_text(wait)}{_busy_text(wait)}"
+    full = f"; all {wait.stages_full} stages are in use" if wait.stages_full else ""
+    order = _stages_text(wait) if wait.by_order else "; waits are matched with signals by time"
+    return (
+        f"{text}{wait.partner} has not finished {wait.signal.name}; the rest is for copies or the barrier"
+        f"{order}{full}{_busy_text(wait)}"
+    )
+
+
+def _stages_text(wait: Wait) -> str:
+    """Return the use of the pipeline by a role that may run ahead; "" for others, and without a pipeline."""
+    if wait.ahead < 2 or wait.stages_in_use is None:
+        return ""
+    return f"; on average, {wait.role} has {wait.stages_in_use:.1f} of {wait.ahead} stages in use"
+
+
+def _mbarrier_text(wait: Wait) -> str:
+    """Return ``mbarrier for bulk copy of K``: what a barrier is for whose name alone does not tell."""
+    if wait.phase.work != MBARRIER or not wait.phase.barriers:
+        return ""
+    of = ", ".join(wait.phase.tensors)
+    return f"mbarrier for {wait.signal.work} of {of}" if of and wait.signal is not None else "mbarrier"
+
+
+def _prompt_text(wait: Wait) -> str:
+    """Sentence on a wait for which no warp is late."""
+    if wait.signal is None:
+        return "All warps arrive at nearly the same time"
+    return f"No warp is late, so the wait is for copies or for the barrier itself{_stages_text(wait)}"
+
+
+def _late_warp_text(wait: Wait) -> str:
+    if wait.last_share is None or (wait.late_share or 0.0) < _MOSTLY:
+        return "the last warp has not arrived"
+    if wait.last_share >= _ALMOST_ALWAYS:
+        return f"warp {wait.last_warp} has not arrived"
+    return f"the last warp has not arrived (warp {wait.last_warp} in {percent(wait.last_share, 1)} of this time)"
+
+
+def _busy_text(wait: Wait) -> str:
+    """Return the work of those for whom a role mostly waits; "" where it waits for something else."""
+    if wait.occupation is None or wait.occupied < _TELLING or (wait.late_share or 0.0) < _MOSTLY:
+        return ""
+    late = f"warp {wait.last_warp}" if wait.partner is None else wait.partner
+    place = f" ({wait.occupied_at})" if wait.occupied_at else ""
+    return f". Meanwhile, {late} spends {percent(wait.occupied, 1)} of its time in {wait.occupation.name}{place}"
