@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
-from tui_probe.draw.shorten import cut_middle, shorten
+from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import clip
-from tui_probe.draw.table import Column, as_record, in_data, shown_keys
+from tui_probe.draw.table import as_record, in_data, shown_keys
 from tui_probe.draw.table_content import titled_table
 from tui_probe.draw.view import Document
 from tui_probe.errors import TraceError
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.finding import percent
-from tui_probe.probekit.lines import ShareValue
 from tui_probe.probekit.measured import joined_sources
 from tui_probe.probekit.probe_view import probe_view
 from tui_probe.probekit.recognised import analysis_name
-from tui_probe.records.counter_sums import ratio
 
 from .analysis import (
     DELAY,
@@ -34,6 +31,7 @@ from .analysis import (
     slowdown_text,
     with_tensors,
 )
+from .columns import DATA_COLUMNS, StallRow, is_bound, share_text, stall_columns
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -44,146 +42,12 @@ if TYPE_CHECKING:
     from tui_probe.probekit.probe_results import ProbeResult
     from tui_probe.trace.model import KernelFacts
 
-    from .analysis import StallSite, WarpSample
+    from .analysis import StallSite
 
 _HEADINGS: Final = 3
-_MIN_PLACE: Final = 12
-_MIN_CLASS: Final = 16
 _MIN_NAME: Final = 12
-_READABLE: Final = 0.2
-"""Part of the width that columns of names have before columns of minor numbers."""
 _MAX_NAMED: Final = 6
 """Instructions, or source lines, that a note names."""
-
-
-@dataclass(frozen=True, slots=True)
-class StallRow:
-    """A wait site, and the launch that measured it, the newest of ``launches``.
-
-    Launch ``ended_after`` showed no notable wait of the group. Later launches measure other groups, except those that
-    were under way.
-    """
-
-    site: StallSite
-    sample: WarpSample | None
-    launches: int
-    ended_after: int | None
-
-    @property
-    def per_warp(self) -> float | None:
-        """Mean executions of a measured warp."""
-        return ratio(self.site.passes, self.sample.warps) if self.sample else None
-
-    @property
-    def null_share(self) -> float | None:
-        """Part of warp life that clocks without a wait between them take."""
-        return ratio(self.site.waited - self.site.measured_cycles, self.site.life)
-
-
-def _share_text(value: float | None) -> str:
-    return units.NOT_MEASURED if value is None else ShareValue(value).text
-
-
-def _share_bound(row: StallRow) -> str:
-    """``11%``, or ``≤ 2%`` where the probe hides the waits."""
-    if row.site.share is None or row.site.cycles:
-        return _share_text(row.site.share)
-    bound = _share_text(row.site.share_uncertainty)
-    return bound if bound.startswith("<") else f"≤ {bound}"
-
-
-def _wait_text(cycles: float | None) -> str:
-    """``267``, or ``≤ 48`` for a wait that the probe hides."""
-    if cycles is None:
-        return units.NOT_MEASURED
-    return f"≤ {DELAY}" if _is_bound(cycles) else units.count(round(cycles))
-
-
-def _is_bound(cycles: float | None) -> bool:
-    """Return whether the probe hides the whole wait."""
-    return cycles is not None and not round(cycles)
-
-
-def _shorter_class(text: str, cells: int) -> str:
-    """``global memory`` of ``global memory of q, k``, if that does not fit."""
-    return text if len(text) <= cells else clip(text.partition(" of ")[0], cells)
-
-
-def _uncertainty_text(row: StallRow) -> str:
-    """``48``; nothing where the mean is a bound."""
-    mean, error = row.site.per_pass, row.site.uncertainty
-    return "" if mean is None or error is None or _is_bound(mean) else f"{round(error)}"
-
-
-def _columns(*, has_source: bool) -> tuple[Column[StallRow], ...]:
-    """Return the columns. A site is named by its source line if the kernel has some, else by offset and instruction."""
-
-    def place_text(row: StallRow) -> str:
-        return row.site.place or (f"{row.site.line:#06x}" if has_source else units.NOT_MEASURED)
-
-    return (
-        Column("share", lambda r: r.site.share, "warp life", _share_bound),
-        Column(
-            "offset",
-            lambda r: int(r.site.line),
-            "offset",
-            lambda r: f"{r.site.line:#06x}",
-            rank=1 if has_source else 0,
-        ),
-        Column(
-            "sass", lambda r: r.site.opcode, "SASS", lambda r: r.site.opcode or "", False, rank=5 if has_source else 0
-        ),
-        Column("file", lambda r: r.site.source.file if r.site.source else None),
-        Column("line", lambda r: r.site.source.line if r.site.source else None),
-        Column("place", None, "source", place_text, False, narrow=_MIN_PLACE, shorten=cut_middle, readable=_READABLE),
-        Column(
-            "waits_for",
-            lambda r: r.site.kind or None,
-            "waits for",
-            lambda r: r.site.waits_for or units.NOT_MEASURED,
-            False,
-            narrow=_MIN_CLASS,
-            shorten=_shorter_class,
-            readable=_READABLE,
-        ),
-        Column("tensors", lambda r: list(r.site.tensors)),
-        Column(
-            "producer",
-            lambda r: r.site.producer_in_program or None,
-            "producer",
-            lambda r: r.site.producer_in_program or units.NOT_MEASURED,
-            False,
-            narrow=_MIN_PLACE,
-            shorten=cut_middle,
-            readable=_READABLE,
-        ),
-        Column(
-            "producer_offset",
-            lambda r: int(r.site.wait.producers[0].line) if r.site.wait and r.site.wait.producers else None,
-        ),
-        Column("executions", lambda r: r.site.passes, "executions", lambda r: units.count(r.site.passes), rank=4),
-        Column("cycles", lambda r: r.site.cycles),
-        Column("measured_cycles", lambda r: r.site.measured_cycles),
-        Column("mean", lambda r: r.site.per_pass, "mean", lambda r: _wait_text(r.site.per_pass)),
-        Column("mean_uncertainty", lambda r: r.site.uncertainty, "±", _uncertainty_text, rank=3),
-        Column("share_uncertainty", lambda r: r.site.share_uncertainty),
-        Column("longest", lambda r: r.site.longest, "max", lambda r: _wait_text(r.site.longest), rank=2),
-        Column("null_share", lambda r: r.null_share, "clock reads", lambda r: _share_text(r.null_share), rank=6),
-        Column(
-            "executions_per_warp",
-            lambda r: r.per_warp,
-            "executions per warp",
-            lambda r: units.NOT_MEASURED if r.per_warp is None else units.tenths(r.per_warp),
-            rank=7,
-        ),
-        Column("launches", lambda r: r.launches, "launches", lambda r: units.count(r.launches), rank=8),
-        Column("ended", lambda r: r.ended_after is not None),
-        Column("call_file", lambda r: r.site.call.file if r.site.call else None),
-        Column("call_line", lambda r: r.site.call.line if r.site.call else None),
-    )
-
-
-_COLUMNS: Final = _columns(has_source=True)
 
 
 class StallsView(Document):
@@ -243,7 +107,7 @@ class StallsView(Document):
         text += f" Errors exclude cycles beyond {DELAY} that a full SM hides, and waits that the probe's delay changes."
         if "longest" in shown and any(row.site.longest is None for row in self.rows):
             text += f" max {units.NOT_MEASURED}: not recorded (too few free uniform registers)."
-        if any(_is_bound(value) for row in self.rows for value in (row.site.per_pass, row.site.longest)):
+        if any(is_bound(value) for row in self.rows for value in (row.site.per_pass, row.site.longest)):
             text += f" “≤ {DELAY}”: the measured cycles round to 0. On a full SM, the true value may be larger"
         return text.rstrip(".")
 
@@ -290,7 +154,7 @@ class StallsView(Document):
             ((sum(site.share or 0 for site in own), place) for place, own in sites.items() if len(own) > 1),
             reverse=True,
         )
-        texts = [f"{place} {_share_text(share)} ({rows_text(sites[place])})" for share, place in several]
+        texts = [f"{place} {share_text(share)} ({rows_text(sites[place])})" for share, place in several]
         if not texts:
             return
         has_copies = any(are_copies(sites[place]) for _, place in several[:_MAX_NAMED])
@@ -351,7 +215,7 @@ class StallsView(Document):
     def lines(self, width: int) -> Sequence[Line]:
         launches = f", {_launches_text(self.results)}"
         head = clip(shorten(self._name, max(width - 1 - len(launches), _MIN_NAME)) + launches, width - 1)
-        columns = _columns(has_source=any(row.site.place for row in self.rows))
+        columns = stall_columns(has_source=any(row.site.place for row in self.rows))
         return titled_table(head, columns, self.rows, self.notes(shown_keys(columns, self.rows, width - 1)), width)
 
     def pinned(self, width: int) -> int:
@@ -394,14 +258,14 @@ class StallsView(Document):
             "sites_not_measured": self.not_measured,
             "uncertainty_cycles": DELAY,
             "launches": [result.launch.number if result.launch else None for result, _ in self.results],
-            "sites": [as_record(_COLUMNS, row) for row in self.sites],
+            "sites": [as_record(DATA_COLUMNS, row) for row in self.sites],
             "slowdowns": self.slowdowns,
             "samples": [_sample_record(stalls) for _, stalls in self.results],
             "offsets_not_measured": [int(at) for at in self.stalls.unmeasured],
         }
 
     def cells(self) -> Iterator[Sequence[object]]:
-        columns = [column for column in in_data(_COLUMNS) if column.key != "tensors"]
+        columns = [column for column in in_data(DATA_COLUMNS) if column.key != "tensors"]
         yield [column.key for column in columns]
         for row in self.sites:
             yield [column.value(row) for column in columns if column.value is not None]
