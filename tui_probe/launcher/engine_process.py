@@ -53,28 +53,14 @@ def serve(
 
     Kernels of images that come to ``images`` are prepared ahead of their launches; None: none are.
     """
-    folder = default_cache_directory() if options.cache else None
     signals = {signal.SIGTERM, signal.SIGINT}
+    # Blocked before threads and workers start, which inherit the mask: only ``sigwait`` below takes them.
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    folder = default_cache_directory() if options.cache else None
+    cache = None if folder is None else Cache(folder)
+    assembler = Assembler(seconds=_LAUNCH_SHARE * _launch_seconds(), cache=cache)
     try:
-        (first, its_options), *others = prepared(probes, options, load_ptx=load_ptx)
-        cache = None if folder is None else Cache(folder)
-        assembler = Assembler(seconds=_LAUNCH_SHARE * _launch_seconds(), cache=cache)
-        server = EngineServer(
-            path,
-            first,
-            its_options,
-            assembler=assembler,
-            cache=cache,
-            others=others,
-            reception=reception,
-            fused=places_to_fuse(probes, options),
-            workers=usual_workers(),
-            patience=None if load_ptx or options.wait else PROBE_PATIENCE,
-            images=images,
-            choice=chosen_kernels(options),
-            ahead_workers=usual_ahead_workers(),
-        )
+        server = _engine_server(path, reception, images, probes, options, assembler, cache, load_ptx=load_ptx)
         server.start()
         if not load_ptx and options.machine_code != "off":
             start_early_trial(assembler.tools())
@@ -87,6 +73,36 @@ def serve(
     signal.sigwait(signals)
     server.stop()
     return 0
+
+
+def _engine_server(
+    path: Path,
+    reception: Reception,
+    images: socket.socket | None,
+    probes: Sequence[ChosenProbe],
+    options: RunOptions,
+    assembler: Assembler,
+    cache: Cache | None,
+    *,
+    load_ptx: bool,
+) -> EngineServer:
+    """Return the server for the probes of a run. Raises ProbeError for probes that cannot be used."""
+    (first, its_options), *others = prepared(probes, options, load_ptx=load_ptx)
+    return EngineServer(
+        path,
+        first,
+        its_options,
+        assembler=assembler,
+        cache=cache,
+        others=others,
+        reception=reception,
+        fused=places_to_fuse(probes, options),
+        workers=usual_workers(),
+        patience=None if load_ptx or options.wait else PROBE_PATIENCE,
+        images=images,
+        choice=chosen_kernels(options),
+        ahead_workers=usual_ahead_workers(),
+    )
 
 
 def chosen_kernels(options: RunOptions) -> KernelChoice:

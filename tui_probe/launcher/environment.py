@@ -170,17 +170,12 @@ def target_environment(
     """
     environment = dict(base)
     environment |= loader_variables(base, places.hook)
+    environment |= _path_variables(places)
     environment |= {
         "TUI_PROBE_DRIVER": str(driver.path),
-        "TUI_PROBE_TRACE_ROOT": str(places.trace_root),
         "TUI_PROBE_STAMP": stamp,
         "TUI_PROBE_LAUNCHER": str(os.getpid()),
-        "TUI_PROBE_ENGINE": str(places.socket),
-        "TUI_PROBE_PROBE": str(places.probe),
         "TUI_PROBE_WEIGHT": weight_of(probes),
-        "TUI_PROBE_ENDING": str(places.ending),
-        "TUI_PROBE_BESIDE": str(places.adjacent),
-        "TUI_PROBE_NOTES": str(places.notes),
     }
     for name, value in (
         option_variables(options) | probe_choices(probes, places.probes, options) | control_choice(places)
@@ -193,6 +188,17 @@ def target_environment(
     environment |= {setting.name: setting.value for setting in framework_settings(base, places.hook, places.cupy_cache)}
     environment |= {setting.name: setting.value for setting in python_settings(base)}
     return environment | driver_choices(driver, options) | check_choice(base, driver, options)
+
+
+def _path_variables(places: HookPaths) -> dict[str, str]:
+    return {
+        "TUI_PROBE_TRACE_ROOT": str(places.trace_root),
+        "TUI_PROBE_ENGINE": str(places.socket),
+        "TUI_PROBE_PROBE": str(places.probe),
+        "TUI_PROBE_ENDING": str(places.ending),
+        "TUI_PROBE_BESIDE": str(places.adjacent),
+        "TUI_PROBE_NOTES": str(places.notes),
+    }
 
 
 def check_choice(base: Mapping[str, str], driver: Driver, options: RunOptions) -> dict[str, str]:

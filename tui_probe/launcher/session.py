@@ -27,7 +27,15 @@ from .environment import HookPaths, framework_settings, python_settings, target_
 from .run_traces import Outcome, RunNotes, TraceWatch, disk_bytes, launcher_files, stamp_of, write_record
 from .spool import Spool, mark_first_trace
 from .stuck_processes import StuckProcesses
-from .target import SignalScope, StandardStreams, TargetProcess, check_command, give_back, start_target, take_room
+from .target import (
+    SignalScope,
+    StandardStreams,
+    TargetProcess,
+    check_command,
+    raise_descriptor_limit,
+    restore_descriptor_limit,
+    start_target,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -84,18 +92,11 @@ class Session:
         self._announcing = threading.Lock()
         self._hook = native_library("hook")
         self._folder = working_directory()
-        self._limits = take_room()
+        self._limits = raise_descriptor_limit()
         self._reader = read_script(*(probe.probe for probe in probes))
         self._root = absolute(options.trace_root)
         self.spool = Spool(self._root)
-        self.control = ControlPage.create(
-            self.spool.folder / FILE,
-            options.limits(),
-            shares=options.shares,
-            write_rate=options.max_write_rate,
-            on=options.after <= 0,
-            probes=[probe.name for probe in probes],
-        )
+        self.control = _control_page(self.spool.folder, options, probes)
         self._window = RecordingWindow(self.control, options.after, options.duration)
         self._stuck = StuckProcesses(options.watchdog or 0.0, ends_stuck) if ends_stuck is not None else None
         self._begun = time.monotonic()
@@ -190,7 +191,7 @@ class Session:
 
     def _prepare(self, trace: Path) -> None:
         """Make the target's own trace, still empty, and announce it if that is to be first; in the new process."""
-        give_back(self._limits)
+        restore_descriptor_limit(self._limits)
         if self.spool.problem:
             return
         mark_first_trace(self.spool.folder, trace.name)
@@ -359,6 +360,18 @@ class Session:
             "name": self.options.name,
             "program_failure": self.program_failure,
         }
+
+
+def _control_page(folder: Path, options: RunOptions, probes: Sequence[ChosenProbe]) -> ControlPage:
+    """Create the page that hooks read and count on, with recording off until ``--after`` has passed."""
+    return ControlPage.create(
+        folder / FILE,
+        options.limits(),
+        shares=options.shares,
+        write_rate=options.max_write_rate,
+        on=options.after <= 0,
+        probes=[probe.name for probe in probes],
+    )
 
 
 def toolchain() -> dict[str, str | None]:

@@ -27,6 +27,7 @@ _OWNER_BITS: Final = 0o700
 """Never masked in our own process: a umask of 0777 would make traces that we could not write ourselves."""
 _umask_of_user: list[int] = []
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
+"""Exit statuses of a shell that cannot start a command."""
 PR_SET_PDEATHSIG = 1
 """Constant of ``<linux/prctl.h>``: the signal that a process gets when its parent ends."""
 
@@ -150,7 +151,28 @@ def start_target(
     ``unblocked`` is the signal mask that the target gets, ``ending`` the file that its hooks look for.
     Raises TargetError where it cannot be executed.
     """
-    libc = ctypes.CDLL(None, use_errno=True)
+    try:
+        process = subprocess.Popen(
+            command,
+            env=environment,
+            stdin=streams.stdin,
+            stdout=streams.stdout,
+            stderr=streams.stderr,
+            close_fds=False,  # the caller may hand descriptors on, as in <(process substitution)
+            start_new_session=group is SignalScope.SESSION,
+            preexec_fn=_preparation(group, unblocked, announce),
+        )
+    except OSError as error:
+        if error.errno in SCARCE:
+            raise
+        status = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
+        raise TargetError(f"{command[0]}: {error.strerror}", status) from error
+    return TargetProcess(process, group, ending)
+
+
+def _preparation(group: SignalScope, unblocked: Collection[int], announce: Callable[[int], None]) -> Callable[[], None]:
+    """Return what the new process does between fork and exec."""
+    libc = ctypes.CDLL(None, use_errno=True)  # before the fork: after it, a lock of the loader may be held for ever
 
     def prepare() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, unblocked)
@@ -161,23 +183,7 @@ def start_target(
         if (umask := umask_of_program()) is not None:
             os.umask(umask)
 
-    try:
-        process = subprocess.Popen(
-            command,
-            env=environment,
-            stdin=streams.stdin,
-            stdout=streams.stdout,
-            stderr=streams.stderr,
-            close_fds=False,  # the caller may hand descriptors on, as in <(process substitution)
-            start_new_session=group is SignalScope.SESSION,
-            preexec_fn=prepare,
-        )
-    except OSError as error:
-        if error.errno in SCARCE:
-            raise
-        status = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
-        raise TargetError(f"{command[0]}: {error.strerror}", status) from error
-    return TargetProcess(process, group, ending)
+    return prepare
 
 
 def exit_status(returncode: int) -> int:
@@ -189,10 +195,8 @@ OWN_DESCRIPTORS: Final = 4096
 """Descriptors for streams, logs and traces of many processes: the usual limit of 1024 may be too low."""
 
 
-def take_room() -> tuple[int, int]:
-    """Raise our own limit of descriptors as high as we may. Returns what it was, which the target is to
-    have.
-    """
+def raise_descriptor_limit() -> tuple[int, int]:
+    """Raise our own limit of descriptors, at most to the hard limit. Return the old limits, which the target gets."""
     import resource  # absent on Windows, where traces can be read
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -202,7 +206,7 @@ def take_room() -> tuple[int, int]:
     return soft, hard
 
 
-def give_back(limits: tuple[int, int]) -> None:
+def restore_descriptor_limit(limits: tuple[int, int]) -> None:
     """Set the limit of descriptors again; in a new process, or before this one becomes the program."""
     import resource
 
@@ -216,7 +220,7 @@ def become_program(options: RunOptions, limits: tuple[int, int]) -> NoReturn:
         find_simulated_driver(options)
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
         signal.signal(number, signal.SIG_DFL)
-    give_back(limits)
+    restore_descriptor_limit(limits)
     try:
         os.execvp(command[0], list(command))
     except OSError as error:
