@@ -50,7 +50,7 @@ class ExitStatus(IntEnum):
 
 
 def put(text: str | Iterable[str], *, ascii_only: bool = False) -> None:
-    """Text, or lines, on stdout, safe to show with any names in them; only with ASCII signs if ``ascii_only``.
+    """Write text, or lines, to stdout, safe to show with any names in them; in ASCII characters if ``ascii_only``.
 
     Pieces may hold several lines; a newline is added to each piece that does not end with one.
     """
@@ -66,7 +66,7 @@ def _ascii(text: str) -> str:
 
 
 def put_coloured(lines: Iterable[Line], *, ascii_only: bool = False) -> None:
-    """Lines on stdout, in the colours of a terminal where it is one."""
+    """Write lines to stdout, in colours if it is a terminal."""
     if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
         from tui_probe.draw.spans import plain
 
@@ -81,7 +81,7 @@ def put_coloured(lines: Iterable[Line], *, ascii_only: bool = False) -> None:
 
 
 def shell_word(path: Path) -> str:
-    """A path as it may be in a command that a user is to paste."""
+    """Quote a path for a command that a user can paste."""
     return shlex.quote(str(path))
 
 
@@ -91,31 +91,31 @@ def complain(text: str) -> None:
 
 
 def inform(text: str, descriptor: int = 2) -> None:
-    """A line of our own on stderr (or on what was stderr), immediately. If no one takes it, nothing else suffers."""
+    """Write a line of ours to stderr, or to the descriptor that was stderr, without a buffer; errors are ignored."""
     with contextlib.suppress(OSError):
         os.write(descriptor, f"[info] {_printable(text)}\n".encode(errors="surrogateescape"))
 
 
 def warn(text: str) -> None:
-    """Something that went wrong and did not end the command. If no one takes the words, nothing else suffers."""
+    """Write a problem that does not end the command to stderr; errors of writing are ignored."""
     with contextlib.suppress(OSError):
         os.write(2, f"tui-probe: {_printable(text)}\n".encode(errors="surrogateescape"))
 
 
 def _printable(text: str) -> str:
-    """Scripts find the traces in it, so names of files keep bytes that are not UTF-8."""
+    """Return the text without control characters. Bytes that are not UTF-8 stay: scripts find paths of traces in it."""
     return printable_lines(text, raw_bytes=True)
 
 
 def write_behind_output() -> None:
-    """Move stdout to the end of its file: the program may have gone back in it."""
+    """Move stdout to the end of its file: the program, which shares its position, may have moved it back."""
     with contextlib.suppress(OSError):  # a pipe or a terminal
         os.lseek(1, 0, os.SEEK_END)
 
 
 def discard_output() -> None:
-    """Anyone who read stdout has left, as `head` does. Without this Python would complain when it flushes at its
-    end.
+    """Replace stdout by /dev/null when its reader has left, as ``head`` does: at its end, Python flushes it and would
+    report the error.
     """
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -124,7 +124,7 @@ def let_go_of_lost_terminal() -> None:
     """Replace descriptors of a terminal that hung up by /dev/null, after a screen."""
     poll = select.poll()
     for descriptor in range(3):
-        poll.register(descriptor, 0)  # says nothing but that it has hung up
+        poll.register(descriptor, 0)  # without events, poll reports hang-ups and errors only
     for descriptor, _ in poll.poll(0):
         os.dup2(os.open(os.devnull, os.O_RDWR), descriptor)
 
@@ -140,12 +140,12 @@ def speaks_utf8(stream: TextIO) -> bool:
 
 
 def width_option(word: str) -> int:
-    """A width of tables."""
+    """Read a width of tables."""
     return _number_from(word, NARROWEST)
 
 
 def height_option(word: str) -> int:
-    """A height in lines."""
+    """Read a height in lines."""
     return _number_from(word, SHORTEST)
 
 
@@ -215,7 +215,7 @@ class Progress:
             sys.stderr.flush()
 
     def before(self, lines: Iterable[str]) -> Iterator[str]:
-        """The lines; where they come on the same terminal, they end what was reported before the first one."""
+        """Yield the lines; on the terminal of the progress text, erase this before the first one."""
         for line in lines:
             if os.isatty(1):
                 self._end()
