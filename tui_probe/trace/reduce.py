@@ -160,9 +160,9 @@ class Reducer:
             Initialised: self._initialised,
             BenchmarkEnabled: self._benchmark_enabled,
             KernelFolder: self._folder,
-            KernelPrepared: self._fate,
+            KernelPrepared: self._kernel_prepared,
             ProbedFunction: self._probed_function,
-            ProbePrepared: self._probing_fate,
+            ProbePrepared: self._probe_prepared,
             ProbesFused: self._fused,
             NotReplayed: self._not_replayed,
             TurnsEnded: self._turns_ended,
@@ -170,11 +170,11 @@ class Reducer:
             LaunchStarted: self._launch,
             ProbeMemory: self._probe_memory,
             LaunchEnded: self._launch_ended,
-            LaunchUnprobed: self._passed_through,
+            LaunchUnprobed: self._launch_unprobed,
             ShapeGroupNamed: self.recorder.key,
             ReasonNamed: self._reason_named,
             PackedLine: self._packed,
-            UnprobedDropped: self._passed_lost,
+            UnprobedDropped: self._unprobed_dropped,
             ResultSaved: self._saved,
             Benchmark: self._benchmark,
             GpuTimed: self._gpu_timed,
@@ -246,7 +246,7 @@ class Reducer:
             self.older = None
             self.recorder.forget_kernels()
 
-    def _fate(self, event: KernelPrepared) -> None:
+    def _kernel_prepared(self, event: KernelPrepared) -> None:
         self._stop_deriving()
         self.recorder.record_outcome(event.index, event.status, event.resources, event.name, event.reason)
 
@@ -264,7 +264,7 @@ class Reducer:
         if probed is not None:
             probed.outcome.ended_after = event.number
 
-    def _probing_fate(self, event: ProbePrepared) -> None:
+    def _probe_prepared(self, event: ProbePrepared) -> None:
         self.recorder.probing(event.index, event.probe, event.status, event.resources, event.reason)
 
     def _parameters(self, event: Parameters) -> None:
@@ -300,7 +300,7 @@ class Reducer:
     def _launch_ended(self, event: LaunchEnded) -> None:
         self.recorder.ended(event.status)
 
-    def _passed_through(self, event: LaunchUnprobed) -> None:
+    def _launch_unprobed(self, event: LaunchUnprobed) -> None:
         """A launch of the original: in its own right, or instead of a probed one that failed just now."""
         index = self._index(event.kernel)
         row = self.recorder.row
@@ -336,7 +336,7 @@ class Reducer:
         if match is not None:
             self.recorder.packed(*read_packed([(self.recorder.offset, match)]))
 
-    def _passed_lost(self, event: UnprobedDropped) -> None:
+    def _unprobed_dropped(self, event: UnprobedDropped) -> None:
         self.recorder.lost(event.key, event.count)
 
     def _saved(self, event: ResultSaved) -> None:
