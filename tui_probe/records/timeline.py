@@ -197,10 +197,7 @@ def timeline_of_blocks(
         times.sm[block].astype(np.int32),
         block,
     )
-    rows = device_sms or 0
-    sms = np.union1d(np.arange(rows, dtype=np.int32), numbers.astype(np.int32))
-    slots = np.zeros(len(sms), dtype=np.int32)
-    np.maximum.at(slots, np.searchsorted(sms, blocks.sm), blocks.slot + 1)
+    sms = np.union1d(np.arange(device_sms or 0, dtype=np.int32), numbers.astype(np.int32))
 
     def make_warps() -> Intervals:
         if warps is None:
@@ -211,7 +208,7 @@ def timeline_of_blocks(
         blocks=_number_distinct(blocks, sample),
         make_warps=make_warps,
         sms=sms,
-        slots=slots,
+        slots=_slots_used(blocks, sms),
         span=int(blocks.end.max()),
         clocks=clock,
         grid_blocks=len(times.valid) if sample is None else prod(sample.grid),
@@ -222,6 +219,13 @@ def timeline_of_blocks(
         blocks_astray=times.blocks_astray,
         sample=sample,
     )
+
+
+def _slots_used(blocks: Intervals, sms: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Count the slots of each SM that had a block."""
+    slots = np.zeros(len(sms), dtype=np.int32)
+    np.maximum.at(slots, np.searchsorted(sms, blocks.sm), blocks.slot + 1)
+    return slots
 
 
 def _number_distinct(intervals: Intervals, sample: Sample | None) -> Intervals:

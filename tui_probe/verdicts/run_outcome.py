@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from tui_probe.trace.event_types import BudgetEvent, ContextFailed
-    from tui_probe.trace.model import Kernel, Run, Trace
+    from tui_probe.trace.model import Kernel, Run, State, Trace
     from tui_probe.verdicts.kernel_snapshot import KernelSnapshot
 
 BUDGET_OPTIONS: Final = {
@@ -303,41 +303,50 @@ def _stop_reason(trace: Trace) -> str:
 
 def head_record(trace: Trace) -> dict[str, Any]:
     """Return the JSON record of the run. Times are seconds since 1970; None is unknown."""
-    state = trace.state
-    device = state.device
     return {
         "trace": str(trace.directory).encode("utf-8", "backslashreplace").decode(),
-        "run": {
-            "pid": state.pid,
-            "command": state.command,
-            "started": state.started,
-            "ended": state.ended,
-            "running": state.running,
-            "exit_status": state.exit_status,
-            "signal": state.signal,
-            "device": None if device is None else device.name,
-            "capability": None if device is None else device.capability,
-            "sms": None if device is None else device.sms,
-            "simulated": state.simulated,
-            "benchmark": state.benchmark,
-            "sample": sampled_blocks(trace),
-            "kernels": state.kernels,
-            "launches": state.launches,
-            "launches_probed": state.launches_probed,
-            "launches_dropped": state.launches_dropped,
-            "dropped_reason": state.dropped_reason,
-            "dropped_reason_code": state.dropped_reason_code,
-            "results": state.results,
-            "bytes_written": state.bytes_written,
-            "log_cut": trace.log_cut,
-            "run_json_problem": trace.run_json_problem or None,
-            "results_truncated": [f"result/{trace.results.name(row)}" for row in trace.truncated_results],
-            "context_failed": None if state.context_failed is None else state.context_failed._asdict(),
-            "budgets": budget_record(trace),
-            "sources": copied_names(trace.directory),
-            "results_unsaved": trace.results_unsaved,
-            "probes_not_measured": [probe.record() for probe in unused_probes(trace)],
-        },
+        "run": {**_process_record(trace.state), "sample": sampled_blocks(trace), **_amounts_record(trace)},
+    }
+
+
+def _process_record(state: State) -> dict[str, Any]:
+    device = state.device
+    return {
+        "pid": state.pid,
+        "command": state.command,
+        "started": state.started,
+        "ended": state.ended,
+        "running": state.running,
+        "exit_status": state.exit_status,
+        "signal": state.signal,
+        "device": None if device is None else device.name,
+        "capability": None if device is None else device.capability,
+        "sms": None if device is None else device.sms,
+        "simulated": state.simulated,
+        "benchmark": state.benchmark,
+    }
+
+
+def _amounts_record(trace: Trace) -> dict[str, Any]:
+    """Return what was recorded, and what is missing, with reasons."""
+    state = trace.state
+    return {
+        "kernels": state.kernels,
+        "launches": state.launches,
+        "launches_probed": state.launches_probed,
+        "launches_dropped": state.launches_dropped,
+        "dropped_reason": state.dropped_reason,
+        "dropped_reason_code": state.dropped_reason_code,
+        "results": state.results,
+        "bytes_written": state.bytes_written,
+        "log_cut": trace.log_cut,
+        "run_json_problem": trace.run_json_problem or None,
+        "results_truncated": [f"result/{trace.results.name(row)}" for row in trace.truncated_results],
+        "context_failed": None if state.context_failed is None else state.context_failed._asdict(),
+        "budgets": budget_record(trace),
+        "sources": copied_names(trace.directory),
+        "results_unsaved": trace.results_unsaved,
+        "probes_not_measured": [probe.record() for probe in unused_probes(trace)],
     }
 
 

@@ -18,7 +18,7 @@ from tui_probe.trace.recent import run_before
 from tui_probe.ui import keys
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from tui_probe.draw.spans import Line, Span
@@ -63,14 +63,7 @@ def state_line(
     parts: list[Span] = []
     if process is not None and (failed := _failed_kernels(process)):
         parts.append((failed, "failed"))
-    if snapshot.simulated:
-        parts.append(("[simulated]", "simulated"))
-    if snapshot.no_room:
-        parts.append(("disk full: results are dropped", "failed"))
-    if snapshot.recording is not None and not snapshot.recording.on:
-        parts.append((f"not recording: press {keys.key_of('record')} to resume", "warn"))
-    if snapshot.recording is not None and snapshot.recording.reached:
-        parts.append((_reached_budgets(snapshot.recording, process), "warn"))
+    parts += _run_states(snapshot, process)
     if paused:
         parts.append(("display paused: press Space to resume", "warn"))
     if low_bandwidth:
@@ -82,12 +75,27 @@ def state_line(
     if remark:
         parts.append((remark, "warn"))
     if process is not None:
-        parts += _unused_probes(process)
-        kernels = units.counted(len(process.kernels), "kernel")
-        parts.append((f"{kernels} ({units.count(process.probed)} probed)", ""))
-        parts.append((launches_text(process.launches, process.launches_probed), ""))
-        parts.append((f"{units.size(process.bytes_written)} written", ""))
+        parts += [*_unused_probes(process), *_totals(process)]
     return tuple(span for part in parts for span in ((" · ", "dim"), part))
+
+
+def _run_states(snapshot: Snapshot, process: ProcessView | None) -> Iterator[Span]:
+    """Yield states of the run that change what is recorded."""
+    if snapshot.simulated:
+        yield "[simulated]", "simulated"
+    if snapshot.no_room:
+        yield "disk full: results are dropped", "failed"
+    if snapshot.recording is not None and not snapshot.recording.on:
+        yield f"not recording: press {keys.key_of('record')} to resume", "warn"
+    if snapshot.recording is not None and snapshot.recording.reached:
+        yield _reached_budgets(snapshot.recording, process), "warn"
+
+
+def _totals(process: ProcessView) -> Iterator[Span]:
+    """Yield the numbers of kernels and launches, and the bytes written."""
+    yield f"{units.counted(len(process.kernels), 'kernel')} ({units.count(process.probed)} probed)", ""
+    yield launches_text(process.launches, process.launches_probed), ""
+    yield f"{units.size(process.bytes_written)} written", ""
 
 
 def _unused_probes(process: ProcessView) -> list[Span]:
