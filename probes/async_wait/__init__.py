@@ -1,4 +1,12 @@
-"""Waits for asynchronous work: the cycles that warps spend where they wait for copies, mbarriers or wgmma."""
+"""Waits for asynchronous work: the cycles that warps spend where they wait for copies, mbarriers or wgmma.
+
+    waited          sum over warps of (clock after - clock before)                       SM clock cycles
+    waits           how often warps came through, each counted once per warp
+    cycles per wait = waited / waits
+
+What is waited for is identified by the instruction: phases of an ``mbarrier``, groups of ``cp.async``, of
+``cp.async.bulk``, of ``wgmma``.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +32,6 @@ if TYPE_CHECKING:
     from tui_probe.records.counter_sums import LineSums
     from tui_probe.trace.results import Result
 
-# Waits for asynchronous work: the cycles that warps spend at each place where they wait for it.
-#
-#     waited          sum over warps of (clock after - clock before)                       SM clock cycles
-#     waits           how often warps came through, each counted once per warp
-#     cycles per wait = waited / waits
-#
-# What is waited for is identified by the instruction: phases of an ``mbarrier``, groups of ``cp.async``, of
-# ``cp.async.bulk``, of ``wgmma``.
 
 SITE: Final = site_dtype("waited", "waits")
 """Record of ``async_wait`` per site."""

@@ -1,4 +1,12 @@
-"""Barrier waits: the cycles that warps spend at barriers, for each warp or each barrier."""
+"""Barrier waits: the cycles that warps spend at barriers, for each warp or each barrier.
+
+    waited          sum over warps and barriers of (clock after - clock before)          SM clock cycles
+    barriers        barriers that warps came through, each counted once per warp
+    cycles per barrier = waited / barriers
+    most of a warp  the largest ``waited`` of one warp
+
+A warp that is last at every barrier waits little: what the others wait tells how uneven the work is.
+"""
 
 from __future__ import annotations
 
@@ -36,14 +44,6 @@ if TYPE_CHECKING:
     from tui_probe.records.counter_sums import LineSums
     from tui_probe.trace.results import Result
 
-# Barrier waits: the cycles that warps spend at barriers.
-#
-#     waited          sum over warps and barriers of (clock after - clock before)          SM clock cycles
-#     barriers        barriers that warps came through, each counted once per warp
-#     cycles per barrier = waited / barriers
-#     most of a warp  the largest ``waited`` of one warp
-#
-# A warp that is last at every barrier waits little: what the others wait tells how uneven the work is.
 
 _PROBE: Final = "barrier_wait"
 RECORD: Final = np.dtype([("waited", "<u8"), ("barriers", "<u4"), ("threads", "<u4")])

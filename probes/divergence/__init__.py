@@ -1,4 +1,11 @@
-"""Divergence: how many lanes of a warp are active at its branches and its accesses to memory."""
+"""Divergence: how many lanes of a warp are active at its branches and its accesses to memory.
+
+    branches, accesses    executed by a warp, once for each group of lanes that comes to it apart
+    lanes per branch      sum of the active lanes / branches       32 where every warp is whole and stays together
+    lanes per access      sum of the active lanes / accesses
+
+Unit: lanes. The last warp of a block whose size is not a multiple of 32 has fewer from the start.
+"""
 
 from __future__ import annotations
 
@@ -31,13 +38,6 @@ if TYPE_CHECKING:
     from tui_probe.records.counter_sums import LineSums
     from tui_probe.trace.results import Result
 
-# Divergence: how many lanes of a warp are active at its branches and at its accesses to memory.
-#
-#     branches, accesses    executed by a warp, once for each group of lanes that comes to it apart
-#     lanes per branch      sum of the active lanes / branches       32 where every warp is whole and stays together
-#     lanes per access      sum of the active lanes / accesses
-#
-# Unit: lanes. The last warp of a block whose size is not a multiple of 32 has fewer from the start.
 
 RECORD: Final = np.dtype(
     {

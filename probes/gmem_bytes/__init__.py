@@ -1,4 +1,22 @@
-"""Global memory bytes: loaded and stored by the threads of a launch, by kind of instruction."""
+"""Global memory bytes: loaded and stored by the threads of a launch, by kind of instruction.
+
+Unit: bytes that executed instructions asked for, a predicate that was false asking for nothing. Each value is the
+plain sum over all warps of the launch::
+
+    loaded       ld, ldu, wmma.load                     bytes of the access × threads that executed it
+    stored       st, wmma.store
+    copied       cp.async from global to shared memory  bytes read: fewer than written where the rest is zeros
+    bulk loaded  cp.async.bulk from global memory       the size operand, or the box inside the tensor
+    bulk stored  cp.async.bulk to global memory
+    read         loaded + copied + bulk loaded
+    written      stored + bulk stored
+
+Bulk copies include prefetches (``cp.async.bulk.prefetch``), which read, and reductions (``cp.reduce.async.bulk``),
+which write; what several blocks of a cluster receive (multicast) counts once. Of the box of a copy by tensor map
+(``cp.async.bulk.tensor``), what is inside the tensor counts: the rest is filled with zeros, or not written. Where the
+size of a box is not known, as of pixels (im2col), copies are counted as instructions, and ``read`` or ``written`` is
+not known: None.
+"""
 
 from __future__ import annotations
 
@@ -24,24 +42,6 @@ if TYPE_CHECKING:
     from tui_probe.records.counter_sums import LineSums
     from tui_probe.trace.results import Result
 
-# Global memory bytes: what the threads of a launch loaded and stored, by the way it went.
-#
-# Unit: bytes that executed instructions asked for, a predicate that was false asking for nothing. Each value is the
-# plain sum over all warps of the launch::
-#
-#     loaded       ld, ldu, wmma.load                     bytes of the access × threads that executed it
-#     stored       st, wmma.store
-#     copied       cp.async from global to shared memory  bytes read: fewer than written where the rest is zeros
-#     bulk loaded  cp.async.bulk from global memory       the size operand, or the box inside the tensor
-#     bulk stored  cp.async.bulk to global memory
-#     read         loaded + copied + bulk loaded
-#     written      stored + bulk stored
-#
-# Bulk copies include prefetches (``cp.async.bulk.prefetch``), which read, and reductions (``cp.reduce.async.bulk``),
-# which write; what several blocks of a cluster receive (multicast) counts once. Of the box of a copy by tensor map
-# (``cp.async.bulk.tensor``), what is inside the tensor counts: the rest is filled with zeros, or not written. Where the
-# size of a box is not known, as of pixels (im2col), copies are counted as instructions, and ``read`` or ``written`` is
-# not known: None.
 
 _SIZES: Final = ("loaded", "stored", "copied", "bulk_loaded", "bulk_stored")
 RECORD: Final = np.dtype(

@@ -1,4 +1,16 @@
-"""Instruction mix: PTX instructions that the warps of a launch executed, by class."""
+"""Instruction mix: PTX instructions that the warps of a launch executed, by class.
+
+Each value is a sum over the warps; an instruction counts once for a warp that reaches it, with however many lanes,
+and once more for each group of lanes that reaches it apart. With ``total`` the sum over all classes::
+
+    fp64 share   = fp64 / (fp32 + fp64 + fp16 + bf16)     None where there is no such arithmetic; others likewise
+    tensor share = tensor / (tensor + fp32 + fp64 + fp16 + bf16)
+
+The shares tell which type a kernel computes in, and whether the tensor cores do it. A matrix instruction does
+hundreds of times the work of another, so a small tensor share is a large part of it.
+
+``inst_mix_by_line`` keeps how often warps entered each basic block: each entry executes all of its instructions.
+"""
 
 from __future__ import annotations
 
@@ -33,18 +45,6 @@ if TYPE_CHECKING:
     from tui_probe.probekit.probe_results import ProbeResult
     from tui_probe.trace.results import Result
 
-# Instruction mix: PTX instructions that the warps of a launch executed, by class.
-#
-# Each value is a sum over the warps; an instruction counts once for a warp that reaches it, with however many lanes,
-# and once more for each group of lanes that reaches it apart. With ``total`` the sum over all classes::
-#
-#     fp64 share   = fp64 / (fp32 + fp64 + fp16 + bf16)     None where there is no such arithmetic; others likewise
-#     tensor share = tensor / (tensor + fp32 + fp64 + fp16 + bf16)
-#
-# The shares tell which type a kernel computes in, and whether the tensor cores do it. A matrix instruction does
-# hundreds of times the work of another, so a small tensor share is a large part of it.
-#
-# ``inst_mix_by_line`` keeps how often warps entered each basic block: each entry executes all of its instructions.
 
 FLOATING: Final = CLASSES[:4]
 """The classes of floating-point arithmetic."""

@@ -1,4 +1,10 @@
-"""NaNs and infinities that a launch stored to global memory: the first one, and stores that were not checked."""
+"""NaNs and infinities that a launch stored to global memory: the first one, and stores that were not checked.
+
+stores    executions of a store by a warp in which at least one lane stores such a number; all are counted
+records   the first four stores of each warp, each with the values of the lowest such lane
+first     the record with the earliest time; at the same time, of the lowest clock, block and warp. The timer
+          has ticks of some nanoseconds, so of SMs that store within a tick any may have been first.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +35,6 @@ if TYPE_CHECKING:
     from tui_probe.trace.sites import SiteInstruction
     from tui_probe.trace.source_lines import SourceLine
 
-# NaNs and infinities that a launch stored to global memory, the first of them, and the stores that were not checked.
-#
-#     stores    executions of a store by a warp in which at least one lane stores such a number; all are counted
-#     records   the first four stores of each warp, each with the values of the lowest such lane
-#     first     the record with the earliest time; at the same time, of the lowest clock, block and warp. The timer
-#               has ticks of some nanoseconds, so of SMs that store within a tick any may have been first.
 
 _NAME: Final = "nan_check"
 RECORD: Final = np.dtype(

@@ -1,4 +1,11 @@
-"""Progress through the program: where the warps of a launch spent their time, and where they were at a given time."""
+"""Progress through the program: where the warps of a launch spent their time, and where they were at a given time.
+
+    a step   from a warp's entering a basic block to its entering the next one; the last from there to its exit
+    cycles   of a block: the sum of its steps over all warps, with all waits of the warp in it
+    visits   how often warps entered it
+
+A warp that entered more blocks than it kept is known up to the last one kept: the rest of its time is ``unknown``.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +34,6 @@ if TYPE_CHECKING:
     from tui_probe.records.warp_pace import WarpProgress
     from tui_probe.trace.results import Result
     from tui_probe.trace.source_lines import SourceLine
-
-# Progress through the program: where the warps of a launch spent their time, and where they were at a given time.
-#
-#     a step   from a warp's entering a basic block to its entering the next one; the last from there to its exit
-#     cycles   of a block: the sum of its steps over all warps, with all waits of the warp in it
-#     visits   how often warps entered it
-#
-# A warp that entered more blocks than it kept is known up to the last one kept: the rest of its time is ``unknown``.
 
 
 @dataclass(frozen=True, slots=True)

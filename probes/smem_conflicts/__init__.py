@@ -1,4 +1,13 @@
-"""Shared memory bank conflicts: the wavefronts of loads and stores, by the rule of 32 banks of 4-byte words."""
+"""Shared memory bank conflicts: the wavefronts of loads and stores, by the rule of 32 banks of 4-byte words.
+
+    wavefronts of an access    max over banks of the distinct 4-byte words that its active lanes touch in the bank
+    fewest wavefronts          distinct words / 32, rounded up
+    conflicts                  wavefronts - fewest wavefronts
+    wavefronts per access      sum of wavefronts / accesses: 1 at best for 4 bytes per lane, 2 for 8, 4 for 16
+    conflict degree            wavefronts / (wavefronts - conflicts): how many times slower than without conflicts
+
+Fields of records and keys of metrics call wavefronts ``passes``. The same word in several lanes is not a conflict.
+"""
 
 from __future__ import annotations
 
@@ -30,15 +39,6 @@ if TYPE_CHECKING:
     from tui_probe.records.counter_sums import LineSums
     from tui_probe.trace.results import Result
 
-# Shared memory bank conflicts: the passes that loads and stores need, by the rule of 32 banks of 4-byte words.
-#
-#     passes of an access     max over banks of the distinct 4-byte words that its active lanes touch in the bank
-#     fewest passes           distinct words / 32, rounded up
-#     conflicts               passes - fewest passes
-#     passes per access       sum of passes / accesses: 1 at best for 4 bytes per lane, 2 for 8, 4 for 16
-#     conflict degree         passes / (passes - conflicts): how many times slower than without conflicts
-#
-# Unit: passes, which hardware counters call wavefronts. The same word in several lanes is not a conflict.
 
 RECORD: Final = np.dtype([(name, "<u4") for name in ("accesses", "passes", "conflicts", "threads")])
 """Record of ``smem_conflicts`` per warp."""

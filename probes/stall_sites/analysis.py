@@ -1,4 +1,18 @@
-"""Analysis of stalls: where warps wait in SASS, how long, and for which earlier instruction."""
+"""Analysis of stalls: where warps wait in SASS, how long, and for which earlier instruction.
+
+    waited      sum over warps and executions of (clock behind the wait - clock before it)      SM clock cycles
+    passes      how often warps came to the instruction
+    longest     longest wait of all, with its null wait
+    null waits  cycles between the clocks without a wait · passes: 2 of most instructions, about 37 of BAR and MEMBAR
+    life        sum over warps of (clock at the last exit - clock at the entry)
+    measured    waited - null waits
+    cycles      measured + min(measured, 48 · passes): the branch to the probe's code hides up to 48 cycles of each
+                wait. As many are added, but no more than were measured, since a wait may also be 0
+    share       cycles / life of the launch that measured the site
+
+A warp that is ready but not chosen waits, too. Shares of sites that several launches measured may add up to more than
+1: each launch has its own life, in which other waits are longer, and the estimate of hidden cycles may be too large.
+"""
 
 from __future__ import annotations
 
@@ -27,20 +41,6 @@ if TYPE_CHECKING:
     from tui_probe.trace.sites import SiteWait
     from tui_probe.trace.source_lines import SourceLine
 
-# Stalls by instruction.
-#
-#     waited      sum over warps and executions of (clock behind the wait - clock before it)      SM clock cycles
-#     passes      how often warps came to the instruction
-#     longest     longest wait of all, with its null wait
-#     null waits  cycles between the clocks without a wait · passes: 2 of most instructions, about 37 of BAR and MEMBAR
-#     life        sum over warps of (clock at the last exit - clock at the entry)
-#     measured    waited - null waits
-#     cycles      measured + min(measured, 48 · passes): the branch to the probe's code hides up to 48 cycles of each
-#                 wait. As many are added, but no more than were measured, since a wait may also be 0
-#     share       cycles / life of the launch that measured the site
-#
-# A warp that is ready but not chosen waits, too. Shares of sites that several launches measured may add up to more than
-# 1: each launch has its own life, in which other waits are longer, and the estimate of hidden cycles may be too large.
 
 GROUPS: Final = ("stall_sites", "stall_sites_2", "stall_sites_3", "stall_sites_4")
 """Probes of the groups of wait sites, those that usually wait longest first."""

@@ -1,4 +1,14 @@
-"""Tensor core operations: matrix instructions executed in a launch, and the multiply-adds in them."""
+"""Tensor core operations: matrix instructions executed in a launch, and the multiply-adds in them.
+
+Every lane counted its share. With the sums over all warps::
+
+    mma, wmma      = counted / 32         instructions, each executed by a warp
+    wgmma          = counted / 128        instructions, each executed by four warps
+    multiply_adds  = sum of the shares    m · n · k of each instruction
+    operations     = 2 · multiply_adds    as in 2·M·N·K of a matrix product
+
+A product whose sides are not multiples of the tile computes more than 2·M·N·K: the padding is counted.
+"""
 
 from __future__ import annotations
 
@@ -23,16 +33,6 @@ if TYPE_CHECKING:
     from tui_probe.records.counter_sums import LineSums
     from tui_probe.trace.results import Result
 
-# Tensor core operations: matrix instructions executed in a launch, and the multiply-adds in them.
-#
-# Every lane counted its share. With the sums over all warps::
-#
-#     mma, wmma      = counted / 32         instructions, each executed by a warp
-#     wgmma          = counted / 128        instructions, each executed by four warps
-#     multiply_adds  = sum of the shares    m · n · k of each instruction
-#     operations     = 2 · multiply_adds    as in 2·M·N·K of a matrix product
-#
-# A product whose sides are not multiples of the tile computes more than 2·M·N·K: the padding is counted.
 
 RECORD: Final = np.dtype(
     {

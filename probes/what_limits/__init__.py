@@ -1,4 +1,16 @@
-"""Demand of a launch on memory, tensor cores, arithmetic and issue slots, counted together."""
+"""Demand of a launch on memory, tensor cores, arithmetic and issue slots, counted together.
+
+With the sums over all warps::
+
+    sectors            = those of loads, stores and atomics of global memory
+    shared requests    = shared_passes / 32              at least as many passes of shared memory
+    tensor operations  = 2 · multiply-adds of all types
+    as half            = 2 · (half + 2 · tf32 + byte / 2 + 16 · double)
+
+``as half`` is the number of operations in half precision that take tensor cores as long: they multiply numbers of
+tf32 half as fast as those of 16 bits, of 8 bits twice as fast, and doubles at a 16th (NVIDIA's white papers of A100
+and H100).
+"""
 
 from __future__ import annotations
 
@@ -20,18 +32,6 @@ if TYPE_CHECKING:
     from tui_probe.probekit.probe_results import ProbeResult
     from tui_probe.trace.results import Result
 
-# The requests of a launch to each unit, if its instructions show them.
-#
-# With the sums over all warps::
-#
-#     sectors            = those of loads, stores and atomics of global memory
-#     shared requests    = shared_passes / 32              at least as many passes of shared memory
-#     tensor operations  = 2 · multiply-adds of all types
-#     as half            = 2 · (half + 2 · tf32 + byte / 2 + 16 · double)
-#
-# ``as half`` is the number of operations in half precision that take tensor cores as long: they multiply numbers of
-# tf32 half as fast as those of 16 bits, of 8 bits twice as fast, and doubles at a 16th (NVIDIA's white papers of A100
-# and H100).
 
 _COUNTS: Final = (
     "loaded", "stored", "load_requests", "load_sectors", "store_requests", "store_sectors", "load_ideal",
