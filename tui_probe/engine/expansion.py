@@ -304,7 +304,7 @@ class Expander:
         slot = self._addressing.folded_slot() if own_map.folded else self._addressing.slot(own_map.level)
         return [*slot, *self._addressing.pointer(self._names.parameter("map", own_map.name), own_map.slot_bytes)]
 
-    def _store(
+    def _operands(
         self,
         own_map: Map,
         values: tuple[str, ...],
@@ -312,8 +312,8 @@ class Expander:
         target: RecordAddress,
         *,
         even: bool,
-    ) -> list[str]:
-        """The stores of one record, in the order of its memory, each as wide as the record's alignment allows."""
+    ) -> tuple[list[str], dict[int, tuple[FieldType, str]]]:
+        """Return the type and operand of each field that is stored, by offset, and the lines that compute them."""
         lines: list[str] = []
         operands: dict[int, tuple[FieldType, str]] = {}
         for index, (field, value) in enumerate(zip(own_map.fields, values, strict=True)):
@@ -325,6 +325,19 @@ class Expander:
                 marking, operand = self._recording.mark_even(operand)
                 lines += marking
             operands[field.offset] = field.type, operand
+        return lines, operands
+
+    def _store(
+        self,
+        own_map: Map,
+        values: tuple[str, ...],
+        helpers: Mapping[str, HelperValue],
+        target: RecordAddress,
+        *,
+        even: bool,
+    ) -> list[str]:
+        """The stores of one record, in the order of its memory, each as wide as the record's alignment allows."""
+        lines, operands = self._operands(own_map, values, helpers, target, even=even)
         storage = storage_of(self._probe, own_map)
         # Four registers in a row are worth it where stores are many and registers are not scarce.
         is_wide = (own_map.cap != 1 or own_map.resident) and not self._probe.is_lean

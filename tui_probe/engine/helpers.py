@@ -140,8 +140,8 @@ def nonfinite_test(
     predicate, is_nonfinite, value, masked = (
         names.temporary(f"{name}{suffix}", held)
         for name, suffix, held in (
-            ("nonfinite", "", "pred"), ("found", "", "pred"), ("value", f"_b{bits}", f"b{bits}"),
-            ("masked", f"_b{bits}", f"b{bits}"),
+            ("nonfinite", "", "pred"), ("found", "", "pred"),
+            ("value", f"_b{bits}", f"b{bits}"), ("masked", f"_b{bits}", f"b{bits}"),
         )
     )  # fmt: skip
     lines: list[str] = [f"mov.b{bits} {value}, 0;", f"setp.ne.u32 {predicate}, 0, 0;"]
@@ -149,8 +149,7 @@ def nonfinite_test(
         text for name, elements in stored for text in _number_lines(name, elements or (), kind, held[name], names)
     ]
     exponent = _EXPONENT_MASKS[kind]
-    for number in reversed(numbers):
-        *before, name = number
+    for *before, name in reversed(numbers):  # so that the first of several is the value at the end
         lines += before
         lines += [
             f"and.b{bits} {masked}, {name}, {exponent};",

@@ -1,4 +1,7 @@
-"""Text files of a prepared kernel: ``kernel.info`` for the hook, ``process.log`` for users."""
+"""Text files of a prepared kernel: ``kernel.info`` for the hook, ``process.log`` for users.
+
+``tui_probe/help/kernel-info.md`` describes every line of kernel.info; ``hook/src/prepare/kernel_info.c`` reads them.
+"""
 
 from __future__ import annotations
 
@@ -38,23 +41,9 @@ def kernel_info(
     note: Reason | None = None,
     way: Sequence[str] = (),
 ) -> str:
-    """The text of the file.
+    """Return the text of kernel.info.
 
-    Kernel name; number of its own parameters; number of maps; ``type,bytes`` per map (0 thread, 1 warp; bytes of a
-    slot in the result file, -1 if only the launch knows them); then ``storage INDEX LAYOUT record BYTES cap N`` for
-    each map, which says how it is on the device (``cap`` 0: each launch has its own), or ``storage INDEX counts`` for
-    the counts of the map before it, which have no memory of their own, or ``storage INDEX sites record BYTES cap N
-    copies N`` for a map of N sites, listed above as 1,0, with ``max OFFSET`` for a field whose largest value is
-    kept, not the sum; ``reduce INDEX`` and the line of a
-    ``Reduction``, what is saved of a map unless all is; ``least INDEX percent P of WHOLE``, the ``LeastShare`` of a map
-    of sites; ``sites INDEX LINE …``, the lines of those sites in
-    ``pruned.ptx``; ``callback NAME``; ``global NAME`` for each variable that the probed kernel shares with the original
-    module, in parameter order; ``no-replay REASON`` if it must not run a second time; ``blocks sampled`` if only blocks
-    of a sample are probed, which two more parameters before those of variables tell; ``blocks independent`` if no block
-    can wait for another one, so that they need not be on the device at the same time; ``allocations`` if the table of
-    allocations is a parameter, before those of the sample; ``note REASON`` if there is
-    something that a user should know of this kernel. Reasons end with their code, as in logs. ``way`` are the lines of
-    a kernel that was probed in machine code: see ``grafts``.
+    ``parameters`` is the number of the kernel's own parameters, ``way`` are the lines of a kernel in SASS mode.
     """
     lines = [name, str(parameters), str(len(maps))]
     lines += [f"{slot.level.value},{slot.slot_bytes}" for slot in maps]

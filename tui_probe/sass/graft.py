@@ -110,6 +110,25 @@ class Grafted:
     constants: tuple[tuple[str, int], ...] = ()
 
 
+def _append_splices(
+    target: GraftTarget, splices: Sequence[Splice], code: _AppendedCode, code_words: list[Word]
+) -> list[int]:
+    """Append the splices to ``code_words``, each reached by a branch at its place. Return the offsets of exits."""
+    exits = dict.fromkeys(target.exits())
+    for splice in splices:
+        word = code_words[splice.at // WORD_BYTES]
+        _refuse_splice(target, splice, word)
+        exit_ = code.add(splice, word)
+        if splice.at in exits:
+            exits[splice.at] = exit_
+        like = word.guarded(ALWAYS) if splice.together else word
+        branch = branch_word(target.arch, splice.at, code.places[splice], like)
+        code_words[splice.at // WORD_BYTES] = branch if splice.waits else branch.with_wait_mask(0)
+    code_words += code.words
+    code_words += [nop_word()] * (-len(code_words) % (_CODE_ALIGN // WORD_BYTES))
+    return sorted({at if exit_ is None else exit_ for at, exit_ in exits.items()})
+
+
 def apply_splices(
     target: GraftTarget,
     splices: Sequence[Splice],
@@ -127,21 +146,9 @@ def apply_splices(
     code_words = list(target.words)
     for at, word in (rewritten or {}).items():
         code_words[at // WORD_BYTES] = word
-    exits = dict.fromkeys(target.exits())
     code = _AppendedCode(target.arch, target.code.size)
-    for splice in splices:
-        word = code_words[splice.at // WORD_BYTES]
-        _refuse_splice(target, splice, word)
-        exit_ = code.add(splice, word)
-        if splice.at in exits:
-            exits[splice.at] = exit_
-        like = word.guarded(ALWAYS) if splice.together else word
-        branch = branch_word(target.arch, splice.at, code.places[splice], like)
-        code_words[splice.at // WORD_BYTES] = branch if splice.waits else branch.with_wait_mask(0)
-    code_words += code.words
-    code_words += [nop_word()] * (-len(code_words) % (_CODE_ALIGN // WORD_BYTES))
+    places = _append_splices(target, splices, code, code_words)
     count = max(target.registers, registers)
-    places = sorted({at if exit_ is None else exit_ for at, exit_ in exits.items()})
     shared = shared_variables(target)
     attributes = [*_kernel_attributes(target, places, parameters), *_new_flags(target, flags)]
     image = _write_cubin(target, code_words, attributes, parameters, count, shared)

@@ -14,7 +14,7 @@ from tui_probe.binaries.elf import HEADER, SECTION_HEADER
 from tui_probe.errors import ImageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from tui_probe.binaries.cubin import Cubin
     from tui_probe.binaries.elf import Section
@@ -42,16 +42,7 @@ def lay_out(
     Of its sections the first ``kept`` stay in the table, all by default. Raises ImageError where sections overlap.
     """
     growths = _growths(cubin, contents)
-    image = bytearray(cubin.image)
-    for index, content in contents.items():
-        section = cubin.sections[index]
-        image[section.offset : section.offset + min(len(content), section.size)] = content[: section.size]
-    pieces: list[bytes | bytearray] = []
-    done = 0
-    for growth in growths:
-        pieces += [image[done : growth.at], growth.added.ljust(growth.step, b"\0")]
-        done = growth.at
-    out = bytearray(b"".join([*pieces, image[done:]]))
+    out = _grown_image(cubin, contents, growths)
     count = cubin.header.sections if kept is None else kept
     header = cubin.header._replace(
         segments_at=_moved_start(growths, cubin.header.segments_at),
@@ -69,6 +60,20 @@ def lay_out(
         SECTION_HEADER.pack_into(out, at, moved.name_at, *moved[3:])
     _move_segments(cubin, growths, out, header.segments_at)
     return bytes(out)
+
+
+def _grown_image(cubin: Cubin, contents: Mapping[int, bytes], growths: Sequence[_Growth]) -> bytearray:
+    """Return the file with the contents and the growths in it; its headers are the old ones."""
+    image = bytearray(cubin.image)
+    for index, content in contents.items():
+        section = cubin.sections[index]
+        image[section.offset : section.offset + min(len(content), section.size)] = content[: section.size]
+    pieces: list[bytes | bytearray] = []
+    done = 0
+    for growth in growths:
+        pieces += [image[done : growth.at], growth.added.ljust(growth.step, b"\0")]
+        done = growth.at
+    return bytearray(b"".join([*pieces, image[done:]]))
 
 
 def _growths(cubin: Cubin, contents: Mapping[int, bytes]) -> list[_Growth]:

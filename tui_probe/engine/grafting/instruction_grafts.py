@@ -152,17 +152,31 @@ def graft_instructions(
         if record is None:
             raise
         return _graft_records(target, probe, record, snippets, sampled=sampled, error=error)
-    splices = _inner_splices(target, code, free, kept_registers, parts)
-    if code.entry is not None:
-        opening = opening_words(code.entry, replace(free, uniform=uniform.entry), kept_registers)
-        splices.insert(0, Splice(0, tuple(opening)))
+    splices = _entry_splices(code, replace(free, uniform=uniform.entry), kept_registers)
+    splices += _inner_splices(target, code, free, kept_registers, parts)
     leaving, rewritten = _exit_code(target, code, free, kept_registers)
     if code.exit is not None:
         splices = _with_exit_code(target, splices, leaving)
+    return _apply(target, code, splices, free.registers, rewritten, uniform), parts
+
+
+def _entry_splices(code: InstructionCode, free: FreeRegisters, kept_registers: dict[int, MarkValue]) -> list[Splice]:
+    return [] if code.entry is None else [Splice(0, tuple(opening_words(code.entry, free, kept_registers)))]
+
+
+def _apply(
+    target: GraftTarget,
+    code: InstructionCode,
+    splices: Sequence[Splice],
+    registers: int,
+    rewritten: Mapping[int, Word],
+    uniform: UniformAssignment,
+) -> Grafted:
+    """Put the splices into the kernel, and check what changed. Raises UnsupportedKernelError."""
     flags = [flag for inline in code.all for flag in inline.flags]
-    grafted = apply_splices(target, splices, len(code.ptx.parameters()), free.registers, rewritten, flags)
+    grafted = apply_splices(target, splices, len(code.ptx.parameters()), registers, rewritten, flags)
     refuse_changes(target, grafted, uniform.pairs)
-    return grafted, parts
+    return grafted
 
 
 def _graft_records(
@@ -191,22 +205,16 @@ def _graft_records(
     free = _free_registers_from(target, code, uniform.exits, 0, 0, registers)
     *base, count, step = (carried.number for carried in uniform.carried)
     kept_registers = {Mark.FIRST_KEPT + index: MarkValue(uniform=number) for index, number in enumerate((*base, count))}
-    splices = []
+    splices = _entry_splices(code, replace(free, uniform=uniform.entry), kept_registers)
     rewritten = with_read_barriers(target.words)
     places = [site.at // WORD_BYTES for site in parts.sites]
     for place, wait in zip(places, _operand_waits(room, rewritten, places), strict=True):
         address, value = room.pairs(place)[:_PAIRS_OF_RECORD]
         own, at = RecordRegisters(address, value, (base[0], base[1]), count, step), place * WORD_BYTES
         splices.append(Splice(at, tuple(record_words(own, at, record.cap or 0, wait, target.arch)), together=True))
-    if code.entry is not None:
-        splices.insert(
-            0, Splice(0, tuple(opening_words(code.entry, replace(free, uniform=uniform.entry), kept_registers)))
-        )
     assert code.exit is not None
     splices = _with_exit_code(target, splices, tuple(with_initial_wait(code.exit.placed(free, kept_registers))))
-    flags = [flag for inline in code.all for flag in inline.flags]
-    grafted = apply_splices(target, splices, len(code.ptx.parameters()), free.registers, rewritten, flags)
-    refuse_changes(target, grafted, uniform.pairs)
+    grafted = _apply(target, code, splices, free.registers, rewritten, uniform)
     return grafted, replace(parts, short_records=True)
 
 

@@ -95,6 +95,15 @@ class SassPhase:
     main: int
 
 
+def _work_of_words(target: GraftTarget, graph: FlowGraph) -> list[Instruction]:
+    """Return PTX of the same work for each instruction of a kernel."""
+    code = [_same_work(word, target.arch) for word in target.words]
+    for block in graph.blocks:
+        for index in _serial_waits([code[number] for number in block]):
+            code[block[index]] = Instruction(*_OTHER, (), MADE_UP)
+    return code
+
+
 def sass_phases(
     probe: Probe, target: GraftTarget, has_room: Callable[[int], bool] = lambda _: True
 ) -> tuple[list[SassPhase], int]:
@@ -104,10 +113,7 @@ def sass_phases(
     in a kernel without lines.
     """
     graph = FlowGraph.of(target)
-    code = [_same_work(word, target.arch) for word in target.words]
-    for block in graph.blocks:
-        for index in _serial_waits([code[number] for number in block]):
-            code[block[index]] = Instruction(*_OTHER, (), MADE_UP)
+    code = _work_of_words(target, graph)
     number_of = {id(instruction): number for number, instruction in enumerate(code)}
     names = names_by_line(probe, target) if probe.phases else None
     named = None if names is None else lambda instruction: names(number_of[id(instruction)] * WORD_BYTES)

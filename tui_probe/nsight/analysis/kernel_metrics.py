@@ -137,14 +137,19 @@ def counts_that_differ(one: KernelMetrics, other: KernelMetrics) -> list[str] | 
     return [name for name, (mine, its) in known.items() if abs(mine - its) >= _TOLERANCE] if known else None
 
 
+def _launches_by_shape(table: NcuTable) -> dict[tuple[int, Shape], list[int]]:
+    """Return the positions of the launches of each file and shape."""
+    groups: dict[tuple[int, Shape], list[int]] = {}
+    for position, launch in enumerate(table.launches):
+        groups.setdefault((launch.file, shape_of(table, position)), []).append(position)
+    return groups
+
+
 def metrics_of(table: NcuTable, measured: Collection[int] = ()) -> list[KernelMetrics]:
     """The kernels of a table, by file and shape, in the order of first launch.
 
     ``measured`` are positions of the launches that count; in a file that has none of them all do.
     """
-    groups: dict[tuple[int, Shape], list[int]] = {}
-    for launch in range(len(table.launches)):
-        groups.setdefault((table.launches[launch].file, shape_of(table, launch)), []).append(launch)
     columns = _columns(table)
     times = durations(table)
     counts = _counting(table, measured)
@@ -153,7 +158,7 @@ def metrics_of(table: NcuTable, measured: Collection[int] = ()) -> list[KernelMe
     arithmetic = _sums_by_type(table, _arithmetic_type)
     tensor_types = _sums_by_type(table, _tensor_type)
     metrics = []
-    for (file, shape), launches in groups.items():
+    for (file, shape), launches in _launches_by_shape(table).items():
         at = np.array(launches)
         weights = np.array([table.launches[launch].invocations or 1 for launch in launches], dtype=np.float64)
         means = {name: _mean(values[at], weights) for name, values in columns.items()}

@@ -169,6 +169,16 @@ class TimelineRows:
         return int(earlier.max()) if len(earlier) else None
 
 
+def _first_and_last(
+    place: NDArray[np.int64], intervals: Intervals, count: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the first start and the last end at each place; the largest number and -1 without intervals."""
+    last, first = (np.full(count, value, dtype=np.int64) for value in (-1, np.iinfo(np.int64).max))
+    np.maximum.at(last, place, intervals.end)
+    np.minimum.at(first, place, intervals.start)
+    return first, last
+
+
 def timeline_rows(timeline: Timeline, choice: RowSelection, lengths: LengthGrades) -> TimelineRows:
     """The rows that are wanted. Intervals beyond the fence of ``lengths`` stand out."""
     places = _places(timeline, choice)
@@ -180,10 +190,7 @@ def timeline_rows(timeline: Timeline, choice: RowSelection, lengths: LengthGrade
     if choice.level == "SM":
         by_place = order_by(place, intervals.start)
         intervals, place = intervals.take(by_place), place[by_place]
-    last, first = (np.full(count, value, dtype=np.int64) for value in (-1, np.iinfo(np.int64).max))
-    np.maximum.at(last, place, intervals.end)
-    np.minimum.at(first, place, intervals.start)
-    order = _order(choice.order, first, last)
+    order = _order(choice.order, *_first_and_last(place, intervals, count))
     row = np.empty(count, dtype=np.int64)
     row[order] = np.arange(count)
     row_of = row[place]

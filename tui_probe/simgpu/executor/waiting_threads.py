@@ -167,7 +167,25 @@ class Barriers:
         of_blocks = self._release_blocks() if self._waiting else []
         return self._release_warps() + of_blocks + self.of_clusters.release()
 
+    def _leave(
+        self,
+        barrier: Barrier,
+        group: ThreadGroup,
+        slot: NDArray[np.intp],
+        arrived: NDArray[np.int64],
+        holding: NDArray[np.int64],
+        latest: NDArray[np.int64],
+    ) -> None:
+        """Let threads leave their barriers, at the time of the last arrival and with the result of the reduction."""
+        self._batch.counters[group.lanes.warp] = latest[slot]
+        if barrier.reduction is not None:
+            result = barrier.reduction.result(arrived[slot], holding[slot])
+            barrier.reduction.target.write(group.registers, result)
+        if self._batch.checks is not None:
+            self._batch.checks.order.leave("bar", slot, group.lanes)
+
     def _release_blocks(self) -> list[ThreadGroup]:
+        """Open the barriers of blocks that all threads they wait for have reached."""
         arrived, holding, latest = self._totals()
         opened = np.zeros(len(arrived), np.bool_)
         done = []
@@ -190,12 +208,7 @@ class Barriers:
             if not complete.all():
                 group = waiting.group.split(complete, waiting.group.block)
                 still.append(waiting.without(complete))
-            self._batch.counters[group.lanes.warp] = latest[slot]
-            if waiting.barrier.reduction is not None:
-                result = waiting.barrier.reduction.result(arrived[slot], holding[slot])
-                waiting.barrier.reduction.target.write(group.registers, result)
-            if self._batch.checks is not None:
-                self._batch.checks.order.leave("bar", slot, group.lanes)
+            self._leave(waiting.barrier, group, slot, arrived, holding, latest)
             released.append(group)
         self._waiting = still
         self._arrived[opened] = 0
