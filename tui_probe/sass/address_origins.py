@@ -14,7 +14,7 @@ from tui_probe.errors import UnsupportedKernelError
 from tui_probe.sass.accesses import access_of, register_pair
 from tui_probe.sass.operations import bulk_copy_of
 from tui_probe.sass.register_room import operands_of
-from tui_probe.sass.words import ALWAYS, IMMEDIATE, RZ, uniform_bits
+from tui_probe.sass.words import ALWAYS, CONSTANT_LOADS, IMMEDIATE, LDCU, RZ, uniform_bits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,13 +49,10 @@ _SHIFT, _OF_CLUSTER = (75, 5), 24
 _PRODUCT_SUMS: Final = frozenset({0x024, 0x025, 0x0A4, 0x0A5})
 """IMAD, IMAD.WIDE and the uniform ones."""
 _WIDE_PRODUCTS: Final = frozenset({0x025, 0x0A5})
-_CONSTANT_LOADS: Final = frozenset({0x182, 0x0B9, 0x1AC})
-"""LDC, ULDC, LDCU."""
 _TO_UNIFORM: Final = 0x0CA
 """R2UR."""
 _UNIFORM_PATH: Final = range(0x80, 0x100)
 _UIADD3_64: Final = 0x097
-_LDCU: Final = 0x1AC
 _RESULT_SIZE, _RESULT_REGISTERS = (73, 3), (1, 1, 1, 1, 1, 2, 4, 4)
 
 
@@ -203,10 +200,10 @@ class AddressOrigins:
 def written_registers(word: Word, arch: int) -> frozenset[int]:
     """Return the registers that an instruction writes in the lanes that execute it, if it may write addresses."""
     operation = word.operation
-    if operation in _UNIFORM_PATH or operation == _LDCU:
+    if operation in _UNIFORM_PATH or operation == LDCU:
         first = UNIFORM_BASE + word.field(16, uniform_bits(arch))
         return frozenset(range(first, first + _uniform_results(word)))
-    if operation in _CONSTANT_LOADS:
+    if operation in CONSTANT_LOADS:
         return frozenset(range(word.rd, word.rd + _RESULT_REGISTERS[word.field(*_RESULT_SIZE)])) - {RZ}
     if operation in _WIDE_PRODUCTS:
         return frozenset(register_pair(word.rd)) - {RZ}
@@ -215,7 +212,7 @@ def written_registers(word: Word, arch: int) -> frozenset[int]:
 
 
 def _uniform_results(word: Word) -> int:
-    if word.operation in _CONSTANT_LOADS:
+    if word.operation in CONSTANT_LOADS:
         return _RESULT_REGISTERS[word.field(*_RESULT_SIZE)]
     return 2 if word.operation in _WIDE_PRODUCTS or word.operation == _UIADD3_64 else 1
 
@@ -245,7 +242,7 @@ def adds_product(word: Word) -> bool:
 
 def constant_of(word: Word) -> int | None:
     """Return the offset of the constant of bank 0 in a followed operand; None without one."""
-    if word.operation not in _CONSTANT_LOADS and (
+    if word.operation not in CONSTANT_LOADS and (
         word.form not in _CONSTANT_FORMS
         or word.operation not in _MOVES | _SUMS | _SELECTIONS | _SHIFTED_SUMS | _PRODUCT_SUMS
         or (word.operation in _PRODUCT_SUMS and word.form not in _THIRD_FORMS)

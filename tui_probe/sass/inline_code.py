@@ -15,10 +15,11 @@ from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass import lane_registers
 from tui_probe.sass.nv_info import FLAG_FORMAT
-from tui_probe.sass.snippets import LOAD_MARK, STACK_POINTER, STORE_MARK, is_mark, mark_number
+from tui_probe.sass.snippets import LOAD_MARK, STORE_MARK, is_mark, mark_number
 from tui_probe.sass.target import GraftTarget
 from tui_probe.sass.uniform_registers import exact_uniform_fields, named_uniform_registers, with_uniform_registers
 from tui_probe.sass.words import (
+    ALL_BYTES,
     BARRIER_COUNT,
     BRA,
     BSSY,
@@ -34,12 +35,16 @@ from tui_probe.sass.words import (
     EXIT,
     GUARD,
     IMMEDIATE,
+    LDCU,
     MOV,
     MOV_NUMBER,
     MOV_UNIFORM,
     NO_BARRIER,
+    OPERAND_BARRIER,
     RZ,
     SOURCE_B,
+    STACK_POINTER,
+    ULDC,
     UNIFORM_OPERAND,
     WORD_BYTES,
     Word,
@@ -63,11 +68,8 @@ _STORES: Final = frozenset({0x186, 0x18E})
 """STG, RED."""
 _CONVERGENT: Final = frozenset({0x006, 0x086, 0x189, 0x1A1, 0x1C4})
 """VOTE, VOTEU, SHFL, MATCH, REDUX: of all lanes that are there at the same time."""
-_UNIFORM_LOADS: Final = frozenset({0x0B9, 0x1AC})
-"""ULDC, LDCU."""
+_UNIFORM_LOADS: Final = frozenset({ULDC, LDCU})
 _WIDTH, _WIDTH_OF_PAIR = (73, 3), 5
-_ALL_BYTES: Final = 0xF
-_OPERAND_BARRIER: Final = 5
 _MOVE_BARRIER: Final = 0
 """Barrier of a snippet that a move to a uniform register releases before sm_90."""
 _MAX_CACHED: Final = 64
@@ -93,7 +95,7 @@ class MarkValue:
             word = word.with_field(*UNIFORM_OPERAND, 1)
         else:
             word = new_word(MOV_NUMBER, SHORT_STALL).with_field(*IMMEDIATE, self.number & 0xFFFFFFFF)
-        return word.with_field(*DESTINATION, to).with_field(*BYTE_MASK, _ALL_BYTES)
+        return word.with_field(*DESTINATION, to).with_field(*BYTE_MASK, ALL_BYTES)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -234,7 +236,7 @@ class InlineCode:
         if offset is not None and offset >= self.parameters_at:
             word = word.with_field(*CONSTANT_OFFSET, offset + free.parameters_at - self.parameters_at)
         if word.operation in _STORES and word.read_barrier == NO_BARRIER:
-            word = word.with_read_barrier(_OPERAND_BARRIER)
+            word = word.with_read_barrier(OPERAND_BARRIER)
         return _with_barriers(word, free.barriers)
 
     def _mark(self, word: Word, free: FreeRegisters, sources: Mapping[int, MarkValue]) -> Word:
@@ -279,7 +281,7 @@ def _with_barriers(word: Word, barriers: Sequence[int]) -> Word:
 
 def _without_waits_for_marks(words: Sequence[Word]) -> tuple[Word, ...]:
     """Remove waits for barriers that only marks release: pending instructions of the kernel may hold these."""
-    real = 1 << _OPERAND_BARRIER
+    real = 1 << OPERAND_BARRIER
     for word in words:
         if not is_mark(word):
             real |= sum(1 << barrier for barrier in {word.write_barrier, word.read_barrier} - {NO_BARRIER})

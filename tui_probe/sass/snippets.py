@@ -27,6 +27,8 @@ from tui_probe.sass.uniform_registers import (
 from tui_probe.sass.uniform_replacement import without_uniform
 from tui_probe.sass.words import (
     ALL_BARRIERS,
+    ALL_BYTES,
+    BARRIER_SET_STALL,
     BYTE_MASK,
     CONTROL_FLOW,
     DESTINATION,
@@ -34,8 +36,10 @@ from tui_probe.sass.words import (
     MOV,
     MOV_UNIFORM,
     NO_BARRIER,
+    OPERAND_BARRIER,
     RZ,
     SOURCE_B,
+    STACK_POINTER,
     UNIFORM_OPERAND,
     Word,
     constant_bank,
@@ -62,14 +66,9 @@ STORE_MARK: Final = 0x188
 MARK_STEP: Final = 0x1000
 """Bytes between the addresses of two marks; the lowest number is 1."""
 _ADDRESS_OFFSET: Final = 40, 24
-STACK_POINTER: Final = 1
 _STORES: Final = frozenset({0x185, 0x186, 0x18E, 0x1A6, 0x1A8, 0x1A9, 0x18A, 0x18B, 0x1A1, 0x1A2, 0x1A3})
-_OPERAND_BARRIER: Final = 5
-_BARRIER_SET: Final = 2
-"""Cycles until a barrier that an instruction sets can be waited for."""
 _MOVE_STALL: Final = 12
 _UMOV: Final = 0xC82
-_ALL_BYTES: Final = 0xF
 
 
 def is_mark(word: Word) -> bool:
@@ -213,7 +212,9 @@ def with_final_wait(words: Sequence[Word]) -> list[Word]:
         barrier for word in words for barrier in (word.write_barrier, word.read_barrier) if barrier != NO_BARRIER
     }
     waited = sum(1 << barrier for barrier in barriers) & ALL_BARRIERS
-    return [*words, nop_word().with_stall(_BARRIER_SET).with_wait_mask(waited)] if _has_access(words) else list(words)
+    return (
+        [*words, nop_word().with_stall(BARRIER_SET_STALL).with_wait_mask(waited)] if _has_access(words) else list(words)
+    )
 
 
 def _has_access(words: Sequence[Word]) -> bool:
@@ -257,7 +258,7 @@ def _move_word(mark: Word, to: KeptRegister, source: KeptRegister) -> Word:
     """Return the move that replaces a mark. A uniform register can only be set from a uniform one."""
     opcode = _UMOV if to.is_uniform else MOV_UNIFORM if source.is_uniform else MOV
     move = _with_opcode(mark, opcode).with_field(*DESTINATION, to.number).with_field(*SOURCE_B, source.number)
-    move = move if to.is_uniform else move.with_field(*BYTE_MASK, _ALL_BYTES)
+    move = move if to.is_uniform else move.with_field(*BYTE_MASK, ALL_BYTES)
     return move.with_field(*UNIFORM_OPERAND, source.is_uniform)
 
 
@@ -270,7 +271,7 @@ def _with_opcode(word: Word, opcode: int) -> Word:
 def _with_store_barriers(words: Sequence[Word]) -> list[Word]:
     """Stores with a barrier for their operands, so that who comes next can wait until these were read."""
     return [
-        word.with_read_barrier(_OPERAND_BARRIER)
+        word.with_read_barrier(OPERAND_BARRIER)
         if word.operation in _STORES and word.read_barrier == NO_BARRIER and word.write_barrier == NO_BARRIER
         else word
         for word in words

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.sass.flow import FlowGraph
-from tui_probe.sass.words import WORD_BYTES
+from tui_probe.sass.words import STACK_POINTER, WORD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from tui_probe.sass.target import GraftTarget
 
 _LDL, _STL = 0x183, 0x187
-_STACK_POINTER: Final = 1
 _SIZE: Final = 73, 3
 _BYTES: Final = (1, 1, 2, 2, 4, 8, 16, 16)
 """Bytes by value of the field: U8, S8, U16, S16, 32, 64, 128 bits."""
@@ -66,7 +65,7 @@ def stack_accesses(target: GraftTarget, graph: FlowGraph | None = None) -> list[
     for number in sorted(graph.dominators):
         for index in graph.blocks[number]:
             word = target.words[index]
-            if word.operation in (_LDL, _STL) and word.ra == _STACK_POINTER:
+            if word.operation in (_LDL, _STL) and word.ra == STACK_POINTER:
                 size = _BYTES[word.field(*_SIZE)]
                 accesses.append(StackAccess(index, word.operation == _LDL, size, graph.depths[number]))
     return sorted(accesses, key=lambda access: access.index)

@@ -109,7 +109,6 @@ _TO_PRODUCT, _TO_STORE = 5, 5
 _FIRST_YIELDING: Final = 3
 """ptxas lets other warps go first behind most instructions with so many stall cycles, and behind none with fewer."""
 _RECORD_BYTES: Final = 8
-_OPERAND_BARRIER: Final = 5
 _SETTLED_STALL: Final = 13
 """Cycles after which a predicate or a register that a fixed-latency instruction wrote can be read by any other."""
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.sass.words import LDC, LDCU, ULDC
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -47,12 +49,9 @@ _BARRIERS: Final = frozenset({0x1A7, 0x1B1})
 """SYNCS with an address in a register and a uniform one."""
 _BRANCHES: Final = frozenset({0x141, 0x145, 0x147, 0x14D})
 """BSYNC, BSSY, BRA, EXIT: a branch may depend on a uniform register."""
-_LDC: Final = 0x182
 _TO_UNIFORM: Final = frozenset({0x0CA, 0x0CB, 0x1C2, 0x1C3, 0x1C4, 0x1CE})
 """R2UR, CS2UR, S2UR, REDUX, ULEPC: with a uniform result, and without a uniform operand."""
 _ELECT: Final = 0x02F
-_LDCU: Final = 0x1AC
-_ULDC: Final = 0x0B9
 _WIDTH, _WIDTH_OF_PAIR = (73, 3), 5
 _OF_32_BITS: Final = frozenset(
     {0x002, 0x007, 0x008, 0x00B, 0x00C, 0x010, 0x011, 0x012, 0x016, 0x019, 0x01A, 0x020, 0x021, 0x023, 0x024}
@@ -113,7 +112,7 @@ def _uniform_fields(word: Word, arch: int) -> Iterable[tuple[int, int]]:
         yield _RD, _PAIR
     elif operation in _UNIFORM_PATH:
         yield from _uniform_path_fields(word)
-    elif operation in (_ELECT, _LDCU):
+    elif operation in (_ELECT, LDCU):
         yield from ((_RD, _QUAD), (_RA, _PAIR), (_RB, _PAIR))
     elif operation in _MATRIX:
         yield from ((at, _LONG) for at in (_RD, _RA, _RB, _RC)) if arch >= WIDE_FROM else _product_fields(word)
@@ -129,7 +128,7 @@ def _uniform_fields(word: Word, arch: int) -> Iterable[tuple[int, int]]:
         yield _RC, _PAIR
     elif operation in _TEXTURES:
         yield _TEXTURE, _PAIR
-    elif operation == _LDC or any(operation in path for path in _ORDINARY_PATHS):
+    elif operation == LDC or any(operation in path for path in _ORDINARY_PATHS):
         yield _RB, 1 if operation in _OF_32_BITS and arch < WIDE_FROM else _PAIR
     else:
         yield from ((at, _QUAD) for at in (_RD, _RA, _RB, _RC))
@@ -145,7 +144,7 @@ def _product_fields(word: Word) -> Iterable[tuple[int, int]]:
 
 
 def _uniform_path_fields(word: Word) -> Iterable[tuple[int, int]]:
-    if word.operation == _ULDC:
+    if word.operation == ULDC:
         wide = word.field(*_WIDTH) - _WIDTH_OF_PAIR
         yield _RD, 1 if wide < 0 else _PAIR if wide == 0 else _QUAD
         return
@@ -175,7 +174,7 @@ def exact_uniform_fields(word: Word) -> tuple[int, ...] | None:
         return (_RD, *(at for at in sources if at != _RB or word.form not in _NUMBERS))
     if operation in (0x1C3, 0x1C4):
         return (_RD,)
-    if operation == _LDCU:
+    if operation == LDCU:
         return _RD, _RA
     if operation in UNIFORM_MEMORY_FIELDS:
         return (UNIFORM_MEMORY_FIELDS[operation],) if word.is_uniform_operand else ()

@@ -26,7 +26,21 @@ from tui_probe.sass.uniform_registers import (
     exact_uniform_fields,
     uniform_register_at,
 )
-from tui_probe.sass.words import GUARD, MOV_UNIFORM, NO_BARRIER, RESERVED, RZ, Word, new_word, nop_word
+from tui_probe.sass.words import (
+    ALL_BYTES,
+    BARRIER_SET_STALL,
+    GUARD,
+    LDC,
+    LDCU,
+    MOV_UNIFORM,
+    NO_BARRIER,
+    RESERVED,
+    RZ,
+    ULDC,
+    Word,
+    new_word,
+    nop_word,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,11 +55,8 @@ _WIDE_MULTIPLY: Final = 0x0A5
 _UMOV: Final = 0x082
 _S2UR, _S2R = 0x1C3, 0x119
 _REDUX: Final = 0x1C4
-_LDCU: Final = 0x1AC
-_CONSTANT_LOADS: Final = frozenset({0x0B9, _LDCU})
-"""ULDC, LDCU."""
+_UNIFORM_LOADS: Final = frozenset({ULDC, LDCU})
 _MOVE_CONSTANT: Final = 0xA02
-_LDC: Final = 0x182
 _MARK_LOAD: Final = 0x184
 _ACCESSES: Final[Mapping[int, tuple[int, int]]] = {0x986: (0x386, 64), 0x981: (0x381, 32)}
 """STG and LDG with a descriptor: what they are without, and where it is."""
@@ -55,7 +66,7 @@ _REGISTER_FORM, _CONSTANT_FORM, _UNIFORM_FORM, _UNIFORM_LAST_FORM = 1, 5, 6, 7
 """A uniform second operand, and a uniform third one, which is in the second one's place then."""
 _RC: Final = 64
 _FORM_AT, _FORM_BITS = 9, 3
-_MASK_AT, _MASK_BITS, _ALL_BYTES = 72, 4, 0xF
+_MASK_AT, _MASK_BITS = 72, 4
 _SIZE_AT, _SIZE_BITS, _PAIR_SIZE = 73, 3, 5
 _OFFSET_AT, _CONSTANT_BITS = 38, 16
 """Bit of the offset of a constant; that of LDCU is a bit lower."""
@@ -66,8 +77,6 @@ _READY: Final = 6
 """Cycles until the result of an instruction of fixed latency is there."""
 _LOADS_FROM: Final = 90
 _LOAD_BARRIER: Final = 4
-_BARRIER_SET: Final = 2
-"""Cycles until a barrier that an instruction sets can be waited for."""
 
 
 def without_uniform(
@@ -153,7 +162,7 @@ class _UniformDefinitions:
         """The indexes of loads of constants that go to ordinary registers, with a barrier."""
         if self.arch < _LOADS_FROM:
             return set()
-        return {at for at, word in enumerate(self.words) if word.operation in _CONSTANT_LOADS} - self.kept
+        return {at for at, word in enumerate(self.words) if word.operation in _UNIFORM_LOADS} - self.kept
 
     def is_moved(self, word: Word) -> bool:
         """Return whether the uniform result is moved to an ordinary register."""
@@ -188,13 +197,13 @@ def _uniform_sources(word: Word) -> list[int]:
 
 def _result_registers(word: Word) -> int:
     """Return the number of registers of the result."""
-    if word.operation in _CONSTANT_LOADS:
+    if word.operation in _UNIFORM_LOADS:
         return 2 if word.field(_SIZE_AT, _SIZE_BITS) == _PAIR_SIZE else 1
     return 2 if word.operation == _WIDE_MULTIPLY else 1
 
 
 def _has_ordinary_form(word: Word) -> bool:
-    return word.operation in _ORDINARY_FORMS or word.operation == _S2UR or word.operation in _CONSTANT_LOADS
+    return word.operation in _ORDINARY_FORMS or word.operation == _S2UR or word.operation in _UNIFORM_LOADS
 
 
 def _ordinary_words(word: Word, index: int, flow: _UniformDefinitions, places: _OrdinaryRegisters) -> list[Word]:
@@ -206,7 +215,7 @@ def _ordinary_words(word: Word, index: int, flow: _UniformDefinitions, places: _
             return []
         if flow.is_moved(word):
             return _moved_result(word, places.of(uniform_register_at(word, _RD, flow.arch)), flow.shared_register)
-        if word.operation in _CONSTANT_LOADS:
+        if word.operation in _UNIFORM_LOADS:
             return _constant_load(word, places.of(uniform_register_at(word, _RD, flow.arch)), flow.arch)
         return [_with_waits(_ordinary_word(word, flow, places), index, flow)]
     if word.operation == _MARK_LOAD and _uniform_sources(word):
@@ -238,7 +247,7 @@ def _ordinary_word(word: Word, flow: _UniformDefinitions, places: _OrdinaryRegis
     if word.form == _UNIFORM_FORM:
         made = made.with_field(_FORM_AT, _FORM_BITS, _REGISTER_FORM)
     if word.operation == _UMOV:
-        made = made.with_field(_MASK_AT, _MASK_BITS, _ALL_BYTES)
+        made = made.with_field(_MASK_AT, _MASK_BITS, ALL_BYTES)
     return _as_fixed_latency(made)
 
 
@@ -257,23 +266,27 @@ def _with_waits(word: Word, index: int, flow: _UniformDefinitions) -> Word:
 
 def _moved_result(word: Word, register: int, uniform: int) -> list[Word]:
     """Return the instruction with its result in ``uniform``, and the move of it to an ordinary register."""
-    made = word.with_field(_RD, 8, uniform).with_write_barrier(_LOAD_BARRIER).with_stall(max(word.stall, _BARRIER_SET))
+    made = (
+        word.with_field(_RD, 8, uniform)
+        .with_write_barrier(_LOAD_BARRIER)
+        .with_stall(max(word.stall, BARRIER_SET_STALL))
+    )
     move = new_word(MOV_UNIFORM, _READY).with_field(_RD, 8, register).with_field(_RB, 8, uniform)
-    move = move.with_field(_MASK_AT, _MASK_BITS, _ALL_BYTES).with_field(_UNIFORM_OPERAND, 1, 1)
+    move = move.with_field(_MASK_AT, _MASK_BITS, ALL_BYTES).with_field(_UNIFORM_OPERAND, 1, 1)
     return [made, move.with_field(*GUARD, word.field(*GUARD)).with_wait_mask(1 << _LOAD_BARRIER)]
 
 
 def _constant_load(word: Word, register: int, arch: int) -> list[Word]:
     """The load of a constant. Before sm_90 it is a move, whose result is soon there; later ones take no constants."""
     if arch >= _LOADS_FROM:
-        load = word.with_field(0, 9, _LDC).with_field(_FORM_AT, _FORM_BITS, _CONSTANT_FORM).with_field(24, 8, RZ)
-        if word.operation == _LDCU:
+        load = word.with_field(0, 9, LDC).with_field(_FORM_AT, _FORM_BITS, _CONSTANT_FORM).with_field(24, 8, RZ)
+        if word.operation == LDCU:
             load = load.with_field(_OFFSET_AT, _CONSTANT_BITS, word.field(_OFFSET_AT - 1, _CONSTANT_BITS))
         load = load.with_field(_RD, 8, register).with_field(_UNIFORM_OPERAND, 1, 0)
-        return [load.with_write_barrier(_LOAD_BARRIER).with_stall(max(word.stall, _BARRIER_SET))]
+        return [load.with_write_barrier(_LOAD_BARRIER).with_stall(max(word.stall, BARRIER_SET_STALL))]
     offset = word.field(_OFFSET_AT, _CONSTANT_BITS)
     move = word.with_field(0, 12, _MOVE_CONSTANT).with_field(24, 8, 0).with_field(64, 41, 0)
-    move = move.with_field(_MASK_AT, _MASK_BITS, _ALL_BYTES)
+    move = move.with_field(_MASK_AT, _MASK_BITS, ALL_BYTES)
     return [
         _as_fixed_latency(
             move.with_field(_RD, 8, register + half).with_field(_OFFSET_AT, _CONSTANT_BITS, offset + 4 * half)

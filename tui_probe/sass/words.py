@@ -28,7 +28,18 @@ RZ: Final = 255
 RESERVED: Final = 2
 """Registers that a kernel must have beyond the last one that it names; an instruction that names more is illegal."""
 MAX_REGISTERS: Final = 255
+"""R0 to R254: the number 255 is RZ."""
+STACK_POINTER: Final = 1
+"""R1 in functions that have a stack, by the ABI."""
 BARRIER_COUNT: Final = 6
+BARRIER_SET_STALL: Final = 2
+"""Cycles until a barrier that an instruction sets can be waited for."""
+OPERAND_BARRIER: Final = 5
+"""Barrier that an instruction of added code releases when it has read its operands."""
+ALL_BYTES: Final = 0xF
+"""Byte mask of a ``MOV`` of a whole register."""
+YIELD: Final = 109
+"""Bit that is clear where other warps go first."""
 
 BRA: Final = 0x947
 BSSY: Final = 0x945
@@ -227,8 +238,6 @@ _SPLIT_FROM: Final = 90
 """The first architecture whose offset has bits in 23:16 as well."""
 _SECOND_GUARD: Final = 87, 4
 """Second predicate and its negation."""
-YIELD: Final = 109
-"""Bit that is clear where other warps go first."""
 _BRANCH_STALL: Final = 5
 
 
@@ -334,6 +343,7 @@ DEPBAR_GROUPS: Final = 32, 12
 LDC: Final = 0x182
 ULDC: Final = 0x0B9
 LDCU: Final = 0x1AC
+"""Into uniform registers, as ULDC does; LDC is into ordinary ones."""
 CONSTANT_LOADS: Final = frozenset({LDC, ULDC, LDCU})
 
 CONSTANT_FORMS: Final = frozenset({3, 5})
