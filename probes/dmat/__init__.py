@@ -15,10 +15,11 @@ from tui_probe.probekit.metric import Metric, metric_values, where_any, where_kn
 from tui_probe.probekit.probe import Probe, Question, Stamps
 from tui_probe.probekit.probe_view import probe_view
 from tui_probe.records.counter_sums import ratio
+from tui_probe.trace.launch_shape import SECTOR_BYTES
 
 from .accesses import COMPACT_NAME, accesses_of, began_ns
 from .boxes import UNKNOWN_SIZE_TEXT
-from .coalescing import SECTOR, AccessCount, AccessTable, by_line, table_or_count, worst_access
+from .coalescing import AccessCount, AccessTable, by_line, table_or_count, worst_access
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -149,7 +150,7 @@ def _worst_access(table: AccessTable) -> Iterator[Finding]:
         "sectors_needed": derived(needed, "sectors"),
         "wasted_share": derived(wasted / sectors, SHARE, 0),
     }
-    gain = Gain(SECTOR * wasted, SECTOR * sectors, "B")
+    gain = Gain(SECTOR_BYTES * wasted, SECTOR_BYTES * sectors, "B")
     much = wasted > _FLAGGED_SHARE * sectors
     yield Finding("worst_access", "uncoalesced", text, "lines", worst.line, much, values=values, gain=gain,
                   advice=UNCOALESCED_ADVICE, brief=brief)  # fmt: skip

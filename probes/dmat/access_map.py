@@ -14,8 +14,9 @@ import numpy as np
 
 from tui_probe.draw.view import no_progress
 from tui_probe.errors import TraceError
+from tui_probe.trace.launch_shape import SECTOR_BYTES
 
-from .accesses import SECTOR, Selection
+from .accesses import Selection
 from .axes import Band, bands_of
 from .boxes import raster_boxes, read_boxes
 from .density import MAX_PARTS_IN_MEMORY, MAX_TABLE_ENTRIES, FineCounts, Grid, each_part, raster
@@ -114,7 +115,7 @@ def used_runs(addresses: NDArray[Any]) -> NDArray[np.uint64]:
 
     If there are very many runs, the nearest are joined.
     """
-    base = addresses.min() & ~np.uint64(SECTOR - 1)
+    base = addresses.min() & ~np.uint64(SECTOR_BYTES - 1)
     addresses = addresses - base
     addresses >>= _SECTOR_BITS
     if int(addresses.max()) < 1 << 32:
@@ -128,7 +129,7 @@ def used_runs(addresses: NDArray[Any]) -> NDArray[np.uint64]:
 
 def _coarsened_runs(runs: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Join runs over small gaps, until there are at most ``_MAX_RUNS``."""
-    gap = np.uint64(SECTOR)
+    gap = np.uint64(SECTOR_BYTES)
     while len(runs) > _MAX_RUNS:
         gap *= np.uint64(2)
         apart = runs[1:, 0] - runs[:-1, 1] > gap
@@ -218,7 +219,7 @@ def _with_totals(unsummed: AccessMap) -> AccessMap:
     if boxes is not None and len(boxes.records):
         counts = counts + raster_boxes(boxes.of(Selection(), 0, unsummed.end), grid, no_progress)
     totals = dict(zip(bands, counts.sum(axis=1).tolist(), strict=True))
-    accessed = {band: total for band, total in totals.items() if total or not band.unnamed or band.size >= SECTOR}
+    accessed = {band: total for band, total in totals.items() if total or not band.unnamed or band.size >= SECTOR_BYTES}
     return replace(unsummed, bands=tuple(accessed), totals=tuple(accessed.values()))
 
 
@@ -281,7 +282,7 @@ def _rows(ranges: list[tuple[int, int]]) -> tuple[NDArray[np.uint64], NDArray[np
     """Return lows and highs (u8) of rows: power-of-two bytes, one size per range."""
     if not ranges:
         return np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.uint64)
-    least = max((ranges[-1][1] - ranges[0][0]) // _MAX_GRANULES, SECTOR)
+    least = max((ranges[-1][1] - ranges[0][0]) // _MAX_GRANULES, SECTOR_BYTES)
     most = _ROWS // len(ranges)
     lows, highs = [], []
     at = 0

@@ -35,8 +35,6 @@ COMPACT_NAME: Final = "dmat_compact"
 """The variant whose records name no instruction."""
 UNKNOWN: Final = np.uint32(0xFFFFFFFF)
 """The attempts of a thread that ended without telling them."""
-SECTOR: Final = 32
-"""Bytes."""
 _PART_RECORDS: Final = 1 << 21
 """Records of a part, about; 32 MB of a file."""
 _PIECE_RECORDS: Final = 1 << 16

@@ -14,8 +14,8 @@ import numpy as np
 
 from tui_probe.draw import units
 from tui_probe.errors import TraceError
+from tui_probe.trace.launch_shape import SECTOR_BYTES
 
-from .accesses import SECTOR
 from .density import CellIndex
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class Boxes:
     def is_even(self) -> NDArray[np.bool_]:
         """Mask of the boxes whose rows all begin at the same place within a sector."""
         strides = [
-            (self.records[f"stride{dimension}"] % SECTOR == 0) | (self.records[f"count{dimension}"] == 1)
+            (self.records[f"stride{dimension}"] % SECTOR_BYTES == 0) | (self.records[f"count{dimension}"] == 1)
             for dimension in DIMENSIONS
         ]
         even: NDArray[np.bool_] = np.all(strides, axis=0)
@@ -114,8 +114,8 @@ class Boxes:
     @property
     def row_sectors(self) -> NDArray[np.int64]:
         """Sectors that a row of each box touches, at most for rows that begin at different places within a sector."""
-        first = np.where(self.is_even, self.records["start"] % SECTOR, SECTOR - 1).astype(np.int64)
-        sectors: NDArray[np.int64] = (first + self.records["row"] + SECTOR - 1) // SECTOR
+        first = np.where(self.is_even, self.records["start"] % SECTOR_BYTES, SECTOR_BYTES - 1).astype(np.int64)
+        sectors: NDArray[np.int64] = (first + self.records["row"] + SECTOR_BYTES - 1) // SECTOR_BYTES
         return sectors
 
     @property
@@ -198,7 +198,7 @@ def _sector_of(
     for dimension in DIMENSIONS:
         rows, place = np.divmod(rows, boxes[f"count{dimension}"].astype(np.int64))
         start += place.astype(np.uint64) * boxes[f"stride{dimension}"]
-    address = (start & ~np.uint64(SECTOR - 1)) + sector.astype(np.uint64) * np.uint64(SECTOR)
+    address = (start & ~np.uint64(SECTOR_BYTES - 1)) + sector.astype(np.uint64) * np.uint64(SECTOR_BYTES)
     return np.maximum(address, start), address < start + boxes["row"]
 
 
@@ -220,7 +220,7 @@ def read_boxes(accesses: Accesses) -> Boxes | None:
     made = None if attempts is None or (attempts < 0).any() else int(attempts.sum())
     boxes = Boxes(records, times, numbers, made, warps)
     row_bytes: NDArray[Any] = records["row"]
-    sectors = (row_bytes / SECTOR + 2) * (row_bytes > 0)
+    sectors = (row_bytes / SECTOR_BYTES + 2) * (row_bytes > 0)
     ends = records["start"].astype(float)
     for dimension in DIMENSIONS:
         count = records[f"count{dimension}"].astype(float)

@@ -23,7 +23,7 @@ import numpy as np
 from tui_probe.errors import TraceError
 from tui_probe.records.counter_sums import ratio
 from tui_probe.records.probed_sites import access_lines
-from tui_probe.trace.launch_shape import WARP_SIZE
+from tui_probe.trace.launch_shape import SECTOR_BYTES, WARP_SIZE
 
 from .boxes import Boxes, kind_of, read_boxes
 
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 MAX_TABLE_BYTES: Final = 256 << 20
 """Bytes of a result up to which one who did not ask for the table waits for it."""
-SECTOR: Final = 32
 _SECTOR_BITS: Final = np.uint64(5)
 
 
@@ -82,7 +81,7 @@ class LineAccesses:
     @property
     def used(self) -> float | None:
         """The part of the moved bytes that was asked for."""
-        return None if self.bytes is None else ratio(self.bytes, SECTOR * self.sectors)
+        return None if self.bytes is None else ratio(self.bytes, SECTOR_BYTES * self.sectors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +196,7 @@ def by_line(accesses: Accesses, folder: Path | None) -> AccessTable:
     silent = tuple(line for line in named if line not in counts["accesses"]) if recorded == accesses.made else ()
     boxes = read_boxes(accesses)
     copies = () if boxes is None else copies_by_line(boxes, code)
-    footprint = SECTOR * len(touched) if recorded == accesses.made and not copies else None
+    footprint = SECTOR_BYTES * len(touched) if recorded == accesses.made and not copies else None
     table = AccessTable(tuple(rows), accesses.made, recorded, accesses.capacity, silent=silent, footprint=footprint)
     return replace(table, copies=copies)
 
@@ -215,7 +214,7 @@ def _add_requests(counts: dict[str, Counter[int]], requests: _Requests, code: Ma
     """Add the requests of a part to the counts of their lines."""
     numbers, which = np.unique(requests.lines, return_inverse=True)
     sizes = np.array([(code[line].bytes or 0) if line in code else 0 for line in numbers.tolist()], dtype=np.int64)
-    ideal = np.minimum(-(-requests.lanes * sizes[which] // SECTOR), requests.sectors)
+    ideal = np.minimum(-(-requests.lanes * sizes[which] // SECTOR_BYTES), requests.sectors)
     for name, amounts in zip(
         counts, (requests.lanes, np.ones_like(requests.lanes), requests.sectors, ideal), strict=True
     ):
@@ -353,7 +352,7 @@ def asked_by_lanes(code: Mapping[int, AccessLine]) -> NDArray[np.float64]:
     asked = np.full(max(code, default=0) + 2, np.inf)
     for line, access in code.items():
         if access.bytes is not None and access.kind != "atomic":
-            asked[line] = access.bytes / SECTOR
+            asked[line] = access.bytes / SECTOR_BYTES
     return asked
 
 

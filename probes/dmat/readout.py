@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from tui_probe.draw import units
 from tui_probe.draw.spans import clip, width
 from tui_probe.trace.kernel_files import Offset, short_position
+from tui_probe.trace.launch_shape import SECTOR_BYTES
 
-from .accesses import SECTOR
 from .boxes import repeats_text
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class ReadOut:
             if code is None or code.bytes is None:
                 return None
             asked += count * code.bytes
-        share = asked / (SECTOR * self.detail.moved)
+        share = asked / (SECTOR_BYTES * self.detail.moved)
         return share if self.detail.lines and share <= 1 else None
 
     def kinds(self) -> dict[str, int] | None:

@@ -24,6 +24,7 @@ from tui_probe.probekit.metric import Metric, metrics_by_line, never, where_any,
 from tui_probe.probekit.probe import Probe, Question
 from tui_probe.probekit.result_tables import count_kind
 from tui_probe.records.counter_sums import ratio
+from tui_probe.trace.launch_shape import SECTOR_BYTES
 
 from .analysis import (
     analyse,
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 
     from .analysis import MemorySectors
 
-SECTOR: Final = 32
 _COALESCED: Final = 4
 """Sectors of a request whose 32 lanes take 4 bytes each, side by side: more may be waste."""
 _FLAGGED_SHARE: Final = 0.1
@@ -163,7 +163,7 @@ def _line_waste(line: LineSums, sectors: int) -> Finding:
         "wasted_share": derived(wasted / sectors, SHARE, 0),
     }
     much = wasted > _FLAGGED_SHARE * sectors
-    gain = Gain(SECTOR * wasted, SECTOR * sectors, "B")
+    gain = Gain(SECTOR_BYTES * wasted, SECTOR_BYTES * sectors, "B")
     return Finding("worst_access", "uncoalesced", text, "lines", line.line, much, values=values, gain=gain,
                    advice=UNCOALESCED_ADVICE, brief=brief)  # fmt: skip
 
@@ -186,7 +186,7 @@ def _sectors(counts: MemorySectors, asks: str) -> Iterator[Finding]:
             "sectors_per_request": derived(mean, "sectors", None if ideal is None else ideal / requests),
             "ideal_sectors": counted(ideal),
         }
-        gain = Gain(SECTOR * wasted, SECTOR * sectors, "B") if wasted and asks else None
+        gain = Gain(SECTOR_BYTES * wasted, SECTOR_BYTES * sectors, "B") if wasted and asks else None
         much = bool(asks) and wasted is not None and wasted > _FLAGGED_SHARE * sectors
         yield Finding(f"{name}s", f"{name}s", text, "sectors", stands_out=much, asks=more, values=values, gain=gain)
 

@@ -37,6 +37,7 @@ from tui_probe.records.counter_sums import (
     sums_by_source,
 )
 from tui_probe.records.probed_sites import access_lines
+from tui_probe.trace.launch_shape import WARP_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -68,7 +69,6 @@ SITE_WITHOUT_BULK: Final = site_dtype(*_COUNTS, "excess", *_EXCLUDED_COUNTS)
 SITE_WITH_IDEALS: Final = site_dtype(*_COUNTS, *_IDEALS, *_EXCLUDED_COUNTS)
 """Record before that, which has the ideal numbers themselves."""
 SITE_WITHOUT_IDEAL: Final = site_dtype(*_COUNTS, *_EXCLUDED_COUNTS)
-_WARP: Final = 32
 _GLOBAL_IN_MACHINE_CODE: Final = ("LDG", "STG", "UBLK", "UTMA")
 """Prefixes of SASS opcodes that are counted: LDG, LDGSTS, STG, and bulk copies."""
 
@@ -179,7 +179,7 @@ def _wasted_share(sectors: int, ideal: int | None) -> float | None:
 
 def _of_sums(sums: dict[str, int], threads_missing: int) -> MemorySectors:
     loads = {f"load_{what}": sums[f"load_{what}"] + sums[f"copy_{what}"] for what in ("requests", "sectors")}
-    matrices = {"matrix_accesses": sums["matrix_accesses"] // _WARP}
+    matrices = {"matrix_accesses": sums["matrix_accesses"] // WARP_SIZE}
     counts = {name: sums[name] for name in (*_COUNTS, *_EXCLUDED_COUNTS)} | loads | matrices
     has_ideal = "load_ideal" in sums
     unsized = sums.get("unsized_copies")

@@ -27,6 +27,7 @@ from tui_probe.errors import TraceError
 from tui_probe.probekit.finding import percent
 from tui_probe.records.counter_sums import line_sums, ratio, site_dtype, sums_dtype
 from tui_probe.trace.device_memory import parameter_names
+from tui_probe.trace.launch_shape import WARP_SIZE
 from tui_probe.trace.sites import read_sites
 from tui_probe.trace.source_lines import SourceLines, call_lines, source_position
 
@@ -52,7 +53,6 @@ LIFE_SUMS: Final = sums_dtype(LIFE, "longest")
 """Record of a reduced launch."""
 _LIFE_SECTION: Final = 1
 _NULL_WAIT: Final = 2
-_WARP_SIZE: Final = 32
 COPIES: Final = frozenset({"async", "bulk"})
 """Classes of waits for groups of copies to shared memory."""
 _ROUNDED_UP: Final = 1.005
@@ -192,7 +192,7 @@ class WarpSample:
     def of(cls, result: Result) -> WarpSample:
         """Return the warps whose waits and lives are in a result."""
         blocks = len(result.blocks)
-        return cls(blocks * -(-result.header.threads // _WARP_SIZE), blocks, result.header.blocks)
+        return cls(blocks * -(-result.header.threads // WARP_SIZE), blocks, result.header.blocks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from tui_probe.probekit.finding import Finding, Gain, counted
 from tui_probe.probekit.metric import BYTES_READ, BYTES_WRITTEN, Metric, where_any
 from tui_probe.probekit.probe import Probe, Question, of_result
 from tui_probe.records.counter_sums import sum_records
+from tui_probe.trace.launch_shape import SECTOR_BYTES, WARP_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -49,8 +50,7 @@ RECORD: Final = np.dtype(
     }
 )
 """Record of the probe per warp: sums over its lanes."""
-_WARP, _WARPS_OF_WGMMA = 32, 128
-_SECTOR: Final = 32
+_WARPS_OF_WGMMA = 128
 _FLAGGED_SHARE: Final = 0.1
 """The part of all sectors from which on what is wasted stands out."""
 
@@ -81,7 +81,7 @@ class UnitDemand:
     @property
     def shared_requests(self) -> int:
         """Requests to shared memory, those of several matrices counted for each."""
-        return self.sums["shared_passes"] // _WARP
+        return self.sums["shared_passes"] // WARP_SIZE
 
     @property
     def wgmma(self) -> int:
@@ -193,13 +193,13 @@ def _memory(found: UnitDemand) -> Iterator[Finding]:
         yield Finding("asked", "memory", f"{text}; sizes of some copies by tensor map are unknown", values=values)
         return
     plain = found.sums["load_sectors"] + found.sums["store_sectors"]
-    wasted = _SECTOR * (plain - found.sums["load_ideal"] - found.sums["store_ideal"])
+    wasted = SECTOR_BYTES * (plain - found.sums["load_ideal"] - found.sums["store_ideal"])
     text += f", in {units.counted(sectors, 'sector')} of 32 B"
-    if plain and wasted > _FLAGGED_SHARE * plain * _SECTOR:
+    if plain and wasted > _FLAGGED_SHARE * plain * SECTOR_BYTES:
         text += ", more sectors than the bytes need"
         lost = {"wasted_bytes": counted(wasted, "B", 0)}
         yield Finding("asked", "memory", text, stands_out=True, asks="coalescing", values=lost | values,
-                      gain=Gain(wasted, plain * _SECTOR, "B"))  # fmt: skip
+                      gain=Gain(wasted, plain * SECTOR_BYTES, "B"))  # fmt: skip
     else:
         yield Finding("asked", "memory", text, values=values)
 

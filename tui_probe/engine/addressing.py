@@ -31,7 +31,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.probe_model.probe import Level
-from tui_probe.probe_model.storage import FOLDED_SMS, RESIDENT_SMS, SLOTS_OF_SM, WARP_THREADS
+from tui_probe.probe_model.storage import FOLDED_SMS, RESIDENT_SMS, SLOTS_OF_SM
+from tui_probe.trace.launch_shape import WARP_SIZE
 
 if TYPE_CHECKING:
     from tui_probe.engine.kernel import UnusedNames
@@ -194,7 +195,7 @@ class Addressing:
         """Lines that compute the number of this warp in the grid, and of the thread's lane, both 32 bits."""
         return [
             *self._thread(),
-            f"and.b32 {lane}, {self._unit}, {WARP_THREADS - 1};",
+            f"and.b32 {lane}, {self._unit}, {WARP_SIZE - 1};",
             f"shr.u32 {target}, {self._unit}, 5;",
             *self._add_previous_blocks(Level.WARP, target),
         ]
@@ -224,10 +225,10 @@ class Addressing:
     def _slots_of_block(self, level: Level) -> list[str]:
         """The number of threads or warps of a block."""
         if self._shape:
-            slots = -(-self._shape.threads // WARP_THREADS) if level is Level.WARP else self._shape.threads
+            slots = -(-self._shape.threads // WARP_SIZE) if level is Level.WARP else self._shape.threads
             return [f"mov.u32 {self._unit}, {slots};"]
         to_warps = [
-            f"add.u32 {self._unit}, {self._unit}, {WARP_THREADS - 1};",
+            f"add.u32 {self._unit}, {self._unit}, {WARP_SIZE - 1};",
             f"shr.u32 {self._unit}, {self._unit}, 5;",
         ]
         return [

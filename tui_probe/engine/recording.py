@@ -17,11 +17,11 @@ from tui_probe.probe_model.storage import (
     MARK_BYTES,
     QUEUE_HEADER,
     STRAY_COUNT_OFFSET,
-    WARP_THREADS,
     Layout,
     resident_offset,
     storage_of,
 )
+from tui_probe.trace.launch_shape import WARP_SIZE
 
 if TYPE_CHECKING:
     from tui_probe.engine.addressing import Addressing
@@ -106,7 +106,7 @@ class Recording:
             elif storage.layout is Layout.QUEUE:
                 lines.append(f"mov.u32 {self._place(own_map)}, {warp};")
             else:
-                loaded, stride = self._stride(own_map, storage, WARP_THREADS * (storage.columns), WARP_THREADS)
+                loaded, stride = self._stride(own_map, storage, WARP_SIZE * (storage.columns), WARP_SIZE)
                 lines += [*loaded, f"mad.lo.u32 {self._place(own_map)}, {warp}, {stride}, {lane};"]
         return lines
 
@@ -214,11 +214,11 @@ class Recording:
         lines = [
             *loaded,
             f"setp.lt.u32 {room}, {attempts}, {cap};",
-            f"mad.lo.u32 {index}, {attempts}, {WARP_THREADS * storage.columns}, {self._place(own_map)};",
+            f"mad.lo.u32 {index}, {attempts}, {WARP_SIZE * storage.columns}, {self._place(own_map)};",
             f"add.u32 {attempts}, {attempts}, 1;",
             *self._unit_address(own_map, index, storage.unit),
         ]
-        row = WARP_THREADS * storage.unit
+        row = WARP_SIZE * storage.unit
         return lines, RecordAddress(self._addressing.address, row, row, room)
 
     def detect_even_lanes(self, own_map: Map, value: str) -> list[str]:
@@ -404,7 +404,7 @@ class Recording:
         address = self._addressing.address
         return [
             *self._unit_address(own_map, place, unit),
-            f"and.b32 {lane}, {place}, {WARP_THREADS - 1};",
+            f"and.b32 {lane}, {place}, {WARP_SIZE - 1};",
             f"mad.wide.s32 {address}, {lane}, {COUNT_BYTES - unit}, {address};",
         ]
 

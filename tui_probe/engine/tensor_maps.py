@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.engine.map_layout import WORD_BITS
 from tui_probe.ptx.operands import print_operand
+from tui_probe.trace.launch_shape import SECTOR_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 _DIMENSION: Final = re.compile(r"([1-5])d")
 _OTHER_FORMS: Final = ("im2col", "tile::gather4", "tile::scatter4")
 _MAX_EXTENT: Final = (1 << 31) - 1
-_SECTOR_BYTES: Final = 32
 _HALF_SECTOR: Final = 16
 _MAX_RANK: Final = 5
 BOX_FIELDS: Final = {
@@ -113,22 +113,13 @@ class BoxLines:
         stride, is_odd = self._name("box_stride"), self._name("box_differs", "pred")
         lines = [*bytes_.lines, *self._start_bits(start), f"mov.b32 {rows}, 1;", f"mov.b32 {alike}, 1;"]
         for dimension in range(1, self._rank):
-            count = self._count(dimension)
-            lines += [
-                f"mul.lo.u32 {rows}, {rows}, {count};",
-                *self._read(f"s{dimension - 1}", stride),
-                f"and.b32 {stride}, {stride}, {_HALF_SECTOR};",
-                f"setp.ne.u32 {is_odd}, {stride}, 0;",
-                f"and.b32 {stride}, {count}, 1;",
-                f"selp.b32 {stride}, {stride}, {count}, {is_odd};",
-                f"mul.lo.u32 {alike}, {alike}, {stride};",
-            ]
+            lines += self._count_rows(dimension, rows, alike)
         lines += [
             f"add.u32 {alike}, {alike}, {rows};",
             f"shr.u32 {alike}, {alike}, 1;",
             f"sub.u32 {rows}, {rows}, {alike};",
             f"shl.b32 {row}, {self._count(0)}, {self._name('box_size')};",
-            f"add.u32 {row}, {row}, {_SECTOR_BYTES - 1};",
+            f"add.u32 {row}, {row}, {SECTOR_BYTES - 1};",
         ]
         for number in (alike, rows):
             lines += [
@@ -143,6 +134,19 @@ class BoxLines:
             f"selp.b32 {rows}, 0, {rows}, {is_odd};",
         ]
         return BoxValue(rows, lines)
+
+    def _count_rows(self, dimension: int, rows: str, alike: str) -> list[str]:
+        """Lines that multiply ``rows`` by the rows of a dimension, ``alike`` by their surplus if the stride is odd."""
+        stride, is_odd, count = self._name("box_stride"), self._name("box_differs", "pred"), self._count(dimension)
+        return [
+            f"mul.lo.u32 {rows}, {rows}, {count};",
+            *self._read(f"s{dimension - 1}", stride),
+            f"and.b32 {stride}, {stride}, {_HALF_SECTOR};",
+            f"setp.ne.u32 {is_odd}, {stride}, 0;",
+            f"and.b32 {stride}, {count}, 1;",
+            f"selp.b32 {stride}, {stride}, {count}, {is_odd};",
+            f"mul.lo.u32 {alike}, {alike}, {stride};",
+        ]
 
     def rows(self, *, is_known: bool) -> dict[str, BoxValue]:
         """The rows of the box inside the tensor, as ``BOX_FIELDS``; START and ROW are 0 unless the size ``is_known``.
@@ -246,7 +250,7 @@ class BoxLines:
         for dimension in range(1, self._rank):
             yield from self._read(f"s{dimension - 1}", part)
             yield f"mad.lo.u32 {result}, {part}, {self._name(f'box_first{dimension}')}, {result};"
-        yield f"and.b32 {result}, {result}, {_SECTOR_BYTES - 1};"
+        yield f"and.b32 {result}, {result}, {SECTOR_BYTES - 1};"
 
     def _read(self, name: str, result: str) -> Iterator[str]:
         """Set a register to the low 32 bits of a parameter of the map."""

@@ -51,6 +51,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.probe_model.probe import LONGEST_HELPER, Level, Save
+from tui_probe.trace.launch_shape import WARP_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -63,7 +64,6 @@ MARK_BYTES: Final = 4
 QUEUE_HEADER: Final = 16
 STRAY_COUNT_OFFSET: Final = 4
 """Offset of the count of strays in the header of a queue."""
-WARP_THREADS: Final = 32
 EVEN_MARK: Final = 0x80000000
 """Set in the last word of lanes 0 and 1 where they have saved for their warp."""
 SITE_COPIES: Final = 128
@@ -136,7 +136,7 @@ class Storage:
         if self.layout is Layout.MARKED:
             return self.record_bytes + max(self.unit, MARK_BYTES)
         if self.layout is Layout.ROWS:
-            return WARP_THREADS * (self.unit + self.cap * self.record_bytes)
+            return WARP_SIZE * (self.unit + self.cap * self.record_bytes)
         if self.layout is Layout.SITES:
             return -(-max(self.cap, 1) * self.record_bytes // SITE_PITCH) * SITE_PITCH
         if self.layout is Layout.QUEUE:

@@ -9,6 +9,11 @@ Dim3: TypeAlias = tuple[int, int, int]
 Shape: TypeAlias = tuple[int, int, int, int, int, int, int]
 """Grid x y z, block x y z in threads, dynamic shared memory in bytes per block; each at most the largest u32."""
 
+WARP_SIZE: Final = 32
+"""Threads of a warp on every NVIDIA GPU."""
+SECTOR_BYTES: Final = 32
+"""Unit in which L1, L2 and device memory transfer data: what an access of a warp touches is counted in sectors."""
+
 
 # Layout of a result file: its header, and the offset of each map.
 #
@@ -17,7 +22,6 @@ Shape: TypeAlias = tuple[int, int, int, int, int, int, int]
 # A section is ``u32 bytes per slot, u32 warpDiv, u64 offset``; in files of older systems ``u64 bytes of the whole
 # map, u64 offset``, which leaves open whether a slot is a thread's or a warp's.
 
-WARP_SIZE: Final = 32
 
 Level = Literal["thread", "warp"]
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.draw import units
 from tui_probe.probekit.measured import analyse_result, comparable_results, extent_text, known_probe, newest_results
 from tui_probe.trace.gpu_time import weighted_quantile, weighted_times
+from tui_probe.trace.launch_shape import WARP_SIZE
 from tui_probe.verdicts.kernel_matching import result_shape
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import KernelFacts
     from tui_probe.verdicts.kernel_matching import LaunchShape
 
-WARP_SIZE = 32
 
 # Resident warps per SM, by compute capability: CUDA C++ Programming Guide, "Technical Specifications per Compute
 # Capability", maximum number of resident warps per SM.

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from tui_probe.probekit.probe_results import TENSOR_HALF
+from tui_probe.trace.launch_shape import SECTOR_BYTES
 
 if TYPE_CHECKING:
     from tui_probe.bandwidth.rates import Bandwidth
@@ -136,7 +137,6 @@ LIMITING_UTILIZATION: Final = 0.6
 """The share of the time from which on a unit limits."""
 LAUNCH_OVERHEAD_SECONDS: Final = 5e-6
 """Time that hardly any launch falls below, no matter what it does: twice that of an empty kernel."""
-_SECTOR_BYTES: Final = 32
 _REUSE_TOLERANCE: Final = 1.2
 """Bytes asked for, in parts of those touched, up to which hardly any is asked for again."""
 
@@ -300,7 +300,7 @@ def _utilization_without_caches(demand: Demand, machine: PeakRates, seconds: flo
 
 def requested_bytes(demand: Demand) -> float | None:
     """Bytes that the caches are asked for: those of sectors, else those that instructions name."""
-    return demand.size if demand.sectors is None else _SECTOR_BYTES * demand.sectors
+    return demand.size if demand.sectors is None else SECTOR_BYTES * demand.sectors
 
 
 def fits_in_l2(demand: Demand, machine: PeakRates) -> bool:

@@ -41,7 +41,6 @@ from tui_probe.engine.trial.trial_kernel import (
     THREADS,
     THREADS_OF_GRID,
     TRIAL_KERNEL,
-    WARP,
     TrialCase,
     TrialFailedError,
     trial_cubin,
@@ -50,6 +49,7 @@ from tui_probe.errors import LaunchError, ProbeError
 from tui_probe.probe_model.positions import Position
 from tui_probe.probe_model.probe import Field, FileLocation, Level, Map, Probe, ProbePoint
 from tui_probe.sass.prune import prune_cubin
+from tui_probe.trace.launch_shape import WARP_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -182,7 +182,7 @@ def run_trial(
     try:
         grafted = cuda.load(bytes(image))
         for turn in range(ROUND_COUNT):  # with the code for launches of any shape, and with that for flat ones
-            flat = THREADS // WARP if trial.is_marked and turn % 2 else 0
+            flat = THREADS // WARP_SIZE if trial.is_marked and turn % 2 else 0
             _run_and_compare(cuda, original, grafted, made.grafted.constants, trial, flat)
     except TrialFailedError:
         raise
@@ -192,7 +192,9 @@ def run_trial(
 
 def entry_trial() -> TrialCase:
     """The probe of entries and exits."""
-    return TrialCase(trial_probe(), (THREADS_OF_GRID // WARP * _WARP_RECORD.size,), check_warp_records, is_marked=True)
+    return TrialCase(
+        trial_probe(), (THREADS_OF_GRID // WARP_SIZE * _WARP_RECORD.size,), check_warp_records, is_marked=True
+    )
 
 
 def trial_probe() -> Probe:

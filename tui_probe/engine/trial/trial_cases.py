@@ -21,18 +21,18 @@ from tui_probe.engine.trial.trial_kernel import (
     MAX_SMS,
     THREADS_OF_GRID,
     TRIAL_KERNEL,
-    WARP,
     TrialCase,
     TrialFailedError,
     trial_cubin,
 )
 from tui_probe.probe_model.positions import Position, parse_positions
 from tui_probe.probe_model.probe import Field, FileLocation, Level, Map, Probe, ProbePoint
-from tui_probe.probe_model.storage import QUEUE_HEADER, WARP_THREADS, storage_of
+from tui_probe.probe_model.storage import QUEUE_HEADER, storage_of
 from tui_probe.ptx.instruction_facts import CLASSES
 from tui_probe.ptx.phase_names import MARK
 from tui_probe.sass.target import GraftTarget
 from tui_probe.sass.words import WORD_BYTES
+from tui_probe.trace.launch_shape import SECTOR_BYTES, WARP_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -76,7 +76,7 @@ _TURNS: Final = [(thread, turn) for thread in range(ACTIVE_THREADS) for turn in 
 EXPECTED_BLOCK_COUNTS: Final = {
     "sums": sum((thread ^ turn) % 2 == 0 for thread, turn in _TURNS),
     "products": sum((thread ^ turn) % 2 == 1 for thread, turn in _TURNS),
-    "barriers": THREADS_OF_GRID // WARP,
+    "barriers": THREADS_OF_GRID // WARP_SIZE,
     "threads": THREADS_OF_GRID,
 }
 _BLOCK_FIELDS: Final = (*EXPECTED_BLOCK_COUNTS, "instructions", "classes")
@@ -117,7 +117,7 @@ def block_trial() -> TrialCase:
     fields = tuple(Field(name, "u64", 8 * index) for index, name in enumerate(_BLOCK_FIELDS))
     own_map = Map(TRIAL_KERNEL, Level.WARP, fields, BLOCK_RECORD.size)
     probe = Probe(TRIAL_KERNEL, Path(TRIAL_KERNEL), "", "", registers, (own_map,), tuple(points))
-    return TrialCase(probe, (THREADS_OF_GRID // WARP * BLOCK_RECORD.size,), check_blocks)
+    return TrialCase(probe, (THREADS_OF_GRID // WARP_SIZE * BLOCK_RECORD.size,), check_blocks)
 
 
 def check_blocks(content: bytes) -> None:
@@ -130,7 +130,7 @@ def check_blocks(content: bytes) -> None:
     for name, wanted in (EXPECTED_BLOCK_COUNTS | {"classes": sums["instructions"]}).items():
         if sums[name] != wanted:
             raise TrialFailedError(f"the probed kernel counted {sums[name]} {name}, not {wanted}")
-    if sums["instructions"] <= len(_TURNS) // WARP:
+    if sums["instructions"] <= len(_TURNS) // WARP_SIZE:
         raise TrialFailedError(f"the probed kernel counted {sums['instructions']} instructions, which are too few")
 
 
@@ -153,11 +153,11 @@ def _block_sums(registers: dict[str, str]) -> ProbePoint:
 # and of 4 bytes that they touch. Stores are counted in bytes only: how many lanes leave a loop together is the
 # compiler's choice, what they store is not.
 
-_FULL_WARPS: Final = ACTIVE_THREADS // WARP
+_FULL_WARPS: Final = ACTIVE_THREADS // WARP_SIZE
 _ACTIVE_WARPS: Final = _FULL_WARPS + 1
-_WARPS: Final = THREADS_OF_GRID // WARP
+_WARPS: Final = THREADS_OF_GRID // WARP_SIZE
 _WORD: Final = 4
-_SECTORS_OF_WARP: Final = WARP * _WORD // 32
+_SECTORS_OF_WARP: Final = WARP_SIZE * _WORD // SECTOR_BYTES
 _READING_THREADS: Final = ACTIVE_THREADS // 2
 """Every second lane loads from global memory; those of the last warp that is split touch all its sectors, too."""
 EXPECTED_INSTRUCTION_COUNTS: Final = {
@@ -278,10 +278,10 @@ _ACCESS_POSITIONS: Final = (
     Position("atom", ("global",)),
     Position("red", ("global",), ("bulk",)),
 )
-_RECORD_WARPS: Final = THREADS_OF_GRID // WARP_THREADS
+_RECORD_WARPS: Final = THREADS_OF_GRID // WARP_SIZE
 _WARP_RECORD_BYTES: Final = _RECORD_WARPS * _WARP_RECORD.size
-_COUNT_BYTES: Final = WARP_THREADS * _COUNT_WORD.size
-_COUNT_ROW_BYTES: Final = WARP_THREADS * _ACCESS_RECORD.size
+_COUNT_BYTES: Final = WARP_SIZE * _COUNT_WORD.size
+_COUNT_ROW_BYTES: Final = WARP_SIZE * _ACCESS_RECORD.size
 """The counts are at its start: see ``probe_model.storage``."""
 
 
@@ -326,8 +326,8 @@ def check_access_records(content: bytes) -> None:
         )
     for number, records in enumerate(threads):
         _check_thread_records(number, records, output + _WORD * number, others)
-    for warp in range(-(-ACTIVE_THREADS // WARP_THREADS)):
-        lanes = threads[warp * WARP_THREADS : (warp + 1) * WARP_THREADS]
+    for warp in range(-(-ACTIVE_THREADS // WARP_SIZE)):
+        lanes = threads[warp * WARP_SIZE : (warp + 1) * WARP_SIZE]
         if not any(record.address in others for records in lanes for record in records):
             raise TrialFailedError(f"warp {warp} of the probed kernel saved no record of an ADD")
 
@@ -341,7 +341,7 @@ def _check_warp_records(content: bytes) -> None:
 def _thread_records(content: bytes) -> list[list[AccessRecord]]:
     """The records of each thread, in the order in which it saved them."""
     by_thread: list[list[AccessRecord]] = []
-    pitch = _COUNT_ROW_BYTES + MAX_RECORDS * WARP_THREADS * _ACCESS_RECORD.size
+    pitch = _COUNT_ROW_BYTES + MAX_RECORDS * WARP_SIZE * _ACCESS_RECORD.size
     for warp in range(_RECORD_WARPS):
         counts = list(_COUNT_WORD.iter_unpack(content[warp * pitch : warp * pitch + _COUNT_BYTES]))
         records = [
@@ -353,7 +353,7 @@ def _thread_records(content: bytes) -> list[list[AccessRecord]]:
                 raise TrialFailedError(
                     f"lane {lane} of warp {warp} counted {count - 1} accesses, not 0 to {MAX_RECORDS - 1}"
                 )
-            by_thread.append([records[lane + WARP_THREADS * index] for index in range(count - 1)])
+            by_thread.append([records[lane + WARP_SIZE * index] for index in range(count - 1)])
     return by_thread
 
 

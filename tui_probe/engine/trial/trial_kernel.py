@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 TRIAL_KERNEL: Final = "trial"
 BLOCKS: Final = 64
 THREADS: Final = 128
-WARP: Final = 32
 THREADS_OF_GRID: Final = BLOCKS * THREADS
 MAX_SMS: Final = 4096
 """More than any device has: a larger ``%smid`` is a wrong record."""

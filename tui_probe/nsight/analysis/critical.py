@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from tui_probe.input_limits import PTX_TEXT
+from tui_probe.trace.launch_shape import SECTOR_BYTES
 from tui_probe.trace.plain_file import read_within
 
 if TYPE_CHECKING:
@@ -74,7 +75,6 @@ def matrix_types_of(folder: Path | None) -> dict[str, float]:
 #
 #     with row sums = expected sectors + batch × heads × sequence length × 4 / 32
 
-SECTOR: Final = 32
 ELEMENT_BYTES: Final = {
     "fp64": 8, "int64": 8, "fp32": 4, "tf32": 4, "int32": 4, "fp16": 2, "bf16": 2, "int16": 2, "fp8": 1, "int8": 1,
 }  # fmt: skip
@@ -98,7 +98,7 @@ class ExpectedTensor:
     @property
     def sectors(self) -> int:
         """The fewest sectors that hold it."""
-        return -(-self.elements * ELEMENT_BYTES[self.dtype] // SECTOR)
+        return -(-self.elements * ELEMENT_BYTES[self.dtype] // SECTOR_BYTES)
 
     @property
     def sectors_with_row_sums(self) -> int | None:
@@ -108,7 +108,7 @@ class ExpectedTensor:
         """
         if self.width * ELEMENT_BYTES[self.dtype] <= ELEMENT_BYTES["fp32"] or self.width == 1:
             return None
-        return self.sectors - (-self.batch * self.heads * self.length * ELEMENT_BYTES["fp32"] // SECTOR)
+        return self.sectors - (-self.batch * self.heads * self.length * ELEMENT_BYTES["fp32"] // SECTOR_BYTES)
 
 
 def compare_sectors(sectors: float | None, tensor: ExpectedTensor | None) -> SectorMatch | None:

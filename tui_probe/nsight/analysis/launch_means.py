@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import numpy as np
 
 from tui_probe.nsight.analysis.kernel_groups import Shape, shape_of
+from tui_probe.trace.launch_shape import SECTOR_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -68,7 +69,6 @@ def _by_metric(metrics: NDArray[np.int32], values: NDArray[np.float64]) -> Itera
 Level = Literal["dram", "l2", "l1"]
 LEVELS: Final[tuple[Level, ...]] = ("dram", "l2", "l1")
 Provenance = Literal["collected", "derived"]
-_SECTOR: Final = 32
 _MEMORY_SECTION: Final = "Memory Workload Analysis"
 _TOTALS: Final[dict[Level, tuple[tuple[tuple[str, ...], int], ...]]] = {
     "dram": (
@@ -76,8 +76,8 @@ _TOTALS: Final[dict[Level, tuple[tuple[tuple[str, ...], int], ...]]] = {
         (("dram__bytes_read.sum", "dram__bytes_write.sum"), 1),
         (("dram__bytes_op_read.sum", "dram__bytes_op_write.sum"), 1),
     ),
-    "l2": ((("lts__t_bytes.sum",), 1), (("lts__t_sectors.sum",), _SECTOR)),
-    "l1": ((("l1tex__t_bytes.sum",), 1), (("l1tex__t_sectors.sum",), _SECTOR)),
+    "l2": ((("lts__t_bytes.sum",), 1), (("lts__t_sectors.sum",), SECTOR_BYTES)),
+    "l1": ((("l1tex__t_bytes.sum",), 1), (("l1tex__t_sectors.sum",), SECTOR_BYTES)),
 }
 """Ways to a total, the best first: metrics that are added, and the bytes that one of them is."""
 _RATES: Final[dict[Level, tuple[str, ...]]] = {

@@ -11,7 +11,7 @@ from tui_probe.draw import units
 from tui_probe.draw.shorten import cut_middle, shorten
 from tui_probe.draw.table import Column
 from tui_probe.draw.table_content import PageTexts
-from tui_probe.nsight.analysis.critical import SECTOR, ExpectedTensor, SectorMatch, compare_sectors
+from tui_probe.nsight.analysis.critical import ExpectedTensor, SectorMatch, compare_sectors
 from tui_probe.nsight.analysis.kernel_groups import match_kernels
 from tui_probe.nsight.analysis.kernel_metrics import COUNTED, KernelMetrics, counts_that_differ, metrics_of
 from tui_probe.nsight.analysis.launch_means import LEVELS, Level, Traffic, ratios, traffic
@@ -21,6 +21,7 @@ from tui_probe.nsight.pages.explanations import EXPLANATIONS
 from tui_probe.nsight.pages.ncu_pages import file_head, file_notes
 from tui_probe.pages.table_page import TablePage
 from tui_probe.probekit.measured import probe_option_for
+from tui_probe.trace.launch_shape import SECTOR_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -236,7 +237,7 @@ def _expectation(tensor: ExpectedTensor | None) -> list[str]:
     with_sums = tensor.sectors_with_row_sums
     sums = "" if with_sums is None else f" {units.count(with_sums)} with row sums,"
     return [
-        f"expected stores of {size}: {units.count(tensor.sectors)} sectors of {SECTOR} B,{sums}"
+        f"expected stores of {size}: {units.count(tensor.sectors)} sectors of {SECTOR_BYTES} B,{sums}"
         f" at most {units.count(tensor.elements)}"
     ]
 
