@@ -30,12 +30,6 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import Kernel, Trace
     from tui_probe.trace.recent import Brief
 
-# Verdict of a run in a line for a list of runs, and the change since the previous run.
-#
-# It is the limiter of the kernel with most time, else its first flagged finding; without times, that of the kernel
-# with most findings. Reading a trace takes up to a second, so verdicts are kept in the user's state
-# folder.
-
 VERDICTS_FILE: Final = "verdicts.json"
 MAX_VERDICTS: Final = 1000
 """Verdicts that are kept, those that were asked for last."""
@@ -74,11 +68,12 @@ _BELOW_ROW: Final = ("verdict", "change")
 
 @dataclass(frozen=True, slots=True)
 class RunVerdict:
-    """Verdict on a run.
+    """Verdict on a run in a line.
 
-    ``kernel`` is the demangled name of the kernel that it is about, "" where there is none, ``text`` its limiter or
-    first finding, "" for none. ``limit`` is what limits it (``memory (L2)``), None if not known; ``share`` its
-    part of the GPU time, from 0 to 1, ``milliseconds`` the median time of a launch without a probe; None: not measured.
+    It is the limiter of the kernel with most time, else its first flagged finding; without times, that of the kernel
+    with most findings. ``kernel`` is the demangled name of that kernel, "" where there is none, ``text`` the limiter or
+    finding, "" for none. ``limit`` is what limits it (``memory (L2)``), None if not known; ``share`` its part of the
+    GPU time, from 0 to 1, ``milliseconds`` the median time of a launch without a probe; None: not measured.
     """
 
     kernel: str = ""
@@ -88,7 +83,7 @@ class RunVerdict:
     milliseconds: float | None = None
 
     @property
-    def words(self) -> str:
+    def sentence(self) -> str:
         """``matmul, 62% of the time: memory (L2) 83%``; "" where nothing was found."""
         share = "" if self.share is None else f", {self.share:.0%} of the time"
         return f"{_short(self.kernel)}{share}: {self.text}" if self.text else ""
@@ -98,7 +93,7 @@ class RunVerdict:
         """Text for a column, the limiter first: ``memory (L2) 83%, matmul``."""
         return f"{self.text}, {_short(self.kernel)}" if self.text else ""
 
-    def against(self, before: RunVerdict, *, same_probe: bool) -> str:
+    def change_since(self, before: RunVerdict, *, same_probe: bool) -> str:
         """``matmul 1.20 ms → 810 µs (-32.5%); limit latency → memory (L2)``; "" where nothing is known to differ.
 
         Without times the probe decides which kernel is named and how, so it is compared with the
@@ -109,7 +104,7 @@ class RunVerdict:
         if self.kernel != before.kernel:
             if self.share is not None and before.share is not None:
                 return f"most time: {_short(before.kernel)} → {_short(self.kernel)}"
-            return f"was {before.words}" if same_probe and before.text else ""
+            return f"was {before.sentence}" if same_probe and before.text else ""
         parts = [_time_change(self, before)]
         if self.limit and before.limit:
             parts.append(f"limiter {before.limit} → {self.limit}" if self.limit != before.limit else "")
@@ -139,7 +134,7 @@ def run_verdict(trace: Trace) -> RunVerdict:
     if timed:
         return _kernel_verdict(trace, max(timed, key=lambda kernel: kernel.time_share or 0.0))
     verdicts = [_kernel_verdict(trace, kernel) for kernel in measured[:_MAX_KERNELS]]
-    return max(verdicts, key=_amount_known, default=RunVerdict())
+    return max(verdicts, key=_rank, default=RunVerdict())
 
 
 def _kernel_verdict(trace: Trace, kernel: Kernel) -> RunVerdict:
@@ -149,8 +144,9 @@ def _kernel_verdict(trace: Trace, kernel: Kernel) -> RunVerdict:
     return RunVerdict(kernel.demangled, text, limit, kernel.time_share, kernel.time_ms)
 
 
-def _amount_known(found: RunVerdict) -> int:
-    return (2 if found.text.startswith(FLAG) else 1) if found.text else 0
+def _rank(verdict: RunVerdict) -> int:
+    """Flagged findings before others, these before none."""
+    return (2 if verdict.text.startswith(FLAG) else 1) if verdict.text else 0
 
 
 def _flagged_text(trace: Trace, kernel: Kernel) -> str:
@@ -160,7 +156,7 @@ def _flagged_text(trace: Trace, kernel: Kernel) -> str:
 
 
 class VerdictCache:
-    """The verdicts that are kept, and those of other runs once they were read.
+    """Verdicts in the user's state directory, and those of other runs once they were read, which takes up to a second.
 
     A run is known by its folder and by the size and time of its log. All is done in one thread at a time.
     """
@@ -232,7 +228,7 @@ class ListedRun:
     @property
     def verdict_text(self) -> str:
         """Verdict as a sentence; "" for none."""
-        return "" if self.verdict is None else self.verdict.words
+        return "" if self.verdict is None else self.verdict.sentence
 
     @property
     def verdict_column(self) -> str:
@@ -266,7 +262,7 @@ class ListedRun:
             parts.append(f"kernels {units.count(old.brief.kernels)} → {units.count(new.brief.kernels)}")
         if new.verdict is None or old.verdict is None:
             return "; ".join(parts)
-        text = new.verdict.against(old.verdict, same_probe=old.brief.probe == new.brief.probe)
+        text = new.verdict.change_since(old.verdict, same_probe=old.brief.probe == new.brief.probe)
         return "; ".join(filter(None, [text, *parts]))
 
 
