@@ -159,7 +159,7 @@ class StallsView(Document):
             return
         has_copies = any(are_copies(sites[place]) for _, place in several[:_MAX_NAMED])
         meaning = "; N × SASS: rows with equal executions, as in an unrolled loop" if has_copies else ""
-        yield f"source lines with several rows: {_listed(texts)}{meaning}"
+        yield f"source lines with several rows: {units.listed(texts, _MAX_NAMED)}{meaning}"
 
     def _copy_notes(self) -> Iterator[str]:
         """Yield the notable waits of pipelines of depth 1."""
@@ -194,7 +194,7 @@ class StallsView(Document):
 
     def _places(self, offsets: Sequence[int]) -> str:
         """``0x0340 a.cu:22, 0x0480``"""
-        return _listed([f"{at:#06x} {self._places_by_offset.get(at, '')}".rstrip() for at in offsets])
+        return units.listed([f"{at:#06x} {self._places_by_offset.get(at, '')}".rstrip() for at in offsets], _MAX_NAMED)
 
     def _cost_note(self) -> str:
         """Return how much longer launches took with the probe."""
@@ -274,12 +274,6 @@ class StallsView(Document):
 def _rows_of_group(kernel: KernelFacts, stalls: Stalls) -> Iterator[StallRow]:
     for site in stalls.sites:
         yield StallRow(site, stalls.sample, len(kernel.result_rows), kernel.outcome.ended_after)
-
-
-def _listed(texts: Sequence[str]) -> str:
-    """``a, b and 3 more``"""
-    more = len(texts) - _MAX_NAMED
-    return ", ".join(texts[:_MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _launches_text(results: Sequence[tuple[ProbeResult, Stalls]]) -> str:

@@ -105,6 +105,12 @@ def counted(number: int, noun: str) -> str:
     return f"{count(number)} {noun}{'es' if noun.endswith(('s', 'ch')) else 's'}"
 
 
+def listed(texts: Sequence[str], most: int) -> str:
+    """``a, b and 3 more``: at most ``most`` of the texts, and the number of the others."""
+    more = len(texts) - most
+    return ", ".join(texts[:most]) + (f" and {count(more)} more" if more > 0 else "")
+
+
 def ordinal(number: int) -> str:
     """``1st``, ``12th``, ``1 022nd``."""
     ending = "th" if number // 10 % 10 == 1 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")

@@ -144,8 +144,7 @@ def _speed_text(lead: ValueChange) -> str:
 
 
 def _changes_text(changes: Sequence[ValueChange]) -> str:
-    more = f" and {units.count(len(changes) - _MAX_NAMED)} more" if len(changes) > _MAX_NAMED else ""
-    return ", ".join(change.words for change in changes[:_MAX_NAMED]) + more
+    return units.listed([change.words for change in changes], _MAX_NAMED)
 
 
 def traces_verdict(

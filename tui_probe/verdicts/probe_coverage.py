@@ -229,10 +229,8 @@ def unmatched_kernel_filter(trace: Trace, kernels: Iterable[NamedKernel]) -> str
 def kernel_filter_warning(asked: str, kernels: Iterable[NamedKernel]) -> str:
     """``--kernel mul matches no kernel: did you mean matmul?``, or which kernels there are."""
     names = list(dict.fromkeys(safe(kernel.demangled.partition("(")[0]) for kernel in kernels))
-    others = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
     near = next(filter(None, (did_you_mean(word, names) for word in asked.split(":"))), "")
-    listed = f"; kernels: {', '.join(names[:_MAX_NAMED])}{others}"
-    return f"--kernel {safe(asked)} matches no kernel{near or listed}"
+    return f"--kernel {safe(asked)} matches no kernel{near or f'; kernels: {units.listed(names, _MAX_NAMED)}'}"
 
 
 def no_match_lines(trace: Trace, cells: int) -> list[str]:

@@ -240,5 +240,4 @@ def _search_text(sources: NsysSources) -> str:
     names = sources.matching_range_names
     if not names:
         return "in kernel names; no range name matches" if sources.matching.any() else "no kernel or range name matches"
-    more = len(names) - _MAX_NAMES
-    return f"ranges: {', '.join(names[:_MAX_NAMES])}" + (f" and {units.count(more)} more" if more > 0 else "")
+    return f"ranges: {units.listed(names, _MAX_NAMES)}"
