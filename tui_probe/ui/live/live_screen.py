@@ -72,7 +72,7 @@ class LiveScreen(ViewScreen):
         self.frames = LiveFrames(self, self.panes, self.bars, findings, early)
 
     def compose(self) -> ComposeResult:
-        """A table and a page, with a line of each kind around them."""
+        """Lay out a table and a page, with lines around them."""
         yield Bar("bar", id="title")
         with Container(id="body"):
             with Container(id="left"):
@@ -119,7 +119,7 @@ class LiveScreen(ViewScreen):
         return self.panes.process
 
     def whole_names(self) -> Sequence[str]:
-        """Return the selection of the page, else the selected kernel."""
+        """Return the full names at the cursor of the page, else those of the selected kernel."""
         kernel = self.table.kernel
         return super().whole_names() or ([] if kernel is None else names_of(kernel))
 
@@ -146,7 +146,7 @@ class LiveScreen(ViewScreen):
     # -- the lines around the panes
 
     def show_bars(self) -> None:
-        """Title, tabs, state and hints."""
+        """Draw title, tabs, state and hints."""
         self.bars.show()
         self.show_hint()
 
@@ -203,12 +203,12 @@ class LiveScreen(ViewScreen):
         return step_applies(row, self.current_selection.source(), self.table) and super().applies(row)
 
     def action_next_page(self, step: int) -> None:
-        """The page next to this one, of those that show something."""
+        """Show the next or previous page of those that have content."""
         names = [tab.id for tab in self.page_tabs if not tab.empty or tab.id == self.current]
         self.action_page(names[(names.index(self.current) + step) % len(names)])
 
     def action_probe(self) -> None:
-        """The source of the probe."""
+        """Show the source of the probe."""
         self.action_page(PROBE)
 
     def action_page(self, page: str) -> None:
@@ -268,17 +268,17 @@ class LiveScreen(ViewScreen):
             self.show_bars()
 
     def action_next_pane(self) -> None:
-        """Table or page."""
+        """Give the keys to the other pane, table or page."""
         self.focus_table(in_table=not self.in_table)
 
     def action_zoom(self) -> None:
-        """The pane with the keys in full size, and back."""
+        """Show the pane with the keys in full size, or both panes again."""
         self.panes.zoomed = not self.zoomed
         self.bars.divide(*self.size)
         self.show_hint()
 
     def action_back(self) -> None:
-        """One level back: stop reading, end search and filter, leave full size, the table, home."""
+        """Go one level back: stop reading, end search and filter, leave full size, go to the table, then home."""
         if self.pages.stop_reading() or self.view.clear_search():
             return
         if self.zoomed:
@@ -291,7 +291,7 @@ class LiveScreen(ViewScreen):
             self.notice("this is the first screen: Ctrl-Q quits")
 
     def action_pause(self) -> None:
-        """Freeze what is shown, and continue."""
+        """Freeze the display, or continue."""
         if not self.current_selection.paused and not self.current_selection.snapshot.running:
             self.notice("the run has ended, so the display does not change")
             return
@@ -402,11 +402,11 @@ class LiveScreen(ViewScreen):
         return ""
 
     def action_step_kernel(self, step: int) -> None:
-        """Previous or next kernel; page and pane stay."""
+        """Select the previous or next kernel; page and pane stay."""
         self.table.step(step)
 
     def action_step_launch(self, step: int) -> None:
-        """Previous or next launch of the selected kernel, for its screen."""
+        """Select the previous or next launch of the selected kernel, for its screen."""
         source = self.current_selection.source()
         problem = self.current_selection.step_launch(source, step) if source is not None else "no kernel is selected"
         self.notice(problem or f"{self.current_selection.selection_text()}; press Enter to see it")
@@ -420,7 +420,7 @@ class LiveScreen(ViewScreen):
             self.probe_app.compare(source)
 
     def action_step_process(self, step: int) -> None:
-        """The next or previous process of the program."""
+        """Show the next or previous process of the program."""
         self.switch.step(step)
 
     def action_processes(self) -> None:
@@ -430,12 +430,12 @@ class LiveScreen(ViewScreen):
     # -- keys of one pane
 
     def action_reverse(self) -> None:
-        """Reverse the table."""
+        """Reverse the order of the table."""
         if self._has_table():
             self.table.reverse()
 
     def action_next_status(self) -> None:
-        """Only kernels of one status."""
+        """Show only kernels of the next status, or all again."""
         if self._has_table():
             self.table.next_status()
 
@@ -446,14 +446,14 @@ class LiveScreen(ViewScreen):
         return self.in_table
 
     def action_together(self) -> None:
-        """Ranges of one name together, or each by itself."""
+        """Merge ranges of one name, or list all."""
         if self.view is self.pages.ranges:
             self.pages.ranges.toggle(self.process)
         else:
             self.notice(f"this key merges ranges on page {PAGE_KEYS['ranges']}")
 
     def action_follow(self) -> None:
-        """Follow the end of a log, or stay."""
+        """Follow the end of a log, or stop."""
         if isinstance(self.view, LogView):
             self.view.toggle_follow()
         else:
@@ -467,7 +467,7 @@ class LiveScreen(ViewScreen):
             self.notice(f"this key chooses tags on page {PAGE_KEYS['events']}")
 
     def action_next_found(self) -> None:
-        """The next flagged kernel."""
+        """Select the next flagged kernel."""
         self.notice(self.table.next_flagged() or self._why_none_flagged())
 
     def _why_none_flagged(self) -> str:
