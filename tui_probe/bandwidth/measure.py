@@ -53,8 +53,11 @@ STAGE_BYTES: Final = THREADS * WORD
 BEYOND_CACHE: Final = 4
 """Minimum size of the buffer in L2 caches."""
 LARGEST_BUFFER: Final = 4 << 30
+"""Bytes of the buffer at most: a measurement moves all of it."""
 TRANSFER_BYTES: Final = 256 << 20
+"""Bytes of a copy between host and device, which takes milliseconds: its start takes microseconds."""
 L2_PASSES: Final = 32
+"""Times that a launch reads the buffer, so that the first time, out of memory, hardly counts."""
 CHUNK: Final = 8 << 20
 """Bytes of one write to a disk, or read from one."""
 TARGET_SECONDS: Final = 2e-3

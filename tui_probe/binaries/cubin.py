@@ -27,11 +27,15 @@ _ABI_AT: Final = 8
 """Offset of the ABI's version in the header of an ELF file."""
 _NEW_ABI: Final = 8
 _SYMBOL_TABLE: Final = 2
+"""SHT_SYMTAB."""
 _REL: Final = 9
+"""SHT_REL: relocations whose addend is in the place itself."""
 _RELA: Final = 4
+"""SHT_RELA: relocations with an addend."""
 _REL_ENTRY: Final = struct.Struct("<QII")
 _RELA_ENTRY: Final = struct.Struct("<QIIq")
 _FUNCTION: Final = 2
+"""STT_FUNC."""
 _ENTRY_POINT: Final = 0x10
 """Flag in a symbol's ``other`` byte: a kernel, not a function that kernels call."""
 _DAMAGED_TEXT: Final = "the cubin is corrupt or truncated: {}; extract or record the cubin again"

@@ -49,6 +49,7 @@ _CLOSED: Final = re.compile(rf"(?:_ZN?\d*)?(?:{'|'.join(CLOSED_NAMES)})")
 _RECORD_ENTRY: Final = "ahead"
 _ARCH: Final = re.compile(r"sm_(\d+)")
 _MAX_DATAGRAM: Final = 4096
+"""Bytes of a message: a path and an architecture."""
 _WAKE: Final = b"stop"
 
 

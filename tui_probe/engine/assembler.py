@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _ASSEMBLY_SECONDS: Final = 600
 """Guard against an assembler that hangs, for callers without a limit of their own; a run passes its own."""
 _ANSWER_SECONDS: Final = 2
+"""Time for ``--version``, which compiles nothing: a tool that does not answer by then hangs."""
 _KEPT_SECONDS: Final = 0.1
 """Time of ptxas from which its output is kept: what takes less is not worth the disk."""
 _TOO_OLD: Final = re.compile(r"Unsupported \.version|is not defined for option|Unsupported .*target")
@@ -38,6 +39,7 @@ _SERIALISED_REMARK: Final = re.compile(
     r"wgmma\.mma_async instructions are serialized|(?:wait_group|warpgroup\.wait) is injected"
 )
 _HEAD_BYTES: Final = 65536
+"""Beginning of a PTX file that is searched for ``.target``: comments may come before it."""
 _CODE_PREFIX: Final = ".text."
 _PTX_MARK: Final = "\0ptx\0"
 """Placeholder in stored output for the path of the PTX."""

@@ -124,6 +124,7 @@ class KernelCallGraph:
 
 
 _MAX_KNOWN: Final = 1000
+"""Snippets whose live registers are remembered; then all are forgotten, so that a long run does not keep them."""
 _live_at_starts: dict[int, tuple[Snippet, set[str]]] = {}
 """Registers live at the start of each snippet, by identity: hashing its statements would take as long as a search."""
 
@@ -207,6 +208,7 @@ def _registers_read(statement: SnippetStatement) -> set[str]:
 
 
 _STATE_ALIGNMENT = 8
+"""Bytes of the widest register: each has a place of that size."""
 
 
 @dataclass(frozen=True, slots=True)

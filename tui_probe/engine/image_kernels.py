@@ -113,6 +113,7 @@ def _read_elf_cubin(entry: fatbin.FatbinEntry) -> Cubin | None:
 # the device can run the PTX, else in SASS mode.
 
 _HEAD_BYTES: Final = 1 << 20
+"""Beginning that shows the kind of a large file, before all of it is read."""
 
 
 @dataclass(frozen=True, slots=True)

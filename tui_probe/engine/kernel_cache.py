@@ -35,6 +35,7 @@ LoadKind: TypeAlias = Literal["bin", "ptx"]
 MachineCode: TypeAlias = Literal["auto", "all", "off"]
 """Kernels without PTX that are probed in SASS. Of closed libraries the hook asks with ``all`` only."""
 _MAX_IMAGE_BYTES: Final = 256 << 20
+"""Bytes of images that are kept in memory, apart from the newest one, which may be larger."""
 _MAX_ASSEMBLIES: Final = 256
 """Kernels whose assemblies are remembered: the probes of one ask for it at about the same time."""
 PRUNED_FILE: Final = "pruned.bin"

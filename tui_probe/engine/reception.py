@@ -28,6 +28,7 @@ HELLO: Final = f"hello\t{PROTOCOL}\n"
 AHEAD_SUFFIX: Final = ".ahead"
 """Suffix of the socket for images, behind the path of the engine's own, as in ahead.c."""
 _MAX_LINE: Final = 1 << 20
+"""Bytes of a request: names of C++ kernels may be long."""
 _TRANSIENT_ERRORS: Final = frozenset(
     {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.ECONNABORTED, errno.EINTR}
 )
@@ -35,6 +36,7 @@ _TRANSIENT_ERRORS: Final = frozenset(
 _ACCEPT_PAUSE: Final = 0.05
 """Seconds before the next try."""
 _MAX_REASON_LENGTH: Final = 500
+"""Characters of a reason in an answer: errors of ptxas may have many lines."""
 
 
 def listen_at(path: Path) -> socket.socket:

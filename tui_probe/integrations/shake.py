@@ -50,6 +50,7 @@ setp.ne.u32 %is_due, %part, 0;
 _ANY_VISIT: Final = {"slow": "", "visits": 7, "lengths": 10, "shortest": 64}
 _SLOW_VISIT: Final = {"slow": _SLOW_INSTRUCTIONS, "visits": 1, "lengths": 7, "shortest": 512}
 UNDELAYED_RUNS: Final = 3
+"""Runs without delays, which must agree: a program that differs by itself shows nothing about races."""
 CONFIRMING_RUNS: Final = 3
 """Runs until delays are held not to change anything."""
 SLOWER: Final = 50.0

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 MAGIC: Final = b"tuiprobe"
 VERSION: Final = 1
 BYTES: Final = 4096
+"""One page of memory: processes map it as a whole."""
 NO_LIMIT: Final = (1 << 64) - 1
 """The limit of a budget that has none."""
 FILE: Final = "control"

@@ -17,6 +17,7 @@ _LIMIT_PARTS: Final = 4
 _KILL_AFTER: Final = 10.0
 """Seconds from SIGTERM to SIGKILL, in which the hook completes the trace."""
 _MAX_GENERATIONS: Final = 64
+"""Ancestors that are asked for: the table of processes may change meanwhile, so that the walk need not end."""
 _TERM_REQUEST, _KILL_REQUEST = 2, 3
 """Requests to end, such as Ctrl-C, at which a process with a launch that is still running is ended."""
 

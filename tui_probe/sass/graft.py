@@ -51,7 +51,9 @@ if TYPE_CHECKING:
 _PARAMETER_NOTES: Final = 0x1F000
 _SIZE_SHIFT: Final = 18
 _MANY_PARAMETERS: Final = 4096
+"""Bytes of parameters up to CUDA 12.0; above, attributes have another form."""
 _MOST_PARAMETERS: Final = 32764
+"""Bytes of parameters that a kernel may have since CUDA 12.1."""
 _SHORT_BASE: Final = 0x160
 """Start of parameters on older architectures, unless they have more bytes than are there."""
 _CODE_ALIGN: Final = 128

@@ -47,6 +47,7 @@ _OMITTED_PREFIXES: Final = (
 """Sections for debuggers, and a second form of the code, which a graft leaves out as well."""
 _RESERVED: Final = ".nv.reservedSmem."
 _SPECIAL_SECTIONS: Final = 0xFF00
+"""SHN_LORESERVE: numbers from here on are not those of sections, but of absolute and common symbols."""
 _OBJECTS: Final = frozenset({1, 13})
 
 

@@ -30,6 +30,7 @@ PARAMETER_BYTES: Final = 8
 _CONSTANTS_PREFIX: Final = ".nv.constant0."
 _EXIT: Final = operation_of(EXIT)
 _FUNCTION: Final = 2
+"""STT_FUNC."""
 SET_REGISTERS: Final = 0x1C8
 """USETMAXREG, with the number in 63:32 or in a uniform register."""
 _NUMBER_FORM: Final = 4

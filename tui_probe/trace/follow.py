@@ -49,6 +49,7 @@ _ANYWHERE: Final = (
 )  # fmt: skip
 """Lines that say the same wherever they be among launches."""
 _HEAD: Final = 1 << 14
+"""Bytes that are read line by line to learn whether the log is one of tui-probe."""
 _ASSEMBLING: Final = 60.0
 """Seconds after which a kernel's assembler is no longer waited for."""
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.run import Run
 
 _LONGEST_NAME: Final = 16384
+"""Characters of a name up to which it is demangled: in a damaged log a line may have any length."""
 _SHARED_FILES: Final = ("original.bin", "original.ptx")
 """Files that are the same for all probes, and in the kernel's own folder."""
 

@@ -25,6 +25,7 @@ _PAIRS: Final = tuple(
     for bits, mask in ((8, 0x00FF00FF00FF00FF), (16, 0x0000FFFF0000FFFF), (32, 0xFFFFFFFF))
 )
 BEFORE: Final = 8
+"""Bytes in front of the text, so that the eight bytes before its first one can be read, too."""
 BEHIND: Final = 32
 """Bytes that have to be before and behind those that are looked at."""
 WIDEST: Final = 256

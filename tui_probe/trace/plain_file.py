@@ -55,6 +55,7 @@ else:
 _HOW: Final = open_flags("O_RDONLY", "O_NONBLOCK", "O_CLOEXEC")
 """Flags to open a file. A pipe opens immediately, whether or not it has a writer."""
 _PART: Final = 1 << 20
+"""Bytes that are read at a time: the size of a file that grows, or of a pipe, is not known."""
 
 
 class _Readable(Protocol):

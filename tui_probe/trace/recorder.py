@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import Trace
     from tui_probe.trace.unprobed import PackedItems, PackedSegments
 
-_MAX_KERNEL_INDEX: Final = 1 << 18
+_MANY_WAITING: Final = 1 << 18
+"""Launches that wait to be counted and are worth one pass over all of them."""
 _MAX_EARLY: Final = 64
 
 
@@ -220,7 +221,7 @@ class Recorder:
 
     def settle_many(self) -> None:
         """Settle if enough launches wait to be worth one pass."""
-        if self._tally.waiting > _MAX_KERNEL_INDEX:
+        if self._tally.waiting > _MANY_WAITING:
             self._tally.settle()
 
     def memory(self, size: int, device: int | None = None, number: int | None = None, probe: str | None = None) -> None:

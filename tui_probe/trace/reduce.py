@@ -72,6 +72,7 @@ if TYPE_CHECKING:
 
 _MAX_HASHES: Final = 1 << 16
 _MAX_TROUBLES: Final = 100
+"""Lines of a kind that are kept: a program may repeat a failure for each of its launches."""
 
 
 class OlderKernels:

@@ -40,6 +40,7 @@ _SECTION: Final = struct.Struct("<IIQ")
 _OLDER_SECTION: Final = struct.Struct("<QQ")
 _COUNT_UNKNOWN: Final = 0xFFFFFFFF
 _MOST_MAPS: Final = 4096
+"""Maps of a file above which its header is taken for damaged."""
 
 Dialect = Literal["current", "older"]
 

@@ -308,6 +308,7 @@ SOURCE_FOLDER: Final = "source"
 
 _DIGITS = 12
 _LONGEST_NAME = 80
+"""Characters of a file name that a copy keeps; file systems allow 255 bytes, a digest comes before it."""
 _COPY_NAME = re.compile(rf"[0-9a-f]{{{_DIGITS}}}_.+", re.DOTALL)
 
 

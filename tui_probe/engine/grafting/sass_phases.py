@@ -77,6 +77,7 @@ _COPY_REGISTERS: Final = 32
 _WINDOW: Final = 0x400
 """Address of the first byte of a block's shared memory on architectures with clusters."""
 _FIRST_WITH_WINDOW: Final = 90
+"""First architecture with clusters."""
 _NEAR: Final = 8
 """Instructions between the start of a phase and its record at most, and between products of which one waits for the
 other.

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _AT_ONCE: Final = 1 << 16
 """Pairs of ranges and kernels that are made at a time."""
 _MADE_AT_ONCE: Final = 4096
+"""Rows that are objects at the same time, where all are iterated over: a file may have millions."""
 _TIMES: Final = ("start", "end")
 """Columns from which a time before them may be subtracted: they have 64 bits."""
 _COLUMNS: Final = ("row", "queue", "start", "end", "kernels", "level", "busy", "graphs")

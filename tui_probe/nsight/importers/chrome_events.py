@@ -38,6 +38,7 @@ _LATEST: Final = 1 << 62
 """Ns from which on a time is none; with the base of a file, which is half of it at most, it has 64 bits."""
 _MOST: Final = (1 << 31) - 1
 _REMEMBERED: Final = 1 << 14
+"""Rows that are looked up to be shared; then all are forgotten: a trace whose rows all differ must not fill memory."""
 _WIDTHS: Final = ("b", "h", "i", "q")
 """Typecodes of integers, the narrowest first."""
 _TIMES: Final = ("start", "length")

@@ -35,6 +35,7 @@ _SCHEMAS: Final = "tui-probe."
 _HEAD: Final = 3
 """Members behind the schema of a document of tui-probe: version, page, trace."""
 _LOOKED_AT: Final = 1 << 16
+"""Beginning of a file by which its kind is recognised."""
 _CHROME_MARKS: Final = (b'"traceEvents"', b'"ph"', b'"deviceProperties"')
 Tool = Literal["ncu", "nsys", "chrome"]
 SQLITE_MARK: Final = b"SQLite format 3\0"

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _EXTENT: Final = re.compile(r"\D*(\d{1,10})\D+(\d{1,10})\D+(\d{1,10})\D*")
 _DIGITS: Final = 18
+"""Digits of a number that fits a signed integer of 64 bits."""
 _Block: TypeAlias = "tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]"
 """Launches, metrics and texts, one entry per value."""
 IDENTITY: Final = frozenset({

@@ -66,6 +66,7 @@ _PROCESS: Final = ~0xFFFFFF
 """The part of a thread's id that is its process' id."""
 _LATER: Final = np.iinfo(np.int64).max
 _MOST_KEYS: Final = 1 << 62
+"""Half of what a signed integer of 64 bits holds: sums of keys must not overflow."""
 
 
 class LaunchCalls(NamedTuple):

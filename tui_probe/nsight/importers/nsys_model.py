@@ -21,6 +21,7 @@ UNKNOWN: Final = -1
 Column: TypeAlias = NDArray[Any]
 """Integers, of 32 bits where all of a column fit."""
 _THREAD_BITS: Final = 24
+"""Bits of a thread's id in nsys' number of it; above them are those of the process's id, as many."""
 _ID: Final = (1 << 24) - 1
 _WIDTHS: Final = ((np.int16, (1 << 15) - 1), (np.int32, (1 << 31) - 1), (np.int64, 1 << 63))
 """Types with the number that entries stay below, so that a difference to -1 fits, too."""

@@ -62,6 +62,7 @@ _WGMMA_SHAPE: Final = re.compile(r"m64n(\d+)k(\d+)")
 _ROWS: Final = 16
 """Rows of A and D that a warp has."""
 _WARPS: Final = 4
+"""Warps of a warpgroup."""
 _PIECE: Final = 16
 """Bytes that stay side by side in shared memory."""
 _ACROSS: Final = {0: 1, 1: 8, 2: 4, 3: 2}

@@ -68,6 +68,7 @@ if TYPE_CHECKING:
 _MAX_GRANULE: Final = 4
 """Bytes with one stamp, of kernels that access no fewer."""
 _MAX_TIME: Final = 1 << 31
+"""Time from which on stamps begin anew: their upper 32 bits are the time, and the next launch has to fit."""
 _OWNERS: Final = {"shared": "the block", "local": "the thread"}
 _MAX_KEPT_BYTES: Final = 64 << 20
 """Bytes of loads that are kept without stamps."""
