@@ -343,7 +343,7 @@ DEPBAR_GROUPS: Final = 32, 12
 LDC: Final = 0x182
 ULDC: Final = 0x0B9
 LDCU: Final = 0x1AC
-"""Into uniform registers, as ULDC does; LDC is into ordinary ones."""
+"""Loads into uniform registers, as ULDC; LDC loads into ordinary ones."""
 CONSTANT_LOADS: Final = frozenset({LDC, ULDC, LDCU})
 
 CONSTANT_FORMS: Final = frozenset({3, 5})
