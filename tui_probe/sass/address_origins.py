@@ -250,7 +250,7 @@ def constant_of(word: Word) -> int | None:
         return None
     if word.field(*_BANK):
         return None
-    return word.field(*_LDCU_CONSTANT) if word.operation == _LDCU else word.field(*_CONSTANT) * _CONSTANT_UNIT
+    return word.field(*_LDCU_CONSTANT) if word.operation == LDCU else word.field(*_CONSTANT) * _CONSTANT_UNIT
 
 
 def followed_registers(word: Word, arch: int) -> Iterator[int]:
