@@ -231,6 +231,39 @@ def test_barriers_of_a_loop_differ_by_their_addresses(tmp_path: Path, name: str)
     assert not any(phase.start.signals for phase in phases if phase.start.stage == "prologue"), "it makes the barriers"
 
 
+REMOTE = """
+.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry remote(.param .u64 x, .param .u32 rank, .param .u32 n)
+{
+	.reg .b32 %r<13>; .reg .b64 %d<3>; .reg .pred %p<4>;
+	.shared .align 8 .b64 full[4]; .shared .align 8 .b64 empty[4]; .shared .align 128 .b8 tile[4096];
+	ld.param.u64 %d1, [x]; ld.param.u32 %r1, [rank]; ld.param.u32 %r9,[n];
+	mov.u32 %r2, empty; mov.u32 %r3, 0; mov.u32 %r10, full;
+again:
+	and.b32 %r4, %r3, 3; shl.b32 %r5, %r4, 3; add.u32 %r6, %r2, %r5; add.u32 %r11, %r10, %r5;
+wait:
+	mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r11], %r4; @!%p2 bra wait;
+	ld.shared.u32 %r12, [tile]; st.global.u32 [%d1], %r12;
+	mapa.shared::cluster.u32 %r7, %r6, %r1; mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r7];
+	add.u32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, %r9; @%p1 bra again;
+	ret;
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
+def test_arrivals_in_other_blocks_name_their_barrier(tmp_path: Path, target: str) -> None:
+    """In SASS, ``mapa`` is a permutation of bytes."""
+    (tmp_path / "remote.ptx").write_text(REMOTE.replace("sm_90a", target))
+    assembler().assemble(tmp_path / "remote.ptx", tmp_path / "remote.bin", target, "remote")
+    phases, _ = sass_phases(PROBE, GraftTarget.of(Cubin.read((tmp_path / "remote.bin").read_bytes()), "remote"))
+    waits = {name for phase in phases if phase.start.work == "mbarrier wait" for name in phase.start.barriers}
+    signals = {signal.name for phase in phases for signal in phase.start.signaled}
+    assert (waits, signals) == ({"shared+0"}, {"shared+32"})
+
+
 def test_grafted_phases_have_sites(waits: Path) -> None:
     grafter = Grafter(PROBE, assembler(), sampled=False)
     grafted = grafter.graft(Cubin.read(waits.read_bytes()), "ring")

@@ -1,9 +1,10 @@
 """Origins of addresses: the registers and numbers that one is computed from, back to kernel parameters.
 
 Registers are followed back over the blocks on all ways, from the address to the instructions that wrote it: through
-moves and sums, to constants of bank 0 that are parameters. A product is an offset, so its factors are not followed,
-nor is the result of a load. For a sum of several parameters, all are returned; their values show which of them is a
-pointer. The address of a tensor map in a parameter is a number added to that of the parameters, which is a constant.
+moves, sums and ``mapa``, to constants of bank 0 that are parameters. A product is an offset, so its factors are not
+followed, nor is the result of a load. For a sum of several parameters, all are returned; their values show which of
+them is a pointer. The address of a tensor map in a parameter is a number added to that of the parameters, which is a
+constant.
 """
 
 from __future__ import annotations
@@ -46,6 +47,10 @@ _SELECTIONS: Final = frozenset({0x007, 0x087})
 _SHIFTED_SUMS: Final = frozenset({0x011, 0x091})
 """LEA, ULEA: a shifted offset and a base."""
 _SHIFT, _OF_CLUSTER = (75, 5), 24
+_PERMUTATIONS, _IN_OTHER_BLOCK = frozenset({0x016, 0x096}), 0x654
+"""PRMT, UPRMT: three bytes of the third operand below one of the first. So ``mapa`` puts the number of another block of
+the cluster into the highest byte of an address.
+"""
 _PRODUCT_SUMS: Final = frozenset({0x024, 0x025, 0x0A4, 0x0A5})
 """IMAD, IMAD.WIDE and the uniform ones."""
 _WIDE_PRODUCTS: Final = frozenset({0x025, 0x0A5})
@@ -260,6 +265,8 @@ def followed_registers(word: Word, arch: int) -> Iterator[int]:
         yield word.ra
     elif operation in _MOVES | _SHIFTED_SUMS:
         yield from _operand(word, _RB, arch)
+    elif operation in _PERMUTATIONS and word.form in _NUMBER_FORMS and word.field(*IMMEDIATE) == _IN_OTHER_BLOCK:
+        yield from _operand(word, _RC, arch)
     elif operation in _SUMS | _SELECTIONS:
         for at in (_RA, _RB, *((_RC,) if operation in _SUMS - {_VIADD} else ())):
             yield from _operand(word, at, arch)
