@@ -155,6 +155,23 @@ def test_early_program_end_reports_unfinished_kernels(host: Host) -> None:
     assert all(outcome[0] == "skipped" for outcome in unprepared)
 
 
+def test_driver_that_ends_while_kernels_are_prepared(host: Host, engine: Engine, tmp_path: Path) -> None:
+    """The answer comes too late, as it does for most kernels at the end of a program: the context is no reason."""
+    ended = tmp_path / "ended"
+
+    def answer(directory: Path, name: str) -> str:
+        engine.write_probed(directory, name)
+        ended.touch()
+        return "ok\t<id>\tprobed.bin"
+
+    engine.answer = answer
+    run = host.python(SEVERAL, TUI_PROBE_LAUNCHES="auto", STUB_ENDED=str(ended))
+    assert run.status == 0
+    assert run.outcomes()[0][0] == "skipped"
+    assert "still being prepared" in run.outcomes()[0][2]
+    assert not run.lines("no current context")
+
+
 def test_a_module_that_is_unloaded_meanwhile(host: Host) -> None:
     script = SEVERAL + 'call("cuModuleUnload", owner)\nprint("unloaded")\n' + AGAIN
     run = host.python(script, TUI_PROBE_LAUNCHES="auto")

@@ -46,6 +46,13 @@ static struct prepare_result read_answer(struct kernel_probe *probe, const char 
     return (struct prepare_result){"probed", NULL};
 }
 
+/* A driver ends with the program, in its main thread, while other threads prepare kernels. */
+static bool has_driver_ended(void)
+{
+    CUcontext context;
+    return REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) == CUDA_ERROR_DEINITIALIZED;
+}
+
 /* Reads what the engine made for one probe, in DIRECTORY, and loads it if LOADS. */
 static struct prepare_result make_probe(struct kernel_probe *probe, const struct launch *launch, const char *directory,
                                         const struct engine_answer *answer, bool loads)
@@ -58,10 +65,11 @@ static struct prepare_result make_probe(struct kernel_probe *probe, const struct
     struct prepare_result result = read_answer(probe, directory, answer);
     if (result.reason || !loads)
         return result;
-    if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) != CUDA_SUCCESS || !context)
-        return prepare_failed(reason(NO_CONTEXT));
-    const struct reason *reason;
-    return variants_get(probe, launch, context, false, &reason) ? result : prepare_failed(reason);
+    const struct reason *reason = reason(NO_CONTEXT);
+    if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) == CUDA_SUCCESS && context &&
+        variants_get(probe, launch, context, false, &reason))
+        return result;
+    return has_driver_ended() ? prepare_skipped(reason(BEING_PREPARED)) : prepare_failed(reason);
 }
 
 /* The files of one probe among several are in a folder of its own. */
