@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import ROOT
+from tests.engine.kernels import HEADER, STORE
+from tests.engine.test_server import kernel_directory
 from tui_probe.engine.grafting.graft_gate import start_early_trial
-from tui_probe.engine.reception import listen_at
+from tui_probe.engine.reception import NotedKernel, listen_at
 from tui_probe.errors import LaunchError
-from tui_probe.launcher.engine import PREFIX, Engine, short_folder
+from tui_probe.launcher.engine import PREFIX, Engine, LeftKernels, short_folder
+from tui_probe.launcher.engine_process import finish_kernels
 from tui_probe.launcher.options import RunOptions
 from tui_probe.probe_files.choices import choose_probes
-from tui_probe.toolchain import Tool
+from tui_probe.toolchain import Tool, find_tools
 
 NOT_NEEDED = ("numpy", "importlib.metadata", "tui_probe.dsl", "tui_probe.probekit", "tui_probe.trace.event_types")
 
@@ -68,6 +74,38 @@ def test_self_test_outlives_the_engine(tmp_path: Path, monkeypatch: pytest.Monke
     pid = int(started.read_text())
     serving.stop(0)
     os.kill(pid, signal.SIGKILL)  # raises ProcessLookupError if it has ended
+
+
+def test_kernels_under_way_are_finished_after_the_engine(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine is ended where it needs longer, and the cache has the kernel when its successor ends."""
+    ptxas = next(iter(find_tools("ptxas")), None)
+    if ptxas is None:
+        pytest.skip("no ptxas")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    directory = kernel_directory(tmp_path, (HEADER + STORE).encode(), "k")
+    program = tmp_path / "ptxas"
+    program.write_text(f'#!/bin/sh\nwhile [ ! -e {tmp_path}/may_end ]; do sleep 0.01; done\nexec {ptxas.path} "$@"\n')
+    program.chmod(0o700)
+    monkeypatch.setattr("tui_probe.engine.assembler.find_tools", lambda _: [replace(ptxas, path=program)])
+    left: list[LeftKernels] = []
+    monkeypatch.setattr("tui_probe.launcher.engine.finish_later", left.append)
+    serving = engine(tmp_path / "engine.log")
+    with socket.socket(socket.AF_UNIX) as hook:
+        hook.connect(str(serving.socket))
+        hook.sendall(f"prepare\t1\t{directory}\tsm_90\tstore\t32\n".encode())
+        while not list(folder.glob("*/under-way.*")):
+            time.sleep(0.01)
+        serving.stop()
+    (tmp_path / "may_end").touch()
+    (work,) = left
+    assert work.kernels == [NotedKernel(str(directory), "sm_90", "store")]
+    before = sorted(path.name for path in directory.iterdir())
+    finish_kernels(pickle.loads(pickle.dumps(work)))
+    assert sorted(path.name for path in directory.iterdir()) == before
+    assert list(folder.iterdir()) == []
+    assert list((tmp_path / "cache" / "tui-probe" / "kernels").glob("*.entry"))
 
 
 def test_one_that_is_killed_is_started_again(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

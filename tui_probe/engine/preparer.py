@@ -30,7 +30,7 @@ from tui_probe.engine.kernel_cache import (
 from tui_probe.engine.kernel_texts import ProcessLog
 from tui_probe.engine.kernel_work import Begun, KernelWork, Turn
 from tui_probe.engine.prepare_job import CacheCounts, PrepareJob
-from tui_probe.engine.reception import LATER, Answer
+from tui_probe.engine.reception import LATER, Answer, noted_kernel
 from tui_probe.engine.site_file import site_file
 from tui_probe.engine.source_copies import SourceCopies
 from tui_probe.engine.workers import SharedPatience
@@ -258,7 +258,10 @@ class MultiPreparer:
         cache: Cache | None = None,
         fused: Sequence[int] = (),
         patience: float | None = None,
+        notes: Path | None = None,
     ) -> None:
+        """``notes``: directory for notes of the kernels under way, which another process may finish."""
+        self._notes = notes
         self._patience = None if patience is None else SharedPatience(patience)
         self._cache, self._fused = cache, tuple(fused)
         self.ahead_steps = 2 if patience is not None and 0 < len(fused) < len(probes) else 1
@@ -298,6 +301,10 @@ class MultiPreparer:
         The fused probe, which takes longest, begins behind the others: threads of a process work in turn, so these
         would take twice as long next to it.
         """
+        with noted_kernel(self._notes, directory, arch, name):
+            yield from self._prepare(directory, arch, name, threads)
+
+    def _prepare(self, directory: Path, arch: str, name: str, threads: int) -> Iterator[Answer]:
         if len(self._preparers) == 1:
             yield self._preparers[0].prepare(directory, arch, name, threads)
             return

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
+import json
 import os
 import signal
 import socket
 import threading
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO, Final, Literal, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Final, Literal, NamedTuple, Protocol
 
 from tui_probe.errors import LaunchError
 from tui_probe.reasons import Reason
@@ -27,6 +29,8 @@ PROTOCOL: Final = "1"
 HELLO: Final = f"hello\t{PROTOCOL}\n"
 AHEAD_SUFFIX: Final = ".ahead"
 """Suffix of the socket for images, behind the path of the engine's own, as in ahead.c."""
+_NOTE_PREFIX: Final = "under-way."
+_NUMBERS: Final = itertools.count()
 _MAX_LINE: Final = 1 << 20
 """Bytes of a request: names of C++ kernels may be long."""
 _TRANSIENT_ERRORS: Final = frozenset(
@@ -65,6 +69,37 @@ def receive_at(path: Path) -> socket.socket:
         receiver.close()
         raise LaunchError(f"{path}: cannot create the engine's socket: {error.strerror or error}") from error
     return receiver
+
+
+class NotedKernel(NamedTuple):
+    """A kernel under way: the directory of its image, the device and its name."""
+
+    directory: str
+    arch: str
+    name: str
+
+
+@contextlib.contextmanager
+def noted_kernel(notes: Path | None, directory: Path, arch: str, name: str) -> Iterator[None]:
+    """Keep a note of a kernel in ``notes`` while it is under way; None: none is kept."""
+    note = None if notes is None else notes / f"{_NOTE_PREFIX}{os.getpid()}.{next(_NUMBERS)}"
+    if note is not None:
+        with contextlib.suppress(OSError):  # the disk is full
+            note.write_text(json.dumps(NotedKernel(str(directory), arch, name)))
+    try:
+        yield
+    finally:
+        if note is not None:
+            note.unlink(missing_ok=True)
+
+
+def noted_kernels(notes: Path) -> list[NotedKernel]:
+    """Return the kernels that were under way when their processes were ended."""
+    kernels = []
+    for note in sorted(notes.glob(f"{_NOTE_PREFIX}*")):
+        with contextlib.suppress(OSError, ValueError, TypeError):  # not whole
+            kernels.append(NotedKernel(*json.loads(note.read_text())))
+    return kernels
 
 
 class Listener(Protocol):

@@ -76,7 +76,7 @@ class EngineServer:
         self._images, self._choice, self._max_ahead = images, choice, ahead_workers if images else 0
         self._ahead: Ahead | None = None
         first = (probe, options or PrepareOptions())
-        self._preparers = MultiPreparer([first, *others], assembler, cache, fused, patience)
+        self._preparers = MultiPreparer([first, *others], assembler, cache, fused, patience, path.parent)
         self._reception = reception
 
     def start(self) -> None:

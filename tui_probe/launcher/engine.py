@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import pickle
 import shutil
 import signal
 import socket
+import subprocess
+import sys
 import tempfile
 import threading
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from tui_probe.engine.reception import AHEAD_SUFFIX, Reception, listen_at, receive_at
+from tui_probe.engine.reception import AHEAD_SUFFIX, NotedKernel, Reception, listen_at, noted_kernels, receive_at
 from tui_probe.engine.workers import usual_ahead_workers
+from tui_probe.own_python import own_environment
 
 from .helper_process import ForkedProcess
 from .spool import mark_owner, remove_abandoned
@@ -26,7 +31,9 @@ if TYPE_CHECKING:
     from .options import RunOptions
 
 STOP_LIMIT = 2.0
-"""Seconds for kernels under way to be finished, so that the next run has them: more would seem a hang."""
+"""Seconds for kernels under way to be finished, on the simulated GPU."""
+SHORT_STOP_LIMIT = 0.1
+"""The same on a GPU, for which another process finishes kernels that ptxas takes longer for."""
 ANSWER_LIMIT = 2.0
 """Seconds for the counts of the cache, which are for information only."""
 MOST_STARTS = 8
@@ -36,6 +43,14 @@ HURRIED = 0.2
 NAME = b"tui-probe engine"
 PREFIX = "tui-probe-"
 SOCKET_PATH_LIMIT = 107  # bytes in sockaddr_un, without the final NUL
+
+
+class LeftKernels(NamedTuple):
+    """Kernels that were under way at the end of a run, and the run."""
+
+    options: RunOptions
+    probes: Sequence[ChosenProbe]
+    kernels: Sequence[NotedKernel]
 
 
 class Engine:
@@ -124,10 +139,16 @@ class Engine:
         return {"hits": int(hits), "misses": int(misses)}
 
     def stop(self, seconds: float = STOP_LIMIT) -> None:
-        """End the engine when it has finished the kernels under way, at most after so long, and remove its socket."""
+        """End the engine when it has finished the kernels under way, at most after so long, and remove its socket.
+
+        With ``STOP_LIMIT`` kernels are finished for the next run: on a GPU, in a process that outlives this one.
+        """
+        leaves_kernels = seconds == STOP_LIMIT and self._options.cache and not self._load_ptx
         self._process.send(signal.SIGTERM)
-        if self._process.wait(seconds) is None:
+        if self._process.wait(SHORT_STOP_LIMIT if leaves_kernels else seconds) is None:
             self._process.kill()  # with the assemblers that it has started
+            if leaves_kernels and (kernels := noted_kernels(self._folder)):
+                finish_later(LeftKernels(self._options, tuple(self._probes), kernels))
         self._process.close()
         self._close_socket()
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -139,6 +160,23 @@ class Engine:
         if self._images is not None:
             Path(f"{self.socket}{AHEAD_SUFFIX}").unlink(missing_ok=True)
             self._images.close()
+
+
+def finish_later(left: LeftKernels) -> None:
+    """Put kernels into the cache, for the next run, in a process that outlives this one."""
+    with contextlib.suppress(OSError):  # then the next run prepares them
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "tui_probe.launcher.engine_process"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=own_environment(),
+            start_new_session=True,
+        )
+        assert process.stdin is not None
+        with process.stdin:
+            pickle.dump(left, process.stdin)
+        process.returncode = 0  # no one waits for it
 
 
 def short_folder() -> str:

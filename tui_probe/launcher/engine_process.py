@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import sys
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
 from tui_probe.engine.ahead import KernelChoice
@@ -12,26 +15,32 @@ from tui_probe.engine.assembler import Assembler, keep_empty_kernels
 from tui_probe.engine.cache import EMPTY_KERNEL_DIRECTORY, Cache, default_cache_directory
 from tui_probe.engine.grafting.graft_gate import start_early_trial
 from tui_probe.engine.kernel_cache import PrepareOptions
+from tui_probe.engine.preparer import MultiPreparer
 from tui_probe.engine.server import EngineServer
-from tui_probe.engine.workers import usual_ahead_workers, usual_workers
+from tui_probe.engine.workers import AHEAD_NICENESS, usual_ahead_workers, usual_workers
 from tui_probe.errors import ProbeError
 from tui_probe.launcher.environment import places_to_fuse
+from tui_probe.launcher.spool import mark_owner
 from tui_probe.probe_model.storage import fold_sums
+
+from .engine import PREFIX, short_folder
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Sequence
-    from pathlib import Path
 
     from tui_probe.engine.kernel_cache import MachineCode
     from tui_probe.engine.reception import Reception
     from tui_probe.probe_files.choices import ChosenProbe
     from tui_probe.probe_model.probe import Probe
 
+    from .engine import LeftKernels
     from .options import RunOptions
 
 PROBE_PATIENCE: Final = 0.1
 """Seconds for which a kernel with one of its probes waits for the others. On a GPU only: the simulated one is slow."""
+_LEFT_SECONDS: Final = 60
+"""Limit of the process that finishes kernels after a run."""
 UNUSABLE = 2
 """Exit status if the probes cannot be used: starting the engine again would not help."""
 _LAUNCH_SECONDS: Final = 60
@@ -105,6 +114,32 @@ def _engine_server(
     )
 
 
+def finish_kernels(left: LeftKernels) -> None:
+    """Prepare kernels that were under way at the end of a run, in a directory of this process, for the cache."""
+    folder = default_cache_directory()
+    cache = None if folder is None else Cache(folder)
+    assembler, options = Assembler(seconds=_LEFT_SECONDS, cache=cache), left.options
+    own = prepared(left.probes, options, load_ptx=False)
+    preparers = MultiPreparer(own, assembler, cache, places_to_fuse(left.probes, options), PROBE_PATIENCE)
+    preparers.work_ahead()
+    with tempfile.TemporaryDirectory(prefix=PREFIX, dir=short_folder()) as scratch:
+        mark_owner(Path(scratch))
+        for number, kernel in enumerate(left.kernels):
+            directory = Path(scratch) / str(number)
+            directory.mkdir()
+            (directory / "original.bin").symlink_to(Path(kernel.directory) / "original.bin")
+            for step in range(preparers.ahead_steps):
+                preparers.prepare_ahead(step, directory, kernel.arch, kernel.name)
+        preparers.close()
+
+
+def main() -> None:
+    """Finish the kernels that a launcher names on stdin, at the latest after ``_LEFT_SECONDS``."""
+    os.nice(AHEAD_NICENESS)
+    signal.alarm(_LEFT_SECONDS)
+    finish_kernels(pickle.load(sys.stdin.buffer))
+
+
 def chosen_kernels(options: RunOptions) -> KernelChoice:
     """Return the kernels that the run may probe, as the hook reads the options."""
     only, never = ((text or "").split(":") for text in (options.kernels, options.excluded))
@@ -138,3 +173,7 @@ def prepared(
         )
         for place, each in enumerate(probes)
     ]
+
+
+if __name__ == "__main__":
+    main()
