@@ -47,7 +47,7 @@ from tui_probe.trace.kernel_files import read_kernel_info
 from tui_probe.trace.sites import read_sites
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 COUNTING = [probe for probe in map(load_probe, built_in_names()) if probe.counts]
 PAIRS = list(combinations([probe for probe in COUNTING if probe.about.counts is None], 2))
@@ -116,7 +116,11 @@ def test_fused_counts_equal_those_of_separate_kernels() -> None:
 
 def survey_parts() -> tuple[Probe, ...]:
     probes = [chosen.probe for chosen in choose_probes(["survey"])]
-    return tuple(probes[place] for place in fused_places(probes))
+    return tuple(probes[place] for place in places_of(probes))
+
+
+def places_of(probes: Sequence[Probe]) -> tuple[int, ...]:
+    return fused_places([(probe.name, probe.counts) for probe in probes])
 
 
 def test_fused_survey_counts_equal_those_of_separate_kernels() -> None:
@@ -131,7 +135,7 @@ def test_fused_survey_counts_equal_those_of_separate_kernels() -> None:
 
 
 def test_fused_places_leave_out_timing_and_names_that_are_taken() -> None:
-    probes = [load_probe(name) for name in ("gmem_bytes", TIMING, "inst_mix")]
+    probes = [(name, load_probe(name).counts) for name in ("gmem_bytes", TIMING, "inst_mix")]
     assert fused_places(probes) == (0, 2)
     assert fused_places(probes[:2]) == ()
     assert fused_places([None, *probes[1:]]) == ()
@@ -153,7 +157,7 @@ def prepared(tmp_path: Path, ptxas: Tool, names: list[str]) -> tuple[Path, Multi
     directory.mkdir(parents=True)
     (directory / "original.bin").write_bytes((HEADER + STORE).encode())
     options = [(probe, PrepareOptions(folder=probe.name)) for probe in probes]
-    preparers = MultiPreparer(options, Assembler([ptxas]), fused=fused_places(probes))
+    preparers = MultiPreparer(options, Assembler([ptxas]), fused=places_of(probes))
     answers = [answer.text for answer in preparers.prepare(directory, "sm_80", "store")]
     return directory, preparers, answers
 

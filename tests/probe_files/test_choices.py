@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_probe.errors import ProbeFileError
+from tui_probe.probe_files import choices
 from tui_probe.probe_files.choices import (
     MAX_PROBES,
+    ProbeFacts,
     built_in_sets,
     choose_probes,
     compact_sample,
@@ -18,7 +21,8 @@ from tui_probe.probe_files.choices import (
     find_set,
     split_choice,
 )
-from tui_probe.probe_files.loading import built_in_names, load_probe
+from tui_probe.probe_files.loading import built_in_names, load_probe, read_probe
+from tui_probe.probe_model.probe import Probe
 
 NAMES = built_in_names()
 SAMPLES = st.one_of(
@@ -106,3 +110,35 @@ def test_optional_maps_are_marked() -> None:
     warps, accesses, boxes = describe_probe(load_probe("dmat")).records
     assert "only in kernels that save a record (start u64" in boxes
     assert "only in kernels" not in warps + accesses
+
+
+def test_facts_of_a_built_in_probe_are_kept_for_the_next_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next run parses no probe before its program starts; other code, or another file, is parsed."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    parsed: list[Path] = []
+
+    def note(data: bytes, path: Path) -> Probe:
+        parsed.append(path)
+        return read_probe(data, path)
+
+    monkeypatch.setattr(choices, "read_probe", note)
+    first = choose_probes(["survey"])
+    assert len(parsed) == len(first) > 1
+    again = choose_probes(["survey"])
+    assert again == first
+    assert len(parsed) == len(first)
+    assert [ProbeFacts.of(chosen.probe) for chosen in again] == [chosen.facts for chosen in first]
+    parsed.clear()
+    monkeypatch.setattr(choices, "__version__", "0")
+    assert choose_probes(["survey"]) == first
+    assert len(parsed) == len(first)
+
+
+@pytest.mark.parametrize("text", ["", "[1]", "{}", "[true"])
+def test_damaged_facts_are_found_again(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (before,) = choose_probes(["block_sched"])
+    (kept,) = (tmp_path / "tui-probe" / "probes").iterdir()
+    kept.write_text(text)
+    assert choose_probes(["block_sched"]) == (before,)
+    assert json.loads(kept.read_text()) == list(before.facts)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 STOP_LIMIT = 2.0
 """Seconds for kernels under way to be finished, on the simulated GPU."""
 SHORT_STOP_LIMIT = 0.1
-"""The same on a GPU, for which another process finishes kernels that ptxas takes longer for."""
+"""Limit on a GPU: another process finishes kernels that need longer."""
 ANSWER_LIMIT = 2.0
 """Seconds for the counts of the cache, which are for information only."""
 MOST_STARTS = 8

@@ -260,7 +260,11 @@ def places_to_fuse(probes: Sequence[ChosenProbe], options: RunOptions) -> tuple[
     and not those that measure a sample of blocks.
     """
     separately = options.benchmark or options.memusage
-    return () if separately else fused_places([None if probe.sample else probe.probe for probe in probes])
+    return (
+        ()
+        if separately
+        else fused_places([None if probe.sample else (probe.name, probe.facts.counts) for probe in probes])
+    )
 
 
 def probe_choices(probes: Sequence[ChosenProbe], folder: Path, options: RunOptions) -> dict[str, str]:
@@ -271,15 +275,15 @@ def probe_choices(probes: Sequence[ChosenProbe], folder: Path, options: RunOptio
         "TUI_PROBE_PROBE_FOLDER": str(folder) if several else "",
         "TUI_PROBE_SAMPLE": ":".join(probe.sample for probe in probes),
         "TUI_PROBE_FUSED": ":".join(map(str, places_to_fuse(probes, options))),
-        "TUI_PROBE_ALLOCATIONS": "1" if any(probe.probe.reads_allocations for probe in probes) else "",
-        "TUI_PROBE_HOST_RECORDS": "1" if any(probe.probe.is_kept_by_host for probe in probes) else "",
-        "TUI_PROBE_NEEDS_SASS": "1" if any(probe.probe.needs_machine_code for probe in probes) else "",
+        "TUI_PROBE_ALLOCATIONS": "1" if any(probe.facts.reads_allocations for probe in probes) else "",
+        "TUI_PROBE_HOST_RECORDS": "1" if any(probe.facts.is_kept_by_host for probe in probes) else "",
+        "TUI_PROBE_NEEDS_SASS": "1" if any(probe.facts.needs_machine_code for probe in probes) else "",
     }
 
 
 def weight_of(probes: Sequence[ChosenProbe]) -> Weight:
     """Return the weight of the lightest probe: the others alternate with it."""
-    return "heavy" if probes and all(probe.probe.weight == "heavy" for probe in probes) else "light"
+    return "heavy" if probes and all(probe.facts.weight == "heavy" for probe in probes) else "light"
 
 
 def control_choice(places: HookPaths) -> dict[str, str]:

@@ -8,6 +8,7 @@ import os
 import threading
 import time
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -93,7 +94,6 @@ class Session:
         self._hook = native_library("hook")
         self._folder = working_directory()
         self._limits = raise_descriptor_limit()
-        self._reader = read_script(*(probe.probe for probe in probes))
         self._root = absolute(options.trace_root)
         self.spool = Spool(self._root)
         self.control = _control_page(self.spool.folder, options, probes)
@@ -113,6 +113,11 @@ class Session:
             self.spool.remove()
             raise
         remember_command(self._shown_command, self._folder, ", ".join(options.probes))
+
+    @cached_property
+    def _reader(self) -> str:
+        """The text of read.py, made next to the program."""
+        return read_script(*(probe.probe for probe in self.probes))
 
     @property
     def _shown_command(self) -> list[str]:

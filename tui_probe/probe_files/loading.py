@@ -172,11 +172,15 @@ def find_probe(name_or_path: str) -> Path:
 def load_probe(name_or_path: str) -> Probe:
     """Find, read and verify a probe. Raises ProbeFileError that names file, table or line, and what to do."""
     path = find_probe(name_or_path)
+    return read_probe(read_probe_file(path), path)
+
+
+def read_probe_file(path: Path) -> bytes:
+    """Read the contents of a probe file. Raises ProbeFileError."""
     try:
-        data = read_within(path, PROBE_FILE)
+        return read_within(path, PROBE_FILE)
     except OSError as error:
         raise ProbeFileError(f"{path}: cannot be read: {error.strerror}") from error
-    return read_probe(data, path)
 
 
 @lru_cache(maxsize=128)

@@ -407,11 +407,11 @@ class Probe:
         raise KeyError(name)
 
 
-def fused_places(probes: Sequence[Probe | None]) -> tuple[int, ...]:
+def fused_places(probes: Sequence[tuple[str, bool] | None]) -> tuple[int, ...]:
     """Return the positions of the counting probes of a run; none unless there are several.
 
-    None: a probe that is not fused.
+    Each has its name, and whether it counts; None: a probe that is not fused.
     """
-    places = tuple(place for place, probe in enumerate(probes) if probe is not None and probe.counts)
-    is_free = all(probe is None or probe.name != FUSED_NAME for probe in probes)
+    places = tuple(place for place, probe in enumerate(probes) if probe is not None and probe[1])
+    is_free = all(probe is None or probe[0] != FUSED_NAME for probe in probes)
     return places if len(places) > 1 and is_free else ()
