@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,9 +23,10 @@ from tests.engine.test_server import kernel_directory
 from tui_probe.engine.grafting.graft_gate import start_early_trial
 from tui_probe.engine.reception import NotedKernel, listen_at
 from tui_probe.errors import LaunchError
-from tui_probe.launcher.engine import PREFIX, Engine, LeftKernels, short_folder
+from tui_probe.launcher.engine import Engine
 from tui_probe.launcher.engine_process import finish_kernels
 from tui_probe.launcher.options import RunOptions
+from tui_probe.launcher.spool import PREFIX, short_folder
 from tui_probe.probe_files.choices import choose_probes
 from tui_probe.toolchain import Tool, find_tools
 
@@ -89,8 +91,8 @@ def test_kernels_under_way_are_finished_after_the_engine(
     program.write_text(f'#!/bin/sh\nwhile [ ! -e {tmp_path}/may_end ]; do sleep 0.01; done\nexec {ptxas.path} "$@"\n')
     program.chmod(0o700)
     monkeypatch.setattr("tui_probe.engine.assembler.find_tools", lambda _: [replace(ptxas, path=program)])
-    left: list[LeftKernels] = []
-    monkeypatch.setattr("tui_probe.launcher.engine.finish_later", left.append)
+    left: list[tuple[Any, ...]] = []
+    monkeypatch.setattr("tui_probe.launcher.engine.finish_later", lambda *work: left.append(work))
     serving = engine(tmp_path / "engine.log")
     with socket.socket(socket.AF_UNIX) as hook:
         hook.connect(str(serving.socket))
@@ -100,9 +102,9 @@ def test_kernels_under_way_are_finished_after_the_engine(
         serving.stop()
     (tmp_path / "may_end").touch()
     (work,) = left
-    assert work.kernels == [NotedKernel(str(directory), "sm_90", "store")]
+    assert work[-1] == [NotedKernel(str(directory), "sm_90", "store")]
     before = sorted(path.name for path in directory.iterdir())
-    finish_kernels(pickle.loads(pickle.dumps(work)))
+    finish_kernels(*pickle.loads(pickle.dumps(work)))
     assert sorted(path.name for path in directory.iterdir()) == before
     assert list(folder.iterdir()) == []
     assert list((tmp_path / "cache" / "tui-probe" / "kernels").glob("*.entry"))

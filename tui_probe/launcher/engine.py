@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import pickle
 import shutil
 import signal
@@ -14,18 +13,19 @@ import tempfile
 import threading
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from tui_probe.engine.reception import AHEAD_SUFFIX, NotedKernel, Reception, listen_at, noted_kernels, receive_at
+from tui_probe.engine.reception import AHEAD_SUFFIX, Reception, listen_at, noted_kernels, receive_at
 from tui_probe.engine.workers import usual_ahead_workers
 from tui_probe.own_python import own_environment
 
 from .helper_process import ForkedProcess
-from .spool import mark_owner, remove_abandoned
+from .spool import PREFIX, mark_owner, remove_abandoned, short_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tui_probe.engine.reception import NotedKernel
     from tui_probe.probe_files.choices import ChosenProbe
 
     from .options import RunOptions
@@ -41,16 +41,6 @@ MOST_STARTS = 8
 HURRIED = 0.2
 """Instead of both, where the run was asked to end."""
 NAME = b"tui-probe engine"
-PREFIX = "tui-probe-"
-SOCKET_PATH_LIMIT = 107  # bytes in sockaddr_un, without the final NUL
-
-
-class LeftKernels(NamedTuple):
-    """Kernels that were under way at the end of a run, and the run."""
-
-    options: RunOptions
-    probes: Sequence[ChosenProbe]
-    kernels: Sequence[NotedKernel]
 
 
 class Engine:
@@ -148,7 +138,7 @@ class Engine:
         if self._process.wait(SHORT_STOP_LIMIT if leaves_kernels else seconds) is None:
             self._process.kill()  # with the assemblers that it has started
             if leaves_kernels and (kernels := noted_kernels(self._folder)):
-                finish_later(LeftKernels(self._options, tuple(self._probes), kernels))
+                finish_later(self._options, self._probes, kernels)
         self._process.close()
         self._close_socket()
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -162,7 +152,7 @@ class Engine:
             self._images.close()
 
 
-def finish_later(left: LeftKernels) -> None:
+def finish_later(options: RunOptions, probes: Sequence[ChosenProbe], kernels: Sequence[NotedKernel]) -> None:
     """Put kernels into the cache, for the next run, in a process that outlives this one."""
     with contextlib.suppress(OSError):  # then the next run prepares them
         process = subprocess.Popen(
@@ -175,12 +165,5 @@ def finish_later(left: LeftKernels) -> None:
         )
         assert process.stdin is not None
         with process.stdin:
-            pickle.dump(left, process.stdin)
+            pickle.dump((options, probes, kernels), process.stdin)
         process.returncode = 0  # no one waits for it
-
-
-def short_folder() -> str:
-    """Return a folder in which a socket's path, also the temporary one, is short enough: the usual one, else /tmp."""
-    folder = tempfile.gettempdir()
-    name_bytes = len("/tui-probe-xxxxxxxx/.engine.4194304")
-    return folder if len(os.fsencode(folder)) + name_bytes <= SOCKET_PATH_LIMIT else "/tmp"

@@ -20,21 +20,18 @@ from tui_probe.engine.server import EngineServer
 from tui_probe.engine.workers import AHEAD_NICENESS, usual_ahead_workers, usual_workers
 from tui_probe.errors import ProbeError
 from tui_probe.launcher.environment import places_to_fuse
-from tui_probe.launcher.spool import mark_owner
+from tui_probe.launcher.spool import PREFIX, mark_owner, short_folder
 from tui_probe.probe_model.storage import fold_sums
-
-from .engine import PREFIX, short_folder
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Sequence
 
     from tui_probe.engine.kernel_cache import MachineCode
-    from tui_probe.engine.reception import Reception
+    from tui_probe.engine.reception import NotedKernel, Reception
     from tui_probe.probe_files.choices import ChosenProbe
     from tui_probe.probe_model.probe import Probe
 
-    from .engine import LeftKernels
     from .options import RunOptions
 
 PROBE_PATIENCE: Final = 0.1
@@ -114,17 +111,17 @@ def _engine_server(
     )
 
 
-def finish_kernels(left: LeftKernels) -> None:
+def finish_kernels(options: RunOptions, probes: Sequence[ChosenProbe], kernels: Sequence[NotedKernel]) -> None:
     """Prepare kernels that were under way at the end of a run, in a directory of this process, for the cache."""
     folder = default_cache_directory()
     cache = None if folder is None else Cache(folder)
-    assembler, options = Assembler(seconds=_LEFT_SECONDS, cache=cache), left.options
-    own = prepared(left.probes, options, load_ptx=False)
-    preparers = MultiPreparer(own, assembler, cache, places_to_fuse(left.probes, options), PROBE_PATIENCE)
+    assembler = Assembler(seconds=_LEFT_SECONDS, cache=cache)
+    own = prepared(probes, options, load_ptx=False)
+    preparers = MultiPreparer(own, assembler, cache, places_to_fuse(probes, options), PROBE_PATIENCE)
     preparers.work_ahead()
     with tempfile.TemporaryDirectory(prefix=PREFIX, dir=short_folder()) as scratch:
         mark_owner(Path(scratch))
-        for number, kernel in enumerate(left.kernels):
+        for number, kernel in enumerate(kernels):
             directory = Path(scratch) / str(number)
             directory.mkdir()
             (directory / "original.bin").symlink_to(Path(kernel.directory) / "original.bin")
@@ -135,9 +132,10 @@ def finish_kernels(left: LeftKernels) -> None:
 
 def main() -> None:
     """Finish the kernels that a launcher names on stdin, at the latest after ``_LEFT_SECONDS``."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     os.nice(AHEAD_NICENESS)
     signal.alarm(_LEFT_SECONDS)
-    finish_kernels(pickle.load(sys.stdin.buffer))
+    finish_kernels(*pickle.load(sys.stdin.buffer))
 
 
 def chosen_kernels(options: RunOptions) -> KernelChoice:

@@ -22,6 +22,9 @@ _START_FIELD: Final = 19
 """Index of the start time among the fields behind the name in ``/proc/PID/stat``: see proc(5)."""
 _BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 NAME = ".run-"
+PREFIX = "tui-probe-"
+"""Prefix of the directories of engines."""
+SOCKET_PATH_LIMIT = 107  # bytes in sockaddr_un, without the final NUL
 _START = "start"
 _NOTES = "notes"
 NO_WRITING = frozenset({errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.ENOENT})
@@ -48,6 +51,13 @@ def root_problem(found: os.stat_result, user: int) -> str | None:
     if found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
         return "all users may write to the directory and could replace your files with links"
     return None
+
+
+def short_folder() -> str:
+    """Return a folder in which a socket's path, also the temporary one, is short enough: the usual one, else /tmp."""
+    folder = tempfile.gettempdir()
+    name_bytes = len("/tui-probe-xxxxxxxx/.engine.4194304")
+    return folder if len(os.fsencode(folder)) + name_bytes <= SOCKET_PATH_LIMIT else "/tmp"
 
 
 def start_of(pid: int) -> str | None:
