@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.draw import units
 from tui_probe.probekit.finding import percent
 from tui_probe.probekit.record_counts import sampled_blocks_text
-from tui_probe.ptx.phase_names import MBARRIER
+from tui_probe.ptx.phase_names import CLUSTER_BARRIER, MBARRIER, POLLING
 
 from .kinds import ALL_WARPS
 from .lanes import ProductGaps, TensorRates
@@ -39,6 +39,8 @@ _NOTICED: Final = 0.01
 _MOSTLY: Final = 0.5
 """Part of a wait that is for its partner from which on the text says what the partner does."""
 _ALMOST_ALWAYS: Final = 0.95
+_OVER_SMS: Final = (CLUSTER_BARRIER, POLLING)
+"""Waits for blocks on other SMs."""
 _TELLING: Final = 0.25
 """Part of the time of those who are late from which on a phase explains it."""
 
@@ -63,6 +65,8 @@ class Sentences:
     def others(self) -> Iterator[str]:
         """Yield sentences on other waits, overlap, tensor cores, and what was not recorded or moved."""
         yield from (wait_text(wait) for wait in self._notable_waits[1:])
+        over_sms = (wait for wait in waits_of(self.launch) if wait.phase.work in _OVER_SMS)
+        yield from (wait_text(wait) for wait in over_sms if wait.share >= _NOTABLE_WAIT)
         launch, overlap = self.launch, overlap_of(self.launch)
         if overlap is not None:
             compute, load, both, idle = (percent(part, 1) for part in overlap.parts)
@@ -185,6 +189,8 @@ def wait_text(wait: Wait) -> str:
     place = f" ({', '.join(places)})" if places else ""
     waits, its = ("wait", "their") if wait.role == ALL_WARPS else ("waits", "its")
     text = f"{wait.role} {waits} {percent(wait.share, 1)} of {its} time in {wait.phase.name}{place}"
+    if wait.phase.work in _OVER_SMS:
+        return f"{text}. Which block is late is unknown: SMs have different clocks"
     if wait.late_share is None:
         return text
     if wait.late_share < _NOTICED:

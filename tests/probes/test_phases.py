@@ -47,7 +47,7 @@ from tui_probe.probes.phases.lanes import (
     shown_warps,
     trace_events,
 )
-from tui_probe.probes.phases.sentences import wait_text
+from tui_probe.probes.phases.sentences import Sentences, wait_text
 from tui_probe.probes.phases.tables import PhaseRow, moved_instructions, multiply_adds, overlap_of, rows_of
 from tui_probe.probes.phases.view import PhasesView
 from tui_probe.probes.phases.waits import Wait, waits_of
@@ -292,6 +292,18 @@ def test_barrier_without_a_late_warp_does_not_hide_the_late_one(tmp_path: Path) 
     (wait,) = (wait for wait in waits_of(analysis) if wait.last_warp is not None)
     assert wait.count == 4 * 12
     assert (wait.last_warp, wait.last_share) == (2, pytest.approx(1, abs=0.05))
+
+
+def test_late_block_at_a_barrier_of_a_cluster_is_unknown(tmp_path: Path) -> None:
+    text = UNEVEN.replace("bar.sync 0;", "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;")
+    analysis = recorded(tmp_path, text, "kernel", block=128)
+    (wait,) = waits_of(analysis)
+    assert (wait.phase.work, wait.late_share, wait.last_warp) == ("cluster barrier wait", None, None)
+    sentences = list(
+        Sentences(SimpleNamespace(kernel=SimpleNamespace(slowdown=None), simulated=True), analysis, 0, None).others()
+    )
+    assert sentences[0] == wait_text(wait)
+    assert sentences[0].endswith("Which block is late is unknown: SMs have different clocks")
 
 
 def test_named_barriers_are_phases_of_their_own(tmp_path: Path) -> None:

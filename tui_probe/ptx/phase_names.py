@@ -26,7 +26,8 @@ OTHER: Final = "other"
 """Work of a stretch without an instruction that names it."""
 MBARRIER: Final = "mbarrier wait"
 BARRIER, NAMED_BARRIER, POLLING = "barrier wait", "named barrier wait", "polling wait"
-BARRIER_WAITS: Final = (MBARRIER, BARRIER, NAMED_BARRIER, "cluster barrier wait", POLLING)
+CLUSTER_BARRIER: Final = "cluster barrier wait"
+BARRIER_WAITS: Final = (MBARRIER, BARRIER, NAMED_BARRIER, CLUSTER_BARRIER, POLLING)
 PRODUCT_WAIT: Final = "wgmma wait"
 WAITS: Final = (*BARRIER_WAITS, "copy wait", PRODUCT_WAIT, "grid wait")
 """A polling wait is a loop that reads global memory until it changes: a barrier of the grid, or a lock."""
@@ -90,7 +91,7 @@ def _wait_of(instruction: Instruction) -> str | None:
         case "griddepcontrol" if waits:
             return "grid wait"
         case "barrier" if "cluster" in modifiers and waits:
-            return "cluster barrier wait"
+            return CLUSTER_BARRIER
         case "bar" | "barrier" if is_block_barrier(instruction):
             return NAMED_BARRIER if barrier_number(instruction) != 0 else BARRIER
     return None
