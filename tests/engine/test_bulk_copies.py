@@ -224,6 +224,15 @@ def test_sectors_of_bulk_copies_are_counted(probe: str, arch: int, tmp_path: Pat
     assert {name: counted[name] for name in counted if name.startswith(("bulk", "tensor"))} == Counter(SIZED + BY_MAP)
 
 
+@pytest.mark.parametrize("probe", ["gmem_bytes", "gmem_sectors"])
+def test_multicasts_and_reductions_are_one_copy(probe: str, tmp_path: Path) -> None:
+    sites = json.loads(grafted(probe, cubin_of(all_forms(), 90, tmp_path, "sm_90a")).sites)["probes"][0]["sites"]
+    points = {site["opcode"]: site["points"] for site in sites}
+    assert points["UTMALDG.2D.MULTICAST"] == points["UTMALDG.2D"] == ["tensor_load"]
+    assert points["UTMAREDG.2D"] == points["UTMASTG.2D"] == ["tensor_store"]
+    assert points["UBLKCP.S.G.MULTICAST"] == points["UBLKCP.S.G"] == ["bulk_load"]
+
+
 class Box(NamedTuple):
     """A box in a tensor in C order, the innermost dimension first, with the place of its first element."""
 

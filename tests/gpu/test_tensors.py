@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.probes.tensor_copy import COLUMNS, PTX, ROWS, STRIDE, TIMES
+from tests.probes.test_tensor_copies import TILINGS, Tiling, kernel
 from tui_probe.engine.assembler import Assembler
 from tui_probe.evals.evaluation import PROGRAMS_FOLDER as EVALUATED
 from tui_probe.probekit.measured import analyse_results
@@ -131,6 +132,32 @@ def test_bytes_of_copies_by_tensor_map_are_counted_in_sass(tmp_path: Path, runne
         moved = gmem_bytes.analyse(read_result(path))
         assert (moved.bulk_loaded, moved.bulk_stored) == (4 * COLUMNS * ROWS,) * 2
         assert (moved.tensor_loads, moved.tensor_stores) == (0, 0)
+
+
+@pytest.mark.parametrize("tiling", [TILINGS[0], TILINGS[2], TILINGS[6]])
+@pytest.mark.parametrize("mode", ["ptx", "graft"])
+def test_copies_by_maps_that_the_kernel_makes_are_counted(
+    mode: str, tiling: Tiling, tmp_path: Path, runner: Runner
+) -> None:
+    """``tensormap.replace`` sets each parameter; the code at the copies reads the map where it lies."""
+    source, cubin = tmp_path / "made.ptx", tmp_path / "made.cubin"
+    source.write_text(kernel(tiling))
+    Assembler().assemble(source, cubin, "sm_90a", "copies")
+    image, size = cubin if mode == "graft" else source, tiling.rows * tiling.stride
+    command = [sys.executable, str(PROGRAMS / "made_maps.py"), str(image), *map(str, (*tiling.grid, size))]
+    profiled = runner.profiled(command, "-p", "gmem_bytes", "-p", "gmem_sectors", "--launches", "all", "--wait")
+    assert profiled.outcome.stdout == "True\n", profiled.outcome.stderr
+    (probed_kernel,) = open_trace(profiled.trace).kernels
+    assert probed_kernel.mode == mode, probed_kernel.reason
+    analyses = {
+        probed.probe: [result.analysis for result in analyse_results(probed.trace, probed)]
+        for probed in probed_kernel.by_probe()
+    }
+    print(f"GPU-MADE-MAPS\t{mode}\t{analyses}")
+    inside = tiling.rows * tiling.columns * tiling.element
+    assert {(own.bulk_loaded, own.bulk_stored) for own in analyses["gmem_bytes"]} == {(inside, inside)}
+    sectors = {(own.bulk_load_sectors, own.bulk_store_sectors) for own in analyses["gmem_sectors"]}
+    assert sectors == {(tiling.sectors, tiling.sectors)}
 
 
 @pytest.mark.exclusive
