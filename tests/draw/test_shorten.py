@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_probe.draw.shorten import cut_apart, cut_middle
+from tui_probe.draw.shorten import cut_apart, cut_middle, short_name, shorten
 from tui_probe.draw.spans import width
 
 METRICS = (
@@ -60,3 +60,9 @@ def test_cut_middle_fits_cells_and_cuts_no_sign(text: str, cells: int) -> None:
 
 def test_cut_middle_keeps_wide_characters_within_cells() -> None:
     assert cut_middle("漢字漢字漢字", 7) == "漢字…字"
+
+
+def test_tags_of_numba_are_no_part_of_a_short_name() -> None:
+    name = "__main__::scale[abi:v1][abi:cw51cXTLSUwv1sDUaKthoaNgoKm_3d](Array<float, 1, C, mutable, aligned>)"
+    assert shorten(name, 40) == "scale"
+    assert short_name(name) == "scale"

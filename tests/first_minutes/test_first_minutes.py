@@ -93,7 +93,7 @@ async def test_screen_shows_crash_line_and_question(run: tuple[Tool, subprocess.
     async with on_stage(Session(traces=(traces[0].parent,)), (120, 40)) as stage:
         assert re.search(r"4\s+trap\s+✘", stage.text), stage.text
         await shows(stage, LINE)
-        await shows(stage, r"past .*! planted\.cu:27 store of 4 B in global memory")
+        await shows(stage, r"past .*! planted\.cu:27 out of bounds: store of 4 B")
         await stage.press("R")
         digit = re.search(r"(\d) -p nan_check +where does the first NaN come from\?", stage.text)
         assert digit is not None, stage.text

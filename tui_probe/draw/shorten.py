@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tui_probe.draw.canvas import Canvas
 
 _ANONYMOUS = re.compile(r"\(anonymous namespace\)::")
+_ABI_TAG = re.compile(r"\[abi:[^\]]*\]")
 _CLONE = re.compile(r"\s*\[clone [^\]]*\]$")
 _OPERATOR = re.compile(r"\boperator(\(\)|<<=?|>>=?|<=>|[<>]=?|->)")
 _NAMESPACES = re.compile(r"(?:\w+::)+")
@@ -59,6 +60,11 @@ def short_name(name: str, more: str = "…") -> str:
     arguments = _NAMESPACES.sub("", bare[opening + 1 : end if end >= 0 else len(bare)]).strip()
     arguments = arguments.replace(" >", ">").replace(", ", ",")
     return f"{function}<{cut_middle(arguments, _ARGUMENT_CELLS, more=more)}>"
+
+
+def without_abi_tags(name: str) -> str:
+    """``scale(int)`` of ``scale[abi:v1][abi:cw51…](int)``: Numba encodes its options in these tags."""
+    return _ABI_TAG.sub("", name)
 
 
 def fitted_command(command: str, cells: int) -> str:
@@ -189,7 +195,7 @@ def _instance(at: int, name: str, cells: int) -> str:
 
 def _bare(name: str) -> str:
     """A name without parameters, return type and what compilers add."""
-    return _without_return_type(_without_parameters(_CLONE.sub("", _ANONYMOUS.sub("", name))))
+    return _without_return_type(_without_parameters(_CLONE.sub("", without_abi_tags(_ANONYMOUS.sub("", name)))))
 
 
 def _function(name: str) -> str:

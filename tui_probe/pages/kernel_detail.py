@@ -11,6 +11,7 @@ import numpy as np
 
 from tui_probe.draw import units
 from tui_probe.draw.charts import column_chart
+from tui_probe.draw.shorten import without_abi_tags
 from tui_probe.draw.spans import Line, Span, clip, clip_clauses, pad, side_by_side, width, wrap
 from tui_probe.errors import TraceError
 from tui_probe.probekit import probe_results
@@ -92,11 +93,13 @@ def _with_blank_first(lines: Sequence[Line]) -> list[Line]:
 
 def name_lines(row: KernelSnapshot, cells: int) -> tuple[list[Line], list[Line]]:
     """The name above everything, and the forms of it that are at the end: names may have thousands of letters."""
-    name_parts = wrap(row.demangled, cells - 2)
+    name = without_abi_tags(row.demangled)
+    name_parts = wrap(name, cells - 2)
     head: list[Line] = [((f" {text}", "title"),) for text in name_parts[:NAME_LINES]]
     lines: list[Line] = []
     if len(name_parts) > NAME_LINES:
         head[-1] = ((f" {name_parts[NAME_LINES - 1]}…", "title"),)
+    if len(name_parts) > NAME_LINES or name != row.demangled:
         lines += _labelled_field("full name", row.demangled, cells)
     if row.name != row.demangled:
         lines += _labelled_field("mangled", row.name, cells, "dim")

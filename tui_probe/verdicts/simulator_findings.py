@@ -106,7 +106,7 @@ def _finding(kernel: KernelFacts, fault: dict[str, Any], instructions: int = 1) 
     page = "ptx" if line else ""
     return Finding(
         kind, _LABELS[kind], safe(text), page=page, line=line, stands_out=True, values=values, advice=_ADVICE[kind],
-        brief=safe(what), wrong_result=kind != "unchecked",
+        brief=safe(f"{_LABELS[kind]}: {what}"), wrong_result=kind != "unchecked",
     )  # fmt: skip
 
 

@@ -397,7 +397,7 @@ def missing(source: ViewSource) -> str | None:
     if kernel.folder is None or (kernel.file("pruned.ptx") is None and not graft):
         return kernel.reason or f"the trace has no PTX of this kernel (status: {kernel.status})"
     if not SourceLines.of(kernel.folder).lines:
-        return "source lines are unknown: compile with nvcc -lineinfo or equivalent"
+        return "source lines are unknown: compile with nvcc -lineinfo, in Numba with @cuda.jit(lineinfo=True)"
     return None
 
 
