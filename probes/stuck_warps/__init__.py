@@ -11,8 +11,8 @@ from tui_probe.probekit.metric import Metric
 from tui_probe.probekit.probe import Probe
 
 from .analysis import analyse
-from .causes import likely_cause
-from .ranks import RANKS
+from .causes import likely_cause, range_words
+from .ranks import RANKS, cause_among_ranks
 from .view import STUCK_VIEW, launch_end
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ METRICS: Final = (
 
 
 def findings(of: ProbeResult, found: StuckWarps) -> Iterator[Finding]:
-    """The most likely cause."""
+    """The most likely cause, after the ranks for which others wait."""
     cause = likely_cause(found)
     if cause is None:
         return
@@ -53,9 +53,14 @@ def findings(of: ProbeResult, found: StuckWarps) -> Iterator[Finding]:
         "phase": counted(place.phase),
         "seconds": timed(None if end is None else end.seconds, "s"),
     }
+    text, advice = cause.words, cause.advice
+    ranks = cause_among_ranks(of.kernel.trace, None if of.launch is None else of.launch.number)
+    if ranks is not None:
+        values |= {"ranks_cause": ranks.key, "missing_ranks": range_words(ranks.missing) or None}
+        text, advice = f"{ranks.text}; {text}", ranks.advice
     yield Finding(
-        "stuck", what, cause.words, "stuck", place.line or None, True, values=values,
-        block=cause.warp.block, warp=cause.warp.warp, advice=cause.advice,
+        "stuck", what, text, "stuck", place.line or None, True, values=values,
+        block=cause.warp.block, warp=cause.warp.warp, advice=advice,
         brief=f"{units.counted(len(found.warps), 'warp')} stuck", wrong_result=True,
     )  # fmt: skip
 

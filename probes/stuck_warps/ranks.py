@@ -14,6 +14,7 @@ from tui_probe.errors import TraceError
 from tui_probe.probekit.page_kinds import TracePage
 from tui_probe.probekit.probe_results import read_result_row
 from tui_probe.trace.follow import open_trace
+from tui_probe.trace.model import Trace
 from tui_probe.trace.recent import traces_of_run
 
 from .analysis import analyse
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.view import Progress
     from tui_probe.trace.event_types import LaunchStuck
-    from tui_probe.trace.model import Kernel, Trace
+    from tui_probe.trace.model import Kernel
+    from tui_probe.trace.run import Run
 
     from .analysis import PlaceGroup
 
@@ -109,15 +111,17 @@ def rank_cause(states: Sequence[RankState], size: int) -> RankCause | None:
     behind = [state.rank for state in states if state.kernel is None and state.launches[name] < most]
     absent = sorted(set(range(size)) - {state.rank for state in states})
     if missing := sorted({*behind, *absent}):
-        without = f"; {_ranks(absent)} launched no kernel" if absent else ""
+        without = f"; {ranks_text(absent)} launched no kernel" if absent else ""
         text = (
-            f"{_ranks(missing)} {_has(missing)} not arrived: {_ranks(state.rank for state in there)} {_wait(there)} in"
-            f" {shorten(name, _NAME)} (its launch {most} in each process){without}"
+            f"{ranks_text(missing)} {_has(missing)} not arrived: {ranks_text(state.rank for state in there)}"
+            f" {_wait(there)} in {shorten(name, _NAME)} (its launch {most} in each process){without}"
         )
         advice = "check whether these ranks took another branch, raised an exception, or have a slow or waiting host"
         return RankCause("rank-missing", text, advice, tuple(missing))
     if others:
-        parts = (f"{_ranks(s.rank for s in stuck if s.kernel and s.kernel.name == own)} in {own}" for own in kernels)
+        parts = (
+            f"{ranks_text(s.rank for s in stuck if s.kernel and s.kernel.name == own)} in {own}" for own in kernels
+        )
         advice = (
             "launch collectives in the same order on all ranks; between several streams, enforce the order with events"
         )
@@ -126,7 +130,7 @@ def rank_cause(states: Sequence[RankState], size: int) -> RankCause | None:
     if len(set(counts.values())) > 1:
         late = [rank for rank, count in counts.items() if count < most]
         text = (
-            f"{_ranks(late)} {_is(late)} behind: launch {min(counts.values())} of {name}; the others are at launch"
+            f"{ranks_text(late)} {_is(late)} behind: launch {min(counts.values())} of {name}; the others are at launch"
             f" {most}"
         )
         return RankCause("rank-behind", text, "call each collective the same number of times in all ranks", tuple(late))
@@ -136,16 +140,17 @@ def rank_cause(states: Sequence[RankState], size: int) -> RankCause | None:
 def _arrived(states: Sequence[RankState], there: Sequence[RankState], name: str, launch: int) -> RankCause:
     """The cause where no rank is missing: all wait, or others have left the launch in which these wait."""
     left = [state.rank for state in states if state not in there]
-    others = f"; {_ranks(left)} left the kernel" if left else ", and no other rank is missing"
+    others = f"; {ranks_text(left)} left the kernel" if left else ", and no other rank is missing"
     where = f"{shorten(name, _NAME)} (its launch {launch} in each process)"
     return RankCause(
         "all-arrived",
-        f"{_ranks(state.rank for state in there)} {_wait(there)} in {where}{others}",
+        f"{ranks_text(state.rank for state in there)} {_wait(there)} in {where}{others}",
         "compare sizes, types and order of the exchanged data, and check the connection between the GPUs",
     )
 
 
-def _ranks(ranks: Iterable[int]) -> str:
+def ranks_text(ranks: Iterable[int]) -> str:
+    """``rank 1``, ``ranks 0-2``."""
     numbers = list(ranks)
     return f"{'rank' if len(numbers) == 1 else 'ranks'} {range_words(numbers)}"
 
@@ -193,9 +198,9 @@ _COLUMNS: Final[tuple[Column[RankState], ...]] = (
 )  # fmt: skip
 
 
-def _traces(trace: Trace) -> list[Trace]:
-    paths = traces_of_run(trace.directory, trace.run_info)
-    return [trace if path.name == trace.directory.name else open_trace(path) for path in paths]
+def _traces(run: Run) -> list[Trace]:
+    paths = traces_of_run(run.directory, run.run_info)
+    return [run if isinstance(run, Trace) and path.name == run.directory.name else open_trace(path) for path in paths]
 
 
 def _is_of_ranks(trace: Trace) -> bool:
@@ -205,8 +210,18 @@ def _is_of_ranks(trace: Trace) -> bool:
     return any(own.state.stuck for own in _traces(trace))
 
 
-def _size(trace: Trace) -> int:
-    return trace.state.rank.size if trace.state.rank is not None else 0
+def _size(run: Run) -> int:
+    return run.state.rank.size if run.state.rank is not None else 0
+
+
+def cause_among_ranks(run: Run, launch: int | None) -> RankCause | None:
+    """The cause among the ranks of a run, if the launch is the last that does not end in its process. None if the
+    run's processes have no ranks: these need not wait for each other.
+    """
+    stuck = run.state.stuck[-1:]
+    if _size(run) < 2 or not stuck or stuck[0].launch != launch:
+        return None
+    return rank_cause(rank_states(_traces(run)), _size(run))
 
 
 def _open(trace: Trace, progress: Progress) -> TableContent[RankState]:

@@ -104,6 +104,20 @@ def test_ranks_of_a_run_are_one_page(ranks: Tool) -> None:
     assert rows[2]["place"] == "not stuck: ended with status 3, last launch 1 of step"
 
 
+def test_report_of_a_waiting_rank_names_the_missing_rank(ranks: Tool) -> None:
+    traces = (ranks.folder / "trace").glob("*_*_*")
+    waiting = next(own for own in traces if "[stuck]" in (own / "event.log").read_text())
+    missing = "does not end: rank 2 has not arrived: ranks 0-1 wait in all_reduce (its launch 1 in each process); 0x"
+    text = " ".join(ranks("report", str(waiting)).stdout.replace("all_reduce  does", "all_reduce does").split())
+    assert f"! #1 all_reduce {missing}" in text
+    assert "fix: check whether these ranks took another branch" in text
+    report = json.loads(ranks("report", str(waiting), "--format", "json").stdout)
+    finding = report["findings"][0]
+    assert finding["claim"].startswith(missing)
+    evidence = {own["metric"]: own["value"] for own in finding["evidence"]}
+    assert (evidence["ranks_cause"], evidence["missing_ranks"]) == ("rank-missing", "2")
+
+
 def test_rank_that_has_not_arrived_is_named(ranks: Tool) -> None:
     text = " ".join(ranks("show", "stuck", "--width", "160").stdout.split())
     assert "most likely: rank 2 has not arrived: ranks 0-1 wait in all_reduce (its launch 1 in each process)" in text
