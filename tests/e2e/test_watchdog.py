@@ -152,7 +152,8 @@ def interrupted(
 
     Returns the status of the run, and its messages.
     """
-    command = [sys.executable, "-m", "tui_probe", "run", "--no-ui", "--watchdog", limit, *options, "--"]
+    watchdog = ["--watchdog", limit] if limit else []
+    command = [sys.executable, "-m", "tui_probe", "run", "--no-ui", *watchdog, *options, "--"]
     process = subprocess.Popen(
         [*command, sys.executable, str(INTERRUPTED), how, kernel], env=environment, start_new_session=True,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -225,3 +226,24 @@ def test_launch_that_is_not_watched_ends_at_the_second_interrupt(tool: Tool) -> 
     options = ("--sim", "--no-check", "--no-report", "--tracedir", str(tool.folder))
     status, messages = interrupted(options, tool.environment, "wait", "SIGINT", "SIGINT", kernel="count")
     assert status == 143, messages
+
+
+def check_unfinished_launch(trace: Path, messages: str) -> None:
+    """Check that a run without a watchdog names the launch that did not end, and the next run."""
+    log = (trace / "event.log").read_text()
+    line = next(line for line in log.splitlines() if line.startswith("[stuck] "))
+    assert line.startswith("[stuck] launch 0 kernel 0 seconds ")
+    assert line.endswith(" warps 0 left-out 0 reason the run had no watchdog code not-watched")
+    assert log.index("[stuck] ") < log.index("[exit] launches 1 ")
+    text = " ".join(messages.split())
+    assert "! #0 spin does not end: launch 0 had run for " in text
+    assert "run again to see where its warps are: tui-probe run --again " in text
+    assert "launch 0 was still running at the second interrupt; the process was ended; to see where" in text
+
+
+def test_run_without_a_watchdog_names_the_launch_that_runs(tool: Tool) -> None:
+    options = ("--sim", "--no-check", "--tracedir", str(tool.folder))
+    status, messages = interrupted(options, tool.environment, "wait", "SIGINT", "SIGINT", limit="")
+    assert status == 143, messages
+    (trace,) = tool.folder.glob("*_*_*")
+    check_unfinished_launch(trace, messages)

@@ -18,7 +18,9 @@ from tests.e2e.test_watchdog import (
     LINES,
     OWN_ENDS,
     SIGNALLED,
+    UNWATCHED,
     check_interrupted_launch,
+    check_unfinished_launch,
     interrupted,
 )
 from tui_probe.trace.follow import open_trace
@@ -112,6 +114,25 @@ def test_run_that_is_interrupted_during_a_launch_leaves_its_places(tmp_path: Pat
     check_interrupted_launch(trace)
     assert "#0 spin  interrupted after " in messages
     assert "measured in" not in messages
+
+
+@pytest.mark.exclusive
+def test_run_without_a_watchdog_names_the_launch_that_runs(tmp_path: Path) -> None:
+    options = ("--tracedir", str(tmp_path))
+    status, messages = interrupted(options, os.environ, "wait", "SIGINT", "SIGINT", limit="")
+    assert status == 143, messages
+    (trace,) = tmp_path.iterdir()
+    check_unfinished_launch(trace, messages)
+
+
+@pytest.mark.exclusive
+def test_launch_that_is_not_watched_is_ended_at_the_limit(tmp_path: Path) -> None:
+    """The driver's call has returned: the events around the launch show that it runs."""
+    options = ("--tracedir", str(tmp_path))
+    status, messages = interrupted(options, os.environ, "wait", kernel="count", limit="2s")
+    assert status == 143, messages
+    text = " ".join(messages.split())
+    assert f"launch 0 ran longer than 2 s, and {UNWATCHED}; the process was ended" in text
 
 
 def device_attribute(number: int) -> int:

@@ -65,8 +65,10 @@ struct event {
     void *context;
     int life; /* of the context, which may end and begin anew */
     uint64_t recorded;
+    int hangs; /* behind a launch that does not end */
 };
 
+static atomic_int launched; /* STUB_HANG=N: those behind the first N do not end */
 static _Thread_local void *current;
 static _Thread_local int capture_mode;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -672,6 +674,7 @@ static int launch(const char *form, struct function *f, uint64_t blocks, uint64_
     if (!blocks || !threads)
         return INVALID_VALUE;
     record("launch %s%s %s", f->probed ? "probed " : "", f->name, form);
+    launched++;
     if (number("STUB_SLOW_LAUNCH"))
         usleep((useconds_t)number("STUB_SLOW_LAUNCH") * 1000);
     if (f->sampled && number("STUB_FAIL_SAMPLED"))
@@ -961,6 +964,7 @@ API int cuEventRecord(struct event *event, void *stream)
         record("EVENT IN CAPTURE");
     record("cuEventRecord %s", stream == (void *)2 ? "thread" : stream ? "stream" : "null");
     event->recorded = nanoseconds();
+    event->hangs = number("STUB_HANG") && launched > number("STUB_HANG");
     return 0;
 }
 static int is_queued(const struct event *event)
@@ -972,7 +976,7 @@ API int cuEventQuery(struct event *event)
 {
     if (forbidden("cuEventQuery") || is_stale(event))
         return CAPTURE_UNSUPPORTED;
-    return is_queued(event) ? 600 : 0;
+    return is_queued(event) || event->hangs ? 600 : 0;
 }
 API int cuEventSynchronize(struct event *event)
 {

@@ -264,3 +264,20 @@ for t in threads: t.join()
     assert {time.kernel for time in times} == set(range(4))
     assert len({time.launch for time in times}) == len(times)
     assert all(time.weight >= 1 for time in times)
+
+
+def test_launch_that_does_not_end_is_reported_at_the_end_of_the_process(host: Host) -> None:
+    """Others behind it wait: only the launch between its events runs."""
+    script = "import time\ncontext()\nf = function(module(), 'add')\nfor _ in range(4): launch(f)\ntime.sleep(0.6)"
+    run = host.python(script, TUI_PROBE_FILTER="add", STUB_HANG="2")
+    assert run.status == 0
+    (line,) = run.lines(r"\[stuck\] ")
+    assert re.fullmatch(
+        r"\[stuck\] launch 2 kernel 0 seconds \d+\.\d warps 0 left-out 0 reason .+ code not-watched", line
+    )
+
+
+def test_launches_that_end_are_not_reported(host: Host) -> None:
+    script = "import time\ncontext()\nf = function(module(), 'add')\nfor _ in range(4): launch(f)\ntime.sleep(0.6)"
+    run = host.python(script, TUI_PROBE_FILTER="add")
+    assert not run.lines(r"\[stuck\] ")

@@ -306,10 +306,17 @@ async def _(stage: Stage, key: str) -> None:
     trace = stage.target.traces[0]
     await stage.press(key)
     assert "K runs the program again with --watchdog 10s" in stage.text
+    with (trace / "event.log").open("a") as events:
+        reason = "the run had no watchdog code not-watched"
+        events.write(f"[stuck] launch 900 kernel 0 seconds 12.3 warps 0 left-out 0 reason {reason}\n")
+    await stage.refresh()
+    await stage.press(key)
+    assert "launch 900 of " in stage.text
+    assert "has run for over 12 s. End it with Ctrl-C twice" in stage.text
     (trace / "run.json").write_text(json.dumps({"launcher": os.getpid(), "options": {"watchdog": 2.0}}))
     await stage.refresh()
     await stage.press(key)
-    assert "no launch has run longer than 2 s" in stage.text
+    assert "launch 900 does not end: the run had no watchdog" in stage.text
 
 
 @checks("pause")

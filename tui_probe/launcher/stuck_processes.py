@@ -1,4 +1,6 @@
-"""Ends processes whose launches do not complete, in a run with ``--watchdog`` and without a screen."""
+"""Ends processes whose launches do not complete, in a run without a screen: at the limit of ``--watchdog``, or at the
+second interrupt.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,8 @@ _TERM_REQUEST, _KILL_REQUEST = 2, 3
 
 
 class StuckProcesses:
-    """Ends the processes that the hooks have noted. ``limit`` is the value of ``--watchdog`` in seconds; ``notify``
-    writes a message to the user while the program runs.
+    """Ends the processes that the hooks have noted. ``limit`` is the value of ``--watchdog`` in seconds, 0
+    without; ``notify`` writes a message to the user while the program runs.
     """
 
     def __init__(self, limit: float, notify: Callable[[str], object] = lambda _: None) -> None:
@@ -53,7 +55,10 @@ class StuckProcesses:
                 continue
             ended = _send(pid, signal.SIGKILL if request >= _KILL_REQUEST else signal.SIGTERM)
             if request == _TERM_REQUEST:
-                messages.append(_message(pid, f"launch {launch} was still running at the second interrupt", ended))
+                text = f"launch {launch} was still running at the second interrupt"
+                messages.append(_message(pid, text, ended, has_places=bool(self._limit)))
+                if not self._limit:
+                    messages[-1] += "; to see where its warps are, run again with --watchdog 10s"
         return messages
 
     def end(self, stuck: Mapping[int, str], now: float) -> list[str]:

@@ -30,7 +30,7 @@ from tui_probe.probekit.record_counts import record_counts_text, sampled_blocks_
 from tui_probe.probekit.registry import is_drawn, kernel_page_names, probe_named
 from tui_probe.trace.sites import source_lines
 from tui_probe.verdicts.code_places import spill_text, worst_spill
-from tui_probe.verdicts.simulator_findings import simulator_findings
+from tui_probe.verdicts.simulator_findings import simulator_findings, unfinished_finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -104,11 +104,13 @@ class GridFill:
 
 
 def static_findings(kernel: KernelFacts) -> Iterator[Finding]:
-    """Yield faults of the simulated GPU's checks, notable grids and spills; nothing of a kernel without launches.
+    """Yield faults of the simulated GPU's checks, launches that do not end, notable grids and spills; nothing of a
+    kernel without launches.
 
     Reads its ``process.log``.
     """
     yield from simulator_findings(kernel)
+    yield from unfinished_finding(kernel)
     yield from _grid_finding(kernel)
     yield from _spill_finding(kernel)
 

@@ -1,4 +1,6 @@
-"""Findings of the simulated GPU's checks: faults of a kernel, with instruction, block, thread and value."""
+"""Findings of faults: those of the simulated GPU's checks, with instruction, block, thread and value; and launches that
+do not end, of which the hook knows the time only.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +9,23 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
+from tui_probe.draw.shell import shell_word
+from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import safe
 from tui_probe.input_limits import PTX_TEXT, parse_json
-from tui_probe.probekit.finding import Finding, place
+from tui_probe.probekit.finding import Finding, counted, place, timed
 from tui_probe.trace.plain_file import read_within
 from tui_probe.trace.source_lines import SourceLines, source_position
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tui_probe.trace.event_types import LaunchStuck
     from tui_probe.trace.model import KernelFacts, Trace
 
+WATCHDOG_OPTION: Final = "--watchdog 10s"
+"""Option of a run that shows where the warps of a launch are."""
+_NOTICE_NAME: Final = 24
 _LABELS: Final = {
     "out_of_bounds": "out of bounds",
     "use_after_free": "use after free",
@@ -60,9 +68,46 @@ def simulator_findings(kernel: KernelFacts) -> Iterator[Finding]:
 
 
 def faulty_kernels(trace: Trace) -> frozenset[str]:
-    """Names of the kernels that have faults in the log."""
+    """Names of the kernels that have faults, or launches that did not end, in the log."""
     parsed = map(_parsed, trace.state.faults)
-    return frozenset(str(fault["kernel"]) for fault in parsed if fault is not None and "kernel" in fault)
+    unfinished = (event.kernel for event in trace.state.stuck if event.reason is not None)
+    names = [trace.kernels[index].name for index in unfinished if index < len(trace.kernels)]
+    return frozenset([*names, *(str(fault["kernel"]) for fault in parsed if fault is not None and "kernel" in fault)])
+
+
+def unfinished_launches(kernel: KernelFacts) -> list[LaunchStuck]:
+    """The launches of a kernel that had not ended when they were reported, and of which no warp is known."""
+    stuck = [event for event in kernel.trace.state.stuck if event.kernel == kernel.index and event.reason is not None]
+    ended = set(kernel.samples.whole().column("launch").tolist()) if stuck else set()
+    return [event for event in stuck if event.launch not in ended]
+
+
+def unfinished_finding(kernel: KernelFacts) -> Iterator[Finding]:
+    """Yield the last launch that does not end."""
+    for event in unfinished_launches(kernel)[-1:]:
+        limit = kernel.trace.run_info.options.get("watchdog") if kernel.trace.run_info is not None else None
+        text = f"launch {event.launch} had run for {event.seconds:.1f} s and had not ended"
+        again = f"tui-probe run --again {shell_word(kernel.trace.directory)} {WATCHDOG_OPTION}"
+        reason = "" if event.reason is None else event.reason.sentence
+        advice = f"its warps are not known: {reason}" if limit else f"run again to see where its warps are: {again}"
+        values = {"launch": counted(event.launch), "seconds": timed(event.seconds, "s")}
+        yield Finding(
+            "unfinished", "does not end", text, stands_out=True, values=values, advice=safe(advice),
+            brief=text, wrong_result=True,
+        )  # fmt: skip
+
+
+def no_watchdog_text(trace: Trace) -> str:
+    """Return why a run without a watchdog shows no warps while it runs, and the launch that does not end."""
+    unfinished = [event for kernel in trace.kernels for event in unfinished_launches(kernel)]
+    last = max(unfinished, key=lambda event: event.launch, default=None)
+    if last is None:
+        return f"this run has no watchdog; after it, K runs the program again with {WATCHDOG_OPTION}"
+    name = shorten(trace.kernels[last.kernel].demangled, _NOTICE_NAME)
+    return (
+        f"launch {last.launch} of {name} has run for over {last.seconds:.0f} s. End it with Ctrl-C twice, then t; K"
+        f" then runs the program again with {WATCHDOG_OPTION}"
+    )
 
 
 def _place_key(kernel: KernelFacts, fault: dict[str, Any]) -> tuple[object, ...]:

@@ -27,13 +27,17 @@
 #include "simulated_fault.h"
 #include "streams.h"
 #include "timing.h"
+#include "watchdog.h"
+#include "watched_launches.h"
 
 /* Launches the original for REASON, or the probed kernel without one; timed, if it is its turn. */
 static CUresult launch_timed(struct launch *launch, struct kernel *kernel, const struct reason *reason)
 {
     struct timed_launch timed;
     launch->timer = timing_begin(launch, !reason && settings_selects_launch(launch->nth), &timed);
+    const size_t place = watchdog_times(launch);
     CUresult result = reason ? launch_pass(launch, reason) : launch_probed(launch, kernel);
+    unwatched_launch_ends(place);
     timer_give(launch->timer, &timed);
     return result;
 }

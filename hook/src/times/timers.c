@@ -32,6 +32,7 @@ struct timer {
     bool started, stopped, probed;
     bool host;       /* the start was over before the call that launches returned */
     uint64_t called; /* when that call began, then how long it took, in ns */
+    uint64_t given; /* when the launch was made */
 };
 
 /* The timers of one context. They are never freed: a launching thread may be among them at any time. */
@@ -166,6 +167,7 @@ void timer_give(struct timer *timer, const struct timed_launch *launch)
         return;
     }
     timer->launch = *launch;
+    timer->given = clock_now();
     if (launch->graph)
         graph_times_use(launch->graph);
     atomic_fetch_add(&pending, 1);
@@ -314,6 +316,46 @@ void timers_collect(void)
             drop_pending(timers); /* of launches that were under way when it left */
     }
     pthread_mutex_unlock(&reading);
+}
+
+/* The start of a launch behind others is not over, either. */
+static bool is_running(const struct timer *timer)
+{
+    return REAL_OR_NOT_FOUND(cuEventQuery, timer->events.start) == CUDA_SUCCESS &&
+           REAL_OR_NOT_FOUND(cuEventQuery, timer->events.end) == CUDA_ERROR_NOT_READY;
+}
+
+static size_t running_in(struct timers *timers, CUcontext context, struct timed_running *running, size_t most,
+                         uint64_t before)
+{
+    size_t n = 0;
+    bool entered = false;
+    for (unsigned int i = 0; i < atomic_load(&timers->made) && n < most; i++) {
+        const struct timer *timer = &timers->timers[i];
+        if (!is_pending(timer) || timer->launch.graph || timer->given >= before)
+            continue;
+        if (!entered && REAL_OR_NOT_FOUND(cuCtxSetCurrent, context) != CUDA_SUCCESS)
+            return n;
+        entered = true;
+        if (is_running(timer))
+            running[n++] = (struct timed_running){timer->launch.group->kernel, timer->launch.number, timer->given};
+    }
+    return n;
+}
+
+size_t timers_running(struct timed_running *running, size_t most, uint64_t before)
+{
+    size_t n = 0;
+    if (!timers_pending())
+        return 0;
+    pthread_mutex_lock(&reading);
+    for (struct timers *timers = atomic_load(&all); timers; timers = timers->next) {
+        CUcontext context = atomic_load(&timers->context);
+        if (context)
+            n += running_in(timers, context, running + n, most - n, before);
+    }
+    pthread_mutex_unlock(&reading);
+    return n;
 }
 
 void timers_free_memory(void)

@@ -12,6 +12,7 @@
 #include "empty_pair.h"
 
 struct graph_times;
+struct kernel;
 struct shape_group;
 struct timer;
 
@@ -45,6 +46,15 @@ void timers_expect(int more);
 
 /* Logs those times. False if it is not yet known, in the current context, what a pair of events shows next to them. */
 bool timers_tell(const struct timed_node *nodes, size_t n);
+
+/* A launch that its device has begun and not ended; LAUNCHED by the host at that time. */
+struct timed_running {
+    const struct kernel *kernel;
+    uint64_t number, launched;
+};
+
+/* Finds up to MOST launches that run, of those launched before BEFORE. Returns how many. */
+size_t timers_running(struct timed_running *running, size_t most, uint64_t before);
 
 /* For the draining thread: logs what is done. */
 void timers_collect(void);

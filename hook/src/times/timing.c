@@ -72,7 +72,9 @@ struct timer *timing_begin(const struct launch *launch, bool probed, struct time
     struct timed_kind *kind = &group->timed.of[probed];
     const uint64_t n = atomic_fetch_add_explicit(&kind->launches, 1, memory_order_relaxed);
     const bool isolated = stands_alone(launch);
-    if (!is_due(&group->timed, group->seed, probed, n, divisor_of(kind, probed)) || !isolated || streams_any_capture())
+    const bool is_watched = settings.watchdog && !probed; /* it has no places: its events show whether it ends */
+    const bool due = is_due(&group->timed, group->seed, probed, n, divisor_of(kind, probed));
+    if (!(due || is_watched) || !isolated || streams_any_capture())
         return NULL;
     *timed = (struct timed_launch){.group = group, .number = launch->number};
     return take(kind, n, timed);

@@ -22,6 +22,7 @@
 #include "reasons.h"
 #include "resident.h"
 #include "run_notes.h"
+#include "running_launches.h"
 #include "settings.h"
 #include "signals.h"
 #include "simulated_fault.h"
@@ -33,7 +34,7 @@
 enum { PARTS = 8, LEAST_PAUSE_MS = 20, MOST_PAUSE_MS = 1000, MOST_POOLS = 16, MOST_LAUNCHES = 128 };
 
 /* At an interrupt, and when the process ends, a launch is reported that has run for so long. */
-enum { INTERRUPTED_MS = 250, NOTE_SIZE = 512, STEP_MS = 50, END_MS = 1500, NAP_MICROSECONDS = 500 };
+enum { INTERRUPTED_MS = 250, STEP_MS = 50, UNWATCHED_STEP_MS = 250, END_MS = 1500, NAP_MICROSECONDS = 500 };
 #define NS_PER_MS UINT64_C(1000000)
 
 /* A launch with warps on a device, and since when they have been seen in each round. */
@@ -181,29 +182,6 @@ static bool round_of(struct pool *pool, uint8_t *table, bool ending)
     return is_young;
 }
 
-/* Nothing is known of it but the time: it has no places, and no result. */
-static void note_unwatched(size_t place, uint64_t now)
-{
-    static uint64_t noted[UNWATCHED_LAUNCHES], interrupts_noted[UNWATCHED_LAUNCHES]; /* 1 + the launch; the interrupt */
-    struct unwatched_launch launch;
-    char text[NOTE_SIZE];
-    if (!unwatched_launch_at(place, &launch) || now < launch.since)
-        return;
-    const bool is_new = noted[place] != launch.number + 1;
-    if (is_new && now - launch.since >= settings.watchdog * NS_PER_MS) {
-        noted[place] = launch.number + 1;
-        snprintf(text, sizeof text, "%llu %s", (unsigned long long)launch.number, launch.reason->written);
-        run_note("unwatched", text);
-    }
-    const bool is_old = now - launch.since >= INTERRUPTED_MS * NS_PER_MS;
-    if (interrupted_at && launch.since <= interrupted_at && is_old && interrupts_noted[place] != interrupts &&
-        !signals_pending()) {
-        interrupts_noted[place] = interrupts;
-        snprintf(text, sizeof text, "%llu %llu", (unsigned long long)interrupts, (unsigned long long)launch.number);
-        run_note("interrupted", text);
-    }
-}
-
 /* Looks at all devices. Returns as round_of. */
 static bool look_around(bool ending)
 {
@@ -221,8 +199,7 @@ static bool look_around(bool ending)
         is_young = round_of(pools[i], table, ending) || is_young;
     if (interrupted_at == UINT64_MAX)
         interrupted_at = clock_now();
-    for (size_t i = 0; i < UNWATCHED_LAUNCHES; i++)
-        note_unwatched(i, clock_now());
+    running_launches_look(&(struct run_end){interrupts, interrupted_at, ending}, clock_now());
     return is_young;
 }
 
@@ -234,7 +211,7 @@ static bool is_asked(void)
 /* After an interrupt, launches that ran then are soon old enough. */
 static uint64_t pause_ms(void)
 {
-    uint64_t pause = settings.watchdog / PARTS;
+    uint64_t pause = settings.watchdog ? settings.watchdog / PARTS : MOST_PAUSE_MS;
     pause = pause < LEAST_PAUSE_MS ? LEAST_PAUSE_MS : pause > MOST_PAUSE_MS ? MOST_PAUSE_MS : pause;
     const bool is_soon = interrupted_at && clock_now() - interrupted_at < 2 * INTERRUPTED_MS * NS_PER_MS;
     return is_soon && pause > STEP_MS ? STEP_MS : pause;
@@ -244,7 +221,8 @@ static void rest(void)
 {
     const uint64_t until = clock_now() + pause_ms() * NS_PER_MS;
     for (uint64_t now; !is_asked() && (now = clock_now()) < until;) {
-        const uint64_t left = until - now, step = left < STEP_MS * NS_PER_MS ? left : STEP_MS * NS_PER_MS;
+        const uint64_t most = settings.watchdog ? STEP_MS : UNWATCHED_STEP_MS;
+        const uint64_t left = until - now, step = left < most * NS_PER_MS ? left : most * NS_PER_MS;
         struct timespec time;
         clock_gettime(CLOCK_REALTIME, &time);
         time.tv_nsec += (long)step;
@@ -271,7 +249,7 @@ static void *watch(void *unused)
 
 static void start(void)
 {
-    if (!settings.watchdog || atomic_load_explicit(&started, memory_order_relaxed) || atomic_exchange(&started, true))
+    if (atomic_load_explicit(&started, memory_order_relaxed) || atomic_exchange(&started, true))
         return;
     sem_init(&wake, 0, 0);
     atomic_store(&watches, thread_start(watch));
@@ -280,7 +258,8 @@ static void start(void)
 void watchdog_expects(const struct launch *launch, struct kernel_probe *probe)
 {
     watched_launch_begins(launch, probe);
-    start();
+    if (settings.watchdog)
+        start();
 }
 
 void watchdog_returns(const struct launch *launch)
@@ -297,6 +276,14 @@ size_t watchdog_passes(const struct launch *launch, const struct reason *reason)
         return UNWATCHED_LAUNCHES;
     start();
     return unwatched_launch_begins(launch, reason);
+}
+
+size_t watchdog_times(const struct launch *launch)
+{
+    if (settings.watchdog || !launch->timer)
+        return UNWATCHED_LAUNCHES;
+    start();
+    return unwatched_launch_begins(launch, NULL);
 }
 
 void watchdog_end(void)
@@ -319,4 +306,5 @@ void watchdog_reset(void)
     atomic_store(&ends_done, 0);
     interrupts = interrupted_at = 0;
     n_seen = 0;
+    running_launches_reset();
 }

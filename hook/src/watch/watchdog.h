@@ -19,6 +19,10 @@ void watchdog_returns(const struct launch *launch);
 /* LAUNCH is about to be made unprobed, for REASON. Starts the thread as well. Returns a place for unwatched_launch_ends. */
 size_t watchdog_passes(const struct launch *launch, const struct reason *reason);
 
+/* LAUNCH, which is timed, is about to be made in a run without a watchdog: nothing else shows that it does not end. As
+ * watchdog_passes. */
+size_t watchdog_times(const struct launch *launch);
+
 /* The process ends: reports the launches that are running, and waits for that, not for long. Safe in a signal handler. */
 void watchdog_end(void);
 

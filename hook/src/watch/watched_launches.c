@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "clock.h"
+#include "kernel.h"
 #include "launch.h"
+#include "schedule.h"
 
 /* More than a device queues. A power of two. */
 enum { KEPT = 4096 };
@@ -25,6 +27,7 @@ enum unwatched_state { UNUSED, CHANGING, LAUNCHING };
 struct unwatched {
     _Atomic(enum unwatched_state) state;
     _Atomic(uint64_t) number, since;
+    _Atomic(const struct kernel *) kernel;
     _Atomic(const struct reason *) reason;
 };
 
@@ -78,6 +81,7 @@ size_t unwatched_launch_begins(const struct launch *launch, const struct reason 
             continue;
         atomic_store(&unwatched[place].number, launch->number);
         atomic_store(&unwatched[place].since, clock_now());
+        atomic_store(&unwatched[place].kernel, launch->group ? launch->group->kernel : NULL);
         atomic_store(&unwatched[place].reason, reason);
         atomic_store(&unwatched[place].state, LAUNCHING);
         break;
@@ -96,7 +100,10 @@ bool unwatched_launch_at(size_t place, struct unwatched_launch *launch)
     struct unwatched *own = &unwatched[place];
     if (atomic_load(&own->state) != LAUNCHING)
         return false;
-    *launch = (struct unwatched_launch){atomic_load(&own->number), atomic_load(&own->since), atomic_load(&own->reason)};
+    *launch = (struct unwatched_launch){.number = atomic_load(&own->number),
+                                        .since = atomic_load(&own->since),
+                                        .kernel = atomic_load(&own->kernel),
+                                        .reason = atomic_load(&own->reason)};
     return atomic_load(&own->state) == LAUNCHING && atomic_load(&own->number) == launch->number;
 }
 

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct kernel;
 struct kernel_probe;
 struct launch;
 struct reason;
@@ -32,7 +33,8 @@ bool watched_launch_logs(uint64_t number);
 /* A launch without the watchdog's code, whose driver call has not returned. */
 struct unwatched_launch {
     uint64_t number, since;
-    const struct reason *reason; /* why it has none */
+    const struct kernel *kernel;
+    const struct reason *reason; /* why it has none; NULL: the run has no watchdog */
 };
 
 enum { UNWATCHED_LAUNCHES = 64 }; /* threads that launch at a time; those beyond are not noted */

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from tui_probe.ui.views.view import PaneView
     from tui_probe.ui.widgets.pane import Tab
 
-WATCHDOG_OPTION = "--watchdog 10s"
 """Option of the run to offer where a kernel may be stuck: code cannot be added while it runs."""
 _LOGS = ("process", "events", "stdout", "stderr")
 """Pages that are logs."""
@@ -312,16 +311,21 @@ class LiveScreen(ViewScreen):
 
     def action_stuck(self) -> None:
         """Show the warps of the last launch that does not end; offer a run that finds them if this one cannot."""
+        from tui_probe.verdicts.simulator_findings import WATCHDOG_OPTION, no_watchdog_text
+
         trace = self.process.trace if self.process else None
         watchdog = trace.run_info.options.get("watchdog") if trace is not None and trace.run_info else None
         if trace is None:
             self.notice("no kernel was launched yet")
         elif not watchdog and self.current_selection.snapshot.running:
-            self.notice(f"this run has no watchdog; after it, K runs the program again with {WATCHDOG_OPTION}")
+            self.notice(no_watchdog_text(trace))
         elif not watchdog:
             self.probe_app.run_again(trace.directory, None, WATCHDOG_OPTION)
         elif not trace.state.stuck:
             self.notice(f"no launch has run longer than {watchdog:g} s")
+        elif trace.state.stuck[-1].reason is not None:
+            self.table.select(trace.state.stuck[-1].kernel)
+            self.notice(f"launch {trace.state.stuck[-1].launch} does not end: {trace.state.stuck[-1].reason.sentence}")
         else:
             from tui_probe.probekit.registry import watchdog_page
 
