@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.source_lines import SourceLine
 
 
-GROUPS: Final = ("stall_sites", "stall_sites_2", "stall_sites_3", "stall_sites_4")
+GROUPS: Final = ("stall_sites", *(f"stall_sites_{number}" for number in range(2, 9)))
 """Probes of the groups of wait sites, those that usually wait longest first."""
 SITE: Final = site_dtype("waited", "passes", "longest")
 """Record per wait site."""

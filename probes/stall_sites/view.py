@@ -56,7 +56,10 @@ class StallsView(Document):
     def __init__(self, source: ViewSource, progress: Progress) -> None:
         progress(0.0)
         self.title = f"Stalls of {source.kernel.demangled}"
-        self.results, self._has_further_groups = _results(source)
+        self.results = _results(source)
+        groups = _groups_of_run(source)
+        self._groups = len(groups)
+        self._has_further_groups = not groups <= _groups_of_kernel(source)
         self._chosen = source.launch
         self.stalls = Stalls.joined([stalls for _, stalls in self.results])
         self._places_by_offset = self.stalls.places()
@@ -187,7 +190,7 @@ class StallsView(Document):
         reason = (
             ""
             if further
-            else f", because none of the {len(GROUPS)} groups has room, since sites that disturb each other are apart"
+            else f", because none of the {self._groups} groups has room, since sites that disturb each other are apart"
         )
         listed = f": {places}" if places else ""
         yield f"{units.counted(self.not_measured, 'wait site')} not measured{reason}{listed}{more}"
@@ -321,9 +324,8 @@ def _sample_record(stalls: Stalls) -> dict[str, int | None]:
     }
 
 
-def _results(source: ViewSource) -> tuple[list[tuple[ProbeResult, Stalls]], bool]:
-    """Return the newest result of each group of the kernel, or those of the launches nearest to the chosen one, and
-    whether there may be sites of other groups.
+def _results(source: ViewSource) -> list[tuple[ProbeResult, Stalls]]:
+    """Return the newest result of each group of the kernel, or those of the launches nearest to the chosen one.
 
     Raises TraceError for none that can be read.
     """
@@ -335,8 +337,19 @@ def _results(source: ViewSource) -> tuple[list[tuple[ProbeResult, Stalls]], bool
             results.append((result, with_tensors(stalls, result)))
     if not results:
         raise TraceError(f"{source.trace.directory}: there is no result of {GROUPS[0]}")
+    return results
+
+
+def _groups_of_run(source: ViewSource) -> set[str]:
+    """Return the groups of sites that the run measures; all where the trace does not name its probes."""
+    info = source.trace.run_info
+    return {*GROUPS} & {*(info.probes if info else ())} or {*GROUPS}
+
+
+def _groups_of_kernel(source: ViewSource) -> set[str]:
+    """Return the groups that have a result or no site."""
     known = (part.kernel for part in source.of_all_probes())
-    return results, not set(GROUPS) <= {analysis_name(own) for own in known if own.result_rows or own.matched_nothing}
+    return {analysis_name(own) for own in known if own.result_rows or own.matched_nothing}
 
 
 STALLS_VIEW: Final = probe_view(
