@@ -274,8 +274,8 @@ def test_grafted_phases_have_sites(waits: Path) -> None:
     assert "mbarrier wait" in works_there
 
 
-def test_iterations_of_innermost_loops_are_counted(waits: Path, tmp_path: Path) -> None:
-    """A start in a loop has code of its own, that of an iteration counts. Kernels with few registers are refused."""
+def test_iterations_of_innermost_loops_are_counted(tmp_path: Path) -> None:
+    """A start in a loop has code of its own, that of an iteration counts."""
     assembler().assemble(DATA / "waits.sm_90a.ptx", tmp_path / "staged.bin", "sm_90a", "staged")
     cubin = Cubin.read((tmp_path / "staged.bin").read_bytes())
     probe = replace(PROBE, maps=(PROBE.maps[0], replace(PROBE.maps[1], every=8)))
@@ -293,8 +293,18 @@ def test_iterations_of_innermost_loops_are_counted(waits: Path, tmp_path: Path) 
     assert (len(codes), len(outside), len(begins)) == (3, 1, 1)
     assert [InstructionPtx(own, [], 90, sampled=False).words for own in (probe, PROBE)] == [3, 2]
     assert Grafter(probe, assembler(), sampled=False).graft(cubin, "staged").sites.count('"every": 8') == 5
+
+
+@pytest.mark.parametrize("records", [{"latest": True}, {"every": 8}])
+def test_kernel_with_registers_for_first_records_only_says_so(waits: Path, records: dict[str, int]) -> None:
+    probe = replace(PROBE, maps=(PROBE.maps[0], replace(PROBE.maps[1], **records)))
     with pytest.raises(UnsupportedKernelError) as refused:
         Grafter(probe, assembler(), sampled=False).graft(Cubin.read(waits.read_bytes()), "producer_consumer")
+    assert refused.value.reason.code == "graft-records"
+    with pytest.raises(UnsupportedKernelError) as refused:
+        Grafter(probe, assembler(), sampled=False).graft(
+            Cubin.read(waits.read_bytes()), "producer_consumer", short_records=False
+        )
     assert refused.value.reason.code == "graft-registers"
 
 

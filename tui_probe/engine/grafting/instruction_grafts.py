@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.binaries.cubin import CODE_PREFIX
 from tui_probe.engine.grafting.instruction_ptx import InstructionPtx, block_kernel_name, site_kernel_name
-from tui_probe.engine.grafting.sass_positions import ProbedParts, SassSite, find_probed_parts, leader_record
+from tui_probe.engine.grafting.sass_positions import (
+    ProbedParts,
+    SassSite,
+    find_probed_parts,
+    first_records,
+    leader_record,
+)
 from tui_probe.engine.grafting.site_kernel_text import ENTRY, EXIT, Mark
 from tui_probe.engine.grafting.snippet_ptx import LEADING_BYTES, MANY_LEADING_BYTES
 from tui_probe.engine.grafting.snippet_store import inline_code
@@ -140,7 +146,8 @@ def graft_instructions(
         probe = probe.straight_form()
     parts = find_probed_parts(probe, target)
     _refuse(target, probe, parts)
-    record = leader_record(probe) if short_records and target.arch in RECORD_ARCHITECTURES else None
+    can_be_short = short_records and target.arch in RECORD_ARCHITECTURES
+    record = leader_record(probe) if can_be_short else None
     if record is not None and _RecordRoom.grows(target):
         with contextlib.suppress(UnsupportedKernelError):
             return _graft_records(target, probe, record, snippets, sampled=sampled)
@@ -150,6 +157,10 @@ def graft_instructions(
         free, kept_registers = _free_registers(target, code, uniform.exits)
     except UnsupportedKernelError as error:
         if record is None:
+            first = first_records(probe)
+            if can_be_short and first is not None and (record := leader_record(first)) is not None:
+                _graft_records(target, first, record, snippets, sampled=sampled, error=error)
+                raise UnsupportedKernelError(because("graft-records")) from error
             raise
         return _graft_records(target, probe, record, snippets, sampled=sampled, error=error)
     splices = _entry_splices(code, replace(free, uniform=uniform.entry), kept_registers)

@@ -262,6 +262,13 @@ def leader_record(probe: Probe) -> Map | None:
     return own_map if own_map.leader and not own_map.latest and not own_map.every and not others else None
 
 
+def first_records(probe: Probe) -> Probe | None:
+    """Return the form of a probe in which warps keep their first records; None if they do already."""
+    maps = tuple(replace(own_map, latest=False, every=0) for own_map in probe.maps)
+    first = replace(probe, maps=maps)
+    return first if maps != probe.maps else None
+
+
 def excluded_copies(probe: Probe, used: Probe, target: GraftTarget) -> Reason | None:
     """Return the reason why bulk copies of the kernel are not counted, if it has any that the probe is for. ``used`` is
     the form of the probe in the kernel, which may lack optional maps.
