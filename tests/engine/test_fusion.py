@@ -6,6 +6,7 @@ Each kernel has one pair of counting probes, in turns; kernels are those of ``te
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -274,3 +275,34 @@ def test_run_of_counting_probes_waits_for_them(tmp_path: Path, ptxas: Tool) -> N
     preparers = MultiPreparer(options, Assembler([ptxas]), fused=(0, 1), patience=0)
     assert [answer.outcome for answer in preparers.prepare(directory, "sm_80", "store")] == ["ok"] * 3
     preparers.close()
+
+
+@pytest.mark.parametrize("needs_less", [True, False])
+def test_first_form_within_a_limit_is_assembled_next_to_the_plain_one(
+    needs_less: bool, ptxas: Tool, tmp_path: Path
+) -> None:
+    """The plain form is complete when the other one is, too; a kernel that does not need it keeps no file of it."""
+    limited = threading.Event()
+
+    class Waiting(Assembler):
+        def assemble(self, ptx: Path, *arguments: Any, **options: Any) -> AssemblyReport:
+            report = super().assemble(ptx, *arguments, **options)
+            if ptx.name.startswith(".limited"):
+                limited.set()
+            elif ptx.parent.name == "fused" and ptx.name == "probed.ptx":
+                assert limited.wait(HANG)
+                report = replace(report, registers=60 if needs_less else 8)
+            return report
+
+    directory = tmp_path / "k"
+    directory.mkdir()
+    (directory / "original.bin").write_bytes((HEADER + STORE).encode())
+    probes = [load_probe(name) for name in NAMES]
+    options = [(probe, PrepareOptions(folder=probe.name)) for probe in probes]
+    preparers = MultiPreparer(options, Waiting([ptxas]), fused=places_of(probes))
+    answers = [answer.outcome for answer in preparers.prepare(directory, "sm_80", "store")]
+    preparers.close()
+    assert answers == ["ok"] * 4
+    assert [path.name for path in (directory / "fused").iterdir() if path.name.startswith(".")] == []
+    log = (directory / "fused" / "process.log").read_text()
+    assert ("[registers]" in log) is needs_less

@@ -150,6 +150,12 @@ class FormChooser:
             self._note(before, plain, chosen),
         )
 
+    def first_form(self, before: AssemblyReport) -> KernelForm | None:
+        """Return the form within a limit that is tried first; None if ptxas gets no limit."""
+        if before.registers is None or not self._may_limit:
+            return None
+        return KernelForm(self._limits(before.registers)[0])
+
     def _limits(self, registers: int) -> list[int]:
         """Return the register limits to try, the best first: one for the largest block, one for the block that is
         launched, and two higher ones.

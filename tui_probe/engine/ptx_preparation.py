@@ -8,9 +8,11 @@ ptxas reports this more often with the probe than without.
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.assembler import AssemblyReport, count_serialised
@@ -24,17 +26,19 @@ from tui_probe.engine.site_file import site_file
 from tui_probe.engine.whole_files import write_file
 from tui_probe.errors import NewerPtxError, ToolchainError, UnsupportedKernelError
 from tui_probe.probe_model.positions import matches
+from tui_probe.probe_model.probe import FUSED_NAME
 from tui_probe.reasons import because
 from tui_probe.toolchain import PTXAS_HINT
 from tui_probe.trace.sites import SITES_FILE
 
 if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
     from pathlib import Path
 
     from tui_probe.engine.assembler import Assembler
     from tui_probe.engine.kernel import Kernel
     from tui_probe.engine.kernel_cache import Original
-    from tui_probe.engine.kernel_work import KernelRequest, KernelWork
+    from tui_probe.engine.kernel_work import Assembling, KernelRequest, KernelWork
     from tui_probe.engine.probed_forms import ChosenForm, KernelForm
     from tui_probe.probe_model.probe import Probe
     from tui_probe.reasons import Reason
@@ -70,14 +74,18 @@ class PtxPreparation:
             if assemblies is not None:
                 assemblies.probed = work.variants.start("probed", request.arch, request.name)
         load = "probed.bin" if assemblies is not None and work.options.load == "bin" else "probed.ptx"
-        if assemblies is not None and load == "probed.bin":
-            failure = assemblies.probed.result()
-            if isinstance(failure, ToolchainError):
-                assemblies.pruned.result()
-                return self._answer_failed_assembly(failure)
         sampled, threads = work.options.sampled, request.threads
         form = FormAssembly(kernel, probe, work.assembler, work.directory, request.arch, threads, sampled)
+        if assemblies is not None and load == "probed.bin":
+            if work.options.folder == FUSED_NAME:
+                form.begin_first(assemblies.pruned, work.pool)
+            failure = assemblies.probed.result()
+            if isinstance(failure, ToolchainError):
+                form.leave_first()
+                assemblies.pruned.result()
+                return self._answer_failed_assembly(failure)
         max_threads = max(threads, 1) if assemblies is None else self._choose_form(form, probed.info, assemblies)
+        form.leave_first()
         work.keep_later(self._keep, load, assemblies, max_threads)
         return Answer("ok", load)
 
@@ -219,7 +227,11 @@ def yielding_reason(probe: Probe, sites: Counter[str], before: int | None, after
 
 @dataclass(slots=True)
 class FormAssembly:
-    """Assembles forms of one probe in one kernel, in ``directory`` for a device of ``arch``."""
+    """Assembles forms of one probe in one kernel, in ``directory`` for a device of ``arch``.
+
+    Most kernels need the first form within a limit for their counting probes together, so ptxas works on it next to the
+    plain form: one after another, these take twice as long.
+    """
 
     kernel: Kernel
     probe: Probe
@@ -228,6 +240,37 @@ class FormAssembly:
     arch: str
     threads: int
     sampled: bool
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _first: tuple[KernelForm, Future[AssemblyReport | ToolchainError]] | None = None
+    _is_left: bool = False
+    """True once no form may be begun early."""
+
+    def begin_first(self, pruned: Assembling, pool: ThreadPoolExecutor) -> None:
+        """Assemble the first form within a limit when the kernel without the probe is assembled, unless that is too
+        late.
+        """
+        pruned.add_done_callback(lambda done: self._begin_first(done.result(), pool))
+
+    def _begin_first(self, before: AssemblyReport | ToolchainError, pool: ThreadPoolExecutor) -> None:
+        form = None if isinstance(before, ToolchainError) else self._chooser().first_form(before)
+        with self._lock, suppress(RuntimeError):  # the engine ends
+            if form is not None and not self._is_left:
+                self._first = form, pool.submit(self._assemble, form)
+
+    def _chooser(self) -> FormChooser:
+        return FormChooser(self.kernel, self.probe, self.threads, self._assembled)
+
+    def leave_first(self) -> None:
+        """Remove the files of the form that was begun early, if it was not tried, once they are complete."""
+        with self._lock:
+            self._is_left, first = True, self._first
+            self._first = None
+        if first is not None and not first[1].cancel():
+            first[1].add_done_callback(lambda _: self._remove(first[0]))
+
+    def _remove(self, form: KernelForm) -> None:
+        for suffix in _SUFFIXES:
+            self._file(form, suffix).unlink(missing_ok=True)
 
     def install_chosen_form(self, before: AssemblyReport, after: AssemblyReport) -> ChosenForm:
         """Choose a form, move its files to ``probed.ptx`` and ``probed.bin``, and delete those of all other forms.
@@ -235,15 +278,14 @@ class FormAssembly:
         ``before`` and ``after`` are the reports on the kernel without the probe and on the files that are there now.
         The chosen report names the files by their new paths. Raises OSError.
         """
-        chooser = FormChooser(self.kernel, self.probe, self.threads, self._assembled)
+        chooser = self._chooser()
         choice = chooser.choose(before, after)
         for form in chooser.forms:
-            for suffix in _SUFFIXES:
-                file = self._file(form, suffix)
-                if form == choice.trial.form:
-                    file.replace(self._installed(suffix))
-                else:
-                    file.unlink(missing_ok=True)
+            if form != choice.trial.form:
+                self._remove(form)
+            else:
+                for suffix in _SUFFIXES:
+                    self._file(form, suffix).replace(self._installed(suffix))
         # The log shows this command so that the user can run it again, so it must name the files that remain.
         command = choice.trial.report.command
         for suffix in _SUFFIXES:
@@ -254,6 +296,16 @@ class FormAssembly:
         return self.directory / f"{PROBED_STEM}{suffix}"
 
     def _assembled(self, form: KernelForm) -> AssemblyReport | ToolchainError:
+        """Return the outcome of a form, which may be under way."""
+        with self._lock:
+            self._is_left, first = True, self._first
+            if first is not None and first[0] == form:
+                self._first = None
+        if first is not None and first[0] == form and not first[1].cancel():
+            return first[1].result()
+        return self._assemble(form)
+
+    def _assemble(self, form: KernelForm) -> AssemblyReport | ToolchainError:
         probe = self.probe.lean_form() if form.is_lean else self.probe
         device = int(self.arch.removeprefix("sm_").rstrip("af"))
         limit = form.register_limit
