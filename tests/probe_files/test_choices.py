@@ -19,10 +19,12 @@ from tui_probe.probe_files.choices import (
     compact_sample,
     describe_probe,
     find_set,
+    reader_of,
     split_choice,
 )
-from tui_probe.probe_files.loading import built_in_names, load_probe, read_probe
+from tui_probe.probe_files.loading import built_in_files, built_in_names, load_probe, read_probe
 from tui_probe.probe_model.probe import Probe
+from tui_probe.probe_model.read_script import read_script
 
 NAMES = built_in_names()
 SAMPLES = st.one_of(
@@ -142,3 +144,21 @@ def test_damaged_facts_are_found_again(text: str, tmp_path: Path, monkeypatch: p
     kept.write_text(text)
     assert choose_probes(["block_sched"]) == (before,)
     assert json.loads(kept.read_text()) == list(before.facts)
+
+
+def test_reader_of_built_in_probes_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    one, several = choose_probes(["block_sched"]), choose_probes(["survey"])
+    expected = [read_script(*(chosen.probe for chosen in probes)) for probes in (one, several)]
+    assert [reader_of(probes) for probes in (one, several)] == expected
+    monkeypatch.setattr(choices, "read_probe", None)
+    assert [reader_of(probes) for probes in (one, several)] == expected
+
+
+def test_reader_of_an_own_probe_is_made_in_each_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    file = tmp_path / "own.toml"
+    file.write_bytes(built_in_files()["block_sched"].read_bytes())
+    chosen = choose_probes([str(file)])
+    assert reader_of(chosen) == read_script(chosen[0].probe)
+    assert not (tmp_path / "cache").exists()

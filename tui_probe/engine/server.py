@@ -103,10 +103,6 @@ class EngineServer:
             self._ahead.start(self._max_ahead)
         listed_reasons()  # read now, next to the start of the target: the first kernel with a reason would wait for it
 
-    def read_graft_code(self) -> None:
-        """Read the code that SASS needs, while no kernel is requested."""
-        self._preparers.read_graft_code()
-
     def stop(self) -> None:
         """Take no more requests; finish those under way and the assemblies that no one waits for."""
         if self._ahead is not None:

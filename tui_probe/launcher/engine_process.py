@@ -70,7 +70,6 @@ def serve(
         server.start()
         if not load_ptx and options.machine_code != "off":
             start_early_trial(assembler.tools())
-            server.read_graft_code()
     except ProbeError as error:
         sys.stderr.write(f"{error}\n")
         return UNUSABLE

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from tui_probe.engine.cache import default_cache_directory
-from tui_probe.probe_model.read_script import BEGIN_MARKER, read_script, with_markers
+from tui_probe.probe_files.choices import reader_of
+from tui_probe.probe_model.read_script import BEGIN_MARKER, with_markers
 from tui_probe.toolchain import find_tools
 from tui_probe.trace.run_info import mask_words
 from tui_probe.trace.trace_directory import TraceDirectory
@@ -117,7 +118,7 @@ class Session:
     @cached_property
     def _reader(self) -> str:
         """The text of read.py, made next to the program."""
-        return read_script(*(probe.probe for probe in self.probes))
+        return reader_of(self.probes)
 
     @property
     def _shown_command(self) -> list[str]:

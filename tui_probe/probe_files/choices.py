@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from tui_probe.errors import ProbeFileError, UsageError
 from tui_probe.input_limits import PROBE_FILE, parse_toml
@@ -33,7 +33,7 @@ from tui_probe.trace.plain_file import read_within
 from tui_probe.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from tui_probe.probe_model.probe import Map, Probe, ProbePoint
 
@@ -46,8 +46,11 @@ _CODE_OF_PROBES: Final = (
     "probe_files/dialects.py",
     "probe_model/positions.py",
     "probe_model/probe.py",
+    "probe_model/read_script.py",
+    "probe_model/read_template.py",
 )
-"""Files of our code that decide about a probe's facts, below this package."""
+"""Files of our code that decide about a probe's facts and read.py, below this package."""
+_Stored = TypeVar("_Stored")
 _KEY_BYTES: Final = 16
 _SAMPLE: Final = re.compile(r"1/(?P<one_in>\d+)|(?P<first>\d+)-(?P<last>\d+)|(?P<blocks>\d+)")
 _RESIDENT: Final = re.compile(r"^resident\s*=\s*true", re.MULTILINE)
@@ -212,21 +215,45 @@ def _facts_of(data: bytes, path: Path) -> ProbeFacts:
 
     Raises ProbeFileError.
     """
-    if path not in built_in_files().values() or (home := cache_home()) is None:
-        return ProbeFacts.of(read_probe(data, path))
+    parts = [path.name.encode(), data]
+    return _stored([path], parts, lambda: ProbeFacts.of(read_probe(data, path)), lambda values: ProbeFacts(*values))
+
+
+def reader_of(probes: Sequence[ChosenProbe]) -> str:
+    """Return the text of read.py for the traces of probes, of built-in ones that of an earlier run."""
+
+    def make() -> str:
+        from tui_probe.probe_model.read_script import read_script
+
+        return read_script(*(chosen.probe for chosen in probes))
+
+    parts = [part for chosen in probes for part in (chosen.name.encode(), chosen.data)]
+    return _stored([chosen.file for chosen in probes], [b"read.py", *parts], make, str)
+
+
+def _stored(
+    files: Sequence[Path], parts: Sequence[bytes], make: Callable[[], _Stored], read: Callable[[Any], _Stored]
+) -> _Stored:
+    """Return what ``make`` makes of ``parts``, of built-in ``files`` only once per version of our code; ``read`` makes
+    it of JSON.
+    """
+    home = cache_home()
+    if home is None or not set(files) <= set(built_in_files().values()):
+        return make()
     code = [Path(__file__).parents[1] / name for name in _CODE_OF_PROBES]
-    stamps = [f"{__version__} {path.name}", *(str(file.stat().st_mtime_ns) for file in code)]
-    key = hashlib.blake2b(data + "\n".join(stamps).encode(), digest_size=_KEY_BYTES).hexdigest()
-    kept = Path(home) / "probes" / key
+    stamps = [__version__, *(str(file.stat().st_mtime_ns) for file in code)]
+    sizes = "\n".join([*stamps, *(str(len(part)) for part in parts)]).encode()
+    key = hashlib.blake2b(b"".join([sizes, *parts]), digest_size=_KEY_BYTES).hexdigest()
+    stored = Path(home) / "probes" / key
     with suppress(OSError, ValueError, TypeError):
-        return ProbeFacts(*json.loads(kept.read_text()))
-    facts = ProbeFacts.of(read_probe(data, path))
-    with suppress(OSError):  # the disk is full: the next run reads the probe again
-        kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        unfinished = kept.with_name(f"{key}.{os.getpid()}")
-        unfinished.write_text(json.dumps(facts))
-        unfinished.replace(kept)
-    return facts
+        return read(json.loads(stored.read_text()))
+    made = make()
+    with suppress(OSError):  # the disk is full: the next run makes it again
+        stored.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        unfinished = stored.with_name(f"{key}.{os.getpid()}")
+        unfinished.write_text(json.dumps(made))
+        unfinished.replace(stored)
+    return made
 
 
 def compact_sample(text: str) -> str:
