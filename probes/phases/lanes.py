@@ -297,10 +297,20 @@ def main_iterations(launch: Phases, warps: Sequence[int]) -> tuple[int, int, int
     last = min(count, first + _SHOWN_ITERATIONS - 1)
     if launch.every:
         recorded = np.unique(numbers)
-        first = last = int(recorded[len(recorded) // 2])
+        number = int(recorded[len(recorded) // 2])
+        return number, number, *_time_of_iteration(launch, number, own, int(warp))
     shown = (numbers >= first) & (numbers <= last)
     starts, ends = launch.spans.start[chosen][shown], launch.spans.end[chosen][shown]
     return first, last, int(starts.min()), int(ends.max())
+
+
+def _time_of_iteration(launch: Phases, number: int, own: NDArray[np.bool_], warp: int) -> tuple[int, int]:
+    """Start and end of a recorded iteration of a warp, and of the same iteration of warps that overlaps it."""
+    spans = launch.spans.where(own & (launch.iteration == number))
+    of_warp = spans.where(spans.warp == warp)
+    start, end = of_warp.start.min(), of_warp.end.max()
+    together = spans.where(np.isin(spans.warp, spans.warp[(spans.start < end) & (spans.end > start)]))
+    return int(together.start.min()), int(together.end.max())
 
 
 def _name(launch: Phases, warp: int) -> str:

@@ -79,6 +79,11 @@ def test_page_of_sampled_iterations(tmp_path: Path) -> None:
     view = PhasesView(of, part)  # type: ignore[arg-type]
     text = "\n".join(map(plain, view.lines(120)))
     assert "iteration 97 of the main loop" in text
+    window = view.record()["main_iterations"]
+    of_consumer = (part.spans.warp == 0) & (part.iteration == 97)
+    assert (window["first"], window["last"]) == (97, 97)
+    assert window["start"] < part.spans.start[of_consumer].min()
+    assert window["end"] == part.spans.end[(part.iteration == 97) & ~part.skipped].max()
     share = part.spans.cycles[part.skipped].sum() / part.life
     assert f"recorded: every 8th iteration of innermost loops; {share:.0%} of warp life is in the other" in text
     assert (view.record()["every"], view.record()["overlap"]) == (8, None)
