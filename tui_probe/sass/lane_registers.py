@@ -127,8 +127,8 @@ def free_barriers(words: Iterable[Word], count: int) -> list[int]:
 # Of the instructions that ptxas makes of snippets it is known in which of the four fields they name a register; all
 # others are refused. A register for two or four words is named by the first, so all move by a multiple of four.
 
-REGISTER_ALIGNMENT: Final = 4
-"""Registers move by a multiple of this."""
+_ALIGNMENT: Final = 4
+"""Registers move by a multiple of this, since the first one of four must have a number that is a multiple of four."""
 
 _RD, _RA, _RB, _RC = 16, 24, 32, 64
 _REGISTER_FIELDS: Final[dict[int, tuple[int, ...]]] = {
@@ -230,3 +230,8 @@ def registers_end(word: Word) -> int:
         else 2
     )
     return max((number + used for at in register_fields(word) or () if (number := word.field(at, 8)) != RZ), default=0)
+
+
+def align_register(number: int) -> int:
+    """Return the first number from ``number`` on to which registers can be moved."""
+    return -(-number // _ALIGNMENT) * _ALIGNMENT

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.binaries.cubin import CODE_PREFIX
 from tui_probe.engine.grafting.instruction_ptx import InstructionPtx, block_kernel_name, site_kernel_name
+from tui_probe.engine.grafting.record_room import PAIRS_OF_RECORD, RecordRoom
 from tui_probe.engine.grafting.sass_positions import (
     ProbedParts,
     SassSite,
@@ -28,15 +29,11 @@ from tui_probe.engine.ptx_target import without_redux
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass import lane_registers
-from tui_probe.sass.flow import FlowGraph
 from tui_probe.sass.graft import Grafted, Splice, apply_splices
 from tui_probe.sass.graft_check import refuse_changes
 from tui_probe.sass.inline_code import FreeRegisters, InlineCode, MarkValue
-from tui_probe.sass.lane_registers import REGISTER_ALIGNMENT
-from tui_probe.sass.register_room import RegisterRoom, pending_barriers
 from tui_probe.sass.snippets import UniformAssignment, assign_uniform_registers, with_initial_wait
 from tui_probe.sass.trampolines import (
-    OperandWait,
     RecordRegisters,
     flag_value,
     least_used_barriers,
@@ -72,8 +69,6 @@ branch.
 """
 RECORD_ARCHITECTURES: Final = range(90, 100)
 """Architectures for which there is shorter code of records, which kernels that leave few registers have room for."""
-_PAIRS_OF_RECORD: Final = 2
-"""Pairs of registers that the code of a record needs."""
 _PARAMETER_ALIGNMENT: Final = 16
 """Parameters may be read two at a time, so they must lie as they will in the kernel."""
 
@@ -148,7 +143,7 @@ def graft_instructions(
     _refuse(target, probe, parts)
     can_be_short = short_records and target.arch in RECORD_ARCHITECTURES
     record = leader_record(probe) if can_be_short else None
-    if record is not None and _RecordRoom.grows(target):
+    if record is not None and RecordRoom.grows(target):
         with contextlib.suppress(UnsupportedKernelError):
             return _graft_records(target, probe, record, snippets, sampled=sampled)
     try:
@@ -205,7 +200,7 @@ def _graft_records(
 
     Raises UnsupportedKernelError, ``error`` if registers do not suffice, and ToolchainError.
     """
-    room = _RecordRoom.of(target)
+    room = RecordRoom.of(target)
     parts = find_probed_parts(probe, target, room.has_pairs)
     code = _assembled(target, probe, snippets, of_warps=True, sampled=sampled)
     code, uniform = _with_uniform_registers(target, code, code.ptx.words + 1)
@@ -219,87 +214,14 @@ def _graft_records(
     splices = _entry_splices(code, replace(free, uniform=uniform.entry), kept_registers)
     rewritten = with_read_barriers(target.words)
     places = [site.at // WORD_BYTES for site in parts.sites]
-    for place, wait in zip(places, _operand_waits(room, rewritten, places), strict=True):
-        address, value = room.pairs(place)[:_PAIRS_OF_RECORD]
+    for place, wait in zip(places, room.operand_waits(rewritten, places), strict=True):
+        address, value = room.pairs(place)[:PAIRS_OF_RECORD]
         own, at = RecordRegisters(address, value, (base[0], base[1]), count, step), place * WORD_BYTES
         splices.append(Splice(at, tuple(record_words(own, at, record.cap or 0, wait, target.arch)), together=True))
     assert code.exit is not None
     splices = _with_exit_code(target, splices, tuple(with_initial_wait(code.exit.placed(free, kept_registers))))
     grafted = _apply(target, code, splices, free.registers, rewritten, uniform)
     return grafted, replace(parts, short_records=True)
-
-
-def _operand_waits(room: _RecordRoom, rewritten: Mapping[int, Word], places: Sequence[int]) -> list[OperandWait]:
-    """Return the wait of the record at each of some instructions. What the kernel has under way there is not waited
-    for, if possible: a barrier that is free at all of them allows to wait at the next record.
-    """
-    code_words = [rewritten.get(index * WORD_BYTES, word) for index, word in enumerate(room.target.words)]
-    pending = pending_barriers(code_words, room.graph)
-    held = [pending[place] & ~code_words[place].wait_mask for place in places]
-    order = least_used_barriers(room.target.all_words())
-    common = next((number for number in order if not any(mask >> number & 1 for mask in held)), None)
-    if common is not None:
-        return [OperandWait(common, room.is_untouched(place)) for place in places]
-    free = [[number for number in order if not mask >> number & 1] for mask in held]
-    return [OperandWait((own or order)[0], is_later=False) for own in free]
-
-
-@dataclass(frozen=True)
-class _RecordRoom:
-    """Registers for records: above those of the kernel, or if it cannot have more, those free at an instruction."""
-
-    target: GraftTarget
-    graph: FlowGraph
-    inside: RegisterRoom | None
-
-    @classmethod
-    def of(cls, target: GraftTarget) -> _RecordRoom:
-        graph = FlowGraph.of(target)
-        return cls(target, graph, None if cls.grows(target) else RegisterRoom(target, graph))
-
-    @classmethod
-    def grows(cls, target: GraftTarget) -> bool:
-        """Return whether a kernel may have more registers."""
-        return target.fewest_registers == target.registers and cls._end(target) <= MAX_REGISTERS
-
-    @staticmethod
-    def _end(target: GraftTarget) -> int:
-        return _align(target.registers - RESERVED) + 2 * _PAIRS_OF_RECORD + RESERVED
-
-    def pairs(self, index: int) -> list[int]:
-        """Return the even numbers of pairs of registers for a record at an instruction, those that need no wait
-        first.
-        """
-        if self.inside is not None:
-            untouched = self.inside.untouched(index)
-            return sorted(self.inside.pairs(index), key=lambda pair: not _has_pair(untouched, pair))
-        first = _align(self.target.registers - RESERVED)
-        return list(range(first, first + 2 * _PAIRS_OF_RECORD, 2))
-
-    def is_untouched(self, index: int) -> bool:
-        """Return whether nothing from an instruction on names the registers of its record, except other records."""
-        if self.inside is None:
-            return True
-        untouched = self.inside.untouched(index)
-        return all(_has_pair(untouched, pair) for pair in self.pairs(index)[:_PAIRS_OF_RECORD])
-
-    def has_pairs(self, index: int) -> bool:
-        """Return whether an instruction leaves enough."""
-        return len(self.pairs(index)) >= _PAIRS_OF_RECORD
-
-    def registers(self, around: int) -> int | None:
-        """Return the registers that the kernel must request, with that many for its entry and exits; None if some warp
-        has fewer there.
-        """
-        if self.inside is None:
-            needed = max(around, self._end(self.target))
-            return needed if needed <= MAX_REGISTERS else None
-        limits = (self.inside.limit(at // WORD_BYTES) for at in self.target.exits())
-        return self.target.registers if around <= min(self.target.registers, *limits) else None
-
-
-def _has_pair(registers: int, pair: int) -> bool:
-    return registers >> pair & 0b11 == 0b11
 
 
 def _with_uniform_registers(
@@ -454,7 +376,7 @@ def _free_registers(
     flag fill what lies between on account of alignment, or are the last.
     """
     top = target.registers - RESERVED
-    first = _align(top)
+    first = lane_registers.align_register(top)
     inside = max((inline.registers for inline in code.inside), default=0)
     leaving = code.exit.registers if code.exit and not code.leaves_below(first + inside) else 0
     first_kept = first + max(inside, leaving)
@@ -503,7 +425,3 @@ def _predicate_numbers(target: GraftTarget, code: InstructionCode) -> dict[int, 
         counts = {"free": len(free), "needed": len(wanted)}
         raise UnsupportedKernelError(because("graft-uniform-predicates", **counts))
     return dict(zip(wanted, free, strict=False))
-
-
-def _align(number: int) -> int:
-    return -(-number // REGISTER_ALIGNMENT) * REGISTER_ALIGNMENT
