@@ -118,6 +118,34 @@ def _intervals(grid: Grid, stride: int) -> tuple[NDArray[np.uint64], NDArray[np.
     return np.array(edges, dtype=np.uint64), np.array(rows, dtype=np.uint32)
 
 
+def _weighted_places(
+    part: RecordPart,
+    index: CellIndex,
+    weigh: Callable[[RecordPart], NDArray[Any]] | None,
+    extent: NDArray[np.int64] | None,
+    places: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], list[NDArray[Any]]]:
+    """Return the cell of each record, in the memory of ``places``, and the weights by piece, as for ``raster``.
+
+    ``extent`` (first and last time) is widened.
+    """
+    weights, end = [], 0
+    for piece in part.pieces():
+        times = piece.times()
+        if extent is not None and len(times):
+            extent[:] = min(extent[0], int(times.min())), max(extent[1], int(times.max()))
+        piece_places = index.places(piece.addresses(), times)
+        if weigh is not None:
+            weight = weigh(piece)
+            if weight.dtype == np.bool_:
+                piece_places = piece_places[weight]
+            else:
+                weights.append(weight)
+        places[end : end + len(piece_places)] = piece_places
+        end += len(piece_places)
+    return places[:end], weights
+
+
 def raster(
     parts: Sequence[RecordPart],
     grid: Grid,
@@ -139,25 +167,11 @@ def raster(
         number, part = numbered
         if not hasattr(thread_local, "places"):
             thread_local.places = np.empty(room, dtype=np.int64)
-        places: NDArray[np.int64] = thread_local.places
-        weights, end = [], 0
-        for piece in part.pieces():
-            times = piece.times()
-            if extents is not None and len(times):
-                first, last = extents[number]
-                extents[number] = min(first, int(times.min())), max(last, int(times.max()))
-            piece_places = index.places(piece.addresses(), times)
-            if weigh is not None:
-                weight = weigh(piece)
-                if weight.dtype == np.bool_:
-                    piece_places = piece_places[weight]
-                else:
-                    weights.append(weight)
-            places[end : end + len(piece_places)] = piece_places
-            end += len(piece_places)
+        extent = None if extents is None else extents[number]
+        places, weights = _weighted_places(part, index, weigh, extent, thread_local.places)
         if len(parts) > MAX_PARTS_IN_MEMORY:
             part.release()
-        return np.bincount(places[:end], np.concatenate(weights) if weights else None, minlength=index.cells)
+        return np.bincount(places, np.concatenate(weights) if weights else None, minlength=index.cells)
 
     if grid.rows and grid.end > grid.start:
         for counted in each_part(list(enumerate(parts)), count, progress):

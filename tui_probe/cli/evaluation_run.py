@@ -67,7 +67,7 @@ class _CollectionRuns:
         if lacking is None:
             inform(f"{which}: {problem or 'collected'}, {elapsed(time.monotonic() - began)}")
         path = None if problem else collection.kept_as
-        with self._lock:
+        with self._lock:  # the file has all runs
             self._runs[collection.name] = CollectedRun(collection.name, command, problem, path)
             write_collected(self._folder, dict(sorted(self._runs.items(), key=self._place)))
         return problem is None or lacking is not None

@@ -249,7 +249,7 @@ class Ahead:
                 with contextlib.suppress(OSError):  # the process is gone, or the disk full: its launch reports it
                     process = process or _Process(self._hand_over)
                     self._prepare(process, request, request.image)
-                with self._lock:
+                with self._lock:  # += reads and writes in two steps
                     self._spent += time.monotonic() - begun
             request.image.leave()
         if process is not None:

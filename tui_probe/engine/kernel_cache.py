@@ -112,7 +112,7 @@ class Originals:
         """Return the bytes of an image. Its kernels have links to one file, which is read once. Raises OSError."""
         status = path.stat()
         file = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
-        with self._lock:
+        with self._lock:  # while it is read, too: all kernels of an image ask for it at about the same time
             if (image := self._files.get(file)) is None:
                 image = self._files[file] = read_file(path)
                 while len(self._files) > 1 and sum(map(len, self._files.values())) > _MAX_IMAGE_BYTES:
@@ -127,7 +127,7 @@ class Originals:
         cannot be parsed.
         """
         known = self._image(image)
-        with known.lock:
+        with known.lock:  # of this image only: parsing takes long, and kernels of other images need not wait
             code = [] if simulated else fitting_cubins(known.code, arch)
             text = ptx_of_kernel(known.held, code, entry, arch)
             original = known.parsed.get(id(text))
@@ -161,7 +161,7 @@ class PrunedAssemblies:
         self, kernel: Path, directory: Path, begin: Callable[[], Future[AssemblyReport | ToolchainError]]
     ) -> tuple[Path, Future[AssemblyReport | ToolchainError]]:
         """The folder in which the kernel of ``kernel`` is assembled, and the assembly, which is begun if none is."""
-        with self._lock:
+        with self._lock:  # ``begin`` only submits the work
             if kernel not in self._begun:
                 self._begun[kernel] = directory, begin()
                 while len(self._begun) > _MAX_ASSEMBLIES:

@@ -39,6 +39,7 @@ class Turn:
 
     def end(self) -> None:
         """Let the next one have it."""
+        # Atomic: of two threads that end a turn, the second must not release the lock of the next turn.
         if self._ended.acquire(blocking=False):
             self._lock.release()
 

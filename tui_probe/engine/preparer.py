@@ -128,7 +128,7 @@ class Preparer:
 
     def _kept_kernels(self) -> KernelCache | None:
         """The cache, once the assemblers are known; None without one."""
-        with self._lock:
+        with self._lock:  # held while tools are searched: the key of the cache has their versions
             tools = self._assembler.tools()
             if self._kept is None and self._cache is not None:
                 self._kept = KernelCache(self._cache, self._probe, self._options, tools)
@@ -275,8 +275,8 @@ class MultiPreparer:
             for probe, options in self._probes
         ]
         self._sampled: dict[int, Preparer] = {}
-        self._lock = threading.Lock()
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()  # of _sampled, which is filled on first use
+        self._turn = threading.Lock()  # see _prepare_in_turn
         self._pool = ThreadPoolExecutor(_MAX_CONCURRENT_KERNELS * len(self._probes), thread_name_prefix="probe")
 
     def _fuse(self, probes: Sequence[tuple[Probe, PrepareOptions]]) -> tuple[Probe, PrepareOptions]:

@@ -161,7 +161,7 @@ class SourceCopies:
         """
         trace = (kernel or prepared).parent.parent
         for path in files_of(prepared):
-            with self._lock:
+            with self._lock:  # not while a file is copied: kernels that name other files need not wait for it
                 new = (trace, path) not in self._seen
                 self._seen.add((trace, path))
             if new:

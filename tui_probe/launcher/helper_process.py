@@ -72,7 +72,7 @@ class ForkedProcess:
         os.close(self._end)
 
     def _reap(self, how: int) -> int | None:
-        with self._lock:
+        with self._lock:  # a second waitpid would find no child, or another one with the same number
             if self._status is None:
                 try:
                     pid, status = os.waitpid(self.pid, how)

@@ -214,7 +214,7 @@ class Session:
         first = self.first_trace
         if self._first_is_announced or first is None or self.spool.problem:
             return
-        with self._announcing:
+        with self._announcing:  # the thread that passes output on calls this, too
             if not self._first_is_announced:
                 self._announce(first)
             self._first_is_announced = True

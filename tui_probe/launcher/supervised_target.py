@@ -112,7 +112,7 @@ class DetachedTarget:
 
     def poll(self) -> int | None:
         """None while it runs, then its exit status, or minus the number of the signal that ended it."""
-        with self._lock:
+        with self._lock:  # any thread may ask, and the session ends once
             returncode = self._target.poll()
             if returncode is None:
                 self._session.poll()
@@ -321,7 +321,7 @@ class SupervisedTarget:
 
     def _ask(self, what: str, **more: int) -> dict[str, Any] | None:
         """The answer; None if the holder is gone."""
-        with self._lock:
+        with self._lock:  # an answer belongs to the question before it
             try:
                 self._stream.write(json.dumps({"do": what, **more}).encode() + b"\n")
                 self._stream.flush()

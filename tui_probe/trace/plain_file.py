@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tui_probe.input_limits import InputLimit
 
 _SEEKING: Final = threading.Lock()
+"""Held where a read is two calls, since a descriptor has one position for all threads."""
 
 
 def open_flags(*names: str) -> int:

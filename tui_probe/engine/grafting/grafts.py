@@ -158,7 +158,7 @@ class Grafter:
         return code if code.exit.base == target.base else self._code(target.arch, MANY_LEADING_BYTES + odd, in_slots)
 
     def _code(self, arch: int, leading: int, in_slots: bool) -> ProbeCode:
-        with self._lock:
+        with self._lock:  # also while it is assembled: kernels that come meanwhile need the same code
             key = arch, leading, in_slots
             if key not in self._codes:
                 self._codes[key] = self._assembled(*key)
