@@ -203,7 +203,7 @@ def points_without_effect(probe: Probe) -> list[ProbePoint]:
         if not any(
             isinstance(statement, Save)
             or (isinstance(statement, SnippetCode) and needed & written_registers(statement))
-            for statement in _point_statements(point)
+            for statement in point_statements(point)
         )
     ]
 
@@ -213,7 +213,7 @@ def _needed_registers(probe: Probe) -> set[str]:
     needed: set[str] = set()
     codes: list[tuple[set[str], set[str]]] = []
     for point in probe.points:
-        statements = list(_point_statements(point))
+        statements = list(point_statements(point))
         own = [(written_registers(code), names_in(code.text)) for code in statements if isinstance(code, SnippetCode)]
         saved = {value for statement in statements if isinstance(statement, Save) for value in statement.values}
         codes += own
@@ -228,7 +228,8 @@ def _needed_registers(probe: Probe) -> set[str]:
     return needed
 
 
-def _point_statements(point: ProbePoint) -> Iterator[SnippetStatement]:
+def point_statements(point: ProbePoint) -> Iterator[SnippetStatement]:
+    """Yield the statements of a point, of ``before`` first."""
     for snippet in (point.before, point.after):
         if snippet is not None:
             yield from snippet.statements

@@ -15,6 +15,7 @@ from tui_probe.engine.snippet import (
     LAUNCH_HELPER,
     LINE_HELPER,
     SNIPPET_HELPERS,
+    point_statements,
     points_without_effect,
 )
 from tui_probe.errors import ProbeFileError
@@ -126,7 +127,7 @@ def verify_probe(probe: Probe) -> None:
     if not probe.maps:
         raise ProbeFileError(f"{probe.path}: this probe records nothing; add a map and a SAVE")
     for point in points_without_effect(probe)[-1:]:  # the Python language puts one in front
-        place = next((s.place for s in _point_statements(point)), FileLocation(str(probe.path), 0))
+        place = next((s.place for s in point_statements(point)), FileLocation(str(probe.path), 0))
         raise ProbeFileError(
             f"{place}: [{point.name}] has no effect on saved values; save a value that this snippet computes"
         )
@@ -136,13 +137,7 @@ def verify_probe(probe: Probe) -> None:
 
 def _statements(probe: Probe) -> Iterator[SnippetCode | Locate | Save]:
     for point in probe.points:
-        yield from _point_statements(point)
-
-
-def _point_statements(point: ProbePoint) -> Iterator[SnippetCode | Locate | Save]:
-    for snippet in (point.before, point.after):
-        if snippet is not None:
-            yield from snippet.statements
+        yield from point_statements(point)
 
 
 def _check_block_side(probe: Probe, point: ProbePoint) -> None:

@@ -13,11 +13,10 @@ from tui_probe.draw.spans import hang_line, pad, width
 from tui_probe.draw.table import Column, as_record, safe, table
 from tui_probe.draw.table_content import UNSORTED
 from tui_probe.errors import ProbeError
-from tui_probe.input_limits import parse_json
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.locate import LOG
 from tui_probe.trace.run_info import mask_line
-from tui_probe.trace.user_state import read_state, write_state
+from tui_probe.trace.user_state import read_state_record, write_state
 from tui_probe.verdicts.finding_summary import summarize_findings
 from tui_probe.verdicts.findings import FLAG
 from tui_probe.verdicts.limiter import kernel_limiter
@@ -162,7 +161,7 @@ class VerdictCache:
     """
 
     def __init__(self) -> None:
-        self._known = _saved_records()
+        self._known = read_state_record(VERDICTS_FILE)
         self._changed = False
 
     def of(self, directory: Path) -> RunVerdict:
@@ -202,14 +201,6 @@ def _verdict_from_record(kept: object, stamp: list[int]) -> RunVerdict | None:
     fields = {name: kept.get(name) for name in _FIELD_TYPES}
     fits = all(isinstance(fields[name], kinds) for name, kinds in _FIELD_TYPES.items())
     return RunVerdict(**fields) if fits else None  # type: ignore[arg-type]
-
-
-def _saved_records() -> dict[str, Any]:
-    try:
-        records = parse_json(read_state(VERDICTS_FILE) or "{}")
-    except ValueError:
-        return {}
-    return records if isinstance(records, dict) else {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,15 @@ def read_state(name: str) -> str:
         return ""
 
 
+def read_state_record(name: str) -> dict[str, Any]:
+    """Read a JSON object; an empty one where there is none, or the file is damaged."""
+    try:
+        record = parse_json(read_state(name) or "{}")
+    except ValueError:
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
 def write_state(name: str, text: str) -> None:
     """Put this into it, where that can be."""
     with contextlib.suppress(OSError):
@@ -84,7 +93,7 @@ class LastView:
 
 def last_view(trace: Path) -> LastView | None:
     """The last view of a trace; None where that is not known."""
-    state = _last_views().get(str(trace.absolute()))
+    state = read_state_record(VIEWS_FILE).get(str(trace.absolute()))
     if not isinstance(state, dict):
         return None
     usual = asdict(LastView())
@@ -96,17 +105,9 @@ def last_view(trace: Path) -> LastView | None:
 def save_last_view(trace: Path, place: LastView) -> None:
     """Remember where the user was."""
     name = str(trace.absolute())
-    known = [(path, view) for path, view in _last_views().items() if path != name]
+    known = [(path, view) for path, view in read_state_record(VIEWS_FILE).items() if path != name]
     newest = dict([*known, (name, asdict(place))][-MAX_VIEWS:])
     write_state(VIEWS_FILE, json.dumps(newest))
-
-
-def _last_views() -> dict[str, Any]:
-    try:
-        views = parse_json(read_state(VIEWS_FILE) or "{}")
-    except ValueError:
-        return {}
-    return views if isinstance(views, dict) else {}
 
 
 # The commands that this user has run, by their digests, in the user's state directory.
