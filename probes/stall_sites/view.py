@@ -349,7 +349,8 @@ def _groups_of_run(source: ViewSource) -> set[str]:
 def _groups_of_kernel(source: ViewSource) -> set[str]:
     """Return the groups that have a result or no site."""
     known = (part.kernel for part in source.of_all_probes())
-    return {analysis_name(own) for own in known if own.result_rows or own.matched_nothing}
+    names = (analysis_name(own) for own in known if own.result_rows or own.matched_nothing)
+    return {name for name in names if name is not None}
 
 
 STALLS_VIEW: Final = probe_view(

@@ -194,10 +194,10 @@ def test_brief_names_lines_fixes_and_the_next_command(written: Any) -> None:
 
 
 def test_brief_of_a_width_breaks_lines_at_words_and_keeps_commands_whole(written: Any) -> None:
-    text, whole = (written("report", "--brief", str(H200 / "dmat"), *width) for width in (("--width", "60"), ()))
+    text, unwrapped = (written("report", "--brief", str(H200 / "dmat"), *width) for width in (("--width", "60"), ()))
     assert [line for line in text.splitlines() if len(line) > 60 and "    tui-probe " not in line] == []
-    assert text.split() == whole.split()
-    assert max(map(len, whole.splitlines())) > 60
+    assert text.split() == unwrapped.split()
+    assert max(map(len, unwrapped.splitlines())) > 60
 
 
 def test_brief_of_a_kernel_or_page_is_a_usage_error(capfd: pytest.CaptureFixture[str]) -> None:

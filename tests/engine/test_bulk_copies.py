@@ -287,7 +287,7 @@ BOXES = [
 
 
 def sums_at_copy(probe: str, box: Box, lanes: int = 32) -> list[Counter[str]]:
-    """What each of some lanes that start a copy together adds to the registers that live throughout.
+    """Compute what each of some lanes that start a copy together adds to the registers that live throughout.
 
     The simulated GPU runs the code for SASS, whose marks are words of shared memory here.
     """

@@ -94,9 +94,9 @@ def test_a_result_that_cannot_be_read_says_why(trace: Trace) -> None:
     path = trace.results.path(0)
     assert path is not None
     path.write_bytes(b"cut")
-    words = summarize_findings(trace, trace.kernels[0]).words
-    assert "the file is truncated" in words
-    assert not words.startswith(";")
+    text = summarize_findings(trace, trace.kernels[0]).words
+    assert "the file is truncated" in text
+    assert not text.startswith(";")
 
 
 async def test_the_page_of_results_has_a_few_lines_for_each_kernel(tmp_path: Path) -> None:

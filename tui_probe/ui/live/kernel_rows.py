@@ -227,8 +227,8 @@ class ArrangedKernels:
         self._flagged = flagged[place].index
         self.select(self._flagged)
         row = flagged[place]
-        words = f"! {row.brief}" if row.brief else row.finding
-        return f"flagged kernel {place + 1} of {len(flagged)}: {words}"
+        finding = f"! {row.brief}" if row.brief else row.finding
+        return f"flagged kernel {place + 1} of {len(flagged)}: {finding}"
 
     def find_from_selected(self, text: str) -> int | None:
         """Return the index of the first kernel that contains ``text``, from the selected one on and around the end."""
