@@ -49,3 +49,8 @@ def test_difference_has_its_sign() -> None:
 
 def test_position_has_groups_of_digits() -> None:
     assert units.position(1001, 1020, 12_727) == "1 001–1 020 of 12 727"
+
+
+def test_share_above_nothing_is_never_shown_as_nothing() -> None:
+    shown = [units.share(value) for value in (None, 0.0, 0.0001, 0.0006, 0.5)]
+    assert shown == ["–", "0.0 %", "<0.1 %", "0.1 %", "50 %"]

@@ -161,5 +161,9 @@ def _decimals(value: float) -> int:
 
 
 def share(value: float | None) -> str:
-    """A part of a whole, ``91 %``."""
-    return NOT_MEASURED if value is None else f"{100 * value:.0f} %" if value >= 0.0995 else f"{100 * value:.1f} %"
+    """A part of a whole, ``91 %``; ``<0.1 %`` is more than nothing."""
+    if value is None:
+        return NOT_MEASURED
+    if 0 < value < 0.0005:
+        return "<0.1 %"
+    return f"{100 * value:.0f} %" if value >= 0.0995 else f"{100 * value:.1f} %"
