@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.recorded import H200, unpacked
 from tests.ui.conftest import on_stage
+from tests.ui.desk import TestDesk
+from tui_probe.draw.spans import plain
 from tui_probe.ui.live.feed import Session
 from tui_probe.ui.screens.kernel import KernelScreen
+from tui_probe.ui.views.table_views import AllLinesView, TreeView
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+@pytest.mark.parametrize("kind", [TreeView, AllLinesView])
+def test_page_of_a_trace_that_is_not_read_yet_says_so(kind: type[TreeView] | type[AllLinesView]) -> None:
+    view = kind(TestDesk(), "page")
+    view.resize(80, 5)
+    assert "reading the trace" in " ".join(plain(line) for line in view.draw(80, 5))
 
 
 async def test_enter_descends_and_h_goes_up(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ _COMMAND: Final = re.compile(r"--metrics \S")
 @dataclass(frozen=True, slots=True)
 class PageTexts:
     """The words of a page: ``head`` (label, words), ``found`` before the table, ``evidence`` for it and ``notes`` below
-    the table, and ``about``, how to read it, a paragraph each.
+    the table, and ``about``, how to read it, a paragraph each. ``no_rows`` is in place of a table without rows.
     """
 
     head: Sequence[tuple[str, str]] = ()
@@ -85,6 +85,7 @@ class PageTexts:
     notes: Sequence[str] = ()
     about: Sequence[str] = ()
     evidence: Sequence[str] = ()
+    no_rows: str = NO_ROWS_TEXT
 
 
 class RemadeRows(Generic[Row]):
@@ -137,7 +138,7 @@ class TableContent(Generic[Row]):
     def _table(self, width: int) -> Iterator[str]:
         rows = self.rows if self.text_rows is None else [*islice(self.rows, self.text_rows)]
         if not any(True for _ in rows):
-            yield NO_ROWS_TEXT
+            yield self.words.no_rows
             return
         yield from table(self.columns, rows, width, hide_empty=True)
         hidden = 0 if self.text_rows is None else _count(self.rows) - self.text_rows

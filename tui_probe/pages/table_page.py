@@ -11,7 +11,7 @@ from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import clip, hang_line, to_ascii
 from tui_probe.draw.table import as_json, cell, fitted_cell, in_tables, layout, natural_widths, safe
-from tui_probe.draw.table_content import NO_ROWS_TEXT, ColumnOrder, TableContent, heading
+from tui_probe.draw.table_content import ColumnOrder, TableContent, heading
 from tui_probe.draw.view import Document
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ class TablePage(TableContent[Row], Document):
         self._cells = width
         after = [*self._below(width), *(self._about(width) if self.explained else ())]
         if not self.rows:
-            return [_line(text) for text in (*self._above(width), NO_ROWS_TEXT, *after)]
+            return [_line(text) for text in (*self._above(width), self.words.no_rows, *after)]
         arrows = {self._order.key: self._order.arrow(self._order.key)}
         above = [*self._above(width)]
         lines = PageLines(above, self.columns, self.rows, after, self._natural(), width, arrows)

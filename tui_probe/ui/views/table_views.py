@@ -66,6 +66,11 @@ class RowsView(DocumentView):
         return self.document.opened(self.cursor) if isinstance(self.document, TablePage) else None
 
 
+def _unread_page(name: str, title: str) -> TablePage[Any]:
+    """Return the page that is shown until the first one was made."""
+    return TablePage(name, title, (), (), PageTexts(no_rows="reading the trace"))
+
+
 class GrowingView(RowsView):
     """``page`` makes the page of a trace; as long as its ``basis`` stays it is not made anew."""
 
@@ -125,7 +130,7 @@ class RangesView(GrowingView):
     kind = "ranges"
 
     def __init__(self, desk: Desk, name: str) -> None:
-        super().__init__(desk, name, TablePage("ranges", "NVTX ranges", (), (), PageTexts()))
+        super().__init__(desk, name, _unread_page("ranges", "NVTX ranges"))
         self.together = False
         self._only: RangeKey | None = None
         self._left: object = None
@@ -204,7 +209,7 @@ class GraphsView(GrowingView):
     kind = "graphs"
 
     def __init__(self, desk: Desk, name: str) -> None:
-        super().__init__(desk, name, TablePage("graphs", "CUDA graphs", (), (), PageTexts()))
+        super().__init__(desk, name, _unread_page("graphs", "CUDA graphs"))
 
     def page(self, trace: Trace) -> TablePage[GraphLine]:
         from tui_probe.pages.graph_page import graph_page
@@ -231,7 +236,7 @@ class AllLinesView(GrowingView):
     kind = "all lines"
 
     def __init__(self, desk: Desk, name: str) -> None:
-        super().__init__(desk, name, TablePage("lines", "Lines of all kernels", (), (), PageTexts()))
+        super().__init__(desk, name, _unread_page("lines", "Lines of all kernels"))
         self.has_lines = False
         """True if a result of the trace has lines, of those checked so far."""
         self._looked_at: tuple[Trace | None, int] = (None, 0)
@@ -287,7 +292,7 @@ class TreeView(GrowingView):
     kind = "tree"
 
     def __init__(self, desk: Desk, name: str) -> None:
-        super().__init__(desk, name, TablePage("tree", "Where the GPU time goes", (), (), PageTexts()))
+        super().__init__(desk, name, _unread_page("tree", "Where the GPU time goes"))
         self.open_paths: frozenset[NodePath] | None = None
         """Paths of opened nodes; None: the program alone, as long as it is not known."""
         self._process: ProcessView | None = None
