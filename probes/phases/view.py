@@ -124,9 +124,14 @@ class PhasesView(Document):
         yield from self.sentences.longest_wait()
         yield from self.sentences.others()
 
+    def _columns(self) -> list[Column[PhaseRow]]:
+        """Return the columns; that of roles only if there are several."""
+        several = len({row.role for row in self.rows}) > 1
+        return [column for column in _COLUMNS if several or column.key != "role"]
+
     def lines(self, width: int) -> Sequence[Line]:
         head = self._head(width - 1)
-        table = titled_table(head, _COLUMNS, self.rows, (), width)
+        table = titled_table(head, self._columns(), self.rows, (), width)
         waits = [((f" {part}", ""),) for note in self.sentences.longest_wait() for part in wrap(note, width - 1)]
         notes = (((f" {part}", "dim"),) for note in self.sentences.others() for part in wrap(note, width - 1))
         drawn = list(lanes(self.launch, self.block, width, self.of.products_per_clock))

@@ -263,7 +263,9 @@ UNEVEN = entry(
 
 def test_last_warp_at_a_barrier_is_named(tmp_path: Path) -> None:
     """Warp 2 of four goes fifty rounds before each barrier."""
-    waits = waits_of(recorded(tmp_path, UNEVEN, "kernel", block=128))
+    analysis = recorded(tmp_path, UNEVEN, "kernel", block=128)
+    waits = waits_of(analysis)
+    assert "role" not in phase_headings(analysis)
     assert (waits[0].role, waits[0].phase.work, waits[0].count) == ("all warps", "barrier wait", 4 * 6)
     assert (waits[0].last_warp, waits[0].last_share) == (2, 1)
     assert waits[0].late >= 3 * 6 * 45 * ROUND
@@ -332,6 +334,14 @@ def test_overlap_adds_up(tmp_path: Path) -> None:
     assert overlap.compute + overlap.load - overlap.both + overlap.idle <= 1
 
 
+def phase_headings(analysis: Phases) -> str:
+    """The headings of the table of these phases."""
+    kernel = SimpleNamespace(mode="ptx", slowdown=None, folder=None)
+    of = SimpleNamespace(name="kernel", kernel=kernel, simulated=True, which="launch 0 of #0", products_per_clock=None)
+    lines = map(plain, PhasesView(of, analysis).lines(132))  # type: ignore[arg-type]
+    return next(line for line in lines if "block time" in line)
+
+
 def test_full_ring_keeps_the_first_phases(tmp_path: Path) -> None:
     """The time behind the last record that was kept is of no phase."""
     analysis = staged(tmp_path / "t", 1100, 0)
@@ -342,6 +352,7 @@ def test_full_ring_keeps_the_first_phases(tmp_path: Path) -> None:
         assert (spans.phase[:-1] != NOT_RECORDED).all()
     assert (analysis.spans.phase == NOT_RECORDED).any()
     assert "?" in "".join(map(plain, lanes(analysis, 0, 80)))
+    assert "role" in phase_headings(analysis)
     kernel = SimpleNamespace(mode="ptx", slowdown=None, folder=None)
     name = "_ZN7cutlass13device_kernel" + "INS_4gemm6kernel13GemmUniversal" * 4
     of = SimpleNamespace(name=name, kernel=kernel, simulated=True, which="launch 2 of #0", products_per_clock=None)
