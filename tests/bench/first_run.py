@@ -50,8 +50,8 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 STUB = HERE.parent / "hook" / "stub_driver.c"
 BEING_PREPARED = "being prepared"
-KEPT = ("grafts", "bytecode")
-"""Parts of the cache that are the same for all programs: outcomes of the self-test, and compiled modules."""
+KEPT = ("grafts", "bytecode", "probes")
+"""Parts of the cache that all programs share: outcomes of the self-test, compiled modules, facts about probes."""
 SELF_TEST_LIMIT = 60
 """Seconds that the self-test of grafts may take."""
 EXAMPLES = (
