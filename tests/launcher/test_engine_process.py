@@ -117,10 +117,10 @@ def test_one_that_is_killed_is_started_again(tmp_path: Path, folder: Path, monke
         for turn in range(2):
             pid = serving.pid
             os.kill(pid, signal.SIGKILL)
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
             with socket.socket(socket.AF_UNIX) as hook:
                 hook.connect(str(serving.socket))  # while there is none
                 hook.sendall(b"hello\t1\t1\n")
-                os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
                 reply = serving.revive()
                 if turn == 0:
                     assert reply is not None

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 PROBE_PATIENCE: Final = 0.1
 """Seconds for which a kernel with one of its probes waits for the others. On a GPU only: the simulated one is slow."""
-_LEFT_SECONDS: Final = 60
+_LEFT_SECONDS: Final = 30
 """Limit of the process that finishes kernels after a run."""
 UNUSABLE = 2
 """Exit status if the probes cannot be used: starting the engine again would not help."""
