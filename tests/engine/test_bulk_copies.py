@@ -23,7 +23,8 @@ from tui_probe.binaries.cubin import Cubin
 from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.grafting.grafts import GraftedKernel, Grafter
 from tui_probe.engine.grafting.instruction_ptx import InstructionPtx, site_kernel_name
-from tui_probe.engine.grafting.site_kernel_text import KEPT_TYPES, InstructionFacts, Mark, SnippetSite
+from tui_probe.engine.grafting.site_kernel_text import KEPT_TYPES, SnippetSite
+from tui_probe.engine.grafting.site_values import InstructionFacts, Mark
 from tui_probe.engine.grafting.snippet_ptx import ptx_version
 from tui_probe.engine.map_layout import parse_layout
 from tui_probe.probe_files.loading import load_probe

@@ -22,7 +22,8 @@ from tui_probe.engine.grafting.sass_positions import (
     first_records,
     leader_record,
 )
-from tui_probe.engine.grafting.site_kernel_text import ENTRY, EXIT, Mark
+from tui_probe.engine.grafting.site_kernel_text import ENTRY, EXIT
+from tui_probe.engine.grafting.site_values import Mark
 from tui_probe.engine.grafting.snippet_ptx import LEADING_BYTES, MANY_LEADING_BYTES
 from tui_probe.engine.grafting.snippet_store import inline_code
 from tui_probe.engine.ptx_target import without_redux
@@ -50,7 +51,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from tui_probe.engine.grafting.sass_blocks import SassBlock
-    from tui_probe.engine.grafting.site_kernel_text import InstructionFacts, WaitSums
+    from tui_probe.engine.grafting.site_kernel_text import WaitSums
+    from tui_probe.engine.grafting.site_values import InstructionFacts
     from tui_probe.engine.grafting.snippet_store import SnippetStore
     from tui_probe.engine.map_layout import MapLayout
     from tui_probe.probe_model.probe import Map, Probe

@@ -15,9 +15,7 @@ from tui_probe.engine.grafting.site_kernel_text import (
     HALF,
     KEPT_TYPES,
     REGISTER_WORD,
-    InstructionFacts,
     KernelFrame,
-    Mark,
     SiteKernelText,
     SnippetSite,
     WaitSums,
@@ -26,6 +24,7 @@ from tui_probe.engine.grafting.site_kernel_text import (
     snippet_before_block,
     snippet_registers,
 )
+from tui_probe.engine.grafting.site_values import InstructionFacts, Mark
 from tui_probe.engine.grafting.snippet_ptx import LEADING_BYTES, ptx_version
 from tui_probe.engine.kernel import UnusedNames
 from tui_probe.errors import UnsupportedKernelError

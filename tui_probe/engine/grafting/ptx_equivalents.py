@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tui_probe.engine.grafting.site_kernel_text import InstructionFacts
+from tui_probe.engine.grafting.site_values import InstructionFacts
 from tui_probe.probe_model.positions import BLOCK, MERGED, PHASE, matches
 from tui_probe.ptx.operands import MADE_UP
 from tui_probe.ptx.tree import Instruction

@@ -31,7 +31,8 @@ from tui_probe.engine.grafting.ptx_equivalents import (
 )
 from tui_probe.engine.grafting.sass_blocks import SassBlock, additions, block_points, is_padding, probed_blocks
 from tui_probe.engine.grafting.sass_phases import SassPhase, sass_phases
-from tui_probe.engine.grafting.site_kernel_text import InstructionFacts, Mark, SnippetSite
+from tui_probe.engine.grafting.site_kernel_text import SnippetSite
+from tui_probe.engine.grafting.site_values import InstructionFacts, Mark
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.positions import BLOCK, PHASE, STAY, matches
 from tui_probe.probe_model.probe import Level, Save

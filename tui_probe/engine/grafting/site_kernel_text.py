@@ -13,21 +13,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from enum import IntEnum
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.engine.addressing import Addressing, LaunchKind
 from tui_probe.engine.expansion import Expander, Sampling
-from tui_probe.engine.helpers import BOX_HELPERS, HelperValue
+from tui_probe.engine.grafting.site_values import SITE_HELPERS, Mark, SiteValues
+from tui_probe.engine.helpers import HelperValue
 from tui_probe.engine.kernel import UnusedNames
 from tui_probe.engine.recording import RecordTurn
 from tui_probe.engine.snippet import BLOCK_HELPER, ISSUED_HELPER
-from tui_probe.engine.tensor_maps import BOX_FIELDS, BoxLines
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.probe import Save, SnippetCode
-from tui_probe.ptx.operands import MADE_UP
-from tui_probe.ptx.tree import Instruction, Memory, Register
 from tui_probe.reasons import because
 from tui_probe.sass.snippets import MARK_STEP
 
@@ -37,65 +34,19 @@ if TYPE_CHECKING:
 
     from tui_probe.engine.additions import SiteRecords
     from tui_probe.engine.grafting.sass_blocks import BlockCode
+    from tui_probe.engine.grafting.site_values import InstructionFacts
     from tui_probe.engine.map_layout import MapLayout
     from tui_probe.probe_model.probe import Map, Probe, ProbePoint, Snippet
+    from tui_probe.ptx.tree import Instruction
 
 ENTRY: Final = "tui_probe_entry"
 EXIT: Final = "tui_probe_exit"
 
-_HELPERS: Final = frozenset({"ADDR", "BYTES", "LINE", "MULTIPLY_ADDS"}) | BOX_HELPERS
 _SIZES_OF_COPIES: Final = frozenset({"BYTES", "SECTORS", "UNSIZED"})
 _HELPERS_OF_BLOCKS: Final = frozenset({BLOCK_HELPER, ISSUED_HELPER})
 REGISTER_WORD: Final = re.compile(r"%[\w$]+")
 HALF: Final = 32
 KEPT_TYPES: Final = {"b32": 32, "u32": 32, "s32": 32, "b64": 64, "u64": 64, "s64": 64}
-
-
-class Mark(IntEnum):
-    """Numbers of marks. An address register and a uniform address register have two marks each, one per half.
-
-    ``COPIED`` of a bulk copy: its size in units of 16 bytes, in the lower half. Its address, or that of its map, is
-    the uniform one; from ``FIRST_COORDINATE`` on are the coordinates of its box.
-    ``OFFSET`` is added to the address. ``READS`` is 1 in lanes that read, else 0. ``LINE`` is the instruction's
-    position. From ``FIRST_KEPT`` on, marks are words of registers that live throughout; from ``FIRST_NUMBER`` on, the
-    numbers passed to the points of a block, in order; from ``FIRST_SITE`` on, the numbers of the instruction among the
-    sites of the probe's maps of sites, in order of the maps.
-    """
-
-    ADDRESS = 1
-    UNIFORM_ADDRESS = 3
-    OFFSET = 5
-    READS = 6
-    LINE = 7
-    FIRST_KEPT = 8
-    FIRST_COORDINATE = 1018
-    COPIED = 1023
-    FIRST_NUMBER = 1024
-    FIRST_SITE = 1536
-
-
-@dataclass(frozen=True, slots=True)
-class InstructionFacts:
-    """Facts of an instruction for a snippet: the bytes and multiply-adds of a lane, and what its address is made of.
-
-    ``shared``: in shared memory, where the register's value is shifted to the left by ``shift``. ``bulk``: a bulk copy,
-    which all lanes start once together, by the map of a ``tensor`` whose box is a tile of that many ``dimensions``.
-    ``counted``, ``begins``: as in ``RecordTurn``.
-    """
-
-    bytes: int | None = None
-    multiply_adds: int | None = None
-    wide: bool = True
-    uniform: bool = False
-    predicated: bool = False
-    shortened: bool = False
-    shared: bool = False
-    shift: int = 0
-    bulk: bool = False
-    tensor: bool = False
-    dimensions: int = 0
-    counted: bool = False
-    begins: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +75,7 @@ def snippet_before_block(point: ProbePoint) -> Snippet:
 
 def snippet_before(point: ProbePoint) -> Snippet:
     """Return the code of a point before an instruction. Raises UnsupportedKernelError if it needs more."""
-    if point.after is not None or point.before is None or point.before.helpers - _HELPERS:
+    if point.after is not None or point.before is None or point.before.helpers - SITE_HELPERS:
         raise UnsupportedKernelError(because("needs-instructions", probe=point.name))
     return point.before
 
@@ -217,11 +168,12 @@ class SiteKernelText:
         )
         self.expander.zero = frame.zero
         self._mark = self._names.temporary("mark", "b32")
+        self._values = SiteValues(self._names, self._mark, frame.map_layout)
 
     def at_place(self, name: str, place: SnippetSite) -> str:
         """Write the kernel with the code of one instruction."""
         snippet = snippet_before(place.point)
-        values, lines = self._helpers(snippet, place.facts)
+        values, lines = self._values.helpers(snippet, place.facts)
         parted = _exchanges(snippet) or place.facts.dimensions > 0
         if parted:
             lines.insert(0, f"mov.u32 {self._mark}, %lanemask_lt;")
@@ -244,7 +196,7 @@ class SiteKernelText:
         snippets = [snippet_before_block(code.point) for code in codes]
         lines: list[str] = []
         for index, (code, snippet) in enumerate(zip(codes, snippets, strict=True)):
-            number, more = self._read_mark(Mark.FIRST_NUMBER + index, f"number{index}")
+            number, more = self._values.read_mark(Mark.FIRST_NUMBER + index, f"number{index}")
             if code.wide:
                 wide = self._names.temporary(f"wide{index}", "b64")
                 more, number = [*more, f"cvt.u64.u32 {wide}, {number};"], wide
@@ -281,7 +233,7 @@ class SiteKernelText:
         address, more = self.expander.sites.copy_address(waits[0].own_map, lower)
         lines += more
         for wait in waits:
-            read = {value: self._read_mark(mark, f"sum_{value.lower()}") for value, mark in wait.marks.items()}
+            read = {value: self._values.read_mark(mark, f"sum_{value.lower()}") for value, mark in wait.marks.items()}
             registers_by_value = {value: register for value, (register, _) in read.items()}
             lines += [line for _, more in read.values() for line in more]
             lines += self.expander.sites.add_words(
@@ -306,137 +258,15 @@ class SiteKernelText:
         body = "\n\t".join(["", *self._names.declarations(), f"mov.u32 {self._mark}, 0;", *lines, "ret;"])
         return f".visible .entry {name}(\n{declared}\n)\n{{{body}\n}}\n"
 
-    def _read_mark(self, number: int, name: str) -> tuple[str, list[str]]:
-        register = self._names.temporary(name, "b32")
-        return register, [f"ld.volatile.shared.u32 {register}, [{self._mark}+{MARK_STEP * number}];"]
-
     def _site_numbers(self, saved: set[str]) -> list[str]:
         """Lines that read the instruction's numbers in the maps of sites that are saved to."""
         lines: list[str] = []
         for index, name in enumerate(self.expander.sites.lines):
             if name in saved:
-                register, more = self._read_mark(Mark.FIRST_SITE + index, f"site{index}")
+                register, more = self._values.read_mark(Mark.FIRST_SITE + index, f"site{index}")
                 self.expander.sites.registers[name] = register
                 lines += more
         return lines
-
-    def _helpers(self, snippet: Snippet, facts: InstructionFacts) -> tuple[dict[str, HelperValue], list[str]]:
-        """The values of a snippet's helpers, and the lines that compute them."""
-        values: dict[str, HelperValue] = {}
-        lines: list[str] = []
-        if "ADDR" in snippet.helpers or ("BYTES" in snippet.helpers and facts.shortened):
-            address, lines = self._address(facts)
-            values["ADDR"] = HelperValue(address, "b64")
-        if "BYTES" in snippet.helpers:
-            values["BYTES"], more = self._bytes(facts)
-            lines += more
-        if "LINE" in snippet.helpers:
-            line, more = self._read_mark(Mark.LINE, "line")
-            values["LINE"] = HelperValue(line, "b32")
-            lines += more
-        for name in ("SECTORS", "UNSIZED"):
-            if name in snippet.helpers:
-                values[name], more = self._of_box(name, facts)
-                lines += more
-        if BOX_FIELDS.keys() & snippet.helpers:
-            box, more = self._box(facts)
-            values |= box
-            lines += more
-        if "MULTIPLY_ADDS" in snippet.helpers:
-            values["MULTIPLY_ADDS"] = HelperValue(str(facts.multiply_adds), "b32")
-        return values, lines
-
-    def _address(self, facts: InstructionFacts) -> tuple[str, list[str]]:
-        """A 64-bit register that holds the address of a lane's access, and the lines that compute it."""
-        if facts.shared:
-            return self._shared_address(facts)
-        if facts.bulk:
-            return self._uniform_address()
-        low, lines = self._read_mark(Mark.ADDRESS, "low")
-        high, more = self._read_mark(Mark.ADDRESS + 1, "high") if facts.wide else ("0", [])
-        offset, added = self._read_mark(Mark.OFFSET, "offset")
-        address, other = self._names.temporary("addr", "b64"), self._names.temporary("other_addr", "b64")
-        lines += [*more, *added, f"mov.b64 {address}, {{{low}, {high}}};"]
-        lines += [f"cvt.s64.s32 {other}, {offset};", f"add.s64 {address}, {address}, {other};"]
-        if facts.uniform:
-            uniform, more = self._uniform_address()
-            lines += [*more, f"add.s64 {address}, {address}, {uniform};"]
-        return address, lines
-
-    def _uniform_address(self) -> tuple[str, list[str]]:
-        low, lines = self._read_mark(Mark.UNIFORM_ADDRESS, "uniform_low")
-        high, more = self._read_mark(Mark.UNIFORM_ADDRESS + 1, "uniform_high")
-        address = self._names.temporary("uniform_addr", "b64")
-        return address, [*lines, *more, f"mov.b64 {address}, {{{low}, {high}}};"]
-
-    def _box(self, facts: InstructionFacts) -> tuple[dict[str, HelperValue], list[str]]:
-        """Return the rows of the box of a copy by tensor map, and the lines that read them out of the map."""
-        box, lines = self._box_of_map(facts)
-        is_known = facts.dimensions > 0 and box.is_sized
-        rows = box.rows(is_known=is_known)
-        lines = [*(lines if is_known else ()), *next(iter(rows.values())).lines]
-        return {name: HelperValue(value.register, BOX_FIELDS[name]) for name, value in rows.items()}, lines
-
-    def _box_of_map(self, facts: InstructionFacts) -> tuple[BoxLines, list[str]]:
-        """Return the box of a copy by tensor map, and the lines that read its address and coordinates."""
-        address, lines = self._address(facts)
-        marks = range(Mark.FIRST_COORDINATE, Mark.FIRST_COORDINATE + facts.dimensions)
-        read = [self._read_mark(mark, f"coordinate{mark - Mark.FIRST_COORDINATE}") for mark in marks]
-        box = BoxLines(
-            Instruction("cp", ("async", "bulk", "tensor", f"{facts.dimensions}d"), (), MADE_UP),
-            Memory(Register(address), coordinates=tuple(Register(register) for register, _ in read)),
-            address,
-            self._names,
-            self._frame.map_layout,
-        )
-        return box, [*lines, *(line for _, more in read for line in more)]
-
-    def _of_box(self, name: str, facts: InstructionFacts) -> tuple[HelperValue, list[str]]:
-        """Return the bytes or sectors of a copy by tensor map, or 1 if its boxes have no known size."""
-        box, lines = self._box_of_map(facts)
-        if not facts.dimensions or not box.is_sized:
-            return HelperValue(str(int(facts.tensor and name == "UNSIZED")), "b32"), []
-        value = {"BYTES": box.bytes, "SECTORS": box.sectors, "UNSIZED": box.unsized}[name]()
-        return HelperValue(value.register, "b32"), [*lines, *value.lines]
-
-    def _shared_address(self, facts: InstructionFacts) -> tuple[str, list[str]]:
-        """Return the register of a shared memory address, and the lines that compute it from a 32-bit offset."""
-        low, lines = self._read_mark(Mark.ADDRESS, "low")
-        offset, added = self._read_mark(Mark.OFFSET, "offset")
-        address = self._names.temporary("addr", "b64")
-        lines += [f"shl.b32 {low}, {low}, {facts.shift};"] if facts.shift else []
-        lines += [*added, f"add.u32 {low}, {low}, {offset};"]
-        if facts.uniform:
-            uniform, more = self._read_mark(Mark.UNIFORM_ADDRESS, "uniform_low")
-            lines += [*more, f"add.u32 {low}, {low}, {uniform};"]
-        return address, [*lines, f"cvt.u64.u32 {address}, {low};"]
-
-    def _bytes(self, facts: InstructionFacts) -> tuple[HelperValue, list[str]]:
-        """The bytes that a lane moves. Of a copy that fills with zeros, those that it reads."""
-        if facts.bulk:
-            return self._bulk_bytes(facts)
-        if not facts.predicated and not facts.shortened:
-            return HelperValue(str(facts.bytes), "b32"), []
-        size = self._names.temporary("size", "b32")
-        lines = [f"mov.u32 {size}, {facts.bytes};"]
-        if facts.shortened:
-            assert facts.bytes is not None
-            low = self._names.temporary("low", "b32")
-            offset = self._names.temporary("offset", "b32")
-            lines += [f"add.u32 {size}, {low}, {offset};", f"and.b32 {size}, {size}, {facts.bytes - 1};"]
-            lines += [f"sub.u32 {size}, {facts.bytes}, {size};"]
-        if facts.predicated:
-            reads, more = self._read_mark(Mark.READS, "reads")
-            lines += [*more, f"mul.lo.u32 {size}, {size}, {reads};"]
-        return HelperValue(size, "b32"), lines
-
-    def _bulk_bytes(self, facts: InstructionFacts) -> tuple[HelperValue, list[str]]:
-        """The bytes of a bulk copy; 0 if their number is not known."""
-        if facts.tensor:
-            return self._of_box("BYTES", facts)
-        copied, lines = self._read_mark(Mark.COPIED, "copied")
-        lines += [f"and.b32 {copied}, {copied}, 0xffff;", f"shl.b32 {copied}, {copied}, 4;"]
-        return HelperValue(copied, "b32"), lines
 
     def _in_one_lane(self, lines: list[str]) -> list[str]:
         """Lines that only the lowest active lane runs: all lanes that come to a bulk copy start one copy together."""
@@ -449,7 +279,7 @@ class SiteKernelText:
         """Lines that load registers from their marks."""
         lines: list[str] = []
         for own, marks in registers:
-            parts = [self._read_mark(number, f"part{number}") for number in marks]
+            parts = [self._values.read_mark(number, f"part{number}") for number in marks]
             lines += [line for _, more in parts for line in more]
             lines.append(f"mov.b{len(parts) * HALF} {own}, {_joined_text([part for part, _ in parts])};")
         return lines

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.grafting.instruction_grafts import InstructionCode, assemble_code
-from tui_probe.engine.grafting.site_kernel_text import Mark, WaitSums
+from tui_probe.engine.grafting.site_kernel_text import WaitSums
+from tui_probe.engine.grafting.site_values import Mark
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.probe import LONGEST_HELPER, WAIT_HELPER, Save
 from tui_probe.ptx.operands import MADE_UP
