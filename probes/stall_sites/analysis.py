@@ -256,6 +256,8 @@ class Stalls:
     """Instructions whose waits could be measured, in this group or another."""
     offsets: tuple[int, ...] = ()
     """Their offsets; empty in traces of versions that did not keep them."""
+    hidden: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Offsets of instructions that may hold warps and cannot be measured, by name."""
     sample: WarpSample | None = None
     folder: Path | None = None
     """Directory of the kernel."""
@@ -270,6 +272,7 @@ class Stalls:
             max(group.longest for group in groups),
             max((group.total for group in groups if group.total is not None), default=None),
             next((group.offsets for group in groups if group.offsets), ()),
+            first.hidden,
             first.sample,
             first.folder,
         )
@@ -338,7 +341,8 @@ def analyse(result: Result, sites: Sequence[int], folder: Path | None = None) ->
     total = next((probe.wait_sites for probe in probes if probe.wait_sites is not None), None)
     offsets = next((probe.wait_offsets for probe in probes if probe.wait_offsets), ())
     ranked = tuple(sorted(rows, key=lambda site: -site.cycles))
-    return Stalls(ranked, life, longest, total, offsets, WarpSample.of(result), folder)
+    hidden = next((probe.hidden_waits for probe in probes if probe.hidden_waits), {})
+    return Stalls(ranked, life, longest, total, offsets, hidden, WarpSample.of(result), folder)
 
 
 def measured_text(stalls: Stalls, unmeasured: str) -> str:

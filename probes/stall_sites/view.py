@@ -182,6 +182,7 @@ class StallsView(Document):
         idle = [int(row.site.line) for row in self.sites if not row.site.passes]
         if idle:
             yield f"{units.counted(len(idle), 'site')} not executed in the sample: {self._places(idle)}"
+        yield from self._hidden_notes()
         if not self.not_measured:
             return
         places = self._places(self.stalls.unmeasured)
@@ -194,6 +195,14 @@ class StallsView(Document):
         )
         listed = f": {places}" if places else ""
         yield f"{units.counted(self.not_measured, 'wait site')} not measured{reason}{listed}{more}"
+
+    def _hidden_notes(self) -> Iterator[str]:
+        """Yield the instructions whose waits cannot be measured."""
+        texts = [
+            f"{len(offsets)} × {name} ({self._places(offsets)})" for name, offsets in sorted(self.stalls.hidden.items())
+        ]
+        if texts:
+            yield f"waits that cannot be measured: {'; '.join(texts)}. The remainder of warp life includes these waits"
 
     def _places(self, offsets: Sequence[int]) -> str:
         """``0x0340 a.cu:22, 0x0480``"""
@@ -264,6 +273,7 @@ class StallsView(Document):
             "sites": [as_record(DATA_COLUMNS, row) for row in self.sites],
             "slowdowns": self.slowdowns,
             "samples": [_sample_record(stalls) for _, stalls in self.results],
+            "offsets_not_measurable": {name: [int(at) for at in own] for name, own in self.stalls.hidden.items()},
             "offsets_not_measured": [int(at) for at in self.stalls.unmeasured],
         }
 

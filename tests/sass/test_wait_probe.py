@@ -20,7 +20,16 @@ from tui_probe.probe_files.loading import load_probe
 from tui_probe.sass.flow import FlowGraph
 from tui_probe.sass.graft import Grafted
 from tui_probe.sass.graft_check import refuse_changes
-from tui_probe.sass.scoreboards import Producer, WaitSite, choose_group, movable_sites, pending_scoreboards, wait_sites
+from tui_probe.sass.operations import operation_name
+from tui_probe.sass.scoreboards import (
+    Producer,
+    WaitSite,
+    choose_group,
+    hidden_waits,
+    movable_sites,
+    pending_scoreboards,
+    wait_sites,
+)
 from tui_probe.sass.target import GraftTarget
 from tui_probe.sass.uniform_registers import UNIFORM_REGISTERS
 from tui_probe.sass.words import WORD_BYTES, branch_target, code_of
@@ -183,6 +192,19 @@ def test_groups_of_few_uniform_registers_leave_no_site_between_them(monkeypatch:
     measured = [wait.site for group in groups for wait in group]
     assert len(measured) == len(set(measured))
     assert [len(group) for group in groups] == [len(choose_group(first, number, size)) for number in range(4)]
+
+
+def test_waits_that_cannot_be_measured_are_listed() -> None:
+    target = attention()
+    sites = wait_sites(target)
+    movable = movable_sites(target, sites)
+    products = [at * WORD_BYTES for at, word in enumerate(target.words) if operation_name(word, 90) == "HGMMA"]
+    assert hidden_waits(target, sites, movable) == {"HGMMA": products}
+    barrier = next(site for site in movable if site.kind == "barrier")
+    without = [site for site in movable if site != barrier]
+    assert hidden_waits(target, sites, without) == {"HGMMA": products, "BAR": [barrier.at]}
+    (_, waits) = grafted(target, "stall_sites")
+    assert waits.hidden == {"HGMMA": products}
 
 
 @pytest.mark.parametrize(

@@ -52,10 +52,11 @@ def test_other_ways_of_probing_and_words_that_are_added_do_no_harm() -> None:
 def test_sites_in_machine_code_have_an_offset_in_place_of_a_line() -> None:
     load = {"offset": 0x70, "at": "instruction", "points": ["load"], "opcode": "LDG.E", "class": "load"}
     graft = {"probe": "g", "way": "graft", "sites": [load], "maps": {"m": {"sites": [0]}}, "unchecked": []}
-    graft |= {"wait_sites": 2, "wait_offsets": [0x90, 0x70]}
+    graft |= {"wait_sites": 2, "wait_offsets": [0x90, 0x70], "hidden_waits": {"BAR": [0x20]}}
     ptx, sass = parse_sites(json.dumps({**WHOLE, "probes": [PROBE, graft]}).encode())
     assert ptx.sites[0].instruction.line == 12
     assert sass.sites[0].instruction == SiteInstruction(0x70, "LDG.E", "load")
+    assert (ptx.hidden_waits, sass.hidden_waits) == ({}, {"BAR": (0x20,)})
     assert (ptx.wait_offsets, sass.wait_offsets) == ((), (0x90, 0x70))
     with pytest.raises(TraceError, match="expected a number of at least 0, not None"):
         parse_sites(json.dumps({**WHOLE, "probes": [{**PROBE, "way": "graft"}]}).encode())

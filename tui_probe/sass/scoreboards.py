@@ -20,9 +20,11 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.sass.flow import FlowGraph
 from tui_probe.sass.graft import MOVABLE_OPERATIONS
 from tui_probe.sass.nv_info import COOPERATIVE_INSTRUCTIONS, MBARRIER_INSTRUCTIONS, WARP_WIDE_INSTRUCTIONS
+from tui_probe.sass.operations import operation_name
 from tui_probe.sass.wait_classes import (
     OPERANDS,
     WAIT_CLASSES,
+    WARPGROUP_PRODUCTS,
     awaited_barriers,
     completes_groups,
     group_class,
@@ -355,6 +357,21 @@ def movable_sites(target: GraftTarget, sites: Iterable[WaitSite]) -> list[WaitSi
     fixed = fixed_offsets(target)
     movable = [site for site in sites if site.at not in fixed and _is_movable(target, site)]
     return sorted(movable, key=lambda site: (-_expected_cycles(site), site.index))
+
+
+def hidden_waits(
+    target: GraftTarget, sites: Iterable[WaitSite], measurable: Iterable[WaitSite]
+) -> dict[str, list[int]]:
+    """Return the offsets of instructions that may hold warps for long and are not measurable, by name: barriers and the
+    like among ``sites``, and wgmma, which waits for the product before it without a scoreboard.
+    """
+    known = {site.index for site in measurable}
+    held = {site.index for site in sites if site.own not in (None, "sleep") and site.index not in known}
+    products = {index for index, word in enumerate(target.words) if word.operation in WARPGROUP_PRODUCTS}
+    hidden: dict[str, list[int]] = {}
+    for index in sorted(held | products):
+        hidden.setdefault(operation_name(target.words[index], target.arch), []).append(index * WORD_BYTES)
+    return hidden
 
 
 def choose_group(ranked: Sequence[WaitSite], group: int, size: int = MAX_SITES) -> list[WaitSite]:

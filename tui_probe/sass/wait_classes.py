@@ -90,7 +90,7 @@ _GROUP_COUNT: Final = 38, 6
 _DEPBAR_LIST: Final = 32, 6
 _PRODUCT_GROUP_COUNT: Final = 72, 6
 """Bits of the count of WARPGROUP.DEPBAR."""
-_PRODUCTS: Final = frozenset({0x1F0, 0x1F1, 0x1F2, 0x1F3})
+WARPGROUP_PRODUCTS: Final = frozenset({0x1F0, 0x1F1, 0x1F2, 0x1F3})
 """HGMMA, IGMMA, BGMMA, QGMMA."""
 _PRODUCT_GROUP: Final = 84, 3
 _FIRST_GROUP: Final = 0
@@ -172,7 +172,7 @@ def group_end(word: Word) -> Callable[[Word], bool] | None:
         barrier = word.field(*DEPBAR_BARRIER)
         return lambda other: barrier in (other.write_barrier, other.read_barrier)
     if word.operation == _WARPGROUP and own_wait(word):
-        return lambda other: other.operation in _PRODUCTS and other.field(*_PRODUCT_GROUP) == _FIRST_GROUP
+        return lambda other: other.operation in WARPGROUP_PRODUCTS and other.field(*_PRODUCT_GROUP) == _FIRST_GROUP
     return None
 
 

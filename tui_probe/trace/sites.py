@@ -149,6 +149,8 @@ class ProbeSites:
     wait_sites: int | None = None
     wait_offsets: tuple[int, ...] = ()
     """Offsets of these instructions; empty in traces of versions that did not keep them."""
+    hidden_waits: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Offsets of instructions that may hold warps and whose waits cannot be measured, by name."""
     phases_missing: int = 0
     """Starts of phases that no instruction could record."""
 
@@ -230,7 +232,11 @@ class _Reader:
         wait_sites = _number(entry["wait_sites"]) if "wait_sites" in entry else None
         offsets = tuple(Offset(_number(at)) for at in _list_of(entry.get("wait_offsets", [])))
         missing = _number(entry.get("phases_missing", 0))
-        return ProbeSites(_text(entry.get("probe")), sites, maps, unchecked, wait_sites, offsets, missing)
+        hidden = {
+            _text(name): tuple(Offset(_number(at)) for at in _list_of(own))
+            for name, own in _table(entry.get("hidden_waits", {})).items()
+        }
+        return ProbeSites(_text(entry.get("probe")), sites, maps, unchecked, wait_sites, offsets, hidden, missing)
 
     def _site(self, value: object) -> Site:
         entry = _table(value)

@@ -235,7 +235,10 @@ class Grafter:
             way=_info_lines(grafted),
         )
         log_text = _log_text(target, grafted, rewritten) + ("\n[graft] values kept in slots" if in_slots else "")
-        sites_text = sass_site_file(probe.name, target, [*sites, *waits.sites], blocks, lines, waits.offsets, missing)
+        all_sites = [*sites, *waits.sites]
+        sites_text = sass_site_file(
+            probe.name, target, all_sites, blocks, lines, waits.offsets, missing, hidden_waits=waits.hidden
+        )
         return GraftedKernel(cubin.image, grafted, info, sites_text, log_text, in_slots, has_short)
 
     def _assembled(self, arch: int, leading: int, in_slots: bool) -> ProbeCode:

@@ -35,11 +35,14 @@ def sass_site_file(
     maps: Mapping[str, Sequence[int]],
     wait_offsets: Sequence[int] = (),
     missing: int = 0,
+    *,
+    hidden_waits: Mapping[str, Sequence[int]] | None = None,
 ) -> str:
     """Return the text of ``sites.json`` of a grafted kernel.
 
     ``maps``: the offsets of the instructions that each map has a record for, in order. ``wait_offsets`` are
-    those of the instructions whose waits could be measured, in this group or another. ``missing`` starts of
+    those of the instructions whose waits could be measured, in this group or another; ``hidden_waits`` those of
+    instructions whose waits cannot be, by name. ``missing`` starts of
     phases have no site. Class, type and space are those of an instruction's PTX equivalent; source lines are from the
     cubin's line table, where it has one.
     """
@@ -61,6 +64,7 @@ def sass_site_file(
         "maps": {name: {"sites": [places[at] for at in offsets]} for name, offsets in maps.items()},
         "unchecked": [],
         **({"wait_sites": len(wait_offsets), "wait_offsets": [*wait_offsets]} if wait_offsets else {}),
+        **({"hidden_waits": hidden_waits} if hidden_waits else {}),
         **({"phases_missing": missing} if missing else {}),
     }
     return json.dumps({"version": SITES_FORMAT, "files": list(files), "probes": [own]}) + "\n"

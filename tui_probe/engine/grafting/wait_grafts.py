@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.grafting.instruction_grafts import InstructionCode, assemble_code
@@ -20,7 +20,14 @@ from tui_probe.sass.graft import Grafted, Splice, apply_splices
 from tui_probe.sass.graft_check import refuse_changes
 from tui_probe.sass.inline_code import FreeRegisters, MarkValue
 from tui_probe.sass.register_room import RegisterRoom
-from tui_probe.sass.scoreboards import MAX_SITES, choose_group, movable_sites, pending_scoreboards, wait_sites
+from tui_probe.sass.scoreboards import (
+    MAX_SITES,
+    choose_group,
+    hidden_waits,
+    movable_sites,
+    pending_scoreboards,
+    wait_sites,
+)
 from tui_probe.sass.snippets import UniformAssignment, assign_uniform_registers, with_initial_wait
 from tui_probe.sass.spills import StackAccess, stack_accesses
 from tui_probe.sass.trampolines import least_used_barriers, opening_words
@@ -37,7 +44,7 @@ from tui_probe.sass.wait_probe import (
 from tui_probe.sass.words import ALL_BARRIERS, BARRIER_COUNT, MAX_REGISTERS, RESERVED, WORD_BYTES, with_read_barriers
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tui_probe.engine.grafting.snippet_store import SnippetStore
     from tui_probe.probe_model.probe import Probe, ProbePoint
@@ -74,10 +81,13 @@ class ProbedWait:
 
 @dataclass(frozen=True, slots=True)
 class ProbedWaits:
-    """The wait sites that are measured; ``offsets`` of all that could be, those first that usually wait longest."""
+    """The wait sites that are measured; ``offsets`` of all that could be, those first that usually wait longest.
+    ``hidden`` are the offsets of instructions that may hold warps and cannot be measured, by name.
+    """
 
     sites: list[ProbedWait]
     offsets: tuple[int, ...]
+    hidden: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     @property
     def total(self) -> int:
@@ -97,7 +107,8 @@ def graft_waits(
     (point,) = (point for point in probe.points if any(position.is_wait for position in point.positions))
     graph = FlowGraph.of(target)
     resources = _SiteResourceChoice.of(target, graph)
-    ranked = resources.usable(probe, movable_sites(target, wait_sites(target, graph)))
+    sites = wait_sites(target, graph)
+    ranked = resources.usable(probe, movable_sites(target, sites))
     grafting = _WaitCode(target, probe, snippets, point, ranked, _free_uniform(target), sampled)
     groups = [int(position.modifiers[0]) for position in point.positions if position.is_wait]
     fitted = grafting.fitted(groups, _SumRoom(MAX_SITES, MAX_SITES))
@@ -112,7 +123,7 @@ def graft_waits(
     ]
     offsets = tuple(site.at for site in ranked)
     grafted = _graft(target, fitted.uniform, fitted.sites, fitted.with_longest, resources)
-    return grafted, ProbedWaits(probed, offsets)
+    return grafted, ProbedWaits(probed, offsets, hidden_waits(target, sites, ranked))
 
 
 @dataclass(frozen=True)
