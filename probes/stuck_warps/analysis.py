@@ -213,6 +213,10 @@ class StuckWarps:
         """The warp that took a lock last."""
         return next((warp for warp in self.warps if warp.took is not None and warp.took.address == address), None)
 
+    def ended_holder(self, address: int) -> StuckWarp | None:
+        """A warp that ended and had taken a lock last."""
+        return next((own for own in self.ended if own.took is not None and own.took.address == address), None)
+
     def warp_text(self, warp: StuckWarp) -> str:
         """``block 3 warp 1``, with the block's coordinates in a grid of more than one dimension."""
         x, y, z = self.grid

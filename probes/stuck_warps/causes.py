@@ -44,7 +44,8 @@ def likely_cause(stuck: StuckWarps) -> Cause | None:
     Warps that wait for warps which poll themselves come last: the reason is what the latter poll.
     """
     searches: tuple[Callable[[StuckWarps, PlaceGroup], Iterator[Cause]], ...] = (
-        _own_lock, _held_lock, _grid_barrier, _mbarrier, _missing_warps, _free_lock, _written_flag, _unwritten_flag,
+        _endless_loop, _own_lock, _held_lock, _grid_barrier, _mbarrier, _missing_warps, _free_lock, _written_flag,
+        _unwritten_flag,
     )  # fmt: skip
     first = [group for group in stuck.groups if not _waits_for_polls(group)]
     last = [group for group in stuck.groups if _waits_for_polls(group)]
@@ -58,6 +59,20 @@ def likely_cause(stuck: StuckWarps) -> Cause | None:
 def _waits_for_polls(group: PlaceGroup) -> bool:
     kinds = {"flag", "lock", "mbarrier"} if group.place.kind == "barrier" else {"flag", "lock"}
     return any(warp.place.kind in kinds for warp in group.missing)
+
+
+def _endless_loop(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
+    """Warps are in a loop that no branch leaves: the compiler has moved what ends it out of the loop."""
+    if group.place.line not in stuck.code.endless:
+        return
+    warps = f"{units.counted(len(group.warps), 'warp')} {'is' if len(group.warps) == 1 else 'are'}"
+    yield Cause(
+        "endless-loop",
+        f"{warps} in the loop at {group.place.text}, which nothing leaves: its condition is computed before the loop",
+        "read the value that ends the loop in each iteration, with a volatile or atomic load such as that of"
+        " cuda::atomic_ref; the compiler reads other memory only once",
+        group.warps[0],
+    )
 
 
 def _own_lock(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
@@ -300,7 +315,8 @@ def _bar_advice(count: int | None, there: int, warp: StuckWarp, group: PlaceGrou
 def _lanes_away(stuck: StuckWarps, warp: StuckWarp) -> str:
     """``; warp 0 came with lanes 16-31, its 16 others may wait at shfl.sync.idx.b32 PTX:20``."""
     exchanges = [f"{opcode} PTX:{line}" for line, opcode in stuck.code.exchanges.items()]
-    where = f"may wait at {exchanges[0]}" if exchanges else "are elsewhere"
+    elsewhere = "is elsewhere" if warp.lanes_away == 1 else "are elsewhere"
+    where = f"may wait at {exchanges[0]}" if exchanges else elsewhere
     came = f"warp {warp.warp} came with {lane_words(warp.lanes)}"
     return f"; {came}, its {units.counted(warp.lanes_away, 'other lane')} {where}"
 
@@ -332,7 +348,16 @@ def _free_lock(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     """Warps try to take a lock that no warp on the GPU is known to hold."""
     if group.place.kind != "lock" or isinstance(group.place.line, Offset):
         return
-    ended = stuck.warps_ended
+    ended, holder = stuck.warps_ended, stuck.ended_holder(group.place.address)
+    if holder is not None and holder.took is not None:
+        where = f"which {stuck.warp_text(holder)} took at PTX:{holder.took.line} and did not release; it"
+        yield Cause(
+            "lock-not-free",
+            f"lock {_polled(group, 'wanted')}, {where} {stuck.where(holder)}",
+            "release the lock on every path, also before an early return",
+            group.warps[0],
+        )
+        return
     reason = (
         f"{units.counted(ended, 'warp')} ended, perhaps without releasing the lock"
         if ended

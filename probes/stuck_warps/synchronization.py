@@ -141,7 +141,7 @@ class Synchronization:
     first one; opcodes of ``exchanges``, at which lanes wait for other lanes of their warp; ``updates``,
     compare-and-swaps of a value that their loop reads: these take no lock; lines of loops that are ``counted``, where
     no warp waits; ``addresses`` of mbarriers, where they are known; ``exits`` of warps that ended, by their last
-    place; lines of ``sources``.
+    place; ``endless`` loops, which no branch leaves; lines of ``sources``.
 
     ``has_plain_stores``: the kernel writes global memory with stores that the probe does not record. ``is_known``:
     there is PTX.
@@ -161,6 +161,7 @@ class Synchronization:
     has_plain_stores: bool = False
     is_known: bool = False
     exits: Mapping[int, int] = field(default_factory=dict)
+    endless: frozenset[int] = frozenset()
     sources: Mapping[int, SourceLine] = field(default_factory=dict)
 
     @classmethod
@@ -189,6 +190,7 @@ class Synchronization:
             frozenset(line for function in functions for line in counted_lines(function)),
             _known(counts.addresses),
             any(map(_is_plain_store, code)), bool(code), dict(_exits(functions, ended_from)),
+            frozenset(line for function in functions for line in _endless_loops(function)),
             {**lines.lines, **lines.calls},
         )  # fmt: skip
 
@@ -288,6 +290,17 @@ def _loops(function: Function) -> dict[int, frozenset[int]]:
         flow.blocks[head][0].span.line: frozenset(own.span.line for index in blocks for own in flow.blocks[index])
         for head, blocks in loops.items()
     }
+
+
+def _endless_loops(function: Function) -> Iterator[int]:
+    """The first lines of loops that no branch and no exit leaves."""
+    flow = Flow.of(function)
+    loops = natural_loops([flow.successors(index) for index in range(len(flow.blocks))])
+    for head, blocks in loops.items():
+        following = {after for index in blocks for after in flow.successors(index)}
+        code = (own for index in blocks for own in flow.blocks[index])
+        if following <= set(blocks) and not any(own.opcode in _EXITS for own in code):
+            yield flow.blocks[head][0].span.line
 
 
 def _updates(function: Function) -> Iterator[int]:

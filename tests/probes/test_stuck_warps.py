@@ -456,6 +456,51 @@ def test_barrier_with_a_count_names_its_ended_warp(count: int | None, words: str
     assert cause.advice.startswith(advice)
 
 
+def test_lock_of_a_warp_that_ended_names_it() -> None:
+    gone = replace(warp(LOCK, 1, took=Mark(12, 0x100, 1)), on_gpu=0)
+    code = Synchronization(exits={12: 70}, is_known=True)
+    cause = likely_cause(StuckWarps((2, 1, 1), (32, 1, 1), group_warps([warp(LOCK)], (gone,), code), code, (gone,)))
+    assert cause is not None
+    assert cause.key == "lock-not-free"
+    assert "which block 1 warp 0 took at PTX:12 and did not release; it ended at exit PTX:70" in cause.words
+
+
+HOISTED = entry(
+    """.reg .pred %p<3>;
+.reg .b32 %r<4>;
+.reg .b64 %rd<2>;
+ld.param.u64 %rd1, [out];
+ld.global.u32 %r1, [%rd1];
+setp.ne.u32 %p1, %r1, 0;
+@%p1 bra $done;
+$spin:
+bra.uni $spin;
+$done:
+bar.sync 0;
+ret;""",
+    ".param .u64 out",
+)
+"""A spin on a value that the compiler reads once."""
+
+
+def test_loop_that_nothing_leaves_comes_before_the_barrier_that_waits_for_it(tmp_path: Path) -> None:
+    (tmp_path / "pruned.ptx").write_text(HOISTED)
+    code, spin = Synchronization.of(tmp_path), HOISTED.splitlines().index("bra.uni $spin;") + 1
+    assert code.endless == {spin}
+    assert Synchronization.of(_written(tmp_path / "other", SYNCHRONIZED)).endless == frozenset()
+    loop = WarpPlace(spin, "loop", opcode="bra.uni")
+    cause = likely_cause(launch([warp(BARRIER), warp(loop, number=1)], code=code))
+    assert cause is not None
+    assert cause.key == "endless-loop"
+    assert cause.words.startswith(f"1 warp is in the loop at bra.uni PTX:{spin}, which nothing leaves")
+
+
+def _written(folder: Path, text: str) -> Path:
+    folder.mkdir()
+    (folder / "pruned.ptx").write_text(text)
+    return folder
+
+
 def rank(number: int, kernel: str | None, **launches: int) -> RankState:
     """The state of a process, which waits in a kernel."""
     waits_in = None if kernel is None else cast("Kernel", SimpleNamespace(name=kernel))
