@@ -69,7 +69,7 @@ def _endless_loop(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     yield Cause(
         "endless-loop",
         f"{warps} in the loop at {group.place.text}, which nothing leaves: its condition is computed before the loop",
-        "read the value that ends the loop in each iteration, with a volatile or atomic load such as that of"
+        "read the value that ends the loop in each iteration, with a volatile load or with"
         " cuda::atomic_ref; the compiler reads other memory only once",
         group.warps[0],
     )
