@@ -145,8 +145,10 @@ def test_copies_by_maps_that_the_kernel_makes_are_counted(
     Assembler().assemble(source, cubin, "sm_90a", "copies")
     image, size = cubin if mode == "graft" else source, tiling.rows * tiling.stride
     command = [sys.executable, str(PROGRAMS / "made_maps.py"), str(image), *map(str, (*tiling.grid, size))]
+    unprofiled = runner.unprofiled(command)
+    print(f"GPU-MADE-MAPS\t{mode}\tunchanged without the profiler: {unprofiled.stdout.strip()}")
     profiled = runner.profiled(command, "-p", "gmem_bytes", "-p", "gmem_sectors", "--launches", "all", "--wait")
-    assert profiled.outcome.stdout == "True\n", profiled.outcome.stderr
+    assert (profiled.outcome.status, profiled.outcome.stdout) == (0, unprofiled.stdout), profiled.outcome.stderr
     (probed_kernel,) = open_trace(profiled.trace).kernels
     assert probed_kernel.mode == mode, probed_kernel.reason
     analyses = {
