@@ -17,7 +17,7 @@ from tui_probe.binaries.cubin import Cubin
 from tui_probe.pages.code.line_measures import measures_of
 from tui_probe.probekit.measured import analyse_result
 from tui_probe.probekit.page_kinds import ViewSource
-from tui_probe.sass.spills import stack_accesses
+from tui_probe.sass.accesses import stack_accesses
 from tui_probe.sass.target import GraftTarget
 from tui_probe.trace.follow import open_trace
 from tui_probe.ui import rerun

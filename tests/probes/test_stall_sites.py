@@ -42,7 +42,7 @@ from tui_probe.probes.stall_sites.analysis import (
     StallSite,
     measured_text,
 )
-from tui_probe.sass.spills import stack_accesses
+from tui_probe.sass.accesses import stack_accesses
 from tui_probe.sass.target import GraftTarget
 from tui_probe.toolchain import find_tools
 from tui_probe.trace import source_lines

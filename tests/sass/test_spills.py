@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from tests.trace.make import TraceWriter
 from tui_probe.binaries import line_tables
 from tui_probe.probekit.finding import counted
+from tui_probe.sass.accesses import spills_by_line, stack_accesses
 from tui_probe.sass.operations import operation_name
-from tui_probe.sass.spills import spills_by_line, stack_accesses
 from tui_probe.sass.target import GraftTarget
 from tui_probe.trace.follow import open_trace
 from tui_probe.verdicts.findings import static_findings
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pytest
 
     from tui_probe.binaries.cubin import Cubin
-    from tui_probe.sass.spills import StackAccess
+    from tui_probe.sass.accesses import StackAccess
 
 VALUES = 40
 SPILLING = """

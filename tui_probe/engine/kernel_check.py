@@ -26,10 +26,10 @@ from tui_probe.errors import ImageError, PtxError, ToolchainError, UnsupportedKe
 from tui_probe.ptx.images import PtxText
 from tui_probe.ptx.parser import parse
 from tui_probe.reasons import advice_on, because
+from tui_probe.sass.accesses import spills_by_line, stack_accesses
 from tui_probe.sass.flow import FlowGraph
 from tui_probe.sass.operations import operation_name
 from tui_probe.sass.scoreboards import wait_sites
-from tui_probe.sass.spills import spills_by_line, stack_accesses
 from tui_probe.sass.target import GraftTarget
 from tui_probe.sass.wait_probe import FIRST_ARCHITECTURE
 from tui_probe.toolchain import tool_architectures
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from tui_probe.engine.image_kernels import FoundKernel
     from tui_probe.probe_model.probe import Probe
     from tui_probe.reasons import Reason
+    from tui_probe.sass.accesses import SpillLine
     from tui_probe.sass.scoreboards import Producer, WaitSite
-    from tui_probe.sass.spills import SpillLine
     from tui_probe.trace.launch_events import ProbeMode
 
 _MAX_CONCURRENT: Final = 4

@@ -1,4 +1,4 @@
-"""Memory accesses and atomics of SASS: addresses, sizes and predicates, from instruction words.
+"""Memory accesses and atomics of SASS: addresses, sizes and predicates, from instruction words; spills by source line.
 
 Of a global or generic access: Ra holds the address, 64 bits in a pair (bit 90) or 32 bits that are extended by zeros;
 24 signed bits from bit 40 on are added; and, where bit 91 is set and bit 76 is not, a pair of uniform registers. With
@@ -12,20 +12,26 @@ single uniform register is added.
 Of a copy to shared memory the 12 bits from bit 32 on are added to the address in global memory, those above them to
 that in shared memory; bits 90:87 are the predicate of the lanes that read. Its forms with a uniform register in the
 address of shared memory are known with a descriptor only.
+
+ptxas addresses the stack by R1 and a number. A kernel without arrays in local memory accesses it there for spills only;
+ptxas reports how many bytes it spilled.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
-from tui_probe.sass.words import ALWAYS, RZ
+from tui_probe.sass.flow import FlowGraph
+from tui_probe.sass.words import ALWAYS, RZ, STACK_POINTER, WORD_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
+    from tui_probe.sass.target import GraftTarget
     from tui_probe.sass.words import Word
 
 LD: Final = 0x180
@@ -258,3 +264,81 @@ def _atomic_bytes(word: Word, arch: int) -> int | None:
     if word.operation in _FLOAT_OPERATIONS:
         return _REAL_BYTES.get(word.field(_TYPE_AT, 4))
     return (_SWAP_BYTES if word.operation in _SWAP_OPERATIONS else _INTEGER_BYTES).get(word.field(_TYPE_AT, 3))
+
+
+_LDL, _STL = 0x183, 0x187
+_SIZE: Final = 73, 3
+_BYTES: Final = (1, 1, 2, 2, 4, 8, 16, 16)
+"""Bytes by value of the field: U8, S8, U16, S16, 32, 64, 128 bits."""
+_ITERATIONS: Final = 8
+"""Executions of a loop that rank lines, where nothing counted them."""
+
+
+@dataclass(frozen=True, slots=True)
+class StackAccess:
+    """A load or store of the stack, in ``depth`` loops."""
+
+    index: int
+    is_load: bool
+    bytes: int
+    depth: int
+
+    @property
+    def at(self) -> int:
+        """Byte offset in the kernel's code."""
+        return self.index * WORD_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class SpillLine:
+    """Accesses of the stack at a source line; ``place`` is None where it is unknown. ``bytes`` are those of a thread,
+    each instruction once; ``depth`` is that of the innermost loop.
+    """
+
+    place: tuple[str, int] | None
+    loads: int
+    stores: int
+    bytes: int
+    depth: int
+    offsets: tuple[int, ...]
+
+
+def stack_accesses(target: GraftTarget, graph: FlowGraph | None = None) -> list[StackAccess]:
+    """Return the loads and stores at R1 and a number that the entry reaches, in order of the code.
+
+    Raises UnsupportedKernelError for a branch through a register without a table of targets.
+    """
+    graph = graph or FlowGraph.of(target)
+    accesses = []
+    for number in sorted(graph.dominators):
+        for index in graph.blocks[number]:
+            word = target.words[index]
+            if word.operation in (_LDL, _STL) and word.ra == STACK_POINTER:
+                size = _BYTES[word.field(*_SIZE)]
+                accesses.append(StackAccess(index, word.operation == _LDL, size, graph.depths[number]))
+    return sorted(accesses, key=lambda access: access.index)
+
+
+def spills_by_line(accesses: Iterable[StackAccess], lines: Mapping[int, tuple[str, int]]) -> list[SpillLine]:
+    """Add accesses up by source line, those first that move most bytes; loops count several times."""
+    groups: dict[tuple[str, int] | None, list[StackAccess]] = defaultdict(list)
+    for access in accesses:
+        groups[lines.get(access.at)].append(access)
+    ranked = sorted(groups.items(), key=lambda group: -sum(map(_weight, group[1])))
+    return [_spill_line(place, group) for place, group in ranked]
+
+
+def _weight(access: StackAccess) -> int:
+    return access.bytes * int(_ITERATIONS**access.depth)
+
+
+def _spill_line(place: tuple[str, int] | None, group: list[StackAccess]) -> SpillLine:
+    loads = sum(access.is_load for access in group)
+    return SpillLine(
+        place,
+        loads,
+        len(group) - loads,
+        sum(access.bytes for access in group),
+        max(access.depth for access in group),
+        tuple(access.at for access in group),
+    )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from tui_probe.sass.spills import SpillLine
+    from tui_probe.sass.accesses import SpillLine
     from tui_probe.trace.model import Kernel, KernelFacts
     from tui_probe.trace.source_lines import SourceLine
 
@@ -107,7 +107,7 @@ def _spill_lines(path: Path, changed: int, kernel: str) -> list[SpillLine]:
     # The model of SASS; most kernels spill no registers.
     from tui_probe.binaries.cubin import Cubin
     from tui_probe.binaries.line_tables import source_places
-    from tui_probe.sass.spills import spills_by_line, stack_accesses
+    from tui_probe.sass.accesses import spills_by_line, stack_accesses
     from tui_probe.sass.target import GraftTarget
 
     del changed

@@ -14,6 +14,7 @@ from tui_probe.ptx.operands import MADE_UP
 from tui_probe.ptx.tree import Instruction
 from tui_probe.reasons import because
 from tui_probe.sass import lane_registers
+from tui_probe.sass.accesses import StackAccess, stack_accesses
 from tui_probe.sass.address_origins import AddressOrigins
 from tui_probe.sass.flow import FlowGraph
 from tui_probe.sass.graft import Grafted, Splice, apply_splices
@@ -29,7 +30,6 @@ from tui_probe.sass.scoreboards import (
     wait_sites,
 )
 from tui_probe.sass.snippets import UniformAssignment, assign_uniform_registers, with_initial_wait
-from tui_probe.sass.spills import StackAccess, stack_accesses
 from tui_probe.sass.trampolines import least_used_barriers, opening_words
 from tui_probe.sass.uniform_registers import FIRST_FREE_UNIFORM, UNIFORM_REGISTERS, used_uniform_registers
 from tui_probe.sass.variables import calls_outside
