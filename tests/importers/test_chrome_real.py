@@ -12,7 +12,7 @@ import pytest
 from tui_probe.nsight.importers.nsys import read_nsys
 from tui_probe.nsight.pages.nsys_pages import kernels_page, ranges_page
 from tui_probe.nsight.pages.nsys_profile import NsysSources
-from tui_probe.trace.kernel_identity import demangle
+from tui_probe.trace.kernel_status import demangle
 
 RECORDED = Path(__file__).parents[1] / "data" / "chrome"
 FILES = ["torch.json.gz", "jax.json.gz", "proton.json"]

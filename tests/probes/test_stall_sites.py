@@ -157,7 +157,7 @@ def test_title_shows_launches_after_a_long_name(
     trace = tmp_path / "trace"  # a folder of its own: answers about a trace are kept
     shutil.copytree(groups, trace)
     name = "void at::native::sort<{}>(float const*, float*)".format(", ".join(["at::native::Descending<float>"] * 6))
-    monkeypatch.setattr("tui_probe.trace.kernel_identity.demangle", lambda _: name)
+    monkeypatch.setattr("tui_probe.trace.kernel_status.demangle", lambda _: name)
     assert front.main(["show", "stalls", str(trace)]) == 0
     title = capsys.readouterr().out.splitlines()[0]
     assert title.strip().startswith("sort<")

@@ -76,7 +76,7 @@ COMPATIBILITY: Final = (
     ),
     Compatibility(
         "launches and kernels without numbers",
-        ("tui_probe/trace/reduce.py", "tui_probe/trace/run.py", "tui_probe/trace/kernel_identity.py"),
+        ("tui_probe/trace/reduce.py", "tui_probe/trace/run.py", "tui_probe/trace/kernel_status.py"),
         EXISTING_SYSTEM,
     ),
     Compatibility("[cmd] with bytes behind its text", ("tui_probe/trace/events.py",), EXISTING_SYSTEM),

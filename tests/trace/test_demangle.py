@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tui_probe.trace import kernel_identity as module
-from tui_probe.trace.kernel_identity import demangle
+from tui_probe.trace import kernel_status as module
+from tui_probe.trace.kernel_status import demangle
 
 MATMUL = "_Z6matmulILi16EEvPKfS1_Pfi"
 

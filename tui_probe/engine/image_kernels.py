@@ -30,7 +30,7 @@ from tui_probe.ptx.images import (
     ptx_targets,
 )
 from tui_probe.reasons import because
-from tui_probe.trace.kernel_identity import demangle
+from tui_probe.trace.kernel_status import demangle
 from tui_probe.trace.locate import name_test
 from tui_probe.trace.plain_file import read_plain, read_within
 

@@ -12,7 +12,7 @@ from tui_probe.draw.units import NOT_MEASURED, count, counted, size
 from tui_probe.probe_files.choices import describe_probe
 from tui_probe.probe_model.positions import suspicious_positions
 from tui_probe.sass.wait_classes import WAIT_CLASSES
-from tui_probe.trace.kernel_identity import demangle
+from tui_probe.trace.kernel_status import demangle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -16,7 +16,7 @@ from tui_probe.input_limits import LAUNCH_INFO
 from tui_probe.reasons import advice_on
 from tui_probe.trace.events import parse_line
 from tui_probe.trace.follow import open_trace
-from tui_probe.trace.kernel_identity import demangle
+from tui_probe.trace.kernel_status import demangle
 from tui_probe.trace.launch_events import LaunchKept, LaunchNotKept
 from tui_probe.trace.locate import LOG, path_in_trace
 

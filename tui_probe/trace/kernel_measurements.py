@@ -9,8 +9,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from tui_probe.trace.gpu_time import gpu_time
-from tui_probe.trace.kernel_identity import KernelIdentity
-from tui_probe.trace.kernel_status import KernelStatus
+from tui_probe.trace.kernel_status import KernelIdentity, KernelStatus
 
 if TYPE_CHECKING:
     from tui_probe.trace.gpu_time import GpuTime, TimeSamples, VariantTime

@@ -26,7 +26,7 @@ from tui_probe.nsight.importers.nsys_model import (
     ranks,
     thread_number,
 )
-from tui_probe.trace.kernel_identity import demangle
+from tui_probe.trace.kernel_status import demangle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
