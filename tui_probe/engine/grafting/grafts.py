@@ -235,7 +235,7 @@ class Grafter:
             way=_info_lines(grafted),
         )
         log_text = _log_text(target, grafted, rewritten) + ("\n[graft] values kept in slots" if in_slots else "")
-        all_sites = [*sites, *waits.sites]
+        all_sites: list[SassSite | ProbedWait] = [*sites, *waits.sites]
         sites_text = sass_site_file(
             probe.name, target, all_sites, blocks, lines, waits.offsets, missing, hidden_waits=waits.hidden
         )
