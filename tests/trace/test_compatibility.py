@@ -57,6 +57,12 @@ def has_sectors_without_ideal(trace: Path) -> bool:
     return "gmem_sectors" in text and "ideal" not in text
 
 
+def has_sectors_of_sass_without_bulk(trace: Path) -> bool:
+    path = trace / "probe.toml"
+    of_sectors = path.is_file() and "gmem_sectors" in path.read_text()
+    return of_sectors and any(b"\nway graft" in info.read_bytes() for info in trace.glob("kernel/**/kernel.info"))
+
+
 def has_reason_without_code(trace: Path) -> bool:
     return re.search(rb" reason (?!-$)(?!.* code [a-z-]+$).+$", (trace / LOG).read_bytes(), re.M) is not None
 
@@ -73,6 +79,11 @@ COMPATIBILITY: Final = (
     Compatibility("kernel without mode", ("tui_probe/trace/kernel_status.py",), stored=has_kernel_without_mode),
     Compatibility(
         "sectors without ideal", ("probes/gmem_sectors/analysis.py",), stored=has_sectors_without_ideal
+    ),
+    Compatibility(
+        "sectors in SASS without those of bulk copies",
+        ("probes/gmem_sectors/__init__.py",),
+        stored=has_sectors_of_sass_without_bulk,
     ),
     Compatibility(
         "launches and kernels without numbers",
