@@ -1,10 +1,11 @@
-"""Results of ptxas, kept for all test processes: they assemble the same snippets and kernels hundreds of times."""
+"""Results of ptxas and nvdisasm, kept for all test processes, which read the same code hundreds of times."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import shutil
+import sys
 import threading
 from collections.abc import Callable
 from hashlib import sha256
@@ -47,3 +48,26 @@ def assemble_once(folder: Path) -> None:
         return status, output
 
     assembler._run_command = run_once
+
+
+def disassemble_once(folder: Path) -> None:
+    """Let pages in this process disassemble the same cubin once, as ``assemble_once``: nvdisasm takes 0.5 s of CPU."""
+    from tui_probe import toolchain
+
+    disassemble, known = toolchain.disassemble, {tool.path for tool in toolchain.find_tools("nvdisasm")}
+
+    def run_once(tool: toolchain.Tool, cubin: Path, symbol: int | None = None) -> str:
+        if tool.path not in known:
+            return disassemble(tool, cubin, symbol)
+        digest = sha256(repr((tool.path, symbol)).encode() + cubin.read_bytes()).hexdigest()
+        listing = folder / f"{digest}.sass"
+        if not listing.exists():
+            text = disassemble(tool, cubin, symbol)
+            with contextlib.suppress(OSError):  # of a test with little room or few rights
+                store(listing, text.encode())
+            return text
+        return listing.read_text()
+
+    toolchain.disassemble = run_once
+    if pages := sys.modules.get("tui_probe.pages.code.kernel_sass"):
+        vars(pages)["disassemble"] = run_once

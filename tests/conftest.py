@@ -23,7 +23,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import WorkStealingScheduling
 
-from tests.assemblies import assemble_once
+from tests.assemblies import assemble_once, disassemble_once
 from tests.hook_builds import ROOT, SHELF, built_once, digest_of_hook
 from tests.warm_start import WarmStarts
 from tui_probe.engine.cache import EMPTY_KERNEL_DIRECTORY
@@ -51,7 +51,7 @@ RARE_COLLECTIONS = (50_000, 10, 10)
 """In place of a collection for every 700 new objects: they took 10 to 20 % of a test process's time."""
 gc.set_threshold(*RARE_COLLECTIONS)  # before modules of tests are imported, which have the most objects
 ASSEMBLIES = "TEST_ASSEMBLIES"
-"""Names the directory of what ptxas made in this run of the tests."""
+"""Names the directory of what ptxas and nvdisasm made in this run of the tests."""
 
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
     # Nothing is to be left next to the sources, but hundreds of programs are started, each of which would compile all.
@@ -65,12 +65,13 @@ def cores() -> int:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Commands of tui-probe are forked from a process that has imported it; the same PTX is assembled once."""
+    """Commands of tui-probe are forked from a process that has imported it; the same code is assembled once."""
     if ASSEMBLIES not in os.environ:  # in the first process, of which others inherit it
         folder = tempfile.TemporaryDirectory(prefix="assemblies-")
         os.environ[ASSEMBLIES] = folder.name
         config.add_cleanup(lambda: (os.environ.pop(ASSEMBLIES), folder.cleanup()))
     assemble_once(Path(os.environ[ASSEMBLIES]))
+    disassemble_once(Path(os.environ[ASSEMBLIES]))
     config.add_cleanup(WarmStarts(dict(os.environ), os.environ[ASSEMBLIES]).close)
     report_calls_only(config)
 

@@ -159,9 +159,10 @@ def serve_commands(root: str, connections: Sequence[socket.socket], python: str,
     import_all(f"{root}/probes", "tui_probe.probes")
     use_simulator(python)
     read_once()
-    from tests.assemblies import assemble_once
+    from tests.assemblies import assemble_once, disassemble_once
 
     assemble_once(Path(assemblies))
+    disassemble_once(Path(assemblies))
     connection = divide(connections, root)
     sys.path.remove(root)
     gc.collect()

@@ -21,9 +21,15 @@ WAIT, PRODUCER, NEXT = 0x1260, 0x10A0, 0x3090
 SIZES = ((80, 24), (200, 50))
 
 
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One copy for all tests, which read it: the listing of its code is parsed once."""
+    return unpacked(H200 / "stalls_attention", tmp_path_factory.mktemp("stalls"))
+
+
 @pytest.fixture
-def stalls(tmp_path: Path) -> Session:
-    return Session(traces=(unpacked(H200 / "stalls_attention", tmp_path),))
+def stalls(trace: Path) -> Session:
+    return Session(traces=(trace,))
 
 
 def offset_at_cursor(stage: Stage) -> int | None:
