@@ -27,6 +27,7 @@ from tui_probe.launcher.engine import Engine
 from tui_probe.launcher.engine_process import finish_kernels
 from tui_probe.launcher.options import RunOptions
 from tui_probe.launcher.spool import PREFIX, short_folder
+from tui_probe.own_python import own_environment
 from tui_probe.probe_files.choices import choose_probes
 from tui_probe.toolchain import Tool, find_tools
 
@@ -108,6 +109,38 @@ def test_kernels_under_way_are_finished_after_the_engine(
     assert sorted(path.name for path in directory.iterdir()) == before
     assert list(folder.iterdir()) == []
     assert list((tmp_path / "cache" / "tui-probe" / "kernels").glob("*.entry"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGALRM, signal.SIGTERM])
+def test_assemblers_end_with_the_process_that_finishes_kernels(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """At its time limit, too, also if the launcher ignores the signal."""
+    started, program = tmp_path / "started", tmp_path / "bin" / "ptxas"
+    os.mkfifo(started)
+    program.parent.mkdir()
+    program.write_text(
+        '#!/bin/sh\ncase "$*" in --version) echo "Cuda compilation tools, release 99.0, V99.0.1" ;;\n'
+        f"*) exec sleep 1000 > {started} ;; esac\n"
+    )
+    program.chmod(0o700)
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    directory = kernel_directory(tmp_path, (HEADER + STORE).encode(), "k")
+    options = RunOptions(command=("true",), probes=("block_sched",), trace_root=tmp_path)
+    command = 'trap "" ALRM TERM; exec "$0" -P -m tui_probe.launcher.engine_process'
+    with subprocess.Popen(
+        ["sh", "-c", command, sys.executable], stdin=subprocess.PIPE, env=own_environment(), start_new_session=True
+    ) as finishing:
+        assert finishing.stdin is not None
+        with finishing.stdin:
+            kernels = [NotedKernel(str(directory), "sm_90", "store")]
+            pickle.dump((options, choose_probes(["block_sched"]), kernels), finishing.stdin)
+        with started.open("rb") as assemblers:
+            finishing.send_signal(number)
+            assert assemblers.read() == b""  # ends when the last of them does
+        assert finishing.wait() == -signal.SIGKILL
 
 
 def test_one_that_is_killed_is_started_again(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -130,10 +130,16 @@ def finish_kernels(options: RunOptions, probes: Sequence[ChosenProbe], kernels: 
 
 
 def main() -> None:
-    """Finish the kernels that a launcher names on stdin, at the latest after ``_LEFT_SECONDS``."""
+    """Finish the kernels that a launcher names on stdin, at the latest after ``_LEFT_SECONDS``.
+
+    This process leads a session. Its assemblers end with it: they have no limit that holds without their parent. The
+    next run removes the directory of a process that was ended.
+    """
+    for number in (signal.SIGALRM, signal.SIGTERM):  # the launcher may have ignored them
+        signal.signal(number, lambda *_: os.killpg(0, signal.SIGKILL))
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    os.nice(AHEAD_NICENESS)
     signal.alarm(_LEFT_SECONDS)
+    os.nice(AHEAD_NICENESS)
     finish_kernels(*pickle.load(sys.stdin.buffer))
 
 
