@@ -33,8 +33,8 @@ static CUgraphExec capture(CUfunction kernel, CUstream stream, int nodes, void *
     return executable;
 }
 
-int main(int count, char **arguments) {
-    if (count != 5) return 2;
+int main(int n_arguments, char **arguments) {
+    if (n_arguments != 5) return 2;
     make_context();
     CUfunction kernel = function(load(arguments[1]), "shift");
     int nodes = atoi(arguments[2]), replays = atoi(arguments[3]);
