@@ -117,7 +117,7 @@ def test_a_table_of_launches_has_a_column_of_blocks(writer: Sampling) -> None:
     view = CountTable(ViewSource(trace, trace.kernels[0]), "Sectors", no_progress)
     rows = ["".join(text for text, _ in line) for line in view.lines(160)]
     assert "blocks" in rows[1]
-    assert [words in row for row, words in zip(rows[3:5], (" all ", " 16 of 64 blocks "), strict=True)] == [True, True]
+    assert [words in row for row, words in zip(rows[3:5], ("  all  ", "  16 of 64  "), strict=True)] == [True, True]
 
 
 def test_launches_are_sorted_by_a_column_and_stay_so(writer: Sampling) -> None:

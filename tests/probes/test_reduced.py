@@ -103,8 +103,8 @@ def test_barriers_of_each_warp_are_not_known_of_sums(tmp_path: Path) -> None:
     known, unknown = (waits(result, lambda _: None) for result in of)  # type: ignore[arg-type]
     assert [len(values) for values in known.values.values()] == [8, 8]
     assert (unknown.values, unknown.unknown) == ({}, tuple(known.values))
-    assert known.words == "8 warps, 16 barriers"
-    assert unknown.words == "16 barriers; for each warp's waits, run with --detail"
+    assert known.caption == "8 warps, 16 barriers"
+    assert unknown.caption == "16 barriers; for each warp's waits, run with --detail"
 
 
 def test_figures_without_an_analysis(tmp_path: Path) -> None:
