@@ -140,9 +140,9 @@ METRICS: Final = (
            standalone_title="warp accesses outside of known allocations"),
     Metric("first_line", "first fault at PTX line", place=True, over_launches="none", read=_first_line,
            shown=where_known),
-    Metric("first_block_x", "first fault in block x", place=True, over_launches="none", read=_first_block,
+    Metric("first_block_x", "first fault at blockIdx.x", place=True, over_launches="none", read=_first_block,
            shown=where_known),
-    Metric("first_thread_x", "first fault in thread x", place=True, over_launches="none", read=_first_thread,
+    Metric("first_thread_x", "first fault at threadIdx.x", place=True, over_launches="none", read=_first_thread,
            shown=where_known),
 )  # fmt: skip
 

@@ -27,8 +27,8 @@ _ZOOM: Final = 0.5
 _PAGE: Final = 0.5
 _LIMIT_REACHED: Final = "zoom limit reached"
 COLOURINGS: Final[dict[Colouring, str]] = {
-    "bands": "one colour per tensor or allocation, dots for density",
-    "density": "one colour, shades for density",
+    "bands": "one colour per tensor or allocation, more dots for more accesses",
+    "density": "one colour, heavier shades for more accesses",
     "sectors": "excessive sectors",
     "kinds": "loads and stores",
 }

@@ -144,9 +144,12 @@ METRICS: Final = (
     Metric("stores", "warp stores of NaN or infinity", better="lower", ideal=lambda _: 0,
            standalone_title="warp stores of NaN or infinity"),
     Metric("first_line", "first at PTX line", place=True, over_launches="none", read=_first_line, shown=where_known),
-    Metric("first_block_x", "first in block x", place=True, over_launches="none", read=_first_block, shown=where_known),
     Metric(
-        "first_thread_x", "first in thread x", place=True, over_launches="none", read=_first_thread, shown=where_known
+        "first_block_x", "first at blockIdx.x", place=True, over_launches="none", read=_first_block, shown=where_known
+    ),
+    Metric(
+        "first_thread_x", "first at threadIdx.x", place=True, over_launches="none", read=_first_thread,
+        shown=where_known,
     ),
     Metric(
         "unchecked", "store instructions not checked", over_launches="largest", read=_unchecked_count,

@@ -449,10 +449,10 @@ def _loop(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     """Warps are in a loop whose end depends on data, or have come to no place that is recorded."""
     warp = group.warps[0]
     if group.place.line in stuck.code.counted:
-        text = f"the last place of {{}} is {group.place.text}, in a loop that a counter ends"
+        text = f"{{}} last seen at {group.place.text}, in a loop that a counter ends"
         advice = "check the number of iterations of this loop"
     elif group.place.line:
-        text, advice = f"the last place of {{}} is {group.place.text}", "check the condition that ends the loop"
+        text, advice = f"{{}} last seen at {group.place.text}", "check the condition that ends the loop"
         if ".cas" in group.place.opcode:
             advice += ": a comparison of floating-point values is never true for NaN"
     else:

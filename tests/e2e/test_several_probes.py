@@ -181,7 +181,7 @@ def test_a_report_without_shares_says_what_would_give_them(tmp_path: Path, nativ
     trace = open_trace(log.parent)
     trace.state.simulated = False
     assert trace.run_info is not None
-    for times, also in ((True, ""), (False, ", or without --no-times")):
+    for times, also in ((True, ""), (False, ", or remove --no-times")):
         trace.run_info.options["times"] = times
         assert f"no shares: {wanted}{also}" in bounds_section(trace, kernel_bounds(trace), 100)
 

@@ -76,7 +76,8 @@ def test_nothing_counted_says_what_to_run(tmp_path: Path) -> None:
     writer.start()
     writer.kernel(0, "k")
     writer.run_json()
-    with pytest.raises(TraceError, match=r"run with -p gmem_sectors or ncu\. .*: tui-probe eval critical --run"):
+    advice = r"run with -p gmem_sectors, or record the program with ncu\. .*: tui-probe eval critical --run"
+    with pytest.raises(TraceError, match=advice):
         tui_probe.evaluate("critical", tmp_path / "t")
     (tmp_path / "a.csv").write_text("a,b\n1,2\n")
     with pytest.raises(TraceError, match=r"a\.csv"):

@@ -75,7 +75,7 @@ def test_range_without_an_end_lasts_until_that_of_the_capture(tmp_path: Path) ->
     there = tables([kernel(100, 150, 1), kernel(200, 900, 2)], [call(10, 12, 1), call(60, 70, 2)], spans)
     report = read(tmp_path, there)
     assert report.notes == (
-        "2 NVTX ranges were never closed; they are shown as lasting until the end of the capture: “training”, “late”",
+        "2 NVTX ranges were never closed; they are shown until the end of the capture: “training”, “late”",
     )
     rows = [(row.name, row.level, row.kernels, row.host_end) for row in ranges_page(NsysSources(report)).rows]
     assert rows == [("training", 0, 2, 900), ("step", 1, 1, 30), ("late", 1, 1, 900)]

@@ -157,7 +157,7 @@ def test_other_object_is_an_error() -> None:
         (lambda: Metric("n", "n", quantity="bytes"), "`quantity` of metric n is 'bytes'"),
         (lambda: LineMeasure("n", "total"), "`rule` of the line measure n is 'total'"),
         (lambda: LineMeasure("n", better="more"), "`better` of the line measure n is 'more'"),
-        (lambda: LineSpec((LineMeasure("n"),), "m", fails), "`main` of the lines is 'm', which is not one of n"),
+        (lambda: LineSpec((LineMeasure("n"),), "m", fails), "main = 'm' is not a measure; use one of: n"),
         (lambda: Question("q", "what?", 1, "ld("), "question q: 'needs' is not a valid regular expression"),
     ],
 )  # fmt: skip

@@ -164,11 +164,11 @@ WAITERS = [warp(BARRIER, block, 1) for block in range(2)]
         ),
         (MISSING, "barrier-not-reached", "1 of 2 warps arrived; warp 1 is at PTX:50"),
         (launch([warp(FLAG)]), "flag-not-set", "another GPU or the host must write the value"),
-        (launch([warp(WarpPlace(50, "loop"))]), "long-loop", "the last place of 1 warp is PTX:50"),
+        (launch([warp(WarpPlace(50, "loop"))]), "long-loop", "1 warp last seen at PTX:50"),
         (
             launch([warp(FLAG)], code=Synchronization(counted=frozenset({20}))),
             "long-loop",
-            "is ld.volatile.global.u32 PTX:20, in a loop that a counter ends",
+            "last seen at ld.volatile.global.u32 PTX:20, in a loop that a counter ends",
         ),
         (
             launch([warp(WarpPlace(0, "entry"))]),

@@ -71,7 +71,7 @@ def test_extracted_files_are_readable_by_their_owner_only(extracted: Extracted) 
 def test_python_launcher_leaves_the_memory_of_the_program(extracted: Extracted) -> None:
     result = extracted.run_python("--repeat", "2")
     assert (result.returncode, result.stderr) == (0, "")
-    assert "all 2097256 bytes are equal to the result in the program" in result.stdout
+    assert "all 2097256 bytes equal the program's result" in result.stdout
     assert "2 launches: median " in result.stdout
 
 
@@ -80,7 +80,7 @@ def test_c_launcher_leaves_the_memory_of_the_program(extracted: Extracted) -> No
     subprocess.run(["cc", *flags], cwd=extracted.folder, check=True, timeout=HANG)
     result = extracted.launch("sh", "-c", f"cd {extracted.folder} && ./launch --repeat 2")
     assert (result.returncode, result.stderr) == (0, "")
-    assert "all 2097256 bytes are equal to the result in the program" in result.stdout
+    assert "all 2097256 bytes equal the program's result" in result.stdout
 
 
 TAKES_ADDRESS = """#include <stdlib.h>
@@ -189,7 +189,7 @@ def test_launcher_reports_changed_input(extracted: Extracted) -> None:
             file.write(b"\x34")
         result = extracted.run_python()
         assert (result.returncode, result.stderr) == (1, "")
-        assert " bytes differ from the result in the program" in result.stdout
+        assert " bytes differ from the program's result" in result.stdout
         build = ["cc", "-O1", "-o", "launch", "launch.c", "-ldl"]
         subprocess.run(build, cwd=extracted.folder, check=True, timeout=HANG)
         result_of_c = extracted.launch("sh", "-c", f"cd {extracted.folder} && ./launch")

@@ -52,8 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         type=Path,
         metavar="FILE",
-        help="PTX, cubin, fatbin, object, library or executable; PTX is probed if the file has PTX,"
-        " otherwise SASS, as in tui-probe run",
+        help="PTX, cubin, fatbin, object, library or executable. As in tui-probe run, SASS is probed only if"
+        " the file has no PTX",
     )
     parser.add_argument(
         "-k",

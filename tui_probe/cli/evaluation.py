@@ -188,7 +188,7 @@ def run(arguments: argparse.Namespace) -> int:
         failed = not collect(evaluation, folder, arguments)
         operands = [str(folder), *map(str, files_from_arguments(arguments))]
     elif arguments.out is not None or arguments.only:
-        raise UsageError("--out and --only need --run")
+        raise UsageError("--out and --only require --run")
     status = _answer(evaluation, operands, arguments)
     return ExitStatus.FAILED if failed else status
 

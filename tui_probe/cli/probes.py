@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 WEIGHT_WORDS = {
-    "light": "about 75 of 1 000 000 launches of one shape are probed",
-    "heavy": "about 16 of 1 000 000 launches of one shape are probed",
+    "light": "about 75 of 1 000 000 launches with the same launch shape are probed",
+    "heavy": "about 16 of 1 000 000 launches with the same launch shape are probed",
 }
 """Text per weight of a probe: its sampling in a run without ``--launches``."""
 

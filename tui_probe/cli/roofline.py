@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--peak", type=rate, metavar="RATE", help="operations per second, e.g. 989T; default: peak of the GPU"
     )
-    parser.add_argument("--format", choices=FORMATS, help="print text or data instead of the screen; default table")
+    parser.add_argument("--format", choices=FORMATS, help="print text or data, and open no screen; default table")
     parser.add_argument("--explain", action="store_true", help="explain how to read the page")
     add_screen_options(parser)
     parser.set_defaults(refuse=parser.error)

@@ -150,12 +150,13 @@ def add_choice_options(chosen: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     chosen.add_argument(
         "--sample", type=sample, metavar="SPEC",
-        help="probe only some blocks of each grid: 1/16 (one in 16), 0-131 (a range), or 64 (64 blocks, evenly spread)",
+        help="probe only some blocks of each grid: 1/16 for one block in 16, 0-131 for a range, 64 for 64 evenly spread"
+             " blocks",
     )  # fmt: skip
     chosen.add_argument(
         "--machine-code", choices=MACHINE_CODE,
-        help="probe the SASS of kernels without PTX: auto (not in closed libraries such as cuBLAS), all (check the"
-             " licenses of these libraries) or off; default auto",
+        help="probe the SASS of kernels without PTX: auto, all or off. auto excludes closed libraries such as cuBLAS;"
+             " check their licenses before you use all; default auto",
     )  # fmt: skip
     chosen.add_argument(
         "--keep-launch", type=kept_launch, action="append", metavar="KERNEL@N",

@@ -153,7 +153,9 @@ def constant_value(node: ast.expr, constants: Mapping[str, int], source: ProbeSo
 
     def resolve(name: ast.Name) -> Expression:
         if name.id not in constants:
-            raise source.error(name, f"{name.id} is not a constant; give it a value above, such as {name.id} = 4")
+            raise source.error(
+                name, f"{name.id} is not a constant; assign a number before this line, e.g. {name.id} = 4"
+            )
         return Number(constants[name.id])
 
     value = ExpressionBuilder(source, resolve).build(node)

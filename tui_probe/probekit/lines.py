@@ -99,7 +99,7 @@ class LineSpec:
         """Raise ValueError if ``main`` is none of the measures."""
         names = [measure.name for measure in self.measures]
         if names and self.main not in names:
-            raise ValueError(f"`main` of the lines is {self.main!r}, which is not one of {', '.join(names)}")
+            raise ValueError(f"main = {self.main!r} is not a measure; use one of: {', '.join(names)}")
 
 
 def measure_named(measures: tuple[LineMeasure, ...], name: str) -> LineMeasure:

@@ -414,11 +414,11 @@ int main(int argc, char **argv)
     CALL(cuCtxSynchronize, (void));
     const size_t differences = HAS_RESULT ? compare() : 0;
     if (!HAS_RESULT)
-        puts("the launch ended; no result to compare, because it failed or did not end in the program");
+        puts("the launch ended; no result to compare: in the program, it failed or did not end");
     else if (differences)
-        printf("%zu of %zu bytes differ from the result in the program\n", differences, total_size());
+        printf("%zu of %zu bytes differ from the program's result\n", differences, total_size());
     else
-        printf("all %zu bytes are equal to the result in the program\n", total_size());
+        printf("all %zu bytes equal the program's result\n", total_size());
     if (repeat)
         time_launches(function, repeat);
     return differences ? 1 : 0;

@@ -339,11 +339,11 @@ def run(arguments: argparse.Namespace) -> int:
     differences = compare(driver, parts, places) if launch["has_result"] else 0
     total = sum(size for _, size in parts)
     if not launch["has_result"]:
-        print("the launch ended; no result to compare, because it failed or did not end in the program")
+        print("the launch ended; no result to compare: in the program, it failed or did not end")
     elif differences:
-        print(f"{differences} of {total} bytes differ from the result in the program")
+        print(f"{differences} of {total} bytes differ from the program's result")
     else:
-        print(f"all {total} bytes are equal to the result in the program")
+        print(f"all {total} bytes equal the program's result")
     if arguments.repeat:
         time_launches(driver, function, launch, parts, places, arguments.repeat)
     return 1 if differences else 0

@@ -34,8 +34,8 @@ SCOPES = {
 _ACTS = {
     "home": "on the home screen",
     "live": "on the live screen",
-    "kernels": "on the live screen and in a kernel",
-    "pages": "in a kernel",
+    "kernels": "on the live screen and the kernel screen",
+    "pages": "on the kernel screen",
     "table": "in the kernel table",
     "log": "in a log",
     "ranges": "on Ranges",

@@ -268,7 +268,7 @@ def _no_shares_reason(trace: Trace) -> str:
     if trace.state.simulated:
         return "the simulated GPU has no times; run with a probe that counts launch cycles"
     untimed = trace.run_info is not None and trace.run_info.options.get("times") is False
-    return f"run with a probe that counts launch cycles{', or without --no-times' if untimed else ''}"
+    return f"run with a probe that counts launch cycles{', or remove --no-times' if untimed else ''}"
 
 
 def _bound_lines(bound: KernelBound, cells: int, unused: Collection[str]) -> Iterator[str]:

@@ -189,7 +189,7 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
     notes = [words for program in programs for words in program.notes]
     sectors = [ProgramRow(program, row) for program in programs for row in program.sectors]
     if not any(getattr(kernel.row.metrics, name) is not None for kernel in sectors for name in COUNTED):
-        raise nothing_measured_error(NAME, [*notes, f"no counts: run with -p {PROBE} or ncu"])
+        raise nothing_measured_error(NAME, [*notes, f"no counts: run with -p {PROBE}, or record the program with ncu"])
     kernels = [ProgramRow(program, row) for program in programs for row in program.kernels]
     return Answer(
         said=[

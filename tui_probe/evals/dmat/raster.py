@@ -161,7 +161,10 @@ def raster_of_record(record: Mapping[str, Any], source: str) -> Raster:
         reason = f"not the JSON data of page dmat ({type(error).__name__}: {error})"
         raise TraceError(f"{source}: {reason}; to write this data: tui-probe show dmat TRACE --format json") from error
     if not rows or counts.shape != (len(rows), len(edges) - 1):
-        raise TraceError(f"{source}: {len(rows)} rows of counts do not match {len(edges)} edges of cycles")
+        shape = " × ".join(map(str, counts.shape))
+        raise TraceError(
+            f"{source}: counts are {shape}, expected {len(rows)} rows × {len(edges) - 1} intervals of cycles"
+        )
     return Raster(counts, rows, edges, made, shapes)
 
 

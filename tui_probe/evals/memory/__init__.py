@@ -278,12 +278,12 @@ EVALUATION: Final = Evaluation(
         " padding and a mark per written slot take a little more. Several launches can be in flight at the same time;"
         " --max-probe-memory limits the probe memory of all of them together.",
         "Each model is one transformer block, run eagerly with random weights: the largest launch is the same in every"
-        " block. Llama 1B has 16 blocks, 3B has 28 and 8B has 32. The memory of a whole model is larger. Products,"
+        " block. Llama 1B has 16 blocks, 3B has 28 and 8B has 32. A whole model needs more memory. Products,"
         " convolutions and attention are Triton kernels. In runs with several probes, launches alternate between the"
         " probes.",
         "Sized: computed from the shape of each launch, without probing (run --memusage). Counted: the number of"
-        " records depends on data, so a version of the kernel first counted the records without saving any. Probed: an"
-        " ordinary run, whose budgets may have dropped records.",
+        " records depends on data, so a version of the kernel counted the records before the launch. Probed: an"
+        " ordinary run; its limits may have dropped records.",
         "Original memory is the value in the program's output line “max memory: BYTES”, or else the peak of its"
         " allocations in event.log, including memory that a framework keeps for later.",
         "The published system allocated as much memory for each launch as its records need; the ratio uses"

@@ -76,7 +76,9 @@ def main() -> int:
     parser.add_argument("operations", nargs="+", choices=OPERATIONS)
     parser.add_argument("--times", type=int, default=20, help="default %(default)s")
     parser.add_argument("--size", type=int, default=4096, help="numbers that each thread adds; default %(default)s")
-    parser.add_argument("--ahead", type=int, default=AHEAD, help="fills that keep the GPU busy; default %(default)s")
+    parser.add_argument(
+        "--ahead", type=int, default=AHEAD, help="memsets that run before timed launches; default %(default)s"
+    )
     options = parser.parse_args()
     try:
         gpu = Gpu()

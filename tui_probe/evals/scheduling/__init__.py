@@ -101,7 +101,7 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
         said=[words for words in lines if words],
         tables={
             "schedules": Table("block schedules: cycles, means over SMs", SCHEDULE_COLUMNS, schedules),
-            "spread": Table("cycles per slot, over SMs", _SPREAD_COLUMNS, _spread_rows(schedules)),
+            "spread": Table("cycles per slot: distribution over SMs", _SPREAD_COLUMNS, _spread_rows(schedules)),
             "sms": Table(
                 "one row per SM", _SM_COLUMNS, [row for entry in schedules for row in sm_rows(entry)], in_text=False
             ),

@@ -198,7 +198,7 @@ def _notes(kernels: Kernels, projected: list[ProjectedRange], sums: list[KernelS
     if len(kernels) or projected:
         yield ("CSV of nsys stats lacks processes, the number of SMs and the launch calls; use the sqlite export")
     if projected:
-        yield "ranges as projected by nsys, over all streams; their counts include copies and fills"
+        yield "ranges as projected by nsys, over all streams; their counts include copies and memsets"
     if sums and not len(kernels):
         yield "a summary without single launches, grids and streams; for these, use --report cuda_gpu_trace"
 

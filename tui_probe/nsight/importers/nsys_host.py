@@ -202,5 +202,5 @@ def _unended(names: list[str], count: int) -> list[str]:
     if not count:
         return []
     listed = ", ".join(f"“{name}”" for name in names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
-    verb = "range was never closed; it is shown" if count == 1 else "ranges were never closed; they are shown"
-    return [f"{count} NVTX {verb} as lasting until the end of the capture: {listed}"]
+    verb = "range was never closed; it is" if count == 1 else "ranges were never closed; they are"
+    return [f"{count} NVTX {verb} shown until the end of the capture: {listed}"]

@@ -315,7 +315,7 @@ KIND: Final = ViewKind(
     explanation=(
         "One row per launch: grid, block, kernel parameters, stream, probe memory, and the result file. Launches are"
         " numbered from 0 per process. “Ran unprobed” means that the original kernel ran; the reason follows.",
-        f"The column “metrics” has the main metric of each result, for the newest {_RESULTS_READ} results.",
+        f"The column “metrics” has the main metric of each of the newest {_RESULTS_READ} results.",
         "Press Enter to select the launch of a row for all pages of this kernel. Page Results has the values of each"
         " launch.",
     ),

@@ -461,7 +461,7 @@ class LiveScreen(ViewScreen):
         if isinstance(self.view, LogView):
             self.view.toggle_follow()
         else:
-            self.notice(f"this key follows a log: pages {', '.join(PAGE_KEYS[name] for name in _LOGS)}")
+            self.notice(f"this key follows a log, on pages {', '.join(PAGE_KEYS[name] for name in _LOGS)}")
 
     def action_tags(self) -> None:
         """Choose the tags of a log."""
