@@ -72,7 +72,9 @@ def test_run_json_names_all(several: tuple[Tool, Path]) -> None:
 
 def names_launch(page: str, number: int) -> bool:
     """Return whether the page of a launch names it: in its title, or in the column of launches."""
-    return f"launch {number}" in page or re.search(rf"^launch .*\n─.*\n +{number} ", page, re.M) is not None
+    return (
+        f"launch {number}" in page or re.search(rf"^launch .*\n─.*\n( +\d+ .*\n)* +{number} ", page, re.M) is not None
+    )
 
 
 @pytest.mark.parametrize(
