@@ -62,7 +62,7 @@ class Spans:
         """The length of each span."""
         return self.end - self.start
 
-    def where(self, chosen: NDArray[Any]) -> Spans:
+    def where(self, chosen: NDArray[Any] | slice) -> Spans:
         """Some of the spans, by a mask or by numbers."""
         columns = (self.warp, self.start, self.end, self.phase, self.site)
         return Spans(*(column[chosen] for column in columns))
@@ -119,9 +119,8 @@ class SampledIterations:
         """The time that each span stands for, as a multiple of its own; 0 for iterations without records. These are
         taken to be as the recorded ones of the same warp and loop, without the first of an entry if there are others.
         """
-        keys, group = np.unique(np.stack([warp, self.loop]), axis=1, return_inverse=True)
-        group = group.reshape(-1)
-        count = keys.shape[1]
+        keys, group = np.unique(warp * (int(self.loop.max(initial=0)) + 1) + self.loop, return_inverse=True)
+        count = len(keys)
 
         def total(chosen: NDArray[Any]) -> NDArray[np.float64]:
             return np.bincount(group[chosen], cycles[chosen], count).astype(np.float64)
@@ -232,6 +231,27 @@ class Phases:
         blocks = sorted(self.block_cycles)
         places = np.linspace(0, len(blocks) - 1, min(len(blocks), _MAX_BLOCKS)).astype(np.int64)
         return [blocks[place] for place in np.unique(places).tolist()]
+
+    def places(self, role: int, phase: int) -> NDArray[np.int64]:
+        """The numbers of the spans of a role in a phase."""
+        order, begins = self._by_role_and_phase
+        group = role * len(self.phases) + phase
+        return order[begins[group] : begins[group + 1]]
+
+    @cached_property
+    def _by_role_and_phase(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Numbers of spans, sorted by role and phase, and where each role and phase begins; at last those of none."""
+        count = len(self.roles) * len(self.phases)
+        group = self.warps.role[self.spans.warp] * len(self.phases) + self.spans.phase
+        group = np.where(self.spans.phase == NOT_RECORDED, count, group)
+        begins = np.cumsum(np.bincount(group, minlength=count + 1))
+        return np.argsort(group, kind="stable"), np.concatenate(([0], begins))
+
+    def of_block(self, block: int) -> slice:
+        """The numbers of the spans of a block."""
+        warps = np.searchsorted(self.warps.block, (block, block + 1))
+        first, end = np.searchsorted(self.spans.warp, warps)
+        return slice(int(first), int(end))
 
     def named(self) -> float | None:
         """Part of warp life in phases that have a name."""

@@ -191,8 +191,10 @@ def roles_of(
     ``warp_of`` and ``phase_of`` are the warp and the phase of each span, -1 for none.
     """
     loops: list[set[int]] = [set() for _ in range(warps)]
-    for warp, phase in np.unique(np.stack([warp_of, phase_of]), axis=1).T.tolist():
-        if phase >= 0 and (loop := phases[phase].loop) is not None:
+    enters = np.zeros((warps, len(phases) + 1), bool)
+    enters[warp_of, phase_of] = True
+    for warp, phase in np.argwhere(enters[:, : len(phases)]).tolist():
+        if (loop := phases[phase].loop) is not None:
             loops[warp].add(loop)
     alike = {own: number for number, own in enumerate(dict.fromkeys(map(frozenset, loops)))}
     role = np.array([alike[frozenset(own)] for own in loops], np.int64)

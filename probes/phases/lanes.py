@@ -17,7 +17,7 @@ from tui_probe.ptx.phase_names import PRODUCT_WAIT, WAITS
 
 from .analysis import NOT_RECORDED
 from .kinds import ALL_WARPS
-from .waits import by_warp, meetings, releases, signals_of
+from .waits import match_of, meetings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -75,17 +75,10 @@ def _thread(launch: Phases, warp: int) -> dict[str, int]:
 
 def _flows(launch: Phases, wait: Wait, numbers: Iterator[int], scale: float) -> Iterator[Event]:
     """An arrow from the middle of each signal to the end of the wait that it releases."""
-    if wait.partner is None or wait.signal is None:
-        return
-    role, partner = launch.roles.index(wait.role), launch.roles.index(wait.partner)
-    of_role = (launch.warps.role == role)[launch.spans.warp]
-    spans = launch.spans.where(of_role & (launch.spans.phase == launch.phases.index(wait.phase)))
-    signals = signals_of(launch, partner, launch.phases.index(wait.signal), wait.phase.barriers)
-    for waiting, here in by_warp(launch, spans, signals):
-        release, _ = releases(waiting, here, wait.phase.stages)
-        for place, signal in enumerate(release.tolist()):
-            if signal >= 0:
-                yield from _arrow(launch, (here, signal), (waiting, place), next(numbers), scale)
+    match = match_of(launch, wait)
+    for place, signal in enumerate([] if match is None else match.release.tolist()):
+        if match is not None and signal >= 0:
+            yield from _arrow(launch, (match.signals, signal), (match.waits, place), next(numbers), scale)
 
 
 def _meeting_flows(launch: Phases, phase: int, numbers: Iterator[int], scale: float) -> Iterator[Event]:

@@ -208,7 +208,7 @@ def wait_text(wait: Wait) -> str:
 
 def _stages_text(wait: Wait) -> str:
     """Return the use of the pipeline by a role that may run ahead; "" for others, and without a pipeline."""
-    if wait.ahead < 2 or wait.stages_in_use is None:
+    if (wait.ahead or 0) < 2 or wait.stages_in_use is None:
         return ""
     return f"; on average, {wait.role} has {wait.stages_in_use:.1f} of {wait.ahead} stages in use"
 

@@ -1,8 +1,7 @@
 """Waits at mbarriers: who arrives, how long warps wait before that, and how long for copies that are under way.
 
-The release of a wait is the phase of another role that arrives at an mbarrier or issues the copy. Where a role waits as
-often at a place as another one signals, wait k is released by signal k, else by the last signal before its end. From
-the wait's start to the end of that phase the partner is late; from there on copies or the barrier itself take the time.
+The release of a wait is the phase of another role that arrives at the mbarrier or issues the copy. From the wait's
+start to the end of that phase the partner is late; from there on copies or the barrier itself take the time.
 """
 
 from __future__ import annotations
@@ -17,8 +16,10 @@ import numpy as np
 from tui_probe.ptx.phase_names import BARRIER, MBARRIER, NAMED_BARRIER
 from tui_probe.trace.source_lines import source_position
 
+from .matches import MAX_AHEAD, UNKNOWN, match_waits
+
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from .analysis import Phases, Spans
     from .kinds import Phase
+    from .matches import Match
 
 _LATE: Final = 0.5
 """Part of a wait before the partner's signal from which on the partner is late."""
@@ -33,8 +35,6 @@ _MOSTLY: Final = 0.5
 """Stages that may be free on average where all are said to be in use: none is in use at the start of a loop."""
 _NOTABLE: Final = 0.1
 """Part of a role's life from which on a wait for a free stage is notable."""
-_MAX_AHEAD: Final = 32
-"""Stages of a pipeline at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,8 @@ class Wait:
 
     ``partner`` is the role that signals, None if there is none; ``late`` and ``in_flight`` are cycles of ``matched``
     waits before and after the partner's signal, ``by_order`` tells how they were matched: each with the signal of
-    ``ahead`` waits before, which ``arrivals`` warps of the partner give.
+    ``ahead`` waits before, which ``arrivals`` warps of the partner give. ``ahead`` is the number of stages for a role
+    that waits for a free one, None if this number is unknown.
     """
 
     role: str
@@ -56,13 +57,13 @@ class Wait:
     late: int = 0
     in_flight: int = 0
     by_order: bool = False
-    ahead: int = 0
+    ahead: int | None = None
     arrivals: int = 0
     signals: int = 0
     """Phases in which a warp arrives at the barrier or issues copies to it; at a barrier of the block, its waits."""
     stages_in_use: float | None = None
     """Stages of the pipeline that are in use when a wait begins: filled or being filled, and not free again. Mean over
-    waits that are matched by order; None without such.
+    waits that are matched by order with signals of this barrier; None without such.
     """
     stages_full: int = 0
     """Stages of the pipeline where all are in use while this role waits for copies; else 0."""
@@ -99,7 +100,7 @@ class Wait:
     @property
     def finds_none_free(self) -> bool:
         """True if mostly all stages are in use when the role begins to wait for a free one."""
-        return self.stages_in_use is not None and self.stages_in_use > self.ahead - _MOSTLY
+        return self.ahead is not None and 0 < self.ahead < (self.stages_in_use or 0.0) + _MOSTLY
 
     @property
     def late_share(self) -> float | None:
@@ -115,18 +116,17 @@ def waits_of(launch: Phases) -> list[Wait]:
     for role, name in enumerate(launch.roles):
         own = launch.warps.role == role
         life = int((launch.warps.end - launch.warps.start)[own].sum())
-        of_role = own[launch.spans.warp]
         for number, phase in enumerate(launch.phases):
-            chosen = of_role & (launch.spans.phase == number)
-            spans = launch.spans.where(chosen)
-            if phase.activity == "wait" and len(spans):
+            places = launch.places(role, number)
+            if phase.activity == "wait" and len(places):
+                spans = launch.spans.where(places)
                 site = main_site(launch, spans)
-                cycles, line = round((spans.cycles * launch.weight[chosen]).sum()), site.instruction.line
+                cycles, line = round((spans.cycles * launch.weight[places]).sum()), site.instruction.line
                 wait = Wait(name, phase, len(spans), cycles, life, place=place_of(site), line=line)
                 if phase.work in (BARRIER, NAMED_BARRIER):
-                    signals = int((launch.spans.phase == number).sum())
+                    signals = sum(len(launch.places(other, number)) for other in range(len(launch.roles)))
                     wait = replace(_with_last_warp(launch, wait, number), signals=signals)
-                waits.append(_matched(launch, wait, spans, role) if phase.work == MBARRIER else wait)
+                waits.append(_matched(launch, wait) if phase.work == MBARRIER else wait)
     waits = [replace(wait, stages_full=_stages_full(launch, wait, waits)) for wait in waits]
     return sorted(waits, key=lambda wait: -wait.cycles)
 
@@ -143,7 +143,7 @@ def _stages_full(launch: Phases, wait: Wait, waits: Iterable[Wait]) -> int:
     )
     is_for_copies = wait.late_share is not None and wait.late_share < _LATE
     full = max((own for own in opposite if own.finds_none_free), key=lambda own: own.share, default=None)
-    return full.ahead if is_for_copies and full is not None and full.share >= _NOTABLE else 0
+    return (full.ahead or 0) if is_for_copies and full is not None and full.share >= _NOTABLE else 0
 
 
 def _may_feed(launch: Phases, free: Wait, wait: Wait) -> bool:
@@ -207,25 +207,26 @@ class Meetings:
 
 def meetings(launch: Phases, block: int, phase: int) -> Meetings | None:
     """The waits of a block in a phase of barriers; None if its warps come there unequally often."""
-    inside = (launch.warps.block == block)[launch.spans.warp] & (launch.spans.phase == phase)
-    spans = launch.spans.where(inside)
+    spans = launch.spans.where(launch.of_block(block))
+    spans = spans.where(spans.phase == phase)
     warps, counts = np.unique(spans.warp, return_counts=True)
     if len(warps) < 2 or len(set(counts.tolist())) > 1:
         return None
     return Meetings(warps, *(times.reshape(len(warps), -1) for times in (spans.start, spans.end)))
 
 
-def _matched(launch: Phases, wait: Wait, spans: Spans, role: int) -> Wait:
-    """The wait with the partner whose signals end most of it."""
-    candidates = [
-        _with_partner(launch, wait, spans, partner, signal)
+def _matched(launch: Phases, wait: Wait) -> Wait:
+    """The wait with the partner whose signals end most of it; one that certainly signals its barrier, if any."""
+    signaling = [
+        signals
         for partner in range(len(launch.roles))
-        if partner != role
-        for signal, phase in enumerate(launch.phases)
-        if phase.signals
+        if launch.roles[partner] != wait.role
+        for signals in _signals(launch, partner, wait.phase.barriers)
     ]
-    known = [own for own in candidates if own is not None]
-    matched = max(known, key=lambda own: (own.by_order, own.late + own.in_flight), default=wait)
+    is_sure = any(signals.is_sure for signals in signaling)
+    known = [_with_partner(launch, wait, signals) for signals in signaling if signals.is_sure == is_sure]
+    partners = [own for own in known if own is not None]
+    matched = max(partners, key=lambda own: (own.by_order, own.late + own.in_flight), default=wait)
     if matched.partner is None:
         return matched
     return _with_occupation(launch, matched, launch.warps.role == launch.roles.index(matched.partner))
@@ -255,138 +256,100 @@ def place_of(site: Site) -> str:
     return source_position(site.instruction.source or site.following)
 
 
-def _with_partner(launch: Phases, wait: Wait, spans: Spans, partner: int, signal: int) -> Wait | None:
-    """The wait as released by one phase of a role; None if that never signals."""
-    of_partner = signals_of(launch, partner, signal, wait.phase.barriers)
-    if not len(of_partner):
+@dataclass(frozen=True, slots=True)
+class _Signals:
+    """Spans of a role in which it signals barriers. ``is_sure`` if these are all, else it perhaps signals others."""
+
+    role: int
+    spans: Spans
+    is_sure: bool
+
+    def phase(self, launch: Phases) -> Phase:
+        """The phase with most of them."""
+        return launch.phases[int(np.bincount(self.spans.phase).argmax())]
+
+
+def _with_partner(launch: Phases, wait: Wait, signals: _Signals) -> Wait | None:
+    """The wait as released by the signals of a role; None if no block has both."""
+    known = replace(wait, partner=launch.roles[signals.role], signal=signals.phase(launch), signals=len(signals.spans))
+    match = _match(launch, wait, signals)
+    if launch.every and (match is None or not match.by_order):
+        return replace(known, signal=None) if signals.is_sure else None
+    if match is None:
         return None
-    if launch.every and not _meet(launch, partner, signal, wait.phase.barriers):
-        return _without_match(launch, wait, partner, of_partner)
-    late = in_flight = ahead = arrivals = matched = in_use = 0
-    ordered = True
-    for waiting, signals in by_warp(launch, spans, of_partner):
-        release, by_order = releases(waiting, signals, wait.phase.stages, _MAX_AHEAD if not launch.every else 1)
-        if launch.every and not by_order:
-            return _without_match(launch, wait, partner, of_partner)
-        ordered &= by_order
-        ahead = max(ahead, int((release < 0).sum()) if by_order else 0)
-        arrivals = max(arrivals, len(np.unique(signals.warp)))
-        if (rounds := _rounds(waiting, signals)) is not None:
-            before = np.searchsorted(np.sort(signals.end[rounds]), waiting.start, side="right")
-            in_use += int(np.abs(before - np.arange(len(waiting))).sum())
-            matched += len(waiting)
-        until = np.clip(_times(release, signals, waiting), waiting.start, waiting.end)
-        late += int((until - waiting.start).sum())
-        in_flight += int((waiting.end - until).sum())
-    of, phase = launch.roles[partner], launch.phases[signal]
-    known = replace(wait, partner=of, signal=phase, late=late, in_flight=in_flight, signals=len(of_partner))
-    if not ordered:
+    until = match.signaled
+    late, in_flight = int((until - match.waits.start).sum()), int((match.waits.end - until).sum())
+    known = replace(known, late=late, in_flight=in_flight)
+    if not match.by_order:
         return known
-    stages = in_use / matched if matched and not launch.every else None
-    return replace(known, by_order=True, ahead=ahead, arrivals=arrivals, stages_in_use=stages)
+    counted = match.in_use[match.in_use != UNKNOWN]
+    stages = float(counted.mean()) if len(counted) and signals.is_sure and not launch.every else None
+    ahead = match.ahead if signals.is_sure and (match.ahead == 0 or _depth(wait.phase)) else None
+    return replace(known, by_order=True, ahead=ahead, arrivals=match.arrivals, stages_in_use=stages)
 
 
-def _meet(launch: Phases, role: int, phase: int, barriers: Collection[str]) -> bool:
-    """Return whether recorded waits may be matched with recorded signals of the same iterations: the role signals these
-    barriers in one loop only, all of whose phases are recorded in the same iterations as those of the wait.
-    """
-    signaling = (own for own, other in enumerate(launch.phases) if other.signals and own != phase)
-    return not any(len(signals_of(launch, role, own, barriers)) for own in signaling)
+def _depth(phase: Phase) -> int | None:
+    """The stages of a pipeline whose barriers a phase waits at; None if they are unknown or of several pipelines."""
+    return phase.stages if len(phase.barriers) == 1 else None
 
 
-def _without_match(launch: Phases, wait: Wait, partner: int, signals: Spans) -> Wait | None:
-    """The wait with the partner that the name of its barrier tells, if any; nothing tells when this signaled."""
-    known = {name for site in launch.sites if site.phase for name, _ in site.phase.signaled}
-    if not known.intersection(wait.phase.barriers):
+def match_of(launch: Phases, wait: Wait) -> Match | None:
+    """The signals of the partner that end each wait, if matched by order; None without a partner."""
+    if wait.partner is None or not wait.by_order:
         return None
-    return replace(wait, partner=launch.roles[partner], signals=len(signals))
+    candidates = _signals(launch, launch.roles.index(wait.partner), wait.phase.barriers)
+    return next((_match(launch, wait, own) for own in candidates if own.phase(launch) == wait.signal), None)
 
 
-def signals_of(launch: Phases, role: int, phase: int, barriers: Collection[str]) -> Spans:
-    """The spans of a role in a phase that begin where code signals one of these mbarriers, or perhaps does.
+def _match(launch: Phases, wait: Wait, signals: _Signals) -> Match | None:
+    """The waits of a phase with the signals that end them. Waits and signals of a pipeline are counted in all phases.
 
-    Where it signals before it waits, a span ends as it begins.
+    Of sampled iterations, only waits and signals of the same iterations can be matched: of one phase each, by order.
+    """
+    role, number = launch.roles.index(wait.role), launch.phases.index(wait.phase)
+    barriers = set(wait.phase.barriers)
+    alike = {own for own, phase in enumerate(launch.phases) if phase.work == MBARRIER and barriers & {*phase.barriers}}
+    alike = {own for own in alike | {number} if len(launch.places(role, own))}
+    spans = launch.spans.where(np.sort(np.concatenate([launch.places(role, own) for own in alike])))
+    max_ahead = MAX_AHEAD
+    if launch.every:
+        of_one_phase = len(alike) == 1 and len(np.unique(signals.spans.phase)) == 1 and _meet(launch, wait, signals)
+        max_ahead = 1 if of_one_phase else 0
+    match = match_waits(launch, spans, signals.spans, _depth(wait.phase), max_ahead)
+    own = None if match is None else match.where(match.waits.phase == number)
+    if own is not None and own.by_order and not len(own.waits):  # only waits that have no round of signals
+        match = match_waits(launch, spans, signals.spans, None, 0)
+        own = None if match is None else match.where(match.waits.phase == number)
+    return own
+
+
+def _meet(launch: Phases, wait: Wait, signals: _Signals) -> bool:
+    """Return whether a role signals in one phase, or surely these barriers."""
+    return signals.is_sure or len(_signals(launch, signals.role, wait.phase.barriers)) == 1
+
+
+def _signals(launch: Phases, role: int, barriers: Collection[str]) -> list[_Signals]:
+    """The spans of a role that begin where code signals one of these mbarriers: of all phases, if code names any.
+
+    Otherwise those of each phase that perhaps does: it signals an unknown mbarrier, or nothing here signals these.
     """
     known = {name for site in launch.sites if site.phase for name, _ in site.phase.signaled}
-    barriers = known.intersection(barriers)  # at a barrier that nothing here signals, any signal may be for the wait
-    signals = np.array([_may_signal(site, barriers) for site in launch.sites], bool)
-    of_role = (launch.warps.role == role)[launch.spans.warp]
-    spans = launch.spans.where(of_role & (launch.spans.phase == phase) & signals[launch.spans.site])
+    barriers = known.intersection(barriers)
+    names = [{name for name, _ in site.phase.signaled} if site.phase else set() for site in launch.sites]
+    sure = _spans_at(launch, role, [bool(own & barriers) for own in names])
+    if len(sure):
+        return [_Signals(role, sure, True)]
+    may_signal = [bool(site.phase and site.phase.signals) for site in launch.sites]
+    perhaps = [may and not (own and barriers) for may, own in zip(may_signal, names, strict=True)]
+    spans = _spans_at(launch, role, perhaps)
+    return [_Signals(role, spans.where(spans.phase == phase), False) for phase in np.unique(spans.phase).tolist()]
+
+
+def _spans_at(launch: Phases, role: int, chosen: Sequence[bool]) -> Spans:
+    """The spans of a role that begin at some sites. Where code signals before it waits, a span ends as it begins."""
+    phases = {own for own, phase in enumerate(launch.phases) if phase.signals}
+    places = np.sort(np.concatenate([launch.places(role, own) for own in phases] or [np.zeros(0, np.int64)]))
+    places = places[np.array(chosen, bool)[launch.spans.site[places]]]
+    spans = launch.spans.where(places)
     first = np.array([bool(site.phase and site.phase.signals_first) for site in launch.sites], bool)[spans.site]
     return replace(spans, end=np.where(first, spans.start, spans.end))
-
-
-def _may_signal(site: Site, barriers: Collection[str]) -> bool:
-    """Return whether code from a site on arrives at one of some mbarriers, or at unknown ones."""
-    if site.phase is None or not site.phase.signals:
-        return False
-    names = [name for name, _ in site.phase.signaled]
-    return not names or not barriers or any(name in barriers for name in names)
-
-
-def by_warp(launch: Phases, spans: Spans, signals: Spans) -> Iterator[tuple[Spans, Spans]]:
-    """The waits of each warp of some blocks, with the signals of the block.
-
-    Of warps that kept only their first records, as many waits as each of the other role's warps kept signals.
-    """
-    is_cut = launch.starts_kept < launch.starts_seen and not launch.keeps_last
-    for block in launch.some_blocks:
-        inside = launch.warps.block == block
-        here = signals.where(inside[signals.warp])
-        for warp in np.flatnonzero(inside).tolist():
-            own = spans.where(spans.warp == warp)
-            if len(own) and len(here):
-                yield _common_part(own, here) if is_cut else (own, here)
-
-
-def _common_part(waiting: Spans, signals: Spans) -> tuple[Spans, Spans]:
-    """The first waits of a warp and as many signals of each warp; all of them if they are not equally frequent.
-
-    They are if, at the time of the first last record, their numbers differ by the stages of a pipeline at most.
-    """
-    _, first, counts = np.unique(signals.warp, return_index=True, return_counts=True)
-    common = min(len(waiting), int(counts.min()))
-    until = min(int(waiting.end[-1]), int(signals.end[first + counts - 1].min()))
-    ended = [int((own <= until).sum()) for own in (waiting.end, *np.split(signals.end, first[1:]))]
-    if common <= _MAX_AHEAD or max(ended) - min(ended) > _MAX_AHEAD:
-        return waiting, signals
-    is_matched = np.arange(len(signals)) - np.repeat(first, counts) < common
-    return waiting.where(np.arange(len(waiting)) < common), signals.where(is_matched)
-
-
-def releases(
-    waiting: Spans, signals: Spans, stages: int | None, max_ahead: int = _MAX_AHEAD
-) -> tuple[NDArray[np.int64], bool]:
-    """The number of the signal that releases each wait, -1 for none, and whether they were matched by their order.
-
-    A role that may run ahead waits for signals of earlier waits. The distance is the number of ``stages``; if they are
-    unknown, the least that explains all ends. It is below ``max_ahead``: only signals of the same iterations are
-    recorded where iterations are sampled.
-    """
-    last = _rounds(waiting, signals)
-    if last is not None:
-        for ahead in range(min(max_ahead, len(waiting))):
-            released = last[: len(waiting) - ahead]
-            if (signals.start[released] <= waiting.end[ahead:]).all():
-                ahead = min(max(ahead, stages or 0), len(waiting)) if ahead else 0
-                return np.concatenate((np.full(ahead, -1, np.int64), last[: len(waiting) - ahead])), True
-    order = np.argsort(signals.end, kind="stable")
-    place = np.searchsorted(signals.end[order], waiting.end, side="right") - 1
-    return np.where(place >= 0, order[place.clip(0)], -1), False
-
-
-def _rounds(waiting: Spans, signals: Spans) -> NDArray[np.int64] | None:
-    """The last signal of each round, a round being a signal of each warp that signals; None if there are not as many
-    rounds as waits.
-    """
-    warps = np.unique(signals.warp)
-    if len(signals) != len(waiting) * len(warps):
-        return None
-    numbers = np.argsort(signals.warp, kind="stable").reshape(len(warps), len(waiting))
-    last: NDArray[np.int64] = numbers[signals.end[numbers].argmax(axis=0), np.arange(len(waiting))]
-    return last
-
-
-def _times(release: NDArray[np.int64], signals: Spans, waiting: Spans) -> NDArray[np.int64]:
-    """The ends of the signals; of a wait without one its own start."""
-    return np.where(release >= 0, signals.end[release], waiting.start)

@@ -32,6 +32,8 @@ CONSUMERS, TILES, DELAYS = 4, 64, (20, 40, 60, 80, 100)
 ROUND_CYCLES = 16 * 4
 """16 multiplications in a row, besides the loop around them."""
 MAX_ERROR = 100
+TEST_CYCLES = 80
+"""Cycles by which the test for the iteration lengthens a start in SASS at most: 25 instructions in place of 11."""
 WAIT_ROUNDS = 500
 """Of ``planted_waits.cu``: rounds of a launch. The late warps have 4 more rounds of work in each launch."""
 PRODUCER, CONSUMER = ("empty", "late", "copy"), ("full", "compute", "release")
@@ -142,7 +144,11 @@ def test_late_producer_is_named_and_its_delay_measured(planted: str, runner: Run
 
 @pytest.mark.exclusive
 def test_every_kth_iteration_has_the_shares_of_all(planted: str, runner: Runner, tmp_path: Path) -> None:
-    """Shares of phases, and of the producer's lateness, within 3 points of a run that records all iterations."""
+    """Shares of phases, and of the producer's lateness, within 3 points of a run that records all iterations.
+
+    In SASS, a start takes more instructions where it tests for the iteration: each start lengthens the loop, and its
+    own phase, by up to ``TEST_CYCLES``. This changes the shares, but no phase by more than its own start.
+    """
     runs = []
     for number, records in enumerate(("first", "every:8")):
         command = [planted, str(tmp_path / f"clocks{number}")]
@@ -150,15 +156,24 @@ def test_every_kth_iteration_has_the_shares_of_all(planted: str, runner: Runner,
         profiled = runner.profiled(command, "-p", "phases", "--phase-records", records, "--wait")
         assert (profiled.outcome.status, profiled.outcome.stdout) == (unprofiled.status, unprofiled.stdout)
         runs.append([analysis for _, analysis in launches_of(profiled.trace)][1:])
+    test_cycles = TEST_CYCLES if open_trace(profiled.trace).kernels[0].mode == "graft" else 0
     for complete, part in zip(*runs, strict=True):
-        shares = [{(row.role, row.phase.name): row.share for row in rows_of(own)} for own in (complete, part)]
         late = [next(wait.late_share for wait in waits_of(own) if wait.role == "consumer") for own in (complete, part)]
-        print(f"GPU-PHASES\tevery 8th iteration: {part.starts_kept} of {complete.starts_kept}; {shares}; late {late}")
+        print(f"GPU-PHASES\tevery 8th iteration: {part.starts_kept} of {complete.starts_kept}; late {late}")
         assert (part.every, part.roles) == (8, complete.roles)
         assert part.starts_kept < complete.starts_kept / 3
-        loops = {key for key in shares[0] if "loop" in key[1]}
-        assert {key: shares[1][key] for key in loops} == pytest.approx({key: shares[0][key] for key in loops}, abs=0.03)
         assert late[1] == pytest.approx(late[0], abs=0.05)
+        estimated = {(row.role, row.phase.name): row for row in rows_of(part) if row.phase.stage == "loop"}
+        rows = {(row.role, row.phase.name): row for row in rows_of(complete) if row.phase.stage == "loop"}
+        assert estimated.keys() == rows.keys()
+        for (role, name), row in rows.items():
+            of_role = [own.median for own in rows.values() if own.role == role]
+            other = estimated[role, name]
+            print(f"GPU-PHASES\t{role} {name}: {row.share:.3f} {row.median}, {other.share:.3f} {other.median}")
+            changed = test_cycles * len(of_role) / sum(of_role)
+            assert other.share == pytest.approx(row.share, abs=0.03 + changed)
+            if row.phase.activity != "wait":
+                assert other.median == pytest.approx(row.median, abs=MAX_ERROR)
 
 
 @pytest.mark.exclusive

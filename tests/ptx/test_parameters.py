@@ -86,6 +86,30 @@ def test_barriers_are_found_through_generic_addresses() -> None:
     assert names_of_barriers(text, "kernel") == [("ready[3]",), ()]
 
 
+@pytest.mark.parametrize(
+    ("symbol", "name"),
+    [
+        ("_ZN7cutlass4smemE", "cutlass::smem"),
+        ("_ZN3one3twoL5stateE", "one::two::state"),
+        ("_ZZN7cutlass4copyEvE4full", "full"),
+        ("_ZN7cutlass4smem", "smem"),
+        ("_ZN4tileIiE4dataE", "_ZN4tileIiE4dataE"),
+        ("smem", "smem"),
+    ],
+)
+def test_barriers_in_shared_memory_of_a_namespace_have_its_name(symbol: str, name: str) -> None:
+    text = entry(
+        f""".reg .pred %p; .reg .b32 %r<3>;
+    mov.u32 %r1, {symbol};
+    mbarrier.init.shared::cta.b64 [%r1+16], 1;
+    mbarrier.init.shared::cta.b64 [%r1+24], 1;
+    mbarrier.try_wait.parity.shared::cta.b64 %p, [%r1+16], %r2;
+    ret;""",
+        module=f".extern .shared .align 128 .b8 {symbol}[];",
+    )
+    assert names_of_barriers(text, "kernel") == [(f"{name}+16[2]",)]
+
+
 def test_barriers_in_a_variable_with_other_data_are_named_by_their_offset() -> None:
     """In each stage: an array of barriers is one name, also where code names its second barrier."""
     text = (DATA / "kv_pipeline.sm_90a.ptx").read_text()

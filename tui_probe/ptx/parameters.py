@@ -29,6 +29,8 @@ _MAX_OFFSETS: Final = 8
 """Offsets from a register that are followed: more are of a pointer that a loop increments."""
 _MANGLED: Final = re.compile(r"(\d+)([A-Za-z_]\w*)$")
 """The last name of a mangled one, behind its length."""
+_LENGTH: Final = re.compile(r"L?(\d+)")
+"""The length of a part of a mangled name; L if the part is of this file only."""
 
 
 def address_parameters(kernel: Function) -> Callable[[Instruction], tuple[int, ...]]:
@@ -73,7 +75,7 @@ class _Barriers:
         variable = self._variables.get(place.symbol)
         if variable is not None and variable.size_bytes <= _MAX_BARRIERS * _MBARRIER_BYTES:
             return _barrier_name(variable)
-        name = place.symbol if variable is None else _source_name(variable)
+        name = _source_name(place.symbol)
         return self._arrays[place.symbol].name(name, place.offset)
 
     @cached_property
@@ -126,14 +128,27 @@ def _barrier_operand(instruction: Instruction) -> Memory | None:
 
 
 def _barrier_name(variable: Variable) -> str:
-    name, count = _source_name(variable), variable.size_bytes // _MBARRIER_BYTES
+    name, count = _source_name(variable.name), variable.size_bytes // _MBARRIER_BYTES
     return f"{name}[{count}]" if count > 1 else name
 
 
-def _source_name(variable: Variable) -> str:
-    name = variable.name
+def _source_name(name: str) -> str:
+    """``_ZZ4tileE4full`` -> ``full``, ``_ZN7cutlass4smemE`` -> ``cutlass::smem``; the name itself if it is another."""
+    if (nested := _nested_names(name)) is not None:
+        return "::".join(nested)
     parts = (match for at in range(len(name)) if (match := _MANGLED.match(name, at)) and name.startswith("_Z"))
     return next((match[2] for match in parts if int(match[1]) == len(match[2])), name)
+
+
+def _nested_names(name: str) -> list[str] | None:
+    """The names of namespaces and of a variable in the last one; None if the name is another, or has templates."""
+    if not name.startswith("_ZN"):
+        return None
+    names, at = [], len("_ZN")
+    while (match := _LENGTH.match(name, at)) is not None:
+        at = match.end() + int(match[1])
+        names.append(name[match.end() : at])
+    return names if names and name[at:] == "E" else None
 
 
 class _Address(NamedTuple):
