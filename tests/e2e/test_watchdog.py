@@ -8,6 +8,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from tests.e2e.conftest import ROOT, Tool
 from tests.patience import HANG
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 PROGRAM = ROOT / "tests" / "gpu" / "programs" / "deadlocks.py"
 INTERRUPTED = PROGRAM.with_name("interrupted.py")
@@ -147,10 +148,12 @@ def interrupted(
     *signals: str,
     kernel: str = "spin",
     limit: str = LIMIT,
+    reported_in: Path | None = None,
 ) -> tuple[int, str]:
     """Run the program, and send the run the signals: all but the first once it has said that the launch still runs.
 
-    Returns the status of the run, and its messages.
+    With ``reported_in``, the directory of the trace, the first one is sent once the launch is reported. Returns the
+    status of the run, and its messages.
     """
     watchdog = ["--watchdog", limit] if limit else []
     command = [sys.executable, "-m", "tui_probe", "run", "--no-ui", *watchdog, *options, "--"]
@@ -161,6 +164,8 @@ def interrupted(
     assert process.stdout is not None
     assert process.stderr is not None
     lines = [process.stdout.readline()]
+    if reported_in is not None:
+        wait_until(lambda: any("[stuck] " in log.read_text() for log in reported_in.glob("*/event.log")))
     for place, name in enumerate(signals):
         process.send_signal(getattr(signal, name))
         while not place and len(signals) > 1 and NOTICE not in lines[-1]:
@@ -168,6 +173,13 @@ def interrupted(
             assert lines[-1], lines
     output, messages = process.communicate(timeout=HANG)
     return process.returncode, "".join([*lines, output, messages])
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + HANG
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 def stuck_launch(trace: Path) -> dict[str, Any]:
@@ -243,7 +255,9 @@ def check_unfinished_launch(trace: Path, messages: str) -> None:
 
 def test_run_without_a_watchdog_names_the_launch_that_runs(tool: Tool) -> None:
     options = ("--sim", "--no-check", "--tracedir", str(tool.folder))
-    status, messages = interrupted(options, tool.environment, "wait", "SIGINT", "SIGINT", limit="")
+    status, messages = interrupted(
+        options, tool.environment, "wait", "SIGINT", "SIGINT", limit="", reported_in=tool.folder
+    )
     assert status == 143, messages
     (trace,) = tool.folder.glob("*_*_*")
     check_unfinished_launch(trace, messages)

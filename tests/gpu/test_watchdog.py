@@ -119,7 +119,7 @@ def test_run_that_is_interrupted_during_a_launch_leaves_its_places(tmp_path: Pat
 @pytest.mark.exclusive
 def test_run_without_a_watchdog_names_the_launch_that_runs(tmp_path: Path) -> None:
     options = ("--tracedir", str(tmp_path))
-    status, messages = interrupted(options, os.environ, "wait", "SIGINT", "SIGINT", limit="")
+    status, messages = interrupted(options, os.environ, "wait", "SIGINT", "SIGINT", limit="", reported_in=tmp_path)
     assert status == 143, messages
     (trace,) = tmp_path.iterdir()
     check_unfinished_launch(trace, messages)

@@ -34,15 +34,30 @@ def test_process_with_a_running_launch_is_ended_at_the_second_and_third_interrup
         child.stdout.readline()
         notices: list[str] = []
         stuck = StuckProcesses(60.0, notices.append)
-        assert stuck.interrupt({child.pid: (1, "7")}) == stuck.interrupt({child.pid: (1, "7")}) == []
+        assert stuck.interrupt({(child.pid, "7"): 1}) == stuck.interrupt({(child.pid, "7"): 1}) == []
         assert notices == [
             f"process {child.pid}: launch 7 is still running; interrupt again to end the process",
         ]
-        (message,) = stuck.interrupt({child.pid: (2, "7")})
+        (message,) = stuck.interrupt({(child.pid, "7"): 2})
         assert "launch 7 was still running at the second interrupt; the process was ended" in message
         assert child.stdout.readline() == "handled\n"
-        assert stuck.interrupt({child.pid: (3, "7")}) == []
+        assert stuck.interrupt({(child.pid, "7"): 3}) == []
         assert child.wait() == -signal.SIGKILL
+
+
+def test_requests_before_a_launch_do_not_count_for_it() -> None:
+    """A program that handles interrupts may go on for hours; a hook notes requests of a long launch only."""
+    with subprocess.Popen(["sleep", "600"]) as child:
+        notices: list[str] = []
+        stuck = StuckProcesses(0.0, notices.append)
+        assert stuck.interrupt({(child.pid, "7"): 1}) == []
+        assert stuck.interrupt({(child.pid, "7"): 1, (child.pid, "9"): 1}) == []
+        assert [notice.split(";")[0] for notice in notices] == [
+            f"process {child.pid}: launch {launch} is still running" for launch in (7, 9)
+        ]
+        (message,) = stuck.interrupt({(child.pid, "7"): 1, (child.pid, "9"): 2, (child.pid, "8"): 1})
+        assert "launch 9 was still running at the second interrupt; the process was ended; to see where" in message
+        assert child.wait() == -signal.SIGTERM
 
 
 def test_launch_that_was_not_watched_has_its_reason() -> None:

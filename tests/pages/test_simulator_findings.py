@@ -42,6 +42,16 @@ def line(**changes: Any) -> str:
     return f"[sanitizer] {json.dumps(RACE | changes)}"
 
 
+@pytest.mark.parametrize(("seconds", "label"), [("3.4", "not complete"), ("12.3", "does not end")])
+def test_launch_that_is_not_long_is_only_incomplete(tmp_path: Path, seconds: str, label: str) -> None:
+    """A process may be ended during a launch of a few seconds, which would end."""
+    reason = "the run had no watchdog code not-watched"
+    (finding,) = found(tmp_path, f"[stuck] launch 4 kernel 0 seconds {seconds} warps 0 left-out 0 reason {reason}")
+    assert finding.label == label
+    assert finding.words.startswith(f"launch 4 had run for {seconds} s ")
+    assert "--watchdog 10s" in finding.advice
+
+
 def test_race_has_both_sides(tmp_path: Path) -> None:
     (finding,) = found(tmp_path, line())
     assert finding.words == (

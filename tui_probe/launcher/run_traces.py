@@ -41,8 +41,8 @@ class RunNotes:
     stuck: dict[int, str] = field(default_factory=dict)
     """The launch of each process that does not end, the first of several; with the reason if it was not watched."""
 
-    interrupted: dict[int, tuple[int, str]] = field(default_factory=dict)
-    """Number of the last request to end in which a launch of a process was running, and this launch."""
+    interrupted: dict[tuple[int, str], int] = field(default_factory=dict)
+    """Requests to end since a launch of a process was made, by pid and launch; the launch was running then."""
 
     def new_traces(self) -> list[str]:
         """The names of trace directories that were made since the last call, in their order."""
@@ -60,7 +60,7 @@ class RunNotes:
                 number, _, reason = text.partition(" ")
                 self.stuck.setdefault(pid, f"{number} {read_reason(reason).sentence}")
             elif word == "interrupted" and (request := text.partition(" "))[0].isdecimal():
-                self.interrupted[pid] = int(request[0]), request[2]
+                self.interrupted[pid, request[2]] = int(request[0])
         return names
 
     def _new_lines(self) -> Iterator[tuple[int, str, str]]:

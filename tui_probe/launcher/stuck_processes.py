@@ -36,30 +36,34 @@ class StuckProcesses:
         self._terminated: dict[int, float] = {}
         """Time of SIGTERM by pid."""
         self._killed: set[int] = set()
-        self._interrupted: dict[int, int] = {}
-        """Last request to end by pid for which a signal was sent."""
+        self._interrupted: dict[tuple[int, str], int] = {}
+        """Last request to end by pid and launch."""
 
-    def interrupt(self, interrupted: Mapping[int, tuple[int, str]]) -> list[str]:
-        """End the processes of ``interrupted``: by pid, the number of the request to end and the running launch.
+    def interrupt(self, interrupted: Mapping[tuple[int, str], int]) -> list[str]:
+        """End the processes of ``interrupted``: by pid and running launch, the requests to end since it was made.
 
         The first request is the program's own: it may handle the signal. At the second, a process whose launch is still
         running gets SIGTERM, at the third SIGKILL. Return user messages.
         """
+        new: dict[int, tuple[int, str]] = {}
+        for (pid, launch), request in interrupted.items():
+            if self._interrupted.get((pid, launch)) != request:
+                self._interrupted[pid, launch] = request
+                new[pid] = max(new.get(pid, (0, "")), (request, launch), key=lambda pair: pair[0])
         messages = []
-        for pid, (request, launch) in interrupted.items():
-            if self._interrupted.get(pid) == request:
-                continue
-            self._interrupted[pid] = request
+        for pid, (request, launch) in new.items():
             if request < _TERM_REQUEST:
                 self._notify(f"process {pid}: launch {launch} is still running; interrupt again to end the process")
-                continue
-            ended = _send(pid, signal.SIGKILL if request >= _KILL_REQUEST else signal.SIGTERM)
-            if request == _TERM_REQUEST:
-                text = f"launch {launch} was still running at the second interrupt"
-                messages.append(_message(pid, text, ended, has_places=bool(self._limit)))
-                if not self._limit:
-                    messages[-1] += "; to see where its warps are, run again with --watchdog 10s"
+            elif request >= _KILL_REQUEST:
+                _send(pid, signal.SIGKILL)
+            else:
+                messages.append(self._terminate(pid, launch))
         return messages
+
+    def _terminate(self, pid: int, launch: str) -> str:
+        text = f"launch {launch} was still running at the second interrupt"
+        message = _message(pid, text, _send(pid, signal.SIGTERM), has_places=bool(self._limit))
+        return message if self._limit else f"{message}; to see where its warps are, run again with --watchdog 10s"
 
     def end(self, stuck: Mapping[int, str], now: float) -> list[str]:
         """Send SIGTERM, later SIGKILL, to the processes of ``stuck``: the stuck launch by pid, with the reason if it

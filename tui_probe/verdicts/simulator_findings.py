@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 WATCHDOG_OPTION: Final = "--watchdog 10s"
 """Option of a run that shows where the warps of a launch are."""
 _NOTICE_NAME: Final = 24
+_LIMIT: Final = 10.0
+"""Seconds after which the hook reports a launch without a watchdog. Shorter ones ran when the process ended."""
 _LABELS: Final = {
     "out_of_bounds": "out of bounds",
     "use_after_free": "use after free",
@@ -86,14 +88,16 @@ def unfinished_finding(kernel: KernelFacts) -> Iterator[Finding]:
     """Yield the last launch that does not end."""
     for event in unfinished_launches(kernel)[-1:]:
         limit = kernel.trace.run_info.options.get("watchdog") if kernel.trace.run_info is not None else None
-        text = f"launch {event.launch} had run for {event.seconds:.1f} s and had not ended"
+        is_long = event.seconds >= (limit or _LIMIT)
+        at = "and had not ended" if is_long else "when the process ended or was interrupted"
+        text = f"launch {event.launch} had run for {event.seconds:.1f} s {at}"
         again = f"tui-probe run --again {shell_word(kernel.trace.directory)} {WATCHDOG_OPTION}"
         reason = "" if event.reason is None else event.reason.sentence
         advice = f"its warps are not known: {reason}" if limit else f"run again to see where its warps are: {again}"
         values = {"launch": counted(event.launch), "seconds": timed(event.seconds, "s")}
         yield Finding(
-            "unfinished", "does not end", text, stands_out=True, values=values, advice=safe(advice),
-            brief=text, wrong_result=True,
+            "unfinished", "does not end" if is_long else "not complete", text, stands_out=True, values=values,
+            advice=safe(advice), brief=text, wrong_result=True,
         )  # fmt: skip
 
 

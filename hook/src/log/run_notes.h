@@ -7,7 +7,7 @@
  *   PID unwatched NUMBER REASON
  *                        so does this one, which runs without the watchdog's code for REASON
  *   PID interrupted N NUMBER
- *                        that launch was running when the Nth signal asked the run to end */
+ *                        that launch was running when the Nth signal since it was made asked the run to end */
 #ifndef TUI_PROBE_RUN_NOTES_H
 #define TUI_PROBE_RUN_NOTES_H
 

@@ -67,7 +67,7 @@ void prepare_log_result(struct kernel *kernel, const struct launch *launch, stru
 static const struct reason *unprepared_reason(const struct kernel *kernel)
 {
     const struct reason *reason = atomic_load(&kernel->unprepared);
-    return reason ? reason : reason(CAPTURING);
+    return reason ? reason : reason(BEING_PREPARED); /* by a thread that waits for it */
 }
 
 static void log_unprepared(struct kernel *kernel, void *unused)

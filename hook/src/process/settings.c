@@ -216,6 +216,7 @@ void settings_read(void)
     settings.machine_code = read_machine_code();
     settings.lists_allocations = settings.benchmark || settings.replays || settings.n_kept || settings.hashed ||
                                  says("TUI_PROBE_ALLOCATIONS", "1");
+    settings.launches_block = given("TUI_PROBE_SIM_PYTHON") || says("CUDA_LAUNCH_BLOCKING", "1");
     settings.runs_ptx = given("TUI_PROBE_SIM_PYTHON") || says("CUDA_FORCE_PTX_JIT", "1");
     settings.simulated_checks = says("TUI_PROBE_SIM_CHECK", "1");
     settings.host_records = says("TUI_PROBE_HOST_RECORDS", "1");

@@ -73,6 +73,7 @@ struct settings {
     const char *graft_faults; /* a file that names kernels not to be grafted; NULL: there is none */
     const char *empty_kernels; /* a folder with a kernel that does nothing, for each kind of device; NULL: none */
     bool keep_secrets; /* the command line is logged as it is */
+    bool launches_block; /* the call that launches returns at the kernel's end */
     bool runs_ptx; /* the driver compiles the PTX of images that have SASS for the device: a simulated one does */
     bool simulated_checks; /* the simulated GPU checks accesses */
     bool times; /* some launches are timed */

@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "event_log.h"
 #include "kernel.h"
@@ -13,13 +14,13 @@
 #include "timers.h"
 #include "watched_launches.h"
 
-/* Without a watchdog the limit, and the time for which a launch must have run to be one that may never end. */
-enum { LIMIT_MS = 10000, UNWATCHED_OLD_MS = 2000, OLD_MS = 250 };
+/* The limit without a watchdog; and how long a launch has run that is reported before the limit. */
+enum { LIMIT_MS = 10000, OLD_MS = 250 };
 enum { MOST_RUNNING = 64, NOTE_SIZE = 512 };
 #define NS_PER_MS UINT64_C(1000000)
 
 struct running {
-    uint64_t number, since, interrupts; /* those in which it has been noted */
+    uint64_t number, since, interrupts; /* the last one in which it has been noted */
     const struct kernel *kernel;
     const struct reason *reason;
     bool logged, noted, still; /* still: it runs in this round */
@@ -40,10 +41,12 @@ static void meet(const struct running *launch)
         running[n_running++] = *launch;
 }
 
-/* Those whose driver call has not returned: the simulated driver returns at the kernel's end. */
+/* Those whose driver call has not returned, where it returns at the kernel's end. Elsewhere it may wait for others. */
 static void meet_called(void)
 {
     struct unwatched_launch launch;
+    if (!settings.launches_block)
+        return;
     for (size_t place = 0; place < UNWATCHED_LAUNCHES; place++)
         if (unwatched_launch_at(place, &launch) && launch.kernel)
             meet(&(struct running){.number = launch.number,
@@ -83,15 +86,42 @@ static void forget_ended(void)
     n_running = still;
 }
 
-static bool is_over_limit(const struct running *launch, uint64_t now)
+void run_end_interrupt(struct run_end *end, uint64_t interrupts, uint64_t time)
 {
-    return now - launch->since >= (settings.watchdog ? settings.watchdog : LIMIT_MS) * NS_PER_MS;
+    for (; end->interrupts < interrupts; end->interrupts++) {
+        memmove(end->times + 1, end->times, sizeof end->times - sizeof *end->times);
+        end->times[0] = time;
+    }
 }
 
+uint64_t run_end_requests(const struct run_end *end, uint64_t since)
+{
+    uint64_t n = 0;
+    while (n < INTERRUPTS_KEPT && n < end->interrupts && end->times[n] >= since)
+        n++;
+    return n;
+}
+
+static bool is_over_limit(const struct running *launch, uint64_t at)
+{
+    const uint64_t limit = settings.watchdog ? settings.watchdog : LIMIT_MS;
+    return at >= launch->since && at - launch->since >= limit * NS_PER_MS;
+}
+
+/* Without a watchdog, a program that handles interrupts is left alone while its launch may be a long one. */
 static bool is_interrupted(const struct running *launch, const struct run_end *end, uint64_t now)
 {
-    const uint64_t old = settings.watchdog ? OLD_MS : UNWATCHED_OLD_MS;
-    return end->interrupted_at && launch->since <= end->interrupted_at && now - launch->since >= old * NS_PER_MS;
+    if (!settings.watchdog)
+        return is_over_limit(launch, end->times[0]);
+    return run_end_requests(end, launch->since) && now - launch->since >= OLD_MS * NS_PER_MS;
+}
+
+/* Without a watchdog, all those within the limit are one: the next one is the second, which a program can handle. */
+static uint64_t requests_of(const struct running *launch, const struct run_end *end)
+{
+    const uint64_t all = run_end_requests(end, launch->since);
+    const uint64_t late = settings.watchdog ? all : run_end_requests(end, launch->since + LIMIT_MS * NS_PER_MS);
+    return late + (all > late);
 }
 
 static void report(struct running *launch, const struct run_end *end, uint64_t now)
@@ -106,7 +136,7 @@ static void report(struct running *launch, const struct run_end *end, uint64_t n
               reason->written);
 }
 
-/* The launcher ends the process at the limit of the watchdog, or at the second interrupt. */
+/* The launcher ends the process at the limit of the watchdog, or at the second interrupt of the launch. */
 static void note(struct running *launch, const struct run_end *end, uint64_t now)
 {
     char text[NOTE_SIZE];
@@ -118,7 +148,7 @@ static void note(struct running *launch, const struct run_end *end, uint64_t now
     }
     if (is_interrupted(launch, end, now) && launch->interrupts != end->interrupts && !signals_pending()) {
         launch->interrupts = end->interrupts;
-        snprintf(text, sizeof text, "%llu %llu", (unsigned long long)end->interrupts,
+        snprintf(text, sizeof text, "%llu %llu", (unsigned long long)requests_of(launch, end),
                  (unsigned long long)launch->number);
         run_note("interrupted", text);
     }

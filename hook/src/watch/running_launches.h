@@ -6,12 +6,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The end of the run: the signals that have asked it to, the time of the first round after the last of them (0: none
- * came), and whether the process ends. */
+enum { INTERRUPTS_KEPT = 8 };
+
+/* The end of the run: the signals that have asked for it, the times of the first rounds after the last of them, newest
+ * first (0: none came), and whether the process ends. */
 struct run_end {
-    uint64_t interrupts, interrupted_at;
+    uint64_t interrupts, times[INTERRUPTS_KEPT];
     bool ending;
 };
+
+/* Notes that there are so many signals, which came at TIME. */
+void run_end_interrupt(struct run_end *end, uint64_t interrupts, uint64_t time);
+
+/* How many of the signals came after SINCE, as far as they are kept. */
+uint64_t run_end_requests(const struct run_end *end, uint64_t since);
 
 /* Reports launches that run for longer than the limit, or that still run when the run ends. */
 void running_launches_look(const struct run_end *end, uint64_t now);

@@ -15,6 +15,7 @@
 #include "control.h"
 #include "drain_chunk.h"
 #include "event_log.h"
+#include "hook_state.h"
 #include "kernel.h"
 #include "launch.h"
 #include "launch_log.h"
@@ -43,7 +44,7 @@ struct seen {
     uint64_t launch, since;
     struct found_warps warps; /* in this round; none: it has ended */
     bool reported, noted;
-    uint64_t interrupts; /* in which it has been noted */
+    uint64_t interrupts; /* the last one in which it has been noted */
 };
 
 static atomic_bool started, watches;
@@ -52,8 +53,7 @@ static atomic_uint_fast64_t deadlock; /* 1 + the launch that the simulated GPU h
 static sem_t wake;
 static struct seen seen[MOST_LAUNCHES];
 static size_t n_seen;
-static uint64_t interrupts;     /* signals that have asked the run to end */
-static uint64_t interrupted_at; /* the first round after the last of them; 0: none came */
+static struct run_end run_end;
 
 /* The entry of a launch; that of the last one if there are too many, which does not live long enough to matter. */
 static struct seen *entry_of(const struct pool *pool, uint64_t launch, uint64_t now)
@@ -144,7 +144,7 @@ static bool is_over_limit(const struct seen *entry, uint64_t now)
 /* It ran when the run was interrupted, and has not ended since: it may never do so. */
 static bool is_interrupted(const struct seen *entry, uint64_t now)
 {
-    return interrupted_at && entry->since <= interrupted_at && now - entry->since >= INTERRUPTED_MS * NS_PER_MS;
+    return run_end_requests(&run_end, entry->since) && now - entry->since >= INTERRUPTED_MS * NS_PER_MS;
 }
 
 /* The launcher ends the process: for the limit, or at the second interrupt if the process handled the first. */
@@ -155,9 +155,10 @@ static void note(struct seen *entry, uint64_t now)
         entry->noted = true;
         run_note("stuck", reason_number(text, entry->launch));
     }
-    if (is_interrupted(entry, now) && entry->interrupts != interrupts && !signals_pending()) {
-        entry->interrupts = interrupts;
-        snprintf(text, sizeof text, "%llu %llu", (unsigned long long)interrupts, (unsigned long long)entry->launch);
+    if (is_interrupted(entry, now) && entry->interrupts != run_end.interrupts && !signals_pending()) {
+        entry->interrupts = run_end.interrupts;
+        snprintf(text, sizeof text, "%llu %llu", (unsigned long long)run_end_requests(&run_end, entry->since),
+                 (unsigned long long)entry->launch);
         run_note("interrupted", text);
     }
 }
@@ -188,24 +189,23 @@ static bool look_around(bool ending)
     static uint8_t *table; /* the tables of a run have one size */
     struct pool *pools[MOST_POOLS];
     const size_t n = buffers_resident_pools(pools, MOST_POOLS);
-    const uint64_t now_asked = atomic_load(&control->ending);
     bool is_young = false;
     if (n && !table)
         table = malloc(pools[0]->resident_size);
-    if (now_asked != interrupts)
-        interrupted_at = UINT64_MAX; /* all launches of this round are older */
-    interrupts = now_asked;
+    run_end_interrupt(&run_end, atomic_load(&control->ending), UINT64_MAX); /* all launches of this round are older */
+    run_end.ending = ending;
     for (size_t i = 0; i < n && table; i++)
         is_young = round_of(pools[i], table, ending) || is_young;
-    if (interrupted_at == UINT64_MAX)
-        interrupted_at = clock_now();
-    running_launches_look(&(struct run_end){interrupts, interrupted_at, ending}, clock_now());
+    const uint64_t now = clock_now();
+    for (size_t i = 0; i < INTERRUPTS_KEPT && run_end.times[i] == UINT64_MAX; i++)
+        run_end.times[i] = now;
+    running_launches_look(&run_end, now);
     return is_young;
 }
 
 static bool is_asked(void)
 {
-    return atomic_load(&control->ending) != interrupts || atomic_load(&ends_asked) != atomic_load(&ends_done);
+    return atomic_load(&control->ending) != run_end.interrupts || atomic_load(&ends_asked) != atomic_load(&ends_done);
 }
 
 /* After an interrupt, launches that ran then are soon old enough. */
@@ -213,7 +213,7 @@ static uint64_t pause_ms(void)
 {
     uint64_t pause = settings.watchdog ? settings.watchdog / PARTS : MOST_PAUSE_MS;
     pause = pause < LEAST_PAUSE_MS ? LEAST_PAUSE_MS : pause > MOST_PAUSE_MS ? MOST_PAUSE_MS : pause;
-    const bool is_soon = interrupted_at && clock_now() - interrupted_at < 2 * INTERRUPTED_MS * NS_PER_MS;
+    const bool is_soon = run_end.interrupts && clock_now() - run_end.times[0] < 2 * INTERRUPTED_MS * NS_PER_MS;
     return is_soon && pause > STEP_MS ? STEP_MS : pause;
 }
 
@@ -240,6 +240,8 @@ static void *watch(void *unused)
         rest();
         const unsigned asked = atomic_load(&ends_asked);
         const bool ending = asked != atomic_load(&ends_done);
+        if (!ending && !hook_is_on() && !hook_state_is_ending()) /* nothing is logged, and the driver may be ending */
+            continue;
         for (int n = INTERRUPTED_MS / STEP_MS + 1; look_around(ending) && ending && n > 0; n--)
             usleep(STEP_MS * 1000);
         atomic_store(&ends_done, asked);
@@ -304,7 +306,7 @@ void watchdog_reset(void)
     atomic_store(&deadlock, 0);
     atomic_store(&ends_asked, 0);
     atomic_store(&ends_done, 0);
-    interrupts = interrupted_at = 0;
+    run_end = (struct run_end){0};
     n_seen = 0;
     running_launches_reset();
 }
