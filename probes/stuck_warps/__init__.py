@@ -10,8 +10,8 @@ from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec
 from tui_probe.probekit.metric import Metric
 from tui_probe.probekit.probe import Probe
 
-from .analysis import analyse
-from .causes import likely_cause, range_words
+from .analysis import analyse, range_words
+from .causes import likely_cause
 from .ranks import RANKS, cause_among_ranks
 from .view import STUCK_VIEW, launch_end
 

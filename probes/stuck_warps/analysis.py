@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
+from tui_probe.draw import units
 from tui_probe.errors import TraceError
 from tui_probe.probekit.finding import place as place_text
 from tui_probe.trace.kernel_files import Offset
@@ -16,7 +17,7 @@ from tui_probe.trace.sites import read_sites
 from .synchronization import Synchronization, innermost
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -33,6 +34,8 @@ _MAPS: Final = (LANES, WARP, MARK, MARK, MARK, SAW)
 _PHASE_BIT: Final = 63
 _ADDRESS: Final = (1 << _PHASE_BIT) - 1
 WARP_THREADS: Final = 32
+_ALL_LANES: Final = 0xFFFFFFFF
+_MOST_RANGES: Final = 4
 
 PlaceKind = Literal["entry", "loop", "barrier", "warp barrier", "mbarrier", "lock", "flag"]
 _KINDS: Final[Mapping[str, PlaceKind]] = {
@@ -179,16 +182,21 @@ class StuckWarps:
         return -(-x * y * z // WARP_THREADS)
 
     @property
+    def grid_blocks(self) -> int:
+        """Blocks of the grid."""
+        x, y, z = self.grid
+        return x * y * z
+
+    @property
     def blocks_not_started(self) -> int:
         """Blocks behind the last one on the GPU: blocks start in the order of their numbers."""
-        x, y, z = self.grid
-        return x * y * z - 1 - max((warp.block for warp in self.warps), default=x * y * z - 1)
+        last = self.grid_blocks - 1
+        return last - max((warp.block for warp in self.warps), default=last)
 
     @property
     def blocks_ended(self) -> int:
         """Blocks that started and have no warp on the GPU."""
-        x, y, z = self.grid
-        return x * y * z - self.blocks_not_started - self.blocks
+        return self.grid_blocks - self.blocks_not_started - self.blocks
 
     @property
     def warps_ended(self) -> int:
@@ -400,3 +408,38 @@ def group_warps(
         missing = (*away, *gone) if place.kind in ("barrier", "mbarrier") else ()
         groups.append(PlaceGroup(place, tuple(there), missing))
     return tuple(sorted(groups, key=lambda group: -len(group.warps)))
+
+
+# Numbers in words
+
+
+def lane_words(mask: int) -> str:
+    """``lane 0``, ``lanes 1-31``, ``all lanes``."""
+    if mask == _ALL_LANES:
+        return "all lanes"
+    lanes = [lane for lane in range(32) if mask >> lane & 1]
+    return f"{'lane' if len(lanes) == 1 else 'lanes'} {range_words(lanes)}"
+
+
+def warp_words(numbers: Sequence[int]) -> str:
+    """``warp 0``, ``warps 0-2``."""
+    return f"{'warp' if len(numbers) == 1 else 'warps'} {range_words(numbers)}"
+
+
+def range_words(numbers: Iterable[int]) -> str:
+    """``0-2, 5``; of many ranges the first ones, and how many numbers there are."""
+    ordered = sorted(set(numbers))
+    ranges = _ranges(ordered)
+    texts = [str(first) if first == last else f"{first}-{last}" for first, last in ranges[:_MOST_RANGES]]
+    more = f", … ({units.count(len(ordered))})" if len(ranges) > _MOST_RANGES else ""
+    return ", ".join(texts) + more
+
+
+def _ranges(ordered: Sequence[int]) -> list[tuple[int, int]]:
+    ranges: list[tuple[int, int]] = []
+    for number in ordered:
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1] = ranges[-1][0], number
+        else:
+            ranges.append((number, number))
+    return ranges

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
 from tui_probe.trace.kernel_files import Offset
 
-from .analysis import WARP_THREADS
+from .analysis import WARP_THREADS, lane_words, warp_words
+from .polled_memory import (
+    Cause,
+    exchanges_of,
+    free_lock,
+    shared_flag,
+    unwritten_flag,
+    warps_elsewhere,
+    written_flag,
+)
 from .synchronization import Init
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from .analysis import Arrivals, Mark, PlaceGroup, StuckWarp, StuckWarps
 
@@ -22,20 +30,8 @@ _MOST_NAMED: Final = 2
 _MOST_HOLDERS: Final = 4
 """Warps that a cause names if each holds the lock that the one before wants."""
 _CLUSTER_BARRIERS: Final = ("barrier.cluster", "UCGABAR")
-_MOST_DECIMAL: Final = 100_000
 _ALL_LANES: Final = 0xFFFFFFFF
-_MOST_RANGES: Final = 4
 _COUNT_ADVICE: Final = "count the threads that arrive in each phase, and initialize the mbarrier with that number"
-
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """``key`` is for programs, ``words`` and ``advice`` for users; ``warp`` is one that the cause is about."""
-
-    key: str
-    words: str
-    advice: str
-    warp: StuckWarp
 
 
 def likely_cause(stuck: StuckWarps) -> Cause | None:
@@ -44,8 +40,8 @@ def likely_cause(stuck: StuckWarps) -> Cause | None:
     Warps that wait for warps which poll themselves come last: the reason is what the latter poll.
     """
     searches: tuple[Callable[[StuckWarps, PlaceGroup], Iterator[Cause]], ...] = (
-        _endless_loop, _own_lock, _held_lock, _grid_barrier, _mbarrier, _missing_warps, _free_lock, _written_flag,
-        _unwritten_flag,
+        _endless_loop, _own_lock, _held_lock, _grid_barrier, _mbarrier, shared_flag, _missing_warps, free_lock,
+        written_flag, unwritten_flag,
     )  # fmt: skip
     first = [group for group in stuck.groups if not _waits_for_polls(group)]
     last = [group for group in stuck.groups if _waits_for_polls(group)]
@@ -148,7 +144,7 @@ def _grid_barrier(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
         return
     yield Cause(
         "grid-does-not-fit",
-        f"{units.count(stuck.blocks)} of {units.counted(_blocks(stuck), 'block')}"
+        f"{units.count(stuck.blocks)} of {units.counted(stuck.grid_blocks, 'block')}"
         f" {'is on the GPU and does' if stuck.blocks == 1 else 'are on the GPU and do'} not end, so"
         f" {units.counted(stuck.blocks_not_started, 'block')} cannot start;"
         f" {units.count(len(group.blocks))} {'waits' if len(group.blocks) == 1 else 'wait'} at {group.place.text}",
@@ -156,11 +152,6 @@ def _grid_barrier(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
         " cooperatively: the driver then refuses larger grids",
         group.warps[0],
     )
-
-
-def _blocks(stuck: StuckWarps) -> int:
-    x, y, z = stuck.grid
-    return x * y * z
 
 
 def _mbarrier(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
@@ -280,7 +271,7 @@ def _missing_warps(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
         waits = f"{lane_words(place.address)} of {stuck.warp_text(warp)}: {lane_words(warp.lanes)} arrived last"
         advice = "let all lanes of the mask reach __syncwarp, or remove the other lanes from the mask"
     elif place.opcode.startswith(_CLUSTER_BARRIERS):
-        came = f"the waiting warps are in {units.counted(len(group.blocks), 'block')}{_elsewhere(stuck, group)}"
+        came = f"the waiting warps are in {units.counted(len(group.blocks), 'block')}{warps_elsewhere(stuck, group)}"
         waits = f"all blocks of the cluster: {came}"
         advice = "let all threads of all blocks of a cluster arrive, even threads that have nothing to do"
     elif place.line in stuck.code.barriers:
@@ -294,6 +285,9 @@ def _missing_warps(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
         all_threads = "threads" if isinstance(place.line, Offset) else "all threads"  # SASS: the count is not known
         waits = f"{all_threads} of block {warp.block}: {came}{ended}"
         advice = "let all threads that the barrier counts reach the barrier, e.g. by moving it out of branches"
+    looping = next((own for own in group.missing if own.block == warp.block and own.place.kind == "loop"), None)
+    if looping is not None and not looping.has_ended:
+        advice = f"check the condition that ends the loop at {looping.place.text}; otherwise {advice}"
     if warp.lanes_away and place.kind == "barrier" and there == stuck.warps_per_block:
         waits += _lanes_away(stuck, warp)
         advice = (
@@ -314,135 +308,11 @@ def _bar_advice(count: int | None, there: int, warp: StuckWarp, group: PlaceGrou
 
 def _lanes_away(stuck: StuckWarps, warp: StuckWarp) -> str:
     """``; warp 0 came with lanes 16-31, its 16 others may wait at shfl.sync.idx.b32 PTX:20``."""
-    exchanges = [f"{opcode} PTX:{line}" for line, opcode in stuck.code.exchanges.items()]
+    exchanges = exchanges_of(stuck)
     elsewhere = "is elsewhere" if warp.lanes_away == 1 else "are elsewhere"
     where = f"may wait at {exchanges[0]}" if exchanges else elsewhere
     came = f"warp {warp.warp} came with {lane_words(warp.lanes)}"
     return f"; {came}, its {units.counted(warp.lanes_away, 'other lane')} {where}"
-
-
-def _elsewhere(stuck: StuckWarps, group: PlaceGroup) -> str:
-    """``; block 0 warp 1 is at PTX:31``: some of the warps that are not at an address that others poll, or ended."""
-    place = group.place
-    others = [
-        own for own in stuck.warps if own.place != place and not (place.address and own.place.address == place.address)
-    ]
-    named = [f"; {stuck.warp_text(own)} is at {own.place.text}" for own in others[:_MOST_NAMED]]
-    ended = stuck.warps_ended
-    return "".join(named) + (f"; {units.counted(ended, 'warp')} ended" if ended else "")
-
-
-# Addresses that warps poll
-
-
-def _polled(group: PlaceGroup, verb: str = "polled") -> str:
-    """``0x7f00 (value 4) is polled by 4 warps at ld.acquire.u32 PTX:20``."""
-    values = {warp.saw for warp in group.warps}
-    value = values.pop() if len(values) == 1 else None
-    read = "" if value is None else f" (value {value if value < _MOST_DECIMAL else hex(value)})"
-    warps = units.counted(len(group.warps), "warp")
-    return f"{group.place.address:#x}{read} is {verb} by {warps} at {group.place.text}"
-
-
-def _free_lock(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
-    """Warps try to take a lock that no warp on the GPU is known to hold."""
-    if group.place.kind != "lock" or isinstance(group.place.line, Offset):
-        return
-    ended, holder = stuck.warps_ended, stuck.ended_holder(group.place.address)
-    if holder is not None and holder.took is not None:
-        where = f"which {stuck.warp_text(holder)} took at PTX:{holder.took.line} and did not release; it"
-        yield Cause(
-            "lock-not-free",
-            f"lock {_polled(group, 'wanted')}, {where} {stuck.where(holder)}",
-            "release the lock on every path, also before an early return",
-            group.warps[0],
-        )
-        return
-    reason = (
-        f"{units.counted(ended, 'warp')} ended, perhaps without releasing the lock"
-        if ended
-        else "no warp has ended, so the lock was not free before the launch, or its holder has since taken another lock"
-    )
-    yield Cause(
-        "lock-not-free",
-        f"lock {_polled(group, 'wanted')}, and no warp on the GPU is known to hold it; {reason}",
-        "release the lock on every path, and set it to its free value before the launch",
-        group.warps[0],
-    )
-
-
-def _written_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
-    """Warps of the launch have written the address that others poll, but not the value that these wait for."""
-    is_polled = group.place.kind == "flag" and group.place.line not in stuck.code.counted
-    writers = stuck.writers(group.place) if is_polled else []
-    if not writers:
-        return
-    wrote = {warp.block for warp in writers}
-    absent = [own for own in stuck.warps if own.block not in wrote]
-    ended = stuck.blocks_ended
-    if absent:
-        blocks = len({own.block for own in absent})
-        others = (
-            f"{units.counted(blocks, 'other block')} did not: {stuck.warp_text(absent[0])} is at {absent[0].place.text}"
-        )
-    else:
-        others = "" if ended else "no other block is left, so the awaited value or the value before the launch is wrong"
-    gone = f"{units.counted(ended, 'block')} ended" if ended else ""
-    yield Cause(
-        "value-not-reached",
-        "; ".join(filter(None, (f"{_polled(group)}; {_writes_text(stuck, writers)}", others, gone))),
-        "the awaited value counts blocks: let each of these blocks write to this address before it waits or ends"
-        if absent or ended
-        else "compare the awaited value with the number of writes, and reset the memory before each launch",
-        group.warps[0],
-    )
-
-
-def _writes_text(stuck: StuckWarps, writers: Sequence[StuckWarp]) -> str:
-    """``4 warps of 4 blocks wrote there (red.global.add.u32 PTX:19)``."""
-    line = next(warp.did.line for warp in writers if warp.did is not None)
-    where = f"{stuck.code.writes.get(line, '')} PTX:{line}".strip()
-    blocks = len({warp.block for warp in writers})
-    return f"{units.counted(len(writers), 'warp')} of {units.counted(blocks, 'block')} wrote there ({where})"
-
-
-def _unwritten_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
-    """Warps poll an address that no warp on the GPU is known to have written."""
-    place, code = group.place, stuck.code
-    if place.kind not in ("flag", "lock") or place.line in code.counted:
-        return
-    writes = [(line, opcode) for line, opcode in code.writes.items() if line != place.line]
-    another = "another kernel, another GPU or the host must write the value"
-    advice = "find the kernel or rank that must write it, and check in its trace that it was launched"
-    if isinstance(place.line, Offset):
-        text = f"without PTX, writes are not recorded: a warp of this launch, {another}"
-        advice = (
-            f"check the awaited value, and whether its writers reach the instruction that writes it; otherwise {advice}"
-        )
-    elif writes and place.opcode.startswith("atom"):
-        line, opcode = writes[0]
-        text = (
-            f"this kernel also writes at {opcode} PTX:{line}, but only the last write of a warp is recorded; the last"
-            f" write of these warps is the polling atomic"
-        )
-        advice = "compare the awaited value with the number of writes, and reset the memory before each use"
-    elif writes:
-        line, opcode = writes[0]
-        text = (
-            f"this kernel writes at {opcode} PTX:{line}, but no warp on the GPU is known to have written there"
-            f"{_elsewhere(stuck, group)}"
-        )
-        advice = (
-            f"check the address that is written, and that no writer waits for a warp that polls; otherwise {advice}"
-        )
-    elif code.has_plain_stores:
-        text = f"plain stores of this kernel are not recorded: one of them, {another}"
-        advice = f"write flags with st.release or an atomic, which the watchdog records; otherwise {advice}"
-    elif code.is_known:
-        text = f"no other instruction of this kernel writes global memory: {another}"
-    else:
-        text = f"no warp of this launch is known to write there: {another}"
-    yield Cause("flag-not-set", f"{_polled(group)}; {text}", advice, group.warps[0])
 
 
 def _loop(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
@@ -459,38 +329,3 @@ def _loop(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
         text = "{} reached neither a wait nor a loop without a counter"
         advice = "check loops with many iterations, and lanes that wait for others in shfl or vote"
     yield Cause("long-loop", text.format(units.counted(len(group.warps), "warp")), advice, warp)
-
-
-# Numbers in words
-
-
-def lane_words(mask: int) -> str:
-    """``lane 0``, ``lanes 1-31``, ``all lanes``."""
-    if mask == _ALL_LANES:
-        return "all lanes"
-    lanes = [lane for lane in range(32) if mask >> lane & 1]
-    return f"{'lane' if len(lanes) == 1 else 'lanes'} {range_words(lanes)}"
-
-
-def warp_words(numbers: Sequence[int]) -> str:
-    """``warp 0``, ``warps 0-2``."""
-    return f"{'warp' if len(numbers) == 1 else 'warps'} {range_words(numbers)}"
-
-
-def range_words(numbers: Iterable[int]) -> str:
-    """``0-2, 5``; of many ranges the first ones, and how many numbers there are."""
-    ordered = sorted(set(numbers))
-    ranges = _ranges(ordered)
-    texts = [str(first) if first == last else f"{first}-{last}" for first, last in ranges[:_MOST_RANGES]]
-    more = f", … ({units.count(len(ordered))})" if len(ranges) > _MOST_RANGES else ""
-    return ", ".join(texts) + more
-
-
-def _ranges(ordered: Sequence[int]) -> list[tuple[int, int]]:
-    ranges: list[tuple[int, int]] = []
-    for number in ordered:
-        if ranges and number == ranges[-1][1] + 1:
-            ranges[-1] = ranges[-1][0], number
-        else:
-            ranges.append((number, number))
-    return ranges

@@ -17,8 +17,8 @@ from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 from tui_probe.trace.recent import traces_of_run
 
-from .analysis import analyse
-from .causes import likely_cause, range_words
+from .analysis import analyse, range_words
+from .causes import likely_cause
 from .view import waits_for
 
 if TYPE_CHECKING:

@@ -141,7 +141,8 @@ class Synchronization:
     first one; opcodes of ``exchanges``, at which lanes wait for other lanes of their warp; ``updates``,
     compare-and-swaps of a value that their loop reads: these take no lock; lines of loops that are ``counted``, where
     no warp waits; ``addresses`` of mbarriers, where they are known; ``exits`` of warps that ended, by their last
-    place; ``endless`` loops, which no branch leaves; lines of ``sources``.
+    place; ``endless`` loops, which no branch leaves; lines of ``sources``; opcodes of ``shared_reads``, which see what
+    other warps write to shared memory.
 
     ``has_plain_stores``: the kernel writes global memory with stores that the probe does not record. ``is_known``:
     there is PTX.
@@ -163,6 +164,7 @@ class Synchronization:
     exits: Mapping[int, int] = field(default_factory=dict)
     endless: frozenset[int] = frozenset()
     sources: Mapping[int, SourceLine] = field(default_factory=dict)
+    shared_reads: Mapping[int, str] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -191,7 +193,7 @@ class Synchronization:
             _known(counts.addresses),
             any(map(_is_plain_store, code)), bool(code), dict(_exits(functions, ended_from)),
             frozenset(line for function in functions for line in _endless_loops(function)),
-            {**lines.lines, **lines.calls},
+            {**lines.lines, **lines.calls}, _opcodes(filter(_polls_shared_memory, code)),
         )  # fmt: skip
 
     def init_of(self, line: int) -> Init | None:
@@ -271,6 +273,12 @@ def _is_recorded_write(instruction: Instruction) -> bool:
         case "st":
             return bool(modifiers & _STRONG)
     return False
+
+
+def _polls_shared_memory(instruction: Instruction) -> bool:
+    modifiers = {*instruction.modifiers}
+    is_strong = instruction.opcode == "atom" or (instruction.opcode == "ld" and modifiers & (_STRONG | {"acquire"}))
+    return bool(is_strong) and any(own.startswith("shared") for own in modifiers)
 
 
 def _is_plain_store(instruction: Instruction) -> bool:

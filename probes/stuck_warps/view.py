@@ -16,8 +16,8 @@ from tui_probe.probekit.probe_view import probe_view
 from tui_probe.trace.kernel_files import Offset
 from tui_probe.trace.source_lines import source_position
 
-from .analysis import PlaceGroup, StuckWarp, analyse
-from .causes import likely_cause, range_words
+from .analysis import PlaceGroup, StuckWarp, analyse, range_words
+from .causes import likely_cause
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -17,9 +17,11 @@ from probes.stuck_warps.analysis import (
     WarpPlace,
     analyse,
     group_warps,
+    lane_words,
+    range_words,
     with_polling_blocks,
 )
-from probes.stuck_warps.causes import lane_words, likely_cause, range_words
+from probes.stuck_warps.causes import likely_cause
 from probes.stuck_warps.ranks import RankState, rank_cause
 from probes.stuck_warps.synchronization import Init, Synchronization
 from probes.stuck_warps.view import StuckView, waits_for
@@ -126,6 +128,15 @@ APART = launch(
     [replace(warp(BARRIER), lanes=0xFFFF0000, on_gpu=32), warp(BARRIER, number=1)],
     code=Synchronization(exchanges={9: "shfl.sync.idx.b32"}, is_known=True),
 )
+SPUN = WarpPlace(50, "loop", 0, None, "ld.volatile.shared.u32")
+SHARED = Synchronization(
+    loops={50: frozenset({50, 51})}, shared_reads={50: "ld.volatile.shared.u32"}, exchanges={9: "bar.warp.sync"}
+)
+QUEUE = [
+    warp(FLAG, did=Mark(61, 0x240, 1)),
+    warp(WarpPlace(25, "flag", 0x240, None, "ld.volatile.global.u32"), 1, did=Mark(60, 0x200, 1)),
+]
+STORES = Synchronization(writes=dict.fromkeys((60, 61), "st.volatile.global.u32"), is_known=True)
 WRITES = Synchronization(writes={19: "red.global.add.u32"}, is_known=True)
 COUNTED = Synchronization({38: 64}, is_known=True)
 ADDERS = [warp(FLAG, block, did=ADDED) for block in range(2)]
@@ -241,6 +252,28 @@ WAITERS = [warp(BARRIER, block, 1) for block in range(2)]
             "barrier-not-reached",
             "BAR 0x0090 waits for threads of block 0: 1 of 2 warps arrived; 1 warp ended",
         ),
+        (
+            launch([warp(BARRIER), warp(SPUN, number=1)], code=SHARED),
+            "flag-not-set",
+            "shared memory is polled by 1 warp of 1 block at ld.volatile.shared.u32 PTX:50; only warps of the same"
+            " block can write it, since each block has its own; block 0 warp 0 is at bar.sync PTX:30",
+        ),
+        (
+            launch([warp(BARRIER), warp(SPUN, number=1)], code=replace(SHARED, shared_reads={})),
+            "barrier-not-reached",
+            "1 of 2 warps arrived; warp 1 is at ld.volatile.shared.u32 PTX:50",
+        ),
+        (
+            launch([replace(warp(FLAG, number=number), lanes=0xFFFF0000) for number in (0, 1)], code=SHARED),
+            "flag-not-set",
+            "; 16 other lanes of each warp may wait at bar.warp.sync PTX:9",
+        ),
+        (
+            launch(QUEUE, 2, 32, STORES),
+            "value-not-reached",
+            "1 warp of 1 block wrote there (st.volatile.global.u32 PTX:60); block 1 warp 0 is now at"
+            " ld.volatile.global.u32 PTX:25, where it polls what block 0 warp 0 wrote: they wait for each other",
+        ),
         (launch([warp(LANES)]), "barrier-not-reached", "waits for all lanes of block 0 warp 0: all lanes arrived last"),
     ],
 )
@@ -249,6 +282,19 @@ def test_likely_cause(stuck: StuckWarps, key: str, words: str) -> None:
     assert cause is not None
     assert cause.key == key
     assert words in cause.words
+
+
+def test_barrier_that_waits_for_a_loop_has_the_loop_as_its_fix() -> None:
+    cause = likely_cause(MISSING)
+    assert cause is not None
+    assert cause.advice.startswith("check the condition that ends the loop at PTX:50; otherwise let all threads")
+
+
+def test_lanes_that_do_not_poll_are_named_only_if_all_warps_have_such_lanes() -> None:
+    some = [replace(warp(FLAG), lanes=0xFFFF0000), warp(FLAG, number=1)]
+    cause = likely_cause(launch(some, code=SHARED))
+    assert cause is not None
+    assert "other lanes" not in cause.words
 
 
 SYNCHRONIZED = entry(
@@ -284,6 +330,7 @@ ld.volatile.global.u32 %r2, [%rd1];
 add.u32 %r1, %r1, 1;
 setp.lt.u32 %p1, %r1, 9;
 @%p1 bra $count;
+ld.volatile.shared.u32 %r2, [%r1];
 ret;""",
     ".param .u64 out",
 )
@@ -314,6 +361,7 @@ def test_synchronization_of_a_kernel(tmp_path: Path) -> None:
         {},
         True,
         True,
+        shared_reads={numbers["ld.volatile.shared.u32 %r2, [%r1];"]: "ld.volatile.shared.u32"},
     )
     assert Synchronization.of(None) == Synchronization()
 

@@ -1,0 +1,210 @@
+"""Causes of launches whose warps poll memory: locks, flags, counters, in global or shared memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.draw import units
+from tui_probe.trace.kernel_files import Offset
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from .analysis import PlaceGroup, StuckWarp, StuckWarps
+
+_MOST_NAMED: Final = 2
+"""Warps elsewhere that a cause names."""
+_MOST_DECIMAL: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """``key`` is for programs, ``words`` and ``advice`` for users; ``warp`` is one that the cause is about."""
+
+    key: str
+    words: str
+    advice: str
+    warp: StuckWarp
+
+
+def _polled(group: PlaceGroup, verb: str = "polled") -> str:
+    """``0x7f00 (value 4) is polled by 4 warps at ld.acquire.u32 PTX:20``."""
+    values = {warp.saw for warp in group.warps}
+    value = values.pop() if len(values) == 1 else None
+    read = "" if value is None else f" (value {value if value < _MOST_DECIMAL else hex(value)})"
+    warps = units.counted(len(group.warps), "warp")
+    return f"{group.place.address:#x}{read} is {verb} by {warps} at {group.place.text}"
+
+
+def free_lock(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
+    """Warps try to take a lock that no warp on the GPU is known to hold."""
+    if group.place.kind != "lock" or isinstance(group.place.line, Offset):
+        return
+    ended, holder = stuck.warps_ended, stuck.ended_holder(group.place.address)
+    if holder is not None and holder.took is not None:
+        where = f"which {stuck.warp_text(holder)} took at PTX:{holder.took.line} and did not release; it"
+        yield Cause(
+            "lock-not-free",
+            f"lock {_polled(group, 'wanted')}, {where} {stuck.where(holder)}",
+            "release the lock on every path, also before an early return",
+            group.warps[0],
+        )
+        return
+    reason = (
+        f"{units.counted(ended, 'warp')} ended, perhaps without releasing the lock"
+        if ended
+        else "no warp has ended, so the lock was not free before the launch, or its holder has since taken another lock"
+    )
+    yield Cause(
+        "lock-not-free",
+        f"lock {_polled(group, 'wanted')}, and no warp on the GPU is known to hold it; {reason}",
+        "release the lock on every path, and set it to its free value before the launch",
+        group.warps[0],
+    )
+
+
+def written_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
+    """Warps of the launch have written the address that others poll, but not the value that these wait for."""
+    is_polled = group.place.kind == "flag" and group.place.line not in stuck.code.counted
+    writers = stuck.writers(group.place) if is_polled else []
+    if not writers:
+        return
+    last = _last_stores(stuck, group, writers)
+    if last is not None:
+        yield last
+    wrote = {warp.block for warp in writers}
+    absent = [own for own in stuck.warps if own.block not in wrote]
+    ended = stuck.blocks_ended
+    if absent:
+        blocks = len({own.block for own in absent})
+        others = (
+            f"{units.counted(blocks, 'other block')} did not: {stuck.warp_text(absent[0])} is at {absent[0].place.text}"
+        )
+    else:
+        others = "" if ended else "no other block is left, so the awaited value or the value before the launch is wrong"
+    gone = f"{units.counted(ended, 'block')} ended" if ended else ""
+    yield Cause(
+        "value-not-reached",
+        "; ".join(filter(None, (f"{_polled(group)}; {_writes_text(stuck, writers)}", others, gone))),
+        "the awaited value counts blocks: let each of these blocks write to this address before it waits or ends"
+        if absent or ended
+        else "compare the awaited value with the number of writes, and reset the memory before each launch",
+        group.warps[0],
+    )
+
+
+def _last_stores(stuck: StuckWarps, group: PlaceGroup, writers: Sequence[StuckWarp]) -> Cause | None:
+    """The cause if the writers store values, count nothing, and wait elsewhere: perhaps for those who poll."""
+    away = [own for own in writers if own.place != group.place]
+    if not away or not all(own.did and stuck.code.writes.get(own.did.line, "").startswith("st") for own in writers):
+        return None
+    writer = away[0]
+    is_cycle = writer.place.kind == "flag" and any(own in group.warps for own in stuck.writers(writer.place))
+    cycle = f", where it polls what {stuck.warp_text(group.warps[0])} wrote: they wait for each other" * is_cycle
+    return Cause(
+        "value-not-reached",
+        f"{_polled(group)}; {_writes_text(stuck, writers)}; {stuck.warp_text(writer)} is now at"
+        f" {writer.place.text}{cycle}",
+        "compare the awaited value with the last value that the writer stores, and let it store before it waits",
+        group.warps[0],
+    )
+
+
+def _writes_text(stuck: StuckWarps, writers: Sequence[StuckWarp]) -> str:
+    """``4 warps of 4 blocks wrote there (red.global.add.u32 PTX:19)``."""
+    line = next(warp.did.line for warp in writers if warp.did is not None)
+    where = f"{stuck.code.writes.get(line, '')} PTX:{line}".strip()
+    blocks = len({warp.block for warp in writers})
+    return f"{units.counted(len(writers), 'warp')} of {units.counted(blocks, 'block')} wrote there ({where})"
+
+
+def unwritten_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
+    """Warps poll an address that no warp on the GPU is known to have written."""
+    place, code = group.place, stuck.code
+    if place.kind not in ("flag", "lock") or place.line in code.counted:
+        return
+    writes = [(line, opcode) for line, opcode in code.writes.items() if line != place.line]
+    another = "another kernel, another GPU or the host must write the value"
+    advice = "find the kernel or rank that must write it, and check in its trace that it was launched"
+    if isinstance(place.line, Offset):
+        text = f"without PTX, writes are not recorded: a warp of this launch, {another}"
+        advice = (
+            f"check the awaited value, and whether its writers reach the instruction that writes it; otherwise {advice}"
+        )
+    elif writes and place.opcode.startswith("atom"):
+        line, opcode = writes[0]
+        text = (
+            f"this kernel also writes at {opcode} PTX:{line}, but only the last write of a warp is recorded; the last"
+            f" write of these warps is the polling atomic"
+        )
+        advice = "compare the awaited value with the number of writes, and reset the memory before each use"
+    elif writes:
+        line, opcode = writes[0]
+        text = (
+            f"this kernel writes at {opcode} PTX:{line}, but no warp on the GPU is known to have written there"
+            f"{warps_elsewhere(stuck, group)}"
+        )
+        advice = (
+            f"check the address that is written, and that no writer waits for a warp that polls; otherwise {advice}"
+        )
+    elif code.has_plain_stores:
+        text = f"plain stores of this kernel are not recorded: one of them, {another}"
+        advice = f"write flags with st.release or an atomic, which the watchdog records; otherwise {advice}"
+    elif code.is_known:
+        text = f"no other instruction of this kernel writes global memory: {another}"
+    else:
+        text = f"no warp of this launch is known to write there: {another}"
+    lanes = _other_lanes(stuck, group)
+    if lanes:
+        advice = f"let all lanes of a mask reach the shfl, vote or __syncwarp with this mask; otherwise {advice}"
+    yield Cause("flag-not-set", f"{_polled(group)}; {text}{lanes}", advice, group.warps[0])
+
+
+def shared_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
+    """Warps poll shared memory, which only warps of their own block or cluster write."""
+    place, warp = group.place, group.warps[0]
+    reads = sorted(stuck.code.shared_reads.keys() & stuck.code.loops.get(place.line, frozenset()))
+    if place.kind != "loop" or not reads or place.line in stuck.code.counted:
+        return
+    read = stuck.code.shared_reads[reads[0]]
+    shared_by = "cluster" if "::cluster" in read or ".cluster" in read else "block"
+    writers = f"only warps of the same {shared_by} can write it, since each {shared_by} has its own"
+    there = {own.warp for own in group.warps if own.block == warp.block}
+    others = [own for own in stuck.warps if own.block == warp.block and own.warp not in there]
+    away = "".join(f"; {stuck.warp_text(own)} is at {own.place.text}" for own in others[:_MOST_NAMED])
+    warps = f"{units.counted(len(group.warps), 'warp')} of {units.counted(len(group.blocks), 'block')}"
+    yield Cause(
+        "flag-not-set",
+        f"shared memory is polled by {warps} at"
+        f" {stuck.code.line_text(reads[0], read)}; {writers}{away}{_other_lanes(stuck, group)}",
+        "let a warp write the awaited value before it waits for the polling warp; if other blocks must write the value,"
+        " move it to global memory",
+        warp,
+    )
+
+
+def exchanges_of(stuck: StuckWarps) -> list[str]:
+    """Places at which lanes wait for others of their warp."""
+    return [stuck.code.line_text(line, opcode) for line, opcode in stuck.code.exchanges.items()]
+
+
+def _other_lanes(stuck: StuckWarps, group: PlaceGroup) -> str:
+    """``; 16 other lanes of each warp may wait at bar.warp.sync PTX:20``, if all polling warps have such lanes."""
+    counts = {warp.lanes_away for warp in group.warps}
+    exchanges = exchanges_of(stuck)
+    if 0 in counts or not exchanges:
+        return ""
+    lanes = units.counted(counts.pop(), "other lane") if len(counts) == 1 else "other lanes"
+    return f"; {lanes} of {'the warp' if len(group.warps) == 1 else 'each warp'} may wait at {exchanges[0]}"
+
+
+def warps_elsewhere(stuck: StuckWarps, group: PlaceGroup) -> str:
+    """``; block 0 warp 1 is at PTX:31``: some of the warps that are not at an address that others poll, or ended."""
+    place = group.place
+    others = [
+        own for own in stuck.warps if own.place != place and not (place.address and own.place.address == place.address)
+    ]
+    named = [f"; {stuck.warp_text(own)} is at {own.place.text}" for own in others[:_MOST_NAMED]]
+    ended = stuck.warps_ended
+    return "".join(named) + (f"; {units.counted(ended, 'warp')} ended" if ended else "")
