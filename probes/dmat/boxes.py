@@ -92,8 +92,9 @@ class Boxes:
     def rows(self) -> NDArray[np.int64]:
         """Rows of each box."""
         counts = [self.records[f"count{dimension}"].astype(np.int64) for dimension in DIMENSIONS]
-        rows: NDArray[np.int64] = np.where(self.records["row"] > 0, np.prod(counts, axis=0), 0)
-        return rows
+        is_known: NDArray[np.bool_] = self.records["row"] > 0
+        product: NDArray[np.int64] = np.prod(counts, axis=0)
+        return np.where(is_known, product, 0)
 
     @property
     def bytes(self) -> NDArray[np.int64]:
@@ -115,8 +116,8 @@ class Boxes:
     def row_sectors(self) -> NDArray[np.int64]:
         """Sectors that a row of each box touches, at most for rows that begin at different places within a sector."""
         first = np.where(self.is_even, self.records["start"] % SECTOR_BYTES, SECTOR_BYTES - 1).astype(np.int64)
-        sectors: NDArray[np.int64] = (first + self.records["row"] + SECTOR_BYTES - 1) // SECTOR_BYTES
-        return sectors
+        row: NDArray[np.uint32] = self.records["row"]
+        return (first + row + SECTOR_BYTES - 1) // SECTOR_BYTES
 
     @property
     def places(self) -> NDArray[np.int64]:
@@ -135,10 +136,12 @@ class Boxes:
     def spans(self) -> NDArray[np.uint64]:
         """The memory from the first to the last byte of each box: shape (boxes, 2), u8, from to before."""
         some = self.records[self.rows > 0]
-        last = some["start"] + some["row"]
+        start: NDArray[np.uint64] = some["start"]
+        last = start + some["row"].astype(np.uint64)
         for dimension in DIMENSIONS:
-            last = last + (some[f"count{dimension}"].astype(np.uint64) - np.uint64(1)) * some[f"stride{dimension}"]
-        return np.stack((some["start"], last), axis=1)
+            steps = some[f"count{dimension}"].astype(np.uint64) - np.uint64(1)
+            last = last + steps * some[f"stride{dimension}"].astype(np.uint64)
+        return np.stack((start, last), axis=1)
 
     def chosen(self, mask: NDArray[Any]) -> Boxes:
         """The boxes that a mask or numbers select."""
@@ -194,12 +197,14 @@ def _sector_of(
     boxes: NDArray[Any], rows: NDArray[np.int64], sector: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
     """The first byte in a sector of a row of each box, and whether the row reaches that sector."""
-    start = boxes["start"].copy()
+    start: NDArray[np.uint64] = boxes["start"].copy()
+    row: NDArray[np.uint64] = boxes["row"].astype(np.uint64)
     for dimension in DIMENSIONS:
         rows, place = np.divmod(rows, boxes[f"count{dimension}"].astype(np.int64))
-        start += place.astype(np.uint64) * boxes[f"stride{dimension}"]
+        stride: NDArray[np.uint64] = boxes[f"stride{dimension}"]
+        start += place.astype(np.uint64) * stride
     address = (start & ~np.uint64(SECTOR_BYTES - 1)) + sector.astype(np.uint64) * np.uint64(SECTOR_BYTES)
-    return np.maximum(address, start), address < start + boxes["row"]
+    return np.maximum(address, start), address < start + row
 
 
 def read_boxes(accesses: Accesses) -> Boxes | None:
@@ -219,12 +224,13 @@ def read_boxes(accesses: Accesses) -> Boxes | None:
     records, times, numbers = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
     made = None if attempts is None or (attempts < 0).any() else int(attempts.sum())
     boxes = Boxes(records, times, numbers, made, warps)
-    row_bytes: NDArray[Any] = records["row"]
+    row_bytes: NDArray[np.uint32] = records["row"]
     sectors = (row_bytes / SECTOR_BYTES + 2) * (row_bytes > 0)
-    ends = records["start"].astype(float)
+    ends: NDArray[np.float64] = records["start"].astype(float)
     for dimension in DIMENSIONS:
-        count = records[f"count{dimension}"].astype(float)
-        sectors, ends = sectors * count, ends + count * records[f"stride{dimension}"]
+        count: NDArray[np.float64] = records[f"count{dimension}"].astype(float)
+        stride: NDArray[np.float64] = records[f"stride{dimension}"].astype(float)
+        sectors, ends = sectors * count, ends + count * stride
     if (sectors > _MAX_SECTORS).any() or (ends > _MAX_ADDRESS).any():
         raise TraceError(f"{result.path} is damaged: it has a bulk copy that no GPU can make")
     return boxes

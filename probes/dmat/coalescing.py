@@ -103,7 +103,8 @@ class LineCopies:
 
 def copies_by_line(boxes: Boxes, code: Mapping[int, AccessLine]) -> tuple[LineCopies, ...]:
     """Add up bulk copies by instruction, that with most bytes first."""
-    lines, which = np.unique(boxes.records["line"], return_inverse=True)
+    recorded: NDArray[np.uint32] = boxes.records["line"]
+    lines, which = np.unique(recorded, return_inverse=True)
     sums = [
         np.bincount(which, weights, len(lines)).astype(np.int64).tolist()
         for weights in (None, boxes.bytes, boxes.sectors(), ~boxes.is_known)

@@ -211,7 +211,8 @@ class Painter:
         """Count the accesses and sectors of bulk copies in each cell whose lines ``kinds`` selects."""
         counts = raster(parts, grid, progress, partial(_chosen, kinds))
         if boxes is not None:
-            chosen = kinds[np.minimum(boxes.records["line"], len(kinds) - 1)]
+            line: NDArray[np.uint32] = boxes.records["line"]
+            chosen = kinds[np.minimum(line, len(kinds) - 1)]
             counts = counts + raster_boxes(boxes.chosen(chosen), grid, progress)
         return _by_cell(counts)
 

@@ -145,7 +145,9 @@ def _with_ideals(records: NDArray[Any]) -> NDArray[Any]:
         made[name] = records[name]
     for kind in ("load", "store", "copy"):
         executed: NDArray[np.bool_] = records[f"{kind}_requests"] > 0
-        made[f"{kind}_ideal"][executed] = (records[f"{kind}_sectors"] - records["excess"])[executed]
+        sectors: NDArray[np.uint64] = records[f"{kind}_sectors"][executed]
+        excess: NDArray[np.uint64] = records["excess"][executed]
+        made[f"{kind}_ideal"][executed] = sectors - excess
     return made
 
 

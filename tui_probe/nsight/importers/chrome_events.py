@@ -72,10 +72,11 @@ class IntegerRows:
     def taken(self) -> dict[str, NDArray[Any]]:
         """The columns, which are not copies and are not kept here: each goes when it is not used any more."""
         columns, self._columns = self._columns, {}
-        return {
-            name: np.frombuffer(column, dtype=np.dtype(column.typecode)) if column else np.empty(0, column.typecode)
-            for name, column in columns.items()
-        }
+        taken: dict[str, NDArray[Any]] = {}
+        for name, column in columns.items():
+            dtype: np.dtype[Any] = np.dtype(column.typecode)
+            taken[name] = np.frombuffer(column, dtype) if column else np.empty(0, dtype)
+        return taken
 
 
 class _Distinct:
