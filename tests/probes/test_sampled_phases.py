@@ -35,10 +35,16 @@ def sampled(folder: Path, tiles: int, delay: int, every: int) -> Phases:
     return recorded(folder, WAITS, "staged", out, values, np.int32(tiles), np.int32(delay), block=THREADS, probe=probe)
 
 
+@pytest.fixture(scope="module")
+def complete(tmp_path_factory: pytest.TempPathFactory) -> Phases:
+    """A launch with all records, which tests compare with one with a part of them."""
+    return staged(tmp_path_factory.mktemp("staged") / "all", 200, 300)
+
+
 @pytest.mark.parametrize("every", [2, 16])
-def test_sampled_iterations_have_the_shares_of_all(tmp_path: Path, every: int) -> None:
+def test_sampled_iterations_have_the_shares_of_all(tmp_path: Path, complete: Phases, every: int) -> None:
     """A part of the iterations is enough: shares and medians are those of a launch with all records."""
-    complete, part = staged(tmp_path / "all", 200, 300), sampled(tmp_path / "part", 200, 300, every)
+    part = sampled(tmp_path / "part", 200, 300, every)
     assert (part.every, part.roles, part.kept_text, part.unrecorded) == (every, complete.roles, "", 0)
     assert part.named() == pytest.approx(1)
     iterations = len(range(0, 200, every))
@@ -60,9 +66,9 @@ def test_sampled_iterations_have_the_shares_of_all(tmp_path: Path, every: int) -
     assert (overlap_of(part), multiply_adds(part)) == (None, None)
 
 
-def test_waits_match_signals_of_the_same_iteration(tmp_path: Path) -> None:
+def test_waits_match_signals_of_the_same_iteration(tmp_path: Path, complete: Phases) -> None:
     """The barrier names the role of a signal of another iteration, but nothing tells when this signaled."""
-    complete, part = staged(tmp_path / "all", 200, 300), sampled(tmp_path / "part", 200, 300, 8)
+    part = sampled(tmp_path / "part", 200, 300, 8)
     waits, freed = (longest_wait(part, role) for role in ("consumer", "producer"))
     assert (waits.partner, waits.by_order, waits.signals) == ("producer", True, 25)
     assert waits.late_share == pytest.approx(longest_wait(complete, "consumer").late_share, abs=0.02)
