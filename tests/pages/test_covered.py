@@ -175,3 +175,18 @@ def test_the_way_is_a_column_where_a_kernel_was_grafted(writer: TraceWriter) -> 
         "grafted": "graft",
         "kernel_2": None,
     }
+
+
+def test_report_says_that_another_run_has_launches_that_were_missed(writer: TraceWriter) -> None:
+    """Once, with the option that lets launches wait."""
+    missed = "the kernel was still being prepared code being-prepared"
+    for index, name in enumerate(("first", "second")):
+        writer.kernel(index, name)
+        writer.pass_through(index, missed)
+        writer.launch(index)
+    report = " ".join(run_report(open_trace(writer.directory)).partition("Not probed\n")[2].split())
+    assert report.startswith(
+        "1 of 2 launches ran unprobed, the kernel was still being prepared: #0 first fix: Kernels are prepared"
+    )
+    assert report.count("run again (prepared kernels are cached), or let launches wait with --wait") == 1
+    assert report.endswith("the kernel was still being prepared: #1 second")

@@ -299,8 +299,11 @@ def _kernel_group_lines(words: str, kernels: list[KernelFacts], cells: int) -> l
 
 
 def _launch_lines(trace: Trace, cells: int) -> list[str]:
-    """Launches of probed kernels that were run unprobed, but for those that were not chosen."""
+    """Launches of probed kernels that were run unprobed, but for those that were not chosen; the advice on a reason
+    once, at the first kernel.
+    """
     lines = []
+    advised: set[str] = set()
     for (index, why), count in sorted(
         _unprobed_launch_counts(trace).items(), key=lambda item: (item[0][0], item[0][1].text)
     ):
@@ -310,6 +313,9 @@ def _launch_lines(trace: Trace, cells: int) -> list[str]:
         share = f"{units.count(count)} of {units.counted(kernel.launches, 'launch')} ran unprobed"
         lines.append(f"{share}, {safe(why.text)}:")
         lines.append(f"  #{kernel.index} {_kernel_name(kernel, cells)}")
+        if (advice := advice_on(why.code, why.parameters)) and advice not in advised:
+            advised.add(advice)
+            lines.append(f"    fix: {advice}")
     return lines
 
 
