@@ -199,7 +199,7 @@ def _rows(of: ProbeResult, found: Stalls) -> LineRows:
         [
             *([_SPILL_NOTE] if spills else []),
             f"cycles that warps wait at the instruction, summed over warps. The probe hides up to {DELAY} cycles of"
-            " each wait. The values include an estimate of the hidden cycles, never more than the measured cycles",
+            " each wait. The values include an estimate of the hidden cycles, at most as large as the measured cycles",
             f"measured waits: {measured_text(found, 'unmeasured waits')}",
         ],
     )

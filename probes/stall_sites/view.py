@@ -102,8 +102,8 @@ class StallsView(Document):
         cycles = ", ".join(title for key, title in names.items() if key in shown)
         share = percent(max((row.site.share_uncertainty or 0 for row in self.rows), default=0.0), 1)
         text = (
-            f"{cycles}: cycles per wait. The probe hides up to {DELAY} cycles of each wait. An estimate of the hidden"
-            " cycles is added, never more than the measured cycles."
+            f"{cycles}: cycles per wait, including an estimate of hidden cycles. The probe hides up to {DELAY} cycles"
+            " of each wait; the estimate is at most as large as the measured cycles."
         )
         text += " ± is the largest error of this estimate per wait." if "mean_uncertainty" in shown else ""
         text += f" In a row's warp life this error is {share if share.startswith('<') else f'at most {share}'}."
@@ -191,7 +191,8 @@ class StallsView(Document):
         reason = (
             ""
             if further
-            else f", because none of the {self._groups} groups has room, since sites that disturb each other are apart"
+            else f", because all {self._groups} groups are full: sites that disturb each other must be in different"
+            " groups"
         )
         listed = f": {places}" if places else ""
         yield f"{units.counted(self.not_measured, 'wait site')} not measured{reason}{listed}{more}"

@@ -352,8 +352,8 @@ def test_page_says_why_the_cost_is_not_known(cuda: Path, capsys: pytest.CaptureF
 def test_page_says_why_sites_are_not_measured(cuda: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = output(capsys, "show", "stalls", f"{cuda}:1")
     assert (
-        "4 wait sites not measured, because none of the 4 groups has room, since sites that disturb each other are"
-        " apart: 0x" in text
+        "4 wait sites not measured, because all 4 groups are full: sites that disturb each other must be in different"
+        " groups: 0x" in text
     )
 
 

@@ -370,10 +370,10 @@ def _with_flags(table: TomlTable, level: Level, made: Map) -> Map:
         raise table.error("leader", "needs a map with level = 'warp' and several records per warp, of 4, 8 or 16 bytes")
     latest = table.flag("latest")
     if latest and (not leader or made.cap is None or made.cap.bit_count() != 1):
-        raise table.error("latest", "needs leader = true, and a power of two as cap")
+        raise table.error("latest", "needs leader = true, and a cap that is a power of two")
     every = table.number("every", least=2, most=_MAX_EVERY) if "every" in table else 0
     if every and (not leader or latest or every.bit_count() != 1):
-        raise table.error("every", "needs leader = true, a power of two, and not latest = true")
+        raise table.error("every", "must be a power of two; needs leader = true; not with 'latest'")
     host = table.flag("host")
     if host and (level is not Level.WARP or made.cap == 1 or leader):
         raise table.error("host", "needs level = 'warp' and several records per warp; not with leader = true")

@@ -162,7 +162,7 @@ def compare_waits(match: KernelMatch, kernel: str = "") -> WaitComparison:
     both = [name for name in before if name in after]
     if not both:
         lone = "A" if before else "B" if after else ""
-        reason = f"only {lone} measured waits" if lone else _SHARED if shared else ""
+        reason = f"only {lone} has measured waits" if lone else _SHARED if shared else ""
         return WaitComparison(notes=(reason,) if reason else (), measured="AB" if shared else lone)
     one, other = before[both[0]], after[both[0]]
     is_same_code = _is_same_code(one, other)

@@ -254,7 +254,7 @@ def _notes(name: str, rows: Sequence[SourceRow], traces: Sequence[Trace]) -> Ite
     elif name == "sass" and (left := sum(row.counts.requests is not None and row.probed is None for row in rows)):
         yield (
             f"{units.counted(left, 'access')} not compared: the line has several accesses of one kind, or the trace has"
-            " no counts of it; --page lines compares whole lines"
+            " no counts of the line; --page lines compares whole lines"
         )
 
 
