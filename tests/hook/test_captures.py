@@ -88,3 +88,37 @@ launch(f, w, stream=s)
     )
     assert run.lines(r"\[exit\] launches 1 probed 1 "), run.stderr
     assert len(run.results) == 1
+
+
+def test_watchdog_finds_a_launch_during_a_capture_elsewhere(host: Host) -> None:
+    """It asks events, which a thread must not do in a global capture unless its own mode is relaxed."""
+    script = """
+context()
+f = function(module(), "add")
+s, graph = stream(), c_void_p()
+for _ in range(2): launch(f)
+call("cuStreamBeginCapture_v2", s, 0)
+wait_for(lambda: logged("[stuck] launch 1 "))
+call("cuStreamEndCapture", s, byref(graph))
+"""
+    run = host.python(script, TUI_PROBE_FILTER="add", TUI_PROBE_WATCHDOG="160", STUB_HANG="1")
+    assert run.status == 0, run.stderr
+    assert not [line for line in run.calls if "CAPTURE" in line or "FORBIDDEN" in line]
+
+
+def test_watchdog_outlives_the_context_of_a_launch(host: Host) -> None:
+    script = """
+first = context()
+f = function(module(), "add")
+for _ in range(2): launch(f)
+wait_for(lambda: logged("[stuck] launch 1 "))
+call("cuCtxDestroy_v2", first)
+context()
+launch(function(module(), "add"))
+time.sleep(0.3)
+"""
+    run = host.python(
+        script, TUI_PROBE_FILTER="add", TUI_PROBE_WATCHDOG="160", TUI_PROBE_EXIT_TIMEOUT="1", STUB_HANG="1"
+    )
+    assert run.status == 0, run.stderr
+    assert not [line for line in run.calls if "DESTROYED" in line]

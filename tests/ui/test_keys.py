@@ -312,7 +312,7 @@ async def _(stage: Stage, key: str) -> None:
     await stage.refresh()
     await stage.press(key)
     assert "launch 900 of " in stage.text
-    assert "has run for over 12 s. End it with Ctrl-C twice" in stage.text
+    assert "has run for over 12 s. End it (Ctrl-C twice, t); K then runs" in stage.text
     (trace / "run.json").write_text(json.dumps({"launcher": os.getpid(), "options": {"watchdog": 2.0}}))
     await stage.refresh()
     await stage.press(key)

@@ -109,8 +109,8 @@ def no_watchdog_text(trace: Trace) -> str:
         return f"this run has no watchdog; after it, K runs the program again with {WATCHDOG_OPTION}"
     name = shorten(trace.kernels[last.kernel].demangled, _NOTICE_NAME)
     return (
-        f"launch {last.launch} of {name} has run for over {last.seconds:.0f} s. End it with Ctrl-C twice, then t; K"
-        f" then runs the program again with {WATCHDOG_OPTION}"
+        f"launch {last.launch} of {name} has run for over {last.seconds:.0f} s. End it (Ctrl-C twice, t); K then"
+        f" runs it with {WATCHDOG_OPTION}"
     )
 
 
