@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,6 +14,9 @@ from tests.trace.make import TraceWriter
 from tui_probe.launcher.diagnosis import failure_in, program_failure
 from tui_probe.pages.run_report import run_report
 from tui_probe.trace.follow import open_trace
+
+if TYPE_CHECKING:
+    from .conftest import Runner
 
 FRAMES = """\
 Traceback (most recent call last):
@@ -62,6 +68,17 @@ def test_only_failed_programs_are_searched(tmp_path: Path) -> None:
     assert program_failure(log, 0) is None
     assert program_failure(log, 1) is not None
     assert program_failure(tmp_path / "none", 1) is None
+
+
+def test_failure_is_found_where_both_streams_are_one(tool: Runner) -> None:
+    """As on a terminal, and with ``2>&1 |``."""
+    tool.environment["FAKE_LAUNCHES"] = "*"
+    program = (
+        "import sys; print('out'); print('ModuleNotFoundError: No module named cupy', file=sys.stderr); sys.exit(1)"
+    )
+    tool.run([sys.executable, "-c", program], capture_output=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    (record,) = tool.folder.glob("trace/*/run.json")
+    assert "No module named cupy; usual fix: " in json.loads(record.read_text())["program_failure"]
 
 
 def test_report_has_the_failure_below_the_outcome(tmp_path: Path) -> None:

@@ -185,9 +185,14 @@ _FIXES: Final = tuple(
 )  # fmt: skip
 
 
-def program_failure(stderr: Path, returncode: int | None) -> str | None:
-    """Return what failed in the environment of a program that ended with an error, and the usual fix; else None."""
-    return failure_in(_end_of(stderr)) if returncode else None
+def program_failure(stderr: Path, returncode: int | None, joint: Path | None = None) -> str | None:
+    """Return what failed in the environment of a program that ended with an error, and the usual fix; else None.
+
+    ``joint`` has the text of both streams if they are one file, e.g. a terminal or ``2>&1 |``; then ``stderr`` is empty.
+    """
+    if not returncode:
+        return None
+    return failure_in(_end_of(stderr) or ("" if joint is None else _end_of(joint)))
 
 
 def failure_text(stderr: Path, returncode: int | None) -> str:

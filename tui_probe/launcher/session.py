@@ -265,7 +265,7 @@ class Session:
         if not self.traces:
             self.untraced += still_running()
         self.messages += self.untraced + self.lost_output
-        self.program_failure = program_failure(self.spool.stderr, returncode)
+        self.program_failure = program_failure(self.spool.stderr, returncode, self.spool.stdout)
         for trace in self.traces:
             self._write(trace, returncode)
             if not output_kept:
