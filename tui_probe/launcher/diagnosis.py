@@ -188,7 +188,7 @@ _FIXES: Final = tuple(
 def program_failure(stderr: Path, returncode: int | None, joint: Path | None = None) -> str | None:
     """Return what failed in the environment of a program that ended with an error, and the usual fix; else None.
 
-    ``joint`` has the text of both streams if they are one file, e.g. a terminal or ``2>&1 |``; then ``stderr`` is empty.
+    ``joint`` has the text of both streams if they are one file, e.g. a terminal; then ``stderr`` is empty.
     """
     if not returncode:
         return None
