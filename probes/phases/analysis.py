@@ -272,12 +272,14 @@ class Phases:
         iterates &= self.spans.phase != NOT_RECORDED
         if self.sampled is not None:
             loops = np.where(self.sampled.loop > 0, 0, loops)
-        first = np.searchsorted(self.spans.warp, self.spans.warp)
+        heads = np.flatnonzero(np.diff(self.spans.warp, prepend=-1))
+        first = np.repeat(heads, np.diff(np.append(heads, len(self.spans))))
         numbers = np.zeros(len(self.spans), np.int64)
         for loop in np.unique(loops[loops > 0]).tolist():
-            heads = np.array([bool(site.phase and site.phase.loop == loop) for site in self.sites], bool)
-            marks = np.concatenate(([0], np.cumsum(iterates & heads[self.spans.site])))
-            numbers = np.where(loops == loop, marks[1:] - marks[first], numbers)
+            own_sites = np.array([bool(site.phase and site.phase.loop == loop) for site in self.sites], bool)
+            marks = np.concatenate(([0], np.cumsum(iterates & own_sites[self.spans.site])))
+            inside = np.flatnonzero(loops == loop)
+            numbers[inside] = marks[inside + 1] - marks[first[inside]]
         return numbers
 
 

@@ -137,8 +137,8 @@ def match_waits(
     release = np.where(place >= 0, rounds.last[number], _NO_SIGNAL)
     in_use = _stages_in_use(waiting, ahead, signaling.spans, rounds, is_cut=_is_cut(launch))
     in_use = in_use if stages is None else np.minimum(in_use, stages)
-    whole = Match(waiting.spans, signaling.spans, release, True, int(ahead.max()), in_use, arrivals)
-    return whole.where(usable)
+    match = Match(waiting.spans, signaling.spans, release, True, int(ahead.max()), in_use, arrivals)
+    return match.where(usable)
 
 
 def _is_cut(launch: Phases) -> bool:
@@ -148,15 +148,15 @@ def _is_cut(launch: Phases) -> bool:
 
 def _in_some_blocks(launch: Phases, waits: Spans, signals: Spans) -> tuple[_Sequences, _Sequences] | None:
     """The waits and signals of the blocks that are examined and have both; None if there are none."""
-    of_waits, of_signals = launch.warps.block[waits.warp], launch.warps.block[signals.warp]
-    both = np.intersect1d(np.intersect1d(of_waits, of_signals), launch.some_blocks)
+    block = launch.warps.block
+    both = np.array(launch.some_blocks, np.int64)
+    for spans in (waits, signals):
+        both = np.intersect1d(both, block[spans.warp[np.diff(spans.warp, prepend=-1) != 0]])
     if not len(both):
         return None
-    parts = []
-    for spans, block in ((waits, of_waits), (signals, of_signals)):
-        chosen = np.isin(block, both)
-        parts.append(_Sequences(spans.where(chosen), np.searchsorted(both, block[chosen])))
-    return parts[0], parts[1]
+    is_chosen, number = np.isin(block, both), np.searchsorted(both, block)
+    waits, signals = (spans.where(is_chosen[spans.warp]) for spans in (waits, signals))
+    return _Sequences(waits, number[waits.warp]), _Sequences(signals, number[signals.warp])
 
 
 def _usable(launch: Phases, waits: _Sequences, signals: _Sequences, rounds: _Rounds) -> NDArray[np.bool_] | None:
@@ -203,7 +203,7 @@ def _distances(
     stages: int | None,
     max_ahead: int,
 ) -> NDArray[np.int64] | None:
-    """How many rounds before its own the signal of each wait is: equal for a warp. None if no distance explains all.
+    """The number of rounds between each wait and its signal, equal for a warp; None if no distance explains all waits.
 
     No wait ends before its round begins. If the distance is unknown, none ends before the last signal of its round: of
     the warps of a round, perhaps only some arrive at the barrier.
@@ -230,8 +230,8 @@ def _latest(waits: _Sequences, signals: _Sequences) -> NDArray[np.int64]:
     keys = signals.block * far + signals.spans.end
     order = np.argsort(keys, kind="stable")
     place = np.searchsorted(keys[order], waits.block * far + waits.spans.end, side="right") - 1
-    found = order[place.clip(0)]
-    return np.where((place >= 0) & (signals.block[found] == waits.block), found, _NO_SIGNAL)
+    signal = order[place.clip(0)]
+    return np.where((place >= 0) & (signals.block[signal] == waits.block), signal, _NO_SIGNAL)
 
 
 def _stages_in_use(

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from tui_probe.sass.words import Word
     from tui_probe.trace.sites import Site
 
-    from .analysis import Phases
+    from .analysis import Phases, Spans
     from .kinds import Phase
 
 _UNKNOWN: Final = -1
@@ -95,26 +95,19 @@ def rows_of(launch: Phases) -> list[PhaseRow]:
     block_cycles = np.array([launch.block_cycles[block] for block in launch.warps.block.tolist()], np.int64)
     for role, name in enumerate(launch.roles):
         own = launch.warps.role == role
-        total, inside = int(block_cycles[own].sum()), own[launch.spans.warp]
+        total, blocks = int(block_cycles[own].sum()), len(np.unique(launch.warps.block[own]))
         for number, phase in enumerate(launch.phases):
-            chosen = inside & (launch.spans.phase == number)
-            if chosen.any():
-                times = _iteration_cycles(launch, chosen)
-                weight = launch.weight[chosen]
-                cycles, warps = (
-                    round((launch.spans.cycles[chosen] * weight).sum()),
-                    len(np.unique(launch.spans.warp[chosen])),
-                )
-                median, p95 = (float(value) for value in np.percentile(times, (50, 95)))
-                own_products = products[launch.spans.site[chosen]]
-                issued = None if (own_products == _UNKNOWN).any() else round(_LANES * (own_products * weight).sum())
-                blocks = len(np.unique(launch.warps.block[own]))
-                longest = main_site(launch, launch.spans.where(chosen))
-                rows.append(
-                    PhaseRow(
-                        name, phase, warps, cycles, cycles / total, len(times), median, p95, issued, blocks, longest
-                    )
-                )
+            places = launch.places(role, number)
+            if not len(places):
+                continue
+            spans, weight = launch.spans.where(places), launch.weight[places]
+            times = _iteration_cycles(launch, spans, places)
+            cycles, warps = round((spans.cycles * weight).sum()), int(np.count_nonzero(np.diff(spans.warp, prepend=-1)))
+            median, p95 = (float(value) for value in np.percentile(times, (50, 95)))
+            own_products = products[spans.site]
+            issued = None if (own_products == _UNKNOWN).any() else round(_LANES * (own_products * weight).sum())
+            share, longest = cycles / total, main_site(launch, spans)
+            rows.append(PhaseRow(name, phase, warps, cycles, share, len(times), median, p95, issued, blocks, longest))
     order = {name: place for place, name in enumerate(launch.roles)}
     return sorted(rows, key=lambda row: (order[row.role], -row.cycles))
 
@@ -131,12 +124,11 @@ def multiply_adds(launch: Phases) -> int | None:
     return sum(count for count in counts if count is not None)
 
 
-def _iteration_cycles(launch: Phases, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Cycles of the chosen spans, of one phase, by warp and iteration."""
-    key = launch.spans.warp[chosen] * (int(launch.iteration.max(initial=0)) + 1) + launch.iteration[chosen]
-    _, place = np.unique(key, return_inverse=True)
-    cycles = np.zeros(int(place.max()) + 1, np.int64)
-    np.add.at(cycles, place, launch.spans.cycles[chosen])
+def _iteration_cycles(launch: Phases, spans: Spans, places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Cycles of spans of one phase, by warp and iteration."""
+    key = spans.warp * (int(launch.iteration.max(initial=0)) + 1) + launch.iteration[places]
+    order = np.argsort(key, kind="stable")
+    cycles: NDArray[np.int64] = np.add.reduceat(spans.cycles[order], np.flatnonzero(np.diff(key[order], prepend=-1)))
     return cycles
 
 
@@ -172,8 +164,8 @@ def overlap_of(launch: Phases) -> Overlap | None:
 
 def _block_times(launch: Phases, block: int) -> NDArray[np.float64]:
     """Cycles of a block: all, with computation, with loads, with both, and with neither these nor stores."""
-    inside = (launch.warps.block == block)[launch.spans.warp] & (launch.spans.phase >= 0)
-    spans = launch.spans.where(inside)
+    spans = launch.spans.where(launch.of_block(block))
+    spans = spans.where(spans.phase >= 0)
     activity = np.array([phase.activity for phase in launch.phases])[spans.phase]
     times = np.unique(np.concatenate((spans.start, spans.end, [0, launch.block_cycles[block]])))
     length = np.diff(times)

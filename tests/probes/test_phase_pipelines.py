@@ -114,10 +114,10 @@ def launch_of(stages: int, tiles: int, steps: int, work: int, lag: int = 0, cap:
         block = Block(stages, work, lag, random)
         block.run(tiles, steps)
         for starts, end in zip(block.starts, block.now, strict=True):
-            kept = starts[:cap]
-            times = [time for time, _ in kept] + [starts[cap][0] if len(starts) > cap else end]
+            records = starts[:cap]
+            times = [time for time, _ in records] + [starts[cap][0] if len(starts) > cap else end]
             rows += [
-                (len(ends), *pair, site_of[line]) for (_, line), *pair in zip(kept, times, times[1:], strict=False)
+                (len(ends), *pair, site_of[line]) for (_, line), *pair in zip(records, times, times[1:], strict=False)
             ]
             ends.append(end)
             seen += len(starts)
