@@ -42,7 +42,7 @@ _MAX_TENSORS: Final = 3
 """Tensors in the name of a phase."""
 ALL_WARPS: Final = "all warps"
 _MAX_NAMES: Final = 2
-_NO_LOOP: Final = "no loop"
+NO_LOOP: Final = "no loop"
 _STORE: Final = "global store"
 
 
@@ -221,7 +221,7 @@ def _role_name(works: set[str], others: Sequence[set[str]]) -> str:
     is the epilogue. One that requests the next tile, and neither copies nor computes, is the scheduler.
     """
     if not works:
-        return _NO_LOOP
+        return NO_LOOP
     computes = bool(works & set(COMPUTES))
     if TILE_REQUEST in works and not works & {*LOADS, *COMPUTES}:
         return "scheduler"

@@ -11,7 +11,7 @@ from tui_probe.probekit.finding import percent
 from tui_probe.probekit.record_counts import sampled_blocks_text
 from tui_probe.ptx.phase_names import CLUSTER_BARRIER, MBARRIER, POLLING
 
-from .kinds import ALL_WARPS
+from .kinds import ALL_WARPS, NO_LOOP
 from .lanes import ProductGaps, TensorRates
 from .tables import overlap_of, rows_of
 from .waits import waits_of
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _NOTABLE_WAIT: Final = 0.02
 """Part of a role's life from which on its waits are listed in text."""
+_NOTABLE_TIME: Final = 0.005
+"""Part of block time from which on they are: the waits of warps that exit early are short."""
 _NOTABLE_UNNAMED: Final = 0.1
 """Part of warp life from which on time in no phase of the user's is reported."""
 _NOTABLE_GAPS: Final = 0.01
@@ -60,7 +62,14 @@ class Sentences:
 
     @cached_property
     def _notable_waits(self) -> list[Wait]:
-        return [wait for wait in waits_of(self.launch) if wait.share >= _NOTABLE_WAIT and wait.late_share is not None]
+        block_time = {(row.role, row.phase): row.share for row in rows_of(self.launch)}
+        return [
+            wait
+            for wait in waits_of(self.launch)
+            if wait.share >= _NOTABLE_WAIT
+            and block_time[wait.role, wait.phase] >= _NOTABLE_TIME
+            and wait.late_share is not None
+        ]
 
     def others(self) -> Iterator[str]:
         """Yield sentences on other waits, overlap, tensor cores, and what was not recorded or moved."""
@@ -71,7 +80,7 @@ class Sentences:
         if overlap is not None:
             compute, load, both, idle = (percent(part, 1) for part in overlap.parts)
             yield (
-                f"block time: {compute} computing, {load} issuing loads, {both} both, {idle} none of"
+                f"block time: {compute} computing, {load} issuing loads ({both} both), {idle} none of"
                 " these (waits, integer and other work)"
             )
         yield from self._tensor_notes()
@@ -104,8 +113,9 @@ class Sentences:
             return ""
         share = percent(self.launch.unrecorded, self.launch.life)
         return (
-            f"; {share} of warp life has no record (?), so the shares of all phases are too low. To record more of it,"
-            " name fewer phases with --phase, or use --phase-records every:8; for the end, --phase-records last"
+            f"; {share} of warp life has no record (drawn as ?), so the shares of all phases are too low. To record"
+            " more of it, name fewer phases with --phase, or use --phase-records every:8; for the end, --phase-records"
+            " last"
         )
 
     def _unnamed_notes(self) -> Iterator[str]:
@@ -146,7 +156,13 @@ class Sentences:
             cycles = sum(row.cycles for row in rows)
             issued = sum(row.multiply_adds or 0 for row in issuing)
             text = f"{role}: {self._rate(issued * issuing[0].warps / issuing[0].blocks / cycles)} over the whole block"
-            text += "".join(f", {self._issue_rate(row)}" for row in issuing)
+            above = [row for row in issuing if self._is_above_peak(row)]
+            text += "".join(
+                f", {self._rate(row.per_clock() or 0)} in {row.phase.name}" for row in issuing if row not in above
+            )
+            if above:
+                phases = ", ".join(row.phase.name for row in above)
+                text += f"; products issued above the peak rate, which also execute after the phase: {phases}"
             yield text
         yield from self._gap_notes()
 
@@ -169,12 +185,10 @@ class Sentences:
         share = percent(gaps.cycles, gaps.recorded)
         yield f"without products: {share} of block {self.block}'s time ({'; '.join(parts)})"
 
-    def _issue_rate(self, row: PhaseRow) -> str:
-        """The rate in a phase. Asynchronous products also execute after it, so they can be issued above the peak."""
-        rate, peak = row.per_clock() or 0, self.of.products_per_clock
-        if peak is not None and rate > peak:
-            return f"{row.phase.name} issues products above the peak rate, so some of them execute after this phase"
-        return f"{self._rate(rate)} in {row.phase.name}"
+    def _is_above_peak(self, row: PhaseRow) -> bool:
+        """Return whether a phase issues asynchronous products faster than they execute."""
+        peak = self.of.products_per_clock
+        return peak is not None and (row.per_clock() or 0) > peak
 
     def _rate(self, per_clock: float) -> str:
         peak = self.of.products_per_clock
@@ -187,8 +201,9 @@ def wait_text(wait: Wait) -> str:
     """``consumer waits 62% of its time in loop: full[2] wait (mbarrier for bulk copy of K, attn.cu:40). During …``."""
     places = [text for text in (_mbarrier_text(wait), wait.place) if text]
     place = f" ({', '.join(places)})" if places else ""
-    waits, its = ("wait", "their") if wait.role == ALL_WARPS else ("waits", "its")
-    text = f"{wait.role} {waits} {percent(wait.share, 1)} of {its} time in {wait.phase.name}{place}"
+    subject = "warps without a loop" if wait.role == NO_LOOP else wait.role
+    waits, its = ("wait", "their") if wait.role in (ALL_WARPS, NO_LOOP) else ("waits", "its")
+    text = f"{subject} {waits} {percent(wait.share, 1)} of {its} time in {wait.phase.name}{place}"
     if wait.phase.work in _OVER_SMS:
         return f"{text}. Which block is late is unknown: SMs have different clocks"
     if wait.late_share is None:

@@ -14,6 +14,7 @@ from tui_probe.draw.view import Document
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.finding import percent
 from tui_probe.ptx.phase_names import BARRIER_WAITS
+from tui_probe.trace.kernel_status import demangle
 
 from .analysis import analyse_launch
 from .lanes import TensorRates, lanes, main_iterations, shown_warps, trace_events
@@ -102,8 +103,8 @@ class PhasesView(Document):
     """One launch, drawn for its block of median length."""
 
     def __init__(self, of: ProbeResult, launch: Phases) -> None:
-        self.title = f"Phases of {of.name}"
-        self.of = of
+        self.of, self.name = of, demangle(of.name)
+        self.title = f"Phases of {self.name}"
         self.launch = launch
         self.rows = rows_of(launch)
         self.waits = waits_of(launch)
@@ -117,7 +118,7 @@ class PhasesView(Document):
         """Return the kernel, its name cut to fit, and the block that is drawn."""
         cycles = units.count(self.launch.block_cycles[self.block])
         about = f", {self.of.which}: block {self.block}, {cycles} cycles"
-        return clip(shorten(self.of.name, max(cells - len(about), _MIN_NAME)) + about, cells)
+        return clip(shorten(self.name, max(cells - len(about), _MIN_NAME)) + about, cells)
 
     def notes(self) -> Iterator[str]:
         """Return waits, overlap, and what was left out."""
@@ -249,7 +250,7 @@ class PhasesView(Document):
         }
 
     def trace_events(self) -> Iterator[dict[str, Any]]:
-        return trace_events(self.launch, self.waits, f"{self.of.which} {self.of.name}", self.of.clock_khz)
+        return trace_events(self.launch, self.waits, f"{self.of.which} {self.name}", self.of.clock_khz)
 
     def trace_facts(self) -> dict[str, Any]:
         return {
@@ -285,7 +286,7 @@ def _wait_record(wait: Wait) -> dict[str, Any]:
         "partner_busy_share": None if wait.occupation is None else wait.occupied,
         "last_warp": wait.last_warp,
         "last_share": wait.last_share,
-        "stages_ahead": wait.ahead if wait.by_order else None,
+        "stages_ahead": wait.ahead,
         "stages_full": wait.stages_full or None,
         "arrivals_per_phase": wait.arrivals or None,
         "arrivals": wait.signals or None,

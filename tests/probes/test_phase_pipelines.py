@@ -7,17 +7,18 @@ each group arrives at the barrier of free stages, but all run the code that arri
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from tui_probe.probes.phases.analysis import Phases, Spans, Warps
 from tui_probe.probes.phases.kinds import numbered, phases_of, roles_of
-from tui_probe.probes.phases.sentences import wait_text
+from tui_probe.probes.phases.sentences import Sentences, wait_text
 from tui_probe.probes.phases.waits import Wait, match_of, waits_of
 from tui_probe.trace.sites import Site, SiteInstruction, SitePhase
 
-WARPS, GROUP, LATENCY = 8, 4, 600
+WARPS, IDLE, GROUP, LATENCY = 8, 2, 4, 600
 PRODUCER_LOOP, TILE_LOOP, MAIN_LOOP = 10, 20, 30
 FULL, EMPTY = "cutlass::smem+0[{}]", "cutlass::smem+48[{}]"
 
@@ -43,6 +44,8 @@ def sites(stages: int) -> tuple[Site, ...]:
         site(33, "integer", MAIN_LOOP, signals=empty),
         site(23, "integer", TILE_LOOP, signals=empty),
         site(24, "global store", TILE_LOOP),
+        site(41, "barrier wait", None),
+        site(42, "integer", None),
     )
 
 
@@ -56,8 +59,8 @@ class Block:
     work: int
     lag: int
     random: np.random.Generator
-    starts: list[list[tuple[int, int]]] = field(default_factory=lambda: [[] for _ in range(WARPS + 1)])
-    now: list[int] = field(default_factory=lambda: [0] * (WARPS + 1))
+    starts: list[list[tuple[int, int]]] = field(default_factory=lambda: [[] for _ in range(WARPS + 1 + IDLE)])
+    now: list[int] = field(default_factory=lambda: [0] * (WARPS + 1 + IDLE))
     full: list[int] = field(default_factory=list)
     freed: list[int] = field(default_factory=list)
 
@@ -71,6 +74,9 @@ class Block:
             self._copy(number)
             self._multiply(number % steps == 0, number % steps == steps - 1)
         self.enter(WARPS, 13, until=self.freed[-1])
+        for number in range(IDLE):  # the second one is late
+            self.enter(WARPS + 1 + number, 42, cycles=100 + 100 * number)
+            self.enter(WARPS + 1 + number, 41, until=220)
 
     def _copy(self, number: int) -> None:
         self.enter(WARPS, 11, until=self.freed[number - self.stages] if number >= self.stages else 0)
@@ -125,7 +131,7 @@ def launch_of(stages: int, tiles: int, steps: int, work: int, lag: int = 0, cap:
     phase = np.array(phase_of_site, np.int64)[number]
     role, roles, loops = roles_of(warp, phase, phases, len(ends))
     numbers, zeros = np.arange(len(ends)), np.zeros(len(ends), np.int64)
-    warps = Warps(numbers // (WARPS + 1), numbers % (WARPS + 1), zeros, np.array(ends, np.int64), role)
+    warps = Warps(*np.divmod(numbers, WARPS + 1 + IDLE), zeros, np.array(ends, np.int64), role)
     spans = Spans(warp, start, end, phase, number)
     return Phases(numbered(phases, loops), own_sites, spans, warps, roles, seen, len(rows))
 
@@ -151,7 +157,7 @@ def test_no_more_stages_are_in_use_than_the_pipeline_has(
     stages: int, tiles: int, steps: int, work: int, lag: int, cap: int
 ) -> None:
     launch = launch_of(stages, tiles, steps, work, lag, cap)
-    assert sorted(launch.roles) == ["consumer", "producer"]
+    assert sorted(launch.roles) == ["consumer", "no loop", "producer"]
     free, filled, first = (wait_at(launch, line) for line in (11, 31, 21))
     for wait in (free, filled, first):
         assert wait.by_order
@@ -192,6 +198,36 @@ def test_each_wait_has_the_signal_of_its_stage(
             if release >= 0:
                 of = signal, int(match.signals.warp[release]), int(match.signals.start[release])
                 assert starts[of] == own - ahead
+
+
+def test_short_waits_of_warps_without_a_loop_are_in_no_sentence() -> None:
+    """They wait for much of their own life, but exit early."""
+    launch = launch_of(6, 8, 64, 200)
+    short = wait_at(launch, 41)
+    assert (short.role, short.last_warp) == ("no loop", WARPS + IDLE)
+    assert short.share > 0.2
+    assert wait_text(short).startswith("warps without a loop wait ")
+    of = SimpleNamespace(kernel=SimpleNamespace(slowdown=None), simulated=False, products_per_clock=None)
+    sentences = Sentences(of, launch, 0, None)  # type: ignore[arg-type]
+    texts = [*sentences.longest_wait(), *sentences.others()]
+    assert any(text.startswith("producer waits ") for text in texts)
+    assert not any("without a loop" in text for text in texts)
+
+
+@pytest.mark.parametrize("peak", [1, None])
+def test_phases_above_the_peak_rate_share_a_sentence(peak: int | None) -> None:
+    launch = launch_of(6, 2, 64, 200)
+    issuing = tuple(
+        replace(own, phase=replace(own.phase, products=64 if own.phase.work == "mma" else 0))
+        for own in launch.sites
+        if own.phase is not None
+    )
+    of = SimpleNamespace(kernel=SimpleNamespace(slowdown=None), simulated=False, products_per_clock=peak)
+    sentences = Sentences(of, replace(launch, sites=issuing), 0, None)  # type: ignore[arg-type]
+    (text,) = (text for text in sentences.others() if text.startswith("consumer: "))
+    above = "products issued above the peak rate, which also execute after the phase: loop 2: mma, loop 1: mma"
+    assert text.endswith(above) == (peak is not None)
+    assert text.count(" in loop ") == (0 if peak else 2)
 
 
 def test_wait_for_all_stages_behind_the_loop_is_matched_by_time() -> None:

@@ -359,12 +359,15 @@ def test_full_ring_keeps_the_first_phases(tmp_path: Path) -> None:
     view = PhasesView(of, analysis)  # type: ignore[arg-type]
     (note,) = (note for note in view.notes() if note.startswith("kept: "))
     share = analysis.unrecorded / analysis.life
-    assert f"; {share:.0%} of warp life has no record (?), so the shares of all phases are too low" in note
+    assert f"; {share:.0%} of warp life has no record (drawn as ?), so the shares of all phases are too low" in note
     for columns in (60, 80, 132):
         head = plain(view.lines(columns)[0])
         assert len(head) <= columns
         assert head.endswith(f", launch 2 of #0: block 0, {units.count(analysis.block_cycles[0])} cycles")
         assert "_ZN7" in head
+    of.name = "_ZN7cutlass13device_kernelIiEEvT_"
+    head = plain(PhasesView(of, analysis).lines(132)[0])  # type: ignore[arg-type]
+    assert head.startswith(" void cutlass::device_kernel<int>(int), launch 2")
 
 
 NAMED = entry(
