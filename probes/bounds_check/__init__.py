@@ -38,6 +38,12 @@ ILLEGAL_ADDRESS: Final = 700
 """The driver's number for an access that no memory is mapped for."""
 NULL_PAGES: Final = 1 << 16
 """Addresses below are those of a null pointer with an index."""
+_ADVICE: Final = {
+    "null pointer": "check the result of the allocation, and that the pointer is passed to the kernel",
+    "use after free": "free memory after the last kernel that uses it",
+    "out of bounds": "compare the index with the size before the access",
+}
+"""Fixes by fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +79,7 @@ class OutsideAccess:
     def where(self) -> str:
         """The nearest allocation, in words."""
         size, past = self.limit - self.below, self.address - self.limit
-        allocation = f"{units.size(size)} at {self.below:#x}"
+        allocation = f"{size} bytes at {self.below:#x}"
         if self.address < NULL_PAGES or not self.limit:
             return f"{self.address:#x}"
         allocation += ", which was freed" if self.is_freed else ""
@@ -170,7 +176,8 @@ def findings(of: ProbeResult, bounds: Bounds) -> Iterator[Finding]:
     for access in sorted(by_line.values(), key=bounds.faults.index):
         values = {**_access_values(access), "accesses": counted(bounds.total, ideal=0)}
         yield Finding("fault", access.fault, _access_text(access), "lines", access.line, True, values=values,
-                      brief=access.fault, wrong_result=True, replaced_by=_OF_SIMULATOR)  # fmt: skip
+                      brief=access.fault, advice=_ADVICE[access.fault], wrong_result=True,
+                      replaced_by=_OF_SIMULATOR)  # fmt: skip
     unknown = next((access for access in bounds.accesses if not access.fault), None)
     if unknown is not None and illegal is None:
         text = f"access outside of all known allocations, first at {place(unknown.line, unknown.source)}"

@@ -94,9 +94,9 @@ def test_planted_accesses_are_found_with_thread_and_allocation(tool: Tool) -> No
     assert found_in(trace) == planted
     access = launches_of(trace)[0][1].accesses[0]
     assert (access.limit - access.below, access.address - access.limit, access.opcode) == (1000, 8, "ld.global.v4.u32")
-    assert access.where.endswith(f"8 bytes past 1.00 kB at {access.below:#x}")
+    assert access.where.endswith(f"8 bytes past 1000 bytes at {access.below:#x}")
     behind_whole = launches_of(trace)[1][1].accesses[0]
-    assert behind_whole.where.endswith(f"0 bytes past 1.02 kB at {behind_whole.below:#x}")
+    assert behind_whole.where.endswith(f"0 bytes past 1024 bytes at {behind_whole.below:#x}")
 
 
 def test_record_outlives_the_illegal_address_that_ends_the_context(tool: Tool) -> None:

@@ -48,9 +48,9 @@ def test_access_below_all_allocations_is_to_unknown_memory() -> None:
 
 
 def test_nearest_allocation_is_named() -> None:
-    assert ACCESS.where == "0x7000000003e8, 0 bytes past 1.00 kB at 0x700000000000"
+    assert ACCESS.where == "0x7000000003e8, 0 bytes past 1000 bytes at 0x700000000000"
     assert replace(ACCESS, address=START + 4092).where == "0x700000000ffc, 4 bytes before 0x700000001000"
     freed = replace(ACCESS, address=START + 16, is_freed=True)
-    assert freed.where == "0x700000000010, byte 16 of 1.00 kB at 0x700000000000, which was freed"
+    assert freed.where == "0x700000000010, byte 16 of 1000 bytes at 0x700000000000, which was freed"
     behind = replace(freed, address=START + 1000)
-    assert behind.where == "0x7000000003e8, 0 bytes past 1.00 kB at 0x700000000000, which was freed"
+    assert behind.where == "0x7000000003e8, 0 bytes past 1000 bytes at 0x700000000000, which was freed"
