@@ -34,7 +34,7 @@ def site(line: int, work: str, loop: int | None, waits: str = "", signals: str =
 def sites(stages: int) -> tuple[Site, ...]:
     full, empty = FULL.format(stages), EMPTY.format(stages)
     return (
-        site(11, "mbarrier wait", PRODUCER_LOOP, waits=empty),
+        site(11, "mbarrier wait", PRODUCER_LOOP, waits=empty, signals=full),
         site(12, "bulk copy", PRODUCER_LOOP, signals=full),
         site(13, "mbarrier wait", None, waits=empty),
         site(21, "mbarrier wait", TILE_LOOP, waits=full),
@@ -165,6 +165,7 @@ def test_no_more_stages_are_in_use_than_the_pipeline_has(
         assert 0 <= wait.stages_in_use <= stages
     assert (free.ahead, filled.ahead, first.ahead) == (stages, 0, 0)
     assert (free.arrivals, filled.arrivals) == (WARPS, 1)
+    assert filled.signals == wait_at(launch, 11).count, "the arrival and the copies behind it are one signal"
     assert f" of {stages} stages in use" in wait_text(free)
     assert {wait.stages_full for wait in waits_of(launch)} <= {0, stages}
 
