@@ -81,8 +81,8 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         " arithmetic per byte of DRAM because their data stays in L1 and L2.",
     ),
     "averages": (
-        "Mean, min and max of each metric of each kept kernel. They are over its launches in the measured iterations;"
-        " the warm-up is excluded. Min and max show the spread. These averages are the values to quote. If ncu did not"
+        "Mean, min and max of each metric of each kept kernel. Each value is over the launches in the measured"
+        " iterations; the warm-up is excluded. Min and max show the spread. These averages are the values to quote. If ncu did not"
         " collect a metric,"
         " collect it with --metrics NAME, or with --section SECTION if a section contains the metric.",
         "The mean of a percentage or a rate gives every launch the same weight, regardless of its duration. Values"
