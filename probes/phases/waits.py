@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -16,10 +17,11 @@ import numpy as np
 from tui_probe.ptx.phase_names import BARRIER, MBARRIER, NAMED_BARRIER
 from tui_probe.trace.source_lines import source_position
 
+from .analysis import NOT_RECORDED
 from .matches import MAX_AHEAD, UNKNOWN, match_waits
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -33,6 +35,8 @@ _LATE: Final = 0.5
 """Part of a wait before the partner's signal from which on the partner is late."""
 _MOSTLY: Final = 0.5
 """Stages that may be free on average where all are said to be in use: none is in use at the start of a loop."""
+_MAX_CHOICES: Final = 8
+"""Phases among which those are chosen that signal a barrier, at most."""
 _NOTABLE: Final = 0.1
 """Part of a role's life from which on a wait for a free stage is notable."""
 
@@ -221,7 +225,7 @@ def _matched(launch: Phases, wait: Wait) -> Wait:
         signals
         for partner in range(len(launch.roles))
         if launch.roles[partner] != wait.role
-        for signals in _signals(launch, partner, wait.phase.barriers)
+        for signals in _signals(launch, partner, wait)
     ]
     is_sure = any(signals.is_sure for signals in signaling)
     known = [_with_partner(launch, wait, signals) for signals in signaling if signals.is_sure == is_sure]
@@ -297,7 +301,7 @@ def match_of(launch: Phases, wait: Wait) -> Match | None:
     """The signals of the partner that end each wait, if matched by order; None without a partner."""
     if wait.partner is None or not wait.by_order:
         return None
-    candidates = _signals(launch, launch.roles.index(wait.partner), wait.phase.barriers)
+    candidates = _signals(launch, launch.roles.index(wait.partner), wait)
     return next((_match(launch, wait, own) for own in candidates if own.phase(launch) == wait.signal), None)
 
 
@@ -307,9 +311,7 @@ def _match(launch: Phases, wait: Wait, signals: _Signals) -> Match | None:
     Of sampled iterations, only waits and signals of the same iterations can be matched: of one phase each, by order.
     """
     role, number = launch.roles.index(wait.role), launch.phases.index(wait.phase)
-    barriers = set(wait.phase.barriers)
-    alike = {own for own, phase in enumerate(launch.phases) if phase.work == MBARRIER and barriers & {*phase.barriers}}
-    alike = {own for own in alike | {number} if len(launch.places(role, own))}
+    alike = _alike(launch, wait)
     spans = launch.spans.where(np.sort(np.concatenate([launch.places(role, own) for own in alike])))
     max_ahead = MAX_AHEAD
     if launch.every:
@@ -323,26 +325,64 @@ def _match(launch: Phases, wait: Wait, signals: _Signals) -> Match | None:
     return own
 
 
+def _alike(launch: Phases, wait: Wait) -> set[int]:
+    """The phases in which a role waits at the barriers of a wait."""
+    role, barriers = launch.roles.index(wait.role), set(wait.phase.barriers)
+    alike = {own for own, phase in enumerate(launch.phases) if phase.work == MBARRIER and barriers & {*phase.barriers}}
+    return {own for own in alike | {launch.phases.index(wait.phase)} if len(launch.places(role, own))}
+
+
 def _meet(launch: Phases, wait: Wait, signals: _Signals) -> bool:
     """Return whether a role signals in one phase, or surely these barriers."""
-    return signals.is_sure or len(_signals(launch, signals.role, wait.phase.barriers)) == 1
+    return signals.is_sure or len(_signals(launch, signals.role, wait)) == 1
 
 
-def _signals(launch: Phases, role: int, barriers: Collection[str]) -> list[_Signals]:
+def _signals(launch: Phases, role: int, wait: Wait) -> list[_Signals]:
     """The spans of a role that begin where code signals one of these mbarriers: of all phases, if code names any.
 
     Otherwise those of each phase that perhaps does: it signals an unknown mbarrier, or nothing here signals these.
     """
     known = {name for site in launch.sites if site.phase for name, _ in site.phase.signaled}
-    barriers = known.intersection(barriers)
+    barriers = known.intersection(wait.phase.barriers)
     names = [{name for name, _ in site.phase.signaled} if site.phase else set() for site in launch.sites]
     sure = _spans_at(launch, role, [bool(own & barriers) for own in names])
     if len(sure):
-        return [_Signals(role, sure, True)]
+        several = np.array([len(own) > 1 for own in names], bool)
+        is_known = launch.every or not several[sure.site].any()
+        return [_Signals(role, sure, True) if is_known else _of_this_barrier(launch, wait, role, sure)]
     may_signal = [bool(site.phase and site.phase.signals) for site in launch.sites]
     perhaps = [may and not (own and barriers) for may, own in zip(may_signal, names, strict=True)]
     spans = _spans_at(launch, role, perhaps)
     return [_Signals(role, spans.where(spans.phase == phase), False) for phase in np.unique(spans.phase).tolist()]
+
+
+def _of_this_barrier(launch: Phases, wait: Wait, role: int, signals: Spans) -> _Signals:
+    """The signals of the phases that together signal as often as the other role waits, in blocks with all records.
+
+    Code may choose among several barriers, and which one a phase signals is then only known by this number. If it is
+    not that of exactly one choice of phases, all of them perhaps signal this barrier.
+    """
+    warps, phases = launch.warps, np.unique(signals.phase)
+    is_cut = np.isin(warps.block, warps.block[launch.spans.warp[launch.spans.phase == NOT_RECORDED]])
+    waiting, signaling = (
+        np.flatnonzero((warps.role == own) & ~is_cut) for own in (launch.roles.index(wait.role), role)
+    )
+    places = np.concatenate([launch.places(launch.roles.index(wait.role), own) for own in _alike(launch, wait)])
+    in_loop = np.array([phase.loop is not None for phase in launch.phases], bool)[launch.spans.phase[places]]
+    waits = np.bincount(launch.spans.warp[places[in_loop]], minlength=len(warps.block))
+    wanted = dict(zip(warps.block[waiting].tolist(), waits[waiting].tolist(), strict=True))
+    expected = np.array([wanted.get(block, 0) for block in warps.block[signaling].tolist()])
+    counts = [np.bincount(signals.warp[signals.phase == own], minlength=len(warps.block))[signaling] for own in phases]
+    present = [number for number, own in enumerate(counts) if own.any()]
+    fitting = [
+        chosen
+        for size in range(1, len(present) + 1)
+        for chosen in combinations(present[:_MAX_CHOICES], size)
+        if np.array_equal(np.sum([counts[number] for number in chosen], axis=0), expected)
+    ]
+    if len(fitting) != 1 or len(present) > _MAX_CHOICES:
+        return _Signals(role, signals, False)
+    return _Signals(role, signals.where(np.isin(signals.phase, phases[[*fitting[0]]])), True)
 
 
 def _spans_at(launch: Phases, role: int, chosen: Sequence[bool]) -> Spans:

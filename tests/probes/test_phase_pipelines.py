@@ -100,7 +100,8 @@ class Block:
         if is_last:
             self.freed.append(max([self._free(warp, 23) for warp in range(WARPS)][::GROUP]))
             for warp in range(WARPS):
-                self.enter(warp, 24, cycles=900)
+                self.enter(warp, 24, cycles=450)
+                self.enter(warp, 24, cycles=450)
 
     def _free(self, warp: int, line: int) -> int:
         """The warp's time when it arrives, before the phase ends."""
@@ -237,6 +238,22 @@ def test_wait_for_all_stages_behind_the_loop_is_matched_by_time() -> None:
     last = wait_at(launch, 13)
     assert (last.partner, last.by_order, last.ahead, last.stages_in_use) == ("consumer", False, None, None)
     assert wait_at(launch, 11).by_order
+
+
+def test_signals_at_one_of_several_barriers_are_those_as_frequent_as_the_waits() -> None:
+    """The code that frees a stage, and that which stores, has a pointer to one of two barriers."""
+    launch, named = launch_of(6, 8, 64, 200), launch_of(6, 8, 64, 200)
+    either = ((EMPTY.format(6), ()), ("cutlass::smem+96[4]", ()))
+    ambiguous = tuple(
+        replace(own, phase=replace(own.phase, signals=True, signaled=either))
+        if own.phase is not None and own.instruction.line in (33, 23, 24)
+        else own
+        for own in launch.sites
+    )
+    launch = replace(launch, sites=ambiguous, phases=phases_of(ambiguous)[0])
+    free, expected = (wait_at(own, 11) for own in (launch, named))
+    assert (free.by_order, free.ahead, free.signals) == (True, 6, expected.signals)
+    assert (free.stages_in_use, free.late) == (expected.stages_in_use, expected.late)
 
 
 @pytest.mark.parametrize("names", [(), ("other[6]",)])
