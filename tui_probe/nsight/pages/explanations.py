@@ -83,7 +83,8 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
     "averages": (
         "Mean, min and max of each metric of each kept kernel. Each value is over the launches in the measured"
         " iterations; the warm-up is excluded. Min and max show the spread. These averages are the values to quote."
-        " If ncu did not collect a metric, collect it with --metrics NAME, or with --section SECTION if a section contains the metric.",
+        " If ncu did not collect a metric, collect it with --metrics NAME, or with --section SECTION if a section"
+        " contains the metric.",
         "The mean of a percentage or a rate gives every launch the same weight, regardless of its duration. Values"
         " are in base units: bytes, ns, hz, bytes/s.",
     ),
