@@ -718,7 +718,7 @@ def test_latest_needs_a_leader_and_a_power_of_two(tmp_path: Path, words: str) ->
         f'[map.m]\nlevel = "warp"\n{words}\nlatest = true\n[map.m.regs]\nclock = "u32"\n'
         '[probe.p]\nposition = "loop"\nbefore = "SAVE [ m ] {%clock};"\n'
     )
-    with pytest.raises(ProbeFileError, match="needs leader = true, and a power of two"):
+    with pytest.raises(ProbeFileError, match="needs leader = true, and a cap that is a power of two"):
         load_probe(str(path))
 
 
