@@ -176,6 +176,13 @@ f, w = function(module(), "add__8"), word()
 for _ in range(3): launch(f, w)
 time.sleep(0.1)
 """
+UNWATCHED = """
+context()
+f = function(module(), "add")
+for _ in range(2): launch(f)
+time.sleep(0.6)
+"""
+"""A launch without places of warps, which does not end: the watchdog asks its events after 0.25 s."""
 CHECKED = """
 context()
 f, memory = function(module(), "add__8"), c_uint64()
@@ -361,6 +368,11 @@ SCENARIOS = (
     Scenario("ranges", {"TUI_PROBE_SAMPLE": "1/2"}, script=NVTX),
     Scenario("emptied", {}, command=(sys.executable, "-c", EMPTIED)),
     Scenario("watched", {}, _watched, script=WATCHED),
+    Scenario(
+        "unwatched",
+        {"TUI_PROBE_FILTER": "add", "TUI_PROBE_WATCHDOG": "160", "STUB_HANG": "1"},
+        script=UNWATCHED,
+    ),
     Scenario("tensor maps", {"STUB_TENSOR_MAPS": "1"}, script=MAPPED),
     Scenario("allocations", {}, _checked, script=CHECKED),
     Scenario("kept", {"TUI_PROBE_KEEP_LAUNCH": "add@1"}, script=KEPT),
