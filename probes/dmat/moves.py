@@ -196,9 +196,9 @@ def _to_access(direction: int) -> Move:
 def _worst(view: PictureState) -> str:
     view.goes_to_worst, view.colouring = True, "sectors"
     return (
-        "the cell with the most excessive sectors"
+        "the cell with the highest number of excessive sectors"
         if view.painter.knows_kinds
-        else "the cell with the most sectors per request"
+        else "the cell with the highest number of sectors per request"
     )
 
 
@@ -272,7 +272,7 @@ MOVES: Final[dict[str, tuple[str, Move]]] = {
     "end": ("go to the end of the launch", _end(True)),
     "next": ("go to the next access in this row", _to_access(1)),
     "previous": ("go to the previous access in this row", _to_access(-1)),
-    "worst": ("go to the visible cell with the most excessive sectors", _worst),
+    "worst": ("go to the visible cell with the highest number of excessive sectors", _worst),
     "mark": ("set a mark; two marks show their distance in cycles and bytes", _mark),
     "colour": ("next colour scheme: bands, density, sectors, loads and stores", _colour),
     "level": ("filter by block or warp under the cursor, or show the whole grid", _level),

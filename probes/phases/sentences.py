@@ -205,7 +205,7 @@ def wait_text(wait: Wait) -> str:
     waits, its = ("wait", "their") if wait.role in (ALL_WARPS, NO_LOOP) else ("waits", "its")
     text = f"{subject} {waits} {percent(wait.share, 1)} of {its} time in {wait.phase.name}{place}"
     if wait.phase.work in _OVER_SMS:
-        return f"{text}. Which block is late is unknown: SMs have different clocks"
+        return f"{text}. The late block is unknown because SMs have different clocks"
     if wait.late_share is None:
         return text
     if wait.late_share < _NOTICED:

@@ -284,7 +284,7 @@ def _missing_warps(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     else:
         all_threads = "threads" if isinstance(place.line, Offset) else "all threads"  # SASS: the count is not known
         waits = f"{all_threads} of block {warp.block}: {came}{ended}"
-        advice = "let all threads that the barrier counts reach the barrier, e.g. by moving it out of branches"
+        advice = "let all threads of the barrier reach the barrier, e.g. move the barrier out of branches"
     looping = next((own for own in group.missing if own.block == warp.block and own.place.kind == "loop"), None)
     if looping is not None and not looping.has_ended:
         advice = f"check the condition that ends the loop at {looping.place.text}; otherwise {advice}"

@@ -161,7 +161,7 @@ def test_the_critical_kernel_of_ncu_and_of_probes_side_by_side(tmp_path: Path, p
         ("probes", "copy", False, "fp64", []),
     ]
     text = "\n".join(page.text(120))
-    assert "profile and probes: the same critical kernel" in text
+    assert "profile and the probes find the same critical kernel" in text
     assert text.count("= probes") == text.count("= ncu") == 2
     assert "1 of 1 matrix instructions in its code" in text
 
@@ -171,9 +171,9 @@ def test_disagreement_of_ncu_and_probes_is_marked(tmp_path: Path, product: list[
     assert page.rows[0].differences == ["tensor cores"]
     text = "\n".join(page.text(120))
     assert "≠ probes: tensor cores" in text
-    assert "profile and probes: the same critical kernel" in text
+    assert "profile and the probes find the same critical kernel" in text
     page = page_with_ncu(tmp_path, product, activity="0.10")
-    assert "profile and probes: not the same critical kernel" in "\n".join(page.text(120))
+    assert "profile and the probes find different critical kernels" in "\n".join(page.text(120))
 
 
 def test_traces_without_counts_say_what_to_run(tmp_path: Path) -> None:

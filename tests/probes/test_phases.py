@@ -305,7 +305,7 @@ def test_late_block_at_a_barrier_of_a_cluster_is_unknown(tmp_path: Path) -> None
         Sentences(SimpleNamespace(kernel=SimpleNamespace(slowdown=None), simulated=True), analysis, 0, None).others()
     )
     assert sentences[0] == wait_text(wait)
-    assert sentences[0].endswith("Which block is late is unknown: SMs have different clocks")
+    assert sentences[0].endswith("The late block is unknown because SMs have different clocks")
 
 
 def test_named_barriers_are_phases_of_their_own(tmp_path: Path) -> None:

@@ -297,7 +297,7 @@ def test_kernels_without_a_common_line_have_no_total(
     assert not MEASURED & {figure["figure"] for figure in data["figures"]}
     text = output(capsys, "compare", *sides)
     assert text.startswith("the kernels differ, so there is no verdict ")
-    assert "no total of measured waits: there is no line that both sides measured completely" in text
+    assert "no total of measured waits: no line was measured completely in both A and B" in text
     assert "none" not in text
 
 
@@ -309,7 +309,7 @@ def test_launches_that_measured_other_groups_have_no_figures(cuda: Path, capsys:
     assert not MEASURED & {figure["figure"] for figure in data["figures"]}
     text = output(capsys, "compare", *sides)
     assert text.startswith("no value got better or worse A ")
-    assert "not compared: results that both launches share" in text
+    assert "not compared: results that A and B share" in text
     former = document(capsys, "compare", f"{cuda}:1@4", f"{cuda}:1@82")
     assert [wait["compared"] for wait in former["waits"]] == [True]
     assert [figure["figure"] for figure in former["figures"] if figure["figure"] in MEASURED] == ["share"]

@@ -503,13 +503,13 @@ def test_comparison_is_over_the_instructions_that_both_sides_measured(
     assert "waits by line, share of warp life" in text
     assert "tfa.py:9 cp.async group LDGSTS tfa.py:11 6% 6% same" in text
     assert "measured only in B" in text
-    assert "compared: 8 SASS instructions that both sides measured" in text
+    assert "compared: 8 SASS instructions that A and B measured" in text
     assert "not compared: 0 instructions of A, 8 of B" in text
     assert front.main(["compare", str(trace), str(groups), "--format", "md"]) == 0
     text = capsys.readouterr().out
     assert "| waits at | for | producer | A | B | change |" in text
     assert "| tfa.py:9 | cp.async group | LDGSTS tfa.py:11 | 6% | 6% | same |" in text
-    assert "- compared: 8 SASS instructions that both sides measured" in text
+    assert "- compared: 8 SASS instructions that A and B measured" in text
 
 
 def test_comparison_of_other_groups_has_no_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

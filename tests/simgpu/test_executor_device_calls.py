@@ -190,5 +190,5 @@ def test_overwritten_header_of_the_heap_ends_the_kernel(size: int) -> None:
     module = Allocating()
     address = module.addresses(64, 2, kept=2)[1]
     module.overwrite(address - 16, [size, 1])
-    with pytest.raises(TrapError, match=f"overwritten the header in front of {address:#x}"):
+    with pytest.raises(TrapError, match=f"overwrote the malloc header of the memory at {address:#x}"):
         module.addresses(64, 1)

@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " index or a part of a name. If TRACE is missing, A is in the newest trace and B in the trace of A, e.g. in"
         " tui-probe compare trace:matmul@0 :matmul@5. Exit status 1: --fail-if-worse found a regression, or nothing is"
         " comparable. Exit status 5: no verdict, because times are simulated or of one launch, kernels differ, a"
-        " program failed, or nothing was measured on both sides."
+        " program failed, or A and B have no measured value in common."
     )
     parser.add_argument("before", metavar="A", help="baseline")
     parser.add_argument("after", metavar="B", help="candidate")

@@ -153,7 +153,7 @@ def add_ncu_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--page", choices=NCU_PAGES, default="kernels", help="page to print; default %(default)s")
     parser.add_argument(
         "--trace", action="append", default=[], metavar="TRACE[:KERNEL]",
-        help="trace of the same program with a counting probe, for the pages sectors, critical, lines and sass; may be"
+        help="trace of the same program with a counting probe, for --page sectors, critical, lines or sass; may be"
         " repeated",
     )  # fmt: skip
     add_plan_options(parser)
@@ -234,7 +234,7 @@ def add_nsys_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--trace", action="append", default=[], metavar="TRACE[:KERNEL]",
-        help="on page kernels: match the kernels with this trace of the same program; may be repeated",
+        help="with --page kernels: match the kernels with this trace of the same program; may be repeated",
     )  # fmt: skip
     parser.add_argument(
         "--height", type=timeline_height, metavar="N", default=24, help="height of the timeline in lines; default 24"

@@ -197,7 +197,7 @@ def add_limits(limits: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     limits.add_argument(
         "--max-log-bytes", type=limit, metavar="SIZE",
-        help="list launches in event.log until the log has SIZE, then only count launches; none: no limit;"
+        help="list launches in event.log until the log reaches SIZE, then only count launches; none: no limit;"
         " default 128M",
     )  # fmt: skip
     limits.add_argument(
@@ -257,7 +257,7 @@ def add_shake_options(races: argparse._ArgumentGroup) -> None:
     races.add_argument("--seed", type=int, default=1, metavar="N", help="first seed of --shake; default %(default)s")
     races.add_argument(
         "--compare-file", type=Path, action="append", metavar="FILE",
-        help="with --shake: also compare this file, which the program writes; may be repeated",
+        help="with --shake: also compare FILE, an output of the program; may be repeated",
     )  # fmt: skip
 
     races.add_argument(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the name of the document."""
-    parser.add_argument("name", nargs="?", metavar="NAME", help="document, e.g. finding or report; default: list all")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="JSON document, e.g. finding; default: list all names")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -113,7 +113,8 @@ class Saver:
     def _add(self, node: ast.Call, declared: DeclaredMap) -> None:
         if declared.cap != 1 or declared.type == "dynamic":
             raise self._source.error(
-                node, f"'add' needs a map with one record per slot; give {declared.name} cap=1, or use 'save'"
+                node,
+                f"'add' needs a map with one record per {declared.level}; give {declared.name} cap=1, or use 'save'",
             )
         widths = self._widths(node, declared, "add")
         values = [self._summand(argument, bits) for argument, bits in zip(node.args, widths, strict=True)]

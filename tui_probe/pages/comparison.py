@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from tui_probe.verdicts.kernel_matching import KernelMatch
 
 _WAITS_TITLE: Final = "waits by line, share of warp life"
-_NO_KERNEL_TEXT: Final = "to compare kernels with different names, pass TRACE:KERNEL for both sides"
+_NO_KERNEL_TEXT: Final = "to compare kernels with different names, pass TRACE:KERNEL for A and B"
 
 
 class Comparison(Document):
@@ -150,7 +150,7 @@ class Comparison(Document):
         if self.warning:
             return self.warning.partition(";")[0]
         if not self._chosen and not any(map(measured_on_both, self.rows)):
-            return self.unmeasured or "no value was measured on both sides"
+            return self.unmeasured or "A and B have no measured value in common"
         if any(pair.different for pair in self.pairs):
             return "A and B are different kernels"
         timed = any(change.before.is_time and change.change for change in self.rows)

@@ -34,16 +34,16 @@ if TYPE_CHECKING:
 _INSTANT: Final = ("empty", "event-wait", "event-record", "signal", "wait", "child")
 """Nodes that take no time of their own."""
 GRAPHS_ABOUT: Final = (
-    "All CUDA graphs that the program instantiated, with their nodes in the order in which the driver lists them. Nodes"
-    " of a child graph are listed below the node that contains the graph. A replay launches all kernels of a graph with"
-    " one call. A sampled replay runs a copy of the graph with probed kernels. Each kernel of this copy counts as a"
-    " launch with its own number.",
-    "The time of a graph is the time of a whole replay, between events before and after the replay; “call” is the host"
-    " time of the replay call. The time of a node is the mean over all timed launches of its kernel, inside and outside"
-    " of graphs. Launches in graphs are timed only with TUI_PROBE_GRAPHS=timed. If the probe reads %globaltimer,"
-    " “began” is the start of each node in the newest probed replay, relative to the first node. A bar begins when all"
-    " nodes that its node depends on have ended. The length of a bar is the time of its node. If a kernel has no time,"
-    " all bars have the same length.",
+    "All CUDA graphs that the program instantiated. Nodes are in the order of the driver; nodes of a child graph are"
+    " below the node that contains the graph. A replay launches all kernels of a graph with one call. A sampled replay"
+    " runs a copy of the graph with probed kernels. Each kernel of this copy counts as a launch with its own number.",
+    "The time of a graph is the time of a replay, from an event before the replay to an event after it; “call” is the"
+    " host time of the replay call. The time of a node is the mean over all timed launches of its kernel, in graphs and"
+    " elsewhere. Launches in graphs are timed only with TUI_PROBE_GRAPHS=timed.",
+    "If the probe reads %globaltimer, “began” is the start of each node in the newest probed replay, relative to the"
+    " first node.",
+    "The length of a bar is the time of its node. A bar begins where the bars of all nodes that it depends on end."
+    " If a kernel has no time, all bars have the same length.",
 )
 NO_GRAPHS_TEXT: Final = "The program instantiated no CUDA graph."
 _BAR_CELLS: Final = 24

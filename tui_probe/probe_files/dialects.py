@@ -144,7 +144,7 @@ def _read_contents(top: TomlTable) -> ProbeContents:
         raise ProbeFileError(f"{top.path}: the file has no probe; add a table such as [probe.name] with a position")
     strays = [name for name, _ in top.tables() if is_dialect_b and name not in _OTHER_TABLES]
     if strays:
-        raise top.error(strays[0], f"is not a table of this dialect; write [probe.{strays[0]}] or [map.{strays[0]}]")
+        raise top.error(strays[0], f"is not a known table; write [probe.{strays[0]}] or [map.{strays[0]}]")
     return contents
 
 

@@ -101,7 +101,7 @@ _BENCHMARK: Final = (
 )
 _TIME: Final = "launch {COUNT} kernel {INDEX} key {INDEX} (original|probed) ns {COUNT} for {COUNT}(?: host {COUNT})?"
 _FAULTS: Final = "70[02]|71[04-9]"
-"""Errors of kernels, which a context does not survive. Others are of programs that end or reset theirs."""
+"""CUDA errors of kernels that destroy the context. Other errors are from programs that destroy or reset a context."""
 COUNTS: Final[Readers] = {b"size:": ((Pattern("size: {COUNT}"), lambda m: SlotsCounted(int(m[1]))),)}
 _GRAPH_CHANGES: Final[dict[bytes, GraphChange]] = {
     b"untwinned": "untwinned", b"passed": "passed", b"twin given back": "given back", b"destroyed": "destroyed",

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 _NOTABLE: Final = 0.01
 """Part of warp life from which on a wait is compared."""
 _SHARED: Final = (
-    "not compared: results that both launches share. A launch measures a part of the instructions, and the nearest"
-    " launches that measured the others are the same on both sides"
+    "not compared: results that A and B share. Each launch measures only some instructions. For the other"
+    " instructions, A and B use the same nearest launches"
 )
 _VALUE: Final = KernelValue(
     "share", "measured waits, share of warp life", None, lambda share: f"{share:.1%}", is_time=True
@@ -282,11 +282,11 @@ def _notes(pairs: Sequence[_Pair], *, is_same_code: bool, is_whole: bool) -> Ite
     compared = [max(len(own), len(others)) for own, others, is_compared in pairs if is_compared]
     left = [(len(own), len(others)) for own, others, is_compared in pairs if not is_compared]
     if is_same_code:
-        yield f"compared: {units.counted(sum(compared), 'SASS instruction')} that both sides measured"
+        yield f"compared: {units.counted(sum(compared), 'SASS instruction')} that A and B measured"
     else:
         yield (
-            "the code differs, so whole lines are compared. A line is compared only if both sides measured all its"
-            " SASS instructions that may wait"
+            "the code differs, so waits are compared by source line. A line is compared only if A and B measured all"
+            " its SASS instructions at which warps wait"
         )
     if left:
         cause = "or only a part of their line" if is_same_code else "or only a part of their line, or has no such line"
@@ -297,7 +297,7 @@ def _notes(pairs: Sequence[_Pair], *, is_same_code: bool, is_whole: bool) -> Ite
         )
     if not compared:
         what = "instruction" if is_same_code else "line"
-        yield f"no total of measured waits: there is no {what} that both sides measured completely"
+        yield f"no total of measured waits: no {what} was measured completely in both A and B"
     elif not is_whole:
         yield "“measured waits” is the sum over the compared lines, so the pages of A and B have other values"
 

@@ -230,12 +230,13 @@ EVALUATION: Final = Evaluation(
     reading=(
         "In each figure, time runs to the right and addresses downwards, with one band per tensor; darker is denser."
         " A flat row is memory that is accessed repeatedly. A diagonal is a walk through memory.",
-        "“In use” is the memory touched in one column of the figure, averaged over columns. Caches would have to hold"
-        " this amount. A smaller share of all touched memory means better locality.",
+        "“In use” is the memory touched in one column of the figure, averaged over columns. A cache of this size"
+        " serves repeated accesses within a column. A smaller share of all touched memory means better locality.",
         "Memory in use is an upper bound, because the value is computed from the rows and columns of the figure. If"
         " only some blocks were sampled, as with --run, values cover these blocks.",
-        "If a kernel could not be probed, it has no addresses, and a note gives the reason. Page maps of existing"
-        " systems (.dmat) and pictures as data (show dmat TRACE --format json) are also accepted.",
+        "If a kernel could not be probed, it has no addresses, and a note gives the reason. The evaluation also"
+        " reads page maps of other tools (*.dmat, accesses per memory page and clock), and JSON files from"
+        " `tui-probe show dmat TRACE --format json`.",
     ),
     open=answer,
     collect=collect,

@@ -175,7 +175,7 @@ def _shape(band: Mapping[str, Any]) -> str:
 def raster_of_pages(pages: PageMap, source: str) -> Raster:
     """The raster of a page map: pages that lie together are a band. TraceError for an empty one."""
     if not len(pages.clocks):
-        raise TraceError(f"{source}: a page map without accesses")
+        raise TraceError(f"{source}: the page map has no accesses")
     rows = _address_rows(np.unique(pages.pages))
     low, high = int(pages.clocks[0]), int(pages.clocks[-1]) + 1
     edges = np.linspace(low, high, RASTER_COLUMNS + 1)

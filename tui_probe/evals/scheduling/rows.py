@@ -314,9 +314,8 @@ def _scheduling_text(row: FillComparison) -> str:
         text += f", which explains up to {row.explained:.0%} of the gain"
     if row.shorter is not None and row.saved > 0:
         text += (
-            f". The probed launch is {_duration_text(row.shorter)} shorter. This difference is"
-            f" {row.shorter / row.saved:.0%} of"
-            " the saved waiting time: other slots work while a slot waits"
+            f". The probed launch is {_duration_text(row.shorter)} shorter, {row.shorter / row.saved:.0%} of the"
+            " reduction of the wait. Other slots of the SM work while a slot waits"
         )
     return text
 

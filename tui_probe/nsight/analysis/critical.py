@@ -189,7 +189,7 @@ def _iterated(kernels: list[KernelMetrics], iterated: Collection[Shape] | None) 
         return kernels, Step(question, "not checked: iterations unknown, or less than half of the time")
     inside = [kernel for kernel in kernels if kernel.shape in iterated]
     if not inside:
-        return kernels, Step(question, f"none of {len(kernels)}; all kernels remain")
+        return kernels, Step(question, f"none of {len(kernels)}; no kernel is excluded")
     return inside, Step(question, f"{len(inside)} of {len(kernels)}")
 
 
@@ -205,7 +205,7 @@ def _with_tensor_cores(kernels: list[KernelMetrics]) -> tuple[list[KernelMetrics
         return using, Step(question, f"{len(using)} of {len(kernels)}")
     most = max((kernel.tensor_activity or 0.0 for kernel in kernels), default=0.0)
     seen = f" (tensor pipe utilization up to {most:.2g} %; other instructions use this pipe, too)" if most else ""
-    return kernels, Step(question, f"none of {len(kernels)}{seen}; all kernels remain")
+    return kernels, Step(question, f"none of {len(kernels)}{seen}; no kernel is excluded")
 
 
 def _storing(kernels: list[KernelMetrics], tensor: ExpectedTensor | None) -> tuple[list[KernelMetrics], Step]:
@@ -219,10 +219,10 @@ def _storing(kernels: list[KernelMetrics], tensor: ExpectedTensor | None) -> tup
     if storing and all(kernel.uses_tensor_cores is False for kernel in kernels):
         return kernels, Step(
             question,
-            f"{len(storing)} of {len(kernels)}, but copy kernels also store the tensor; all kernels remain",
+            f"{len(storing)} of {len(kernels)}, but copy kernels also store the tensor; no kernel is excluded",
         )
     if not storing:
-        return kernels, Step(question, f"no kernel stores {expected} sectors; all kernels remain")
+        return kernels, Step(question, f"no kernel stores {expected} sectors; no kernel is excluded")
     return storing, Step(question, f"{len(storing)} of {len(kernels)} store {expected} sectors")
 
 

@@ -226,10 +226,8 @@ def _agreement(rows: Sequence[CriticalRow], programs: Sequence[_Program], probes
         own = next((row for row in rows if row.is_critical and row.program == program.name), None)
         if own is None or probes.found.kernel is None:
             continue
-        same = own.other is probes.found.kernel
-        agreements.append(
-            f"{stem(program.name)} and probes: {'the same critical kernel' if same else 'not the same critical kernel'}"
-        )
+        kernels = "the same critical kernel" if own.other is probes.found.kernel else "different critical kernels"
+        agreements.append(f"{stem(program.name)} and the probes find {kernels}")
     return agreements
 
 

@@ -151,8 +151,8 @@ class Heap:
         offset = address - HEADER - self._address
         if not 0 <= offset < HEAP_BYTES or offset % 16 or self._words[offset // 8 + 1] != 1:
             raise TrapError(
-                f"free of {address:#x}, which malloc of this module did not return, or stores past the memory in front"
-                " have overwritten its header"
+                f"free of {address:#x}: malloc of this module did not return this address, or a store out of bounds"
+                " overwrote its malloc header"
             )
         self._words[offset // 8 + 1] = 0
 
@@ -168,7 +168,7 @@ class Heap:
         size = int(self._words[here])
         if size < HEADER or size % 16 or here + size // 8 > len(self._words):
             address = self._address + 8 * here + HEADER
-            raise TrapError(f"stores past memory of malloc have overwritten the header in front of {address:#x}")
+            raise TrapError(f"a store out of bounds overwrote the malloc header of the memory at {address:#x}")
         return here + size // 8
 
     def _split(self, here: int, needed: int) -> None:

@@ -208,7 +208,7 @@ def overview_lines(cells: int, scopes: frozenset[str]) -> list[Line]:
     lines: list[Line] = []
     if "tabs" in scopes:
         digits = [f"{page.key} {page.title}" for page in PAGES if page.key.isdigit()]
-        names = [*digits, f"{MORE} list of more", f"{keys.key_of('next_page')} next page"]
+        names = [*digits, f"{MORE} more pages", f"{keys.key_of('next_page')} next page"]
         lines += [((" Pages", "title"),), *(((f"   {'  '.join(row)}", ""),) for row in _rows(names, cells - 4))]
     own = [scope for scope in keys.SCOPES if scope in scopes and scope not in (*_IN_FULL_ONLY, *_EVERYWHERE)]
     for title, group in (*((keys.SCOPES[scope], (scope,)) for scope in own), (keys.SCOPES["app"], _EVERYWHERE)):
