@@ -134,19 +134,23 @@ def test_bytes_of_copies_by_tensor_map_are_counted_in_sass(tmp_path: Path, runne
         assert (moved.tensor_loads, moved.tensor_stores) == (0, 0)
 
 
-@pytest.mark.parametrize("tiling", [TILINGS[0], TILINGS[2], TILINGS[6]])
+@pytest.mark.parametrize("tiling", [TILINGS[0], TILINGS[6]])
 @pytest.mark.parametrize("mode", ["ptx", "graft"])
 def test_copies_by_maps_that_the_kernel_makes_are_counted(
     mode: str, tiling: Tiling, tmp_path: Path, runner: Runner
 ) -> None:
-    """``tensormap.replace`` sets each parameter; the code at the copies reads the map where it lies."""
+    """``tensormap.replace`` sets each parameter; the code at the copies reads the map where it lies.
+
+    No box begins in front of the tensor: by such a map, an H200 then ends the kernel with
+    CUDA_ERROR_ILLEGAL_INSTRUCTION, without a probe, too.
+    """
     source, cubin = tmp_path / "made.ptx", tmp_path / "made.cubin"
     source.write_text(kernel(tiling))
     Assembler().assemble(source, cubin, "sm_90a", "copies")
     image, size = cubin if mode == "graft" else source, tiling.rows * tiling.stride
     command = [sys.executable, str(PROGRAMS / "made_maps.py"), str(image), *map(str, (*tiling.grid, size))]
     unprofiled = runner.unprofiled(command)
-    print(f"GPU-MADE-MAPS\t{mode}\tunchanged without the profiler: {unprofiled.stdout.strip()}")
+    assert unprofiled.stdout.startswith("True "), unprofiled.stdout
     profiled = runner.profiled(command, "-p", "gmem_bytes", "-p", "gmem_sectors", "--launches", "all", "--wait")
     assert (profiled.outcome.status, profiled.outcome.stdout) == (0, unprofiled.stdout), profiled.outcome.stderr
     (probed_kernel,) = open_trace(profiled.trace).kernels
