@@ -101,4 +101,4 @@ def test_one_broken_line_is_one(tmp_path: Path, capsys: pytest.CaptureFixture[st
     text = profile(tmp_path, DURATION, ["one", "two"]).read_text()
     file = write(tmp_path, text + '"3","7","app"\n')
     notes = page_of(capsys, "ncu", str(file), "--page", "kernels")["notes"]
-    assert any("1 line looks like a row of a table but could not be read" in note for note in notes)
+    assert any("1 table row could not be read" in note for note in notes)

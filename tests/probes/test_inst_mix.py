@@ -123,7 +123,7 @@ def test_classes(instruction: str, name: str) -> None:
 
 @pytest.mark.parametrize("position", ["block.fp8", "block.fp32.load", "block.!load"])
 def test_a_block_has_one_of_the_classes(position: str) -> None:
-    with pytest.raises(ProbeFileError, match="the class of a block is one of fp32, fp64"):
+    with pytest.raises(ProbeFileError, match="the classes of basic blocks are fp32, fp64"):
         counting_probe(position, "add.u64 %n, %n, 1;")
 
 

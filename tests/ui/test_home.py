@@ -203,7 +203,7 @@ async def _(stage: Stage, key: str) -> None:
 @checks("compare_runs")
 async def _(stage: Stage, key: str) -> None:
     await stage.press(key)
-    assert "no previous run of this command; press C on kernels" in stage.text
+    assert "no previous run of this command; to compare two kernels, press C on both" in stage.text
     home = screen(stage)
     home.recent.show([*TRACES, *AGAIN])
     await stage.press("down", key)

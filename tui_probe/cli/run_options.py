@@ -62,7 +62,7 @@ def metric_names(text: str) -> tuple[str, ...]:
     names = tuple(part.strip() for part in text.split(","))
     if not all(METRIC.fullmatch(name) for name in names):
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not a list of metrics such as dram__bytes.sum; before a command write --ncu -- COMMAND"
+            f"{text!r} is not a list of metrics; write metrics such as dram__bytes.sum, or only --ncu -- COMMAND"
         )
     return names
 

@@ -168,8 +168,8 @@ class ProbedOperands:
         if not width and not as_it_is:
             raise self._source.error(
                 node,
-                f"the width of {node.id} depends on the instruction; save it unchanged, 'X.save({node.id})', or name a "
-                "type in the position, such as pos='st.global.f32'",
+                f"the width of {node.id} depends on the instruction; save it without a calculation, "
+                f"'X.save({node.id})', or name a type in the position, such as pos='st.global.f32'",
             )
         return Operand(HELPER_NAMES[node.id], 0 if as_it_is else width)
 

@@ -41,7 +41,7 @@ MAX_LINES_SHOWN: Final = 40
 LINES_ABOUT: Final = (
     "Every line that a probe measured, in the newest result of each kernel. Lines are sorted by the first metric of"
     " their probe, the most wasteful first. The share is relative to all lines of all kernels with the same probe. If"
-    " the metric is a share itself, such as of warp life, this share is shown.",
+    " the metric is already a share, such as a share of warp life, this share is shown.",
     "Press Enter to see the line in the source or PTX of its kernel, and q to return. Page 6 has the lines of one"
     " kernel.",
 )

@@ -164,7 +164,7 @@ def _opcode_position(opcode: str, *modifiers: str) -> Position:
     unwanted = tuple(modifier[1:] for modifier in modifiers if modifier.startswith("!"))
     if opcode == BLOCK and (unwanted or len(wanted) > 1 or not set(wanted) <= set(CLASSES)):
         named = ".".join((opcode, *modifiers))
-        raise ValueError(f"{named!r} is not a position: the class of a block is one of {', '.join(CLASSES)}")
+        raise ValueError(f"{named!r} is not a position: the classes of basic blocks are {', '.join(CLASSES)}")
     if opcode == WAIT and (unwanted or len(wanted) != 1 or not wanted[0].isdecimal() or not int(wanted[0])):
         named = ".".join((opcode, *modifiers))
         raise ValueError(f"{named!r} is not a position; write wait.N for group N of the waits, e.g. wait.1")

@@ -209,7 +209,8 @@ def sweep_findings(sweep: Sweep, card: GpuCard | None) -> Iterator[str]:
     if worst is not None:
         loss = 1 - sweep.share(worst)
         cost = f"contention costs up to {loss:.0%} ({units.rate(worst.bytes_per_second)} with {_pair_text(worst)})"
-        yield f"more bytes in flight than at the best rate: {cost if loss >= _NO_LOSS else 'no effect'}"
+        effect = cost if loss >= _NO_LOSS else "the bandwidth stays the same"
+        yield f"if more bytes are in flight than at the best bandwidth, {effect}"
 
 
 def _pair_text(rate: Rate) -> str:

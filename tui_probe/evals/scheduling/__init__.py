@@ -223,8 +223,8 @@ def _sm_chart(schedules: Sequence[Schedule]) -> CurveChart:
             Curve(f"{schedule.label} {schedule.launch}", cycles, np.arange(1, len(cycles) + 1) / len(cycles) * 100)
         )
     return CurveChart(
-        "scheduling cycles per slot over SMs", curves, "scheduling cycles per slot", "% of SMs at or below the value",
-        (CYCLES, CYCLES),
+        "distribution of SMs by scheduling cycles per slot", curves, "scheduling cycles per slot",
+        "% of SMs at or below the value", (CYCLES, CYCLES),
     )  # fmt: skip
 
 

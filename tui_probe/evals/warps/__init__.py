@@ -204,7 +204,7 @@ def _progress_drawings(one: Configuration, paced: BlockSpeeds | None) -> dict[st
     if paced is not None:
         chosen = np.unique(np.linspace(0, len(paced.block) - 1, min(_MOST_CURVES, len(paced.block))).astype(np.int64))
         curves = [_speed_curve(paced, place) for place in chosen.tolist()]
-        title = f"speed of {len(curves)} of {units.counted(len(paced.block), 'block')} over their progress"
+        title = f"speed during a block: {len(curves)} of {units.counted(len(paced.block), 'block')}"
         drawings["c"] = CurveChart(
             title, curves, "% of a block's iterations", "iterations per 1000 cycles", (COUNT, _SPEED)
         )

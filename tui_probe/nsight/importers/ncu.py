@@ -223,5 +223,4 @@ def _notes(lines: NcuLines, tables: int, rows: ValueRows) -> Iterator[str]:
         yield "an older file, without grid and block: kernels are distinguished by name only"
     if lines.broken:
         number = f"{lines.broken:,}".replace(",", " ")
-        look = "line looks like a row" if lines.broken == 1 else "lines look like rows"
-        yield f"{number} {look} of a table but could not be read"
+        yield f"{number} table {'row' if lines.broken == 1 else 'rows'} could not be read"

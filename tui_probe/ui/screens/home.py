@@ -294,7 +294,7 @@ class HomeScreen(ViewScreen):
         elif after is None:
             self.notice("there is no trace to compare")
         elif before is None:
-            self.notice("no previous run of this command; press C on kernels of two traces")
+            self.notice("no previous run of this command; to compare two kernels, press C on both")
         else:
             self.probe_app.compare_runs(before.directory, after.directory)
 
