@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.patience import HANG
 from tests.simgpu import ptx
 
 PREAMBLE = """
@@ -101,35 +100,6 @@ def test_one_server_for_a_program_that_ends_with_it(marked: tuple[dict[str, str]
         process.stdin.close()
     wait_for_end(server)
     assert process.returncode == 0
-
-
-def test_thread_that_waits_for_a_kernel_does_not_keep_others_from_queries(
-    environment: dict[str, str], kernels: Path
-) -> None:
-    """The kernel does not end, so that a second module is never loaded."""
-    program = """
-import threading, time
-def sleeps(thread):
-    state = open(f"/proc/self/task/{thread.native_id}/stat").read().rpartition(")")[2].split()[0]
-    return state == "S"
-def call(function):
-    thread = threading.Thread(target=lambda: cuda.cuCtxSetCurrent(context) or began.set() or function(), daemon=True)
-    began = threading.Event()
-    thread.start()
-    began.wait()
-    while not sleeps(thread):
-        time.sleep(0.01)
-    return thread
-start(), load(sys.argv[1], 'forever')
-second, free, total = ctypes.c_void_p(), ctypes.c_size_t(), ctypes.c_size_t()
-threads = [call(launch), call(lambda: cuda.cuModuleLoad(ctypes.byref(second), sys.argv[1].encode()))]
-time.sleep(0.2)
-say(cuda.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)), all(thread.is_alive() for thread in threads))
-os._exit(0)
-"""
-    command = [sys.executable, "-c", PREAMBLE + program, str(kernels)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=HANG)
-    assert done.stdout == "0 True\n", done.stderr
 
 
 def test_a_program_killed_while_a_kernel_runs_takes_its_server_along(

@@ -59,7 +59,7 @@ CUresult kernel_describe(struct kernel *kernel)
     CUresult result = server_call(REQUEST_DESCRIBE, &request, &reply);
     if (reply.error)
         report("kernel %s: %s", kernel->name, reply.error);
-    if (!result && !kernel->described) /* perhaps by another thread meanwhile */
+    if (!result)
         result = read_description(kernel, &reply.body);
     reply_free(&reply);
     message_free(&request);

@@ -153,27 +153,13 @@ CUresult server_failure(void)
     return (CUresult)failure;
 }
 
-/* The server runs one kernel at a time. Callers other than launches have the driver's lock. While they wait for the
- * kernel, others can copy and query; but nobody may find a module that is being unloaded. */
-static void take_turn(enum request_kind kind)
-{
-    if (pthread_mutex_trylock(&lock) == 0)
-        return;
-    const bool lets_go = kind != REQUEST_LAUNCH && kind != REQUEST_UNLOAD;
-    if (lets_go)
-        driver_unlock();
-    pthread_mutex_lock(&lock);
-    if (lets_go)
-        driver_lock();
-}
-
 CUresult server_call(enum request_kind kind, const struct message *request, struct reply *reply)
 {
     uint32_t status = STATUS_OK;
     *reply = (struct reply){0};
     if (request->failed || request->length > UINT32_MAX)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    take_turn(kind);
+    pthread_mutex_lock(&lock);
     CUresult result = exchange(kind, request, &status, reply) ? result_of(status) : give_up();
     pthread_mutex_unlock(&lock);
     if (status != STATUS_OK)
