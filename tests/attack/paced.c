@@ -21,9 +21,9 @@ static void wait_until(double time)
         usleep((useconds_t)(left * 1e6));
 }
 
-int main(int count, char **arguments)
+int main(int n_arguments, char **arguments)
 {
-    if (count != 5)
+    if (n_arguments != 5)
         return 2;
     make_context();
     const double seconds = atof(arguments[2]), pause = 1 / atof(arguments[3]), turn = atof(arguments[4]), begin = now_seconds();

@@ -45,7 +45,7 @@ def expected(*steps: tuple[str, int]) -> list[int]:
     model = Model(COUNT)
     for kernel, value in steps:
         model.apply(kernel, value)
-    return model.words
+    return model.values
 
 
 STEPS = (("shift", 5), ("scale", 3), ("shift", 2))
@@ -92,7 +92,7 @@ def test_graph_of_every_kind_of_node(gpu: Gpu) -> None:
     model.fill(7)
     model.apply("scale", 3)
     model.apply("shift", 2)
-    assert gpu.read(copied, COUNT) == model.words
+    assert gpu.read(copied, COUNT) == model.values
     assert len(seen) == 2
     assert [gpu.node_type(node) for node in gpu.nodes(graph)] == [2, 5, 4, 0, 1, 3]
 

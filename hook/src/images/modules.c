@@ -12,6 +12,7 @@
 #include "real.h"
 #include "registry.h"
 #include "unloading.h"
+#include "watchdog.h"
 
 /* Whose code called the wrapper that says so. */
 #define CALLER __builtin_return_address(0)
@@ -22,6 +23,7 @@
 static void remember(struct image *image, void *handle, bool is_library, uint64_t options)
 {
     errand_start();
+    watchdog_start();
     if (image)
         event_log_often("[bin] type %s size %zu\n", image_type_name(image->type), image->size);
     unloading_unseen(handle);

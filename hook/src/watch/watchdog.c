@@ -249,8 +249,10 @@ static void *watch(void *unused)
     return NULL;
 }
 
-static void start(void)
+void watchdog_start(void)
 {
+    if (!settings.watchdog && !settings.times)
+        return;
     if (atomic_load_explicit(&started, memory_order_relaxed) || atomic_exchange(&started, true))
         return;
     sem_init(&wake, 0, 0);
@@ -260,8 +262,6 @@ static void start(void)
 void watchdog_expects(const struct launch *launch, struct kernel_probe *probe)
 {
     watched_launch_begins(launch, probe);
-    if (settings.watchdog)
-        start();
 }
 
 void watchdog_returns(const struct launch *launch)
@@ -276,7 +276,6 @@ size_t watchdog_passes(const struct launch *launch, const struct reason *reason)
 {
     if (!settings.watchdog)
         return UNWATCHED_LAUNCHES;
-    start();
     return unwatched_launch_begins(launch, reason);
 }
 
@@ -284,7 +283,6 @@ size_t watchdog_times(const struct launch *launch)
 {
     if (settings.watchdog || !launch->timer)
         return UNWATCHED_LAUNCHES;
-    start();
     return unwatched_launch_begins(launch, NULL);
 }
 

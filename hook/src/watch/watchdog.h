@@ -9,14 +9,17 @@ struct kernel_probe;
 struct launch;
 struct reason;
 
-/* LAUNCH is about to be made, with a kernel whose PROBE has resident maps. Starts the thread, once, if the run has a
- * watchdog. */
+/* Starts the thread, once, if launches are timed or the run has a watchdog. Not at a launch: by then a filter of the
+ * program may end its process for a call such as clone. */
+void watchdog_start(void);
+
+/* LAUNCH is about to be made, with a kernel whose PROBE has resident maps. */
 void watchdog_expects(const struct launch *launch, struct kernel_probe *probe);
 
 /* LAUNCH was made, with watched code. Where the simulated GPU has ended it as a deadlock, its places are written now. */
 void watchdog_returns(const struct launch *launch);
 
-/* LAUNCH is about to be made unprobed, for REASON. Starts the thread as well. Returns a place for unwatched_launch_ends. */
+/* LAUNCH is about to be made unprobed, for REASON. Returns a place for unwatched_launch_ends. */
 size_t watchdog_passes(const struct launch *launch, const struct reason *reason);
 
 /* LAUNCH, which is timed, is about to be made in a run without a watchdog: nothing else shows that it does not end. As
