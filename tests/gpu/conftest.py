@@ -50,8 +50,11 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     """Share the GPU with the tests of other workers; a test marked ``exclusive`` waits until no other one uses it.
 
     The lock covers the fixtures, too: ncu fails (LaunchFailed) in a fixture as in a test if another program uses the
-    GPU's counters or leaves no memory.
+    GPU's counters or leaves no memory. Workers of xdist call this for tests of all directories: those that use no GPU
+    take no lock, or an exclusive test would wait until no other worker runs any.
     """
+    if not item.get_closest_marker("gpu") or item.get_closest_marker("skip"):
+        return (yield)
     path = Path(tempfile.gettempdir()) / f"tui-probe-gpu-{os.getuid()}.lock"
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX if item.get_closest_marker("exclusive") else fcntl.LOCK_SH)
