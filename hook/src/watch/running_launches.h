@@ -18,7 +18,7 @@ struct run_end {
 /* Notes that there are so many signals, which came at TIME. */
 void run_end_interrupt(struct run_end *end, uint64_t interrupts, uint64_t time);
 
-/* How many of the signals came after SINCE, as far as they are kept. */
+/* Returns the number of signals after SINCE, of those that are kept. */
 uint64_t run_end_requests(const struct run_end *end, uint64_t since);
 
 /* Reports launches that run for longer than the limit, or that still run when the run ends. */
