@@ -146,4 +146,4 @@ def test_who_may_read_counters(
 def test_a_command_right_after_the_option_is_not_taken_for_metrics(tmp_path: Path) -> None:
     result = run(tmp_path, None, "--ncu", "python", "program.py")
     assert result.returncode == 2
-    assert "write --ncu -- COMMAND" in result.stderr
+    assert "or only --ncu -- COMMAND" in result.stderr
