@@ -162,7 +162,7 @@ class Phases:
     keeps_last: bool = False
     """True if a full warp kept its last starts, not its first."""
     sampled: SampledIterations | None = None
-    """The iterations of loops of which every k-th one was recorded; None if all were."""
+    """The loops that recorded every k-th iteration only, and their iterations; None if all iterations were recorded."""
 
     @property
     def kept_text(self) -> str:
@@ -186,7 +186,7 @@ class Phases:
 
     @property
     def every(self) -> int:
-        """The iterations of innermost loops of which the first is recorded; 0 if all are."""
+        """K if the first of K iterations of an innermost loop is recorded; 0 if all are."""
         return self.sampled.every if self.sampled else 0
 
     @cached_property

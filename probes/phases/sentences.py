@@ -229,7 +229,7 @@ def _stages_text(wait: Wait) -> str:
 
 
 def _mbarrier_text(wait: Wait) -> str:
-    """Return ``mbarrier for bulk copy of K``: what a barrier is for whose name alone does not tell."""
+    """Return ``mbarrier for bulk copy of K``: the purpose of a barrier, which its name does not tell."""
     if wait.phase.work != MBARRIER or not wait.phase.barriers:
         return ""
     of = ", ".join(wait.phase.tensors)

@@ -204,7 +204,7 @@ class StuckWarps:
         return (self.blocks + self.blocks_ended) * self.warps_per_block - len(self.warps)
 
     def threads_unknown(self, block: int) -> int:
-        """Threads of a block that have ended, in warps of which no record is left."""
+        """Threads of a block that have ended, in warps without a record."""
         x, y, z = self.block
         ended = sum(min(WARP_THREADS, x * y * z - own.warp * WARP_THREADS) for own in self.ended if own.block == block)
         return x * y * z - ended - sum(own.on_gpu for own in self.warps if own.block == block)
@@ -272,7 +272,7 @@ def analyse(result: Result, folder: Path | None = None) -> StuckWarps:
 
 
 def _ended(result: Result) -> NDArray[np.bool_]:
-    """The warps that had ended when the places were read; none of a launch of which all have."""
+    """The warps that had ended when the places were read; none if all warps of the launch had."""
     lanes, written = result.one_record(0, LANES), result.written(1)
     if written is None:
         raise TraceError(f"{result.path}: the file does not show which records were written")

@@ -46,7 +46,7 @@ def test_process_with_a_running_launch_is_ended_at_the_second_and_third_interrup
 
 
 def test_requests_before_a_launch_do_not_count_for_it() -> None:
-    """A program that handles interrupts may go on for hours; a hook notes requests of a long launch only."""
+    """A program that handles interrupts may run for hours; a hook notes requests of a long launch only."""
     with subprocess.Popen(["sleep", "600"]) as child:
         notices: list[str] = []
         stuck = StuckProcesses(0.0, notices.append)

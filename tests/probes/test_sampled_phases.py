@@ -1,4 +1,4 @@
-"""Phases of which every k-th iteration is recorded: shares, numbers of iterations, matches and the page."""
+"""Phases with records of every k-th iteration: shares, numbers of iterations, matches and the page."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def sampled(folder: Path, tiles: int, delay: int, every: int) -> Phases:
-    """``staged``, of which every so many iterations are recorded."""
+    """``staged``, with records of every k-th iteration."""
     folder.mkdir()
     values, out = np.arange(128 * tiles, dtype=np.float32), np.zeros(128, np.float32)
     probe = replace(PROBE, maps=(PROBE.maps[0], replace(PROBE.maps[1], every=every)))

@@ -91,7 +91,7 @@ def complain(text: str) -> None:
 
 
 def inform(text: str, descriptor: int = 2) -> None:
-    """Write a line of ours to stderr, or to the descriptor that was stderr, without a buffer; errors are ignored."""
+    """Write a line to stderr, or to the descriptor that was stderr, without a buffer; errors are ignored."""
     with contextlib.suppress(OSError):
         os.write(descriptor, f"[info] {_printable(text)}\n".encode(errors="surrogateescape"))
 

@@ -152,7 +152,7 @@ class SnippetFunctions:
 def _straight_line(site: PhaseSite) -> tuple[int, str]:
     """Key of starts that are always reached one after the other: block and point; of others their own.
 
-    Also of one that begins an iteration, of loops of which not all iterations are recorded: the others may be left out.
+    Also of one that begins an iteration, in loops that do not record all iterations: the others may be left out.
     """
     phase = site.start
     if phase.every and phase.iterates:

@@ -123,8 +123,8 @@ class Originals:
     def find(self, image: bytes, entry: str, arch: int, *, simulated: bool = False) -> tuple[Original, str]:
         """The PTX module with the kernel ``entry`` for a device of ``arch`` (90), and how it was found.
 
-        A ``simulated`` device runs PTX, whatever SASS the image has. Raises ImageError if there is none, PtxError if it
-        cannot be parsed.
+        A ``simulated`` device runs the PTX, even if the image has SASS. Raises ImageError if there is none, PtxError
+        if it cannot be parsed.
         """
         known = self._image(image)
         with known.lock:  # of this image only: parsing takes long, and kernels of other images need not wait

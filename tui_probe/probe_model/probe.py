@@ -127,10 +127,10 @@ class Map:
     lane to lane, the first two lanes save for all; the other fields are then those of lane 0. ``sparse``: most lanes
     have nothing to add. ``folded``: warps of a launch share its slots. ``resident``: a slot belongs to a place for a
     warp on the GPU, and the host reads it while the kernel runs. ``leader``: only lane 0 of each warp saves records,
-    with ``latest`` over its oldest records, so that the last ones are kept, with ``every`` at phases of every so many
-    iterations of the innermost loops. ``host``:
-    records are in host memory, and complete before the warp continues: they outlive an error that ends the context.
-    ``optional``: kernels without an instruction at which a record is saved have no such map.
+    with ``latest`` over its oldest records, so that the last ones are kept, with ``every`` only in the first of this
+    number of iterations of an innermost loop. ``host``: records are in host memory, and complete before the warp
+    continues: they outlive an error that ends the context. ``optional``: kernels without an instruction at which a
+    record is saved have no such map.
     """
 
     name: str
@@ -366,7 +366,7 @@ class Probe:
 
     @property
     def every(self) -> int:
-        """The iterations of innermost loops of which the first is recorded; 0 without such a map."""
+        """K if a map records the first of K iterations of innermost loops only; 0 if none does."""
         return max((own_map.every for own_map in self.maps), default=0)
 
     @property

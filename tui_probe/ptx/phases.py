@@ -108,7 +108,7 @@ class PhaseStart:
     innermost: int = 0
     """The number of ``loop`` if no recorded loop is inside it, from 1; 0 for another loop."""
     every: int = 0
-    """The phase is recorded in the first of so many iterations of ``loop``; 0: each time."""
+    """K if the phase is recorded in the first of K iterations of ``loop`` only; 0: in each iteration."""
 
 
 _Key: TypeAlias = "tuple[str | None, tuple[str, ...], Stage, tuple[int, ...]]"
@@ -155,7 +155,7 @@ def flow_phases(
 
 
 def with_every(starts: Sequence[PhaseStart], every: int, unknown: Collection[int] = ()) -> list[PhaseStart]:
-    """The starts, of which those in innermost loops are recorded in the first of ``every`` iterations; 0: all of them.
+    """The starts. Those in innermost loops are recorded in the first of ``every`` iterations only; 0: in each of them.
 
     In loops that are ``unknown``, or whose iterations have no start, all iterations are recorded.
     """

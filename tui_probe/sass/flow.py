@@ -108,7 +108,7 @@ class FlowGraph:
 
     @cached_property
     def continuations(self) -> tuple[tuple[int, ...], ...]:
-        """The blocks at which warps may go on behind each block: ``successors``, and those behind calls."""
+        """The blocks at which warps may continue behind each block: ``successors``, and those behind calls."""
         behind: list[set[int]] = [{*following} for following in self.successors]
         for call_end, returning in self.returns.items():
             for block in returning:

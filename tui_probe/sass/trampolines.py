@@ -107,7 +107,7 @@ _STORE_PAIR: Final = 0x386 | 0x0B00 << 64
 _TO_PRODUCT, _TO_STORE = 5, 5
 """Cycles until a product, and a store, can read the result of another instruction."""
 _FIRST_YIELDING: Final = 3
-"""ptxas lets other warps go first behind most instructions with so many stall cycles, and behind none with fewer."""
+"""Stall cycles from which ptxas mostly lets other warps issue first; with fewer it never does."""
 _RECORD_BYTES: Final = 8
 _SETTLED_STALL: Final = 13
 """Cycles after which a predicate or a register that a fixed-latency instruction wrote can be read by any other."""

@@ -114,7 +114,7 @@ class SitePhase:
     signals_first: bool = False
     """True for a wait in front of which its code signals."""
     every: int = 0
-    """The phase is recorded in the first of so many iterations of ``loop``; 0: each time."""
+    """K if the phase is recorded in the first of K iterations of ``loop`` only; 0: in each iteration."""
 
 
 @dataclass(frozen=True, slots=True)

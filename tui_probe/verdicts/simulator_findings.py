@@ -1,5 +1,5 @@
 """Findings of faults: those of the simulated GPU's checks, with instruction, block, thread and value; and launches that
-do not end, of which the hook knows the time only.
+do not end. The hook knows only the time of these launches.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def faulty_kernels(trace: Trace) -> frozenset[str]:
 
 
 def unfinished_launches(kernel: KernelFacts) -> list[LaunchStuck]:
-    """The launches of a kernel that had not ended when they were reported, and of which no warp is known."""
+    """The launches of a kernel that had not ended when they were reported, and whose warps are unknown."""
     stuck = [event for event in kernel.trace.state.stuck if event.kernel == kernel.index and event.reason is not None]
     ended = set(kernel.samples.whole().column("launch").tolist()) if stuck else set()
     return [event for event in stuck if event.launch not in ended]

@@ -76,7 +76,7 @@ static uint32_t architecture_of(const struct entry *entry, const char *start)
     return header_word(entry, start, ARCHITECTURE_AT);
 }
 
-/* A target is an architecture, and behind it whether it is for that alone (sm_100a) or for its family (sm_100f). */
+/* A target: the architecture, and in the lower bits whether code is specific to it (sm_100a) or to its family (sm_100f). */
 enum { OF_FAMILY = 1, SPECIFIC = 2, ARCHITECTURE_SHIFT = 2 };
 
 static uint32_t target_of(const struct entry *entry, const char *start)

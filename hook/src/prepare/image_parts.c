@@ -15,6 +15,7 @@ const struct reason *image_parts_code_refused(const char *name, const struct ima
     return code->lost ? code->lost : graft_faults_refuse(name);
 }
 
+/* A driver that compiles the PTX of each image runs what the PTX says, also if the SASS is other code. */
 static enum fatbin_ptx ptx_for(const struct image *image, unsigned capability)
 {
     const enum fatbin_ptx ptx = image_ptx_for(image, capability);

@@ -108,7 +108,7 @@ static bool is_over_limit(const struct running *launch, uint64_t at)
     return at >= launch->since && at - launch->since >= limit * NS_PER_MS;
 }
 
-/* Without a watchdog, a program that handles interrupts is left alone while its launch may be a long one. */
+/* Without a watchdog, a program that handles interrupts is not ended while its launch may only be a long one. */
 static bool is_interrupted(const struct running *launch, const struct run_end *end, uint64_t now)
 {
     if (!settings.watchdog)

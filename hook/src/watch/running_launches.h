@@ -15,7 +15,7 @@ struct run_end {
     bool ending;
 };
 
-/* Notes that there are so many signals, which came at TIME. */
+/* Sets the number of signals that came until TIME. */
 void run_end_interrupt(struct run_end *end, uint64_t interrupts, uint64_t time);
 
 /* Returns the number of signals after SINCE, of those that are kept. */
