@@ -35,7 +35,7 @@ from tui_probe.engine.insertion import build_probed_ptx
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.kernel_cache import PREPARED_FILES, PrepareOptions
 from tui_probe.engine.kernel_work import VariantAssembler
-from tui_probe.engine.preparer import MultiPreparer
+from tui_probe.engine.multi_preparer import MultiPreparer
 from tui_probe.engine.verify import verify_probe
 from tui_probe.errors import ToolchainError, UnsupportedKernelError
 from tui_probe.probe_files.choices import choose_probes

@@ -14,12 +14,13 @@ import pytest
 
 from tests.engine.kernels import BLOCK_SCHED, HEADER, STORE
 from tests.engine.test_server import connected, kernel_directory
-from tui_probe.engine import preparer
+from tui_probe.engine import multi_preparer
 from tui_probe.engine.assembler import Assembler, AssemblyReport
 from tui_probe.engine.cache import Cache
 from tui_probe.engine.grafting.graft_gate import OpenGate
 from tui_probe.engine.kernel_cache import PrepareOptions
-from tui_probe.engine.preparer import MultiPreparer, Preparer
+from tui_probe.engine.multi_preparer import MultiPreparer
+from tui_probe.engine.preparer import Preparer
 from tui_probe.engine.reception import Answer
 from tui_probe.engine.server import EngineServer
 from tui_probe.engine.whole_files import put_file, put_link
@@ -192,7 +193,7 @@ def test_kernel_with_many_snippets_gets_them_in_its_machine_code(
     """Two probes at 60 accesses: 120 snippets. A run that waits for everything, or is to leave machine code alone,
     takes the PTX.
     """
-    monkeypatch.setattr(preparer, "MAX_ASSEMBLED", most)
+    monkeypatch.setattr(multi_preparer, "MAX_ASSEMBLED", most)
     monkeypatch.setattr(Preparer, "_graft_gate", lambda _: OpenGate())
     directory = kernel_directory(tmp_path, LONG_KERNEL.encode(), "k")
     names = ("gmem_sectors_by_line", "divergence_by_line", "block_sched")
@@ -220,7 +221,7 @@ class UntestedGate(OpenGate):
 def test_kernel_with_many_snippets_does_not_wait_for_the_self_test(
     tmp_path: Path, ptxas: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(preparer, "MAX_ASSEMBLED", 100)
+    monkeypatch.setattr(multi_preparer, "MAX_ASSEMBLED", 100)
     monkeypatch.setattr(Preparer, "_graft_gate", lambda _: UntestedGate())
     directory = kernel_directory(tmp_path, LONG_KERNEL.encode(), "k")
     names = ("gmem_sectors_by_line", "divergence_by_line", "block_sched")

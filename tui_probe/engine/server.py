@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 
 from tui_probe.engine.ahead import EVERY_KERNEL, Ahead, ImageRecords, KernelChoice
 from tui_probe.engine.kernel_cache import PrepareOptions
-from tui_probe.engine.preparer import MultiPreparer
+from tui_probe.engine.multi_preparer import MultiPreparer
 from tui_probe.engine.reception import PROTOCOL, Answer, Reception, listen_at
 from tui_probe.engine.workers import AHEAD_NICENESS, SharedCounts, Workers, WorkerTask
 from tui_probe.reasons import because, listed_reasons

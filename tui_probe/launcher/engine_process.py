@@ -15,7 +15,7 @@ from tui_probe.engine.assembler import Assembler, keep_empty_kernels
 from tui_probe.engine.cache import EMPTY_KERNEL_DIRECTORY, Cache, default_cache_directory
 from tui_probe.engine.grafting.graft_gate import start_early_trial
 from tui_probe.engine.kernel_cache import PrepareOptions
-from tui_probe.engine.preparer import MultiPreparer
+from tui_probe.engine.multi_preparer import MultiPreparer
 from tui_probe.engine.server import EngineServer
 from tui_probe.engine.workers import AHEAD_NICENESS, usual_ahead_workers, usual_workers
 from tui_probe.errors import ProbeError
