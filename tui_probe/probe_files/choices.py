@@ -44,6 +44,8 @@ _CODE_OF_PROBES: Final = (
     "engine/verify.py",
     "probe_files/choices.py",
     "probe_files/dialects.py",
+    "probe_files/map_tables.py",
+    "probe_files/tables.py",
     "probe_model/positions.py",
     "probe_model/probe.py",
     "probe_model/read_script.py",
