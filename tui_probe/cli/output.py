@@ -81,7 +81,10 @@ def put_coloured(lines: Iterable[Line], *, ascii_only: bool = False) -> None:
 
 
 def shell_word(path: Path) -> str:
-    """Quote a path for a command that a user can paste."""
+    """Quote a path for a command that a user can paste, for ``inform`` and ``warn``, which make it printable.
+
+    Bytes that are not UTF-8 stay, unlike in ``draw.printable.shell_word``.
+    """
     return shlex.quote(str(path))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from typing import Any, Final
 
 _UNSAFE: Final = re.compile(
@@ -63,6 +64,11 @@ def printable_lines(text: str, *, raw_bytes: bool = False) -> str:
 def printable_text(text: str) -> str:
     """Lines as ``printable`` makes each, for what leaves the screen: a clipboard, a file."""
     return "\n".join(map(printable, text.split("\n")))
+
+
+def shell_word(text: object) -> str:
+    """A word of a command, quoted if need be, and safe to show."""
+    return printable(shlex.quote(str(text)))
 
 
 def dump_json(value: Any, *, indent: int | None = None) -> str:

@@ -35,6 +35,10 @@ _ASCII = str.maketrans(
 
 _BREAK = re.compile(r" (?:(?<!\d )|(?!\d{3}(?!\d)|(?:[kMGT]?B|[nµm]?s|min|h|cycles|%)(?!\w)))")
 """A space at which a line may end: none between the groups of a number, nor between a number and its unit."""
+_WORD = re.compile(r"""(?:'[^']*'|"[^"]*"|\\.|[^\s'"\\]|['"\\])+""")
+"""Pattern of a word of a command, with its quotes."""
+_CONTINUED = " \\"
+_HANGS = 4
 _MIN_LABELLED = 30
 """Cells of a text behind a label from which on it is wrapped."""
 _NARROW = re.compile("[ -~\u00a0-\u02ff\u2010-\u2027\u2500-\u259f]*").fullmatch
@@ -173,6 +177,27 @@ def hang_line(line: str, cells: int) -> list[str]:
         return [line]
     first, *following = wrap(line.strip(), cells - len(indent) - 4)
     return [indent + first, *(f"{indent}    {part}" for part in following)]
+
+
+def command_lines(words: str, command: str, cells: int) -> Iterator[str]:
+    """``words command`` in lines of at most ``cells`` cells, each but the last with ``\\`` at its end.
+
+    A word that is longer is in a line of its own, whole: what is cut cannot be pasted.
+    """
+    indent = words[: len(words) - len(words.lstrip())]
+    first, *arguments = _WORD.findall(command)
+    room = cells - len(_CONTINUED)
+    if width(f"{words} {command}") <= cells:
+        yield f"{words} {command}"
+        return
+    line = f"{words} {first}"
+    for word in arguments:
+        if width(line) + 1 + width(word) > room:
+            yield line + _CONTINUED
+            line = f"{indent}{' ' * _HANGS}{word}"
+        else:
+            line += f" {word}"
+    yield line
 
 
 def labelled(label: str, text: str, cells: int) -> list[str]:

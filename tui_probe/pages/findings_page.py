@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tui_probe.draw.shell import command_lines
 from tui_probe.draw.shorten import shorten
-from tui_probe.draw.spans import Line, Span, clip, hang_line, pad, plain, width, wrap
+from tui_probe.draw.spans import Line, Span, clip, command_lines, hang_line, pad, plain, width, wrap
 from tui_probe.draw.table import Column, safe
 from tui_probe.draw.table_content import RemadeRows, TableContent
 from tui_probe.draw.view import no_progress, with_progress

@@ -7,8 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.draw import units
-from tui_probe.draw.shell import command_lines, shell_word
+from tui_probe.draw.printable import shell_word
 from tui_probe.draw.shorten import shorten
+from tui_probe.draw.spans import command_lines
 from tui_probe.draw.table import Column, table
 from tui_probe.draw.table_content import RemadeRows, TableContent
 from tui_probe.draw.units import NOT_MEASURED

@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.draw.shell import command_lines, shell_word
+from tui_probe.draw.printable import shell_word
 from tui_probe.draw.shorten import shorten
-from tui_probe.draw.spans import hang_line, to_ascii
+from tui_probe.draw.spans import command_lines, hang_line, to_ascii
 from tui_probe.draw.table import safe
 from tui_probe.pages.findings_page import LOSSES_TITLE, all_questions
 from tui_probe.pages.views.results import run_results_lines

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
-from tui_probe.draw.shell import shell_word
+from tui_probe.draw.printable import shell_word
 from tui_probe.draw.table import safe
 from tui_probe.errors import ChoiceError, TraceError, did_you_mean
 from tui_probe.probekit.page_kinds import ViewSource

@@ -8,9 +8,9 @@ from statistics import median_low
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
-from tui_probe.draw.shell import command_lines, shell_word
+from tui_probe.draw.printable import shell_word
 from tui_probe.draw.shorten import shorten
-from tui_probe.draw.spans import hang_line, pad, wrap
+from tui_probe.draw.spans import command_lines, hang_line, pad, wrap
 from tui_probe.draw.table import Column, in_tables, safe, table
 from tui_probe.draw.table_content import ColumnOrder, TableContent
 from tui_probe.draw.units import NOT_MEASURED

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
 
 from tui_probe.draw import units
-from tui_probe.draw.shell import shell_word
+from tui_probe.draw.printable import shell_word
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import safe
 from tui_probe.probekit.finding import SHARE, Finding, derived, modelled

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
 from tui_probe.draw.char_budget import fit_document, fit_lines
-from tui_probe.draw.shell import shell_word
+from tui_probe.draw.printable import shell_word
 from tui_probe.draw.shorten import cut_middle, shorten
 from tui_probe.draw.spans import to_ascii
 from tui_probe.draw.table import safe

@@ -6,7 +6,7 @@ import shlex
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
-from tui_probe.draw.shell import shell_word
+from tui_probe.draw.printable import shell_word
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import wrap
 from tui_probe.draw.table import safe

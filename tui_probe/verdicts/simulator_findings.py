@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
-from tui_probe.draw.shell import shell_word
+from tui_probe.draw.printable import shell_word
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import safe
 from tui_probe.input_limits import PTX_TEXT, parse_json

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from tui_probe.binaries import elf, fatbin
-from tui_probe.draw.shell import shell_word
+from tui_probe.draw.printable import shell_word
 from tui_probe.draw.table import safe
 from tui_probe.input_limits import JSON_VALUE
 from tui_probe.nsight.importers.file_reading import first_bytes, unpacked

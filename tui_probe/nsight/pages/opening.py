@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tui_probe.draw.shell import shell_word
+from tui_probe.draw.printable import shell_word
 from tui_probe.errors import ImportFileError
 from tui_probe.nsight.analysis.launch_selection import AUTOMATIC, IterationPlan
 from tui_probe.nsight.importers.file_kinds import chrome_files, code_file_advice, json_advice, json_file, tool_of

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from tui_probe.draw import units
-from tui_probe.draw.shell import command_lines, shell_word
+from tui_probe.draw.printable import shell_word
 from tui_probe.draw.shorten import shorten
-from tui_probe.draw.spans import hang_line, pad
+from tui_probe.draw.spans import command_lines, hang_line, pad
 from tui_probe.draw.table import Column, safe
 from tui_probe.draw.table_content import RemadeRows, TableContent
 from tui_probe.draw.units import NOT_MEASURED

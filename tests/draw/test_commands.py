@@ -7,7 +7,8 @@ import shlex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_probe.draw.shell import command_lines, shell_word
+from tui_probe.draw.printable import shell_word
+from tui_probe.draw.spans import command_lines
 
 
 def test_one_line_where_there_is_room() -> None:
