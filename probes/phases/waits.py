@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tui_probe.ptx.phase_names import BARRIER, MBARRIER, NAMED_BARRIER
+from tui_probe.ptx.phase_names import BARRIER, COPIES, MBARRIER, NAMED_BARRIER
 from tui_probe.trace.source_lines import source_position
 
 from .analysis import NOT_RECORDED
@@ -388,15 +388,22 @@ def _of_this_barrier(launch: Phases, wait: Wait, role: int, signals: Spans) -> _
 def _spans_at(launch: Phases, role: int, chosen: Sequence[bool]) -> Spans:
     """The spans of a role that begin at some sites. Where code signals before it waits, a span ends as it begins.
 
-    Code that signals behind a wait, and in the phase that follows the wait, gives one signal: a producer that waited
-    for a free stage arrives at the barrier, and then copies.
+    Where code arrives at a barrier in one phase and copies in the next one, both give one signal. So does code that
+    signals behind a wait and in the phase that follows the wait: a producer that waited for a free stage.
     """
     phases = {own for own, phase in enumerate(launch.phases) if phase.signals}
     places = np.sort(np.concatenate([launch.places(role, own) for own in phases] or [np.zeros(0, np.int64)]))
     places = places[np.array(chosen, bool)[launch.spans.site[places]]]
     spans = launch.spans.where(places)
-    waits = np.array([phase.activity == "wait" for phase in launch.phases], bool)[spans.phase]
-    goes_on = (np.diff(places) == 1) & (np.diff(spans.warp) == 0) & waits[:-1] & ~waits[1:]
+    waits, copies = (
+        np.array(own, bool)[spans.phase]
+        for own in (
+            [phase.activity == "wait" for phase in launch.phases],
+            [phase.work in COPIES for phase in launch.phases],
+        )
+    )
+    goes_on = (np.diff(places) == 1) & (np.diff(spans.warp) == 0) & ~waits[1:]
+    goes_on &= waits[:-1] | (copies[1:] & ~copies[:-1])
     spans = spans.where(np.append(~goes_on, np.ones(min(len(spans), 1), bool)))
     first = np.array([bool(site.phase and site.phase.signals_first) for site in launch.sites], bool)[spans.site]
     return replace(spans, end=np.where(first, spans.start, spans.end))

@@ -11,11 +11,12 @@ import pytest
 from .conftest import PROGRAMS
 
 PROGRAM = str(PROGRAMS / "races.py")
+_ALONE = pytest.mark.exclusive
 RACY = (
-    "lower_warp", pytest.param("tree", marks=pytest.mark.exclusive), "neighbours", "counter", "tiles", "warp_sums",
-    "message", "last_writer", "histogram", "flag",
+    "lower_warp", pytest.param("tree", marks=_ALONE), "neighbours", "counter", pytest.param("tiles", marks=_ALONE),
+    "warp_sums", pytest.param("message", marks=_ALONE), "last_writer", "histogram", "flag",
 )  # fmt: skip
-"""While other programs use the GPU, warps of ``tree`` race without the delays of ``--shake``, too."""
+"""Those that run alone race without the delays of ``--shake``, too, while other programs use the GPU."""
 SEEDS = 50
 
 

@@ -35,6 +35,7 @@ def sites(stages: int) -> tuple[Site, ...]:
     full, empty = FULL.format(stages), EMPTY.format(stages)
     return (
         site(11, "mbarrier wait", PRODUCER_LOOP, waits=empty, signals=full),
+        site(14, "compute", PRODUCER_LOOP, signals=full),
         site(12, "bulk copy", PRODUCER_LOOP, signals=full),
         site(13, "mbarrier wait", None, waits=empty),
         site(21, "mbarrier wait", TILE_LOOP, waits=full),
@@ -53,11 +54,13 @@ def sites(stages: int) -> tuple[Site, ...]:
 class Block:
     """The starts of phases of the warps of a block, by the order of a pipeline. ``work`` are cycles of a consumer's
     product, for which a group of consumers meets. Its first warp arrives, the others come up to ``lag`` cycles later.
+    ``before_copies`` are cycles of a phase in which the producer computes and arrives, before those of the copies.
     """
 
     stages: int
     work: int
     lag: int
+    before_copies: int
     random: np.random.Generator
     starts: list[list[tuple[int, int]]] = field(default_factory=lambda: [[] for _ in range(WARPS + 1 + IDLE)])
     now: list[int] = field(default_factory=lambda: [0] * (WARPS + 1 + IDLE))
@@ -80,6 +83,8 @@ class Block:
 
     def _copy(self, number: int) -> None:
         self.enter(WARPS, 11, until=self.freed[number - self.stages] if number >= self.stages else 0)
+        if self.before_copies:
+            self.enter(WARPS, 14, cycles=self.before_copies)
         self.enter(WARPS, 12, cycles=60)
         self.full.append(self.now[WARPS] + LATENCY)
 
@@ -109,7 +114,9 @@ class Block:
         return self.now[warp] - 20
 
 
-def launch_of(stages: int, tiles: int, steps: int, work: int, lag: int = 0, cap: int = 1 << 20) -> Phases:
+def launch_of(
+    stages: int, tiles: int, steps: int, work: int, lag: int = 0, cap: int = 1 << 20, before_copies: int = 0
+) -> Phases:
     """Two blocks whose warps keep their first ``cap`` records."""
     own_sites = sites(stages)
     phases, phase_of_site = phases_of(own_sites)
@@ -118,7 +125,7 @@ def launch_of(stages: int, tiles: int, steps: int, work: int, lag: int = 0, cap:
     rows: list[tuple[int, ...]] = []
     ends: list[int] = []
     for _ in range(2):
-        block = Block(stages, work, lag, random)
+        block = Block(stages, work, lag, before_copies, random)
         block.run(tiles, steps)
         for starts, end in zip(block.starts, block.now, strict=True):
             records = starts[:cap]
@@ -200,6 +207,15 @@ def test_each_wait_has_the_signal_of_its_stage(
             if release >= 0:
                 of = signal, int(match.signals.warp[release]), int(match.signals.start[release])
                 assert starts[of] == own - ahead
+
+
+def test_arrival_in_a_phase_before_the_copies_is_their_signal() -> None:
+    """In SASS, a producer computes behind its wait and arrives; the loop that issues the copy is another phase."""
+    launch = launch_of(4, 3, 16, 200, before_copies=3000)
+    filled, free = wait_at(launch, 31), wait_at(launch, 11)
+    assert (filled.partner, filled.by_order, filled.ahead) == ("producer", True, 0)
+    assert filled.signals == free.count, "one signal for each free stage"
+    assert (filled.late_share or 0) > 0.5
 
 
 def test_short_waits_of_warps_without_a_loop_are_in_no_sentence() -> None:
