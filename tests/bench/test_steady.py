@@ -18,6 +18,8 @@ sys.path.insert(0, {str(PROGRAM.parent)!r})
 from steady_windows import Instructions, pin_processors, serve_windows
 """
 KERNEL = '''
+if sys.argv[-1] == "proton":
+    sys.exit("Proton is not installed")
 pin_processors()
 instructions = Instructions()
 PTX = b""".version 8.0
@@ -59,18 +61,34 @@ def test_every_variant_is_measured_next_to_the_program_by_itself(
     finally:
         os.sched_setaffinity(0, processors)
     output, errors = capfd.readouterr()
-    assert all(line.startswith("[info] trace in ") for line in errors.splitlines())
-    first, second, head, native, *rows = output.splitlines()
+    assert not errors
+    first, second, head, native, *rows, missing, reason = output.splitlines()
     assert [line.partition(":")[0] for line in (first, second)] == [
-        "tiny, start 1, 1 windows",
-        "tiny, start 2, 1 windows",
+        "tiny, start 1, 3 windows",
+        "tiny, start 2, 3 windows",
     ]
-    assert all(re.findall(r"(\w+) [\d.]+ ms", line) == [NATIVE, *USUAL_VARIANTS] for line in (first, second))
+    measured = [variant for variant in USUAL_VARIANTS if variant != "proton"]
+    assert all(re.findall(r"(\w+) [\d.]+ ms", line) == [NATIVE, *measured] for line in (first, second))
     assert head.split() == ["tiny", *COLUMNS]
     assert re.fullmatch(rf" +{NATIVE}( +[\d.e-]+ ms){{3}} +([\d.]+ M|–)", native)
-    assert [row.split()[0] for row in rows] == list(USUAL_VARIANTS)
+    assert [row.split()[0] for row in rows] == measured
+    assert missing.split() == ["proton", *"––––"]
+    assert reason == "  proton failed: status 1: Proton is not installed"
     ratio = r" +[\d.]+ \([\d.]+–[\d.]+\)"
     assert all(re.fullmatch(rf" +\w+({ratio}){{3}}({ratio}| +–)", row) for row in rows)
+
+
+def test_loop_that_hangs_or_ends_is_left_out_with_its_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    program = tmp_path / "loop.py"
+    program.write_text("import sys, time\ntime.sleep(60 if sys.argv[-1] == 'kineto' else 0)\nsys.exit('no GPU')\n")
+    options = ["tiny", "--starts", "1", "--limit", "0", "--patience", "1", "--variants", "kineto"]
+    monkeypatch.setattr(sys, "argv", ["steady", *options, "--program", str(program)])
+    main()
+    rows = capfd.readouterr().out.splitlines()
+    assert rows[0] == "tiny, start 1, 1 windows: native –, kineto –"
+    assert rows[-2:] == ["  native failed: status 1: no GPU", "  kineto failed: no answer for 1 s"]
 
 
 def test_ratios_pair_windows_of_one_round_and_leave_out_unknown_values() -> None:

@@ -2,8 +2,11 @@
 
     python steady_loops.py training|decoding|graph WARM_UP_SECONDS [kineto | proton]
 
-Loops: training steps of a ResNet-18, eager decoding of one token by eight transformer layers, replays of a CUDA graph
-of twelve linear layers.
+Loops: training steps of a ResNet-50; a Llama of eight layers with random weights that decodes one token per step, eager
+and under ``torch.compile(mode="reduce-overhead")``, which replays a CUDA graph.
+
+``kineto`` is torch.profiler, started anew for each window. ``proton`` is that of Triton, started before the model is
+made, since it attributes the kernels of a graph only if it sees the capture.
 """
 
 from __future__ import annotations
@@ -25,13 +28,29 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
+    Step = Callable[[], object]
 
-def training() -> Callable[[], None]:
+DEVICE = "cuda"
+LLAMA = {
+    "hidden_size": 2048,
+    "intermediate_size": 5632,
+    "num_hidden_layers": 8,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 4,
+    "vocab_size": 32000,
+}
+TOKENS = 512
+"""Tokens in the cache of keys and values, until it begins anew."""
+FIRST_STEPS = 4
+"""Steps in which PyTorch compiles, warms up, captures and replays."""
+
+
+def training() -> Step:
     import torchvision
 
-    model = torchvision.models.resnet18().cuda()
+    model = torchvision.models.resnet50().to(DEVICE)
     optimiser = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
-    images, labels = torch.randn(32, 3, 128, 128, device="cuda"), torch.arange(32, device="cuda") % 10
+    images, labels = torch.randn(32, 3, 128, 128, device=DEVICE), torch.arange(32, device=DEVICE) % 10
 
     def step() -> None:
         optimiser.zero_grad()
@@ -41,23 +60,43 @@ def training() -> Callable[[], None]:
     return step
 
 
-def decoding() -> Callable[[], None]:
-    layer = torch.nn.TransformerEncoderLayer(1024, 16, 2816, batch_first=True, norm_first=True)
-    model = torch.nn.TransformerEncoder(layer, 8, enable_nested_tensor=False).half().cuda().eval()
-    token = torch.randn(1, 1, 1024, device="cuda", dtype=torch.half)
-    return torch.no_grad()(lambda: model(token))
+def decoding() -> Step:
+    return decoding_step(lambda model: model)
 
 
-def graph() -> Callable[[], None]:
-    layers = [layer for _ in range(12) for layer in (torch.nn.Linear(256, 256), torch.nn.GELU())]
-    model, values = torch.nn.Sequential(*layers).cuda(), torch.randn(128, 256, device="cuda")
+def graph() -> Step:
+    from torch._dynamo.utils import counters
+
+    step = decoding_step(lambda model: torch.compile(model, mode="reduce-overhead"))
+    for _ in range(FIRST_STEPS):
+        step()
+    if counters["inductor"]["cudagraph_skips"]:
+        sys.exit("torch.compile made no CUDA graph of the step")
+    return step
+
+
+def decoding_step(compile_model: Callable[[torch.nn.Module], Callable[..., object]]) -> Step:
+    """Return a step that decodes one token with what ``compile_model`` makes of the model."""
+    from transformers import LlamaConfig, LlamaForCausalLM, StaticCache
+
+    config = LlamaConfig(**LLAMA)
+    with torch.device(DEVICE):
+        model = LlamaForCausalLM(config).to(torch.bfloat16).eval()
+    cache = StaticCache(config=config, max_cache_len=TOKENS)
+    token, decoded = torch.ones(1, 1, dtype=torch.long, device=DEVICE), 1
     with torch.no_grad():
-        model(values)
-        torch.cuda.synchronize()
-        captured = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(captured):
-            model(values)
-    return captured.replay
+        model(token, past_key_values=cache)  # not compiled: it allocates the cache
+    compiled = compile_model(model)
+
+    @torch.no_grad()
+    def step() -> None:
+        nonlocal decoded
+        if decoded % TOKENS == 0:
+            cache.reset()
+        compiled(token, past_key_values=cache)
+        decoded += 1
+
+    return step
 
 
 def kineto() -> AbstractContextManager[object]:
@@ -70,20 +109,22 @@ def proton() -> Iterator[None]:
     from triton import profiler
 
     with tempfile.TemporaryDirectory() as folder:
-        session = profiler.start(str(Path(folder) / "loop"))
+        session = profiler.start(str(Path(folder) / "loop"), backend="cupti")
         yield
         profiler.finalize(session)
+        if not any('"time (ns)"' in path.read_text() for path in Path(folder).iterdir()):
+            sys.exit("Proton recorded no kernel")
 
 
-LOOPS: dict[str, Callable[[], Callable[[], None]]] = {"training": training, "decoding": decoding, "graph": graph}
-PROFILERS: dict[str, Callable[[], AbstractContextManager[object]]] = {"kineto": kineto, "proton": proton}
+LOOPS: dict[str, Callable[[], Step]] = {"training": training, "decoding": decoding, "graph": graph}
 
 
 def main() -> None:
     torch.manual_seed(0)
     name, warm_up, *profilers = sys.argv[1:]
-    profiler = PROFILERS[profilers[0]] if profilers else contextlib.nullcontext
-    serve_windows(LOOPS[name](), torch.cuda.synchronize, INSTRUCTIONS, float(warm_up), profiler)
+    around = kineto if "kineto" in profilers else contextlib.nullcontext
+    with proton() if "proton" in profilers else contextlib.nullcontext():
+        serve_windows(LOOPS[name](), torch.cuda.synchronize, INSTRUCTIONS, float(warm_up), around)
 
 
 if __name__ == "__main__":
