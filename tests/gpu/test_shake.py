@@ -16,7 +16,7 @@ RACY = (
     "lower_warp", pytest.param("tree", marks=_ALONE), "neighbours", "counter", pytest.param("tiles", marks=_ALONE),
     "warp_sums", pytest.param("message", marks=_ALONE), "last_writer", "histogram", "flag",
 )  # fmt: skip
-"""Those that run alone race without the delays of ``--shake``, too, while other programs use the GPU."""
+"""Cases that run alone race without the delays of ``--shake``, too, while other programs use the GPU."""
 SEEDS = 50
 
 
