@@ -20,9 +20,12 @@ if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Iterator
 
+    from tui_probe.probekit.probe import MeasuredWait
     from tui_probe.probekit.probe_results import ProbeResult
 
     from .analysis import Phases
+    from .kinds import Phase
+    from .stalls import PhaseStalls
     from .tables import PhaseRow
     from .waits import Wait
 
@@ -43,18 +46,25 @@ _MOSTLY: Final = 0.5
 _ALMOST_ALWAYS: Final = 0.95
 _OVER_SMS: Final = (CLUSTER_BARRIER, POLLING)
 """Waits for blocks on other SMs."""
+_NOTABLE_STALLS: Final = 0.02
+"""Part of warp life from which on the measured stalls of a phase are listed, and those of unknown phases."""
+_SHOWN_STALLS: Final = 3
+"""Causes that are listed of each phase."""
 _TELLING: Final = 0.25
 """Part of the time of those who are late from which on a phase explains it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Sentences:
-    """Sentences on a launch. ``moved``: instructions of SASS that are of other named phases, by phase."""
+    """Sentences on a launch. ``moved``: instructions of SASS that are of other named phases, by phase. ``stalls``: the
+    waits that another probe measured at single instructions.
+    """
 
     of: ProbeResult
     launch: Phases
     block: int
     moved: Counter[str] | None
+    stalls: PhaseStalls | None = None
 
     def longest_wait(self) -> list[str]:
         """The answer of the page: which role waits longest, and for whom; none if no wait is notable."""
@@ -83,6 +93,7 @@ class Sentences:
                 f"block time: {compute} computing, {load} issuing loads ({both} both), {idle} none of"
                 " these (waits, integer and other work)"
             )
+        yield from self._stall_notes()
         yield from self._tensor_notes()
         if launch.kept_text:
             yield f"kept: {launch.kept_text}{self._unrecorded_text()}"
@@ -166,6 +177,33 @@ class Sentences:
             yield text
         yield from self._gap_notes()
 
+    def _stall_notes(self) -> Iterator[str]:
+        """Sentences on the stalls inside phases, by the instructions at which another probe measured them."""
+        stalls = self.stalls
+        if stalls is None:
+            return
+        if stalls.problem:
+            yield f"stalls in phases are unknown: {stalls.problem}"
+            return
+        roles: dict[Phase, list[str]] = {}
+        for row in rows_of(self.launch):
+            roles.setdefault(row.phase, []).append(row.role)
+        for number, share in sorted(stalls.shares.items(), key=lambda item: -item[1]):
+            phase = self.launch.phases[number]
+            if share >= _NOTABLE_STALLS:
+                own = f" ({', '.join(roles[phase])})" if len(self.launch.roles) > 1 and phase in roles else ""
+                causes = "; ".join(_stall_text(wait) for wait in stalls.by_phase[number][:_SHOWN_STALLS])
+                more = "; …" if len(stalls.by_phase[number]) > _SHOWN_STALLS else ""
+                yield f"stalls in {phase.name}{own}: {percent(share, 1)} of warp life: {causes}{more}"
+        if stalls.elsewhere_share >= _NOTABLE_STALLS:
+            causes = "; ".join(_stall_text(wait) for wait in stalls.elsewhere[:_SHOWN_STALLS])
+            more = "; …" if len(stalls.elsewhere) > _SHOWN_STALLS else ""
+            yield (
+                f"stalls whose phase is unknown: {percent(stalls.elsewhere_share, 1)} of warp life: {causes}{more}."
+                " Their code or source line belongs to several phases, or has no source line"
+            )
+        yield f"stalls: measured in {stalls.launches}; shares are parts of the warp life of all roles"
+
     @cached_property
     def product_gaps(self) -> ProductGaps | None:
         return ProductGaps.of(self.launch, self.block)
@@ -195,6 +233,13 @@ class Sentences:
         if peak is None:
             return f"{units.count(round(per_clock))} tensor-core multiply-adds per cycle"
         return f"{percent(per_clock, peak)} of an SM's tensor-core peak"
+
+
+def _stall_text(wait: MeasuredWait) -> str:
+    """``31% wgmma at WARPGROUP attn.py:32 (for HGMMA attn.py:30)``; a place without source lines is an offset."""
+    place = wait.place or f"{wait.offset:#06x}"
+    producer = f" (for {wait.producer})" if wait.producer else ""
+    return f"{percent(wait.share, 1)} {wait.kind or 'wait'} at {wait.instruction} {place}{producer}"
 
 
 def wait_text(wait: Wait) -> str:

@@ -19,6 +19,7 @@ from tui_probe.trace.kernel_status import demangle
 from .analysis import analyse_launch
 from .lanes import TensorRates, lanes, main_iterations, shown_warps, trace_events
 from .sentences import Sentences
+from .stalls import PhaseStalls, stalls_of
 from .tables import PhaseRow, moved_in_trace, multiply_adds, overlap_of, rows_of
 from .waits import Wait, waits_of
 
@@ -28,9 +29,11 @@ if TYPE_CHECKING:
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
     from tui_probe.probekit.page_kinds import ViewSource
+    from tui_probe.probekit.probe import MeasuredWait
     from tui_probe.probekit.probe_results import ProbeResult
 
     from .analysis import Phases
+    from .kinds import Phase
 
 _MIN_NAME: Final = 12
 _MIN_PLACE: Final = 16
@@ -102,7 +105,8 @@ _BARRIER_COLUMNS: Final[tuple[Column[Wait], ...]] = (
 class PhasesView(Document):
     """One launch, drawn for its block of median length."""
 
-    def __init__(self, of: ProbeResult, launch: Phases) -> None:
+    def __init__(self, of: ProbeResult, launch: Phases, stalls: PhaseStalls | None = None) -> None:
+        """``stalls``: waits of single instructions, if another probe of the run measured them."""
         self.of, self.name = of, demangle(of.name)
         self.title = f"Phases of {self.name}"
         self.launch = launch
@@ -112,7 +116,8 @@ class PhasesView(Document):
         self.block = launch.median_block
         self.moved = moved_in_trace(of, launch.sites)
         """Instructions of SASS that are of other named phases, by phase; None if unknown."""
-        self.sentences = Sentences(of, launch, self.block, self.moved)
+        self.stalls = stalls
+        self.sentences = Sentences(of, launch, self.block, self.moved, stalls)
 
     def _head(self, cells: int) -> str:
         """Return the kernel, its name cut to fit, and the block that is drawn."""
@@ -213,13 +218,23 @@ class PhasesView(Document):
             "overlap": None
             if overlap is None
             else dict(zip(("compute", "load", "both", "idle"), overlap.parts, strict=True)),
-            "phases": [as_record(_COLUMNS, row) for row in self.rows],
+            "phases": [as_record(_COLUMNS, row) | self._stalls_record(row.phase) for row in self.rows],
+            "stalls": None
+            if self.stalls is None or self.stalls.problem
+            else {"launches": self.stalls.launches, "elsewhere": [_stall_record(own) for own in self.stalls.elsewhere]},
             "waits": [_wait_record(wait) for wait in self.waits],
             "main_iterations": None
             if window is None
             else dict(zip(("first", "last", "start", "end"), window, strict=True)),
             "lanes": [self._lane_record(warp) for warp in warps],
         }
+
+    def _stalls_record(self, phase: Phase) -> dict[str, Any]:
+        """The waits of single instructions in a phase, of all roles together; None if none were measured."""
+        if self.stalls is None or self.stalls.problem:
+            return {"stalls": None}
+        waits = self.stalls.by_phase.get(self.launch.phases.index(phase), ())
+        return {"stalls": [_stall_record(wait) for wait in waits]}
 
     def _tensor_record(self) -> dict[str, Any] | None:
         """The row “tensor” as sums of multiply-adds from the start of the block to each cycle, and its gaps."""
@@ -268,6 +283,17 @@ class PhasesView(Document):
             yield [column.value(row) for column in columns if column.value is not None]
 
 
+def _stall_record(wait: MeasuredWait) -> dict[str, Any]:
+    return {
+        "offset": wait.offset,
+        "sass": wait.instruction,
+        "place": wait.place or None,
+        "waits_for": wait.kind or None,
+        "producer": wait.producer or None,
+        "share": wait.share,
+    }
+
+
 def _wait_record(wait: Wait) -> dict[str, Any]:
     return {
         "role": wait.role,
@@ -301,4 +327,4 @@ def open_view(source: ViewSource, progress: Progress) -> PhasesView:
     of = probe_results.read_result(source)
     launch = analyse_launch(of)
     progress(0.5)
-    return PhasesView(of, launch)
+    return PhasesView(of, launch, stalls_of(source, of, launch))

@@ -1,0 +1,229 @@
+"""Stalls inside phases: the waits of single instructions that another probe of the run measured, by phase.
+
+Both probes name positions in the code. If phases were recorded in SASS, an instruction belongs to the phase whose
+records are on all ways to it. If they were recorded in PTX, the cubin's table of PTX lines leads to the phase. Without
+this table it is the source line, which may be in several phases, such as that of a matrix product: its fence, its
+products and its wait. Then the wait belongs to the only phase that waits for the same thing, and a wait for another
+thing to the only phase that does not wait.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.binaries.cubin import Cubin
+from tui_probe.errors import ImageError, PtxError, TraceError, UnsupportedKernelError
+from tui_probe.input_limits import CUBIN, PTX_TEXT
+from tui_probe.probekit.measured import joined_sources, known_probe, read_joined, unjoined_sources
+from tui_probe.probekit.page_kinds import ViewSource
+from tui_probe.ptx.control_flow import Flow
+from tui_probe.ptx.operands import MADE_UP
+from tui_probe.ptx.parser import parse
+from tui_probe.ptx.phase_names import (
+    BARRIER,
+    CLUSTER_BARRIER,
+    MARK,
+    MBARRIER,
+    NAMED_BARRIER,
+    PRODUCT_WAIT,
+    marked_phases,
+)
+from tui_probe.ptx.tree import Immediate, Instruction
+from tui_probe.sass.flow import FlowGraph
+from tui_probe.sass.target import GraftTarget
+from tui_probe.sass.words import WORD_BYTES
+from tui_probe.trace.kernel_files import Offset
+from tui_probe.trace.plain_file import read_within
+from tui_probe.trace.source_lines import SourceLines, lines_of_original_ptx, source_position
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from tui_probe.probekit.probe import MeasuredWait
+    from tui_probe.probekit.probe_results import ProbeResult
+    from tui_probe.trace.model import KernelFacts
+
+    from .analysis import Phases
+    from .kinds import Phase
+
+_WORKS_OF_WAITS: Final = {
+    "mbarrier": (MBARRIER,),
+    "barrier": (BARRIER, NAMED_BARRIER),
+    "cluster barrier": (CLUSTER_BARRIER,),
+    "cp.async group": ("copy wait",),
+    "bulk copy": ("copy wait",),
+    "wgmma": (PRODUCT_WAIT,),
+}
+"""Works of the phases in which warps wait for the same as at an instruction, by the title of its class."""
+
+
+@dataclass(frozen=True)
+class PhaseStalls:
+    """Measured waits by number of their phase, those with the largest share of warp life first. ``elsewhere`` are
+    waits whose phase is unknown. ``launches`` measured them: ``launches 33, 34 of #1``. ``problem``: why their results
+    cannot be read; "" if they can.
+    """
+
+    by_phase: Mapping[int, Sequence[MeasuredWait]]
+    elsewhere: Sequence[MeasuredWait]
+    launches: str
+    problem: str = ""
+
+    @cached_property
+    def shares(self) -> dict[int, float]:
+        """The part of warp life of the waits in each phase."""
+        return {phase: sum(wait.share for wait in waits) for phase, waits in self.by_phase.items()}
+
+    @property
+    def elsewhere_share(self) -> float:
+        """The part of warp life of the waits whose phase is unknown."""
+        return sum(wait.share for wait in self.elsewhere)
+
+
+def stalls_of(source: ViewSource, of: ProbeResult, launch: Phases) -> PhaseStalls | None:
+    """Return the waits that another probe of the run measured in this kernel; None if none did."""
+    of_kernel = ViewSource(source.trace, source.kernel.kernel, source.launch)
+    for other in unjoined_sources(of_kernel):
+        probe, parts = known_probe(other.kernel), joined_sources(other)
+        if probe.measured_waits is None or not any(part.kernel.result_rows for part in parts):
+            continue
+        try:
+            joined = read_joined([part for part in parts if part.kernel.result_rows])
+            waits = probe.measured_waits(joined.analysis).waits
+        except TraceError as error:
+            return PhaseStalls({}, (), "", str(error))
+        offsets = [wait.offset for wait in waits]
+        phase_at = _phase_finder(of.kernel, joined.results[0].kernel, launch, offsets)
+        return _by_phase(waits, phase_at, joined.which)
+    return None
+
+
+def _by_phase(
+    waits: Iterable[MeasuredWait], phase_at: Callable[[MeasuredWait], int | None], launches: str
+) -> PhaseStalls:
+    groups: defaultdict[int | None, list[MeasuredWait]] = defaultdict(list)
+    for wait in sorted(waits, key=lambda wait: -wait.share):
+        if wait.share:
+            groups[phase_at(wait)].append(wait)
+    elsewhere = groups.pop(None, [])
+    return PhaseStalls({phase: own for phase, own in groups.items() if phase is not None}, elsewhere, launches)
+
+
+def _phase_finder(
+    kernel: KernelFacts, measured: KernelFacts, launch: Phases, offsets: Iterable[int]
+) -> Callable[[MeasuredWait], int | None]:
+    """Return a function that finds the phase of a wait that was ``measured`` at one of ``offsets``; None if unknown."""
+    numbers = {line: number for number, phase in enumerate(launch.phases) for line in phase.lines}
+    in_sass = any(isinstance(site.instruction.line, Offset) for site in launch.sites)
+    try:
+        if in_sass:
+            target = _target(kernel)
+            by_position = phases_of_offsets(target, numbers)
+            if target.words == _target(measured).words:
+                return lambda wait: by_position.get(wait.offset)
+            ptx_lines: Mapping[int, int] = {}
+        else:
+            text = _text(kernel, "pruned.ptx")
+            by_position = phases_of_lines(text, numbers)
+            ptx_lines = _ptx_lines(text, measured, offsets)
+    except (OSError, ImageError, PtxError, UnsupportedKernelError):
+        return lambda _: None
+    by_place = phases_by_place(by_position, SourceLines({}) if kernel.folder is None else SourceLines.of(kernel.folder))
+
+    def phase_of(wait: MeasuredWait) -> int | None:
+        exact = by_position.get(ptx_lines.get(wait.offset, -1))
+        return likely_phase(by_place.get(wait.place, ()), launch.phases, wait.kind) if exact is None else exact
+
+    return phase_of
+
+
+def _ptx_lines(pruned: str, measured: KernelFacts, offsets: Iterable[int]) -> dict[int, int]:
+    """Return the line of the pruned PTX of each offset, by the table of PTX lines in the measured cubin; {} without."""
+    if measured.folder is None or measured.file("original.ptx") is None:
+        return {}
+    original = _text(measured, "original.ptx")
+    lines, is_exact = lines_of_original_ptx(measured.folder, original, offsets)
+    if not is_exact:
+        return {}
+    starts = [
+        next(function.span.line for function in parse(text).entries() if function.name == measured.name)
+        for text in (original, pruned)
+    ]
+    return {at: line - starts[0] + starts[1] for at, line in lines.items()}
+
+
+def phases_by_place(by_position: Mapping[int, int], lines: SourceLines) -> dict[str, tuple[int, ...]]:
+    """Return the numbers of the phases of each source line (``attn.py:31``), from those of positions in the code."""
+    phases: defaultdict[str, dict[int, None]] = defaultdict(dict)
+    for position, phase in by_position.items():
+        if place := source_position(lines.program_line(position)):
+            phases[place][phase] = None
+    return {place: tuple(numbers) for place, numbers in phases.items()}
+
+
+def likely_phase(numbers: Sequence[int], phases: Sequence[Phase], kind: str) -> int | None:
+    """Return the phase of ``numbers`` that a wait of a class is in; None if several are possible."""
+    if len(numbers) > 1:
+        works = _WORKS_OF_WAITS.get(kind)
+        fits = (lambda phase: phase.work in works) if works else (lambda phase: phase.activity != "wait")
+        numbers = [number for number in numbers if fits(phases[number])]
+    return numbers[0] if len(numbers) == 1 else None
+
+
+def _file(kernel: KernelFacts, name: str) -> Path:
+    path = kernel.file(name)
+    if path is None:
+        raise FileNotFoundError(name)
+    return path
+
+
+def _text(kernel: KernelFacts, name: str) -> str:
+    return read_within(_file(kernel, name), PTX_TEXT).decode("utf-8", "replace")
+
+
+def _target(kernel: KernelFacts) -> GraftTarget:
+    return GraftTarget.of(Cubin.read(read_within(_file(kernel, "pruned.bin"), CUBIN)), kernel.name)
+
+
+def phases_of_offsets(target: GraftTarget, numbers: Mapping[int, int]) -> dict[int, int]:
+    """Return the phase of each instruction by offset, from the ``numbers`` of phases by the offsets of their records.
+
+    Instructions that follow records of several phases have none.
+    """
+    # The code that grafts is not needed without stalls.
+    from tui_probe.engine.grafting.sass_phases import flow_of
+
+    marks = {offset // WORD_BYTES: number for offset, number in numbers.items()}
+    code = [_mark(marks[index]) if index in marks else _plain() for index in range(len(target.words))]
+    at_instructions = _numbers_at(flow_of(FlowGraph.of(target), code), code)
+    return {Offset(index * WORD_BYTES): number for index, number in enumerate(at_instructions) if number is not None}
+
+
+def phases_of_lines(text: str, numbers: Mapping[int, int]) -> dict[int, int]:
+    """Return the phase of each line of PTX, from the ``numbers`` of phases by the lines of their starts."""
+    flow = Flow.of(parse(text).entries()[0])
+    lines = [[instruction.span.line for instruction in block] for block in flow.blocks]
+    blocks = [[_mark(numbers[line]) if line in numbers else _plain() for line in own] for own in lines]
+    code = [instruction for block in blocks for instruction in block]
+    at_instructions = _numbers_at(Flow(blocks, flow.jumps, flow.falls), code)
+    positions = (line for own in lines for line in own)
+    return {line: number for line, number in zip(positions, at_instructions, strict=True) if number is not None}
+
+
+def _numbers_at(flow: Flow, code: Sequence[Instruction]) -> list[int | None]:
+    """Return the number of the last mark before each instruction; None if ways to it have different ones."""
+    current = marked_phases(flow)
+    names = ["" if current is None else current(instruction) or "" for instruction in code]
+    return [int(name.removeprefix(f"{MARK} ")) if name else None for name in names]
+
+
+def _mark(number: int) -> Instruction:
+    return Instruction(MARK, (), (Immediate(str(number)),), MADE_UP)
+
+
+def _plain() -> Instruction:
+    return Instruction("mov", (), (), MADE_UP)
