@@ -300,13 +300,19 @@ def flow_of(graph: FlowGraph, code: Sequence[Instruction]) -> Flow:
 def _places(
     target: GraftTarget, code: Sequence[Instruction], block: range, first: int, fixed: Collection[int]
 ) -> Iterator[int]:
-    """The instructions that may have the record of a start, the best first: in front of a wait, else behind a start."""
-    before = range(first - 1, max(block.start - 1, first - 1 - _NEAR), -1)
-    behind = range(first, min(block.stop, first + _NEAR))
-    order = (*before, *behind) if work_of(code[first]) in WAITS else (*behind, *before)
-    yield from (index for index in order if _is_ordinary(target, code, index, fixed))
-    if first * WORD_BYTES not in fixed and (_may_move(target.words[first]) or _jumps(target.words[first])):
-        yield first
+    """The instructions that may have the record of a start, the best first: of a wait those in front of it, else the
+    wait itself, which the record then precedes. Behind a wait, its time would belong to the phase before it.
+    """
+    word, is_free = target.words[first], first * WORD_BYTES not in fixed
+    itself = [first] if is_free and (_may_move(word) or _jumps(word)) else []
+    before, behind = (
+        [index for index in near if _is_ordinary(target, code, index, fixed)]
+        for near in (
+            range(first - 1, max(block.start - 1, first - 1 - _NEAR), -1),
+            range(first, min(block.stop, first + _NEAR)),
+        )
+    )
+    yield from (*before, *itself, *behind) if work_of(code[first]) in WAITS else (*behind, *before, *itself)
 
 
 def _end_places(target: GraftTarget, code: Sequence[Instruction], end: int, fixed: Collection[int]) -> Iterator[int]:
