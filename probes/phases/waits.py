@@ -388,8 +388,8 @@ def _of_this_barrier(launch: Phases, wait: Wait, role: int, signals: Spans) -> _
 def _spans_at(launch: Phases, role: int, chosen: Sequence[bool]) -> Spans:
     """The spans of a role that begin at some sites. Where code signals before it waits, a span ends as it begins.
 
-    Where code arrives at a barrier in one phase and copies in the next one, both give one signal. So does code that
-    signals behind a wait and in the phase that follows the wait: a producer that waited for a free stage.
+    Where code arrives at a barrier in one phase and copies in the next one, both give one signal. So do a wait that
+    signals at its end and the phase behind it, and two parts of a phase: in SASS, code that may skip a loop.
     """
     phases = {own for own, phase in enumerate(launch.phases) if phase.signals}
     places = np.sort(np.concatenate([launch.places(role, own) for own in phases] or [np.zeros(0, np.int64)]))
@@ -402,8 +402,10 @@ def _spans_at(launch: Phases, role: int, chosen: Sequence[bool]) -> Spans:
             [phase.work in COPIES for phase in launch.phases],
         )
     )
+    begins_iteration = np.array([bool(site.phase and site.phase.iterates) for site in launch.sites], bool)[spans.site]
     goes_on = (np.diff(places) == 1) & (np.diff(spans.warp) == 0) & ~waits[1:]
-    goes_on &= waits[:-1] | (copies[1:] & ~copies[:-1])
+    is_part = (np.diff(spans.phase) == 0) & (np.diff(spans.site) != 0) & ~begins_iteration[1:]
+    goes_on &= waits[:-1] | (copies[1:] & ~copies[:-1]) | is_part
     spans = spans.where(np.append(~goes_on, np.ones(min(len(spans), 1), bool)))
     first = np.array([bool(site.phase and site.phase.signals_first) for site in launch.sites], bool)[spans.site]
     return replace(spans, end=np.where(first, spans.start, spans.end))

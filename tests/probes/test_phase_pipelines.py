@@ -36,6 +36,7 @@ def sites(stages: int) -> tuple[Site, ...]:
     return (
         site(11, "mbarrier wait", PRODUCER_LOOP, waits=empty, signals=full),
         site(14, "compute", PRODUCER_LOOP, signals=full),
+        site(15, "compute", PRODUCER_LOOP, signals=full),
         site(12, "bulk copy", PRODUCER_LOOP, signals=full),
         site(13, "mbarrier wait", None, waits=empty),
         site(21, "mbarrier wait", TILE_LOOP, waits=full),
@@ -54,7 +55,7 @@ def sites(stages: int) -> tuple[Site, ...]:
 class Block:
     """The starts of phases of the warps of a block, by the order of a pipeline. ``work`` are cycles of a consumer's
     product, for which a group of consumers meets. Its first warp arrives, the others come up to ``lag`` cycles later.
-    ``before_copies`` are cycles of a phase in which the producer computes and arrives, before those of the copies.
+    ``before_copies`` are cycles of a phase in two parts in which the producer computes and arrives, before the copies.
     """
 
     stages: int
@@ -84,7 +85,8 @@ class Block:
     def _copy(self, number: int) -> None:
         self.enter(WARPS, 11, until=self.freed[number - self.stages] if number >= self.stages else 0)
         if self.before_copies:
-            self.enter(WARPS, 14, cycles=self.before_copies)
+            self.enter(WARPS, 14, cycles=40)
+            self.enter(WARPS, 15, cycles=self.before_copies)
         self.enter(WARPS, 12, cycles=60)
         self.full.append(self.now[WARPS] + LATENCY)
 
