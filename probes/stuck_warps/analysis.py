@@ -189,9 +189,9 @@ class StuckWarps:
 
     @property
     def blocks_not_started(self) -> int:
-        """Blocks behind the last one on the GPU: blocks start in the order of their numbers."""
+        """Blocks behind the last one that is known: blocks start in the order of their numbers."""
         last = self.grid_blocks - 1
-        return last - max((warp.block for warp in self.warps), default=last)
+        return last - max((warp.block for warp in (*self.warps, *self.ended)), default=last)
 
     @property
     def blocks_ended(self) -> int:

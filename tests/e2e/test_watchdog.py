@@ -60,6 +60,12 @@ def test_planted_deadlock_has_its_cause_and_line(stuck: dict[str, dict[str, Any]
         assert {warp["value"] for warp in record["warps"] if warp["address"]} == {VALUES[kind]}
 
 
+def test_holder_in_a_block_that_has_ended_is_named(stuck: dict[str, dict[str, Any]]) -> None:
+    assert "(value 1) is wanted by 2 warps at atom.acquire.gpu.global.cas.b32" in stuck["leak"]["cause"]["words"]
+    assert "which block 0 warp 0 took at PTX:" in stuck["leak"]["cause"]["words"]
+    assert stuck["leak"]["blocks_not_started"] == 0
+
+
 def test_wait_with_a_state_has_phase_and_expected_count(stuck: dict[str, dict[str, Any]]) -> None:
     assert {place["phase"] for place in stuck["token"]["places"][:1]} == {0}
     assert ", phase 0: it expects 129 arrivals (mbarrier.init PTX:" in stuck["token"]["cause"]["words"]
@@ -221,7 +227,7 @@ def test_run_that_is_interrupted_during_a_launch_leaves_its_places(tool: Tool, n
     (trace,) = tool.folder.glob("*_*_*")
     check_interrupted_launch(trace)
     assert "#0 spin  interrupted after " in messages
-    assert "stuck warps 2, at places 1  (block 1 of 2 blocks, on the GPU at that time)" in messages
+    assert "stuck warps 2, at places 1  simulated" in messages  # both blocks are known: block 0 has ended
     assert "measured in" not in messages
 
 

@@ -33,8 +33,10 @@ from tui_probe.errors import ProbeFileError
 from tui_probe.pages.views import kind_of
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.probekit.page_kinds import ViewSource
+from tui_probe.probekit.record_counts import sampled_blocks_text
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.kernel_files import Offset
+from tui_probe.trace.result_file import Sample
 from tui_probe.ui.screens.further_pages import kernel_tab
 
 if TYPE_CHECKING:
@@ -502,6 +504,17 @@ def test_barrier_with_a_count_names_its_ended_warp(count: int | None, words: str
     assert cause is not None
     assert words in cause.words
     assert cause.advice.startswith(advice)
+
+
+def test_blocks_of_the_records_are_named() -> None:
+    blocks = Sample((512, 1, 1), range(300, 420), resident=True)
+    assert sampled_blocks_text(blocks) == "blocks 300 to 419 of 512 blocks, on the GPU or ended at that time"
+
+
+def test_blocks_behind_one_that_ended_have_started() -> None:
+    stuck = launch([warp(FLAG)], grid=4)
+    assert stuck.blocks_not_started == 3
+    assert replace(stuck, ended=(replace(warp(FLAG, 2), on_gpu=0),)).blocks_not_started == 1
 
 
 def test_lock_of_a_warp_that_ended_names_it() -> None:

@@ -318,7 +318,7 @@ _ALIGNMENT: Final = 8
 class Sample:
     """The grid that was launched, and the linear numbers of the blocks of it that were measured.
 
-    ``resident``: these are the blocks that were on the GPU, and nothing was sampled.
+    ``resident``: these are the blocks that were on the GPU, and others near them that had ended; nothing was sampled.
     """
 
     grid: Dim3

@@ -13,6 +13,9 @@
 /* Of a grid with more resident blocks than this takes, which lie far apart, only the first have a place. */
 enum { MOST_BYTES = 64 << 20 };
 
+/* Blocks that have ended are in the result if it does not get larger than this by them. */
+enum { MOST_BYTES_OF_ENDED = 4 << 20 };
+
 /* The records of the warps of a launch, as a chunk would have them. */
 struct records {
     const struct watched_launch *launch;
@@ -45,10 +48,16 @@ static uint64_t warp_bytes(const struct kernel_probe *probe)
     return bytes;
 }
 
-static uint64_t blocks_of(const struct watched_launch *launch, const struct found_warps *found)
+/* The blocks that BYTES have room for. */
+static uint64_t room_of(const struct watched_launch *launch, uint64_t bytes)
 {
     const uint64_t threads = (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
-    const uint64_t room = MOST_BYTES / (warp_bytes(launch->probe) * ((threads + WARP_THREADS - 1) / WARP_THREADS));
+    return bytes / (warp_bytes(launch->probe) * ((threads + WARP_THREADS - 1) / WARP_THREADS));
+}
+
+static uint64_t blocks_of(const struct watched_launch *launch, const struct found_warps *found)
+{
+    const uint64_t room = room_of(launch, MOST_BYTES);
     const uint64_t wanted = (uint64_t)found->last_block - found->first_block + 1;
     return wanted < room ? wanted : room;
 }
@@ -105,6 +114,26 @@ static uint32_t put_all(const struct records *records, const uint8_t *table, uin
     return left_out;
 }
 
+/* Extends FOUND to the warps of LAUNCH that have ended in blocks before (SIDE -1) or behind (1) those on the GPU: one may
+ * hold a lock, and blocks behind them have started. */
+static void add_ended(struct found_warps *found, const struct watched_launch *launch, const uint8_t *table, int side)
+{
+    const size_t slot_size = resident_slot_size(launch->probe);
+    const uint64_t room = room_of(launch, MOST_BYTES_OF_ENDED);
+    const uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
+    const struct found_warps known = *found;
+    for (size_t i = 0; i < RESIDENT_SLOTS; i++) {
+        struct resident_warp warp;
+        if (positions_warp(table + i * slot_size, &warp) || !had_warp(table + i * slot_size) ||
+            warp.launch != launch->number || warp.block >= blocks)
+            continue;
+        if (side < 0 && warp.block < found->first_block && known.last_block - (uint64_t)warp.block < room)
+            found->first_block = warp.block;
+        if (side > 0 && warp.block > found->last_block && warp.block - (uint64_t)known.first_block < room)
+            found->last_block = warp.block;
+    }
+}
+
 static const void *read_records(void *argument, size_t offset, size_t size)
 {
     (void)size;
@@ -135,11 +164,14 @@ const struct reason *positions_write(const struct watched_launch *launch, const 
                                      const struct found_warps *found, uint32_t *left_out)
 {
     struct records records;
-    if (!begin(&records, launch, found)) {
+    struct found_warps known = *found;
+    add_ended(&known, launch, table, -1);
+    add_ended(&known, launch, table, 1);
+    if (!begin(&records, launch, &known)) {
         free(records.blocks);
         return reason(HOST_MEMORY);
     }
-    *left_out = put_all(&records, table, found->first_block);
+    *left_out = put_all(&records, table, known.first_block);
     const struct reason *reason = write_result(&records);
     free(records.bytes);
     free(records.blocks); /* the log has the launch without it */

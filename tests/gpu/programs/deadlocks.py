@@ -157,7 +157,7 @@ TAKE:
 FILE = '.file 1 "deadlocks.cu"\n'
 SHAPES = {
     "mbarrier": (MBARRIER, 2, 128), "grid": (GRID, 0, 64), "lock": (LOCK, 1, 64), "count": (COUNT, 4, 64),
-    "leak": (LEAK, 2, 64), "token": (TOKEN, 2, 128),
+    "leak": (LEAK, 3, 32), "token": (TOKEN, 2, 128),
 }  # fmt: skip
 
 
