@@ -76,7 +76,10 @@ def test_instructions_of_one_source_line_are_one_finding(tmp_path: Path, monkeyp
 def test_barrier_names_thread_elsewhere(tmp_path: Path) -> None:
     there = {**WRITTEN, "access": "ends", "text": "ret;"}
     (finding,) = found(tmp_path, line(kind="divergent_barrier", size=None, value=None, count=1, other=there))
-    assert finding.words.endswith("another thread ends at ret line 12 of its PTX, block (1, 0, 0), thread (40, 0, 0)")
+    assert finding.words.endswith(
+        "another thread bypasses the barrier and ends, last at ret line 12 of its PTX, block (1, 0, 0), thread"
+        " (40, 0, 0)"
+    )
 
 
 def test_failed_check_is_no_wrong_result(tmp_path: Path) -> None:

@@ -60,6 +60,20 @@ def test_named_barriers() -> None:
         assert output[i] == value + (7 * (i - 64) if half else 0)
 
 
+@pytest.mark.parametrize("arrival", ["bar.sync 1, 64;", "bar.arrive 1, 64;"])
+@pytest.mark.parametrize(("threads", "first_that_ends"), [(64, 40), (40, 64)])
+def test_barrier_of_a_count_counts_whole_warps(arrival: str, threads: int, first_that_ends: int) -> None:
+    """By the PTX ISA, a warp has arrived when its threads that have not exited have, and counts as 32."""
+    body = f"""setp.ge.u32 %p1, %r1, {first_that_ends};\n@%p1 ret;\nsetp.lt.u32 %p2, %r1, 32;\n@%p2 bra A;
+    {arrival}\nbra B;\nA:\nbar.sync 1, 64;\nB:\nmul.wide.u32 %rd2, %r1, 4;\nadd.u64 %rd2, %rd1, %rd2;
+    st.global.u32 [%rd2], 7;"""
+    source = f""".visible .entry kernel(.param .u64 out) {{\n.reg .pred %p<3>;\n.reg .b32 %r<2>;\n.reg .b64 %rd<3>;
+    ld.param.u64 %rd1, [out];\nmov.u32 %r1, %tid.x;\n{body}\nret;\n}}"""
+    output = np.zeros(64, np.uint32)
+    Device().launch(compiled(source), output, block=(threads,))
+    assert output.tolist() == [7] * 40 + [0] * 24
+
+
 def test_deadlock_is_reported_immediately() -> None:
     with pytest.raises(
         DeadlockError,

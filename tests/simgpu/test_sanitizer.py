@@ -509,6 +509,15 @@ PLANTS = {
         "divergent_barrier", "FIX bra L;\nbar.sync 0; // here\nL:\nst.shared.u32 [%r5], %r1;\n"
         "bar.sync 0; // other\nst.global.u32 [%rd7], %r1;", "setp.eq.u32 %p3, %r2, 0;\n@%p3", "@%p1", (0, 0), (0, 1),
     ),
+    "barrier-bypassed-in-probed-code": Plant(
+        "divergent_barrier", "FIX bra L;\nbar.sync 0; // here\nL:\nst.global.u32 [%rd7], %r1; // other\n"
+        "setp.ne.u32 %p4, %r9, 0; // tui-probe: p\n@%p4 bra M; // tui-probe: p\nadd.u32 %r9, %r9, 1; // tui-probe: p\n"
+        "M: // tui-probe: p", "setp.eq.u32 %p3, %r2, 0;\n@%p3", "@%p2", (0, 0), (0, 32),
+    ),
+    "barrier-bypassed-before-others-come": Plant(
+        "divergent_barrier", "FIX bra L;\nM:\nst.global.u32 [%rd7], %r1; // other\nret;\nL:\nbar.sync 0; // here\n"
+        "bra M;", "", "@!%p2", (0, 0), (0, 32),
+    ),
     "barrier-of-some": Plant(
         "deadlock", "mov.u32 %r9, 1;\n@%p2 bra L;\nFIX // here\nL:", "bar.sync 1, 32;", "bar.sync 1, 64;", (0, 0),
     ),
@@ -525,6 +534,12 @@ def test_checks_find_planted_fault(name: str) -> None:
     assert not others
     if plant.other is not None:
         assert where(fault.other, lines) in (("other", plant.other), ("here", plant.other))
+
+
+@pytest.mark.parametrize("probe", ["", "add.u32 %r9, %r9, 1; // tui-probe: p\n"])
+def test_thread_that_ends_in_front_of_a_barrier_bypasses_none(probe: str) -> None:
+    body = f"@%p2 bra L;\nbar.sync 0;\nst.global.u32 [%rd7], %r1;\nL:\n{probe}"
+    assert not run(Plant("", body, "", "", (0, 0)).source(""))
 
 
 def test_checks_leave_memory_of_faulty_kernels_as_it_is() -> None:

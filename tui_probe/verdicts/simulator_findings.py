@@ -220,8 +220,10 @@ def _other(kernel: KernelFacts, other: Any) -> str:
     if not isinstance(other, dict):
         return ""
     there = _where(kernel, other, _pruned_line(kernel, other))
-    if other.get("access") in ("waits", "ends"):
-        return f"another thread {other['access']} at {there}"
+    if other.get("access") == "waits":
+        return f"another thread waits at {there}"
+    if other.get("access") == "ends":
+        return f"another thread bypasses the barrier and ends, last at {there}"
     return f"conflicts with the {other.get('access')} at {there}"
 
 

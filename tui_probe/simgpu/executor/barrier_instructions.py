@@ -33,10 +33,14 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class BarrierArrival:
-    """``bar`` and ``barrier`` in all forms: lanes ``arrive`` and continue from the next block."""
+    """``bar`` and ``barrier`` in all forms: lanes ``arrive`` and continue from the next block.
+
+    ``is_of_block``: all threads of a block have to execute this instruction together.
+    """
 
     arrive: Callable[[Barriers, ThreadGroup], ThreadGroup | None]
     may_end: bool = False
+    is_of_block: bool = False
 
     def successors(self, labels: Mapping[int, int], following: int) -> Sequence[int]:  # noqa: ARG002
         return (following,)
@@ -74,7 +78,8 @@ def build_barrier(instruction: Instruction, bind: Binder) -> Control:
     arrives_only = modifiers[0] == "arrive"
     is_aligned = instruction.opcode == "bar" or "aligned" in instruction.modifiers
     barrier = Barrier(bind.source(number, TYPES["u32"]), count, arrives_only, reduction, bind.line, is_aligned)
-    return BarrierArrival(lambda barriers, group: barriers.arrive(barrier, group))
+    is_of_block = is_aligned and count is None
+    return BarrierArrival(lambda barriers, group: barriers.arrive(barrier, group), is_of_block=is_of_block)
 
 
 def _build_cluster_barrier(instruction: Instruction, bind: Binder) -> Control:

@@ -96,6 +96,8 @@ class Scheduler:
                     return
             if block.members is not None and block.orders and batch.checks is not None:
                 batch.checks.order.sync_warps(group.lanes, block.members.read(group.registers))
+            if block.own_line and batch.checks is not None:
+                batch.checks.executed(group.lanes, group.block)
             for operation in block.operations:
                 operation(group)
             batch.charge(group.lanes, block.cycles, block.length)
@@ -230,7 +232,7 @@ def execute(
 
 
 def _code(program: Program) -> list[CodeBlock]:
-    return [CodeBlock(block.line, block.successors, bool(block.operations)) for block in program.blocks]
+    return [CodeBlock(block.own_line, block.successors, block.meets_block) for block in program.blocks]
 
 
 def _checked_launch(

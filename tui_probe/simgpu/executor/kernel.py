@@ -13,6 +13,7 @@ import numpy as np
 
 from tui_probe.errors import PtxError
 from tui_probe.ptx.tree import Instruction, Label, Register, Scope, inserted_lines
+from tui_probe.simgpu.executor.barrier_instructions import BarrierArrival
 from tui_probe.simgpu.executor.binding import (
     BoundItem,
     BoundStep,
@@ -214,6 +215,7 @@ def compile_kernel(module: Module, entry: str) -> Kernel:
     inserted = inserted_lines(module.source)
     for block in program.blocks:
         block.orders = block.line not in inserted
+        block.own_line = next((line for line in block.lines if line not in inserted), 0)
     parameters = tuple(
         Parameter(offset, variable.size_bytes, max(variable.align, natural_align(variable)))
         for variable, offset in parameter_offsets(function.parameters)
@@ -316,6 +318,8 @@ def _block(index: int, draft: _BlockDraft, labels: dict[int, int], polling: Sequ
         finish=draft.control.finish(labels, index + 1, polls),
         members=draft.steps[0].effects.members if draft.steps else None,
         may_end=draft.control.may_end,
+        meets_block=isinstance(draft.control, BarrierArrival) and draft.control.is_of_block,
+        lines=tuple(step.line for step in draft.steps if step.operation is not None),
         successors=tuple(draft.control.successors(labels, index + 1)),
         reads=frozenset(reads),
         writes=frozenset(writes),

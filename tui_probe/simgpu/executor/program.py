@@ -53,7 +53,8 @@ class BasicBlock:
     ``live`` are the registers that the block or what follows it reads. ``members`` is the member mask of a
     warp-level operation at its start, for which lanes wait for each other; it ``orders`` their accesses if it
     is the kernel's own, not a probe's. ``successors`` are the blocks that may follow within the function. ``may_end``
-    tells that threads may exit here.
+    tells that threads may exit here, ``meets_block`` that threads wait for all others of their block at its end.
+    ``lines`` are those of its operations, ``own_line`` the first one of the kernel's own, 0 for none.
     """
 
     line: int
@@ -64,6 +65,9 @@ class BasicBlock:
     members: SourceOperand | None = None
     orders: bool = True
     may_end: bool = False
+    meets_block: bool = False
+    lines: tuple[int, ...] = ()
+    own_line: int = 0
     successors: tuple[int, ...] = ()
     reads: frozenset[int] = frozenset()
     writes: frozenset[int] = frozenset()
@@ -278,7 +282,7 @@ class FunctionEnd:
                 _return(group)
                 return group
             if group.batch.checks is not None:
-                group.batch.checks.retired(group.lanes, group.block)
+                group.batch.checks.retired(group.lanes)
             group.batch.retire(group.lanes)
             return None
 

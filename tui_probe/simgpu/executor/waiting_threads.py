@@ -15,9 +15,12 @@ from tui_probe.simgpu.executor.checks.split_barriers import WaitingLanes
 from tui_probe.simgpu.executor.clusters import ClusterBarriers
 from tui_probe.simgpu.executor.faults import DeadlockError
 from tui_probe.simgpu.executor.lanes import Lanes
+from tui_probe.simgpu.executor.model import WARP_SIZE
 from tui_probe.simgpu.executor.scalars import BOOL, U32, Value, scalar
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from tui_probe.simgpu.executor.async_state import MBarriers
@@ -79,7 +82,6 @@ class _BarrierWait:
     slot: Places
     holds: NDArray[np.bool_]
     count: NDArray[np.int64] | None
-    time: int = 0
 
     def needed(self) -> NDArray[np.int64]:
         """Return the number of threads that must arrive, for each lane."""
@@ -91,12 +93,12 @@ class _BarrierWait:
     def without(self, gone: NDArray[np.bool_]) -> _BarrierWait:
         """Return the group without the lanes ``gone``."""
         count = None if self.count is None else self.count[~gone]
-        return _BarrierWait(self.barrier, self.group, self.slot[~gone], self.holds[~gone], count, self.time)
+        return _BarrierWait(self.barrier, self.group, self.slot[~gone], self.holds[~gone], count)
 
     def checked(self) -> WaitingLanes:
         """The lanes, for a check."""
         lanes, line = self.group.lanes, self.barrier.line
-        return WaitingLanes(line, self.count is None, self.slot, lanes, self.group.block, self.time)
+        return WaitingLanes(line, self.count is None, self.slot, lanes, self.group.block)
 
 
 class Barriers:
@@ -124,6 +126,8 @@ class Barriers:
         if self._all_here(barrier, group):
             self._pass_together(barrier, group)
             if checks is not None:
+                if barrier.is_aligned:
+                    checks.passed_together(barrier.line, group.lanes, group.block)
                 checks.order.sync_blocks()
             return group
         lanes = group.lanes
@@ -133,14 +137,14 @@ class Barriers:
             checks.order.arrive("bar", slot, lanes)
         if barrier.arrives_only:
             np.add.at(self._arrived, slot, 1)
+            self._arrived += self._without_thread([(slot, lanes)])
             np.maximum.at(self._latest, slot, self._batch.counters[lanes.warp])
             self._any_arrived = True
             return group
         reduction = barrier.reduction
         holds = lanes.spread(reduction.predicate.read(group.registers) if reduction else scalar(0, BOOL))
         count = None if barrier.count is None else lanes.spread(barrier.count.read(group.registers)).astype(np.int64)
-        time = checks.clock.now if checks is not None else 0
-        self._waiting.append(_BarrierWait(barrier, group, slot, holds, count, time))
+        self._waiting.append(_BarrierWait(barrier, group, slot, holds, count))
         return None
 
     def _all_here(self, barrier: Barrier, group: ThreadGroup) -> bool:
@@ -229,7 +233,24 @@ class Barriers:
             # A barrier of the whole block waits for warps that exit, too.
             times = counters[lanes.warp] if waiting.barrier.count is not None else ended[lanes.block]
             np.maximum.at(latest, waiting.slot, times)
-        return arrived, holding, latest
+        counted = [(waiting.slot, waiting.group.lanes) for waiting in self._waiting if waiting.count is not None]
+        return arrived + self._without_thread(counted), holding, latest
+
+    def _without_thread(self, arrivals: Sequence[tuple[Places, Lanes]]) -> NDArray[np.int64]:
+        """Return, by slot, the lanes that have no thread or have ended in warps that arrived there.
+
+        Barriers count whole warps: a warp arrives when all of its threads that have not ended have (PTX ISA, barrier).
+        """
+        result = np.zeros(len(self._arrived), np.int64)
+        if not arrivals:
+            return result
+        alive = self._batch.alive.reshape(-1, WARP_SIZE).sum(axis=1)
+        pairs = np.concatenate([slots * len(alive) + lanes.warp for slots, lanes in arrivals])
+        pairs, counts = np.unique(pairs, return_counts=True)
+        slot, warp = np.divmod(pairs, len(alive))
+        is_whole = counts == alive[warp]
+        np.add.at(result, slot[is_whole], WARP_SIZE - counts[is_whole])
+        return result
 
     def arrive_in_warp(self, barrier: WarpBarrier, group: ThreadGroup) -> ThreadGroup | None:
         """``group`` comes to a barrier of its warps; it is given back if it continues immediately."""

@@ -170,6 +170,11 @@ class BatchOrder:
         return threads
 
     @property
+    def thread_count(self) -> int:
+        """Threads of the batch."""
+        return len(self._blocks) * self._threads
+
+    @property
     def place_count(self) -> int:
         """Places of the batch; see ``lanes``."""
         return len(self._thread_at)

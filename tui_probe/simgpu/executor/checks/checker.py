@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from tui_probe.errors import SimulationError
     from tui_probe.ptx.tree import Module
     from tui_probe.simgpu.executor.checks.byte_states import Allocation
-    from tui_probe.simgpu.executor.checks.split_barriers import CodeBlock, WaitingLanes
+    from tui_probe.simgpu.executor.checks.split_barriers import CodeBlock, SplitBarrier, WaitingLanes
     from tui_probe.simgpu.executor.lanes import Lanes
     from tui_probe.simgpu.executor.memory import Space
     from tui_probe.simgpu.executor.scalars import Value
@@ -259,14 +259,28 @@ class BatchChecks:
         return SplitBarrierSearch(self._launch.code, self.order.place_count)
 
     @harmless
-    def retired(self, lanes: Lanes, block: int) -> None:
-        """Lanes end in a basic block."""
-        self._split_barriers.retired(lanes, block, self.clock.now)
+    def executed(self, lanes: Lanes, block: int) -> None:
+        """Lanes execute a basic block."""
+        self._split_barriers.executed(lanes, block)
+
+    @harmless
+    def retired(self, lanes: Lanes) -> None:
+        """Lanes end."""
+        self._split_barriers.retired(lanes)
+
+    @harmless
+    def passed_together(self, line: int, lanes: Lanes, following: int) -> None:
+        """All threads that have not ended pass a barrier of whole warps together."""
+        if lanes.count < self.order.thread_count:
+            self._report_split(self._split_barriers.bypassed(line, lanes, following))
 
     @harmless
     def barriers_open(self, waits: Sequence[WaitingLanes], opened: NDArray[np.bool_]) -> None:
         """The barriers of ``opened`` open. ``waits`` are all lanes that wait at barriers of whole warps."""
-        split = None if self._has_diverged else next(self._split_barriers.found(waits, opened), None)
+        self._report_split(self._split_barriers.found(waits, opened))
+
+    def _report_split(self, barriers: Iterator[SplitBarrier]) -> None:
+        split = None if self._has_diverged else next(barriers, None)
         if split is not None:
             self._has_diverged = True  # later barriers of the same threads are a consequence
             what = "waits" if split.other_waits else "ends"

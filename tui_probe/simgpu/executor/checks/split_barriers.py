@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -15,15 +15,17 @@ if TYPE_CHECKING:
 
 
 class CodeBlock(NamedTuple):
-    """A basic block: its first line, the blocks that may follow, and whether it does more than to end threads."""
+    """A basic block: the line of its first operation, 0 if it has none of the kernel's own; the blocks that may follow;
+    and whether it ends at a barrier of all threads of a block.
+    """
 
     line: int
     successors: tuple[int, ...]
-    has_operations: bool
+    meets_block: bool
 
 
 class WaitingLanes(NamedTuple):
-    """Lanes at the barrier instruction of a line since ``time``; basic block ``following`` is behind it.
+    """Lanes at the barrier instruction of a line; basic block ``following`` is behind it.
 
     ``slots`` number the barriers of all blocks; ``is_whole`` if all threads of a block have to arrive.
     """
@@ -33,7 +35,6 @@ class WaitingLanes(NamedTuple):
     slots: Places
     lanes: Lanes
     following: int
-    time: int
 
     def keys(self, opened: NDArray[np.bool_]) -> Places:
         """Return, by lane, what must be at one instruction: a barrier, or a warp; -1 where the barrier stays shut."""
@@ -53,17 +54,30 @@ class SplitBarrier(NamedTuple):
 
 
 class SplitBarrierSearch:
-    """Divergent barriers of a batch of ``place_count`` places, in a program of ``code``."""
+    """Divergent barriers of a batch of ``place_count`` places, in a program of ``code``.
+
+    A thread bypasses a barrier if it executes code behind the barrier from which no path leads back to it, and ends.
+    One that goes to the end of the kernel at once does not: its exit counts as its arrival (PTX ISA, exit).
+    """
 
     def __init__(self, code: Sequence[CodeBlock], place_count: int) -> None:
         self._code = code
-        self._exit_block = np.full(place_count, -1, np.int64)
-        self._exit_time = np.full(place_count, -1, np.int64)
+        self._beyond = {number + 1: _beyond(code, number) for number, block in enumerate(code) if block.meets_block}
+        self._is_beyond_any = [False] * len(code)
+        for block in set[int]().union(*self._beyond.values()):
+            self._is_beyond_any[block] = True
+        # By place: the last block of those behind barriers that the thread executed, once it has ended.
+        self._last = np.full(place_count, -1, np.int64)
+        self._has_ended = np.zeros(place_count, np.bool_)
 
-    def retired(self, lanes: Lanes, block: int, time: int) -> None:
-        """Lanes end in a basic block."""
-        self._exit_block[lanes.places] = block
-        self._exit_time[lanes.places] = time
+    def executed(self, lanes: Lanes, block: int) -> None:
+        """Lanes execute a basic block."""
+        if self._is_beyond_any[block]:
+            self._last[lanes.places] = block
+
+    def retired(self, lanes: Lanes) -> None:
+        """Lanes end."""
+        self._has_ended[lanes.places] = True
 
     def found(self, waits: Sequence[WaitingLanes], opened: NDArray[np.bool_]) -> Iterator[SplitBarrier]:
         """The split barriers that open now; ``waits`` are all lanes that wait at any of them."""
@@ -72,33 +86,43 @@ class SplitBarrierSearch:
                 if other.line != wait.line and other.is_whole == wait.is_whole:
                     yield from _elsewhere(wait, other, opened)
             if wait.is_whole:
-                yield from self._left(wait, opened)
+                yield from self.bypassed(
+                    wait.line, wait.lanes.select(np.flatnonzero(opened[wait.slots])), wait.following
+                )
 
-    def _left(self, wait: WaitingLanes, opened: NDArray[np.bool_]) -> Iterator[SplitBarrier]:
-        """Threads that ended behind the barrier, without it, while others waited there."""
-        blocks = np.unique(wait.lanes.block[opened[wait.slots]])
-        size = wait.lanes.places_per_block
-        left = np.flatnonzero(self._exit_time >= wait.time)
-        left = left[np.isin(left // size, blocks)]
-        if not len(left):
-            return
-        behind = [block for block in self._behind(wait.following) if self._code[block].has_operations]
-        left = left[np.isin(self._exit_block[left], behind)]
-        if len(left):
-            place = int(left[0])
-            waiting = wait.lanes.places[wait.lanes.block == place // size]
-            line = self._code[int(self._exit_block[place])].line
-            yield SplitBarrier(wait.line, int(waiting[0]), line, place, other_waits=False)
+    def bypassed(self, line: int, lanes: Lanes, following: int) -> Iterator[SplitBarrier]:
+        """Threads that bypassed the barrier at ``line`` and ended, in the blocks of ``lanes``, which pass it now."""
+        size = lanes.places_per_block
+        ended = np.flatnonzero(self._has_ended)
+        ended = ended[np.isin(self._last[ended], self._beyond.get(following, ()))]
+        ended = ended[np.isin(ended // size, lanes.block)]
+        if len(ended):
+            place = int(ended[0])
+            waiting = lanes.places[lanes.block == place // size]
+            behind = self._code[int(self._last[place])].line
+            yield SplitBarrier(line, int(waiting[0]), behind, place, other_waits=False)
 
-    def _behind(self, block: int) -> set[int]:
-        """A basic block and all that may be executed after it."""
-        reached, left = {block}, [block]
-        while left:
-            for successor in self._code[left.pop()].successors:
-                if successor not in reached:
-                    reached.add(successor)
-                    left.append(successor)
-        return reached
+
+def _beyond(code: Sequence[CodeBlock], barrier: int) -> list[int]:
+    """The basic blocks with operations that may be executed after the barrier, and after which it is not."""
+    before: dict[int, list[int]] = {}
+    for number, block in enumerate(code):
+        for successor in block.successors:
+            before.setdefault(successor, []).append(number)
+    behind = _reached(barrier, lambda block: code[block].successors)
+    ahead = _reached(barrier, lambda block: before.get(block, ()))
+    return [block for block in sorted(behind - ahead) if code[block].line]
+
+
+def _reached(start: int, following: Callable[[int], Sequence[int]]) -> set[int]:
+    """A basic block and all to which ``following`` leads from it."""
+    reached, left = {start}, [start]
+    while left:
+        for block in following(left.pop()):
+            if block not in reached:
+                reached.add(block)
+                left.append(block)
+    return reached
 
 
 def _elsewhere(wait: WaitingLanes, other: WaitingLanes, opened: NDArray[np.bool_]) -> Iterator[SplitBarrier]:
