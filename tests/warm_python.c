@@ -5,6 +5,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+/* warm_start.py defines both; these are for tools that parse this file alone. */
+#ifndef WARM_SOCKET
+#define WARM_SOCKET ""
+#define PYTHON ""
+#endif
+
 enum { ARGUMENTS = 7, MODULE = 5, SETUP = 6, DESCRIPTORS = 3 };
 
 /* stderr, the socket and the memory; see tui_probe/simgpu/protocol.py. */
