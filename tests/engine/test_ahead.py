@@ -37,16 +37,16 @@ def image_of(names: list[str]) -> bytes:
 
 
 @contextmanager
-def serving(tmp_path: Path, ptxas: Tool, choice: KernelChoice = EVERY_KERNEL) -> Iterator[Cache]:
-    """An engine with one worker for images; its cache."""
+def serving(tmp_path: Path, ptxas: Tool, choice: KernelChoice = EVERY_KERNEL) -> Iterator[EngineServer]:
+    """An engine with one worker for images."""
     cache, path = Cache(tmp_path / "cache"), tmp_path / "engine"
     with (
         receive_at(path) as images,
         EngineServer(
             path, BLOCK_SCHED, assembler=Assembler([ptxas]), cache=cache, images=images, choice=choice, ahead_workers=1
-        ),
+        ) as server,
     ):
-        yield cache
+        yield server
     Path(f"{path}{AHEAD_SUFFIX}").unlink()
 
 
@@ -101,13 +101,13 @@ def is_prepared_ahead(hook: Client, directory: Path, name: str) -> bool:
 
 def test_kernels_of_a_loaded_image_are_prepared_ahead(tmp_path: Path, ptxas: Tool) -> None:
     image = image_of(NAMES)
-    with serving(tmp_path, ptxas), connected(tmp_path / "engine") as hook:
+    with serving(tmp_path, ptxas) as server, connected(tmp_path / "engine") as hook:
         wait_until_removed(load(tmp_path, image))
         for name in NAMES:
             directory = kernel_directory(tmp_path, image, name)
             assert is_prepared_ahead(hook, directory, name)
             assert (directory / "probed.bin").read_bytes().startswith(b"\x7fELF")
-        assert hook.send(b"cache\t7\n") == "ok\t7\t0 3", "they were not there before this run"
+        assert server.counts.total() == (0, 3), "they were not there before this run"
         assert not list(tmp_path.glob("ahead.*"))
 
 
@@ -115,9 +115,9 @@ def test_next_run_counts_kernels_of_this_one_as_hits(tmp_path: Path, ptxas: Tool
     image = image_of(NAMES[:1])
     with serving(tmp_path, ptxas):
         wait_until_removed(load(tmp_path, image))
-    with serving(tmp_path, ptxas), connected(tmp_path / "engine") as hook:
+    with serving(tmp_path, ptxas) as server, connected(tmp_path / "engine") as hook:
         assert not is_prepared_ahead(hook, kernel_directory(tmp_path, image), NAMES[0])
-        assert hook.send(b"cache\t7\n") == "ok\t7\t1 0"
+        assert server.counts.total() == (1, 0)
 
 
 class Workforce:
@@ -186,9 +186,9 @@ def raise_no_space(*_: object, **__: object) -> None:
 
 @pytest.mark.parametrize("count", [MAX_IMAGE_KERNELS + 1, 0])
 def test_image_of_a_library_is_left_to_launches(tmp_path: Path, ptxas: Tool, count: int) -> None:
-    with serving(tmp_path, ptxas) as cache:
+    with serving(tmp_path, ptxas):
         wait_until_removed(load(tmp_path, image_of([f"store{number}" for number in range(count)])))
-        assert cache.usage().entries == 0
+        assert Cache(tmp_path / "cache").usage().entries == 0
 
 
 def test_choice_has_kernels_as_the_hook_filters_them() -> None:

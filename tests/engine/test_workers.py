@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -135,6 +136,30 @@ def test_patience_of_a_run_is_spent_by_few_kernels(monkeypatch: pytest.MonkeyPat
     for _ in range(4):
         patience.wait([])
     assert waits == [2, 2, 2, 0]
+
+
+def test_workers_that_no_one_needs_read_no_code_at_the_end(tmp_path: Path) -> None:
+    begun, finished = tmp_path / "begun", tmp_path / "finished"
+    os.mkfifo(begun)
+
+    def read_code() -> None:
+        begun.write_text("")
+        time.sleep(10)
+        finished.touch()
+
+    task = WorkerTask(lambda _: lambda _: iter(()), lambda: None, read_code)
+    with signal_blocked(signal.SIGTERM):  # as in the engine
+        own = Workers(2, task)
+        begun.read_text()
+        own.stop()
+    assert not finished.exists()
+
+
+@contextmanager
+def signal_blocked(number: int) -> Iterator[None]:
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {number})
+    yield
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def test_workers_have_code_that_was_read_before() -> None:

@@ -14,7 +14,6 @@
     engine → worker    ahead TAB step TAB kernel directory TAB sm_XY TAB kernel name
     worker → engine    ok TAB step TAB keys of its entries in the cache, none if it is refused; see ``ahead``
     worker → engine    later TAB step TAB      it is neither, for a reason that may not hold in the next run
-    launcher → engine  cache TAB id         engine → launcher  ok TAB id TAB hits SPACE misses
 
 Requests of a connection are answered in order, connections in parallel: a process has one for each kernel that it waits
 for. The launcher runs the server in a process of its own, ``launcher.engine_process``, with workers next to it.
@@ -61,18 +60,20 @@ class EngineServer:
         images: socket.socket | None = None,
         choice: KernelChoice = EVERY_KERNEL,
         ahead_workers: int = 0,
+        counts: SharedCounts | None = None,
     ) -> None:
         """``reception`` takes connections at ``path`` already; without it one is made there by ``start``.
 
         ``fused`` are the places of the probes that a kernel has at the same time;
         ``workers`` is the most processes that serve connections next to this one, ``patience`` as of ``MultiPreparer``.
         ``images`` is the datagram socket for images whose kernels of ``choice`` as many ``ahead_workers`` prepare.
+        ``counts`` has a place for this process and for each of the ``workers``.
         """
         self._path = path
         self._cache = cache
         self._max_workers = workers
         self._workers: Workers | None = None
-        self._counts = SharedCounts(1 + workers)
+        self.counts = counts or SharedCounts(1 + workers)
         self._images, self._choice, self._max_ahead = images, choice, ahead_workers if images else 0
         self._ahead: Ahead | None = None
         first = (probe, options or PrepareOptions())
@@ -127,9 +128,10 @@ class EngineServer:
         """The answers of the process at ``place``: 0 is this one, those from 1 on are workers."""
 
         def answers(line: bytes) -> Iterator[str]:
-            yield from self._answers(line)
-            counts = self._preparers.counts
-            self._counts.set(place, counts.hits, counts.misses)
+            for answer in self._answers(line):
+                counts = self._preparers.counts
+                self.counts.set(place, counts.hits, counts.misses)
+                yield answer
 
         return answers
 
@@ -155,9 +157,6 @@ class EngineServer:
             case ["ahead", step, directory, arch, name] if step.isdecimal():
                 keys = self._preparers.prepare_ahead(int(step), Path(directory), arch, name)
                 yield f"later\t{step}\t\n" if keys is None else f"ok\t{step}\t{' '.join(keys)}\n"
-            case ["cache", request]:
-                hits, misses = self._counts.total()
-                yield f"ok\t{request}\t{hits} {misses}\n"
             case [_, request, *_]:
                 yield _unknown_line(request)
             case _:

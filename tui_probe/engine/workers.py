@@ -57,9 +57,13 @@ def usual_ahead_workers() -> int:
 
 
 class SharedCounts:
-    """Hits and misses of the cache, of the engine (place 0) and of each worker, which all processes can read."""
+    """Hits and misses of the cache, of the engine (place 0) and of each worker.
+
+    All processes that are forked later can read them, and the one that made them.
+    """
 
     def __init__(self, places: int) -> None:
+        self.places = places
         self._memory = mmap.mmap(-1, places * _COUNTS.size)
 
     def set(self, place: int, hits: int, misses: int) -> None:
@@ -134,6 +138,7 @@ class Workers:
     def stop(self) -> None:
         """Let those of launches finish what is under way, and wait for the end of all."""
         self._connections.close()
+        os.kill(self._pid, signal.SIGTERM)  # it need not read code for workers that no one will start
         os.waitpid(self._pid, 0)
 
 
@@ -198,7 +203,10 @@ class _Distributor:
     def run(self) -> None:
         """Work until no more connections come. Workers that prepare ahead do not finish what is under way."""
         listener = _Handed(self._requests)
+        # Until it has workers, which finish what is under way, the engine ends it by SIGTERM.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         self._teams[_LAUNCHES].task.read_code()
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
         while True:
             try:
                 connection, byte = listener.receive()

@@ -6,7 +6,6 @@ import contextlib
 import pickle
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui_probe.engine.reception import AHEAD_SUFFIX, Reception, listen_at, noted_kernels, receive_at
-from tui_probe.engine.workers import usual_ahead_workers
+from tui_probe.engine.workers import SharedCounts, usual_ahead_workers, usual_workers
 from tui_probe.own_python import own_environment
 
 from .helper_process import ForkedProcess
@@ -34,12 +33,10 @@ STOP_LIMIT = 2.0
 """Seconds for kernels under way to be finished, on the simulated GPU."""
 SHORT_STOP_LIMIT = 0.1
 """Limit on a GPU: another process finishes kernels that need longer."""
-ANSWER_LIMIT = 2.0
-"""Seconds for the counts of the cache, which are for information only."""
 MOST_STARTS = 8
 """A kernel that kills every engine must not start one per launch for ever."""
 HURRIED = 0.2
-"""Instead of both, where the run was asked to end."""
+"""Instead of it, where the run was asked to end."""
 NAME = b"tui-probe engine"
 
 
@@ -72,9 +69,11 @@ class Engine:
             reception.start()
             from .engine_process import serve  # read next to the program's start, not before it
 
-            return serve(self.socket, reception, self._images, self._probes, self._options, load_ptx=self._load_ptx)
+            sockets = self.socket, reception, self._images
+            return serve(*sockets, self._probes, self._options, self._counts, load_ptx=self._load_ptx)
 
         self._starts += 1
+        self._counts = SharedCounts(1 + usual_workers())
         with self._log.open("ab") as output:
             sockets = {own.fileno() for own in (self._listener, self._images) if own is not None}
             return ForkedProcess(work, NAME, output.fileno(), sockets)
@@ -116,17 +115,12 @@ class Engine:
         last = self.messages().splitlines()[-1:] or ["no message"]
         return f"the probe engine ended with {how} ({last[0]})"
 
-    def cache_counts(self, seconds: float = ANSWER_LIMIT) -> dict[str, int] | None:
-        """Kernels that were ready in the cache (``hits``) and that were not (``misses``); None if it cannot say."""
-        try:
-            with socket.socket(socket.AF_UNIX) as connection:
-                connection.settimeout(seconds)
-                connection.connect(str(self.socket))
-                connection.sendall(b"cache\t0\n")
-                hits, misses = connection.recv(100).split(b"\t")[2].split()
-        except (OSError, IndexError, ValueError):  # gone, stopped, or cut off
+    def cache_counts(self) -> dict[str, int] | None:
+        """Kernels that were ready in the cache (``hits``) and others (``misses``); None if the engine is gone."""
+        if self._process.poll() is not None:
             return None
-        return {"hits": int(hits), "misses": int(misses)}
+        hits, misses = self._counts.total()
+        return {"hits": hits, "misses": misses}
 
     def stop(self, seconds: float = STOP_LIMIT) -> None:
         """End the engine when it has finished the kernels under way, at most after so long, and remove its socket.

@@ -17,7 +17,7 @@ from tui_probe.engine.grafting.graft_gate import start_early_trial
 from tui_probe.engine.kernel_cache import PrepareOptions
 from tui_probe.engine.multi_preparer import MultiPreparer
 from tui_probe.engine.server import EngineServer
-from tui_probe.engine.workers import AHEAD_NICENESS, usual_ahead_workers, usual_workers
+from tui_probe.engine.workers import AHEAD_NICENESS, usual_ahead_workers
 from tui_probe.errors import ProbeError
 from tui_probe.launcher.environment import places_to_fuse
 from tui_probe.launcher.spool import PREFIX, mark_owner, short_folder
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from tui_probe.engine.kernel_cache import MachineCode
     from tui_probe.engine.reception import NotedKernel, Reception
+    from tui_probe.engine.workers import SharedCounts
     from tui_probe.probe_files.choices import ChosenProbe
     from tui_probe.probe_model.probe import Probe
 
@@ -52,12 +53,14 @@ def serve(
     images: socket.socket | None,
     probes: Sequence[ChosenProbe],
     options: RunOptions,
+    counts: SharedCounts,
     *,
     load_ptx: bool,
 ) -> int:
     """Answer at ``reception``, which is at ``path``, until SIGTERM or SIGINT. Returns the exit status.
 
-    Kernels of images that come to ``images`` are prepared ahead of their launches; None: none are.
+    Kernels of images that come to ``images`` are prepared ahead of their launches; None: none are. ``counts`` are those
+    of the cache, with a place for this process and for each of its workers.
     """
     signals = {signal.SIGTERM, signal.SIGINT}
     # Blocked before threads and workers start, which inherit the mask: only ``sigwait`` below takes them.
@@ -66,7 +69,7 @@ def serve(
     cache = None if folder is None else Cache(folder)
     assembler = Assembler(seconds=_LAUNCH_SHARE * _launch_seconds(), cache=cache)
     try:
-        server = _engine_server(path, reception, images, probes, options, assembler, cache, load_ptx=load_ptx)
+        server = _engine_server(path, reception, images, probes, options, assembler, cache, counts, load_ptx=load_ptx)
         server.start()
         if not load_ptx and options.machine_code != "off":
             start_early_trial(assembler.tools())
@@ -88,6 +91,7 @@ def _engine_server(
     options: RunOptions,
     assembler: Assembler,
     cache: Cache | None,
+    counts: SharedCounts,
     *,
     load_ptx: bool,
 ) -> EngineServer:
@@ -102,11 +106,12 @@ def _engine_server(
         others=others,
         reception=reception,
         fused=places_to_fuse(probes, options),
-        workers=usual_workers(),
+        workers=counts.places - 1,
         patience=None if load_ptx or options.wait else PROBE_PATIENCE,
         images=images,
         choice=chosen_kernels(options),
         ahead_workers=usual_ahead_workers(),
+        counts=counts,
     )
 
 

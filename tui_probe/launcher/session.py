@@ -24,7 +24,7 @@ from tui_probe.version import __version__
 from .control import FILE, ControlPage, RecordingWindow
 from .diagnosis import program_failure, still_running, unreachable, unseen_drivers, untraced
 from .driver import find_driver, native_library
-from .engine import ANSWER_LIMIT, HURRIED, STOP_LIMIT, Engine
+from .engine import HURRIED, STOP_LIMIT, Engine
 from .environment import HookPaths, framework_settings, python_settings, target_environment
 from .run_traces import Outcome, RunNotes, TraceWatch, disk_bytes, launcher_files, stamp_of, write_record
 from .spool import Spool, mark_first_trace
@@ -251,8 +251,7 @@ class Session:
         """
         self._look()
         if self.options.cache and self.traces:
-            hurried = self.asked_to_end or self._notes.unanswered
-            self.cache_counts = self._engine.cache_counts(HURRIED if hurried else ANSWER_LIMIT)
+            self.cache_counts = self._engine.cache_counts()
         if cut and output_kept:
             self.messages.append(
                 f"stdout.log and stderr.log end after {self.options.output_limit()} bytes: {_CUT_ADVICE}"
