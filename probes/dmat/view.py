@@ -13,7 +13,7 @@ from tui_probe.draw.view import Spot
 from tui_probe.probekit import probe_results
 from tui_probe.records.probed_sites import access_lines
 from tui_probe.trace.device_memory import read_launch_memory, read_tensors
-from tui_probe.trace.kernel_files import Offset
+from tui_probe.trace.kernel_files import code_page
 
 from . import picture
 from .access_map import read_map
@@ -145,7 +145,7 @@ class Dmat(VisibleAccesses):
         """Return the code view that the records name, "sass" or "ptx"; "" if they name none."""
         if not self.painter.knows_kinds:
             return ""
-        return "sass" if any(isinstance(line, Offset) for line in self.painter.code) else "ptx"
+        return code_page(self.painter.code)
 
     def spot(self) -> Spot:
         """Return the access under the cursor: the one that the cursor was sent to, else of the most frequent block."""

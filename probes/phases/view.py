@@ -14,6 +14,7 @@ from tui_probe.draw.view import Document
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.finding import percent
 from tui_probe.ptx.phase_names import BARRIER_WAITS
+from tui_probe.trace.kernel_files import code_page
 from tui_probe.trace.kernel_status import demangle
 
 from .analysis import analyse_launch
@@ -190,7 +191,7 @@ class PhasesView(Document):
         return None
 
     def target_view(self) -> str:
-        return "ptx"
+        return code_page(site.instruction.line for site in self.launch.sites)
 
     def record(self) -> dict[str, Any]:
         launch, overlap = self.launch, self.overlap

@@ -13,7 +13,7 @@ from tui_probe.draw.table_content import GAP, titled_table
 from tui_probe.draw.view import Document
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.probe_view import probe_view
-from tui_probe.trace.kernel_files import Offset
+from tui_probe.trace.kernel_files import Offset, code_page
 from tui_probe.trace.source_lines import source_position
 
 from .analysis import PlaceGroup, StuckWarp, analyse, range_words
@@ -163,7 +163,7 @@ class StuckView(Document):
         if self.stuck.blocks_not_started:
             yield f"{units.counted(self.stuck.blocks_not_started, 'block')} had not started"
         yield "A place is the last loop or wait that a warp reached. The rows omit warps that had ended."
-        if any(isinstance(group.place.line, Offset) for group in self.stuck.groups):
+        if self.target_view() == "sass":
             yield (
                 "Without PTX, barrier numbers, mbarrier phases and holders of locks are unknown, and"
                 " __syncwarp is not recorded."
@@ -209,7 +209,7 @@ class StuckView(Document):
         return None
 
     def target_view(self) -> str:
-        return "sass" if any(isinstance(group.place.line, Offset) for group in self.stuck.groups) else "ptx"
+        return code_page(group.place.line for group in self.stuck.groups)
 
     def record(self) -> dict[str, Any]:
         """The launch, its likely cause, its places, and each warp."""

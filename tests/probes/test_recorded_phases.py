@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.recorded import H200, unpacked
+from tui_probe.draw.view import Document, no_progress
+from tui_probe.pages.views import kind_of
 from tui_probe.probekit.measured import analyse_results
+from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probes.phases.analysis import Phases
 from tui_probe.probes.phases.waits import Wait, waits_of
 from tui_probe.trace.follow import open_trace
@@ -48,3 +51,16 @@ def test_sampled_rounds_are_matched_with_their_copies(tmp_path: Path) -> None:
     for (wait,) in launches:
         assert (wait.by_order, wait.signals) == (True, 8)
     assert [wait.late_share for (wait,) in launches] == pytest.approx([0.79, 0.93, 0.96], abs=0.01)
+
+
+def test_enter_opens_the_sass_of_a_kernel_without_ptx(tmp_path: Path) -> None:
+    trace = open_trace(unpacked(H200 / "phases_sass", tmp_path))
+    (kernel,) = [kernel for kernel in trace.kernels if kernel.status == "probed"]
+    view = kind_of("phases").open(ViewSource(trace, kernel), no_progress)
+    assert isinstance(view, Document)
+    lines = [view.target(number, 100) for number in range(len(view.lines(100)))]
+    spot = next(line for line in lines if line is not None)
+    assert view.target_view() == "sass"
+    code = kind_of("sass").open(ViewSource(trace, kernel), no_progress)
+    assert isinstance(code, Document)
+    assert code.place_of(spot.ptx[0], 100) is not None

@@ -14,7 +14,7 @@ from tui_probe.reasons import read_reason
 from tui_probe.trace.plain_file import plain_descriptor, read_within, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from tui_probe.reasons import Reason
@@ -43,6 +43,11 @@ class Offset(int):
     """Bytes from the beginning of a kernel's machine code, where of a kernel in PTX a line would stand."""
 
     __slots__ = ()
+
+
+def code_page(lines: Iterable[int | None]) -> str:
+    """The page with the code at these lines: ``sass`` if one is an offset in machine code, else ``ptx``."""
+    return "sass" if any(isinstance(line, Offset) for line in lines) else "ptx"
 
 
 def short_position(line: int) -> str:

@@ -20,7 +20,7 @@ from tui_probe.probekit.page_kinds import ViewKind
 from tui_probe.probekit.recognised import analysis_name
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.tree import instructions_in
-from tui_probe.trace.kernel_files import Offset, long_position
+from tui_probe.trace.kernel_files import code_page, long_position
 from tui_probe.trace.locate import path_in_trace
 from tui_probe.trace.plain_file import read_within
 from tui_probe.trace.sites import read_sites
@@ -285,8 +285,7 @@ class ProbeSource(Document):
 
     def target_view(self) -> str:
         """The code."""
-        of_code = any(isinstance(site, Offset) for _, part in self._parts() for site in part.sites)
-        return "sass" if of_code else "ptx"
+        return code_page(site for _, part in self._parts() for site in part.sites)
 
     def no_target_reason(self, number: int, width: int) -> str:
         """Maps, comments, and what is at the kernel's entry."""
