@@ -2,7 +2,8 @@
 
 An instruction becomes a branch to code behind the kernel's own: what comes before it, itself, what comes after it, and
 a branch back. Nothing else in the kernel changes its place, so its branches, line tables and relocations stay true.
-Tables of the file that describe the length of the code and the parameters are changed.
+Tables of the file that describe the length of the code and the parameters are changed. Instructions of loops that are
+copied (:mod:`tui_probe.sass.loop_copies`) have what comes before them in the copy, and do not become branches.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass import nv_info
 from tui_probe.sass.layout import lay_out
+from tui_probe.sass.loop_copies import LoopCopy, with_copies_listed
 from tui_probe.sass.nv_info import (
     SIZED_FORMAT,
     Attribute,
@@ -110,6 +112,8 @@ class Grafted:
     """Instructions of the added code, without padding."""
     patches: tuple[FilePatch, ...] = ()
     constants: tuple[tuple[str, int], ...] = ()
+    copies: Mapping[int, int] = field(default_factory=dict)
+    """Byte offsets of copied instructions, and of the copies that are executed in their place."""
 
 
 def _append_splices(
@@ -131,6 +135,28 @@ def _append_splices(
     return sorted({at if exit_ is None else exit_ for at, exit_ in exits.items()})
 
 
+def _append_copies(
+    arch: int,
+    loops: Sequence[Sequence[range]],
+    added: Mapping[int, Sequence[Word]],
+    code: _AppendedCode,
+    code_words: list[Word],
+) -> dict[int, int]:
+    """Append a copy of each loop, reached by a branch in place of its first instruction. Return the byte offsets of the
+    copies of instructions by their numbers.
+    """
+    copies: dict[int, int] = {}
+    for blocks in loops:
+        copy = LoopCopy(arch, blocks, code.end, added)
+        copy.write(code_words)
+        copies |= copy.places
+        header = blocks[0].start
+        like = code_words[header].guarded(ALWAYS)
+        code_words[header] = branch_word(arch, header * WORD_BYTES, code.end, like)
+        code.words += copy.words
+    return copies
+
+
 def apply_splices(
     target: GraftTarget,
     splices: Sequence[Splice],
@@ -138,25 +164,33 @@ def apply_splices(
     registers: int,
     rewritten: Mapping[int, Word] | None = None,
     flags: Iterable[Attribute] = (),
+    loops: Sequence[Sequence[range]] = (),
 ) -> Grafted:
     """Put splices into a kernel, which gets that many more ``parameters`` of 8 bytes, and ``registers`` at least.
 
     ``rewritten`` are instructions that stay where they are, changed, by byte offset; ``flags`` attributes that the
-    kernel has besides its own. Raises UnsupportedKernelError.
+    kernel has besides its own. ``loops`` are the blocks of each loop that is copied. Raises UnsupportedKernelError.
     """
     _refuse_moved_relocations(target, splices)
     code_words = list(target.words)
     for at, word in (rewritten or {}).items():
         code_words[at // WORD_BYTES] = word
     code = _AppendedCode(target.arch, target.code.size)
-    places = _append_splices(target, splices, code, code_words)
+    copied = {place * WORD_BYTES for blocks in loops for block in blocks for place in block}
+    outside = [splice for splice in splices if splice.at not in copied]
+    inside = {splice.at // WORD_BYTES: splice.before for splice in splices if splice.at in copied}
+    copies = _append_copies(target.arch, loops, inside, code, code_words)
+    places = _append_splices(target, outside, code, code_words)
     count = max(target.registers, registers)
     shared = shared_variables(target)
-    attributes = [*_kernel_attributes(target, places, parameters), *_new_flags(target, flags)]
-    image = _write_cubin(target, code_words, attributes, parameters, count, shared)
-    branches = tuple(sorted(splice.at for splice in splices))
+    listed = with_copies_listed(_kernel_attributes(target, places, parameters), copies)
+    image = _write_cubin(target, code_words, [*listed, *_new_flags(target, flags)], parameters, count, shared)
+    branches = [*(splice.at for splice in outside), *(blocks[0].start * WORD_BYTES for blocks in loops)]
+    offsets = {place * WORD_BYTES: at for place, at in copies.items()}
     patches = _file_patches(image, shared)
-    return Grafted(image, branches, target.code.size, count, len(code.words), patches, shared.constants)
+    return Grafted(
+        image, tuple(sorted(branches)), target.code.size, count, len(code.words), patches, shared.constants, offsets
+    )
 
 
 @dataclass(slots=True)
@@ -188,7 +222,7 @@ class _AppendedCode:
         self.places[splice] = self.end
         if word.operation == _BRA:
             word = with_moved_branch(self.arch, word, splice.at, self.end + len(splice.before) * WORD_BYTES)
-        self.words += [*splice.before, word.with_field(122, 4, 0), *splice.after]
+        self.words += [*splice.before, word.without_reuse(), *splice.after]
         self.words.append(branch_word(self.arch, self.end, splice.at + WORD_BYTES))
         return None
 

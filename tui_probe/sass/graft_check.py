@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
-from tui_probe.sass.target import INFO_PREFIX, GraftTarget
+from tui_probe.sass.flow import is_conditional
+from tui_probe.sass.target import INFO_PREFIX, GraftTarget, jump_targets
 from tui_probe.sass.uniform_registers import named_uniform_registers, uniform_register_at
 from tui_probe.sass.words import (
     BRA,
     BSSY,
+    BSSY_DISTANCE,
     BSYNC,
     CONTROL_FLOW,
     EXIT,
@@ -24,16 +26,16 @@ from tui_probe.sass.words import (
     WORD_BYTES,
     branch_target,
     operation_of,
+    with_branch_to,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from tui_probe.sass.graft import Grafted
     from tui_probe.sass.words import Word
 
 _READ_BARRIER: Final = 113
-_REUSE: Final = 122, 4
 _BRA: Final = operation_of(BRA)
 _TABLES: Final = frozenset({".symtab", INFO_PREFIX})
 _TO_UNIFORM: Final = frozenset({0x2CA, 0x3C2})
@@ -50,6 +52,7 @@ def refuse_changes(target: GraftTarget, grafted: Grafted, uniform: Collection[in
     _refuse_other_sections(target, after, grafted)
     _refuse_other_instructions(target, after, grafted)
     _refuse_lost_waits(target, after, grafted)
+    _refuse_other_copies(target, after, grafted)
     _refuse_added_code(target, after, grafted, uniform)
 
 
@@ -82,7 +85,7 @@ def _refuse_other_instructions(target: GraftTarget, after: GraftTarget, grafted:
 
 def _refuse_lost_waits(target: GraftTarget, after: GraftTarget, grafted: Grafted) -> None:
     """Refuse code behind a branch that misses waits of the branch, up to the instruction that the branch replaced."""
-    for at in grafted.branches:
+    for at in {*grafted.branches} - grafted.copies.keys():
         before, branch = target.words[at // WORD_BYTES], after.words[at // WORD_BYTES]
         missing = before.wait_mask & ~branch.wait_mask
         index = branch_target(after.arch, at, branch) // WORD_BYTES
@@ -94,6 +97,55 @@ def _refuse_lost_waits(target: GraftTarget, after: GraftTarget, grafted: Grafted
             index += 1
         if missing:
             _refuse(f"the waits at {at:#06x}")
+
+
+def _refuse_other_copies(target: GraftTarget, after: GraftTarget, grafted: Grafted) -> None:
+    """Refuse copies of instructions that are others, or that lead elsewhere than to the copy of what they led to."""
+    sources = {to: at for at, to in grafted.copies.items()}
+    if len(sources) != len(grafted.copies):
+        _refuse("two instructions with one copy")
+    for at, to in grafted.copies.items():
+        before, now = target.words[at // WORD_BYTES], after.words[to // WORD_BYTES]
+        led = [place * WORD_BYTES for place in jump_targets(target.arch, at // WORD_BYTES, before)]
+        leads = [place * WORD_BYTES for place in jump_targets(after.arch, to // WORD_BYTES, now)]
+        falls = before.operation != _BRA or is_conditional(before)
+        expected = [*led, at + WORD_BYTES] if falls else led
+        reached = [*leads, to + WORD_BYTES] if falls else leads
+        pair = [_without_distance(word.without_reuse(), after.arch) for word in (before, now)]
+        is_same = pair[0] == pair[1] or _waits_more(*pair)
+        if not is_same or [_executed_from(after, grafted, sources, place) for place in reached] != expected:
+            _refuse(f"the copy of the instruction at {at:#06x}")
+    for at in grafted.copies.keys() & {*grafted.branches}:
+        branch = after.words[at // WORD_BYTES]
+        entered = _executed_from(after, grafted, sources, branch_target(after.arch, at, branch))
+        if entered != at or target.words[at // WORD_BYTES].wait_mask & ~branch.wait_mask:
+            _refuse(f"the branch at {at:#06x}")
+
+
+def _executed_from(after: GraftTarget, grafted: Grafted, sources: Mapping[int, int], place: int) -> int | None:
+    """Return the offset of the instruction of the kernel that is executed first from an offset on, if nothing but added
+    code without a condition is before it. In a copied loop, this is an instruction of the copy.
+    """
+    end = grafted.start + grafted.added * WORD_BYTES
+    for _ in range(grafted.added):
+        if not grafted.start <= place < end or place in sources:
+            break
+        word = after.words[place // WORD_BYTES]
+        jumps = word.operation == _BRA and not is_conditional(word)
+        if word.operation in CONTROL_FLOW and not jumps:
+            return None
+        place = branch_target(after.arch, place, word) if jumps else place + WORD_BYTES
+    if place in sources or place >= grafted.start:
+        return sources.get(place)
+    is_skipped = place in grafted.copies and place not in grafted.branches
+    return None if is_skipped else place
+
+
+def _without_distance(word: Word, arch: int) -> Word:
+    """A branch, or the begin of a convergence region, without the distance that it leads."""
+    if word.operation == _BRA:
+        return with_branch_to(arch, word, 0, 0)
+    return word.with_field(*BSSY_DISTANCE, 0) if word.opcode == BSSY else word
 
 
 def _changes_lanes(before: Word, now: Word) -> bool:
@@ -108,6 +160,8 @@ def _waits_more(before: Word, now: Word) -> bool:
 
 def _refuse_added_code(target: GraftTarget, after: GraftTarget, grafted: Grafted, uniform: Collection[int]) -> None:
     back = {at + WORD_BYTES for at in grafted.branches} | _jump_target(target, grafted)
+    sources = {to: at for at, to in grafted.copies.items()}
+    behind_copies = {at + WORD_BYTES for at in grafted.copies}
     first = grafted.start // WORD_BYTES
     moved = {_without_operand_waits(target.words[at // WORD_BYTES]) for at in grafted.branches}
     added = after.words[first : first + grafted.added]
@@ -115,8 +169,12 @@ def _refuse_added_code(target: GraftTarget, after: GraftTarget, grafted: Grafted
     checked: set[Word] = set()
     for index, word in enumerate(added, first):
         at = index * WORD_BYTES
+        if at in sources:
+            continue
         if word.operation == _BRA and not _is_expected_target(branch_target(after.arch, at, word), at, added_end, back):
-            _refuse(f"the branch back at {at:#06x}")
+            leads = _executed_from(after, grafted, sources, branch_target(after.arch, at, word))
+            if leads not in behind_copies:
+                _refuse(f"the branch back at {at:#06x}")
         if word.operation in CONTROL_FLOW and word.operation != _BRA and word.opcode not in (EXIT, BSSY, BSYNC):
             _refuse(f"the path through the added code at {at:#06x}")
         if word in checked:
@@ -130,7 +188,7 @@ def _refuse_added_code(target: GraftTarget, after: GraftTarget, grafted: Grafted
 
 def _without_operand_waits(word: Word) -> Word:
     """A word without what may change when it is moved: reuse flags, and the barrier it sets for its operands."""
-    return word.with_field(*_REUSE, 0).with_read_barrier(NO_BARRIER)
+    return word.without_reuse().with_read_barrier(NO_BARRIER)
 
 
 def _jump_target(target: GraftTarget, grafted: Grafted) -> set[int]:

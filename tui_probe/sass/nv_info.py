@@ -56,12 +56,12 @@ _BOUND_ATTRIBUTES: Final = frozenset({0x05, 0x10, 0x1E, 0x3D, 0x3F})
 """Threads of a block, at most or exactly; stack of calls; blocks of a cluster."""
 _VERSION_ATTRIBUTES: Final = frozenset({0x36, 0x37, 0x66})
 """Attributes of workarounds and of interfaces that the code was made for."""
-_ADDRESS_ATTRIBUTES: Final = frozenset({0x1D, 0x25, 0x27, 0x29, MBARRIER_INSTRUCTIONS, 0x44, 0x46, 0x47, 0x55, 0x57})
+ADDRESS_ATTRIBUTES: Final = frozenset({0x1D, 0x25, 0x27, 0x29, MBARRIER_INSTRUCTIONS, 0x44, 0x46, 0x47, 0x55, 0x57})
 """Byte offsets in the kernel's code, and what the file records about the instructions there."""
 ATTRIBUTES_WITHOUT_SYMBOL: Final = (
     _BOUND_ATTRIBUTES
     | _VERSION_ATTRIBUTES
-    | _ADDRESS_ATTRIBUTES
+    | ADDRESS_ATTRIBUTES
     | {PARAMETER, LONG_PARAMETER, EXITS, COOPERATIVE_INSTRUCTIONS, WARP_WIDE_INSTRUCTIONS, BRANCH_TARGETS}
 )
 """Attributes with a value behind their head that names no symbol."""

@@ -9,6 +9,8 @@ waits for their scoreboard or, of one without, writes the register itself: ptxas
 Products of warpgroups and tensor memory have no scoreboard: no register that they name counts as dead behind them.
 
 Warps of a kernel with ``setmaxnreg`` (``USETMAXREG``) exchange registers: each role has a limit of its own.
+
+``RecordRoom`` has the registers and barriers for the shorter code of records, at each of their instructions.
 """
 
 from __future__ import annotations
@@ -18,13 +20,15 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from tui_probe.sass.flow import FlowGraph
+from tui_probe.sass.lane_registers import align_register
 from tui_probe.sass.target import FEWEST_REGISTERS, SET_REGISTERS
-from tui_probe.sass.words import BARRIER_COUNT, CONTROL_FLOW, NO_BARRIER, RESERVED, RZ
+from tui_probe.sass.trampolines import OperandWait, least_used_barriers
+from tui_probe.sass.words import BARRIER_COUNT, CONTROL_FLOW, MAX_REGISTERS, NO_BARRIER, RESERVED, RZ, WORD_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from tui_probe.sass.flow import FlowGraph
     from tui_probe.sass.target import GraftTarget
     from tui_probe.sass.words import Word
 
@@ -140,6 +144,9 @@ def _sources(word: Word, arch: int) -> Iterator[int]:
     if word.form in forms or word.operation in _SECOND_IN_ALL_FORMS:
         yield _RB
 
+
+PAIRS_OF_RECORD: Final = 2
+"""Pairs of registers that the code of a record needs."""
 
 State = TypeVar("State")
 _NUMBER_FORM: Final = 4
@@ -323,3 +330,83 @@ def _limits(target: GraftTarget, graph: FlowGraph) -> list[int]:
 
 def _new_limit(word: Word) -> int:
     return word.field(32, 32) if word.form == _NUMBER_FORM else FEWEST_REGISTERS
+
+
+@dataclass(frozen=True)
+class RecordRoom:
+    """Registers for records: above those of the kernel, or if it cannot have more, those free at an instruction."""
+
+    target: GraftTarget
+    graph: FlowGraph
+    inside: RegisterRoom | None
+
+    @classmethod
+    def of(cls, target: GraftTarget) -> RecordRoom:
+        graph = FlowGraph.of(target)
+        return cls(target, graph, None if cls.grows(target) else RegisterRoom(target, graph))
+
+    @classmethod
+    def grows(cls, target: GraftTarget) -> bool:
+        """Return whether a kernel may have more registers."""
+        return target.fewest_registers == target.registers and cls._end(target) <= MAX_REGISTERS
+
+    @staticmethod
+    def _end(target: GraftTarget) -> int:
+        return align_register(target.registers - RESERVED) + 2 * PAIRS_OF_RECORD + RESERVED
+
+    def pairs(self, index: int) -> list[int]:
+        """Return the even numbers of pairs of registers for a record at an instruction, those that need no wait
+        first.
+        """
+        if self.inside is not None:
+            untouched = self.inside.untouched(index)
+            return sorted(self.inside.pairs(index), key=lambda pair: not _has_pair(untouched, pair))
+        first = align_register(self.target.registers - RESERVED)
+        return list(range(first, first + 2 * PAIRS_OF_RECORD, 2))
+
+    def is_untouched(self, index: int) -> bool:
+        """Return whether nothing from an instruction on names the registers of its record, except other records."""
+        if self.inside is None:
+            return True
+        untouched = self.inside.untouched(index)
+        return all(_has_pair(untouched, pair) for pair in self.pairs(index)[:PAIRS_OF_RECORD])
+
+    def has_pairs(self, index: int) -> bool:
+        """Return whether an instruction leaves enough."""
+        return len(self.pairs(index)) >= PAIRS_OF_RECORD
+
+    def cycles_behind(self, index: int, records: Collection[int]) -> int:
+        """Return the stall cycles from an instruction to the next one with a record, or to the end of its block."""
+        block = self.graph.blocks[self.graph.block_at(index)]
+        end = next((place for place in range(index + 1, block.stop) if place in records), block.stop)
+        return sum(word.stall for word in self.target.words[index:end])
+
+    def registers(self, around: int) -> int | None:
+        """Return the registers that the kernel must request, with that many for its entry and exits; None if some warp
+        has fewer there.
+        """
+        if self.inside is None:
+            needed = max(around, self._end(self.target))
+            return needed if needed <= MAX_REGISTERS else None
+        limits = (self.inside.limit(at // WORD_BYTES) for at in self.target.exits())
+        return self.target.registers if around <= min(self.target.registers, *limits) else None
+
+    def operand_waits(self, rewritten: Mapping[int, Word], places: Sequence[int]) -> list[OperandWait]:
+        """Return the wait of the record at each of some instructions, which are ``rewritten``.
+
+        What the kernel has under way there is not waited for, if possible: a barrier that is free at all of them allows
+        to wait at the next record.
+        """
+        code_words = [rewritten.get(index * WORD_BYTES, word) for index, word in enumerate(self.target.words)]
+        pending = pending_barriers(code_words, self.graph)
+        held = [pending[place] & ~code_words[place].wait_mask for place in places]
+        order = least_used_barriers(self.target.all_words())
+        common = next((number for number in order if not any(mask >> number & 1 for mask in held)), None)
+        if common is not None:
+            return [OperandWait(common, self.is_untouched(place)) for place in places]
+        free = [[number for number in order if not mask >> number & 1] for mask in held]
+        return [OperandWait((own or order)[0], is_later=False) for own in free]
+
+
+def _has_pair(registers: int, pair: int) -> bool:
+    return registers >> pair & 0b11 == 0b11

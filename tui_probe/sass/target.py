@@ -14,7 +14,17 @@ from tui_probe.errors import ImageError, UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass import nv_info
 from tui_probe.sass.nv_info import BRANCH_TARGETS, CallGraph, read_attributes
-from tui_probe.sass.words import BRA, BSSY, BSYNC, EXIT, WORD_BYTES, branch_target, operation_of, words_of
+from tui_probe.sass.words import (
+    BRA,
+    BSSY,
+    BSSY_DISTANCE,
+    BSYNC,
+    EXIT,
+    WORD_BYTES,
+    branch_target,
+    operation_of,
+    words_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -241,7 +251,6 @@ _BLOCK_ENDS: Final = frozenset(
 )
 """Instructions that may branch or join lanes: with the above CALL, EXIT, RET, KILL, BPT."""
 _JUMP_OPERATIONS: Final = frozenset({CALL_OPERATION, BRA_OPERATION, WARPSYNC_OPERATION})
-_BYTES_AT, _BYTES_BITS = 32, 32
 _TABLE_HEAD: Final = 3
 _CODE_SYMBOLS: Final = frozenset({0, 2})
 """Labels and functions."""
@@ -269,8 +278,8 @@ def jump_targets(arch: int, index: int, word: Word) -> Iterator[int]:
     if word.operation in _JUMP_OPERATIONS:
         led = branch_target(arch, at, word)
     elif word.operation == BSSY_OPERATION:
-        distance = word.field(_BYTES_AT, _BYTES_BITS)
-        led = at + WORD_BYTES + distance - ((distance >> _BYTES_BITS - 1) << _BYTES_BITS)
+        distance, bits = word.field(*BSSY_DISTANCE), BSSY_DISTANCE[1]
+        led = at + WORD_BYTES + distance - ((distance >> bits - 1) << bits)
     else:
         return
     if not led % WORD_BYTES:

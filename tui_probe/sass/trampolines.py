@@ -104,8 +104,10 @@ _AND: Final = 0x892 | 0x0F8EC03F << 64
 _MULTIPLY_WIDE: Final = 0x825 | 0x078E0000 << 64
 _STORE_PAIR: Final = 0x386 | 0x0B00 << 64
 """VOTEU of all lanes, VIMNMX, ULOP3, IMAD.WIDE.U32, STG of 64 bits."""
-_TO_PRODUCT, _TO_STORE = 5, 5
-"""Cycles until a product, and a store, can read the result of another instruction."""
+_TO_PRODUCT, _TO_STORE, _TO_COUNT = 5, 5, 6
+"""Cycles until a product, a store, and the next record, which reads the count, can read the result of another
+instruction.
+"""
 _FIRST_YIELDING: Final = 3
 """Stall cycles from which ptxas mostly lets other warps issue first; with fewer it never does."""
 _RECORD_BYTES: Final = 8
@@ -276,12 +278,16 @@ class OperandWait:
     is_later: bool
 
 
-def record_words(registers: RecordRegisters, line: int, cap: int, wait: OperandWait, arch: int) -> list[Word]:
-    """Return the code for a record of 8 bytes, clock and ``line``, of up to ``cap`` in a warp.
+def record_words(
+    registers: RecordRegisters, line: int, cap: int, wait: OperandWait, arch: int, cycles_behind: int
+) -> list[Word]:
+    """Return the code for a record of 8 bytes, clock and ``line``, of up to ``cap`` in a warp. ``cycles_behind`` are
+    those from the end of the code to the next record at least: this reads the count.
 
     Each result is read as many cycles later as in code of ptxas for sm_90: 4 or 5, and 6 from a uniform register.
     """
     clock, word, address = registers.value, registers.value + 1, registers.address
+    until_count = max(1, _TO_COUNT - cycles_behind)
     high, low = (MarkValue(uniform=registers.base[half]).move(address + half) for half in (1, 0))
     code = [
         MarkValue(uniform=registers.count).move(word).with_stall(1),
@@ -294,7 +300,7 @@ def record_words(registers: RecordRegisters, line: int, cap: int, wait: OperandW
         MarkValue(number=line).move(word).with_stall(1),
         _made(_AND, registers.step, registers.step, 1, stall=_TO_STORE - 1),
         _made(_STORE_PAIR, 0, address, clock, stall=1).with_read_barrier(wait.barrier),
-        uniform_sum(registers.count, registers.count, registers.step, arch).with_stall(1),
+        uniform_sum(registers.count, registers.count, registers.step, arch).with_stall(until_count),
     ]
     code = [word.with_field(YIELD, 1, int(word.stall < _FIRST_YIELDING)) for word in code]
     mask = 1 << wait.barrier

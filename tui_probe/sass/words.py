@@ -63,6 +63,9 @@ CONVERGENCE_BARRIER: Final = 16, 4
 BYTE_MASK: Final = 72, 4
 SECOND_PREDICATE: Final = 87, 3
 UNIFORM_OPERAND: Final = 91, 1
+REUSE: Final = 122, 4
+BSSY_DISTANCE: Final = 32, 32
+"""Bytes from the instruction behind a ``BSSY`` to where lanes meet, signed."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -165,7 +168,11 @@ class Word:
         """Return the word with other stall cycles, and no register kept for reuse, which holds for the next instruction
         only.
         """
-        return self.with_field(105, 4, cycles).with_field(122, 4, 0)
+        return self.with_field(105, 4, cycles).without_reuse()
+
+    def without_reuse(self) -> Word:
+        """Return the word with no register kept for reuse."""
+        return self.with_field(*REUSE, 0)
 
     def with_write_barrier(self, barrier: int) -> Word:
         """Return the word with another barrier for its results."""
@@ -238,7 +245,8 @@ _SPLIT_FROM: Final = 90
 """The first architecture whose offset has bits in 23:16 as well."""
 _SECOND_GUARD: Final = 87, 4
 """Second predicate and its negation."""
-_BRANCH_STALL: Final = 5
+BRANCH_STALL: Final = 5
+"""Cycles from a branch to the next instruction at least."""
 
 
 BRANCH_CONDITION: Final = 32, 2
@@ -260,7 +268,7 @@ def branch_word(arch: int, at: int, target: int, like: Word | None = None) -> Wo
     bits = _OFFSET_BITS + (_LOW_BITS if arch >= _SPLIT_FROM else 0)
     if not -(1 << bits - 1) <= units < 1 << bits - 1:
         raise ValueError(f"a branch from {at:#x} to {target:#x} is too far")
-    word = new_word(BRA, _BRANCH_STALL).with_field(YIELD, 1, 1).with_field(*SECOND_PREDICATE, ALWAYS)
+    word = new_word(BRA, BRANCH_STALL).with_field(YIELD, 1, 1).with_field(*SECOND_PREDICATE, ALWAYS)
     if arch >= _SPLIT_FROM:
         word = word.with_field(_LOW_AT, _LOW_BITS, units & (1 << _LOW_BITS) - 1)
         units >>= _LOW_BITS
@@ -282,13 +290,18 @@ def branch_target(arch: int, at: int, word: Word) -> int:
     return at + WORD_BYTES + units * _UNIT
 
 
-def with_moved_branch(arch: int, word: Word, at: int, to: int) -> Word:
-    """A ``BRA`` that stood at byte offset ``at``, as it must be at ``to`` to lead where it did."""
-    other = branch_word(arch, to, branch_target(arch, at, word))
+def with_branch_to(arch: int, word: Word, at: int, target: int) -> Word:
+    """A branch as it must be at byte offset ``at`` to lead to ``target``."""
+    other = branch_word(arch, at, target)
     fields = [(_OFFSET_AT, _OFFSET_BITS), *([(_LOW_AT, _LOW_BITS)] if arch >= _SPLIT_FROM else [])]
     for low, width in fields:
         word = word.with_field(low, width, other.field(low, width))
     return word
+
+
+def with_moved_branch(arch: int, word: Word, at: int, to: int) -> Word:
+    """A ``BRA`` that stood at byte offset ``at``, as it must be at ``to`` to lead where it did."""
+    return with_branch_to(arch, word, to, branch_target(arch, at, word))
 
 
 def without_guard(word: Word) -> Word:

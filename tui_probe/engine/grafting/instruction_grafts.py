@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.binaries.cubin import CODE_PREFIX
 from tui_probe.engine.grafting.instruction_ptx import InstructionPtx, block_kernel_name, site_kernel_name
-from tui_probe.engine.grafting.record_room import PAIRS_OF_RECORD, RecordRoom
 from tui_probe.engine.grafting.sass_positions import (
     ProbedParts,
     SassSite,
@@ -33,6 +32,8 @@ from tui_probe.sass import lane_registers
 from tui_probe.sass.graft import Grafted, Splice, apply_splices
 from tui_probe.sass.graft_check import refuse_changes
 from tui_probe.sass.inline_code import FreeRegisters, InlineCode, MarkValue
+from tui_probe.sass.loop_copies import loops_to_copy
+from tui_probe.sass.register_room import PAIRS_OF_RECORD, RecordRoom
 from tui_probe.sass.snippets import UniformAssignment, assign_uniform_registers, with_initial_wait
 from tui_probe.sass.trampolines import (
     RecordRegisters,
@@ -45,7 +46,7 @@ from tui_probe.sass.trampolines import (
 from tui_probe.sass.uniform_registers import used_uniform_registers
 from tui_probe.sass.uniform_replacement import without_uniform
 from tui_probe.sass.variables import BY_ADDRESS, calls_outside
-from tui_probe.sass.words import ALWAYS, MAX_REGISTERS, RESERVED, WORD_BYTES, with_read_barriers
+from tui_probe.sass.words import ALWAYS, BRANCH_STALL, MAX_REGISTERS, RESERVED, WORD_BYTES, with_read_barriers
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from tui_probe.engine.grafting.snippet_store import SnippetStore
     from tui_probe.engine.map_layout import MapLayout
     from tui_probe.probe_model.probe import Map, Probe
+    from tui_probe.sass.flow import FlowGraph
     from tui_probe.sass.target import GraftTarget
     from tui_probe.sass.words import Word
 
@@ -179,10 +181,13 @@ def _apply(
     registers: int,
     rewritten: Mapping[int, Word],
     uniform: UniformAssignment,
+    loops: Sequence[Sequence[range]] = (),
 ) -> Grafted:
-    """Put the splices into the kernel, and check what changed. Raises UnsupportedKernelError."""
+    """Put the splices into the kernel with copies of ``loops``, and check what changed. Raises
+    UnsupportedKernelError.
+    """
     flags = [flag for inline in code.all for flag in inline.flags]
-    grafted = apply_splices(target, splices, len(code.ptx.parameters()), registers, rewritten, flags)
+    grafted = apply_splices(target, splices, len(code.ptx.parameters()), registers, rewritten, flags, loops)
     refuse_changes(target, grafted, uniform.pairs)
     return grafted
 
@@ -216,14 +221,32 @@ def _graft_records(
     splices = _entry_splices(code, replace(free, uniform=uniform.entry), kept_registers)
     rewritten = with_read_barriers(target.words)
     places = [site.at // WORD_BYTES for site in parts.sites]
+    loops = loops_to_copy(target, room.graph, _loops_with_records(room.graph, parts))
+    copied = {place for blocks in loops for block in blocks for place in block}
     for place, wait in zip(places, room.operand_waits(rewritten, places), strict=True):
         address, value = room.pairs(place)[:PAIRS_OF_RECORD]
         own, at = RecordRegisters(address, value, (base[0], base[1]), count, step), place * WORD_BYTES
-        splices.append(Splice(at, tuple(record_words(own, at, record.cap or 0, wait, target.arch)), together=True))
+        cycles = room.cycles_behind(place, places) if place in copied else BRANCH_STALL
+        code_words = record_words(own, at, record.cap or 0, wait, target.arch, cycles)
+        splices.append(Splice(at, tuple(code_words), together=True))
     assert code.exit is not None
     splices = _with_exit_code(target, splices, tuple(with_initial_wait(code.exit.placed(free, kept_registers))))
-    grafted = _apply(target, code, splices, free.registers, rewritten, uniform)
+    grafted = _apply(target, code, splices, free.registers, rewritten, uniform, loops)
     return grafted, replace(parts, short_records=True)
+
+
+def _loops_with_records(graph: FlowGraph, parts: ProbedParts) -> set[int]:
+    """Return the first instructions of the innermost loops around records: of those that are phases by iteration, where
+    a record is in one.
+    """
+    headers = set()
+    for site in parts.sites:
+        around = graph.loops_around(graph.block_at(site.at // WORD_BYTES))
+        if site.phase is not None and site.phase.loop is not None:
+            headers.add(site.phase.loop // WORD_BYTES)
+        elif around:
+            headers.add(graph.blocks[around[0]].start)
+    return headers
 
 
 def _with_uniform_registers(

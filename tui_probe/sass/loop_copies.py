@@ -1,0 +1,163 @@
+"""Copies of loops behind a kernel's code, in which added code is between the instructions instead of behind branches.
+
+A branch in place of a loop's first instruction leads to the copy. The loop itself stays in its place and is not
+executed: it is entered at its first instruction only. Branches that leave the loop lead from the copy to where they
+led. What the file lists about instructions is listed about their copies, too.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.sass import nv_info
+from tui_probe.sass.flow import is_conditional
+from tui_probe.sass.nv_info import Attribute, words_attribute
+from tui_probe.sass.target import BRA_OPERATION, BSSY_OPERATION, BSYNC_OPERATION, jump_targets
+from tui_probe.sass.words import BSSY_DISTANCE, CONTROL_FLOW, WORD_BYTES, branch_word, with_branch_to
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
+
+    from tui_probe.sass.flow import FlowGraph, Loop
+    from tui_probe.sass.target import GraftTarget
+    from tui_probe.sass.words import Word
+
+_NANOSLEEP, _BPT = 0x15D, 0x15C
+_ALLOWED: Final = frozenset({BRA_OPERATION, BSSY_OPERATION, BSYNC_OPERATION, _NANOSLEEP, _BPT})
+"""Operations of the branch unit that do the same at another place, if their distance is changed."""
+_ADDRESS_OF_CODE: Final = frozenset({0x14E, 0x1CE})
+"""LEPC, ULEPC."""
+_MOST_INSTRUCTIONS: Final = 1024
+"""Limit of a loop: in a longer one, phases are long."""
+_MBARRIER_ENTRY: Final = struct.Struct("<I12s")
+_MASKS: Final = 0x29
+"""u32 mask of lanes for each of ``COOPERATIVE_INSTRUCTIONS``."""
+_COPIED_LISTS: Final = frozenset(
+    {nv_info.COOPERATIVE_INSTRUCTIONS, nv_info.WARP_WIDE_INSTRUCTIONS, nv_info.MBARRIER_INSTRUCTIONS, _MASKS}
+)
+
+
+def loops_to_copy(target: GraftTarget, graph: FlowGraph, headers: Collection[int]) -> list[tuple[range, ...]]:
+    """Return the blocks, the header first, of the loops that begin with these instructions, contain no other of these,
+    and can be copied.
+    """
+    first = {loop.header: graph.blocks[loop.header].start for loop in graph.loops}
+    own = [loop for loop in graph.loops if first[loop.header] in {*headers} - {0}]
+    innermost = [loop for loop in own if not any(other.header in loop.blocks for other in own if other is not loop)]
+    fixed, listed = _fixed_instructions(target), _listed_instructions(target)
+    return [
+        _blocks_of(graph, loop)
+        for loop in innermost
+        if first[loop.header] not in listed and _can_be_copied(target, _blocks_of(graph, loop), fixed)
+    ]
+
+
+def _blocks_of(graph: FlowGraph, loop: Loop) -> tuple[range, ...]:
+    """The blocks of a loop, its header first and the others in the order of the code."""
+    return tuple(graph.blocks[block] for block in (loop.header, *sorted(loop.blocks - {loop.header})))
+
+
+def _can_be_copied(target: GraftTarget, blocks: Sequence[range], fixed: AbstractSet[int]) -> bool:
+    places = [place for block in blocks for place in block]
+    operations = {target.words[place].operation for place in places}
+    others = {operation for operation in operations if operation in CONTROL_FLOW} - _ALLOWED
+    return len(places) <= _MOST_INSTRUCTIONS and not others | operations & _ADDRESS_OF_CODE and fixed.isdisjoint(places)
+
+
+def _fixed_instructions(target: GraftTarget) -> set[int]:
+    """The instructions with relocations, and those that are in a list which copies are not added to."""
+    lists = [attribute for attribute in target.attributes if attribute.number in nv_info.ADDRESS_ATTRIBUTES]
+    offsets = {offset for own in lists if own.number not in _COPIED_LISTS for offset in own.words()}
+    for section in target.cubin.relocation_sections():
+        if section.info == target.code.number:
+            offsets.update(relocation.offset for relocation in target.cubin.relocations(section))
+    return {offset // WORD_BYTES for offset in offsets}
+
+
+def _listed_instructions(target: GraftTarget) -> set[int]:
+    lists = (attribute for attribute in target.attributes if attribute.number in _COPIED_LISTS - {_MASKS})
+    return {offset // WORD_BYTES for own in lists for offset in own.words()}
+
+
+@dataclass(slots=True)
+class LoopCopy:
+    """The copy of a loop at byte offset ``start``. ``added`` is the code in front of instructions, by their numbers."""
+
+    arch: int
+    blocks: Sequence[range]
+    start: int
+    added: Mapping[int, Sequence[Word]]
+    words: list[Word] = field(default_factory=list)
+    places: dict[int, int] = field(default_factory=dict)
+    """The byte offset of the copy of each instruction, by its number."""
+    _begins: dict[int, int] = field(default_factory=dict)
+    """Byte offset of each copy with the code in front of it."""
+
+    def write(self, code_words: Sequence[Word]) -> None:
+        """Fill ``words`` with the copy of the loop in ``code_words``."""
+        at = self.start
+        for number, block in enumerate(self.blocks):
+            for index in block:
+                self._begins[index] = at
+                self.places[index] = at + len(self.added.get(index, ())) * WORD_BYTES
+                at = self.places[index] + WORD_BYTES
+            at += WORD_BYTES * self._needs_branch(number, code_words)
+        for number, block in enumerate(self.blocks):
+            for index in block:
+                self._write_instruction(index, code_words[index])
+            if self._needs_branch(number, code_words):
+                end = self.start + len(self.words) * WORD_BYTES
+                self.words.append(branch_word(self.arch, end, self._place_of(block.stop)))
+
+    def _write_instruction(self, index: int, word: Word) -> None:
+        if (added := self.added.get(index)) and self.words:
+            self.words[-1] = self.words[-1].without_reuse()
+        self.words += added or ()
+        to = next(jump_targets(self.arch, index, word), None)
+        at = self.places[index]
+        if to is not None and word.operation == BSSY_OPERATION:
+            distance = self._place_of(to) - at - WORD_BYTES
+            word = word.with_field(*BSSY_DISTANCE, distance % (1 << BSSY_DISTANCE[1]))
+        elif to is not None:
+            word = with_branch_to(self.arch, word, at, self._place_of(to))
+        self.words.append(word)
+
+    def _needs_branch(self, number: int, code_words: Sequence[Word]) -> bool:
+        """Return whether a block is followed by another one in the kernel than here."""
+        block = self.blocks[number]
+        following = self.blocks[number + 1].start if number + 1 < len(self.blocks) else None
+        last = code_words[block.stop - 1]
+        return block.stop != following and (last.operation != BRA_OPERATION or is_conditional(last))
+
+    def _place_of(self, index: int) -> int:
+        return self._begins.get(index, index * WORD_BYTES)
+
+
+def with_copies_listed(attributes: Sequence[Attribute], places: Mapping[int, int]) -> Iterator[Attribute]:
+    """Yield the attributes of a kernel, with the copies of listed instructions; ``places`` are theirs by number."""
+    cooperative = next((own for own in attributes if own.number == nv_info.COOPERATIVE_INSTRUCTIONS), None)
+    copied = [] if cooperative is None else [offset // WORD_BYTES in places for offset in cooperative.words()]
+    for attribute in attributes:
+        numbers = attribute.words()
+        if attribute.number in (nv_info.COOPERATIVE_INSTRUCTIONS, nv_info.WARP_WIDE_INSTRUCTIONS):
+            yield words_attribute(attribute.number, *numbers, *_copies_of(numbers, places))
+        elif attribute.number == _MASKS and len(numbers) == len(copied):
+            masks = (mask for mask, is_copied in zip(numbers, copied, strict=True) if is_copied)
+            yield words_attribute(attribute.number, *numbers, *masks)
+        elif attribute.number == nv_info.MBARRIER_INSTRUCTIONS and not len(attribute.value) % _MBARRIER_ENTRY.size:
+            entries = _MBARRIER_ENTRY.iter_unpack(attribute.value)
+            more = (
+                _MBARRIER_ENTRY.pack(places[offset // WORD_BYTES], facts)
+                for offset, facts in entries
+                if offset // WORD_BYTES in places
+            )
+            yield Attribute(attribute.format, attribute.number, b"".join([attribute.value, *more]))
+        else:
+            yield attribute
+
+
+def _copies_of(offsets: Sequence[int], places: Mapping[int, int]) -> list[int]:
+    return [places[offset // WORD_BYTES] for offset in offsets if offset // WORD_BYTES in places]
