@@ -59,6 +59,8 @@ _WORKS_OF_WAITS: Final = {
     "wgmma": (PRODUCT_WAIT,),
 }
 """Works of the phases in which warps wait for the same as at an instruction, by the title of its class."""
+_NEAR: Final = 16
+"""Lines of PTX from the code in front of a wait to the wait at most."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ def stalls_of(source: ViewSource, of: ProbeResult, launch: Phases) -> PhaseStall
             waits = probe.measured_waits(joined.analysis).waits
         except TraceError as error:
             return PhaseStalls({}, (), "", str(error))
-        offsets = [wait.offset for wait in waits]
+        offsets = [_position(wait) for wait in waits]
         phase_at = _phase_finder(of.kernel, joined.results[0].kernel, launch, offsets)
         return _by_phase(waits, phase_at, joined.which)
     return None
@@ -124,7 +126,7 @@ def _phase_finder(
             target = _target(kernel)
             by_position = phases_of_offsets(target, numbers)
             if target.words == _target(measured).words:
-                return lambda wait: by_position.get(wait.offset)
+                return lambda wait: by_position.get(_position(wait))
             ptx_lines: Mapping[int, int] = {}
         else:
             text = _text(kernel, "pruned.ptx")
@@ -135,10 +137,28 @@ def _phase_finder(
     by_place = phases_by_place(by_position, SourceLines({}) if kernel.folder is None else SourceLines.of(kernel.folder))
 
     def phase_of(wait: MeasuredWait) -> int | None:
-        exact = by_position.get(ptx_lines.get(wait.offset, -1))
+        line = ptx_lines.get(_position(wait))
+        exact = None if line is None else phase_at_line(line, by_position, launch.phases, wait.kind)
         return likely_phase(by_place.get(wait.place, ()), launch.phases, wait.kind) if exact is None else exact
 
     return phase_of
+
+
+def phase_at_line(line: int, by_position: Mapping[int, int], phases: Sequence[Phase], kind: str) -> int | None:
+    """Return the phase that a wait of a class at a line of PTX is in; None if it is unknown.
+
+    The table of PTX lines may name the code in front of a wait, such as the sum that is the address of its mbarrier.
+    """
+    exact, works = by_position.get(line), _WORKS_OF_WAITS.get(kind)
+    if exact is None or works is None or phases[exact].is_named or phases[exact].work in works:
+        return exact
+    starts = ((own, number) for number, phase in enumerate(phases) if phase.work in works for own in phase.lines)
+    return min(((own, number) for own, number in starts if line < own <= line + _NEAR), default=(line, exact))[1]
+
+
+def _position(wait: MeasuredWait) -> int:
+    """Return the offset of the code that waits: at an mbarrier that of the test, whose result a branch waits for."""
+    return wait.offset if wait.kind != "mbarrier" or wait.producer_offset is None else wait.producer_offset
 
 
 def _ptx_lines(pruned: str, measured: KernelFacts, offsets: Iterable[int]) -> dict[int, int]:

@@ -166,7 +166,15 @@ def _latency_cause(found: Stalls) -> LatencyCause | None:
 
 def _measured_waits(found: Stalls) -> MeasuredWaits:
     waits = (
-        MeasuredWait(int(site.line), site.opcode or "", site.place, site.kind, site.producer_in_program, site.share)
+        MeasuredWait(
+            int(site.line),
+            site.opcode or "",
+            site.place,
+            site.kind,
+            site.producer_in_program,
+            site.share,
+            int(site.wait.producers[0].line) if site.wait and site.wait.producers else None,
+        )
         for site in found.sites
         if site.share is not None
     )

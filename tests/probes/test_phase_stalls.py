@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.bench.assembling import assembler
+from tests.engine.kernels import DATA
 from tests.probes.test_phases import PROBE, staged
 from tests.recorded import H200, unpacked
 from tui_probe.binaries.cubin import Cubin
@@ -19,7 +21,14 @@ from tui_probe.engine.site_file import site_file
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.probe import MeasuredWait
 from tui_probe.probes.phases.kinds import phases_of
-from tui_probe.probes.phases.stalls import PhaseStalls, likely_phase, phases_by_place, phases_of_lines, stalls_of
+from tui_probe.probes.phases.stalls import (
+    PhaseStalls,
+    likely_phase,
+    phase_at_line,
+    phases_by_place,
+    phases_of_lines,
+    stalls_of,
+)
 from tui_probe.probes.phases.view import PhasesView
 from tui_probe.ptx.parser import parse
 from tui_probe.trace.follow import open_trace
@@ -131,6 +140,23 @@ def test_line_in_several_phases_is_decided_by_what_is_awaited(attention: KernelF
     assert names == {"wgmma": "loop: wgmma wait", "shared memory": "loop: mma", "mbarrier": None}
     assert likely_phase(product[:1], phases, "mbarrier") == product[0]
     assert likely_phase((), phases, "wgmma") is None
+
+
+def test_code_in_front_of_a_wait_leads_to_the_wait() -> None:
+    """ptxas may name the sum that is the address of an mbarrier as the line of its first test."""
+    kernel = Kernel.of(parse((DATA / "kv_pipeline.sm_90a.ptx").read_text()), "static_barriers")
+    phases, _ = phases_of(sites_in(site_file("phases", kernel, build_probed_ptx(kernel, PROBE).notes, b"")))
+    (wait,) = (number for number, phase in enumerate(phases) if phase.name == "loop: full_v[2] wait")
+    lines = phases_of_lines(kernel.pruned, {line: own for own, phase in enumerate(phases) for line in phase.lines})
+    (start,) = phases[wait].lines
+    front = max(line for line in lines if line < start)
+    before = lines[front]
+    assert phases[before].work != "mbarrier wait"
+    by_kind = {kind: phase_at_line(front, lines, phases, kind) for kind in ("mbarrier", "wgmma", "math")}
+    assert by_kind == {"mbarrier": wait, "wgmma": before, "math": before}
+    assert phase_at_line(start, lines, phases, "mbarrier") == wait
+    named = [replace(phase, is_named=True) for phase in phases]
+    assert phase_at_line(front, lines, named, "mbarrier") == before, "the user's phase has no kind of wait"
 
 
 def stalls_in(number: int) -> PhaseStalls:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import re
 import struct
 from pathlib import Path
@@ -12,16 +13,28 @@ from hypothesis import strategies as st
 
 from tests.engine.kernels import DATA
 from tests.ptx.images import fatbin_of
+from tests.recorded import DATA as FILES
+from tui_probe.binaries.cubin import Cubin
 from tui_probe.binaries.fatbin import FatbinEntry
-from tui_probe.binaries.line_tables import LineEntry, line_sequences, line_tables
+from tui_probe.binaries.line_tables import LineEntry, cut_table, line_sequences, line_tables
 from tui_probe.errors import ImageError
 from tui_probe.ptx.images import cubin_with_ptx, find_ptx, image_entries, ptx_texts
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.references import prune_to_kernel
 from tui_probe.ptx.tree import INSERTED_MARK, REPLACED_MARK
-from tui_probe.trace.source_lines import SourceLine, SourceLines, files_of, lines_of_directives, named_files
+from tui_probe.sass.prune import prune_cubin
+from tui_probe.sass.words import WORD_BYTES
+from tui_probe.trace.source_lines import (
+    SourceLine,
+    SourceLines,
+    files_of,
+    lines_of_directives,
+    lines_of_original_ptx,
+    named_files,
+)
 from tui_probe.verdicts.code_places import _source_location
 
+CUBINS = FILES / "cubins"
 ACCESS = re.compile(r"\b(?:[lr]d|st|atom|cp\.async\.c[ag])\b.*\bglobal\b")
 
 
@@ -56,6 +69,25 @@ def test_cubin_without_directives_has_the_lines_of_the_directives(tmp_path: Path
     assert numbers == expected
     assert len(numbers) >= 3
     assert {line.file for line in lines.lines.values()} == set(files_of(folder))
+
+
+def test_pruned_cubin_has_the_ptx_lines_of_its_image(tmp_path: Path) -> None:
+    """A cubin of several kernels is pruned to one, and loses the table of PTX lines."""
+    image = lzma.decompress((CUBINS / "lines.sm_90.cubin.xz").read_bytes())
+    pruned = prune_cubin(Cubin.read(image), "scale", cut_table).image
+    assert not line_tables(pruned)
+    (debug_ptx,) = ptx_texts(image)
+    (tmp_path / "kernel.info").write_text("scale\n0\n0\n")
+    lines = []
+    for own, original in ((image, b""), (pruned, b""), (pruned, fatbin_of((90, debug_ptx.text), cubin=(90, image)))):
+        (tmp_path / "pruned.bin").write_bytes(own)
+        (tmp_path / "original.bin").write_bytes(original)
+        lines.append(lines_of_original_ptx(tmp_path, debug_ptx.text, range(0, 0x100, WORD_BYTES)))
+    whole_cubin, without_image, from_image = lines
+    assert whole_cubin[1]
+    assert len(set(whole_cubin[0].values())) > 5
+    assert not without_image[1]
+    assert from_image == whole_cubin
 
 
 def test_cubin_is_not_read_for_ptx_that_is_an_entry(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,7 +74,8 @@ class LatencyCause:
 @dataclass(frozen=True, slots=True)
 class MeasuredWait:
     """Waits at the ``instruction`` at an ``offset``, for a class and a ``producer``, as ``share`` of the lifetime of
-    warps. ``place`` is ``attn.py:31``, "" if it is not known.
+    warps. ``place`` is ``attn.py:31``, "" if it is not known. ``producer_offset`` is that of the producer, None without
+    one.
     """
 
     offset: int
@@ -83,6 +84,7 @@ class MeasuredWait:
     kind: str
     producer: str
     share: float
+    producer_offset: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from tui_probe.binaries.cubin import Cubin
+from tui_probe.binaries.fatbin import EntryKind
 from tui_probe.binaries.line_tables import call_chains, line_tables, source_places
 from tui_probe.errors import ImageError, PtxError, TraceError
 from tui_probe.input_limits import CUBIN, PTX_TEXT, SOURCE_FILE
@@ -139,11 +141,10 @@ def lines_of_original_ptx(folder: Path, ptx: str, offsets: Iterable[int]) -> tup
     True if these lines are from the cubin's table. Without one, it is the first instruction of the same source line.
     """
     try:
-        name = read_kernel_info(folder / "kernel.info").name
-        tables = line_tables(read_within(folder / "pruned.bin", CUBIN))
+        name, pruned = read_kernel_info(folder / "kernel.info").name, read_within(folder / "pruned.bin", CUBIN)
+        rows = _ptx_rows(pruned, name) or _ptx_rows_of_original(folder, name, pruned)
     except (OSError, ImageError, TraceError):
         return {}, False
-    rows = next((sorted((row.address, row.line) for row in table.ptx) for table in tables if table.name == name), [])
     if rows:
         places = {at: bisect_right(rows, at, key=lambda row: row[0]) - 1 for at in offsets}
         return {at: rows[place][1] for at, place in places.items() if place >= 0}, True
@@ -152,6 +153,20 @@ def lines_of_original_ptx(folder: Path, ptx: str, offsets: Iterable[int]) -> tup
         first.setdefault(source, number)
     sources = _lines_of_sass(folder)
     return {at: first[sources[at]] for at in offsets if at in sources and sources[at] in first}, False
+
+
+def _ptx_rows(cubin: bytes, name: str) -> list[tuple[int, int]]:
+    """The table of PTX lines of a kernel: address and line. Raises ImageError."""
+    tables = (table for table in line_tables(cubin) if table.name == name)
+    return sorted((row.address, row.line) for table in tables for row in table.ptx)
+
+
+def _ptx_rows_of_original(folder: Path, name: str, pruned: bytes) -> list[tuple[int, int]]:
+    """The table in the image of the program, as a cubin that was pruned to one kernel has none. Raises ImageError."""
+    entries = image_entries(read_within(_shared_file(folder, "original.bin"), CUBIN))
+    arch = Cubin.read(pruned).arch
+    cubins = (entry.content() for entry in entries if entry.kind == EntryKind.ELF and entry.arch == arch)
+    return next(filter(None, (_ptx_rows(cubin, name) for cubin in cubins)), [])
 
 
 def _function_text(ptx: str, name: str) -> str:
