@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.reasons import because
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from tui_probe.reasons import Reason
 
@@ -164,4 +164,9 @@ def did_you_mean(word: str, names: Iterable[str], most: int = 1) -> str:
     known = list(names)
     within = [name for name in known if len(word) > 2 and word in name]
     close = list(dict.fromkeys([*difflib.get_close_matches(word, known, most, _SIMILARITY), *within]))[:most]
-    return f": did you mean {' or '.join(close)}?" if close else ""
+    return suggestion(close)
+
+
+def suggestion(names: Sequence[str]) -> str:
+    """Return ``: did you mean --palette or --probe?``; "" without names."""
+    return f": did you mean {' or '.join(names)}?" if names else ""

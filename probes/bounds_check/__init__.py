@@ -40,7 +40,7 @@ NULL_PAGES: Final = 1 << 16
 """Addresses below are those of a null pointer with an index."""
 _ADVICE: Final = {
     "null pointer": "check the result of the allocation, and that the pointer is passed to the kernel",
-    "use after free": "free memory after the last kernel that uses it",
+    "use after free": "free the memory after the last kernel that uses it",
     "out of bounds": "compare the index with the size before the access",
 }
 """Fixes by fault."""

@@ -149,14 +149,14 @@ def findings(of: ProbeResult, found: Births) -> Iterator[Finding]:
         yield Finding("births", "births", text, "lines", values={"total": counted(found.total, ideal=0)})
         return
     where = f"block ({index_text(first.block)}) thread ({index_text(first.thread)}) warp {first.warp}"
-    origin = "computed by a wgmma before" if first.is_of_product else "from finite inputs at"
+    origin = "computed by a wgmma, found at" if first.is_of_product else "from finite inputs at"
     text = f"{first.text} {origin} {place(first.line, first.source, first.opcode or None)} in {where}"
     if first.iterations:
         text += f", in iteration {first.iterations} of the compiled loops ({_ITERATIONS})"
     values = {"total": counted(found.total, ideal=0), "iterations": counted(first.iterations)}
     yield Finding(
         "first_birth", f"first {first.text.split()[0]}", text, "lines", first.line, True, values=values,
-        warp=first.warp, brief=f"{first.text} is born", wrong_result=True,
+        warp=first.warp, brief=f"{first.text} first computed", wrong_result=True,
     )  # fmt: skip
     text = f"{units.counted(found.total, 'NaN or infinite result')} from finite inputs, counted per warp"
     yield Finding("births", "births", text, "lines", values={"total": counted(found.total, ideal=0)})

@@ -78,7 +78,7 @@ def findings(of: ProbeResult, launch: Phases) -> Iterator[Finding]:
     ranked = sorted(rows_of(launch), key=lambda row: -row.cycles)
     of_role = len(launch.roles) > 1
     parts = [
-        f"{percent(row.cycles, launch.life)} {row.phase.name}{f' of {row.role}' if of_role else ''}"
+        f"{percent(row.cycles, launch.life)} “{row.phase.name}”{f' of {row.role}' if of_role else ''}"
         for row in ranked[:_MOST_PHASES]
     ]
     values = {"phases": counted(len(launch.phases)), "roles": counted(len(launch.roles))}
@@ -125,7 +125,7 @@ def _advice(wait: Wait) -> str:
     if wait.stages_full:
         return f"all {wait.stages_full} stages are in use: add stages to the pipeline, or copy larger boxes"
     if wait.late_share < 0.5:
-        return "start the copies more iterations ahead (more stages), or copy larger boxes"
+        return "start each copy more iterations before its wait (more stages), or copy larger boxes"
     if _is_for_stage(wait):
         return "all stages are in use: the consumers limit this kernel"
     return (

@@ -107,16 +107,16 @@ class Sentences:
             )
         for phase in launch.phases:
             if phase.waits:
-                yield f"{phase.name}: contains {', '.join(phase.waits)}"
+                yield f"“{phase.name}”: contains {', '.join(phase.waits)}"
             if phase.moved:
                 yield (
-                    f"{phase.name}: includes {units.counted(phase.moved, 'instruction')} of other named phases, which"
+                    f"“{phase.name}”: includes {units.counted(phase.moved, 'instruction')} of other named phases, which"
                     f" the compiler moved here"
                 )
         yield from self._unnamed_notes()
         for name, count in (self.moved or {}).items():
             if count:
-                yield f"{name}: includes at least {units.counted(count, 'SASS instruction')} of other named phases"
+                yield f"“{name}”: includes at least {units.counted(count, 'SASS instruction')} of other named phases"
         yield from self._measurement_notes()
 
     def _unrecorded_text(self) -> str:
@@ -125,8 +125,8 @@ class Sentences:
         share = percent(self.launch.unrecorded, self.launch.life)
         return (
             f"; {share} of warp life has no record (drawn as ?), so the shares of all phases are too low. To record"
-            " more of it, name fewer phases with --phase, or use --phase-records every:8; for the end, --phase-records"
-            " last"
+            f" more, name fewer phases with --phase, or use --phase-records every:8; to record the end, use"
+            f" --phase-records last"
         )
 
     def _unnamed_notes(self) -> Iterator[str]:
@@ -139,8 +139,8 @@ class Sentences:
         place = f" ({longest.place})" if longest.place else ""
         yield (
             f"in no named phase: {percent(cycles, self.launch.life)} of warp life, most of it in"
-            f" {longest.phase.name}{place}. Compilers may give all code of a loop one line (CuTe DSL: the line of the"
-            " function's end). Include this line in a --phase, or omit --phase: automatic phases name each loop"
+            f" “{longest.phase.name}”{place}. Compilers may give all code of a loop a single line (CuTe DSL: the line"
+            f" of the function's end). Include this line in a --phase, or omit --phase: automatic phases name each loop"
         )
 
     def _measurement_notes(self) -> Iterator[str]:
@@ -169,11 +169,13 @@ class Sentences:
             text = f"{role}: {self._rate(issued * issuing[0].warps / issuing[0].blocks / cycles)} over the whole block"
             above = [row for row in issuing if self._is_above_peak(row)]
             text += "".join(
-                f", {self._rate(row.per_clock() or 0)} in {row.phase.name}" for row in issuing if row not in above
+                f", {self._rate(row.per_clock() or 0)} in “{row.phase.name}”" for row in issuing if row not in above
             )
             if above:
-                phases = ", ".join(row.phase.name for row in above)
-                text += f"; products issued above the peak rate, which also execute after the phase: {phases}"
+                phases = ", ".join(f"“{row.phase.name}”" for row in above)
+                text += (
+                    f"; products are issued faster than the peak rate, and also execute after the phase, in {phases}"
+                )
             yield text
         yield from self._gap_notes()
 
@@ -217,7 +219,7 @@ class Sentences:
         for role, cycles in gaps.by_role.items():
             longest = sorted(cycles, key=lambda phase: -cycles[phase])[:_SHOWN_GAPS]
             phases = (
-                f"{percent(cycles[phase], gaps.recorded)} in {self.launch.phases[phase].name}" for phase in longest
+                f"{percent(cycles[phase], gaps.recorded)} in “{self.launch.phases[phase].name}”" for phase in longest
             )
             parts.append(f"{self.launch.roles[role]}: {', '.join(phases)}")
         share = percent(gaps.cycles, gaps.recorded)
@@ -243,12 +245,12 @@ def _stall_text(wait: MeasuredWait) -> str:
 
 
 def wait_text(wait: Wait) -> str:
-    """``consumer waits 62% of its time in loop: full[2] wait (mbarrier for bulk copy of K, attn.cu:40). During …``."""
+    """``consumer waits 62% of its time in “loop: full[2] wait” (mbarrier for bulk copy of K). During …``."""
     places = [text for text in (_mbarrier_text(wait), wait.place) if text]
     place = f" ({', '.join(places)})" if places else ""
     subject = "warps without a loop" if wait.role == NO_LOOP else wait.role
     waits, its = ("wait", "their") if wait.role in (ALL_WARPS, NO_LOOP) else ("waits", "its")
-    text = f"{subject} {waits} {percent(wait.share, 1)} of {its} time in {wait.phase.name}{place}"
+    text = f"{subject} {waits} {percent(wait.share, 1)} of {its} time in “{wait.phase.name}”{place}"
     if wait.phase.work in _OVER_SMS:
         return f"{text}. The late block is unknown because SMs have different clocks"
     if wait.late_share is None:
@@ -261,7 +263,8 @@ def wait_text(wait: Wait) -> str:
     full = f"; all {wait.stages_full} stages are in use" if wait.stages_full else ""
     order = _stages_text(wait) if wait.by_order else "; waits are matched with signals by time"
     return (
-        f"{text}{wait.partner} has not finished {wait.signal.name}; the rest is for copies or the barrier"
+        f"{text}{wait.partner} has not finished “{wait.signal.name}”; the rest of the wait is for copies or the"
+        f" barrier"
         f"{order}{full}{_busy_text(wait)}"
     )
 
@@ -302,4 +305,4 @@ def _busy_text(wait: Wait) -> str:
         return ""
     late = f"warp {wait.last_warp}" if wait.partner is None else wait.partner
     place = f" ({wait.occupied_at})" if wait.occupied_at else ""
-    return f". Meanwhile, {late} spends {percent(wait.occupied, 1)} of its time in {wait.occupation.name}{place}"
+    return f". Meanwhile, {late} spends {percent(wait.occupied, 1)} of its time in “{wait.occupation.name}”{place}"

@@ -124,6 +124,9 @@ class PhasesView(Document):
         """Return the kernel, its name cut to fit, and the block that is drawn."""
         cycles = units.count(self.launch.block_cycles[self.block])
         about = f", {self.of.which}: block {self.block}, {cycles} cycles"
+        unknown = "; ?: not recorded" if self.launch.sampled_text or self.launch.unrecorded else ""
+        if len(about) + len(unknown) + _MIN_NAME <= cells:
+            about += unknown
         return clip(shorten(self.name, max(cells - len(about), _MIN_NAME)) + about, cells)
 
     def notes(self) -> Iterator[str]:

@@ -40,8 +40,8 @@ _NOTABLE: Final = 0.1
 _REMEDIES: Final = {
     **dict.fromkeys(("global", "generic"), "issue the load earlier or copy asynchronously (cp.async, TMA)"),
     "local": "avoid local memory: reduce live values (spills) or index arrays with constants",
-    "async": "start the copy more iterations ahead (a deeper pipeline)",
-    "bulk": "start the copy more iterations ahead (a deeper pipeline)",
+    "async": "start the copy more iterations before its wait (a deeper pipeline)",
+    "bulk": "start the copy more iterations before its wait (a deeper pipeline)",
     "mbarrier": "the producer is late: use a deeper pipeline or more producer warps",
     "barrier": "balance the work of the block's warps (does only one warp work before the barrier?), or use fewer"
     " barriers",
@@ -139,7 +139,8 @@ def _advice(line: LineWaits) -> str:
     site = line.longest
     if line.copies_of_this_iteration:
         return (
-            "the loop starts this copy in the iteration that waits for it: start the copy one or more iterations ahead"
+            "the loop starts this copy in the iteration that waits for it: start the copy one or more iterations"
+            " earlier"
         )
     return _REMEDIES.get(site.wait.kind, "") if site.wait else ""
 

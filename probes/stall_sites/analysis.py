@@ -351,8 +351,8 @@ def measured_text(stalls: Stalls, unmeasured: str) -> str:
     text = f"{percent(stalls.share or 0, 1)} of warp life at {units.counted(executed, 'SASS instruction')}"
     if stalls.remaining is None:
         return (
-            f"{text}. This exceeds 100% because the waits are measured in several launches, and because the estimate of"
-            " hidden cycles may be too large; so the time without waits is not known"
+            f"{text}. This exceeds 100%: the waits are measured in several launches, and the estimate of hidden"
+            f" cycles may be too large. The time without waits is therefore unknown"
         )
     other = ", ".join(filter(None, ("issue", "fixed-latency dependencies", unmeasured)))
     return f"{text}; remaining {percent(stalls.remaining, 1)}: {other}"
@@ -382,7 +382,8 @@ def occupancy_notes(kernels: Sequence[KernelFacts]) -> Iterator[str]:
     texts = [f"{original} → {probed}" for original, probed in sorted(blocks) if 0 < probed < original]
     if texts:
         yield (
-            f"the probe lowers the resident blocks per SM: {', '.join(texts)}. Fewer warps per SM change the waits"
+            f"the probe lowers the number of resident blocks per SM: {', '.join(texts)}. Fewer warps per SM change"
+            f" the waits"
             " and warp life"
         )
 

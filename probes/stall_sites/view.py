@@ -106,8 +106,11 @@ class StallsView(Document):
             " of each wait; the estimate is at most as large as the measured cycles."
         )
         text += " ± is the largest error of this estimate per wait." if "mean_uncertainty" in shown else ""
-        text += f" In a row's warp life this error is {share if share.startswith('<') else f'at most {share}'}."
-        text += f" Errors exclude cycles beyond {DELAY} that a full SM hides, and waits that the probe's delay changes."
+        text += f" In a row's warp life, this error is {share if share.startswith('<') else f'at most {share}'}."
+        text += (
+            f" The error does not cover two effects: a full SM may hide more than {DELAY} cycles, and the probe's delay"
+            " may change a wait."
+        )
         if "longest" in shown and any(row.site.longest is None for row in self.rows):
             text += f" max {units.NOT_MEASURED}: not recorded (too few free uniform registers)."
         if any(is_bound(value) for row in self.rows for value in (row.site.per_pass, row.site.longest)):
@@ -161,7 +164,7 @@ class StallsView(Document):
         if not texts:
             return
         has_copies = any(are_copies(sites[place]) for _, place in several[:_MAX_NAMED])
-        meaning = "; N × SASS: rows with equal executions, as in an unrolled loop" if has_copies else ""
+        meaning = "; N × SASS: N rows with the same number of executions, as in an unrolled loop" if has_copies else ""
         yield f"source lines with several rows: {units.listed(texts, _MAX_NAMED)}{meaning}"
 
     def _copy_notes(self) -> Iterator[str]:
@@ -218,8 +221,8 @@ class StallsView(Document):
             probed_all = info is not None and info.options.get("launches") == "all"
             advice = "omit --launches all" if probed_all else "launch the kernel more often"
             return (
-                f"slowdown with the probe: {units.NOT_MEASURED}, because no launches with the same grid and block were"
-                f" timed with and without the probe; {advice}, or run with --benchmark --save-results"
+                f"slowdown with the probe: {units.NOT_MEASURED}, because no grid and block size was timed both with"
+                f" and without the probe; {advice}, or run with --benchmark --save-results"
             )
         pairs = any(kernel.slowdown_pairs for kernel in kernels)
         source = "--benchmark" if pairs else "launches of this run with and without the probe, ± standard error"

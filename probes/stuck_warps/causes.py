@@ -64,9 +64,9 @@ def _endless_loop(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     warps = f"{units.counted(len(group.warps), 'warp')} {'is' if len(group.warps) == 1 else 'are'}"
     yield Cause(
         "endless-loop",
-        f"{warps} in the loop at {group.place.text}, which nothing leaves: its condition is computed before the loop",
-        "read the value that ends the loop in each iteration, with a volatile load or with"
-        " cuda::atomic_ref; the compiler reads other memory only once",
+        f"{warps} in the loop at {group.place.text}, which does not end: its condition is computed before the loop",
+        "in each iteration, read the value that ends the loop, with a volatile load or cuda::atomic_ref; the compiler"
+        " moves other loads out of the loop",
         group.warps[0],
     )
 
@@ -232,7 +232,7 @@ def _count_advice(stuck: StuckWarps, group: PlaceGroup, init: Init | None, arriv
     here = stuck.code.line_text(init.line, "mbarrier.init")
     change = f"initialize the mbarrier with {arrived.count} instead of {count} at {here}"
     if arrived.count > count:
-        return f"{change}: if more threads arrive than it expects, phases end too early"
+        return f"{change}: if more threads arrive than the mbarrier expects, phases end too early"
     block = group.warps[0].block
     absent = [own.warp for own in group.missing if own.block == block and own.warp not in arrived.marks]
     more = f"{count - arrived.count} more {'thread' if count - arrived.count == 1 else 'threads'}"

@@ -106,7 +106,8 @@ def _last_stores(stuck: StuckWarps, group: PlaceGroup, writers: Sequence[StuckWa
         "value-not-reached",
         f"{_polled(group)}; {_writes_text(stuck, writers)}; {stuck.warp_text(writer)} is now at"
         f" {writer.place.text}{cycle}",
-        "compare the awaited value with the last value that the writer stores, and let it store before it waits",
+        "compare the awaited value with the last value that the writer stores, and let the writer store before it"
+        " waits",
         group.warps[0],
     )
 

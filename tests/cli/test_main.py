@@ -73,6 +73,8 @@ def test_asking_for_help_imports_nothing_heavy(words: str) -> None:
         (["sh", "-c", "true"], "unknown command 'sh': did you mean show? To profile it: tui-probe run -- sh ..."),
         (["run", "--lauches", "0-9", "true"], "unknown option '--lauches': did you mean --launches?"),
         (["run", "-name", "a", "true"], "unknown option '-name': did you mean --name?"),
+        (["open", "-p", "stalls"], "unknown option '-p': did you mean --palette or --probe?"),
+        (["open", "-x"], "unknown option '-x'\n"),
         (["run", "--name", "a/b", "true"], "'a/b' is not a valid run name"),
         (["run"], "pass a command: "),
         (["run", "--"], "pass a command: "),

@@ -142,7 +142,7 @@ SIGNALLED = {
 }  # fmt: skip
 """Ways to interrupt a run: what the program does, the signals, and the status of the run."""
 NOTICE = "launch 0 is still running; interrupt again to end the process"
-UNWATCHED = "its warps were not watched: the kernel waits for nothing, and a counter ends each loop"
+UNWATCHED = "its warps were not watched: the kernel has no waits, and a counter ends each loop"
 LIMIT = "600s"
 """Far beyond the time that these runs take: no launch is reported for its time."""
 

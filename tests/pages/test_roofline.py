@@ -106,7 +106,8 @@ def test_source_of_counted_instructions_is_reported(ways: tuple[str, ...], words
         ({"sectors": 1e6}, "– no times on a simulated GPU"),
         (
             {"sectors": 1e6, "instructions": 1e6},
-            "– no times on a simulated GPU; from incomplete counts, memory would be the busiest unit of an A100",
+            "– no times on a simulated GPU; from incomplete counts, memory (L2 or DRAM) would be the busiest unit of an"
+            " A100",
         ),
         (
             {"sectors": 1e6, "instructions": 1e6, "shared": 1e9, "fp32": 0, "fp64": 0, "fp16": 0, "tensor": 0},

@@ -145,7 +145,7 @@ def test_page_states_launches_and_sample(groups: Path, capsys: pytest.CaptureFix
     text = shown_text(groups, capsys)
     assert "attn_fwd, launches 0–1 of #0" in text
     assert "sample: 4 of 4 blocks in each of 2 launches, 8 warps each" in text
-    assert "slowdown with the probe: –, because no launches with the same grid and block were timed" in text
+    assert "slowdown with the probe: –, because no grid and block size was timed both" in text
 
 
 @pytest.mark.parametrize("columns", [80, 120])
@@ -566,7 +566,7 @@ def test_other_code_is_compared_at_lines_that_were_measured_completely(
     ("launches", "instruction", "unmeasured", "better", "reason"),
     [
         (4, "FADD", {}, "lower", ""),
-        (3, "FADD", {}, "neither", "no verdict: an instruction has fewer than 4 launches"),
+        (3, "FADD", {}, "neither", "no verdict: fewer than 4 launches measured an instruction"),
         (4, "FFMA", {}, "lower", ""),
         (4, "FFMA", {0x40: "a.cu:9"}, "neither", "no verdict: the code differs, and a wait may have moved to a line"),
     ],
@@ -663,10 +663,8 @@ def test_remainder_is_not_known_if_launches_add_up_to_more_than_all() -> None:
     assert joined.remaining is None
     assert measured_text(groups[0], "").endswith("; remaining 35%: issue, fixed-latency dependencies")
     text = measured_text(joined, "")
-    assert text.startswith(
-        "130% of warp life at 2 SASS instructions. This exceeds 100% because the waits are measured in"
-    )
-    assert text.endswith("; so the time without waits is not known")
+    assert text.startswith("130% of warp life at 2 SASS instructions. This exceeds 100%: the waits are measured in")
+    assert text.endswith("The time without waits is therefore unknown")
 
 
 @pytest.mark.parametrize(("measured", "uncertainty"), [(0, 48), (10, 38), (40, 40), (700, 48)])

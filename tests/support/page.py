@@ -39,7 +39,7 @@ short program launches once can be unprobed in its first run. The next run probe
 cached. With `--wait`, each launch waits for its kernel, and the first run probes it.
 
 """
-ALL_PROBED: Final = "Every kernel in the table above has a probe.\n"
+ALL_PROBED: Final = "Every kernel in the table above is probed.\n"
 UNPROBED_HEAD: Final = ("program", "kernels without a probe, by reason", "run")
 EARLIER: Final = """
 ## Earlier runs

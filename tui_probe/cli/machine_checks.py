@@ -156,15 +156,13 @@ def counter_items() -> list[Item]:
     if match is None:
         return []
     if match[1] == "0" or os.geteuid() == 0:
-        return [
-            Item("counters", "ok", "all users may read performance counters; tui-probe needs the counters for ncu only")
-        ]
+        return [Item("counters", "ok", "all users may read performance counters; only run --ncu needs them")]
     advice = "for ncu: run as root, or set the module option NVreg_RestrictProfilingToAdminUsers=0"
     return [
         Item(
             "counters",
             "optional",
-            "only root may read performance counters; tui-probe needs the counters for ncu only",
+            "only root may read performance counters; only run --ncu needs them",
             advice,
         )
     ]

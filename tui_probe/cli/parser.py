@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
 from tui_probe.draw.printable import printable_lines
-from tui_probe.errors import did_you_mean
+from tui_probe.errors import did_you_mean, suggestion
 
 GROUPS = ("runs", "pages", "probes", "agents", "start")
 """Groups of commands that ``tui-probe --help`` only names."""
@@ -126,7 +126,12 @@ class Parser(argparse.ArgumentParser):
         options = [option for option in self._option_string_actions if option.startswith("--")]
         form = word.lstrip("-")
         formats = next((action.choices or () for action in self._actions if action.dest == "format"), ())
-        similar = f": did you mean --format {form}?" if form in formats else did_you_mean(f"--{form}", options)
+        if form in formats:
+            similar = f": did you mean --format {form}?"
+        elif len(form) == 1:  # a letter of another command, such as -p of run
+            similar = suggestion([option for option in options if option.startswith(f"--{form}")])
+        else:
+            similar = did_you_mean(f"--{form}", options)
         self.error(f"unknown option {word!r}{similar}")
 
 

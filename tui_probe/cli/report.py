@@ -37,8 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--page",
         metavar="PAGE",
-        help="page to print (`tui-probe show` lists pages); default: the report that `run` prints; for one kernel,"
-        " its summary; for a whole run in JSON or CSV, the table of kernels",
+        help="page to print (`tui-probe show` lists pages); default: the report of the run, or the summary of KERNEL;"
+        " in JSON and CSV, the table of kernels",
     )
     parser.add_argument("--format", choices=FORMATS, default="table", help="default %(default)s")
     parser.add_argument(

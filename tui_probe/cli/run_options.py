@@ -115,8 +115,8 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--phase-records", metavar="{first,last,every:K}",
-        help="if a warp has more than 2048 phase starts, keep its first or its last 2048; with every:K, record every"
-             " K-th iteration of loops; default: first; last and every:K add -p phases",
+        help="first: keep the first 2048 phase starts of each warp (default); last: keep the last 2048; every:K:"
+             " record every K-th iteration of loops; last and every:K add -p phases",
     )  # fmt: skip
     parser.add_argument(
         "--callback", type=Path, nargs="?", const=True, metavar="FILE.py",

@@ -183,7 +183,10 @@ def readme(launch: KeptLaunch) -> str:
 def differences(launch: KeptLaunch) -> Iterator[str]:
     """Yield sentences about what of the program's launch the directory lacks."""
     if not launch.has_result:
-        yield "No result: in the program, the launch failed or did not end. Exit status 0: it ended here; 2: it failed."
+        yield (
+            "No result: in the program, the launch failed or did not end. Exit status 0: the launch ended here; 2: the"
+            " launch failed."
+        )
     if launch.unknown:
         listed = ", ".join(f"{address:#x}" for address in launch.unknown)
         yield f"Not saved: memory at {listed}, because the hook did not see its allocation."

@@ -414,7 +414,7 @@ int main(int argc, char **argv)
     CALL(cuCtxSynchronize, (void));
     const size_t differences = HAS_RESULT ? compare() : 0;
     if (!HAS_RESULT)
-        puts("the launch ended; no result to compare: in the program, it failed or did not end");
+        puts("the launch ended here; in the program it failed or did not end, so there is no result to compare");
     else if (differences)
         printf("%zu of %zu bytes differ from the program's result\n", differences, total_size());
     else

@@ -339,7 +339,7 @@ def run(arguments: argparse.Namespace) -> int:
     differences = compare(driver, parts, places) if launch["has_result"] else 0
     total = sum(size for _, size in parts)
     if not launch["has_result"]:
-        print("the launch ended; no result to compare: in the program, it failed or did not end")
+        print("the launch ended here; in the program it failed or did not end, so there is no result to compare")
     elif differences:
         print(f"{differences} of {total} bytes differ from the program's result")
     else:

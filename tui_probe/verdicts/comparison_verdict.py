@@ -81,7 +81,7 @@ def outcome_texts(changes: Sequence[FindingChange], outcomes: Sequence[Outcome])
         if same and outcome == "unknown":
             texts.append(f"{units.counted(len(same), 'finding')} measured on one side only")
         elif same and outcome == "remaining":
-            changed = f", {same[0].trend}: {same[0].text}" if same[0].trend else ""
+            changed = f" ({same[0].trend}: {same[0].text})" if same[0].trend else ""
             texts.append(f"{units.counted(len(same), 'finding')} remaining{changed}")
         elif same:
             more = f", and {len(same) - 1} more" if len(same) > 1 else ""

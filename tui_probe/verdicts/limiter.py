@@ -399,8 +399,14 @@ def _longest_unit_text(limiter: KernelLimiter) -> str:
     if not demands or (missing and len(demands) == 1):
         return ""
     counts = "incomplete counts" if missing else "counts"
-    unit = UNIT_NAMES.get(demands[0].unit, demands[0].name)
-    return f"; from {counts}, {unit} would be the busiest unit of an A100"
+    return f"; from {counts}, {_unit_text(demands[0])} would be the busiest unit of an A100"
+
+
+def _unit_text(unit: UnitUtilization) -> str:
+    """Return the name of a unit among others: two levels of memory may be in one sentence."""
+    if unit.unit == "memory" and not unit.level:
+        return "memory (L2 or DRAM)"
+    return UNIT_NAMES.get(unit.unit, unit.name)
 
 
 def uncounted(verdict: LimiterVerdict) -> set[str]:
@@ -411,7 +417,7 @@ def uncounted(verdict: LimiterVerdict) -> set[str]:
 def _utilization_text(limiter: KernelLimiter) -> str:
     """Return the largest shares, ``memory 34%, issue 12%``; "" without a time."""
     if limiter.machine.simulated:
-        parts = [f"{unit.name} {_percent(unit.share)}" for unit in limiter.relative[1:_UNITS_SHOWN]]
+        parts = [f"{_unit_text(unit)} {_percent(unit.share)}" for unit in limiter.relative[1:_UNITS_SHOWN]]
         return f"relative to the busiest unit: {', '.join(parts)}" if parts else ""
     shares = [share for share in limiter.verdict.shares if share.share >= _MIN_UTILIZATION_SHOWN] or list(
         limiter.verdict.shares[:1]

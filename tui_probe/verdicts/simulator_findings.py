@@ -43,7 +43,7 @@ _ACCESSES: Final = {"ld": "load", "ldu": "load", "st": "store", "atom": "atomic"
 _EXECUTED_LINE: Final = re.compile(r", line \d+(?=:)")
 _ADVICE: Final = {
     "out_of_bounds": "compare the index with the size before the access",
-    "use_after_free": "free memory after the last kernel that uses it",
+    "use_after_free": "free the memory after the last kernel that uses it",
     "misaligned": "align the address to the size of the access, or access smaller elements",
     "uninitialized": "initialize the memory before the kernel reads it",
     "race": "order the two accesses: within a block with a barrier; between blocks with atomics or separate launches",

@@ -207,7 +207,10 @@ def _no_verdict_reason(match: KernelMatch, totals: Sequence[KernelValue], *, is_
     if not is_whole:
         return "the code differs, and a wait may have moved to a line that is not compared"
     if any(total.low is None for total in totals):
-        return f"an instruction has fewer than {MIN_FOR_QUARTILES} launches, so it is not known how much launches vary"
+        return (
+            f"fewer than {MIN_FOR_QUARTILES} launches measured an instruction, so the variation between launches is"
+            " unknown"
+        )
     return ""
 
 

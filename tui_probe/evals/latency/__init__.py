@@ -296,7 +296,8 @@ EVALUATION: Final = Evaluation(
         " result, measured by the host's clock. “Original” is the same call without a probe, “ncu” the same call under"
         " Nsight Compute.",
         "Records are kept in pooled buffers. The buffers are cleared in bulk and copied back while the program"
-        " continues, so the parts of a call are defined by waits. The prologue is the host's wait until the launch call"
+        " continues, so the parts of a call are defined as waits of the host. The prologue is the host's wait until"
+        " the launch call"
         " returns. The kernel part is the time between an event before and an event after the launch, measured while"
         " earlier work keeps the GPU busy; it includes all work between these events. The epilogue is the remaining"
         " time until the result is available, and never less than 0. Prologue and kernel part are medians; the epilogue"

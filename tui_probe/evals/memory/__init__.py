@@ -287,7 +287,7 @@ EVALUATION: Final = Evaluation(
         "Original memory is the value in the program's output line “max memory: BYTES”, or else the peak of its"
         " allocations in event.log, including memory that a framework keeps for later.",
         "The published system allocated as much memory for each launch as its records need; the ratio uses"
-        " the same size. Kernels without a probe, e.g. those of closed libraries, are not included.",
+        " the same size. Kernels without a probe, e.g. kernels of closed libraries, are not included.",
     ),
     open=answer,
     collect=collect,

@@ -171,7 +171,7 @@ def _sentences(
     ):
         times = shared.lengths.median / exclusive.lengths.median
         yield (
-            f"a shared block takes {times:.2f}× as long as an exclusive one; with {shared.together} blocks"
+            f"a shared block takes {times:.2f}× as long as an exclusive block; with {shared.together} blocks"
             f" at a time, an SM has {shared.together / times:.2f}× the throughput"
         )
     if exclusive is not None and shared is not None and (exclusive.spread or 0) >= (shared.spread or 0) > 0:
@@ -266,8 +266,9 @@ EVALUATION: Final = Evaluation(
         "Figures a and b are the distributions of elapsed cycles for exclusive and shared blocks. A steep curve is a"
         " steady kernel; steps are groups of blocks with different times. Figures c and d need a trace of warp progress"
         " (shared_acc: shared blocks with a record per loop iteration of each warp). Figure c shows the speed of each"
-        " block over its own progress. Diverging lines show blocks that progress at different speeds. A rise at the end"
-        " is the gain after other blocks have finished. Figure d has a line per warp, with time to the right and"
+        " block against its own progress. Diverging lines show blocks that progress at different speeds. If the speed"
+        " rises at the end, other blocks of the SM have finished. Figure d has a line per warp, with time to the"
+        " right and"
         " iterations upwards; its zoom (d-zoom) is the end of the slowest warp.",
         "A trace counts as exclusive if no two of its blocks were on an SM at the same time, regardless of its name.",
     ),

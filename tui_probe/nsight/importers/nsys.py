@@ -196,11 +196,11 @@ def _sum(report: StatsReport, row: Sequence[str]) -> KernelSum:
 
 def _notes(kernels: Kernels, projected: list[ProjectedRange], sums: list[KernelSum]) -> Iterator[str]:
     if len(kernels) or projected:
-        yield ("CSV of nsys stats lacks processes, the number of SMs and the launch calls; use the sqlite export")
+        yield ("CSV of nsys stats has no processes, no number of SMs and no launch calls; export to sqlite for these")
     if projected:
         yield "ranges as projected by nsys, over all streams; their counts include copies and memsets"
     if sums and not len(kernels):
-        yield "a summary without single launches, grids and streams; for these, use --report cuda_gpu_trace"
+        yield "this summary has no individual launches, grids or streams; export with --report cuda_gpu_trace"
 
 
 def read_nsys(paths: Iterable[Path | str], progress: Callable[[float], object] = lambda _: None) -> NsysReport:

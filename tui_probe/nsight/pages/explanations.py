@@ -30,7 +30,7 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
     "metrics": (
         "One row per value of a launch. JSON and CSV have base units: bytes, ns, hz, bytes/s. A metric that ncu lists"
         " in two sections has two rows. – stands for ncu's “n/a” and “no data”.",
-        "Metrics ending in peak_sustained are constants of the GPU: the possible rate, not the measured one. Metrics"
+        "Metrics ending in peak_sustained are constants of the GPU: the possible rate, not the measured rate. Metrics"
         " ending in .sum count executed instructions.",
     ),
     "traffic": (
@@ -68,7 +68,7 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         "Selection of the critical kernel of the iterations. This is the kernel that computes the matrix products or,"
         " if there are no matrix products, the kernel with most time. The lines below the table show each selection"
         " step and the number of kernels left."
-        " Tensor work and share cover the kept launches of the page Kernels. Activity is"
+        " Tensor work and share are sums over the kept launches (see page Kernels). Activity is"
         " sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed; values below 5 % mean nothing, because"
         " kernels without matrix instructions also reach 5 %. A probe counts the operations directly and needs no"
         " permission.",
@@ -104,8 +104,9 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         " one load, store or atomic in PTX and in SASS.",
     ),
     "nsys totals": (
-        "One row per kernel, sorted by time. Time is the sum over all launches on all streams; concurrent kernels"
-        " both count in full. The share is relative to the time of all kernels shown. p99 is the 99th percentile of"
+        "One row per kernel, sorted by time. Time is the sum over all launches on all streams; each of several"
+        " concurrent kernels counts in full. The share is relative to the time of all kernels shown. p99 is the 99th"
+        " percentile of"
         " launch times; if it is far above the median, a few launches are much slower than the rest.",
         "Press Enter to see the launches of a kernel. Within a range, the share is relative to the time of the kernels"
         " in the range.",
@@ -143,7 +144,7 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
     "nsys timeline": (
         "One row per stream shows its kernels. Below it are the NVTX ranges projected on the stream, outermost first."
         " Where space allows, each kernel and range is a bar with its name. Elsewhere, the height of a cell is the"
-        " share of its time in which a kernel ran. Bars of one name have one colour; colours only distinguish"
-        " neighbours.",
+        " share of its time in which a kernel ran. Bars with the same name have the same colour; colours only"
+        " distinguish neighbours.",
     ),
 }

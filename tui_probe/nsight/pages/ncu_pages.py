@@ -158,7 +158,8 @@ def _kernel_rows(report: NcuReport, choice: LaunchSelection) -> list[KernelRow]:
         number = numbers[metrics.origin]
         own = outcomes.get((number, metrics.shape), [])
         kept_launches = sum(outcome.kept for outcome in own) if own else None
-        reason = "; ".join(dict.fromkeys(outcome.reason for outcome in own)) or "a summary without single launches"
+        reasons = dict.fromkeys(outcome.reason for outcome in own)
+        reason = "; ".join(reasons) or "this summary has no individual launches"
         rows.append(KernelRow(report.names[number], metrics, kept_launches, reason))
     return rows
 

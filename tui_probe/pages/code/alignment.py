@@ -150,7 +150,7 @@ def align(left: Sequence[str], right: Sequence[str], normalised: Callable[[str],
     middle = one[start : len(one) - end], other[start : len(other) - end]
     alignment = Alignment([LinePair(i, i, _kind_of_change(left[i], right[i])) for i in range(start)])
     if sum(map(len, middle)) > MAX_LINES:
-        alignment.problem = f"more than {MAX_LINES} lines differ, so they are not matched"
+        alignment.problem = f"more than {MAX_LINES} lines differ, so lines are not matched"
         alignment.pairs += [LinePair(start + i, None, "removed") for i in range(len(middle[0]))]
         alignment.pairs += [LinePair(None, start + i, "added") for i in range(len(middle[1]))]
     else:

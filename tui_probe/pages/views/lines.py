@@ -357,7 +357,8 @@ KIND: Final = ViewKind(
     _missing,
     LinesView,
     explanation=(
-        "One row per instruction of pruned.ptx (of SASS for a probe in SASS), with its source line. The most important"
+        "Each row is an instruction with its source line: of pruned.ptx, or of SASS if the probe is in SASS. The most"
+        " important"
         " rows come first. The columns are the values of one probe; “–” means not measured. With several probes, the"
         " page starts with the probe of the largest loss; press u to see the next probe. “tui-probe show lines” prints"
         " all probes.",

@@ -294,7 +294,7 @@ def _zoom(factor: float) -> Move:
 def _set_rows_per_line(view: ShownRows, together: int) -> str | None:
     view.fitting = False
     if together < 1:
-        return "each row already has its own line; a finer level has more rows"
+        return "each row already has its own line; press v for a level with more rows"
     view.choice = replace(view.choice, together=together)
     return None
 

@@ -454,21 +454,21 @@ class LiveScreen(ViewScreen):
         if self.view is self.pages.ranges:
             self.pages.ranges.toggle(self.process)
         else:
-            self.notice(f"this key merges ranges on page {PAGE_KEYS['ranges']}")
+            self.notice(f"{keys.key_of('together')} merges ranges on the page Ranges: press {PAGE_KEYS['ranges']}")
 
     def action_follow(self) -> None:
         """Follow the end of a log, or stop."""
         if isinstance(self.view, LogView):
             self.view.toggle_follow()
         else:
-            self.notice(f"this key follows a log, on pages {', '.join(PAGE_KEYS[name] for name in _LOGS)}")
+            self.notice(f"{keys.key_of('follow')} follows a log: press {', '.join(PAGE_KEYS[name] for name in _LOGS)}")
 
     def action_tags(self) -> None:
         """Choose the tags of a log."""
         if isinstance(self.view, LogView):
             choose_tags(self.app, self.view)
         else:
-            self.notice(f"this key chooses tags on page {PAGE_KEYS['events']}")
+            self.notice(f"{keys.key_of('tags')} chooses tags on the page event.log: press {PAGE_KEYS['events']}")
 
     def action_next_found(self) -> None:
         """Select the next flagged kernel."""

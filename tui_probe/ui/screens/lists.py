@@ -154,11 +154,11 @@ class TagList(FittedList):
 
 def framed(lines: Iterable[Line], inner: int) -> Iterable[Line]:
     """``lines`` in a frame that is ``inner`` cells wide inside."""
-    yield (("┌" + "─" * inner + "┐", "rule"),)
+    yield (("╭" + "─" * inner + "╮", "rule"),)
     for line in lines:
         used = sum(width(text) for text, _ in line)
         yield (("│ ", "rule"), *line, (" " * (inner - used - 1), ""), ("│", "rule"))
-    yield (("└" + "─" * inner + "┘", "rule"),)
+    yield (("╰" + "─" * inner + "╯", "rule"),)
 
 
 class TagScreen(FittedScreen["frozenset[str] | None", TagList]):
