@@ -27,7 +27,7 @@ class Engine:
 
     def __init__(self, path: Path, workers: int) -> None:
         self.path, self.ends = path, path.with_name("ends")
-        self.workers = Workers(workers, WorkerTask(self.answers, self.finish))
+        self.workers = ready(Workers(workers, WorkerTask(self.answers, self.finish)))
         self.reception = Reception(listen_at(path))
         self.reception.start()
         self.reception.open(self.answers(0), self.workers.take)
@@ -45,6 +45,13 @@ class Engine:
             hook.settimeout(60)
             hook.connect(str(self.path))
             yield hook
+
+
+def ready(own: Workers) -> Workers:
+    """Wait until the workers have read their code."""
+    while not own.have_read_code():
+        time.sleep(0.001)
+    return own
 
 
 def answer(hook: socket.socket) -> list[int]:
@@ -155,6 +162,23 @@ def test_workers_that_no_one_needs_read_no_code_at_the_end(tmp_path: Path) -> No
     assert not finished.exists()
 
 
+def test_one_connection_stays_with_the_engine_while_workers_read_code(tmp_path: Path) -> None:
+    finished = tmp_path / "finished"
+    os.mkfifo(finished)
+    own = Workers(1, WorkerTask(lambda _: lambda _: iter(["worker\n"]), lambda: None, finished.read_text))
+    with ExitStack() as ends:
+        ends.callback(own.stop)
+        pairs = [socket.socketpair() for _ in range(2)]
+        for end in (end for pair in pairs for end in pair):
+            ends.enter_context(end)
+        assert [own.take(its) for _, its in pairs] == [False, True]
+        finished.write_text("")
+        ours = pairs[1][0]
+        ours.sendall(b"ask\n")
+        assert ours.makefile("rb").readline() == b"worker\n"
+        assert ready(own)
+
+
 @contextmanager
 def signal_blocked(number: int) -> Iterator[None]:
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {number})
@@ -170,7 +194,7 @@ def test_workers_have_code_that_was_read_before() -> None:
         lambda: read.append(os.getpid()),
     )
     with ExitStack() as ends:
-        own = Workers(2, task)
+        own = ready(Workers(2, task))
         ends.callback(own.stop)
         ours, its = socket.socketpair()
         ends.enter_context(ours)

@@ -99,11 +99,19 @@ class MultiPreparer:
         most = MAX_ASSEMBLED if quickly else None
         return fuse(self._parts), replace(options, folder=FUSED_NAME, sources=sources, most_assembled=most)
 
+    def find_assemblers(self) -> None:
+        """Find assemblers, and compute the keys of the cache for the preparers that every kernel needs."""
+        for preparer in self._common_preparers():
+            preparer.find_assemblers()
+
     def warm_up(self) -> None:
-        """Warm up the preparers that every kernel needs: parts of a fused probe are prepared where that is refused."""
-        for place, preparer in enumerate(self._preparers):
-            if place not in self._fused:
-                preparer.warm_up()
+        """Run once through the code of the preparers that every kernel needs."""
+        for preparer in self._common_preparers():
+            preparer.warm_up()
+
+    def _common_preparers(self) -> Iterator[Preparer]:
+        """Parts of a fused probe are prepared only where that is refused."""
+        return (preparer for place, preparer in enumerate(self._preparers) if place not in self._fused)
 
     def prepare(self, directory: Path, arch: str, name: str, threads: int = 0) -> Iterator[Answer]:
         """The answer of each probe, in their order, as soon as it and those before it are known.

@@ -97,9 +97,12 @@ class Preparer:
         """True in a process that prepares ahead of launches."""
         self._kept_later: list[Future[None]] = []
 
-    def warm_up(self) -> None:
-        """Find assemblers and run once through all the code, so that the first kernel does not wait for it."""
+    def find_assemblers(self) -> None:
+        """Find assemblers, and compute the key of the cache."""
         self._kept_kernels()
+
+    def warm_up(self) -> None:
+        """Run once through all the code, so that the first kernel does not wait for it."""
         with suppress(UnsupportedKernelError):
             sample = Kernel.of(parse(_WARM_UP_PTX), "sample")
             site_file(self._probe.name, sample, build_probed_ptx(sample, self._probe).notes, b"")

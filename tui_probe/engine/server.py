@@ -85,13 +85,14 @@ class EngineServer:
 
         Raises LaunchError if the socket cannot be made there.
         """
-        self._preparers.warm_up()
+        self._preparers.find_assemblers()
         if self._reception is None:
+            self._preparers.warm_up()
             self._reception = Reception(listen_at(self._path))
             self._reception.start()
         if self._max_workers or self._max_ahead:
             task, ahead = (
-                WorkerTask(answers, self._preparers.close, self._preparers.read_graft_code)
+                WorkerTask(answers, self._preparers.close, self._read_code_of_workers)
                 for answers in (self._answers_of, self._ahead_of)
             )
             self._workers = Workers(self._max_workers, task, self._max_ahead, ahead)
@@ -102,7 +103,9 @@ class EngineServer:
             take = self._workers.take_ahead
             self._ahead = Ahead(self._images, self._path.parent, self._choice, take, steps, records)
             self._ahead.start(self._max_ahead)
-        listed_reasons()  # read now, next to the start of the target: the first kernel with a reason would wait for it
+        # Next to the start of the target: the first new kernel would wait for it, but a kernel in the cache need not.
+        self._preparers.warm_up()
+        listed_reasons()
 
     def stop(self) -> None:
         """Take no more requests; finish those under way and the assemblies that no one waits for."""
@@ -134,6 +137,10 @@ class EngineServer:
                 yield answer
 
         return answers
+
+    def _read_code_of_workers(self) -> None:
+        self._preparers.warm_up()
+        self._preparers.read_graft_code()
 
     def _ahead_of(self, _: int) -> Callable[[bytes], Iterator[str]]:
         """The answers of a worker that prepares ahead of launches, and takes processors last."""

@@ -44,6 +44,8 @@ _LAUNCHES: Final = b"\0"
 """Byte sent with the descriptor of a connection: for a worker of launches."""
 _AHEAD: Final = b"\1"
 """Byte for a worker that prepares ahead of launches."""
+_READY: Final = b"\2"
+"""Byte sent back when workers have read their code."""
 
 
 def usual_workers() -> int:
@@ -112,6 +114,7 @@ class Workers:
 
     def __init__(self, limit: int, task: WorkerTask, ahead: int = 0, ahead_task: WorkerTask | None = None) -> None:
         self._connections, own = socket.socketpair()
+        self._is_ready = self._has_declined = False
         self._pid = os.fork()
         if not self._pid:
             self._connections.close()
@@ -120,12 +123,25 @@ class Workers:
         own.close()
 
     def take(self, connection: socket.socket) -> bool:
-        """Give a connection to a worker, which then serves only that one. False if none is free."""
+        """Give a connection to a worker, which then serves only that one. False if none is free.
+
+        False, too, for the first connection that comes while they read their code: the cache may have its kernel.
+        """
+        if not self._has_declined and not self.have_read_code():
+            self._has_declined = True
+            return False
         return self._send(_LAUNCHES, connection)
 
     def take_ahead(self, connection: socket.socket) -> bool:
         """Give a connection to a worker that prepares ahead of launches. False if there is none."""
         return self._send(_AHEAD, connection)
+
+    def have_read_code(self) -> bool:
+        """Return whether workers serve a connection immediately."""
+        if not self._is_ready:
+            with contextlib.suppress(BlockingIOError):
+                self._is_ready = self._connections.recv(1, socket.MSG_DONTWAIT) == _READY
+        return self._is_ready
 
     def _send(self, team: bytes, connection: socket.socket) -> bool:
         try:
@@ -207,6 +223,7 @@ class _Distributor:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         self._teams[_LAUNCHES].task.read_code()
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        self._requests.send(_READY)
         while True:
             try:
                 connection, byte = listener.receive()

@@ -7,6 +7,7 @@ import pickle
 import signal
 import sys
 import tempfile
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
@@ -68,8 +69,11 @@ def serve(
     folder = default_cache_directory() if options.cache else None
     cache = None if folder is None else Cache(folder)
     assembler = Assembler(seconds=_LAUNCH_SHARE * _launch_seconds(), cache=cache)
+    search = threading.Thread(target=assembler.tools, name="tools")  # waits for processes
+    search.start()
     try:
         server = _engine_server(path, reception, images, probes, options, assembler, cache, counts, load_ptx=load_ptx)
+        search.join()
         server.start()
         if not load_ptx and options.machine_code != "off":
             start_early_trial(assembler.tools())
