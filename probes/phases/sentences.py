@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
@@ -18,7 +19,7 @@ from .waits import waits_of
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from tui_probe.probekit.probe import MeasuredWait
     from tui_probe.probekit.probe_results import ProbeResult
@@ -194,15 +195,13 @@ class Sentences:
             phase = self.launch.phases[number]
             if share >= _NOTABLE_STALLS:
                 own = f" ({', '.join(roles[phase])})" if len(self.launch.roles) > 1 and phase in roles else ""
-                causes = "; ".join(_stall_text(wait) for wait in stalls.by_phase[number][:_SHOWN_STALLS])
-                more = "; …" if len(stalls.by_phase[number]) > _SHOWN_STALLS else ""
-                yield f"stalls in {phase.name}{own}: {percent(share, 1)} of warp life: {causes}{more}"
+                causes = _causes_text(stalls.by_phase[number])
+                yield f"stalls in {phase.name}{own}: {percent(share, 1)} of warp life: {causes}"
         if stalls.elsewhere_share >= _NOTABLE_STALLS:
-            causes = "; ".join(_stall_text(wait) for wait in stalls.elsewhere[:_SHOWN_STALLS])
-            more = "; …" if len(stalls.elsewhere) > _SHOWN_STALLS else ""
             yield (
-                f"stalls whose phase is unknown: {percent(stalls.elsewhere_share, 1)} of warp life: {causes}{more}."
-                " Their code or source line belongs to several phases, or has no source line"
+                f"stalls whose phase is unknown: {percent(stalls.elsewhere_share, 1)} of warp life:"
+                f" {_causes_text(stalls.elsewhere)}. Their code or source line belongs to several phases, or has no"
+                " source line"
             )
         yield f"stalls: measured in {stalls.launches}; shares are parts of the warp life of all roles"
 
@@ -237,11 +236,16 @@ class Sentences:
         return f"{percent(per_clock, peak)} of an SM's tensor-core peak"
 
 
-def _stall_text(wait: MeasuredWait) -> str:
-    """``31% wgmma at WARPGROUP attn.py:32 (for HGMMA attn.py:30)``; a place without source lines is an offset."""
-    place = wait.place or f"{wait.offset:#06x}"
-    producer = f" (for {wait.producer})" if wait.producer else ""
-    return f"{percent(wait.share, 1)} {wait.kind or 'wait'} at {wait.instruction} {place}{producer}"
+def _causes_text(waits: Sequence[MeasuredWait]) -> str:
+    """``31% wgmma at WARPGROUP attn.py:32 (for HGMMA attn.py:30); …``; equal causes at one line are one."""
+    shares: defaultdict[str, float] = defaultdict(float)
+    for wait in waits:
+        producer = f" (for {wait.producer})" if wait.producer else ""
+        place = wait.place or f"{wait.offset:#06x}"
+        shares[f"{wait.kind or 'wait'} at {wait.instruction} {place}{producer}"] += wait.share
+    longest = sorted(shares, key=lambda cause: -shares[cause])[:_SHOWN_STALLS]
+    texts = [f"{percent(shares[cause], 1)} {cause}" for cause in longest]
+    return "; ".join([*texts, *(["…"] if len(shares) > _SHOWN_STALLS else [])])
 
 
 def wait_text(wait: Wait) -> str:

@@ -161,8 +161,8 @@ def test_code_in_front_of_a_wait_leads_to_the_wait() -> None:
 
 def stalls_in(number: int) -> PhaseStalls:
     waits = [
-        MeasuredWait(0x80 + 16 * place, "SYNCS", "gemm.cu:8", "mbarrier", "UTMALDG gemm.cu:4", share)
-        for place, share in enumerate((0.3, 0.1, 0.05, 0.01))
+        MeasuredWait(0x80 + 16 * place, "SYNCS", f"gemm.cu:{line}", "mbarrier", "UTMALDG gemm.cu:4", share)
+        for place, (line, share) in enumerate(((8, 0.25), (9, 0.1), (8, 0.05), (10, 0.05), (11, 0.01)))
     ]
     return PhaseStalls({number: waits}, [MeasuredWait(0x200, "BAR", "", "barrier", "", 0.04)], "launches 4, 5 of #0")
 
@@ -187,7 +187,10 @@ def test_page_names_the_stalls_inside_a_phase(tmp_path: Path) -> None:
     assert notes[2] == "stalls: measured in launches 4, 5 of #0; shares are parts of the warp life of all roles"
     record = view.record()
     (row,) = (row for row in record["phases"] if row["stalls"])
-    assert (row["phase"], [stall["share"] for stall in row["stalls"]]) == ("loop: full[2] wait", [0.3, 0.1, 0.05, 0.01])
+    assert (row["phase"], [stall["share"] for stall in row["stalls"]]) == (
+        "loop: full[2] wait",
+        [0.25, 0.1, 0.05, 0.05, 0.01],
+    )
     assert record["stalls"]["launches"] == "launches 4, 5 of #0"
     shown = " ".join(plain(line).strip() for line in view.lines(80))
     assert first in shown
