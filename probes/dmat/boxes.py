@@ -137,10 +137,12 @@ class Boxes:
         """The memory from the first to the last byte of each box: shape (boxes, 2), u8, from to before."""
         some = self.records[self.rows > 0]
         start: NDArray[np.uint64] = some["start"]
-        last = start + some["row"].astype(np.uint64)
+        row: NDArray[np.uint64] = some["row"].astype(np.uint64)
+        last = start + row
         for dimension in DIMENSIONS:
-            steps = some[f"count{dimension}"].astype(np.uint64) - np.uint64(1)
-            last = last + steps * some[f"stride{dimension}"].astype(np.uint64)
+            count: NDArray[np.uint64] = some[f"count{dimension}"].astype(np.uint64)
+            stride: NDArray[np.uint64] = some[f"stride{dimension}"].astype(np.uint64)
+            last = last + (count - np.uint64(1)) * stride
         return np.stack((start, last), axis=1)
 
     def chosen(self, mask: NDArray[Any]) -> Boxes:
