@@ -29,8 +29,9 @@ from tests.warm_start import WarmStarts
 from tui_probe.engine.cache import EMPTY_KERNEL_DIRECTORY
 
 # The machine may be busy: how long an example takes says nothing about the code under test.
-settings.register_profile("tui-probe", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("tui-probe")
+settings.register_profile("full", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# Every run draws other examples, so a few runs together have as many as Hypothesis draws by default: 20 s of CPU.
+settings.register_profile("short", settings.get_profile("full"), max_examples=40)
 
 # A product of small matrices needs no threads, and each of some thousand processes would start them.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
@@ -66,6 +67,7 @@ def cores() -> int:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Commands of tui-probe are forked from a process that has imported it; the same code is assembled once."""
+    settings.load_profile("full" if config.getoption("--in-full") else "short")
     if ASSEMBLIES not in os.environ:  # in the first process, of which others inherit it
         folder = tempfile.TemporaryDirectory(prefix="assemblies-")
         os.environ[ASSEMBLIES] = folder.name

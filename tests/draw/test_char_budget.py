@@ -59,6 +59,11 @@ def test_lines_fit_with_their_line_breaks(lines: list[str], chars: int) -> None:
     assert all("\n" not in line for line in shown)
 
 
+def test_line_break_of_the_last_line_counts() -> None:
+    assert list(fit_lines(["x" * 99], 100, COMMAND)) == ["x" * 99]
+    assert list(fit_lines(["x" * 100], 100, COMMAND)) == [f"1 line omitted; to show all: {COMMAND}"]
+
+
 def test_lines_end_with_the_number_of_others() -> None:
     shown = list(fit_lines([f"line {number}" for number in range(100)], 120, COMMAND))
     assert shown[0] == "line 0"
