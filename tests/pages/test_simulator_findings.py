@@ -82,6 +82,41 @@ def test_barrier_names_thread_elsewhere(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("here", "other", "fix"),
+    [
+        ({}, {}, "order the two accesses: within a block with a barrier"),
+        ({"access": "copy"}, {}, "wait for the copy before the other access"),
+        ({"block": [1, 0, 0], "thread": [41, 0, 0]}, {}, "order the two accesses with __syncwarp"),
+    ],
+)
+def test_fix_of_a_race_depends_on_its_accesses(
+    here: dict[str, Any], other: dict[str, Any], fix: str, tmp_path: Path
+) -> None:
+    (finding,) = found(tmp_path, line(kind="race", place={**READ, **here}, other={**WRITTEN, **other}))
+    assert finding.advice.startswith(fix)
+
+
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        ("bar.sync 1, 64;", "make all participating threads"),
+        ("shfl.sync.idx.b32 %r1, %r2, 0, 31, -1;", "let all lanes of the mask"),
+        ("mbarrier.try_wait.parity.shared.b64 %p1, [%r1], 0;", "count the arrivals per phase"),
+    ],
+)
+def test_fix_of_a_deadlock_depends_on_where_threads_wait(text: str, fix: str, tmp_path: Path) -> None:
+    place = {**READ, "access": "", "text": text}
+    (finding,) = found(tmp_path, line(kind="deadlock", place=place, size=None, value=None, count=1, other=None))
+    assert finding.advice.startswith(fix)
+
+
+def test_fix_of_a_pointer_that_is_not_of_the_device(tmp_path: Path) -> None:
+    detail = "0x14 is not in device memory: the pointer is null"
+    (finding,) = found(tmp_path, line(kind="out_of_bounds", space="global", detail=detail, other=None))
+    assert finding.advice.startswith("pass a pointer that cuMemAlloc")
+
+
 def test_failed_check_is_no_wrong_result(tmp_path: Path) -> None:
     nowhere = {
         "access": "",

@@ -13,7 +13,11 @@ from tui_probe.errors import SimulationError
 from tui_probe.ptx.parser import parse
 from tui_probe.simgpu.executor import Checker
 from tui_probe.simgpu.executor.checks.access_order import BatchOrder
-from tui_probe.simgpu.executor.checks.byte_states import CHANGE_ALLOCATED, CHANGE_FREED, CHANGE_INITIALISED
+from tui_probe.simgpu.executor.checks.byte_states import (
+    CHANGE_ALLOCATED,
+    CHANGE_FREED,
+    CHANGE_INITIALISED,
+)
 
 from .device import BASE, Device, compiled
 
@@ -518,9 +522,37 @@ PLANTS = {
         "divergent_barrier", "FIX bra L;\nM:\nst.global.u32 [%rd7], %r1; // other\nret;\nL:\nbar.sync 0; // here\n"
         "bra M;", "", "@!%p2", (0, 0), (0, 32),
     ),
+    # deadlocks
     "barrier-of-some": Plant(
         "deadlock", "mov.u32 %r9, 1;\n@%p2 bra L;\nFIX // here\nL:", "bar.sync 1, 32;", "bar.sync 1, 64;", (0, 0),
     ),
+    "barriers-with-two-names": Plant(
+        "deadlock", "@%p2 bra L;\nbar.sync 1, 64; // here\nbra M;\nL:\nFIX // other\nM:", "bar.sync 1, 64;",
+        "bar.sync 2, 64;", (0, 0), (0, 32),
+    ),
+    "mbarrier-of-one-warp": Plant(
+        "deadlock", "@!%p1 mbarrier.init.shared.b64 [%r6], 64;\nbar.sync 0;\nFIX bar.sync 1, 64; // other\n"
+        f"mbarrier.arrive.shared.b64 %rd10, [%r6];\n{ARRIVED.replace('0;', '0; // here', 1)}", "", "@%p2",
+        (0, 0), (0, 32),
+    ),
+    "shuffles-of-branches": Plant(
+        "deadlock", "and.b32 %r9, %r1, 16;\nsetp.ne.u32 %p3, %r9, 0;\nFIX bra L;\n"
+        "shfl.sync.idx.b32 %r10, %r1, 0, 31, -1; // here\nbra M;\nL:\n"
+        "shfl.sync.idx.b32 %r10, %r1, 0, 31, -1; // other\nM:", "", "@%p3", (0, 0), (0, 16),
+    ),
+    # masks of warps
+    "shuffle-outside-of-its-mask": Plant(
+        "invalid_mask", f"{HALF}shfl.sync.idx.b32 %r11, %r1, 0, 31, FIX; // here", "%r10", "0xffff", (0, 16),
+    ),
+    "barrier-outside-of-its-mask": Plant(
+        "invalid_mask", f"{HALF}bar.warp.sync FIX; // here", "%r10", "0xfffffffe", (0, 0),
+    ),
+    # what ends a kernel
+    "mbarrier-without-initialization": Plant(
+        "invalid_mbarrier", "FIX bar.sync 0;\nmbarrier.arrive.shared.b64 %rd10, [%r6]; // here",
+        "@!%p1 mbarrier.init.shared.b64 [%r6], 64;\n", "", (0, 0),
+    ),
+    "trap": Plant("trap", "FIX trap; // here", "setp.eq.u32 %p3, %r1, 70;\n@%p3", "@%p2", (0, 32)),
 }  # fmt: skip
 
 
@@ -592,6 +624,24 @@ def test_fault_that_ends_the_kernel_has_the_value_of_its_store(name: str, store:
 def test_fault_outside_of_a_block_or_thread_has_the_size_of_its_memory(name: str, access: str, detail: str) -> None:
     (fault,) = run(PLANTS[name].source(access))
     assert fault.detail == detail
+
+
+@pytest.mark.parametrize(
+    ("address", "detail"),
+    [
+        (0x14, "0x14 is not in device memory: the pointer is null"),
+        (0x7FFC00001000, "0x7ffc00001000 is not in device memory: a pointer of the host, or no pointer"),
+    ],
+)
+def test_address_that_is_not_of_the_device_has_its_likely_pointer(address: int, detail: str) -> None:
+    assert CheckedDevice().checks.states.describe(address) == detail
+
+
+def test_overrun_is_described_by_the_allocation_before_it() -> None:
+    states = CheckedDevice().checks.states
+    states.apply([(CHANGE_ALLOCATED, BASE, 256), (CHANGE_ALLOCATED, BASE + (1 << 16), 1 << 18)])
+    assert states.describe(BASE + (1 << 16) - 8192) == f"57088 bytes after an allocation of 256 bytes at {BASE:#x}"
+    assert states.describe(BASE + (1 << 16) - 8).startswith("8 bytes before an allocation of 262144 bytes")
 
 
 def test_load_of_replaced_constant_is_described_as_the_program_has_it() -> None:

@@ -53,9 +53,9 @@ _INTERNAL_ERROR = "the simulated GPU failed because of a bug in tui-probe"
 STATUSES: tuple[tuple[type[ProbeError], Status], ...] = (
     (executor.MisalignedAddressError, Status.MISALIGNED_ADDRESS),
     (executor.MemoryFaultError, Status.ILLEGAL_ADDRESS),
-    (executor.TrapError, Status.TRAP),
-    (executor.DeadlockError, Status.DEADLOCK),
     (executor.KernelAssertionError, Status.ASSERT),
+    (executor.AbortError, Status.TRAP),
+    (executor.DeadlockError, Status.DEADLOCK),
     (PtxVersionError, Status.UNSUPPORTED_VERSION),
     (ImageError, Status.NO_PTX),
     (PtxError, Status.INVALID_PTX),

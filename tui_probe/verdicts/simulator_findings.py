@@ -36,10 +36,22 @@ _LABELS: Final = {
     "race": "race",
     "divergent_barrier": "divergent barrier",
     "deadlock": "deadlock",
+    "trap": "trap",
+    "assertion": "assertion failed",
+    "invalid_mbarrier": "invalid mbarrier",
+    "invalid_mask": "invalid mask",
     "unchecked": "not checked",
 }
 _ACCESSES: Final = {"ld": "load", "ldu": "load", "st": "store", "atom": "atomic", "red": "atomic", "cp": "copy"}
 """Accesses by opcode, for a fault that ended the kernel before its access."""
+_WARP_THREADS: Final = 32
+_MASK_ADVICE: Final = "let all lanes of the mask execute the same instruction, or remove the others from the mask"
+_DEADLOCK_ADVICE: Final = (
+    ("mbarrier", "count the arrivals per phase, initialize the mbarrier with this number, and check the awaited phase"),
+    ("cluster", "let all threads of all blocks of the cluster arrive"),
+    *((opcode, _MASK_ADVICE) for opcode in ("bar.warp", "shfl", "vote", "match", "redux", "elect")),
+)
+"""Fixes by parts of the opcode at which threads wait."""
 _EXECUTED_LINE: Final = re.compile(r", line \d+(?=:)")
 _ADVICE: Final = {
     "out_of_bounds": "compare the index with the size before the access",
@@ -47,8 +59,20 @@ _ADVICE: Final = {
     "misaligned": "align the address to the size of the access, or access smaller elements",
     "uninitialized": "initialize the memory before the kernel reads it",
     "race": "order the two accesses: within a block with a barrier; between blocks with atomics or separate launches",
+    "race with a copy": (
+        "wait for the copy before the other access: cp.async.wait_group or the mbarrier that counts its bytes, then a"
+        " barrier if other threads access the bytes"
+    ),
+    "race within a warp": "order the two accesses with __syncwarp, or exchange the values with a shuffle",
     "divergent_barrier": "move the barrier to a place that all threads of the block reach",
     "deadlock": "make all participating threads reach the barrier",
+    "trap": "check the condition in front of the trap; grid.sync() traps unless the launch is cooperative",
+    "assertion": "check the values that the assertion compares",
+    "invalid_mbarrier": (
+        "let one thread initialize the mbarrier with the number of arrivals per phase, and let all threads meet at"
+        " __syncthreads before they use it"
+    ),
+    "invalid_mask": "pass a mask with all lanes that execute the instruction, and no others",
     "unchecked": "report this as a defect of tui-probe; to run without checks: run --no-check",
 }
 
@@ -154,9 +178,32 @@ def _finding(kernel: KernelFacts, fault: dict[str, Any], instructions: int = 1) 
     text = "; ".join(filter(None, (what, here_text, _other(kernel, other))))
     page = "ptx" if line else ""
     return Finding(
-        kind, _LABELS[kind], safe(text), page=page, line=line, stands_out=True, values=values, advice=_ADVICE[kind],
+        kind, _LABELS[kind], safe(text), page=page, line=line, stands_out=True, values=values, advice=_advice(fault),
         brief=safe(f"{_LABELS[kind]}: {what}"), wrong_result=kind != "unchecked",
     )  # fmt: skip
+
+
+def _advice(fault: dict[str, Any]) -> str:
+    """The fix, by the kind of the fault, the accesses of a race, and the instruction at which threads wait."""
+    kind, here, other = fault["kind"], fault["place"], fault.get("other")
+    if kind == "deadlock":
+        return next((fix for opcode, fix in _DEADLOCK_ADVICE if opcode in _opcode(here)), _ADVICE[kind])
+    if kind == "out_of_bounds" and "is not in device memory" in str(fault.get("detail")):
+        return "pass a pointer that cuMemAlloc or cudaMalloc returned"
+    if kind == "race" and isinstance(other, dict):
+        if "copy" in (here.get("access"), other.get("access")):
+            return _ADVICE["race with a copy"]
+        if _warp(here) is not None and _warp(here) == _warp(other):
+            return _ADVICE["race within a warp"]
+    return _ADVICE[kind]
+
+
+def _warp(site: dict[str, Any]) -> tuple[str, int] | None:
+    """The block of a thread and its warp there; None of threads that are not in the first row of their block."""
+    block, thread = _coordinates(site.get("block")), site.get("thread")
+    if block is None or _coordinates(thread) is None or not isinstance(thread, list) or any(thread[1:]):
+        return None
+    return block, int(thread[0]) // _WARP_THREADS
 
 
 def _launch(fault: dict[str, Any]) -> int | None:

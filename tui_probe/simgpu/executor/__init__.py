@@ -4,6 +4,7 @@ from tui_probe.simgpu.executor.checks.checker import Checker
 from tui_probe.simgpu.executor.device_calls import HEAP, HEAP_BYTES
 from tui_probe.simgpu.executor.execution import Execution, execute
 from tui_probe.simgpu.executor.faults import (
+    AbortError,
     DeadlockError,
     KernelAssertionError,
     MemoryFaultError,
@@ -20,6 +21,7 @@ __all__ = [
     "GLOBAL_START",
     "HEAP",
     "HEAP_BYTES",
+    "AbortError",
     "Checker",
     "DeadlockError",
     "DeviceMemory",

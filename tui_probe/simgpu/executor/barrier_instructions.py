@@ -106,9 +106,8 @@ def words_of(access: Access, group: ThreadGroup, line: int, address: Value | Non
         if part.space.name != "shared":
             position = 0 if part.positions is None else int(part.positions[0])
             where = group.batch.describe(group.lanes, position)
-            raise MBarrierError(
-                f"an mbarrier in {part.space.name} memory, not in shared memory, at line {line}, {where}"
-            )
+            text = f"an mbarrier in {part.space.name} memory, not in shared memory"
+            raise MBarrierError(f"{text}, at line {line}, {where}", text)
         indices[chosen] = part.element + part.first
     return indices
 
@@ -125,7 +124,7 @@ def apply_events(
         before.append(int(memory.view(U64)[word]))
         if problem := mbarriers.happen(word, event, time):
             where = group.batch.describe(group.lanes, position)
-            raise MBarrierError(f"mbarrier at line {line}, {where}: {problem}")
+            raise MBarrierError(f"mbarrier at line {line}, {where}: {problem}", problem)
     return before
 
 
@@ -165,7 +164,7 @@ def _build_initialisation(instruction: Instruction, bind: Binder) -> Operation:
         for position, word in enumerate(mbarriers.tolist()):
             if problem := group.batch.mbarriers.initialise(word, counts[position]):
                 where = group.batch.describe(group.lanes, position)
-                raise MBarrierError(f"mbarrier.init at line {line}, {where}: {problem}")
+                raise MBarrierError(f"mbarrier.init at line {line}, {where}: {problem}", problem)
 
     return run
 

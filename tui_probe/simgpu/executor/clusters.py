@@ -176,5 +176,8 @@ class ClusterBarriers:
     def check_deadlock(self) -> None:
         """Raise DeadlockError if threads wait."""
         for group, line in self._waiting:
-            where = self._batch.describe(group.lanes, 0)
-            raise DeadlockError(f"deadlock at barrier.cluster.wait, line {line}: {where} waits for its cluster")
+            cluster = int(self._cluster(group)[0])
+            alive = self._batch.alive.reshape(self._clusters, -1)[cluster]
+            arrived = np.count_nonzero(alive & self._arrived.reshape(self._clusters, -1)[cluster])
+            detail = f"{arrived} threads of {np.count_nonzero(alive)} of the cluster arrived"
+            raise DeadlockError("barrier.cluster.wait", line, self._batch.describe(group.lanes, 0), detail)

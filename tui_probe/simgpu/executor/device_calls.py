@@ -150,10 +150,11 @@ class Heap:
         """The reverse of ``take``. Raises TrapError for what was not taken."""
         offset = address - HEADER - self._address
         if not 0 <= offset < HEAP_BYTES or offset % 16 or self._words[offset // 8 + 1] != 1:
-            raise TrapError(
+            text = (
                 f"free of {address:#x}: malloc of this module did not return this address, or a store out of bounds"
                 " overwrote its malloc header"
             )
+            raise TrapError(text, text)
         self._words[offset // 8 + 1] = 0
 
     def _join_free(self, here: int) -> None:
@@ -168,7 +169,8 @@ class Heap:
         size = int(self._words[here])
         if size < HEADER or size % 16 or here + size // 8 > len(self._words):
             address = self._address + 8 * here + HEADER
-            raise TrapError(f"a store out of bounds overwrote the malloc header of the memory at {address:#x}")
+            text = f"a store out of bounds overwrote the malloc header of the memory at {address:#x}"
+            raise TrapError(text, text)
         return here + size // 8
 
     def _split(self, here: int, needed: int) -> None:
@@ -276,7 +278,8 @@ def _fail(group: ThreadGroup, memory: _ThreadMemory, values: list[Value]) -> Val
     places = (message, file, function)
     what, where, who = (memory.string_at(group, 0, place).decode("utf-8", "replace") for place in places)
     thread = group.batch.describe(group.lanes, 0)
-    raise KernelAssertionError(f"{where}:{line}: {who}: {thread}: assertion `{what}` failed")
+    place = f"{where}:{line}"
+    raise KernelAssertionError(f"{place}: {who}: {thread}: assertion `{what}` failed", f"`{what}` at {place}")
 
 
 def _allocate(group: ThreadGroup, memory: _ThreadMemory, values: list[Value]) -> Value:  # noqa: ARG001

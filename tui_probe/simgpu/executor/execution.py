@@ -11,6 +11,7 @@ from tui_probe.errors import SimulationError
 from tui_probe.simgpu.executor.checks.split_barriers import CodeBlock
 from tui_probe.simgpu.executor.clusters import blocks_in_order, checked_cluster
 from tui_probe.simgpu.executor.faults import DeadlockError
+from tui_probe.simgpu.executor.lanes import missing_lanes
 from tui_probe.simgpu.executor.memory import ParameterMemory
 from tui_probe.simgpu.executor.model import Machine, Placement, Schedule
 from tui_probe.simgpu.executor.scope import Launch
@@ -74,15 +75,33 @@ class Scheduler:
 
     def run(self, group: ThreadGroup | None) -> None:
         """Run ``group`` and all that comes from it. Raises SimulationError."""
-        while group is not None:
-            self._advance(group)
-            group = self._next()
+        try:
+            while group is not None:
+                self._advance(group)
+                group = self._next()
+            self._check_deadlock()
+        except DeadlockError as error:
+            error.elsewhere = self._waits_elsewhere(error)
+            raise
+
+    def _check_deadlock(self) -> None:
         self.barriers.check_deadlock()
         for waiting in self._assembling.values():
-            line = self.program.blocks[waiting.block].line
-            where = self.batch.describe(waiting.lanes, 0)
-            message = f"deadlock at line {line}: {where} waits for threads of its warp that never arrive"
-            raise DeadlockError(message)
+            block, lanes = self.program.blocks[waiting.block], waiting.lanes
+            if block.members is not None:
+                mask, warp = int(lanes.spread(block.members.read(waiting.registers))[0]), lanes.warp[0]
+                detail = missing_lanes(mask, int(self.batch.alive_bits[warp] & ~lanes.active_bits[warp]))
+                raise DeadlockError("an exchange within a warp", block.line, self.batch.describe(lanes, 0), detail)
+
+    def _waits_elsewhere(self, error: DeadlockError) -> str:
+        """The line, block and thread of one that waits in the same block at another line; "" if there is none."""
+        exchanges = ((self.program.blocks[other.block].line, other.lanes) for other in self._assembling.values())
+        for line, lanes in (*self.barriers.waits(), *self.tries.waits(), *exchanges):
+            for position in (0, lanes.count - 1):
+                where = self.batch.describe(lanes, position)
+                if line != error.line and where.partition(", thread")[0] == error.where.partition(", thread")[0]:
+                    return f"line {line}, {where}"
+        return ""
 
     def _advance(self, start: ThreadGroup) -> None:
         """Run a group until it waits, ends, or another one should go before it."""
@@ -95,7 +114,9 @@ class Scheduler:
                 if group is None:
                     return
             if block.members is not None and block.orders and batch.checks is not None:
-                batch.checks.order.sync_warps(group.lanes, block.members.read(group.registers))
+                members = block.members.read(group.registers)
+                batch.checks.check_mask(block.line, group.lanes, members)
+                batch.checks.order.sync_warps(group.lanes, members)
             if block.own_line and batch.checks is not None:
                 batch.checks.executed(group.lanes, group.block)
             for operation in block.operations:

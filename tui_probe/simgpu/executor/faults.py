@@ -43,16 +43,41 @@ class MisalignedAddressError(MemoryFaultError):
 
 
 class DeadlockError(SimulationError):
-    """Threads wait, and nothing that could release them can run."""
+    """Threads wait, and nothing that could release them can run.
+
+    ``what`` they wait at, one of them at ``line``, and ``where`` this one is: its block and thread. ``detail`` has who
+    is missing. ``elsewhere`` is such a place of a thread of the same block that waits at another instruction.
+    """
+
+    def __init__(self, what: str, line: int, where: str, detail: str) -> None:
+        super().__init__(f"deadlock at {what}, line {line}: {detail}, one that waits is {where}")
+        self.detail = f"{what}: {detail}"
+        self.where = where
+        self.line = line
+        self.elsewhere = ""
 
 
-class TrapError(SimulationError):
-    """The kernel executed ``trap`` or ``brkpt``."""
+class AbortError(SimulationError):
+    """The kernel ends itself, or cannot go on. ``kind`` is that of the finding, ``detail`` the reason."""
+
+    kind = "trap"
+
+    def __init__(self, message: str, detail: str) -> None:
+        super().__init__(message)
+        self.detail = detail
 
 
-class KernelAssertionError(SimulationError):
+class TrapError(AbortError):
+    """The kernel executed ``trap`` or ``brkpt``, or freed memory that it had not allocated."""
+
+
+class KernelAssertionError(AbortError):
     """An ``assert`` of the kernel failed."""
 
+    kind = "assertion"
 
-class MBarrierError(SimulationError):
+
+class MBarrierError(AbortError):
     """An mbarrier is used as PTX does not allow: too many arrivals, or one that was not initialised."""
+
+    kind = "invalid_mbarrier"

@@ -105,3 +105,13 @@ class Lanes:
 def warp_bits(present: NDArray[np.bool_]) -> NDArray[np.uint32]:
     """Booleans by place, packed into one word per warp."""
     return np.packbits(present, bitorder="little").view(np.dtype("<u4"))
+
+
+def missing_lanes(members: int, elsewhere: int) -> str:
+    """``lanes 0-15 of the mask 0xffffffff have not arrived``: those of ``members`` that are ``elsewhere``."""
+    lanes = [lane for lane in range(WARP_SIZE) if (members & elsewhere) >> lane & 1]
+    first = [lane for lane in lanes if lane - 1 not in lanes]
+    last = [lane for lane in lanes if lane + 1 not in lanes]
+    ranges = [str(start) if start == end else f"{start}-{end}" for start, end in zip(first, last, strict=True)]
+    number, verb = ("lane", "has") if len(lanes) == 1 else ("lanes", "have")
+    return f"{number} {', '.join(ranges)} of the mask {members:#x} {verb} not arrived"

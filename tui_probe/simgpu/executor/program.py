@@ -327,6 +327,7 @@ def build_trap(instruction: Instruction, bind: Binder) -> Operation:
     opcode, line = instruction.opcode, bind.line
 
     def run(group: ThreadGroup) -> None:
-        raise TrapError(f"{opcode} at line {line}, {group.batch.describe(group.lanes, 0)}")
+        where = group.batch.describe(group.lanes, 0)
+        raise TrapError(f"{opcode} at line {line}, {where}", f"the kernel executed {opcode}")
 
     return run

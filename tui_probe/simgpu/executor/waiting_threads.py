@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from tui_probe.simgpu.executor.async_state import WORD_BYTES, MBarrierWord
 from tui_probe.simgpu.executor.checks.split_barriers import WaitingLanes
 from tui_probe.simgpu.executor.clusters import ClusterBarriers
 from tui_probe.simgpu.executor.faults import DeadlockError
-from tui_probe.simgpu.executor.lanes import Lanes
+from tui_probe.simgpu.executor.lanes import Lanes, missing_lanes
 from tui_probe.simgpu.executor.model import WARP_SIZE
-from tui_probe.simgpu.executor.scalars import BOOL, U32, Value, scalar
+from tui_probe.simgpu.executor.scalars import BOOL, U32, U64, Value, scalar
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -255,6 +256,8 @@ class Barriers:
     def arrive_in_warp(self, barrier: WarpBarrier, group: ThreadGroup) -> ThreadGroup | None:
         """``group`` comes to a barrier of its warps; it is given back if it continues immediately."""
         members = barrier.members.read(group.registers)
+        if self._batch.checks is not None:
+            self._batch.checks.check_mask(barrier.line, group.lanes, members)
         is_full = group.lanes.count == self._batch.alive_count
         if is_full or not self._batch.missing_members(members, group.lanes).any():
             if self._batch.checks is not None:
@@ -296,16 +299,26 @@ class Barriers:
         """Raise DeadlockError if threads wait."""
         self.of_clusters.check_deadlock()
         for waiting in self._waiting:
-            lanes = waiting.group.lanes
-            here = int(np.count_nonzero(waiting.slot == waiting.slot[0]))
-            message = (
-                f"deadlock at barrier {waiting.slot[0] % BARRIER_COUNT}, line {waiting.barrier.line}: {here} threads "
-                f"of {waiting.needed()[0]} arrived, one of them {self._batch.describe(lanes, 0)}"
-            )
-            raise DeadlockError(message)
+            lanes, slot, needed = waiting.group.lanes, int(waiting.slot[0]), int(waiting.needed()[0])
+            ended = self._batch.threads - int(self._batch.alive_in_block[lanes.block[0]])
+            gone = f"; {ended} threads of the block have ended" if ended and waiting.count is not None else ""
+            detail = f"{self._totals()[0][slot]} threads of {needed} arrived{gone}"
+            where = self._batch.describe(lanes, 0)
+            raise DeadlockError(f"barrier {slot % BARRIER_COUNT}", waiting.barrier.line, where, detail)
         for barrier, group in self._in_warp:
-            message = f"deadlock at bar.warp.sync, line {barrier.line}: {self._batch.describe(group.lanes, 0)} waits"
-            raise DeadlockError(message)
+            members = int(group.lanes.spread(barrier.members.read(group.registers))[0])
+            here = sum(
+                1 << lane
+                for _, other in self._in_warp
+                for lane in other.lanes.lane[other.lanes.warp == group.lanes.warp[0]].tolist()
+            )
+            detail = missing_lanes(members, int(self._batch.alive_bits[group.lanes.warp[0]]) & ~here)
+            raise DeadlockError("bar.warp.sync", barrier.line, self._batch.describe(group.lanes, 0), detail)
+
+    def waits(self) -> Iterator[tuple[int, Lanes]]:
+        """The line and the lanes of each group that waits at a barrier of its block or warp."""
+        yield from ((waiting.barrier.line, waiting.group.lanes) for waiting in self._waiting)
+        yield from ((barrier.line, group.lanes) for barrier, group in self._in_warp)
 
 
 @dataclass(slots=True)
@@ -360,9 +373,15 @@ class PhaseWait:
             checks.order.word_awaited(self.word[is_over], lanes.select(np.flatnonzero(is_over)))
         return self.group
 
-    def describe(self) -> str:
-        """Describe one of the lanes and its position, for messages."""
-        return f"line {self.line}: {self.group.batch.describe(self.group.lanes, 0)}"
+    def deadlock(self) -> DeadlockError:
+        """Return the error that the phase of the first lane never ends."""
+        batch, word = self.group.batch, int(self.word[0])
+        address, state = word * WORD_BYTES % batch.shared.stride, MBarrierWord.of(int(batch.shared.view(U64)[word]))
+        made = state.expected - state.missing
+        arrived = f"{made} of {state.expected} arrivals{f', {state.transfer} bytes to come' if state.transfer else ''}"
+        detail = f"phase {int(self.parity[0])} does not end: it has {arrived}"
+        where = batch.describe(self.group.lanes, 0)
+        return DeadlockError(f"the mbarrier at {address:#x} of shared memory", self.line, where, detail)
 
 
 class PhaseWaits:
@@ -394,6 +413,10 @@ class PhaseWaits:
         """True if threads wait for an answer."""
         return bool(self._trying)
 
+    def waits(self) -> Iterator[tuple[int, Lanes]]:
+        """The line and the lanes of each group that waits for a phase."""
+        return ((trial.line, trial.group.lanes) for trial in self._trying)
+
     def release(self) -> list[ThreadGroup]:
         """The groups that continue, for what they try has happened."""
         return self._answered([trial for trial in self._trying if trial.any_known])
@@ -405,9 +428,7 @@ class PhaseWaits:
         self._in_vain = self._in_vain + 1 if self._seen == self._mbarriers.changes else 0
         self._seen = self._mbarriers.changes
         if self._in_vain > MAX_TRIES:
-            raise DeadlockError(
-                f"deadlock at an mbarrier: {self._trying[0].describe()} waits for a phase that never ends"
-            )
+            raise self._trying[0].deadlock()
         return self._answered(list(self._trying), give_up=True)
 
     def _answered(self, those: list[PhaseWait], *, give_up: bool = False) -> list[ThreadGroup]:

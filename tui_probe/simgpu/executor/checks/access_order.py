@@ -44,7 +44,7 @@ _THREAD: Final = np.uint64(MAX_THREADS - 1)
 SAME: Final = np.uint64(COPIED | TRACKED | MAX_THREADS - 1)
 """Bits that two stamps of the same thread have in common."""
 _ACCESS_BITS: Final = 2
-_FULL_MASK: Final = (1 << WARP_SIZE) - 1
+FULL_MASK: Final = (1 << WARP_SIZE) - 1
 
 
 def harmless(check: Callable[..., None]) -> Callable[..., None]:
@@ -195,7 +195,7 @@ class BatchOrder:
         """The lanes of each warp that ``members`` names have met: a mask per lane, or one for all."""
         now = self.clock.tick()
         self._publish(lanes)
-        is_full = members == _FULL_MASK
+        is_full = members == FULL_MASK
         if is_full.all():
             warps = lanes.warps
             self._known[np.arange(len(self._own))[warps], self._own[warps]] = now

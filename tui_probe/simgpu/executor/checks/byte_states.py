@@ -29,6 +29,10 @@ READABLE: Final = ALLOCATED | INITIALISED
 CHANGE_ALLOCATED, CHANGE_INITIALISED, CHANGE_FREED, CHANGE_FORGET = 1, 2, 3, 4
 """Kinds of changes, as the driver sends them."""
 _MAX_FREED: Final = 10_000
+_NULL_BYTES: Final = 1 << 16
+"""Addresses below this one come from null pointers."""
+_CLOSE_BYTES: Final = 4096
+"""An access so close in front of an allocation is described by it, others by the allocation before: an overrun."""
 """Freed allocations that are remembered to describe an access."""
 
 
@@ -152,7 +156,10 @@ class GlobalStates(ByteStates):
             return f"byte {address - freed[0]} of a freed allocation of {freed[1]} bytes at {freed[0]:#x}"
         below = _before(self._live, address)
         above = min((start for start in self._live if start > address), default=None)
-        if below is not None and (above is None or address - below[0] - below[1] <= above - address):
+        if not self._base - _CLOSE_BYTES <= address < self._base + len(self.states):
+            null = "the pointer is null" if address < _NULL_BYTES else "a pointer of the host, or no pointer"
+            return f"{address:#x} is not in device memory: {null}"
+        if below is not None and (above is None or above - address > _CLOSE_BYTES or address < below[0] + below[1]):
             distance = address - below[0] - below[1]
             allocation = f"an allocation of {below[1]} bytes at {below[0]:#x}"
             if distance < 0:

@@ -15,6 +15,7 @@ import numpy as np
 from tui_probe.ptx.tree import inserted_lines
 from tui_probe.simgpu.executor.checks.access_order import (
     BULK,
+    FULL_MASK,
     MAX_THREADS,
     TIME_BITS,
     TRACKED,
@@ -46,7 +47,7 @@ from tui_probe.simgpu.executor.checks.byte_states import (
 )
 from tui_probe.simgpu.executor.checks.races import Race, RaceSearch, Stamps
 from tui_probe.simgpu.executor.checks.split_barriers import SplitBarrierSearch
-from tui_probe.simgpu.executor.faults import DeadlockError, MemoryFaultError, MisalignedAddressError
+from tui_probe.simgpu.executor.faults import AbortError, DeadlockError, MemoryFaultError, MisalignedAddressError
 from tui_probe.simgpu.executor.memory import CTA_BYTES, DeviceMemory
 from tui_probe.simgpu.executor.scalars import U8
 
@@ -229,7 +230,10 @@ class LaunchChecks:
             fault = Fault(kind, place_in(text), error.space, error.size, error.address, error.value, detail=detail)
             self.report(fault)
         elif isinstance(error, DeadlockError):
-            self.report(Fault("deadlock", place_in(text), detail=text))
+            other = replace(place_in(error.elsewhere), access="waits") if error.elsewhere else None
+            self.report(Fault("deadlock", place_in(text), detail=error.detail, other=other))
+        elif isinstance(error, AbortError):
+            self.report(Fault(error.kind, place_in(text), detail=error.detail))
 
     def _detail(self, error: MemoryFaultError) -> str:
         if error.space == "global":
@@ -257,6 +261,19 @@ class BatchChecks:
     @cached_property
     def _split_barriers(self) -> SplitBarrierSearch:
         return SplitBarrierSearch(self._launch.code, self.order.place_count)
+
+    @harmless
+    def check_mask(self, line: int, lanes: Lanes, members: Value) -> None:
+        """Check that the mask of each lane, or one for all, names the lane that executes the instruction."""
+        if (members == FULL_MASK).all():
+            return
+        masks = lanes.spread(members).astype(np.int64)
+        outside = (masks >> lanes.lane & 1) == 0
+        if outside.any():
+            first = int(np.argmax(outside))
+            detail = f"lane {int(lanes.lane[first])} is not in the mask {int(masks[first]):#x}"
+            place = self._place_of(line, "", int(lanes.places[first]))
+            self._launch.report(Fault("invalid_mask", place, count=int(np.count_nonzero(outside)), detail=detail))
 
     @harmless
     def executed(self, lanes: Lanes, block: int) -> None:

@@ -57,7 +57,7 @@ class SplitBarrierSearch:
     """Divergent barriers of a batch of ``place_count`` places, in a program of ``code``.
 
     A thread bypasses a barrier if it executes code behind the barrier from which no path leads back to it, and ends.
-    One that goes to the end of the kernel at once does not: its exit counts as its arrival (PTX ISA, exit).
+    One that goes straight to the end of the kernel does not: its exit counts as its arrival (PTX ISA, exit).
     """
 
     def __init__(self, code: Sequence[CodeBlock], place_count: int) -> None:
