@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import subprocess
 import tempfile
@@ -15,7 +16,7 @@ from tests.sass.test_wait_probe import ATTENTION, code_at, grafted
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.sass.flow import FlowGraph
 from tui_probe.sass.operations import operation_name
-from tui_probe.sass.register_room import RegisterRoom, operands_of
+from tui_probe.sass.register_room import RecordRoom, RegisterRoom, operands_of
 from tui_probe.sass.target import GraftTarget
 from tui_probe.sass.words import MAX_REGISTERS, RESERVED, WORD_BYTES
 from tui_probe.toolchain import find_disassembler
@@ -174,30 +175,36 @@ def test_registers_of_products_are_free_in_other_roles(assembled: Callable[[str,
     assert len(sums & set(room.free(add))) >= 3
 
 
-def test_untouched_registers_are_named_by_no_instruction_that_follows(
-    assembled: Callable[[str, int | str], Cubin], disassembled: Callable[[bytes], dict[int, str]]
-) -> None:
-    cubin = assembled(roles(40), "90a")
-    target = GraftTarget.of(cubin, "k")
-    graph = FlowGraph.of(target)
-    room, texts, some = RegisterRoom(target, graph), disassembled(cubin.image), 0
-    for index in range(len(target.words)):
-        untouched = room.untouched(index)
-        block = graph.block_at(index)
-        behind, pending = set[int](), list(graph.successors[block])
-        while pending:
-            if (other := pending.pop()) not in behind:
-                behind.add(other)
-                pending += graph.successors[other]
-        places = {
-            *range(index, graph.blocks[block].stop),
-            *(place for other in behind for place in graph.blocks[other]),
-        }
-        named = {int(number) for place in places for number in REGISTER.findall(texts[place * WORD_BYTES])}
-        assert not any(untouched >> number & 1 for number in named)
-        given_away = any(
-            target.words[place].field(32, 32) == 40 for place in places if "USETMAXREG" in texts[place * WORD_BYTES]
-        )
-        assert not (given_away and untouched >> 40)
-        some += bool(untouched & (1 << 24) - 1)
-    assert some
+WALKS, STEPS, STRIDE = 20, 12, 6
+"""Ways that are followed from each record, blocks of each, and instructions between records."""
+
+
+def test_records_that_wait_later_keep_their_registers_on_all_ways_to_the_next() -> None:
+    target = GraftTarget.of(Cubin.read(ATTENTION.read_bytes()), "attn_fwd")
+    graph, names = FlowGraph.of(target), [operands_of(word, 90) for word in target.words]
+    inside = RegisterRoom(target, graph)
+    room = RecordRoom(target, graph, inside)
+    places = [index for block in graph.blocks for index in block[::STRIDE] if room.has_pairs(index)]
+    records = dict(zip(places, room.records({}, places), strict=True))
+    ways, choice = 0, random.Random(1)
+    for place, (pairs, wait) in records.items():
+        assert {number for pair in pairs for number in (pair, pair + 1)} <= set(inside.free(place))
+        for _ in range(0 if wait.behind else WALKS):
+            block = graph.block_at(place)
+            code = range(place, graph.blocks[block].stop)
+            for _ in range(STEPS):
+                following = next((index for index in code if index in records and index != place), None)
+                code = range(code.start, code.stop if following is None else following)
+                named = [names[index].reads | names[index].writes for index in code]
+                assert not any(registers >> pair & 0b11 for registers in named for pair in pairs)
+                if following is not None:
+                    assert records[following][1].before >> wait.barrier & 1
+                    ways += 1
+                if following is not None or not graph.successors[block]:
+                    break
+                block = choice.choice(graph.successors[block])
+                code = graph.blocks[block]
+                if code.start <= place < code.stop:
+                    break
+    assert ways > WALKS
+    assert {wait.behind for _, wait in records.values()} == {True, False}

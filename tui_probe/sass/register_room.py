@@ -202,7 +202,6 @@ class RegisterRoom:
         self._limits = _limits(target, graph)
         nothing = [_UnderWay() for _ in graph.blocks]
         self._live_behind = _fixpoint([0] * len(graph.blocks), graph.predecessors, self._live_before, or_)
-        self._named_behind = _fixpoint([0] * len(graph.blocks), graph.predecessors, self._named_before, or_)
         self._products = _fixpoint([0] * len(graph.blocks), graph.continuations, self._products_behind, or_)
         self._under_way = _fixpoint(nothing, graph.continuations, self._under_way_behind, _UnderWay.joined)
 
@@ -223,10 +222,11 @@ class RegisterRoom:
         free = set(self.free(index))
         return [number for number in sorted(free) if not number % _PAIR and number + 1 in free]
 
-    def untouched(self, index: int) -> int:
-        """Return the mask of the registers that no instruction from here on names or gives away."""
-        block = self._graph.block_at(index)
-        return ALL_REGISTERS & ~self._named_from(block, index, self._named_behind[block])
+    def named(self, index: int) -> int:
+        """Return the mask of the registers that an instruction names or gives away."""
+        own, word = self._operands[index], self._words[index]
+        given = ALL_REGISTERS & ~((1 << _new_limit(word)) - 1) if word.operation == SET_REGISTERS else 0
+        return own.reads | own.writes | given
 
     def limit(self, index: int) -> int:
         """Return the smallest number of registers that a warp has at an instruction."""
@@ -241,18 +241,6 @@ class RegisterRoom:
         for place in range(self._graph.blocks[block].stop - 1, index - 1, -1):
             live = live & ~self._operands[place].kills | self._operands[place].reads
         return live & ALL_REGISTERS
-
-    def _named_before(self, block: int, behind: int) -> int:
-        return self._named_from(block, self._graph.blocks[block].start, behind)
-
-    def _named_from(self, block: int, index: int, behind: int) -> int:
-        """Return the registers that a block names or gives away from an instruction on, besides those ``behind``."""
-        for place in range(index, self._graph.blocks[block].stop):
-            own, word = self._operands[place], self._words[place]
-            behind |= own.reads | own.writes
-            if word.operation == SET_REGISTERS:
-                behind |= ALL_REGISTERS & ~((1 << _new_limit(word)) - 1)
-        return behind
 
     def _products_behind(self, block: int, before: int) -> int:
         return self._products_until(block, self._graph.blocks[block].stop - 1, before)
@@ -355,21 +343,11 @@ class RecordRoom:
         return align_register(target.registers - RESERVED) + 2 * PAIRS_OF_RECORD + RESERVED
 
     def pairs(self, index: int) -> list[int]:
-        """Return the even numbers of pairs of registers for a record at an instruction, those that need no wait
-        first.
-        """
+        """Return the even numbers of pairs of registers for a record at an instruction."""
         if self.inside is not None:
-            untouched = self.inside.untouched(index)
-            return sorted(self.inside.pairs(index), key=lambda pair: not _has_pair(untouched, pair))
+            return self.inside.pairs(index)
         first = align_register(self.target.registers - RESERVED)
         return list(range(first, first + 2 * PAIRS_OF_RECORD, 2))
-
-    def is_untouched(self, index: int) -> bool:
-        """Return whether nothing from an instruction on names the registers of its record, except other records."""
-        if self.inside is None:
-            return True
-        untouched = self.inside.untouched(index)
-        return all(_has_pair(untouched, pair) for pair in self.pairs(index)[:PAIRS_OF_RECORD])
 
     def has_pairs(self, index: int) -> bool:
         """Return whether an instruction leaves enough."""
@@ -391,22 +369,48 @@ class RecordRoom:
         limits = (self.inside.limit(at // WORD_BYTES) for at in self.target.exits())
         return self.target.registers if around <= min(self.target.registers, *limits) else None
 
-    def operand_waits(self, rewritten: Mapping[int, Word], places: Sequence[int]) -> list[OperandWait]:
-        """Return the wait of the record at each of some instructions, which are ``rewritten``.
+    def records(self, rewritten: Mapping[int, Word], places: Sequence[int]) -> list[tuple[list[int], OperandWait]]:
+        """Return the pairs of registers and the waits of the record at each of some instructions, which are
+        ``rewritten``.
 
-        What the kernel has under way there is not waited for, if possible: a barrier that is free at all of them allows
-        to wait at the next record.
+        If no instruction from a record to those that may be the next ones names its registers, these records wait for
+        its operands, so that nothing waits at the record itself. What the kernel has under way at a record is not
+        waited for, if possible.
         """
         code_words = [rewritten.get(index * WORD_BYTES, word) for index, word in enumerate(self.target.words)]
         pending = pending_barriers(code_words, self.graph)
-        held = [pending[place] & ~code_words[place].wait_mask for place in places]
+        held = {place: pending[place] & ~code_words[place].wait_mask for place in places}
         order = least_used_barriers(self.target.all_words())
-        common = next((number for number in order if not any(mask >> number & 1 for mask in held)), None)
-        if common is not None:
-            return [OperandWait(common, self.is_untouched(place)) for place in places]
-        free = [[number for number in order if not mask >> number & 1] for mask in held]
-        return [OperandWait((own or order)[0], is_later=False) for own in free]
+        before, plans = dict.fromkeys(places, 0), []
+        for place in places:
+            named, following = self._up_to_records(place, held.keys())
+            pairs = sorted(self.pairs(place), key=lambda pair: named >> pair & 0b11 != 0)[:PAIRS_OF_RECORD]
+            own = next((number for number in order if not held[place] >> number & 1), order[0])
+            later = [number for number in order if not any(held[at] >> number & 1 for at in (place, *following))]
+            waits_later = bool(later) and not any(named >> pair & 0b11 for pair in pairs)
+            barrier = later[0] if waits_later else own
+            for at in following if waits_later else ():
+                before[at] |= 1 << barrier
+            plans.append((pairs, barrier, not waits_later))
+        return [
+            (pairs, OperandWait(barrier, before[place], behind))
+            for place, (pairs, barrier, behind) in zip(places, plans, strict=True)
+        ]
 
-
-def _has_pair(registers: int, pair: int) -> bool:
-    return registers >> pair & 0b11 == 0b11
+    def _up_to_records(self, place: int, records: Collection[int]) -> tuple[int, set[int]]:
+        """Return the mask of the registers that are named or given away from a record to the next ones, and these."""
+        named, following = 0, set[int]()
+        block = self.graph.block_at(place)
+        waiting, seen = [(block, range(place, self.graph.blocks[block].stop))], set[int]()
+        while waiting:
+            block, code = waiting.pop()
+            for index in code:
+                if index in records and (index != place or block in seen):
+                    following.add(index)
+                    break
+                named |= 0 if self.inside is None else self.inside.named(index)
+            else:
+                fresh = {*self.graph.continuations[block]} - seen
+                seen |= fresh
+                waiting += [(other, self.graph.blocks[other]) for other in fresh]
+        return named, following

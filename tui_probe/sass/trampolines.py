@@ -42,7 +42,8 @@ A record of lane 0 has shorter code, in four registers and no predicate::
     NOP                         waits until the operands were read
 
 Lanes without lane 0 store where the next record of lane 0 will be: a store of one warp to an address is behind the
-earlier ones. If nothing behind the record names its four registers, the next record waits for the operands, not a NOP.
+earlier ones. If no instruction up to the next record names the four registers, this record waits for the operands, not
+a NOP.
 """
 
 from __future__ import annotations
@@ -272,10 +273,13 @@ class RecordRegisters:
 
 @dataclass(frozen=True, slots=True)
 class OperandWait:
-    """The wait for the operands of a record: its scoreboard ``barrier``, and whether the next record waits."""
+    """The waits of a record: the scoreboard ``barrier`` of its operands, the mask of the barriers of earlier records
+    that are waited for ``before`` it, and whether it waits for its own ``behind`` it.
+    """
 
     barrier: int
-    is_later: bool
+    before: int
+    behind: bool
 
 
 def record_words(
@@ -303,10 +307,10 @@ def record_words(
         uniform_sum(registers.count, registers.count, registers.step, arch).with_stall(until_count),
     ]
     code = [word.with_field(YIELD, 1, int(word.stall < _FIRST_YIELDING)) for word in code]
-    mask = 1 << wait.barrier
-    if wait.is_later:
-        return [code[0].with_wait_mask(mask), *code[1:]]
-    return [*code, nop_word().with_stall(1).with_wait_mask(mask)]
+    code[0] = code[0].with_wait_mask(wait.before)
+    if wait.behind:
+        code.append(nop_word().with_stall(1).with_wait_mask(1 << wait.barrier))
+    return code
 
 
 def _made(bits: int, to: int, source: int = 0, second: int = 0, third: int | None = None, *, stall: int) -> Word:

@@ -33,7 +33,7 @@ from tui_probe.sass.graft import Grafted, Splice, apply_splices
 from tui_probe.sass.graft_check import refuse_changes
 from tui_probe.sass.inline_code import FreeRegisters, InlineCode, MarkValue
 from tui_probe.sass.loop_copies import loops_to_copy
-from tui_probe.sass.register_room import PAIRS_OF_RECORD, RecordRoom
+from tui_probe.sass.register_room import RecordRoom
 from tui_probe.sass.snippets import UniformAssignment, assign_uniform_registers, with_initial_wait
 from tui_probe.sass.trampolines import (
     RecordRegisters,
@@ -223,8 +223,7 @@ def _graft_records(
     places = [site.at // WORD_BYTES for site in parts.sites]
     loops = loops_to_copy(target, room.graph, _loops_with_records(room.graph, parts))
     copied = {place for blocks in loops for block in blocks for place in block}
-    for place, wait in zip(places, room.operand_waits(rewritten, places), strict=True):
-        address, value = room.pairs(place)[:PAIRS_OF_RECORD]
+    for place, ((address, value), wait) in zip(places, room.records(rewritten, places), strict=True):
         own, at = RecordRegisters(address, value, (base[0], base[1]), count, step), place * WORD_BYTES
         cycles = room.cycles_behind(place, places) if place in copied else BRANCH_STALL
         code_words = record_words(own, at, record.cap or 0, wait, target.arch, cycles)
