@@ -102,6 +102,16 @@ IN_MESSAGES = {
     r"\b(?:it|they|this|them) (?:says?|tells?)\b": "shows, reports; name the subject",
     r"\b(?:make|create|writes?|record|choose) one(?: (?:with|such|and|here)|(?=[.,;:]|\Z))": "name the thing again",
     r"\bthere too\b|\bWhere the two\b": "name the place or the things again",
+    r"\b(?:the|an?) (?!same |other )[a-z]+ ones?(?=[,.;:)]|\Z| (?:with|and|or|at|in)\b)": "name the noun again",
+    r"\b[a-z]+ ones\b": "name the noun again",
+    r"(?:\A|(?<=[.:;] ))Of (?:the |these )?(?:two|three|four)\b": "name the subject first",
+    r"(?:\A|(?<=[.;] ))So (?:is|are|do|does)\b": "repeat the verb",
+    r"\b[Tt]his key \w+": "name the key, or its page",
+    r"\b[Tt]his is so\b": "this applies to",
+    r"\badditions? to memory\b": "atomic additions",
+    r"\bas many (?!as)\w+ (?:had|have)\b": "the number of … is the same",
+    r"\band one of an?\b": "name the noun again",
+    r"\bthe rest is for\b": "the rest of the wait is for",
 }
 """Phrases for which a message is read twice. Docstrings and comments may have them: the code is next to them."""
 
@@ -299,6 +309,13 @@ def test_long_sentence_is_counted_without_code() -> None:
         "the sums equal those of A",
         "the image has none",
         "choose the one that fits",
+        "replaces an earlier one.",
+        "show failed ones",
+        "in order. Of the two waits, the first is long",
+        "not by variable. So is the heap",
+        "this key acts in the table",
+        "two additions to memory",
+        "as many kernels had no result",
     ],
 )
 def test_words_of_messages_are_found(words: str) -> None:

@@ -139,8 +139,8 @@ def _advice(line: LineWaits) -> str:
     site = line.longest
     if line.copies_of_this_iteration:
         return (
-            "the loop starts this copy in the iteration that waits for it: start the copy one or more iterations"
-            " earlier"
+            "the loop starts this copy in the iteration that waits for it: start the copy at least one"
+            " iteration earlier"
         )
     return _REMEDIES.get(site.wait.kind, "") if site.wait else ""
 

@@ -245,9 +245,9 @@ def test_phases_above_the_peak_rate_share_a_sentence(peak: int | None) -> None:
     of = SimpleNamespace(kernel=SimpleNamespace(slowdown=None), simulated=False, products_per_clock=peak)
     sentences = Sentences(of, replace(launch, sites=issuing), 0, None)  # type: ignore[arg-type]
     (text,) = (text for text in sentences.others() if text.startswith("consumer: "))
-    above = "products issued above the peak rate, which also execute after the phase: loop 2: mma, loop 1: mma"
+    above = "faster than the peak rate, and also execute after the phase, in “loop 2: mma”, “loop 1: mma”"
     assert text.endswith(above) == (peak is not None)
-    assert text.count(" in loop ") == (0 if peak else 2)
+    assert text.count(" in “loop ") == (1 if peak else 2)
 
 
 def test_wait_for_all_stages_behind_the_loop_is_matched_by_time() -> None:

@@ -163,7 +163,7 @@ def test_failed_launch_fails_in_the_launchers(natives: Path, tmp_path: Path) -> 
     for command in commands:
         result = tool.unprofiled("sh", "-c", f"cd {folder} && {command}")
         assert (result.returncode, result.stderr) == (0, "")
-        assert "the launch ended; no result to compare" in result.stdout
+        assert "there is no result to compare" in result.stdout
         assert "2 launches: median " in result.stdout
 
 

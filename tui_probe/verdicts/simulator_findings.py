@@ -130,7 +130,7 @@ def no_watchdog_text(trace: Trace) -> str:
     unfinished = [event for kernel in trace.kernels for event in unfinished_launches(kernel)]
     last = max(unfinished, key=lambda event: event.launch, default=None)
     if last is None:
-        return f"this run has no watchdog; after it, K runs the program again with {WATCHDOG_OPTION}"
+        return f"this run has no watchdog; after the run, K runs the program again with {WATCHDOG_OPTION}"
     name = shorten(trace.kernels[last.kernel].demangled, _NOTICE_NAME)
     return (
         f"launch {last.launch} of {name} has run for over {last.seconds:.0f} s. End it (Ctrl-C twice, t); K then"

@@ -284,7 +284,7 @@ def _ours(programs: Sequence[Program]) -> dict[str, float | None]:
 
 EVALUATION: Final = Evaluation(
     name="critical",
-    question="which kernel of a program is the critical one, and does it store the minimum number of sectors?",
+    question="which kernel of a program is the critical kernel, and does it store the minimum number of sectors?",
     probes=(PROBE,),
     reading=(
         "A sector is 32 bytes. A request is one warp instruction: 32 lanes that store adjacent 4-byte values touch 4"

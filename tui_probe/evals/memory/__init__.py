@@ -286,8 +286,8 @@ EVALUATION: Final = Evaluation(
         " ordinary run; its limits may have dropped records.",
         "Original memory is the value in the program's output line “max memory: BYTES”, or else the peak of its"
         " allocations in event.log, including memory that a framework keeps for later.",
-        "The published system allocated as much memory for each launch as its records need; the ratio uses"
-        " the same size. Kernels without a probe, e.g. kernels of closed libraries, are not included.",
+        "For each launch, the published system allocated exactly the memory that its records need; the ratio uses"
+        " this size. Kernels without a probe, e.g. kernels of closed libraries, are not included.",
     ),
     open=answer,
     collect=collect,

@@ -72,7 +72,7 @@ def launch_rows(source: ViewSource) -> list[int]:
 
 
 def launch_text(source: ViewSource, *, brief: bool = False) -> str:
-    """Describe the shown launch and its position: ``launch 3 (1st of 8 of this kernel), the only one with a result``.
+    """Describe the shown launch and its position: ``launch 3 (1st of 8 of this kernel), the only launch …``.
 
     The number is what pages call the launch and what ``KERNEL@LAUNCH`` takes: it counts from 0 through the process. The
     place among the launches of the kernel counts from 1. ``brief``: these only.
@@ -89,7 +89,7 @@ def launch_text(source: ViewSource, *, brief: bool = False) -> str:
     if kernel.launches == 1:
         return "the only launch" if number is None else f"launch {number} (the only one of this kernel)"
     is_only_result = saved == 1 and row == source.trace.results.launch(kernel.result_rows[0])
-    only = ", the only one with a result" if is_only_result and not brief else ""
+    only = ", the only launch with a result" if is_only_result and not brief else ""
     recorded = " recorded" if kernel.launches_recorded < kernel.launches else ""
     place = f"{units.ordinal(bisect_left(kernel.rows, row) + 1)}{recorded} of {units.count(kernel.launches)}"
     return f"{place} launches{only}" if number is None else f"launch {number} ({place} of this kernel){only}"

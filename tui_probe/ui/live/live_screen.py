@@ -446,7 +446,7 @@ class LiveScreen(ViewScreen):
     def _has_table(self) -> bool:
         """Return whether keys go to the table; otherwise tell the user how to get there."""
         if not self.in_table:
-            self.notice("this key acts in the table: press Tab to go there")
+            self.notice("the key acts in the table: press Tab to go there")
         return self.in_table
 
     def action_together(self) -> None:

@@ -136,7 +136,7 @@ class OpeningView(PaneView):
 
     def draw(self, width: int, height: int) -> list[Line]:
         """A bar, and how to stop, above what was shown: an empty page in between would be sent, too."""
-        waiting = "; the keys of this page work when it has been read" if self.focused else ""
+        waiting = "; the keys of this page work after it has loaded" if self.focused else ""
         done = round(_BAR * self.opening.share)
         bar = "█" * done + "░" * (_BAR - done)
         return [
