@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from tests.real_programs.suites import SUITES, environment_of, versions_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from tests.real_programs.suites import Suite
 
@@ -59,12 +59,14 @@ class Outcome:
         return f"| {versions} | {self.architecture} | {self.probe or '–'} | {cases} | {probed} | {wrong} |"
 
 
-def run_suite(suite: Suite, python: Path, architecture: str, probe: str | None, folder: Path) -> Outcome:
-    """Run its cases under the tool. A case without a line of its own was not right."""
+def run_suite(
+    suite: Suite, python: Path, architecture: str, probe: str | None, folder: Path, cases: Sequence[str] = ()
+) -> Outcome:
+    """Run its cases, or those named, under the tool. A case without a line of its own was not right."""
     traces = folder / "traces" / f"{suite.name}-{architecture}-{probe and Path(probe).stem}"
     how = ["-p", probe, "--launches", "all"] if probe else NEVER
     tool = [sys.executable, "-m", "tui_probe", "run", "--sim", "--sim-arch", architecture, *how]
-    command = [*tool, "--no-report", "--tracedir", str(traces), "--", str(python), str(suite.program)]
+    command = [*tool, "--no-report", "--tracedir", str(traces), "--", str(python), str(suite.program), *cases]
     variables = os.environ | dict(suite.variables)
     done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=LIMIT)
     traces.with_suffix(".log").write_text(done.stdout + done.stderr)
@@ -77,8 +79,8 @@ def run_suite(suite: Suite, python: Path, architecture: str, probe: str | None, 
         versions=versions_of(suite, python),
         architecture=architecture,
         probe=probe,
-        right=[case for case in suite.cases() if case in right],
-        wrong=[case for case in suite.cases() if case not in right],
+        right=[case for case in cases or suite.cases() if case in right],
+        wrong=[case for case in cases or suite.cases() if case not in right],
         kernels=len(kernels),
         probed=kernels.count("probed") if probe else None,
     )
