@@ -84,7 +84,7 @@ class GraftTarget:
         base, size = _parameter_layout(attributes, constants)
         if base + size != constants.size:
             raise UnsupportedKernelError(because("graft-parameters"))
-        code_words = tuple(words_of(cubin.content(code)))
+        code_words = words_of(cubin.content(code))
         registers = _register_count(cubin, symbol)
         return cls(
             cubin, symbol, code, info, constants, functions_of(cubin), code_words, attributes, base, size, registers

@@ -61,6 +61,8 @@ _MATRIX: Final = range(0x1D0, 0x200)
 """HGMMA and the like: before sm_100 they add to ordinary registers and have descriptors in four uniform ones."""
 _DESCRIPTORS_FORM, _REGISTERS_FORM = 4, 6
 _TENSOR_COPIES: Final = range(0x1B4, 0x1BC)
+_ALWAYS_UNIFORM: Final = frozenset({*_TO_UNIFORM, *_UNIFORM_PATH, _ELECT, LDCU, *_MATRIX, *_TENSOR_COPIES})
+"""Operations that may name uniform registers although bit 91 is clear."""
 _LONG: Final = 8
 _QUAD: Final = 4
 _PAIR: Final = 2
@@ -97,6 +99,8 @@ def used_uniform_registers(words: Iterable[Word], arch: int) -> frozenset[int]:
     """The uniform registers that instructions may use, some of them perhaps not."""
     numbers: set[int] = set()
     for word in words:
+        if word.operation not in _ALWAYS_UNIFORM and not word.is_uniform_operand:
+            continue  # most words: no field may name one
         for at, count in _uniform_fields(word, arch):
             first = uniform_register_at(word, at, arch)
             numbers.update(range(first, first + count))

@@ -10,20 +10,25 @@ Which fields an instruction uses is for those who know its opcode: see ``registe
 
 from __future__ import annotations
 
+import struct
 from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 WORD_BYTES: Final = 16
+_HALVES: Final = struct.Struct("<QQ")
 NO_BARRIER: Final = 7
 """Value of a barrier field for no barrier: six barriers are numbered from 0."""
 ALL_BARRIERS: Final = 0x3F
 """One bit per barrier."""
 ALWAYS: Final = 7
 """The guard PT: all active lanes."""
+_NEVER: Final = 0xF
+"""The guard !PT: no lane."""
 RZ: Final = 255
 RESERVED: Final = 2
 """Registers that a kernel must have beyond the last one that it names; an instruction that names more is illegal."""
@@ -68,11 +73,24 @@ BSSY_DISTANCE: Final = 32, 32
 """Bytes from the instruction behind a ``BSSY`` to where lanes meet, signed."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True, order=True, init=False, eq=True)
 class Word:
-    """One instruction as a number of 128 bits."""
+    """One instruction as a number of 128 bits.
+
+    A kernel has thousands, and each is read a hundred times. So properties read their bits themselves: a call of
+    ``field`` takes three times as long. Construction, comparison and hash are shorter than those of a dataclass.
+    """
 
     bits: int
+
+    def __init__(self, bits: int) -> None:
+        _set_bits(self, bits)
+
+    def __eq__(self, other: object) -> bool:
+        return self.bits == other.bits if other.__class__ is Word else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.bits)
 
     def field(self, low: int, width: int) -> int:
         """``width`` bits from bit ``low`` on."""
@@ -93,32 +111,32 @@ class Word:
     @property
     def operation(self) -> int:
         """The operation, with any operands."""
-        return self.bits & 0x1FF  # read 30 times per word of a kernel: a call of ``field`` takes three times as long
+        return self.bits & 0x1FF
 
     @property
     def form(self) -> int:
         """Kind of the operand of bits 63:32: 1 a register, 2 and 4 a number, 3 and 5 a constant, 6 and 7 uniform."""
-        return self.field(9, 3)
+        return self.bits >> 9 & 7
 
     @property
     def guard(self) -> int:
         """The predicate that lanes must have, 7 for none."""
-        return self.field(12, 3)
+        return self.bits >> 12 & 7
 
     @property
     def guard_negated(self) -> bool:
         """True if lanes must not have it."""
-        return bool(self.field(15, 1))
+        return bool(self.bits >> 15 & 1)
 
     @property
     def is_unconditional(self) -> bool:
         """True if all active lanes take part."""
-        return self.field(*GUARD) == ALWAYS
+        return self.bits >> 12 & 0xF == ALWAYS
 
     @property
     def never_runs(self) -> bool:
         """True if its guard lets no lane execute it."""
-        return self.guard == ALWAYS and self.guard_negated
+        return self.bits >> 12 & 0xF == _NEVER
 
     def guarded(self, guard: int, *, negated: bool = False) -> Word:
         """Return the word with another guard."""
@@ -127,42 +145,42 @@ class Word:
     @property
     def rd(self) -> int:
         """The first register that is written, where the instruction writes one."""
-        return self.field(*DESTINATION)
+        return self.bits >> 16 & 0xFF
 
     @property
     def ra(self) -> int:
         """The first register that is read."""
-        return self.field(*SOURCE_A)
+        return self.bits >> 24 & 0xFF
 
     @property
     def rb(self) -> int:
         """The second one, where the form has one."""
-        return self.field(*SOURCE_B)
+        return self.bits >> 32 & 0xFF
 
     @property
     def is_uniform_operand(self) -> bool:
         """True if an operand of an instruction of the ordinary path is a uniform register."""
-        return bool(self.field(*UNIFORM_OPERAND))
+        return bool(self.bits >> 91 & 1)
 
     @property
     def stall(self) -> int:
         """Cycles until the warp's next instruction may be issued."""
-        return self.field(105, 4)
+        return self.bits >> 105 & 0xF
 
     @property
     def write_barrier(self) -> int:
         """The barrier that is released when results are written, 7 for none."""
-        return self.field(110, 3)
+        return self.bits >> 110 & 7
 
     @property
     def read_barrier(self) -> int:
         """The barrier that is released when operands were read, 7 for none."""
-        return self.field(113, 3)
+        return self.bits >> 113 & 7
 
     @property
     def wait_mask(self) -> int:
         """The barriers that must be 0 before this is issued."""
-        return self.field(116, 6)
+        return self.bits >> 116 & 0x3F
 
     def with_stall(self, cycles: int) -> Word:
         """Return the word with other stall cycles, and no register kept for reuse, which holds for the next instruction
@@ -187,16 +205,24 @@ class Word:
         return self.with_field(116, 6, mask)
 
 
+_set_bits: Final = Word.__dict__["bits"].__set__
+"""Writes the number of a new word, which is constant from then on."""
+
+
 def operation_of(opcode: int) -> int:
     """Return the operation of an opcode, with any operands."""
     return opcode & 0x1FF
 
 
-def words_of(code: bytes) -> list[Word]:
-    """The instructions of a code section. Raises ValueError for a length that is not a multiple of 16."""
+@lru_cache(maxsize=16)
+def words_of(code: bytes) -> tuple[Word, ...]:
+    """The instructions of a code section. Raises ValueError for a length that is not a multiple of 16.
+
+    The last sections are remembered: a kernel is cut out of its cubin, then each probe is put into it.
+    """
     if len(code) % WORD_BYTES:
         raise ValueError(f"{len(code)} bytes of code are not a multiple of {WORD_BYTES}")
-    return [Word(int.from_bytes(code[at : at + WORD_BYTES], "little")) for at in range(0, len(code), WORD_BYTES)]
+    return tuple(Word(low | high << 64) for low, high in _HALVES.iter_unpack(code))
 
 
 def code_of(words: Iterable[Word]) -> bytes:
@@ -372,7 +398,7 @@ _MOST_BYTES: Final = 8
 
 def constant_bank(word: Word) -> int | None:
     """The bank that a word reads; None for one that reads no constant."""
-    return word.field(*CONSTANT_BANK) if word.form in CONSTANT_FORMS else None
+    return word.bits >> 54 & 0x1F if word.bits >> 9 & 7 in CONSTANT_FORMS else None
 
 
 def constant_offset(word: Word) -> int:

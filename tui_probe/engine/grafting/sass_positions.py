@@ -274,9 +274,11 @@ def excluded_copies(probe: Probe, used: Probe, target: GraftTarget) -> Reason | 
     """Return the reason why bulk copies of the kernel are not counted, if it has any that the probe is for. ``used`` is
     the form of the probe in the kernel, which may lack optional maps.
     """
+    points = [point for point in probe.points if point.ptx_only or point not in used.points]
+    if not points:
+        return None
     copies = [operations.bulk_copy_of(word, target.arch) for word in target.words if not word.never_runs]
     equivalents = [bulk_equivalent(copy) for copy in copies if copy is not None]
-    points = [point for point in probe.points if point.ptx_only or point not in used.points]
     count = sum(any(_is_for(point, equivalent) for point in points) for equivalent in equivalents)
     return because("graft-bulk", probe=probe.name, copies=count) if count else None
 
