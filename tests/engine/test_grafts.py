@@ -294,7 +294,9 @@ def test_driver_learns_of_the_third_dimension(assembled: Callable[[str, int], Cu
     assert [attribute.number for attribute in after.attributes].count(4) == 1
 
 
-def test_the_probes_code_is_assembled_once(assembled: Callable[[str, int], Cubin]) -> None:
+def test_the_probes_code_is_assembled_once_for_all_processes(
+    assembled: Callable[[str, int], Cubin], tmp_path: Path
+) -> None:
     class Counting(Assembler):
         runs = 0
 
@@ -303,10 +305,12 @@ def test_the_probes_code_is_assembled_once(assembled: Callable[[str, int], Cubin
             return super().assemble(*given, **named)  # type: ignore[arg-type]
 
     assembler = Counting()
-    grafter = Grafter(load_probe("block_sched"), assembler, sampled=False)
-    for text, name in ((VARIABLES, "varied"), (SAXPY, "saxpy"), (VARIABLES, "varied")):
-        grafter.graft(assembled(text, 90), name)
-    assert assembler.runs == 2, "and once more at another place, to see that it is the same code"
+    for _ in range(2):  # each with a memory of its own, as that of a process
+        grafter = Grafter(load_probe("block_sched"), assembler, Cache(tmp_path), sampled=False)
+        for text, name in ((VARIABLES, "varied"), (SAXPY, "saxpy"), (VARIABLES, "varied")):
+            grafter.graft(assembled(text, 90), name)
+        grafter.close()
+        assert assembler.runs == 4, "at two alignments, and each once more to see that it is the same code"
 
 
 LANES = """

@@ -110,6 +110,8 @@ class Preparer:
     def close(self) -> None:
         """Wait for assemblies that no one waits for, and let the threads go."""
         self._pool.shutdown(wait=True)
+        if self._grafter is not None:
+            self._grafter.close()
 
     def _kept_kernels(self) -> KernelCache | None:
         """The cache, once the assemblers are known; None without one."""

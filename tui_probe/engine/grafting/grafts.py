@@ -12,13 +12,11 @@ architecture. ``kernel.info`` also has, for such a kernel:
 
 from __future__ import annotations
 
-import tempfile
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.binaries.cubin import Cubin
 from tui_probe.engine.grafting.instruction_grafts import graft_instructions
 from tui_probe.engine.grafting.sass_positions import (
     excluded_copies,
@@ -50,7 +48,7 @@ from tui_probe.sass.graft import Grafted, Splice, apply_splices
 from tui_probe.sass.graft_check import refuse_changes
 from tui_probe.sass.operations import blocks_may_wait
 from tui_probe.sass.snippets import Snippet, assign_uniform_registers, with_final_wait, with_initial_wait
-from tui_probe.sass.target import GraftTarget
+from tui_probe.sass.target import PARAMETER_BYTES, GraftTarget
 from tui_probe.sass.uniform_registers import UNIFORM_KEPT_BY_CALLS, used_uniform_registers
 from tui_probe.sass.variables import calls_outside
 from tui_probe.sass.words import (
@@ -65,8 +63,10 @@ from tui_probe.sass.words import (
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from concurrent.futures import Future
 
-    from tui_probe.engine.assembler import Assembler, AssemblyReport
+    from tui_probe.binaries.cubin import Cubin
+    from tui_probe.engine.assembler import Assembler
     from tui_probe.engine.cache import Cache
     from tui_probe.engine.grafting.sass_blocks import SassBlock
     from tui_probe.engine.grafting.sass_positions import SassSite
@@ -79,6 +79,8 @@ if TYPE_CHECKING:
 
 _CODE_ALIGNMENT: Final = 16
 """ptxas reads parameters together where they begin at a multiple of this."""
+_CODE_ASSEMBLERS: Final = 4
+"""Assemblies of the code at a time: at two offsets for each of two alignments."""
 _SECOND_ASSEMBLY_OFFSET: Final = 0x5A0
 """Bytes between the two parameter offsets for which the code is assembled: many bits are set, so that a field read
 wrongly shows.
@@ -95,7 +97,6 @@ class ProbeCode:
     entry: Snippet | None
     exit: Snippet
     flat: Snippet | None
-    report: AssemblyReport
 
     @property
     def registers(self) -> int:
@@ -145,11 +146,16 @@ class Grafter:
     def __init__(self, probe: Probe, assembler: Assembler, cache: Cache | None = None, *, sampled: bool) -> None:
         self._whole_probe = _with_lanes_summed(sass_form(probe))
         self._probe = self._whole_probe.without_optional_maps()
-        self._assembler = assembler
         self._snippets = SnippetStore(assembler, cache)
         self._sampled = sampled
         self._codes: dict[tuple[int, int, bool], ProbeCode] = {}
+        self._pool = ThreadPoolExecutor(_CODE_ASSEMBLERS, thread_name_prefix="snippets")
+        self._assemblies: dict[tuple[int, int, bool], Future[ProbeCode]] = {}
         self._lock = threading.Lock()
+
+    def close(self) -> None:
+        """Wait for assemblies that no one waits for."""
+        self._pool.shutdown(wait=True)
 
     def code(self, target: GraftTarget, *, in_slots: bool = False) -> ProbeCode:
         """Return the probe's code for a kernel. Raises UnsupportedKernelError and ToolchainError."""
@@ -242,25 +248,33 @@ class Grafter:
         return GraftedKernel(cubin.image, grafted, info, sites_text, log_text, in_slots, has_short)
 
     def _assembled(self, arch: int, leading: int, in_slots: bool) -> ProbeCode:
-        """Assemble the code at two parameter offsets and refuse it unless only known fields differ."""
-        code, other = (
-            self._assembled_at(arch, at, in_slots=in_slots) for at in (leading, leading + _SECOND_ASSEMBLY_OFFSET)
-        )
+        """Assemble the code at two parameter offsets and refuse it unless only known fields differ.
+
+        The code for parameters at the other alignment, which the next kernel may need, is assembled next to it.
+        """
+        both = [self._begin_assembly(arch, at, in_slots) for at in (leading, leading + _SECOND_ASSEMBLY_OFFSET)]
+        aligned = leading ^ PARAMETER_BYTES
+        for at in (aligned, aligned + _SECOND_ASSEMBLY_OFFSET):
+            self._begin_assembly(arch, at, in_slots)
+        code, other = (assembly.result() for assembly in both)
         pairs = [(code.exit, other.exit), (code.entry, other.entry), (code.flat, other.flat)]
         if not all(snippet.reads_as(another) for snippet, another in pairs if snippet and another):
             raise UnsupportedKernelError(because("graft-snippet", what="parameters at unknown offsets"))
         return code
 
-    def _assembled_at(self, arch: int, leading: int, *, in_slots: bool) -> ProbeCode:
+    def _begin_assembly(self, arch: int, leading: int, in_slots: bool) -> Future[ProbeCode]:
+        """The assembly at one parameter offset. The lock is held."""
+        key = arch, leading, in_slots
+        if key not in self._assemblies:
+            self._assemblies[key] = self._pool.submit(self._assembled_at, *key)
+        return self._assemblies[key]
+
+    def _assembled_at(self, arch: int, leading: int, in_slots: bool) -> ProbeCode:
         ptx = snippet_ptx(self._probe, arch, sampled=self._sampled, leading=leading, in_slots=in_slots)
-        with tempfile.TemporaryDirectory(prefix="tui-probe-") as folder:
-            source, binary = Path(folder) / "snippets.ptx", Path(folder) / "snippets.bin"
-            source.write_text(ptx.text)
-            report = self._assembler.assemble(source, binary, f"sm_{arch}", EXIT_KERNEL)
-            cubin = Cubin.read(binary.read_bytes())
+        cubin = self._snippets.module(ptx.text, EXIT_KERNEL, arch)
         entry = Snippet.of(cubin, ENTRY_KERNEL, leading, may_exit=False) if ptx.has_entry else None
         flat = Snippet.of(cubin, FLAT_KERNEL, leading, may_exit=True) if ptx.has_flat else None
-        return ProbeCode(ptx, entry, Snippet.of(cubin, EXIT_KERNEL, leading, may_exit=True), flat, report)
+        return ProbeCode(ptx, entry, Snippet.of(cubin, EXIT_KERNEL, leading, may_exit=True), flat)
 
 
 def _with_lanes_summed(probe: Probe) -> Probe:

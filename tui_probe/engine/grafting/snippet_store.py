@@ -44,7 +44,7 @@ class SnippetStore:
         Raises ToolchainError.
         """
         texts = {name: text.replace(name, _NAME, 1) for name, text in kernels.items()}
-        tools = repr([(str(tool.path), tool.version) for tool in self._assembler.tools()])
+        tools = self._tools_text
         keys = {name: digest(b"snippet", tools.encode(), head.encode(), text.encode()) for name, text in texts.items()}
         known = {key: cubin for key in dict.fromkeys(keys.values()) if (cubin := self._find(key)) is not None}
         missing = {key: texts[name] for name, key in keys.items() if key not in known}
@@ -54,6 +54,22 @@ class SnippetStore:
                 self._keep(key, cubin)
             known |= made
         return {name: known[key] for name, key in keys.items()}
+
+    def module(self, text: str, entry: str, arch: int) -> Cubin:
+        """Return the cubin of a module of PTX, whose kernels belong together. ``entry`` is one of them.
+
+        Raises ToolchainError.
+        """
+        key = digest(b"snippets", self._tools_text.encode(), text.encode())
+        cubin = self._find(key)
+        if cubin is None:
+            cubin = self._assembled(text, entry, arch)
+            self._keep(key, cubin)
+        return cubin
+
+    @property
+    def _tools_text(self) -> str:
+        return repr([(str(tool.path), tool.version) for tool in self._assembler.tools()])
 
     def _find(self, key: str) -> Cubin | None:
         if (cubin := self._kept.get(key)) is None and self._cache is not None:
@@ -78,17 +94,20 @@ class SnippetStore:
         """Assemble all texts together: a ptxas starts in 30 ms, and has a snippet in 5 ms more."""
         names = {key: f"{_NAME}_{number}" for number, key in enumerate(texts)}
         text = head + "".join(texts[key].replace(_NAME, name, 1) for key, name in names.items())
-        with tempfile.TemporaryDirectory(prefix="tui-probe-") as folder:
-            source, binary = Path(folder) / "snippets.ptx", Path(folder) / "snippets.bin"
-            source.write_text(text)
-            self._assembler.assemble(source, binary, f"sm_{arch}", next(iter(names.values())))
-            assembled = Cubin.read(binary.read_bytes())
+        assembled = self._assembled(text, next(iter(names.values())), arch)
         try:
             return {key: prune_cubin(assembled, name, cut_table) for key, name in names.items()}
         except KeptWholeError:  # a cubin of one kernel needs no cutting
             if len(texts) == 1:
                 raise
             return {key: self._assemble(head, {key: text}, arch)[key] for key, text in texts.items()}
+
+    def _assembled(self, text: str, entry: str, arch: int) -> Cubin:
+        with tempfile.TemporaryDirectory(prefix="tui-probe-") as folder:
+            source, binary = Path(folder) / "snippets.ptx", Path(folder) / "snippets.bin"
+            source.write_text(text)
+            self._assembler.assemble(source, binary, f"sm_{arch}", entry)
+            return Cubin.read(binary.read_bytes())
 
 
 def inline_code(cubin: Cubin, leading: int, *, may_exit: bool = False) -> InlineCode:
