@@ -107,6 +107,10 @@ class EngineServer:
         self._preparers.warm_up()
         listed_reasons()
 
+    def read_graft_code(self) -> None:
+        """Import the code that grafts, for kernels that this process itself prepares in SASS."""
+        self._preparers.read_graft_code()
+
     def stop(self) -> None:
         """Take no more requests; finish those under way and the assemblies that no one waits for."""
         if self._ahead is not None:

@@ -77,6 +77,8 @@ def serve(
         server.start()
         if not load_ptx and options.machine_code != "off":
             start_early_trial(assembler.tools())
+        if not load_ptx and options.machine_code == "all":  # most first launches are of kernels without PTX
+            threading.Thread(target=server.read_graft_code, name="grafts", daemon=True).start()
     except ProbeError as error:
         sys.stderr.write(f"{error}\n")
         return UNUSABLE
