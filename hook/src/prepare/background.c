@@ -13,6 +13,7 @@
 #include "prepare.h"
 #include "real.h"
 #include "sampled_form.h"
+#include "schedule.h"
 #include "settings.h"
 #include "signals.h"
 #include "threads.h"
@@ -30,8 +31,12 @@ struct job {
 };
 
 /* The engine assembles as many kernels at a time. More threads wait for late probes, which it prepares whether one waits
- * or not; a launch waits for those for a part of the time that it may still wait. */
+ * or not; launches wait for those for a part of the time that they may wait in all. */
 enum { MOST_THREADS = 8, LATE_THREADS = 2, LATE_PART = 2 };
+
+/* A guess about kernels that were not timed yet: the least time of a kernel, and what an H100 does where each thread has
+ * one access to memory. */
+enum { SHORTEST_TIME = 2000, THREADS_PER_NANOSECOND = 256 };
 
 enum { NANOSECONDS_PER_MILLISECOND = 1000000, INTERRUPT_MILLISECONDS = 20 };
 
@@ -43,6 +48,7 @@ static pthread_t threads[MOST_THREADS + LATE_THREADS];
 static unsigned n_threads, n_begun, n_idle, n_queued, n_late; /* n_late: threads that wait for late probes */
 static pthread_cond_t done = PTHREAD_COND_INITIALIZER;
 static atomic_uint_fast64_t waited; /* nanoseconds */
+static uint64_t waited_late; /* those for late probes */
 static bool late_take_long; /* a launch gave up waiting for late probes: no other launch waits for them */
 
 static atomic_bool *awaited(struct kernel *kernel, struct kernel_probe *form)
@@ -73,21 +79,30 @@ static bool prepare(struct job *job)
     return false;
 }
 
-/* Threads of the launch that asked: a kernel of more threads is taken to need more time of the GPU. */
-static double size_of(const struct job *job)
+/* Nanoseconds of a launch of which no time is known: a kernel of more threads is taken to need more. */
+static double estimated_time(const struct launch *launch)
 {
     double threads = 1;
     for (int i = 0; i < 3; i++)
-        threads *= (double)job->launch.grid[i] * job->launch.block[i];
-    return threads;
+        threads *= (double)launch->grid[i] * launch->block[i];
+    return SHORTEST_TIME + threads / THREADS_PER_NANOSECOND;
+}
+
+/* Nanoseconds that launches of the job's shape have taken so far. */
+static double gpu_time(const struct job *job)
+{
+    struct shape_group *group = job->launch.group; /* NULL: of a graph */
+    const uint64_t launches = group ? atomic_load_explicit(&group->launches, memory_order_relaxed) : 1;
+    const uint64_t typical = group ? atomic_load_explicit(&group->timed.of[0].typical, memory_order_relaxed) : 0;
+    return (double)launches * (typical ? (double)typical : estimated_time(&job->launch));
 }
 
 static bool comes_before(const struct job *job, const struct job *other)
 {
-    return job->is_late == other->is_late ? size_of(job) > size_of(other) : !job->is_late;
+    return job->is_late == other->is_late ? gpu_time(job) > gpu_time(other) : !job->is_late;
 }
 
-/* The place of the job to be done next: that of the largest launch, the oldest of several, since launches pass until
+/* The place of the job to be done next: that of most GPU time so far, the oldest of several, since launches pass until
  * their kernel is prepared. Late probes come last. NULL if there is none. The lock is held. */
 static struct job **next_place(void)
 {
@@ -167,11 +182,41 @@ static bool is_under_way(bool (*matches)(const struct job *job, const void *want
     return false;
 }
 
+/* Nanoseconds that launches may wait in all. */
+static uint64_t allowance(void)
+{
+    return WAIT_NANOSECONDS + (clock_now() - clock_zero()) / WAIT_PART;
+}
+
+static uint64_t rest(uint64_t most, uint64_t so_far)
+{
+    return so_far < most ? most - so_far : 0;
+}
+
 /* Nanoseconds that a launch may still wait. */
 static uint64_t patience(void)
 {
-    const uint64_t most = WAIT_NANOSECONDS + (clock_now() - clock_zero()) / WAIT_PART, so_far = atomic_load(&waited);
-    return so_far < most ? most - so_far : 0;
+    return rest(allowance(), atomic_load(&waited));
+}
+
+/* Waits until IS_AWAITED is over, MOST nanoseconds at most. The lock is held. */
+static void wait_for(const atomic_bool *is_awaited, uint64_t most)
+{
+    const uint64_t began = clock_now();
+    const struct timespec deadline = clock_deadline(most / NANOSECONDS_PER_MILLISECOND);
+    while (atomic_load(is_awaited) && clock_now() - began < most &&
+           pthread_cond_timedwait(&done, &mutex, &deadline) != ETIMEDOUT)
+        ;
+}
+
+/* Waits for the late probes of KERNEL for at most MOST nanoseconds, of which launches have a part in all: kernels that
+ * come later must get a first probe. The lock is held. */
+static void wait_for_late(struct kernel *kernel, uint64_t most)
+{
+    const uint64_t began = clock_now(), left = rest(allowance() / LATE_PART, waited_late);
+    wait_for(&kernel->late_awaited, left < most ? left : most);
+    waited_late += clock_now() - began;
+    late_take_long = atomic_load(&kernel->late_awaited);
 }
 
 /* As many threads as there are processors for this process, but for one that the program keeps; two at least, since
@@ -223,16 +268,6 @@ static bool submit(struct kernel *kernel, struct kernel_probe *form, const struc
     return true;
 }
 
-/* Waits until IS_AWAITED is over, MOST nanoseconds at most. The lock is held. */
-static void wait_for(const atomic_bool *is_awaited, uint64_t most)
-{
-    const uint64_t began = clock_now();
-    const struct timespec deadline = clock_deadline(most / NANOSECONDS_PER_MILLISECOND);
-    while (atomic_load(is_awaited) && clock_now() - began < most &&
-           pthread_cond_timedwait(&done, &mutex, &deadline) != ETIMEDOUT)
-        ;
-}
-
 /* Waits, as long as launches still may, for a kernel or a form, and less long for the kernel's late probes. True if it is
  * still awaited: then the time counts here. The lock is held. */
 static bool waits_too_long(struct kernel *kernel, struct kernel_probe *form)
@@ -245,10 +280,8 @@ static bool waits_too_long(struct kernel *kernel, struct kernel_probe *form)
         atomic_fetch_add(&waited, so_far);
         return true;
     }
-    if (!form && so_far < most && !late_take_long) {
-        wait_for(&kernel->late_awaited, (most - so_far) / LATE_PART);
-        late_take_long = atomic_load(&kernel->late_awaited);
-    }
+    if (!form && so_far < most && !late_take_long)
+        wait_for_late(kernel, most - so_far);
     return false;
 }
 
@@ -345,5 +378,6 @@ void background_reset(void)
     memset(under_way, 0, sizeof under_way);
     n_threads = n_begun = n_idle = n_queued = n_late = 0;
     atomic_store(&waited, 0);
+    waited_late = 0;
     late_take_long = false;
 }

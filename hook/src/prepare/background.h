@@ -1,8 +1,8 @@
 /* Kernels are prepared by hook threads, as many as the machine has processors for: the engine works on as many.
  *
  * A launch waits for its kernel, so that none is missed, until such waits add up to a second and a part of the run.
- * From then on launches pass while their kernels are prepared, those of the largest launches first. A kernel is launched
- * with the first of its probes that is ready; the others follow. */
+ * From then on launches pass while their kernels are prepared, those of most GPU time first. A kernel is launched with the
+ * first of its probes that is ready; the others follow. */
 #ifndef TUI_PROBE_BACKGROUND_H
 #define TUI_PROBE_BACKGROUND_H
 
