@@ -64,8 +64,10 @@ class Bench:
         begun, used = time.monotonic() * 1e3, children_cpu()
         done = subprocess.run(
             [*tool, str(self.folder / "start"), str(self.kernels)],
-            env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True,
+            env=self.environment, capture_output=True, text=True, check=False,
         )  # fmt: skip
+        if done.returncode:
+            sys.exit(f"{done.stderr.strip()}\nmeasure without a GPU: python -m tests.bench.start --stub")
         total = time.monotonic() * 1e3 - begun
         stamps = (line.split() for line in done.stdout.splitlines()[:MOMENTS])
         cpu = children_cpu() - used
