@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -134,6 +137,36 @@ def test_facts_of_a_built_in_probe_are_kept_for_the_next_run(tmp_path: Path, mon
     monkeypatch.setattr(choices, "__version__", "0")
     assert choose_probes(["survey"]) == first
     assert len(parsed) == len(first)
+
+
+def test_facts_are_found_again_after_any_change_of_their_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that only finds facts and makes the reader imports our code from the directories that are compared."""
+    program = """import sys
+from tui_probe.probe_files.choices import choose_probes, code_stamps, reader_of
+reader_of(choose_probes(["survey"]))
+stamped = {stamp.partition(" ")[0].removeprefix("./") for stamp in code_stamps()}
+own = [module for name, module in sys.modules.items() if name.startswith("tui_probe")]
+files = [module.__file__.rpartition("/tui_probe/")[2] for module in own]
+print(len(files) > 20, sorted(set(files) - stamped))
+"""
+    environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "True []\n"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    stored = set((tmp_path / "tui-probe" / "probes").iterdir())
+    stamps = choices.code_stamps()
+    monkeypatch.setattr(choices, "code_stamps", lambda: [*stamps[:-1], stamps[-1] + "0"])
+    assert choose_probes(["survey"])
+    assert set((tmp_path / "tui-probe" / "probes").iterdir()) > stored
+
+
+def test_facts_of_old_code_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(choices, "_MAX_STORED", 2)
+    for version in "abc":
+        monkeypatch.setattr(choices, "__version__", version)
+        choose_probes(["block_sched"])
+    assert len(list((tmp_path / "tui-probe" / "probes").iterdir())) == 2
 
 
 @pytest.mark.parametrize("text", ["", "[1]", "{}", "[true"])

@@ -39,21 +39,12 @@ if TYPE_CHECKING:
 
 MAX_PROBES: Final = 16
 """Probes of one run."""
-_CODE_OF_PROBES: Final = (
-    "engine/snippet.py",
-    "engine/verify.py",
-    "probe_files/choices.py",
-    "probe_files/dialects.py",
-    "probe_files/map_tables.py",
-    "probe_files/tables.py",
-    "probe_model/positions.py",
-    "probe_model/probe.py",
-    "probe_model/read_script.py",
-    "probe_model/read_template.py",
-)
-"""Files of our code that decide about a probe's facts and read.py, below this package."""
+_CODE_FOLDERS: Final = (".", "engine", "probe_files", "probe_model", "ptx", "reasons", "trace")
+"""Directories of this package with all the code that finds a probe's facts and makes read.py."""
 _Stored = TypeVar("_Stored")
 _KEY_BYTES: Final = 16
+_MAX_STORED: Final = 256
+"""Facts and texts that are kept; each is a file of a few kilobytes."""
 _SAMPLE: Final = re.compile(r"1/(?P<one_in>\d+)|(?P<first>\d+)-(?P<last>\d+)|(?P<blocks>\d+)")
 _RESIDENT: Final = re.compile(r"^resident\s*=\s*true", re.MULTILINE)
 _NAME: Final = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]{0,198}")
@@ -237,14 +228,12 @@ def _stored(
     files: Sequence[Path], parts: Sequence[bytes], make: Callable[[], _Stored], read: Callable[[Any], _Stored]
 ) -> _Stored:
     """Return what ``make`` makes of ``parts``, of built-in ``files`` only once per version of our code; ``read`` makes
-    it of JSON.
+    it of JSON. Any change of a file of our code is another version.
     """
     home = cache_home()
     if home is None or not set(files) <= set(built_in_files().values()):
         return make()
-    code = [Path(__file__).parents[1] / name for name in _CODE_OF_PROBES]
-    stamps = [__version__, *(str(file.stat().st_mtime_ns) for file in code)]
-    sizes = "\n".join([*stamps, *(str(len(part)) for part in parts)]).encode()
+    sizes = "\n".join([__version__, *code_stamps(), *(str(len(part)) for part in parts)]).encode()
     key = hashlib.blake2b(b"".join([sizes, *parts]), digest_size=_KEY_BYTES).hexdigest()
     stored = Path(home) / "probes" / key
     with suppress(OSError, ValueError, TypeError):
@@ -255,7 +244,27 @@ def _stored(
         unfinished = stored.with_name(f"{key}.{os.getpid()}")
         unfinished.write_text(json.dumps(made))
         unfinished.replace(stored)
+        _remove_oldest(stored.parent)
     return made
+
+
+@cache
+def code_stamps() -> list[str]:
+    """Return the path, size in bytes and time of change in ns of each file that decides about a probe's facts."""
+    package = Path(__file__).parents[1]
+    stamps = []
+    for folder in _CODE_FOLDERS:
+        with os.scandir(package / folder) as entries:
+            files = [(entry.name, entry.stat()) for entry in entries if entry.name.endswith((".py", ".def"))]
+        stamps += [f"{folder}/{name} {stat.st_size} {stat.st_mtime_ns}" for name, stat in sorted(files)]
+    return stamps
+
+
+def _remove_oldest(folder: Path) -> None:
+    """Keep the newest files of a directory. Raises OSError."""
+    files = sorted(folder.iterdir(), key=lambda file: file.stat().st_mtime_ns)
+    for file in files[:-_MAX_STORED]:
+        file.unlink(missing_ok=True)
 
 
 def compact_sample(text: str) -> str:
