@@ -5,10 +5,10 @@
                                     [--real NAME... | --list FILE | -- COMMAND...]
 
 Each program runs once with an empty cache; with `--tested` as on a machine where tui-probe ran before: the first
-program then runs once more, ahead of all, for the outcome of the self-test and the compiled modules. `--sim` takes the
-simulated GPU: its launches wait for no kernel here, as on a GPU, and load PTX. `--stub` takes the tests' driver:
-kernels are assembled as for a GPU, and nothing runs. `--tool` is another tui-probe, which then runs each program in
-turn with this one, with `--rounds` as often. `--jobs` programs run at a time.
+program then runs once with each tool, ahead of all, for the outcome of the self-test and the compiled modules. `--sim`
+takes the simulated GPU: its launches wait for no kernel here, as on a GPU, and load PTX. `--stub` takes the tests'
+driver: kernels are assembled as for a GPU, and nothing runs. `--tool` is another tui-probe, which then runs each
+program in turn with this one, with `--rounds` as often. `--jobs` programs run at a time.
 
 A row has the kernels that were launched; those without a result since they were being prepared; of the others those
 with times only, since their counting probes were being prepared; the kernels from the cache that were prepared ahead of
@@ -125,7 +125,8 @@ class Bench:
         titles = f"{'program':<40}{'tool':>6}{'kernels':>8}{'missed':>7}{'timed':>6}{'ahead':>6}{'time':>8}"
         sys.stdout.write(f"{titles}{'added':>7}{'again':>7}\n")
         if self.options.tested:
-            self.prepare_self_test(self.tools["this"], next(iter(programs.values())))
+            for tool in self.tools:
+                self.prepare_self_test(tool, next(iter(programs.values())))
         with ThreadPoolExecutor(self.options.jobs) as pool:
             for _ in range(self.options.rounds):
                 list(pool.map(self.measure, programs, programs.values()))
@@ -151,17 +152,17 @@ class Bench:
         """The part of the cache that a run of another program leaves."""
         return self.folder / "tested"
 
-    def prepare_self_test(self, tool: list[str], program: Program) -> None:
-        """Run a program, wait for the outcome of the self-test, and keep what other runs have of it."""
-        home = self.folder / "trial"
-        finished([*self.profiled(tool, home), *program.command], program.folder, environment(home))
+    def prepare_self_test(self, name: str, program: Program) -> None:
+        """Run a program, wait for the outcome of the tool's self-test, and keep what other runs have of it."""
+        home = self.folder / f"trial-{name}"
+        finished([*self.profiled(self.tools[name], home), *program.command], program.folder, environment(home))
         grafts = home / "cache" / "tui-probe" / "grafts"
         end = time.monotonic() + SELF_TEST_LIMIT
         while not any(grafts.glob("*.json")) and grafts.exists() and time.monotonic() < end:
             time.sleep(0.1)
-        for name in KEPT:
-            if (grafts.parent / name).exists():
-                shutil.copytree(grafts.parent / name, self.tested / name)
+        for part in KEPT:
+            if (grafts.parent / part).exists():
+                shutil.copytree(grafts.parent / part, self.tested / part, dirs_exist_ok=True)
 
     def programs(self) -> dict[str, Program]:
         """Return the programs to run, by name."""
