@@ -32,8 +32,10 @@ CONSUMERS, TILES, DELAYS = 4, 64, (20, 40, 60, 80, 100)
 ROUND_CYCLES = 16 * 4
 """16 multiplications in a row, besides the loop around them."""
 MAX_ERROR = 100
-TEST_CYCLES = 80
-"""Cycles by which the test for the iteration lengthens a start in SASS at most: 25 instructions in place of 11."""
+TEST_CYCLES = 130
+"""Cycles by which the test for the iteration lengthens a start in SASS at most: 25 instructions that stall for 142
+cycles, in place of 11 that stall for 17. On an H200, the median of a phase was 110 cycles longer.
+"""
 WAIT_ROUNDS = 500
 """Of ``planted_waits.cu``: rounds of a launch. The late warps have 4 more rounds of work in each launch."""
 PRODUCER, CONSUMER = ("empty", "late", "copy"), ("full", "compute", "release")
@@ -173,7 +175,7 @@ def test_every_kth_iteration_has_the_shares_of_all(planted: str, runner: Runner,
             changed = test_cycles * len(of_role) / sum(of_role)
             assert other.share == pytest.approx(row.share, abs=0.03 + changed)
             if row.phase.activity != "wait":
-                assert other.median == pytest.approx(row.median, abs=MAX_ERROR)
+                assert other.median == pytest.approx(row.median, abs=max(MAX_ERROR, test_cycles))
 
 
 @pytest.mark.exclusive

@@ -123,18 +123,24 @@ def _refuse_other_copies(target: GraftTarget, after: GraftTarget, grafted: Graft
 
 
 def _executed_from(after: GraftTarget, grafted: Grafted, sources: Mapping[int, int], place: int) -> int | None:
-    """Return the offset of the instruction of the kernel that is executed first from an offset on, if nothing but added
-    code without a condition is before it. In a copied loop, this is an instruction of the copy.
+    """Return the offset of the instruction of the kernel that is executed first from an offset on; None if added code
+    is between that may lead elsewhere. In a copied loop, this is an instruction of the copy.
     """
-    end = grafted.start + grafted.added * WORD_BYTES
+    end, skipped = grafted.start + grafted.added * WORD_BYTES, 0
     for _ in range(grafted.added):
         if not grafted.start <= place < end or place in sources:
             break
         word = after.words[place // WORD_BYTES]
         jumps = word.operation == _BRA and not is_conditional(word)
-        if word.operation in CONTROL_FLOW and not jumps:
+        if jumps and place < skipped:  # inside of a snippet, whose lanes meet at its end
+            return None
+        if word.operation == _BRA and not jumps:
+            skipped = max(skipped, branch_target(after.arch, place, word))
+        elif word.operation in CONTROL_FLOW and not jumps and word.opcode not in (BSSY, BSYNC):
             return None
         place = branch_target(after.arch, place, word) if jumps else place + WORD_BYTES
+    if skipped > place:
+        return None
     if place in sources or place >= grafted.start:
         return sources.get(place)
     is_skipped = place in grafted.copies and place not in grafted.branches

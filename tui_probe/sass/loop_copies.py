@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from tui_probe.sass.target import GraftTarget
     from tui_probe.sass.words import Word
 
-_NANOSLEEP, _BPT = 0x15D, 0x15C
-_ALLOWED: Final = frozenset({BRA_OPERATION, BSSY_OPERATION, BSYNC_OPERATION, _NANOSLEEP, _BPT})
+_YIELD, _BPT, _NANOSLEEP = 0x146, 0x15C, 0x15D
+_ALLOWED: Final = frozenset({BRA_OPERATION, BSSY_OPERATION, BSYNC_OPERATION, _YIELD, _BPT, _NANOSLEEP})
 """Operations of the branch unit that do the same at another place, if their distance is changed."""
 _ADDRESS_OF_CODE: Final = frozenset({0x14E, 0x1CE})
 """LEPC, ULEPC."""

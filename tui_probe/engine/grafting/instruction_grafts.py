@@ -29,6 +29,7 @@ from tui_probe.engine.ptx_target import without_redux
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass import lane_registers
+from tui_probe.sass.flow import FlowGraph
 from tui_probe.sass.graft import Grafted, Splice, apply_splices
 from tui_probe.sass.graft_check import refuse_changes
 from tui_probe.sass.inline_code import FreeRegisters, InlineCode, MarkValue
@@ -57,7 +58,6 @@ if TYPE_CHECKING:
     from tui_probe.engine.grafting.snippet_store import SnippetStore
     from tui_probe.engine.map_layout import MapLayout
     from tui_probe.probe_model.probe import Map, Probe
-    from tui_probe.sass.flow import FlowGraph
     from tui_probe.sass.target import GraftTarget
     from tui_probe.sass.words import Word
 
@@ -167,7 +167,9 @@ def graft_instructions(
     leaving, rewritten = _exit_code(target, code, free, kept_registers)
     if code.exit is not None:
         splices = _with_exit_code(target, splices, leaving)
-    return _apply(target, code, splices, free.registers, rewritten, uniform), parts
+    has_phases = target.arch in RECORD_ARCHITECTURES and any(site.phase for site in parts.sites)
+    loops = _loops_with_records(target, parts) if has_phases else ()
+    return _apply(target, code, splices, free.registers, rewritten, uniform, loops), parts
 
 
 def _entry_splices(code: InstructionCode, free: FreeRegisters, kept_registers: dict[int, MarkValue]) -> list[Splice]:
@@ -221,7 +223,7 @@ def _graft_records(
     splices = _entry_splices(code, replace(free, uniform=uniform.entry), kept_registers)
     rewritten = with_read_barriers(target.words)
     places = [site.at // WORD_BYTES for site in parts.sites]
-    loops = loops_to_copy(target, room.graph, _loops_with_records(room.graph, parts))
+    loops = _loops_with_records(target, parts)
     copied = {place for blocks in loops for block in blocks for place in block}
     for place, ((address, value), wait) in zip(places, room.records(rewritten, places), strict=True):
         own, at = RecordRegisters(address, value, (base[0], base[1]), count, step), place * WORD_BYTES
@@ -234,18 +236,18 @@ def _graft_records(
     return grafted, replace(parts, short_records=True)
 
 
-def _loops_with_records(graph: FlowGraph, parts: ProbedParts) -> set[int]:
-    """Return the first instructions of the innermost loops around records: of those that are phases by iteration, where
-    a record is in one.
+def _loops_with_records(target: GraftTarget, parts: ProbedParts) -> list[tuple[range, ...]]:
+    """Return the innermost loops around records that can be copied: if a record is in a loop whose iterations are
+    phases, this one.
     """
-    headers = set()
+    graph, headers = FlowGraph.of(target), set()
     for site in parts.sites:
         around = graph.loops_around(graph.block_at(site.at // WORD_BYTES))
         if site.phase is not None and site.phase.loop is not None:
             headers.add(site.phase.loop // WORD_BYTES)
         elif around:
             headers.add(graph.blocks[around[0]].start)
-    return headers
+    return loops_to_copy(target, graph, headers)
 
 
 def _with_uniform_registers(
