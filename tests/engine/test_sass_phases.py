@@ -20,22 +20,25 @@ from tui_probe.engine.cache import Cache
 from tui_probe.engine.grafting.graft_gate import GraftGate, OpenGate, TrialOutcome, TrialPart
 from tui_probe.engine.grafting.grafts import Grafter
 from tui_probe.engine.grafting.instruction_ptx import InstructionPtx
-from tui_probe.engine.grafting.sass_phases import _entered_while_counting, sass_phases
+from tui_probe.engine.grafting.sass_phases import _entered_while_counting, _takes_no_time, sass_phases
 from tui_probe.engine.grafting.sass_positions import find_probed_parts
 from tui_probe.engine.grafting.sass_site_file import sass_site_file
 from tui_probe.engine.trial import trial_cases
 from tui_probe.engine.trial.trial_kernel import THREADS_OF_GRID, TRIAL_KERNEL, TrialFailedError
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe
+from tui_probe.ptx.operands import MADE_UP
 from tui_probe.ptx.phase_names import WAITS
+from tui_probe.ptx.tree import Instruction
 from tui_probe.reasons import because
 from tui_probe.sass.flow import FlowGraph
 from tui_probe.sass.operations import operation_name
 from tui_probe.sass.register_room import RegisterRoom
+from tui_probe.sass.scoreboards import fixed_offsets
 from tui_probe.sass.target import GraftTarget
 from tui_probe.sass.uniform_registers import used_uniform_registers
 from tui_probe.sass.wait_classes import is_mbarrier_arrival, is_mbarrier_wait
-from tui_probe.sass.words import NOP, RESERVED, WORD_BYTES, operation_of
+from tui_probe.sass.words import BSYNC, EXIT, NOP, RESERVED, WORD_BYTES, new_word, operation_of
 from tui_probe.toolchain import find_disassembler
 from tui_probe.trace.sites import parse_sites
 
@@ -367,6 +370,24 @@ def test_phase_behind_a_branch_is_recorded_at_the_branch(tmp_path: Path) -> None
     assert "BRA" in names
     kernel = Grafter(PROBE, assembler(), sampled=False).graft(Cubin.read(binary.read_bytes()), "rounds")
     assert {phase.at for phase in phases} <= {*kernel.grafted.branches, *kernel.grafted.copies}
+
+
+def test_only_offsets_of_a_list_are_fixed(waits: Path) -> None:
+    """An entry for an mbarrier instruction also has its register, address and flags, which may look like offsets."""
+    target = GraftTarget.of(Cubin.read(waits.read_bytes()), "producer_consumer")
+    listed = {offset // WORD_BYTES for offset in fixed_offsets(target)} - {0}
+    assert len(listed) > 20
+    assert {operation_name(target.words[index], target.arch) for index in listed} <= {"SYNCS"}
+
+
+@pytest.mark.parametrize(("opcode", "needs_none"), [(BSYNC, True), (EXIT, True), (NOP, False)])
+def test_block_that_only_reconverges_or_exits_needs_no_record(opcode: int, needs_none: bool) -> None:
+    target = GraftTarget.of(Cubin.read((DATA / "attn_fwd.sm_90a.cubin").read_bytes()), "attn_fwd")
+    graph = FlowGraph.of(target)
+    first = next(block.start for block in graph.blocks if len(block) == 1)
+    changed = [*target.words[:first], new_word(opcode, 1), *target.words[first + 1 :]]
+    code = [Instruction("mov", (), (), MADE_UP) for _ in changed]
+    assert _takes_no_time(graph, code, changed, first) is needs_none
 
 
 def test_starts_without_an_instruction_are_counted(waits: Path) -> None:

@@ -80,6 +80,17 @@ class Attribute(NamedTuple):
         return [number for (number,) in struct.iter_unpack("<I", complete)]
 
 
+_MBARRIER_WORDS: Final = 4
+"""Words of an entry of ``MBARRIER_INSTRUCTIONS``: the offset of the instruction, a register, an address, flags."""
+
+
+def listed_offsets(attribute: Attribute) -> list[int]:
+    """Return the offsets of instructions in an attribute that lists some."""
+    numbers = attribute.words()
+    has_entries = attribute.number == MBARRIER_INSTRUCTIONS and len(numbers) % _MBARRIER_WORDS == 0
+    return numbers[::_MBARRIER_WORDS] if has_entries else numbers
+
+
 def read_attributes(content: bytes) -> list[Attribute]:
     """The attributes of a section. Raises ImageError for one that is damaged."""
     attributes, at = [], 0

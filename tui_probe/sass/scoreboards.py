@@ -19,7 +19,12 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.sass.flow import FlowGraph
 from tui_probe.sass.graft import MOVABLE_OPERATIONS
-from tui_probe.sass.nv_info import COOPERATIVE_INSTRUCTIONS, MBARRIER_INSTRUCTIONS, WARP_WIDE_INSTRUCTIONS
+from tui_probe.sass.nv_info import (
+    COOPERATIVE_INSTRUCTIONS,
+    MBARRIER_INSTRUCTIONS,
+    WARP_WIDE_INSTRUCTIONS,
+    listed_offsets,
+)
 from tui_probe.sass.operations import operation_name
 from tui_probe.sass.wait_classes import (
     OPERANDS,
@@ -422,7 +427,7 @@ def _is_movable(target: GraftTarget, site: WaitSite) -> bool:
 
 def fixed_offsets(target: GraftTarget) -> set[int]:
     """Return the offsets that the file names, and 0."""
-    listed = (attribute.words() for attribute in target.attributes if attribute.number in _LISTS)
+    listed = (listed_offsets(attribute) for attribute in target.attributes if attribute.number in _LISTS)
     fixed = {0, *(offset for offsets in listed for offset in offsets)}
     for section in target.cubin.relocation_sections():
         if section.info == target.code.number:

@@ -33,7 +33,7 @@ from tui_probe.sass.operations import (
 from tui_probe.sass.scoreboards import fixed_offsets
 from tui_probe.sass.target import BRA_OPERATION
 from tui_probe.sass.wait_classes import barrier_number, is_mbarrier_arrival, is_mbarrier_wait, own_wait
-from tui_probe.sass.words import CONTROL_FLOW, IMMEDIATE, WORD_BYTES, uniform_bits
+from tui_probe.sass.words import BSYNC, CONTROL_FLOW, EXIT, IMMEDIATE, WORD_BYTES, uniform_bits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -231,11 +231,11 @@ def _serial_waits(block: Sequence[Instruction]) -> Iterator[int]:
 
 
 def _takes_no_time(graph: FlowGraph, code: Sequence[Instruction], words: Sequence[Word], first: int) -> bool:
-    """Return whether a start needs no record: a block that only branches, or the loop that tries a wait again, which
-    ptxas puts behind the other code; its time is that of the wait before it.
+    """Return whether a start needs no record: a block that only branches, reconverges or exits, or the loop that tries
+    a wait again, which ptxas puts behind the other code; its time is that of the wait before it.
     """
     block, work = graph.block_at(first), work_of(code[first])
-    if len(graph.blocks[block]) == 1 and _jumps(words[first]):
+    if len(graph.blocks[block]) == 1 and (_jumps(words[first]) or words[first].opcode in (BSYNC, EXIT)):
         return True
     before = [graph.blocks[other] for other in graph.predecessors[block] if other != block]
     return work in WAITS and all(any(work_of(code[index]) == work for index in other) for other in before)
