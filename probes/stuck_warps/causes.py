@@ -142,12 +142,13 @@ def _grid_barrier(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
         return
     if stuck.code.is_known and not stuck.code.writes and not stuck.code.has_plain_stores:
         return
+    waiting = len({own.block for own in stuck.warps if own.place.line == group.place.line})
     yield Cause(
         "grid-does-not-fit",
         f"{units.count(stuck.blocks)} of {units.counted(stuck.grid_blocks, 'block')}"
         f" {'is on the GPU and does' if stuck.blocks == 1 else 'are on the GPU and do'} not end, so"
         f" {units.counted(stuck.blocks_not_started, 'block')} cannot start;"
-        f" {units.count(len(group.blocks))} {'waits' if len(group.blocks) == 1 else 'wait'} at {group.place.text}",
+        f" {units.count(waiting)} {'waits' if waiting == 1 else 'wait'} at {group.place.text}",
         "launch no more blocks than fit (cuOccupancyMaxActiveBlocksPerMultiprocessor times SMs), or launch"
         " cooperatively: the driver then refuses larger grids",
         group.warps[0],

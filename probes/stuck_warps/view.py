@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
@@ -85,6 +86,27 @@ def waits_for(place: WarpPlace) -> str:
     return place.kind
 
 
+def _waits_text(group: PlaceGroup) -> str:
+    """Object that the warps of a row wait for; ``256 flags`` of a row with several addresses."""
+    addresses = {warp.place.address for warp in group.warps}
+    return units.counted(len(addresses), group.place.kind) if len(addresses) > 1 else waits_for(group.place)
+
+
+def _rows_of(groups: Sequence[PlaceGroup]) -> list[PlaceGroup]:
+    """The rows of the table: one for all addresses of an instruction, if these are many."""
+    by_line: dict[tuple[object, ...], list[PlaceGroup]] = {}
+    for group in groups:
+        by_line.setdefault((group.place.line, group.place.kind, group.place.phase), []).append(group)
+    rows = [_merged(same) if len(same) > _MOST_ADDRESSES else same for same in by_line.values()]
+    return sorted((row for same in rows for row in same), key=lambda row: -len(row.warps))
+
+
+def _merged(groups: Sequence[PlaceGroup]) -> list[PlaceGroup]:
+    warps = tuple(warp for group in groups for warp in group.warps)
+    missing = dict.fromkeys(warp for group in groups for warp in group.missing if warp not in warps)
+    return [PlaceGroup(groups[0].place, warps, tuple(missing))]
+
+
 def _warp_text(group: PlaceGroup) -> str:
     return range_words(warp.warp for warp in group.warps)
 
@@ -117,7 +139,7 @@ _COLUMNS: Final[tuple[Column[PlaceGroup], ...]] = (
     Column("place", None, "place", lambda g: g.place.text, False, narrow=24, shorten=_shortened_place),
     Column("address", lambda g: g.place.address or None),
     Column("phase", lambda g: g.place.phase),
-    Column("waits_for", lambda g: waits_for(g.place), "waits for", lambda g: waits_for(g.place), False, narrow=12,
+    Column("waits_for", lambda g: waits_for(g.place), "waits for", _waits_text, False, narrow=12,
            shorten=cut_middle),
     Column("warp_numbers", lambda g: _warp_text(g), "warps of a block", _warp_text, False, rank=1, narrow=8),
     Column(
@@ -126,6 +148,8 @@ _COLUMNS: Final[tuple[Column[PlaceGroup], ...]] = (
     ),
 )  # fmt: skip
 _HEADINGS: Final = 3
+_MOST_ADDRESSES: Final = 4
+"""Addresses at one instruction that have a row each."""
 
 
 def _warp_record(warp: StuckWarp) -> dict[str, Any]:
@@ -151,6 +175,10 @@ class StuckView(Document):
         self.title = f"Stuck warps of {self.result.which} {self.result.name}"
         progress(1.0)
 
+    @cached_property
+    def _rows(self) -> list[PlaceGroup]:
+        return _rows_of(self.stuck.groups)
+
     def notes(self) -> Iterator[str]:
         """Return when the launch was interrupted, the likely cause, and what is not shown."""
         if self.end is not None and self.end.is_interrupted:
@@ -173,25 +201,25 @@ class StuckView(Document):
         which, warps = f"{self.result.which} ", f": {units.counted(len(self.stuck.warps), 'warp')} on the GPU"
         head = which + shorten(self.result.name, max(width - 1 - len(which) - len(warps), _MIN_NAME)) + warps
         in_table = in_tables(_COLUMNS)
-        sizes = natural_widths(in_table, self.stuck.groups)
+        sizes = natural_widths(in_table, self._rows)
         if sum(sizes) + GAP * (len(sizes) - 1) < width:
-            return titled_table(head, in_table, self.stuck.groups, self.notes(), width)
+            return titled_table(head, in_table, self._rows, self.notes(), width)
         in_table = [column for column in in_table if column.key != _MISSING]
-        return titled_table(head, in_table, self.stuck.groups, [*self._missing_notes(), *self.notes()], width)
+        return titled_table(head, in_table, self._rows, [*self._missing_notes(), *self.notes()], width)
 
     def _missing_notes(self) -> Iterator[str]:
         """The warps that have not arrived, by place, if the table has no room for them."""
-        for group in self.stuck.groups:
+        for group in self._rows:
             if group.missing:
                 warps = "warp" if len(group.missing) == 1 else "warps"
-                yield f"not arrived at {waits_for(group.place)}, {group.place.text}: {warps} {_missing_text(group)}"
+                yield f"not arrived at {_waits_text(group)}, {group.place.text}: {warps} {_missing_text(group)}"
 
     def pinned(self, width: int) -> int:
         del width
-        return _HEADINGS if self.stuck.groups else 1
+        return _HEADINGS if self._rows else 1
 
     def counted(self) -> int:
-        return len(self.stuck.groups)
+        return len(self._rows)
 
     def gutter(self, width: int) -> int:
         return width
@@ -199,11 +227,11 @@ class StuckView(Document):
     def ptx_line(self, number: int, width: int) -> int | None:
         """The line of the row's place."""
         place = number - self.pinned(width)
-        return self.stuck.groups[place].place.line or None if 0 <= place < len(self.stuck.groups) else None
+        return self._rows[place].place.line or None if 0 <= place < len(self._rows) else None
 
     def place_of(self, ptx_line: int, width: int) -> int | None:
         """The row of a line."""
-        for place, group in enumerate(self.stuck.groups):
+        for place, group in enumerate(self._rows):
             if group.place.line == ptx_line:
                 return place + self.pinned(width)
         return None

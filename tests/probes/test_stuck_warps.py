@@ -553,7 +553,7 @@ def test_loop_that_nothing_leaves_comes_before_the_barrier_that_waits_for_it(tmp
     cause = likely_cause(launch([warp(BARRIER), warp(loop, number=1)], code=code))
     assert cause is not None
     assert cause.key == "endless-loop"
-    assert cause.words.startswith(f"1 warp is in the loop at bra.uni PTX:{spin}, which nothing leaves")
+    assert cause.words.startswith(f"1 warp is in the loop at bra.uni PTX:{spin}, which does not end")
 
 
 def _written(folder: Path, text: str) -> Path:
@@ -649,6 +649,25 @@ def test_page_names_missing_warps_in_full_at_any_width(width: int) -> None:
     assert "1 at PTX:50" in text
     assert ("not arrived at barrier 1, bar.sync PTX:30: warp 1 at PTX:50" in text) == (width < 80)
     assert (" 1 bar.sync PTX:30 barrier 1 0 " in text) == (width >= 60)
+
+
+def test_page_has_one_row_for_many_addresses_of_an_instruction() -> None:
+    flags = [replace(FLAG, address=0x200 + 4 * block) for block in range(6)]
+    view = StuckView.__new__(StuckView)
+    view.result = cast("ProbeResult", SimpleNamespace(which="launch 0 of #0", name="kernel", launch=None))
+    view.stuck, view.cause, view.end = launch([warp(flag, block) for block, flag in enumerate(flags)], 6), None, None
+    lines = ["".join(text for text, _ in line) for line in view.lines(120)]
+    assert [line.split() for line in lines if "PTX:20" in line] == [
+        ["6", "6", "ld.volatile.global.u32", "PTX:20", "6", "flags", "0", "–"]
+    ]
+    assert view.counted() == 1
+    assert len(view.record()["places"]) == 6
+
+
+def test_grid_that_does_not_fit_counts_the_blocks_at_all_addresses() -> None:
+    cause = likely_cause(launch([warp(replace(FLAG, address=8 * block), block) for block in range(1, 4)], grid=6))
+    assert cause is not None
+    assert "so 2 blocks cannot start; 3 wait at ld.volatile.global.u32 PTX:20" in cause.words
 
 
 def test_empty_page_names_the_option_of_the_watchdog() -> None:
