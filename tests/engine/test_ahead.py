@@ -22,7 +22,7 @@ from tui_probe.engine.reception import AHEAD_SUFFIX, receive_at
 from tui_probe.engine.server import EngineServer
 from tui_probe.engine.workers import Workers
 from tui_probe.probe_files.loading import load_probe
-from tui_probe.probe_model.probe import FUSED_NAME
+from tui_probe.probe_model import FUSED_NAME
 from tui_probe.toolchain import Tool
 from tui_probe.trace.sites import SITES_FILE
 

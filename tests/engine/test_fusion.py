@@ -40,7 +40,8 @@ from tui_probe.engine.verify import verify_probe
 from tui_probe.errors import ToolchainError, UnsupportedKernelError
 from tui_probe.probe_files.choices import choose_probes
 from tui_probe.probe_files.loading import built_in_names, load_probe
-from tui_probe.probe_model.probe import FUSED_NAME, Probe, fused_places
+from tui_probe.probe_model import FUSED_NAME, fused_places
+from tui_probe.probe_model.probe import Probe
 from tui_probe.ptx.parser import parse
 from tui_probe.simgpu.executor import compile_kernel
 from tui_probe.toolchain import Tool

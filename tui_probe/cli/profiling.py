@@ -13,7 +13,6 @@ from tui_probe.launcher.passthrough import is_pumped, run_with_passthrough
 from tui_probe.launcher.run_traces import Outcome
 from tui_probe.launcher.session import Session
 from tui_probe.launcher.signals import tidy_end
-from tui_probe.launcher.supervised_target import SupervisedTarget
 from tui_probe.launcher.target import become_program, exit_status, keep_owner_access
 from tui_probe.trace.recent import remember
 
@@ -22,7 +21,6 @@ from .callbacks import callback_of, named_callback, run_callback
 from .output import ExitStatus, inform, let_go_of_lost_terminal, put, shell_word, warn, write_behind_output
 from .run_options import known_probes
 from .screen import show, wants_screen
-from .show import write_pictures
 from .text_report import (
     MAX_LISTED,
     TraceAnnouncer,
@@ -40,6 +38,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tui_probe.launcher.options import RunOptions
+    from tui_probe.launcher.supervised_target import SupervisedTarget
     from tui_probe.probe_files.choices import ChosenProbe
 
 HURRIED_REPORT = 0.3
@@ -69,6 +68,8 @@ def profile(options: RunOptions, arguments: argparse.Namespace) -> int:
     elif callback is None and outcome.traces and (named := named_callback(options.probes)) is not None:
         report_message(outcome.traces[0], named.not_run_message)
     if arguments.png:
+        from .show import write_pictures
+
         write_pictures(traces_to_report(outcome.traces), [probe.name for probe in probes])
     elif not arguments.no_report:
         seconds = HURRIED_REPORT if outcome.asked_to_end else None
@@ -131,6 +132,8 @@ def run_on_screen(
     options: RunOptions, probes: Sequence[ChosenProbe], arguments: argparse.Namespace
 ) -> tuple[int, Outcome]:
     """Run under the live screen. Return the exit status and the outcome; 0 and an empty one if the run continues."""
+    from tui_probe.launcher.supervised_target import SupervisedTarget  # other runs do not need it
+
     target = SupervisedTarget(options, probes)
     warn_no_trace(target.no_trace)
     received = 0
@@ -214,6 +217,8 @@ class BackgroundRuns:
 
     def start(self, options: RunOptions, probes: Sequence[ChosenProbe]) -> SupervisedTarget:
         """Start a program. Raises LaunchError and its kind."""
+        from tui_probe.launcher.supervised_target import SupervisedTarget
+
         target = SupervisedTarget(options, probes)
         self._targets.append(target)
         return target

@@ -20,7 +20,7 @@ from tui_probe.engine.prepare_job import CacheCounts
 from tui_probe.engine.preparer import Preparer, directory_reason, ignore
 from tui_probe.engine.reception import LATER, Answer, noted_kernel
 from tui_probe.engine.workers import SharedPatience
-from tui_probe.probe_model.probe import FUSED_NAME
+from tui_probe.probe_model import FUSED_NAME
 from tui_probe.reasons import because
 
 if TYPE_CHECKING:

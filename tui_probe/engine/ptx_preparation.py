@@ -25,8 +25,8 @@ from tui_probe.engine.reception import Answer
 from tui_probe.engine.site_file import site_file
 from tui_probe.engine.whole_files import write_file
 from tui_probe.errors import NewerPtxError, ToolchainError, UnsupportedKernelError
+from tui_probe.probe_model import FUSED_NAME
 from tui_probe.probe_model.positions import matches
-from tui_probe.probe_model.probe import FUSED_NAME
 from tui_probe.reasons import because
 from tui_probe.toolchain import PTXAS_HINT
 from tui_probe.trace.sites import SITES_FILE

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.cache import EMPTY_KERNEL_DIRECTORY, default_cache_directory
 from tui_probe.errors import LaunchError
-from tui_probe.probe_model.probe import fused_places
+from tui_probe.probe_model import fused_places
 
 from .control import NO_LIMIT
 from .driver import package_path

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from . import signals
 from .helper_process import Witness
-from .session import toolchain
+from .session import read_end_code, toolchain
 from .target import SignalScope, StandardStreams
 
 if TYPE_CHECKING:
@@ -288,6 +288,7 @@ def run_with_passthrough(session: Session, meanwhile: Callable[[], object] = lam
 
     def run_meanwhile() -> None:
         toolchain()
+        read_end_code()
         meanwhile()
 
     thread = threading.Thread(target=run_meanwhile, name="meanwhile")

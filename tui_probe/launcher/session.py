@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from tui_probe.engine.cache import default_cache_directory
 from tui_probe.probe_files.choices import reader_of
-from tui_probe.probe_model.read_script import BEGIN_MARKER, with_markers
 from tui_probe.toolchain import find_tools
 from tui_probe.trace.run_info import mask_words
 from tui_probe.trace.trace_directory import TraceDirectory
@@ -22,7 +21,6 @@ from tui_probe.trace.user_state import remember_command
 from tui_probe.version import __version__
 
 from .control import FILE, ControlPage, RecordingWindow
-from .diagnosis import program_failure, still_running, unreachable, unseen_drivers, untraced
 from .driver import find_driver, native_library
 from .engine import HURRIED, STOP_LIMIT, Engine
 from .environment import HookPaths, framework_settings, python_settings, target_environment
@@ -249,6 +247,8 @@ class Session:
 
         ``output_kept``: stdout.log and stderr.log hold all it wrote, but for what is ``cut`` by the budget.
         """
+        from . import diagnosis  # see read_end_code
+
         self._look()
         if self.options.cache and self.traces:
             self.cache_counts = self._engine.cache_counts()
@@ -256,15 +256,17 @@ class Session:
             self.messages.append(
                 f"stdout.log and stderr.log end after {self.options.output_limit()} bytes: {_CUT_ADVICE}"
             )
-        self.untraced = unseen_drivers(self.spool.adjacent, self.driver.path) + untraced(self._notes.failures)
+        self.untraced = diagnosis.unseen_drivers(self.spool.adjacent, self.driver.path) + diagnosis.untraced(
+            self._notes.failures
+        )
         if self.first_trace is not None and self.first_trace.name not in {trace.name for trace in self.traces}:
-            self.untraced += unreachable(self.options.command, os.environ.get("PATH"))
+            self.untraced += diagnosis.unreachable(self.options.command, os.environ.get("PATH"))
             with contextlib.suppress(OSError):  # it is not empty, or was moved away
                 (self._root / self.first_trace.name).rmdir()
         if not self.traces:
-            self.untraced += still_running()
+            self.untraced += diagnosis.still_running()
         self.messages += self.untraced + self.lost_output
-        self.program_failure = program_failure(self.spool.stderr, returncode, self.spool.stdout)
+        self.program_failure = diagnosis.program_failure(self.spool.stderr, returncode, self.spool.stdout)
         for trace in self.traces:
             self._write(trace, returncode)
             if not output_kept:
@@ -298,6 +300,8 @@ class Session:
         """
         if len(self.probes) > 1:
             return
+        from tui_probe.probe_model.read_script import BEGIN_MARKER, with_markers  # see read_end_code
+
         text = with_markers(self._reader)
         for info in sorted(trace.glob("kernel/*/kernel.info")):
             log = info.with_name("process.log")
@@ -377,6 +381,12 @@ def _control_page(folder: Path, options: RunOptions, probes: Sequence[ChosenProb
         on=options.after <= 0,
         probes=[probe.name for probe in probes],
     )
+
+
+def read_end_code() -> None:
+    """Import the code that a run needs at its end: next to the program, not before its start."""
+    import tui_probe.launcher.diagnosis
+    import tui_probe.probe_model.read_script  # noqa: F401
 
 
 def toolchain() -> dict[str, str | None]:

@@ -8,7 +8,6 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from tui_probe.probe_model.positions import Position, SourceRange
@@ -38,8 +37,6 @@ REDUCTION_GROUPS: Final[tuple[ReductionGroup, ...]] = ("warp", "block", "launch"
 REDUCTION_OPERATIONS: Final[tuple[ReductionOperation, ...]] = ("sum", "min", "max", "first", "same", "span")
 
 FIELD_BYTES: Final[dict[FieldType, int]] = {"u64": 8, "u32": 4}
-FUSED_NAME: Final = "fused"
-"""Name of the directory of the fused probe: of a kernel with all counting probes of a run at the same time."""
 
 
 class Level(Enum):
@@ -405,13 +402,3 @@ class Probe:
             if candidate.name == name:
                 return candidate
         raise KeyError(name)
-
-
-def fused_places(probes: Sequence[tuple[str, bool] | None]) -> tuple[int, ...]:
-    """Return the positions of the counting probes of a run; none unless there are several.
-
-    Each has its name, and whether it counts; None: a probe that is not fused.
-    """
-    places = tuple(place for place, probe in enumerate(probes) if probe is not None and probe[1])
-    is_free = all(probe is None or probe[0] != FUSED_NAME for probe in probes)
-    return places if len(places) > 1 and is_free else ()
