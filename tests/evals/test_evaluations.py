@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,23 @@ def test_runs_can_be_given_on_the_command_line(name: str, simulated: bool) -> No
         assert parsed.ncu or parsed.launches, f"{collection.name}: its launches go by a default"
         program = collection.argv[1] if len(collection.argv) > 1 else ""
         assert "{programs}" not in program or Path(program.replace("{programs}", str(PROGRAMS_FOLDER))).is_file()
+
+
+FRAMEWORKS = {"numpy", "torch", "torchvision", "transformers", "triton", "tui_probe"}
+
+
+@pytest.mark.parametrize("program", sorted(PROGRAMS_FOLDER.glob("*.py")), ids=lambda path: path.stem)
+def test_program_imports_what_exists(program: Path) -> None:
+    for node in ast.walk(ast.parse(program.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.ImportFrom) or node.module is None:
+            continue
+        package = node.module.partition(".")[0]
+        if package in sys.stdlib_module_names or package in FRAMEWORKS:
+            continue
+        imported = ast.parse((PROGRAMS_FOLDER / f"{package}.py").read_text(encoding="utf-8"))
+        names = {getattr(own, "name", "") for own in ast.walk(imported)}
+        assigned = {own.id for own in ast.walk(imported) if isinstance(own, ast.Name)}
+        assert {alias.name for alias in node.names} <= names | assigned
 
 
 @pytest.mark.parametrize("name", NAMES)

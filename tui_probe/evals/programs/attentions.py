@@ -65,7 +65,7 @@ def ways(q: Any, k: Any, v: Any) -> dict[str, Callable[[], Any]]:
         return out
 
     def bigbird_triton() -> Any:
-        from sparse_triton import block_sparse_attention
+        from kernels_triton import block_sparse_attention
 
         out, scale = torch.empty_like(q), WIDTH**-0.5 * 1.4426950408889634
         grid = (LENGTH // TILE, BATCH * HEADS)
