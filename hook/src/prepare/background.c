@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "clock.h"
-#include "engine_client.h"
+#include "connection.h"
 #include "prepare.h"
 #include "real.h"
 #include "sampled_form.h"
@@ -351,7 +351,7 @@ static void leave(bool (*matches)(const struct job *job, const void *wanted), co
     while (is_under_way(matches, wanted)) {
         for (unsigned i = 0; i < n_begun; i++)
             if (under_way[i] && matches(under_way[i], wanted))
-                engine_interrupt(threads[i]);
+                connection_interrupt(threads[i]);
         const struct timespec deadline = clock_deadline(INTERRUPT_MILLISECONDS);
         pthread_cond_timedwait(&done, &mutex, &deadline);
     }

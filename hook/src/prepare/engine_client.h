@@ -2,7 +2,6 @@
 #ifndef TUI_PROBE_ENGINE_CLIENT_H
 #define TUI_PROBE_ENGINE_CLIENT_H
 
-#include <pthread.h>
 #include <stddef.h>
 
 #include "reasons.h"
@@ -18,10 +17,10 @@ struct engine_answer {
 /* A question with answers that are still to come. */
 struct connection;
 
-/* Asks for the kernel whose original.bin is in DIRECTORY, with each of the run's N probes (the
- * fused one is the last), so that a block of that many
- * THREADS has its registers. Waits; several threads may ask. A missing, dead or confused engine gives ENGINE_FAILED.
- * Some answers may be ENGINE_LATER: then the connection is returned over which they come, for one of the next two. */
+/* Asks for the kernel whose original.bin is in DIRECTORY, with each of the run's N probes (the fused one is the last),
+ * so that a block of that many THREADS has its registers. Waits; several threads may ask. A missing, dead or confused
+ * engine gives ENGINE_FAILED. Some answers may be ENGINE_LATER: then the connection is returned over which they come,
+ * for one of the next two. */
 struct connection *engine_prepare(const char *directory, const char *architecture, const char *kernel, unsigned threads,
                                   struct engine_answer *answers, size_t n);
 
@@ -34,9 +33,6 @@ void engine_leave_later(struct connection *connection);
 /* The same for each of N parts of the run's fused probe by itself. */
 void engine_prepare_parts(const char *directory, const char *architecture, const char *kernel, unsigned threads,
                           struct engine_answer *answers, size_t n);
-
-/* A question of this THREAD that is under way is answered with a failure now, "still being prepared". */
-void engine_interrupt(pthread_t thread);
 
 /* The same for probe PLACE of the run by itself, in a form that measures the blocks of a sample. */
 void engine_prepare_sampled(const char *directory, const char *architecture, const char *kernel, unsigned threads,

@@ -149,7 +149,7 @@ static bool maps_make_sense(const struct kernel_probe *probe)
     return !probe->n_maps || probe->maps[0].layout != MAP_COUNTS;
 }
 
-static bool add_global(struct kernel_probe *probe, const char *name)
+static bool read_global(const char *name, struct kernel_probe *probe)
 {
     char **grown = realloc(probe->globals, (probe->n_globals + 1) * sizeof *grown);
     if (!grown)
@@ -226,43 +226,63 @@ static bool read_constant(const char *text, struct kernel_probe *probe)
     return grown[probe->n_constants++].variable != NULL;
 }
 
-/* Lines of kernels without PTX. Returns what is wrong with it, or NULL. */
-static const char *read_code_line(const char *line, struct kernel_probe *probe)
+/* The first note counts. */
+static bool read_note(const char *text, struct kernel_probe *probe)
 {
-    if (strncmp(line, "way ", 4) == 0 && !read_way(line + 4, probe))
-        return "names an unknown mode";
-    if (strncmp(line, "patch ", 6) == 0 && !read_patch(line + 6, probe))
-        return "has a 'patch' line of an unknown form";
-    if (strncmp(line, "constant ", 9) == 0 && !read_constant(line + 9, probe))
-        return "has a 'constant' line of an unknown form";
+    if (!probe->note)
+        probe->note = reason_read(text);
+    return true;
+}
+
+static bool read_no_replay(const char *text, struct kernel_probe *probe)
+{
+    if (!probe->no_replay)
+        probe->no_replay = reason_read(text);
+    return true;
+}
+
+/* A line that begins with WORD and a blank; READ gets the rest of it. FAULT is what is wrong with it where that
+ * returns false; NULL: there is no memory. */
+static const struct {
+    const char *word;
+    bool (*read)(const char *text, struct kernel_probe *probe);
+    const char *fault;
+} line_kinds[] = {
+    {"storage", read_storage, "has a 'storage' line of an unknown form"},
+    {"reduce", read_reduction, "has a 'reduce' line of an unknown form"},
+    {"least", read_least, "has a 'least' line of an unknown form"},
+    {"way", read_way, "names an unknown mode"},
+    {"patch", read_patch, "has a 'patch' line of an unknown form"},
+    {"constant", read_constant, "has a 'constant' line of an unknown form"},
+    {"global", read_global, NULL},
+    {"note", read_note, NULL},
+    {"no-replay", read_no_replay, NULL},
+};
+
+/* Lines of other kinds are for other readers. */
+static const struct reason *read_line(const char *line, struct kernel_probe *probe)
+{
+    for (size_t i = 0; i < sizeof line_kinds / sizeof *line_kinds; i++) {
+        const size_t length = strlen(line_kinds[i].word);
+        if (strncmp(line, line_kinds[i].word, length) != 0 || line[length] != ' ')
+            continue;
+        if (line_kinds[i].read(line + length + 1, probe))
+            return NULL;
+        return line_kinds[i].fault ? reason_with(KERNEL_INFO, line_kinds[i].fault) : reason(HOST_MEMORY);
+    }
     return NULL;
 }
 
 static const struct reason *read_rest(struct reader *reader, struct kernel_probe *probe)
 {
-    char *line;
+    const char *line;
     while ((line = next_line(reader))) {
-        if (strncmp(line, "storage ", 8) == 0 && !read_storage(line + 8, probe))
-            return reason_with(KERNEL_INFO, "has a 'storage' line of an unknown form");
-        if (strncmp(line, "reduce ", 7) == 0 && !read_reduction(line + 7, probe))
-            return reason_with(KERNEL_INFO, "has a 'reduce' line of an unknown form");
-        if (strncmp(line, "least ", 6) == 0 && !read_least(line + 6, probe))
-            return reason_with(KERNEL_INFO, "has a 'least' line of an unknown form");
-        const char *fault = read_code_line(line, probe);
-        if (fault)
-            return reason_with(KERNEL_INFO, fault);
-        if (strncmp(line, "global ", 7) == 0 && !add_global(probe, line + 7))
-            return reason(HOST_MEMORY);
-        if (strcmp(line, "blocks sampled") == 0)
-            probe->sampled = true;
-        if (strcmp(line, "allocations") == 0)
-            probe->reads_allocations = true;
-        if (strcmp(line, "blocks independent") == 0)
-            probe->independent = true;
-        if (strncmp(line, "note ", 5) == 0 && !probe->note)
-            probe->note = reason_read(line + 5);
-        if (strncmp(line, "no-replay ", 10) == 0 && !probe->no_replay)
-            probe->no_replay = reason_read(line + 10);
+        const struct reason *reason = read_line(line, probe);
+        if (reason)
+            return reason;
+        probe->sampled = probe->sampled || strcmp(line, "blocks sampled") == 0;
+        probe->reads_allocations = probe->reads_allocations || strcmp(line, "allocations") == 0;
+        probe->independent = probe->independent || strcmp(line, "blocks independent") == 0;
     }
     if (!maps_make_sense(probe))
         return reason_with(KERNEL_INFO, "has storage lines that do not match its maps");

@@ -37,9 +37,6 @@ bool result_write(const struct piece *piece, const struct result_source *source)
 /* It will not be written: what is reserved for it is free. */
 void result_drop(const struct piece *piece);
 
-/* Lets dynamic maps grow by what the launch wanted to keep, and leaves no file. */
-void result_learn(const struct piece *piece, const struct result_source *source);
-
 /* The program ends and waits no longer: nothing more is written, not even what is under way. */
 void result_give_up(void);
 

@@ -12,6 +12,7 @@
 #include "record_bytes.h"
 #include "reservations.h"
 #include "result.h"
+#include "result_file.h"
 #include "variants.h"
 
 enum { WINDOW_BYTES = 4 << 20 };
@@ -90,7 +91,7 @@ bool bench_buffer_learn(const struct bench_buffer *buffer, const struct launch *
     const struct piece piece = piece_of(launch, probe);
     if (!probe->dynamic || !buffer->size || !(window.bytes = malloc(WINDOW_BYTES)))
         return false;
-    result_learn(&piece, &source);
+    result_file_learn(&piece, &source);
     free(window.bytes);
     return !window.result;
 }

@@ -31,8 +31,8 @@ struct timer {
     struct timed_launch launch;
     bool started, stopped, probed;
     bool host;       /* the start was over before the call that launches returned */
-    uint64_t called; /* when that call began, then how long it took, in ns */
-    uint64_t given; /* when the launch was made */
+    uint64_t call_began, call_ns; /* when that call began, and how long it took */
+    uint64_t launched; /* when timer_give was called, behind the launch */
 };
 
 /* The timers of one context. They are never freed: a launching thread may be among them at any time. */
@@ -143,14 +143,14 @@ struct timer *timers_take(void)
 void timer_start(struct timer *timer, CUstream stream)
 {
     timer->started = REAL_OR_NOT_FOUND(cuEventRecord, timer->events.start, stream) == CUDA_SUCCESS;
-    timer->called = clock_now();
+    timer->call_began = clock_now();
 }
 
 void timer_stop(struct timer *timer, CUstream stream, bool probed, CUresult result)
 {
     if (!timer->started || result != CUDA_SUCCESS)
         return;
-    timer->called = clock_now() - timer->called;
+    timer->call_ns = clock_now() - timer->call_began;
     timer->probed = probed;
     int mode = capture_mode_relax(); /* asking would end a capture that has begun elsewhere */
     timer->host = REAL_OR_NOT_FOUND(cuEventQuery, timer->events.start) == CUDA_SUCCESS;
@@ -167,7 +167,7 @@ void timer_give(struct timer *timer, const struct timed_launch *launch)
         return;
     }
     timer->launch = *launch;
-    timer->given = clock_now();
+    timer->launched = clock_now();
     if (launch->graph)
         graph_times_use(launch->graph);
     atomic_fetch_add(&pending, 1);
@@ -189,7 +189,7 @@ static void log_replay_time(const struct timer *timer, uint64_t nanoseconds)
     const struct timed_launch *replay = &timer->launch;
     event_log("[time] graph %u replay %llu %s ns %llu for %llu call %llu%s\n", replay->graph->id,
               (unsigned long long)replay->number, timer->probed ? "probed" : "original",
-              (unsigned long long)nanoseconds, (unsigned long long)replay->weight, (unsigned long long)timer->called,
+              (unsigned long long)nanoseconds, (unsigned long long)replay->weight, (unsigned long long)timer->call_ns,
               timer->host ? " idle" : "");
 }
 
@@ -210,7 +210,7 @@ static void log_time(const struct timer *timer, uint64_t nanoseconds)
     const unsigned long long number = launch->number, weight = launch->weight, took = nanoseconds;
     char host[32] = "";
     if (timer->host)
-        snprintf(host, sizeof host, " host %llu", (unsigned long long)timer->called);
+        snprintf(host, sizeof host, " host %llu", (unsigned long long)timer->call_ns);
     log_file_lock();
     packed_log_group(launch->group);
     log_file_unlock();
@@ -219,9 +219,9 @@ static void log_time(const struct timer *timer, uint64_t nanoseconds)
 }
 
 /* The recent time of launches of this shape: it decides how many of them are timed. */
-static void learn(const struct timer *timer, uint64_t nanoseconds)
+static void update_typical_time(const struct timer *timer, uint64_t nanoseconds)
 {
-    const uint64_t host = timer->host ? timer->called : 0, took = nanoseconds > host ? nanoseconds - host : 0;
+    const uint64_t host = timer->host ? timer->call_ns : 0, took = nanoseconds > host ? nanoseconds - host : 0;
     struct timed *timed = timer->launch.graph ? &timer->launch.graph->timed : &timer->launch.group->timed;
     struct timed_kind *kind = &timed->of[timer->probed];
     const uint64_t before = atomic_load_explicit(&kind->typical, memory_order_relaxed);
@@ -247,13 +247,13 @@ static void read_timer(struct timers *timers, struct timer *timer)
     if (done == CUDA_ERROR_NOT_READY || (done == CUDA_SUCCESS && !empty_pair_known(&timers->empty)))
         return;
     if (done == CUDA_SUCCESS && time_between(timers, &timer->events, &took)) {
-        learn(timer, took);
+        update_typical_time(timer, took);
         log_time(timer, took);
     }
     settle(timer);
 }
 
-static void tell(const struct timers *timers, const struct timed_node *node)
+static void log_node_time(const struct timers *timers, const struct timed_node *node)
 {
     const struct timer timer = {.events = node->events, .launch = node->launch, .probed = node->probed};
     uint64_t took;
@@ -267,7 +267,7 @@ bool timers_tell(const struct timed_node *nodes, size_t n)
     pthread_mutex_lock(&reading);
     const bool known = !timers || empty_pair_known(&timers->empty);
     for (size_t i = 0; timers && known && i < n; i++)
-        tell(timers, &nodes[i]);
+        log_node_time(timers, &nodes[i]);
     pthread_mutex_unlock(&reading);
     return known;
 }
@@ -332,13 +332,13 @@ static size_t running_in(struct timers *timers, CUcontext context, struct timed_
     bool entered = false;
     for (unsigned int i = 0; i < atomic_load(&timers->made) && n < most; i++) {
         const struct timer *timer = &timers->timers[i];
-        if (!is_pending(timer) || timer->launch.graph || timer->given >= before)
+        if (!is_pending(timer) || timer->launch.graph || timer->launched >= before)
             continue;
         if (!entered && REAL_OR_NOT_FOUND(cuCtxSetCurrent, context) != CUDA_SUCCESS)
             return n;
         entered = true;
         if (is_running(timer))
-            running[n++] = (struct timed_running){timer->launch.group->kernel, timer->launch.number, timer->given};
+            running[n++] = (struct timed_running){timer->launch.group->kernel, timer->launch.number, timer->launched};
     }
     return n;
 }
