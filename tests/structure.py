@@ -9,6 +9,7 @@ until it is the goal. The limit of modules is above its goal, since new features
 
 from __future__ import annotations
 
+import ast
 import re
 import statistics
 import subprocess
@@ -64,6 +65,10 @@ DOCSTRING_HEADS: Final = re.compile(
     r"|Such|So)\b"
 )
 """Heads of docstrings that name neither what is done nor what it is: prepositions, auxiliaries, pronouns."""
+
+
+PLACEHOLDERS: Final = frozenset({"found", "told", "said", "each"})
+"""Names that denote no element; in lambdas and comprehensions, which are short, they may stand for one."""
 
 
 @dataclass(frozen=True)
@@ -143,9 +148,38 @@ def docstring_heads(paths: list[str]) -> Measurement:
     return Measurement("docstrings that begin with a preposition", total, 0, 0, most if total else "")
 
 
+def placeholders(paths: list[str]) -> Measurement:
+    """Count parameters, fields, loop variables and assigned names of the package and of probes that denote nothing."""
+    counts = {
+        path: sum(map(_placeholders_of, ast.walk(ast.parse((ROOT / path).read_bytes()))))
+        for path in paths
+        if path.startswith(PACKAGES) and path.endswith(".py")
+    }
+    most = max(counts, key=counts.__getitem__)
+    total = sum(counts.values())
+    return Measurement("placeholder parameters and targets", total, 2, 2, most)  # two are keys of JSON documents
+
+
+def _placeholders_of(node: ast.AST) -> int:
+    """Count the placeholders that a function takes, or that an assignment or a loop binds."""
+    match node:
+        case ast.FunctionDef(args=parameters) | ast.AsyncFunctionDef(args=parameters):
+            return sum(own.arg in PLACEHOLDERS for own in ast.walk(parameters) if isinstance(own, ast.arg))
+        case ast.Assign(targets=targets):
+            return sum(map(_bound_placeholders, targets))
+        case ast.AnnAssign(target=target) | ast.For(target=target):
+            return _bound_placeholders(target)
+    return 0
+
+
+def _bound_placeholders(target: ast.expr) -> int:
+    names = [own for own in ast.walk(target) if isinstance(own, ast.Name) and isinstance(own.ctx, ast.Store)]
+    return sum(own.id in PLACEHOLDERS for own in names)
+
+
 def main() -> int:
     paths = tracked()
-    measured = [*sizes(paths), docstring_heads(paths), *names(paths)]
+    measured = [*sizes(paths), docstring_heads(paths), placeholders(paths), *names(paths)]
     print(f"{'':<44}{'now':>8}{'limit':>8}{'goal':>8}")
     print("\n".join(row.line for row in measured))
     return int(any(row.value > row.limit for row in measured))

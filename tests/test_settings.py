@@ -44,7 +44,7 @@ def test_the_place_of_the_file() -> None:
 
 def test_without_a_file_all_is_unset(tmp_path: Path) -> None:
     settings = read_settings(tmp_path / "none.toml")
-    assert (settings.found, settings.problems, settings.palette) == (False, (), None)
+    assert (settings.exists, settings.problems, settings.palette) == (False, (), None)
 
 
 def test_pipe_in_place_of_the_file_counts_as_unset(tmp_path: Path) -> None:

@@ -40,9 +40,9 @@ class ProbeError(Exception):
     An error that can end the preparation of a kernel may be raised with the ``reason`` that is reported for the kernel.
     """
 
-    def __init__(self, said: str | Reason = "") -> None:
-        super().__init__(said if isinstance(said, str) else said.text)
-        self._reason = None if isinstance(said, str) else said
+    def __init__(self, message: str | Reason = "") -> None:
+        super().__init__(message if isinstance(message, str) else message.text)
+        self._reason = None if isinstance(message, str) else message
 
     @property
     def reason(self) -> Reason | None:
@@ -93,8 +93,8 @@ class UnsupportedKernelError(ProbeError):
 class ToolchainError(ProbeError):
     """An assembler that is missing or failed. ``details`` are its command and all that it said."""
 
-    def __init__(self, said: str | Reason, details: str = "") -> None:
-        super().__init__(said)
+    def __init__(self, message: str | Reason, details: str = "") -> None:
+        super().__init__(message)
         self.details = details
 
 

@@ -53,7 +53,7 @@ class Settings:
     max_kept_bytes: str | None = None
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     path: Path = field(default_factory=Path)
-    found: bool = False
+    exists: bool = False
     problems: tuple[str, ...] = ()
 
 
@@ -132,11 +132,11 @@ def read_settings(path: Path | None = None) -> Settings:
     except FileNotFoundError:
         return Settings(path=path)
     except OSError as error:
-        return Settings(path=path, found=True, problems=(f"{path}: cannot be read: {error.strerror or error}",))
+        return Settings(path=path, exists=True, problems=(f"{path}: cannot be read: {error.strerror or error}",))
     except ValueError as error:  # also what is not a UTF-8
-        return Settings(path=path, found=True, problems=(f"{path}: not valid TOML, so the file is ignored: {error}",))
+        return Settings(path=path, exists=True, problems=(f"{path}: not valid TOML, so the file is ignored: {error}",))
     values, problems = _checked(data)
-    return Settings(**values, path=path, found=True, problems=tuple(f"{path}: {problem}" for problem in problems))
+    return Settings(**values, path=path, exists=True, problems=tuple(f"{path}: {problem}" for problem in problems))
 
 
 def _checked(data: Mapping[str, object]) -> tuple[dict[str, Any], list[str]]:

@@ -94,7 +94,7 @@ def of_line(line: LineSums) -> AsyncWaits:
 
 
 def _waited_for(kind: str) -> Callable[[AsyncWaits], int | None]:
-    return lambda found: found.by_kind.get(kind)
+    return lambda analysis: analysis.by_kind.get(kind)
 
 
 _LAUNCH_METRICS: Final = (
@@ -118,24 +118,24 @@ _LAUNCH_METRICS: Final = (
 METRICS: Final = metrics_by_line(_LAUNCH_METRICS, "most cycles")
 
 
-def findings(of: ProbeResult, found: CountsByLine[AsyncWaits]) -> Iterator[Finding]:
+def findings(of: ProbeResult, analysis: CountsByLine[AsyncWaits]) -> Iterator[Finding]:
     """The place that costs most, then all."""
-    if found.worst is not None:
-        line = found.worst[0]
+    if analysis.worst is not None:
+        line = analysis.worst[0]
         mean, barrier = of_line(line).cycles_per_wait, _barriers(of).get(line.line, "")
         values = {"cycles_per_wait": timed(mean)}
-        longest = longest_waits("worst_wait", "longest waits", line, found.whole.waited, mean, values)
+        longest = longest_waits("worst_wait", "longest waits", line, analysis.whole.waited, mean, values)
         named = {**longest.values, "barrier": barrier}
         yield replace(longest, words=f"{longest.words} (mbarrier {barrier})", values=named) if barrier else longest
-    yield _all_waits(of, found.whole)
+    yield _all_waits(of, analysis.whole)
 
 
-def _all_waits(of: ProbeResult, found: AsyncWaits) -> Finding:
+def _all_waits(of: ProbeResult, analysis: AsyncWaits) -> Finding:
     text = "no warp waited for asynchronous work"
-    if found.waits:
-        mean = cycles_text(found.cycles_per_wait or 0, of.clock_khz)
-        text = f"{units.counted(found.waits, 'warp wait')}, average {mean}"
-    values = {"waited": timed(found.waited), "waits": counted(found.waits)}
+    if analysis.waits:
+        mean = cycles_text(analysis.cycles_per_wait or 0, of.clock_khz)
+        text = f"{units.counted(analysis.waits, 'warp wait')}, average {mean}"
+    values = {"waited": timed(analysis.waited), "waits": counted(analysis.waits)}
     return Finding("async_waits", "waits", text, "", values=values)
 
 
@@ -176,12 +176,12 @@ LINES: Final = LineSpec(
 )
 
 
-def notes(found: CountsByLine[AsyncWaits]) -> list[str]:
+def notes(analysis: CountsByLine[AsyncWaits]) -> list[str]:
     """The newest launch in words."""
-    if not found.whole.waits:
+    if not analysis.whole.waits:
         return ["newest launch: no warp waited for asynchronous work"]
-    mean = f"{found.whole.cycles_per_wait or 0:.0f}"
-    return [f"newest launch: {units.counted(found.whole.waits, 'warp wait')}, average {mean} cycles"]
+    mean = f"{analysis.whole.cycles_per_wait or 0:.0f}"
+    return [f"newest launch: {units.counted(analysis.whole.waits, 'warp wait')}, average {mean} cycles"]
 
 
 PROBES: Final = (

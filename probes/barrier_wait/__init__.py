@@ -113,30 +113,30 @@ def _whole_of_sums(sums: dict[str, int]) -> BarrierWaits:
     return BarrierWaits(**sums, longest=None, threads_missing=0)
 
 
-def findings(of: ProbeResult, found: BarrierWaits) -> Iterator[Finding]:
+def findings(of: ProbeResult, analysis: BarrierWaits) -> Iterator[Finding]:
     """All barriers together."""
-    yield _all_barriers(of, found, "latency", "barriers" if found.barriers else "")
+    yield _all_barriers(of, analysis, "latency", "barriers" if analysis.barriers else "")
 
 
-def findings_by_line(of: ProbeResult, found: CountsByLine[BarrierWaits]) -> Iterator[Finding]:
+def findings_by_line(of: ProbeResult, analysis: CountsByLine[BarrierWaits]) -> Iterator[Finding]:
     """The barrier that costs most, then all."""
-    if found.worst is not None:
-        line = found.worst[0]
+    if analysis.worst is not None:
+        line = analysis.worst[0]
         mean = of_line(line).cycles_per_barrier
         values = {"cycles_per_barrier": timed(mean)}
-        yield longest_waits("worst_barrier", "worst barrier", line, found.whole.waited, mean, values)
-    yield _all_barriers(of, found.whole, "", "")
+        yield longest_waits("worst_barrier", "worst barrier", line, analysis.whole.waited, mean, values)
+    yield _all_barriers(of, analysis.whole, "", "")
 
 
-def _all_barriers(of: ProbeResult, found: BarrierWaits, page: str, asks: str) -> Finding:
+def _all_barriers(of: ProbeResult, analysis: BarrierWaits, page: str, asks: str) -> Finding:
     text = "no barrier was executed"
-    if found.barriers:
-        mean = cycles_text(found.cycles_per_barrier or 0, of.clock_khz)
-        text = f"{units.count(found.barriers)} warp arrivals, average wait {mean}"
+    if analysis.barriers:
+        mean = cycles_text(analysis.cycles_per_barrier or 0, of.clock_khz)
+        text = f"{units.count(analysis.barriers)} warp arrivals, average wait {mean}"
     values = {
-        "waited": timed(found.waited),
-        "barriers": counted(found.barriers),
-        "longest": timed(found.longest),
+        "waited": timed(analysis.waited),
+        "barriers": counted(analysis.barriers),
+        "longest": timed(analysis.longest),
     }
     return Finding("barriers", "barriers", text, page, asks=asks, values=values)
 

@@ -195,11 +195,11 @@ REPORT: Final = TracePage("blocks", _open_report)
 class Blocks(Document):
     """One launch."""
 
-    def __init__(self, found: ProbeResult) -> None:
-        self.title = f"Blocks of {found.which} {found.name}"
-        self.measured = found
-        self.schedule = analyse(found.result)
-        timeline = timeline_of(found.result, device_sms=found.sms, has_shared_clock=found.simulated)
+    def __init__(self, result: ProbeResult) -> None:
+        self.title = f"Blocks of {result.which} {result.name}"
+        self.measured = result
+        self.schedule = analyse(result.result)
+        timeline = timeline_of(result.result, device_sms=result.sms, has_shared_clock=result.simulated)
         self.cycles, self.gaps = timeline.blocks.duration, slot_gaps(timeline.blocks)
         self.idle_sms = timeline.idle_sms
 

@@ -110,18 +110,18 @@ def lanes_per_execution(line: LineSums) -> float | None:
     return ratio(lanes, executions)
 
 
-def findings(of: ProbeResult, found: Divergence) -> Iterator[Finding]:
+def findings(of: ProbeResult, analysis: Divergence) -> Iterator[Finding]:
     """Yield the mean number of active lanes."""
     del of
-    yield _active_lanes(found, "divergence")
+    yield _active_lanes(analysis, "divergence")
 
 
-def findings_by_line(of: ProbeResult, found: CountsByLine[Divergence]) -> Iterator[Finding]:
+def findings_by_line(of: ProbeResult, analysis: CountsByLine[Divergence]) -> Iterator[Finding]:
     """The worst lines of source, then all."""
     del of
-    lanes = WARP_SIZE * (found.whole.branches + found.whole.accesses)
-    lines = sums_by_source(found.lines, _idle_lanes)
-    all_lines = _active_lanes(found.whole, "")
+    lanes = WARP_SIZE * (analysis.whole.branches + analysis.whole.accesses)
+    lines = sums_by_source(analysis.lines, _idle_lanes)
+    all_lines = _active_lanes(analysis.whole, "")
     yield from notable_lines(
         (_line_lanes(line, lanes) for line in lines if _idle_lanes(line)), much=all_lines.stands_out
     )
@@ -143,15 +143,15 @@ def _idle_lanes(line: LineSums) -> int:
     return WARP_SIZE * executions - lanes
 
 
-def _active_lanes(found: Divergence, asks: str) -> Finding:
-    means = (("per branch", found.lanes_per_branch), ("per access", found.lanes_per_access))
+def _active_lanes(analysis: Divergence, asks: str) -> Finding:
+    means = (("per branch", analysis.lanes_per_branch), ("per access", analysis.lanes_per_access))
     parts = [f"{mean:.1f} of {WARP_SIZE} {text}" for text, mean in means if mean is not None]
-    executions, lanes = found.branches + found.accesses, found.branch_lanes + found.access_lanes
+    executions, lanes = analysis.branches + analysis.accesses, analysis.branch_lanes + analysis.access_lanes
     much = lanes < (1 - _FLAGGED_SHARE) * WARP_SIZE * executions
     asks = asks if lanes < WARP_SIZE * executions else ""
     values = {
-        "lanes_per_branch": derived(found.lanes_per_branch, "lanes", WARP_SIZE),
-        "lanes_per_access": derived(found.lanes_per_access, "lanes", WARP_SIZE),
+        "lanes_per_branch": derived(analysis.lanes_per_branch, "lanes", WARP_SIZE),
+        "lanes_per_access": derived(analysis.lanes_per_access, "lanes", WARP_SIZE),
     }
     text = ", ".join(parts) or "no branch or memory access was executed"
     return Finding("lanes", "active lanes", text, stands_out=much, asks=asks, values=values)

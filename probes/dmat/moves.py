@@ -38,7 +38,7 @@ class PictureState(Protocol):
     """The window, the cursor, the choices, and the picture that is shown."""
 
     title: str
-    found: ProbeResult
+    probe_result: ProbeResult
     map: AccessMap
     space: AddressAxis
     painter: Painter

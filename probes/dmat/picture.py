@@ -69,7 +69,7 @@ def band_texts(source: AccessMap, number: int) -> list[str]:
     band = source.bands[number]
     return [
         band.name,
-        *filter(None, [band.tensor.words if band.tensor is not None else "", total_text(source, number)]),
+        *filter(None, [band.tensor.text if band.tensor is not None else "", total_text(source, number)]),
     ]
 
 
@@ -217,13 +217,13 @@ def record(view: PictureState, frame: Frame | None) -> dict[str, Any]:
     clocks, place = accesses.clocks, view.selection.block
     block = None if place is None else view.block_number(place)
     return {
-        "simulated": view.found.simulated,
+        "simulated": view.probe_result.simulated,
         "kept": survey.kept,
         "accesses": accesses.made,
         "capacity": accesses.capacity,
         "boxes": None if view.map.boxes is None else view.map.boxes.record(),
-        "blocks": view.found.result.header.blocks,
-        "blocks_measured": len(view.found.result.blocks),
+        "blocks": view.probe_result.result.header.blocks,
+        "blocks_measured": len(view.probe_result.result.blocks),
         "selection": {"block": block, "warp": view.selection.warp, "ptx_line": view.selection.line},
         "colouring": view.colouring,
         "clocks": {
@@ -322,5 +322,5 @@ def plot(view: PictureState, frame: Frame, axes: Any) -> None:
     labels = _axis_labels(view, frame)
     axes.set_yticks(list(labels), list(labels.values()))
     label_x_axis(axes, float(frame.grid.start), float(frame.grid.end), CYCLES)
-    axes.set_xlabel("cycles, simulated" if view.found.simulated else "cycles")
+    axes.set_xlabel("cycles, simulated" if view.probe_result.simulated else "cycles")
     axes.set_title(view.title)

@@ -81,7 +81,7 @@ class ReadOut:
         if self.band is not None:
             index, tensor = self.index, self.band.tensor
             text = "" if index is None else f" [{', '.join(map(str, index))}]"
-            text += "" if tensor is None or not tensor.shape else f" of {tensor.words}"
+            text += "" if tensor is None or not tensor.shape else f" of {tensor.text}"
             yield f"{self.band.name} +{self.address - self.band.origin:#x}{text}"
         yield f"{self.address:#x}" if first is not None else f"{low:#x} to {high:#x}"
         if first is not None:

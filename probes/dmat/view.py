@@ -85,7 +85,7 @@ class Dmat(VisibleAccesses):
         lost = self.map.accesses.made is not None and self.map.survey.kept < self.map.accesses.made
         lost = lost or (boxes is not None and boxes.made is not None and len(boxes.records) < boxes.made)
         role = "warn" if lost else "dim"
-        draw_head(canvas, self.heading, self.found.which, self.found.name, totals, role)
+        draw_head(canvas, self.heading, self.probe_result.which, self.probe_result.name, totals, role)
 
     def totals(self) -> str:
         """Return the numbers of all and of recorded accesses, and of bulk copies."""
@@ -207,7 +207,7 @@ class Dmat(VisibleAccesses):
             parts.append(UNKNOWN_SIZE_TEXT)
         if self.not_found_reason:
             parts.append(self.not_found_reason)
-        parts.append("simulated" if self.found.simulated else self.map.accesses.clocks.words())
+        parts.append("simulated" if self.probe_result.simulated else self.map.accesses.clocks.words())
         return parts
 
     def choices(self) -> Mapping[str, Any]:
@@ -220,7 +220,7 @@ class Dmat(VisibleAccesses):
             "end": self.end,
             "window": self.window,
             "cursor": (self.time, place),
-            "result": self.found.result.path,
+            "result": self.probe_result.result.path,
             "own": (self.address, self.selection, self._cursor_target, tuple(self.marks)),
         }
 
@@ -233,7 +233,7 @@ class Dmat(VisibleAccesses):
             self.unit = choices["unit"]
         if choices["bands"] == len(self.map.bands):
             self._restore_window(choices["window"], choices["cursor"], self.end / choices["end"])
-        if choices["result"] == self.found.result.path:
+        if choices["result"] == self.probe_result.result.path:
             self.address, self.selection, self._cursor_target, marks = choices["own"]
             self.marks = list(marks)
 

@@ -51,7 +51,7 @@ class WantedAccess:
 def wanted_access(view: PictureState, spot: Spot) -> WantedAccess | None:
     """Return the block and line of a spot as a search for an access; None if this result has neither."""
     line = next((line for ptx in spot.ptx if (line := _recorded_line(view, ptx)) is not None), None)
-    blocks = view.found.result.blocks
+    blocks = view.probe_result.result.blocks
     block = blocks.index(spot.block) if spot.block is not None and spot.block in blocks else None
     if line is None and block is None:
         return None
@@ -114,9 +114,9 @@ class VisibleAccesses(Drawing):
     gutter: int
     """Cells left of the picture."""
 
-    def __init__(self, found: ProbeResult, source: AccessMap, code: Mapping[int, AccessLine], heading: str) -> None:
-        self.found, self.map, self.heading = found, source, heading
-        self.title = f"Memory accesses of {found.which} {found.name}"
+    def __init__(self, result: ProbeResult, source: AccessMap, code: Mapping[int, AccessLine], heading: str) -> None:
+        self.probe_result, self.map, self.heading = result, source, heading
+        self.title = f"Memory accesses of {result.which} {result.name}"
         self.space = AddressAxis(source.bands)
         self.painter = Painter(source, self.space, code)
         self.end = float(source.end)
@@ -160,16 +160,16 @@ class VisibleAccesses(Drawing):
     @property
     def cycles_per_ns(self) -> float | None:
         """Cycles per ns of the launch, else at the device's highest clock; None if cycles are not time."""
-        khz = self.found.clock_khz
+        khz = self.probe_result.clock_khz
         return self.map.accesses.cycles_per_ns or (None if khz is None else khz / 1e6)
 
     def block_number(self, place: int) -> int:
         """Return the number in the grid of a measured block, by its position among these."""
-        return self.found.result.blocks[place]
+        return self.probe_result.result.blocks[place]
 
     def selection_text(self) -> str:
         """Describe the selection."""
-        sample, block, warp = self.found.result.sample, self.selection.block, self.selection.warp
+        sample, block, warp = self.probe_result.result.sample, self.selection.block, self.selection.warp
         text = "the whole grid" if sample is None else sampled_blocks_text(sample)
         if block is not None:
             text = f"block {self.block_number(block)}" + ("" if warp is None else f" warp {warp}")
@@ -294,6 +294,6 @@ class VisibleAccesses(Drawing):
             detail=self._detail[2] if self._detail is not None and self._has_detail(spot) else None,
             code=self.painter.code,
             warps_per_block=self.map.accesses.start.shape[1],
-            blocks=self.found.result.blocks,
+            blocks=self.probe_result.result.blocks,
             box_sectors=copied,
         )

@@ -114,12 +114,12 @@ def bytes_of(line: LineSums) -> int | None:
     return None if line.total("tensor_loads", "tensor_stores") else line.total(*_SIZES)
 
 
-def _parts_of_read(found: MemoryBytes, value: Any) -> bool:
-    return bool(value) and found.read != found.loaded
+def _parts_of_read(analysis: MemoryBytes, value: Any) -> bool:
+    return bool(value) and analysis.read != analysis.loaded
 
 
-def _parts_of_written(found: MemoryBytes, value: Any) -> bool:
-    return bool(value) and found.written != found.stored
+def _parts_of_written(analysis: MemoryBytes, value: Any) -> bool:
+    return bool(value) and analysis.written != analysis.stored
 
 
 METRICS: Final = (
@@ -164,9 +164,9 @@ METRICS: Final = (
 BY_LINE: Final = metrics_by_line(METRICS, "most bytes")
 
 
-def findings(of: ProbeResult, found: MemoryBytes) -> Iterator[Finding]:
+def findings(of: ProbeResult, analysis: MemoryBytes) -> Iterator[Finding]:
     """Yield the bytes that were read and written."""
-    read, written = found.read, found.written
+    read, written = analysis.read, analysis.written
     text = f"{units.size(read)} read, {units.size(written)} written (requested, before caches)"
     speed = None
     if read is not None and written is not None and of.timed_ms:
@@ -178,12 +178,12 @@ def findings(of: ProbeResult, found: MemoryBytes) -> Iterator[Finding]:
     yield Finding("bytes", "bytes", text, "memory", values=values)
 
 
-def findings_by_line(of: ProbeResult, found: CountsByLine[MemoryBytes]) -> Iterator[Finding]:
+def findings_by_line(of: ProbeResult, analysis: CountsByLine[MemoryBytes]) -> Iterator[Finding]:
     """Yield the findings, then the line with most bytes."""
-    yield from findings(of, found.whole)
-    if found.worst is not None:
-        line, moved = found.worst
-        total = (found.whole.read or 0) + (found.whole.written or 0)
+    yield from findings(of, analysis.whole)
+    if analysis.worst is not None:
+        line, moved = analysis.worst
+        total = (analysis.whole.read or 0) + (analysis.whole.written or 0)
         text = (
             f"{place(line.line, line.source, line.opcode)}, {units.size(moved)}, {percent(moved, total)} of all bytes"
         )
@@ -208,12 +208,11 @@ def _rows(of: ProbeResult, counted: CountsByLine[MemoryBytes]) -> LineRows:
 LINES: Final = LineSpec((LineMeasure("share"), LineMeasure("bytes", "sum")), "bytes", _rows)
 
 
-def notes(found: MemoryBytes) -> list[str]:
+def notes(analysis: MemoryBytes) -> list[str]:
     """The newest launch in words."""
-    text = (
-        f"newest launch: {units.size(found.read)} read, {units.size(found.written)} written (requested, before caches)"
-    )
-    if found.tensor_loads or found.tensor_stores:
+    read, written = units.size(analysis.read), units.size(analysis.written)
+    text = f"newest launch: {read} read, {written} written (requested, before caches)"
+    if analysis.tensor_loads or analysis.tensor_stores:
         text += "; the sum is unknown, because sizes of some copies by tensor map are unknown"
     return [text]
 
@@ -236,6 +235,6 @@ PROBES: Final = (
         findings=findings_by_line,
         lines=LINES,
         views=(MEMORY,),
-        notes=lambda found: notes(found.whole),
+        notes=lambda analysis: notes(analysis.whole),
     ),
 )

@@ -113,8 +113,8 @@ def classes_of(line: LineSums) -> str:
 
 
 def _count_metric(name: str) -> Metric:
-    def read(found: InstructionMix) -> int:
-        return found.executed[name]
+    def read(analysis: InstructionMix) -> int:
+        return analysis.executed[name]
 
     quantity = cast("Quantity", f"{name} instructions" if name in FLOATING else "")
     title = f"{name} instructions"
@@ -122,16 +122,16 @@ def _count_metric(name: str) -> Metric:
 
 
 def _share_metric(name: str) -> Metric:
-    def read(found: InstructionMix) -> float | None:
-        return found.share(name)
+    def read(analysis: InstructionMix) -> float | None:
+        return analysis.share(name)
 
     return Metric(f"{name}_share", f"{name} share", over_launches="mean", read=read, shown=_where_executed(name))
 
 
 def _where_executed(name: str) -> Callable[[Any, Any], bool]:
-    def shown(found: InstructionMix, value: Any) -> bool:
+    def shown(analysis: InstructionMix, value: Any) -> bool:
         del value
-        return found.executed[name] > 0
+        return analysis.executed[name] > 0
 
     return shown
 
@@ -144,19 +144,19 @@ METRICS: Final = (
 BY_LINE: Final = metrics_by_line(METRICS, "executed most")
 
 
-def findings(of: ProbeResult, found: InstructionMix) -> Iterator[Finding]:
+def findings(of: ProbeResult, analysis: InstructionMix) -> Iterator[Finding]:
     """Classes and arithmetic."""
     del of
-    yield from _mix(found)
+    yield from _mix(analysis)
 
 
-def findings_by_line(of: ProbeResult, found: CountsByLine[InstructionMix]) -> Iterator[Finding]:
+def findings_by_line(of: ProbeResult, analysis: CountsByLine[InstructionMix]) -> Iterator[Finding]:
     """Yield the findings, then the line that is executed most."""
     del of
-    totals = found.whole
+    totals = analysis.whole
     yield from _mix(totals)
     kinds = ("fp64",) if totals.executed["fp64"] else CLASSES
-    line = max(found.lines, key=lambda each: each.total(*kinds), default=None)
+    line = max(analysis.lines, key=lambda each: each.total(*kinds), default=None)
     if line is not None and line.total(*kinds):
         part = percent(line.total(*kinds), sum(totals.executed[kind] for kind in kinds))
         what = "fp64 instructions" if len(kinds) == 1 else "instructions"
@@ -165,17 +165,17 @@ def findings_by_line(of: ProbeResult, found: CountsByLine[InstructionMix]) -> It
         yield Finding("most_executed", "executed most", text, "lines", line.line, values=values)
 
 
-def _mix(found: InstructionMix) -> Iterator[Finding]:
-    largest = sorted(found.executed.items(), key=lambda pair: -pair[1])[:_NAMED_CLASSES]
-    parts = ", ".join(f"{name} {percent(number, found.total)}" for name, number in largest if number)
-    text = f"{units.counted(found.total, 'warp instruction')}: {parts}"
-    values = {name: counted(number) for name, number in {"total": found.total, **found.executed}.items()}
+def _mix(analysis: InstructionMix) -> Iterator[Finding]:
+    largest = sorted(analysis.executed.items(), key=lambda pair: -pair[1])[:_NAMED_CLASSES]
+    parts = ", ".join(f"{name} {percent(number, analysis.total)}" for name, number in largest if number)
+    text = f"{units.counted(analysis.total, 'warp instruction')}: {parts}"
+    values = {name: counted(number) for name, number in {"total": analysis.total, **analysis.executed}.items()}
     yield Finding("mix", "instructions", text, values=values)
-    arithmetic = [f"{name} {part:.0%}" for name in FLOATING if (part := found.share(name))]
+    arithmetic = [f"{name} {part:.0%}" for name in FLOATING if (part := analysis.share(name))]
     if arithmetic:
-        doubles = found.share("fp64") or 0.0
-        asks = "tensor cores" if found.executed["tensor"] and not doubles else ""
-        values = {f"{name}_share": derived(found.share(name), SHARE) for name in (*FLOATING, "tensor")}
+        doubles = analysis.share("fp64") or 0.0
+        asks = "tensor cores" if analysis.executed["tensor"] and not doubles else ""
+        values = {f"{name}_share": derived(analysis.share(name), SHARE) for name in (*FLOATING, "tensor")}
         text = f"{', '.join(arithmetic)} of the floating-point arithmetic"
         yield Finding("arithmetic", "arithmetic", text, stands_out=doubles > 0, asks=asks, values=values)
 

@@ -74,19 +74,19 @@ class UncheckedStore:
 
 @dataclass(frozen=True, slots=True)
 class NanCheck:
-    """One launch: ``found`` in the order of time, ``stores`` how many there were, None if the kernel has no store of
-    numbers. ``checked`` are the instructions that were looked at, if they are known.
+    """One launch: its ``non_finite`` stores in the order of time, and the number of its ``stores``, None if the kernel
+    stores no numbers. ``checked`` are the instructions that were looked at, if they are known.
     """
 
     stores: int | None
-    found: tuple[NonFiniteStore, ...]
+    non_finite: tuple[NonFiniteStore, ...]
     unchecked: tuple[UncheckedStore, ...]
     threads_missing: int = 0
     checked: tuple[SiteInstruction, ...] = ()
 
     @property
     def first(self) -> NonFiniteStore | None:
-        return self.found[0] if self.found else None
+        return self.non_finite[0] if self.non_finite else None
 
 
 def analyse(result: Result, folder: Path | None = None, *, has_sites: bool = True) -> NanCheck:
@@ -124,20 +124,20 @@ def _non_finite_store(record: InstructionRecord) -> NonFiniteStore:
     )
 
 
-def _first_line(found: NanCheck) -> int | None:
-    return found.first.line if found.first else None
+def _first_line(analysis: NanCheck) -> int | None:
+    return analysis.first.line if analysis.first else None
 
 
-def _first_block(found: NanCheck) -> int | None:
-    return found.first.block[0] if found.first else None
+def _first_block(analysis: NanCheck) -> int | None:
+    return analysis.first.block[0] if analysis.first else None
 
 
-def _first_thread(found: NanCheck) -> int | None:
-    return found.first.thread[0] if found.first else None
+def _first_thread(analysis: NanCheck) -> int | None:
+    return analysis.first.thread[0] if analysis.first else None
 
 
-def _unchecked_count(found: NanCheck) -> int:
-    return len(found.unchecked)
+def _unchecked_count(analysis: NanCheck) -> int:
+    return len(analysis.unchecked)
 
 
 METRICS: Final = (
@@ -161,35 +161,35 @@ METRICS: Final = (
 _ADVICE: Final = "to find the instruction that computed the value from finite numbers: run -p nan_check_birth"
 
 
-def findings(of: ProbeResult, found: NanCheck) -> Iterator[Finding]:
+def findings(of: ProbeResult, analysis: NanCheck) -> Iterator[Finding]:
     """The first, all, and what nothing is known of."""
     del of
-    first, values = found.first, {"stores": counted(found.stores, ideal=0)}
+    first, values = analysis.first, {"stores": counted(analysis.stores, ideal=0)}
     if first is None:
-        yield Finding("stores", "stores", _clean_text(found), "lines", values=values)
+        yield Finding("stores", "stores", _clean_text(analysis), "lines", values=values)
     else:
         where = f"block ({index_text(first.block)}) thread ({index_text(first.thread)})"
         text = f"{first.words} stored at {place(first.line, first.source)} by {where}"
         yield Finding("first", f"first {first.words.split()[0]}", text, "lines", first.line, True,
                       values={"address": counted(first.address), **values},
                       brief=f"{first.words} stored", wrong_result=True, advice=_ADVICE)  # fmt: skip
-        text = f"{units.counted(found.stores or 0, 'warp store')} of NaN or infinity"
+        text = f"{units.counted(analysis.stores or 0, 'warp store')} of NaN or infinity"
         yield Finding("stores", "stores", text, "lines", values=values)
-    if found.unchecked:
-        text = f"{units.counted(len(found.unchecked), 'store instruction')}: unknown value type"
-        yield Finding("unchecked", "not checked", text, "lines", found.unchecked[0].line)
+    if analysis.unchecked:
+        text = f"{units.counted(len(analysis.unchecked), 'store instruction')}: unknown value type"
+        yield Finding("unchecked", "not checked", text, "lines", analysis.unchecked[0].line)
 
 
-def _clean_text(found: NanCheck) -> str:
+def _clean_text(analysis: NanCheck) -> str:
     """Text for a launch without such a store: how many instructions were looked at."""
-    if found.checked:
-        return f"{units.counted(len(found.checked), 'store instruction')} checked, no NaN or infinity"
-    if found.unchecked or found.stores is None:
+    if analysis.checked:
+        return f"{units.counted(len(analysis.checked), 'store instruction')} checked, no NaN or infinity"
+    if analysis.unchecked or analysis.stores is None:
         return f"{units.NOT_MEASURED} no store instruction was checked"
     return "no NaN or infinity was stored"
 
 
-def _rows(of: ProbeResult, found: NanCheck) -> LineRows:
+def _rows(of: ProbeResult, analysis: NanCheck) -> LineRows:
     """The stores with such a number, then those that were not checked, then those that were, without one."""
     del of
     rows = [
@@ -203,18 +203,18 @@ def _rows(of: ProbeResult, found: NanCheck) -> LineRows:
                 "address": f"{store.address:#x}",
             },
         )
-        for store in found.found
+        for store in analysis.non_finite
     ]
-    rows += [LineRow(store.line, store.source, {"value": "not checked"}) for store in found.unchecked]
-    if found.stores == 0:
-        rows += [LineRow(store.line, store.source, {"value": "no NaN, inf"}) for store in found.checked]
-    if found.stores is None:
+    rows += [LineRow(store.line, store.source, {"value": "not checked"}) for store in analysis.unchecked]
+    if analysis.stores == 0:
+        rows += [LineRow(store.line, store.source, {"value": "no NaN, inf"}) for store in analysis.checked]
+    if analysis.stores is None:
         return LineRows(rows)
     return LineRows(
         rows,
         [
-            f"{units.counted(found.stores, 'warp store')} of NaN or infinity; the table lists the first of each warp,"
-            f" sorted by time"
+            f"{units.counted(analysis.stores, 'warp store')} of NaN or infinity;"
+            " the table lists the first of each warp, sorted by time"
         ],
     )
 

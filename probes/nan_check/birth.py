@@ -119,12 +119,12 @@ def _birth(record: InstructionRecord) -> Birth:
     )
 
 
-def _first_line(found: Births) -> int | None:
-    return found.first.line if found.first else None
+def _first_line(analysis: Births) -> int | None:
+    return analysis.first.line if analysis.first else None
 
 
-def _first_iteration(found: Births) -> int | None:
-    return found.first.iterations if found.first else None
+def _first_iteration(analysis: Births) -> int | None:
+    return analysis.first.iterations if analysis.first else None
 
 
 _ITERATIONS: Final = (
@@ -141,29 +141,29 @@ METRICS: Final = (
 )  # fmt: skip
 
 
-def findings(of: ProbeResult, found: Births) -> Iterator[Finding]:
+def findings(of: ProbeResult, analysis: Births) -> Iterator[Finding]:
     """The first birth, and how many there were."""
-    first = found.first
+    first = analysis.first
     if first is None:
         text = "none of the checked instructions turned finite numbers into NaN or infinity"
-        yield Finding("births", "births", text, "lines", values={"total": counted(found.total, ideal=0)})
+        yield Finding("births", "births", text, "lines", values={"total": counted(analysis.total, ideal=0)})
         return
     where = f"block ({index_text(first.block)}) thread ({index_text(first.thread)}) warp {first.warp}"
     origin = "computed by a wgmma, found at" if first.is_of_product else "from finite inputs at"
     text = f"{first.text} {origin} {place(first.line, first.source, first.opcode or None)} in {where}"
     if first.iterations:
         text += f", in iteration {first.iterations} of the compiled loops ({_ITERATIONS})"
-    values = {"total": counted(found.total, ideal=0), "iterations": counted(first.iterations)}
+    values = {"total": counted(analysis.total, ideal=0), "iterations": counted(first.iterations)}
     yield Finding(
         "first_birth", f"first {first.text.split()[0]}", text, "lines", first.line, True, values=values,
         warp=first.warp, brief=f"{first.text} first computed", wrong_result=True,
     )  # fmt: skip
-    text = f"{units.counted(found.total, 'NaN or infinite result')} from finite inputs, counted per warp"
-    yield Finding("births", "births", text, "lines", values={"total": counted(found.total, ideal=0)})
+    text = f"{units.counted(analysis.total, 'NaN or infinite result')} from finite inputs, counted per warp"
+    yield Finding("births", "births", text, "lines", values={"total": counted(analysis.total, ideal=0)})
     del of
 
 
-def _rows(of: ProbeResult, found: Births) -> LineRows:
+def _rows(of: ProbeResult, analysis: Births) -> LineRows:
     del of
     rows = [
         LineRow(
@@ -176,9 +176,9 @@ def _rows(of: ProbeResult, found: Births) -> LineRows:
                 "iteration": birth.iterations,
             },
         )
-        for birth in found.births
+        for birth in analysis.births
     ]
-    note = f"{units.counted(found.total, 'birth')}; the table lists the first of each warp, sorted by time"
+    note = f"{units.counted(analysis.total, 'birth')}; the table lists the first of each warp, sorted by time"
     return LineRows(rows, [note, f"iterations of the compiled loops are {_ITERATIONS}"])
 
 

@@ -121,37 +121,37 @@ def _cycles_since_start(progress: WarpProgress) -> NDArray[np.int64]:
     return warp_pace.unwrapped(progress.pace["clock"], progress.warps["start"].astype(np.uint32))
 
 
-def _warps(found: ProgramProgress) -> int:
-    return int(found.progress.ran.sum())
+def _warps(analysis: ProgramProgress) -> int:
+    return int(analysis.progress.ran.sum())
 
 
-def _blocks_entered(found: ProgramProgress) -> int:
-    return int(np.maximum(found.progress.reached, 0).sum())
+def _blocks_entered(analysis: ProgramProgress) -> int:
+    return int(np.maximum(analysis.progress.reached, 0).sum())
 
 
-def _blocks_kept(found: ProgramProgress) -> int:
-    return int(found.progress.kept.sum())
+def _blocks_kept(analysis: ProgramProgress) -> int:
+    return int(analysis.progress.kept.sum())
 
 
-def _longest_line(found: ProgramProgress) -> int | None:
-    return found.blocks[0].line if found.blocks else None
+def _longest_line(analysis: ProgramProgress) -> int | None:
+    return analysis.blocks[0].line if analysis.blocks else None
 
 
-def _longest_share(found: ProgramProgress) -> float | None:
-    return ratio(found.blocks[0].cycles, found.cycles) if found.blocks else None
+def _longest_share(analysis: ProgramProgress) -> float | None:
+    return ratio(analysis.blocks[0].cycles, analysis.cycles) if analysis.blocks else None
 
 
-def _cycles_per_visit(found: ProgramProgress) -> float | None:
-    return found.blocks[0].cycles_per_visit if found.blocks else None
+def _cycles_per_visit(analysis: ProgramProgress) -> float | None:
+    return analysis.blocks[0].cycles_per_visit if analysis.blocks else None
 
 
-def _unknown_share(found: ProgramProgress) -> float | None:
-    return ratio(found.unknown, found.cycles)
+def _unknown_share(analysis: ProgramProgress) -> float | None:
+    return ratio(analysis.unknown, analysis.cycles)
 
 
-def _where_incomplete(found: ProgramProgress, value: Any) -> bool:
+def _where_incomplete(analysis: ProgramProgress, value: Any) -> bool:
     del value
-    return _blocks_kept(found) < _blocks_entered(found)
+    return _blocks_kept(analysis) < _blocks_entered(analysis)
 
 
 METRICS: Final = (
@@ -165,43 +165,43 @@ METRICS: Final = (
 )
 
 
-def findings(of: ProbeResult, found: ProgramProgress) -> Iterator[Finding]:
+def findings(of: ProbeResult, analysis: ProgramProgress) -> Iterator[Finding]:
     """The hottest block, and the time that is not known."""
     del of
-    if found.blocks:
-        first = found.blocks[0]
-        text = f"basic block at {place(first.line, first.source)}, {percent(first.cycles, found.cycles)} of all warp"
+    if analysis.blocks:
+        first = analysis.blocks[0]
+        text = f"basic block at {place(first.line, first.source)}, {percent(first.cycles, analysis.cycles)} of all warp"
         text += f" cycles, {units.count(round(first.cycles_per_visit or 0))} cycles per visit"
-        share = first.cycles / found.cycles if found.cycles else None
+        share = first.cycles / analysis.cycles if analysis.cycles else None
         values = {"share": timed(share, SHARE), "visits": counted(first.visits)}
         yield Finding("hottest", "most time", text, "lines", first.line, values=values)
-    if found.unknown:
+    if analysis.unknown:
         text = (
-            f"{percent(found.unknown, found.cycles)} of the time is unknown: warps entered more basic blocks than"
+            f"{percent(analysis.unknown, analysis.cycles)} of the time is unknown: warps entered more basic blocks than"
             f" were recorded"
         )
-        yield Finding("unknown", "not known", text, "lines", values={"unknown": timed(found.unknown)})
+        yield Finding("unknown", "not known", text, "lines", values={"unknown": timed(analysis.unknown)})
 
 
-def _rows(of: ProbeResult, found: ProgramProgress) -> LineRows:
+def _rows(of: ProbeResult, analysis: ProgramProgress) -> LineRows:
     del of
     rows = [
         LineRow(
             block.line,
             block.source,
             {
-                "share": share_text(block.cycles, found.cycles),
+                "share": share_text(block.cycles, analysis.cycles),
                 "cycles": block.cycles,
                 "visits": block.visits,
                 "cycles per visit": block.cycles_per_visit,
                 "warps": block.warps,
             },
         )
-        for block in found.blocks
+        for block in analysis.blocks
     ]
     notes = ["one row per basic block, at its first line; cycles are summed over all warps"]
-    if found.unknown:
-        part = share_text(found.unknown, found.cycles)
+    if analysis.unknown:
+        part = share_text(analysis.unknown, analysis.cycles)
         notes.append(f"{part} of the time is unknown: warps entered more basic blocks than were recorded")
     return LineRows(rows, notes)
 

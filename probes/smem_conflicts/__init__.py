@@ -53,7 +53,7 @@ METRICS: Final = (
         better="lower",
         over_launches="mean",
         of_work=True,
-        ideal=lambda found: ratio(found.passes - found.conflicts, found.accesses),
+        ideal=lambda analysis: ratio(analysis.passes - analysis.conflicts, analysis.accesses),
     ),
     Metric(
         "conflicts", "bank conflicts", "wavefronts", better="lower", standalone_title="bank conflicts", of_work=True
@@ -74,7 +74,7 @@ METRICS: Final = (
         shown=never,
         standalone_title="shared memory wavefronts",
         of_work=True,
-        ideal=lambda found: found.passes - found.conflicts,
+        ideal=lambda analysis: analysis.passes - analysis.conflicts,
     ),
 )
 BY_LINE: Final = metrics_by_line(METRICS, "highest degree")
@@ -122,10 +122,10 @@ def of_line(line: LineSums) -> BankConflicts:
     return BankConflicts(**line.sums, threads_missing=0)
 
 
-def findings(of: ProbeResult, found: BankConflicts) -> Iterator[Finding]:
+def findings(of: ProbeResult, analysis: BankConflicts) -> Iterator[Finding]:
     """All accesses together."""
     del of
-    yield _conflicts(found, "bank conflicts")
+    yield _conflicts(analysis, "bank conflicts")
 
 
 def findings_by_line(of: ProbeResult, counted: CountsByLine[BankConflicts]) -> Iterator[Finding]:
@@ -150,21 +150,23 @@ def _line_conflicts(line: LineSums, passes: int) -> Finding:
                    advice=_ADVICE, brief=brief_text(line.opcode, f"{counts.degree or 0:.1f}× wavefronts"))  # fmt: skip
 
 
-def _conflicts(found: BankConflicts, asks: str) -> Finding:
+def _conflicts(analysis: BankConflicts, asks: str) -> Finding:
     text = "no shared memory access was executed"
-    if found.accesses:
-        text = f"{units.counted(found.accesses, 'access')}, {found.passes_per_access or 0:.2f} wavefronts each, "
+    if analysis.accesses:
+        text = f"{units.counted(analysis.accesses, 'access')}, {analysis.passes_per_access or 0:.2f} wavefronts each, "
         text += (
-            f"{percent(found.conflicts, found.passes)} from bank conflicts" if found.conflicts else "no bank conflicts"
+            f"{percent(analysis.conflicts, analysis.passes)} from bank conflicts"
+            if analysis.conflicts
+            else "no bank conflicts"
         )
-    much = found.conflicts > _FLAGGED_SHARE * found.passes
+    much = analysis.conflicts > _FLAGGED_SHARE * analysis.passes
     values = {
-        "accesses": counted(found.accesses),
-        "passes": counted(found.passes, ideal=found.passes - found.conflicts),
-        "conflicts": counted(found.conflicts, "wavefronts", 0),
+        "accesses": counted(analysis.accesses),
+        "passes": counted(analysis.passes, ideal=analysis.passes - analysis.conflicts),
+        "conflicts": counted(analysis.conflicts, "wavefronts", 0),
     }
-    asks = asks if found.conflicts else ""
-    gain = Gain(found.conflicts, found.passes, "wavefronts") if found.conflicts else None
+    asks = asks if analysis.conflicts else ""
+    gain = Gain(analysis.conflicts, analysis.passes, "wavefronts") if analysis.conflicts else None
     return Finding("shared_memory", "shared memory", text, stands_out=much, asks=asks, values=values, gain=gain)
 
 
@@ -176,14 +178,14 @@ def _rows(of: ProbeResult, counted: CountsByLine[BankConflicts]) -> LineRows:
             line.line,
             line.source,
             {
-                "degree": each.degree,
-                "conflicts": each.conflicts,
-                "accesses": each.accesses,
-                "passes per access": each.passes_per_access,
-                "passes": each.passes,
+                "degree": conflict.degree,
+                "conflicts": conflict.conflicts,
+                "accesses": conflict.accesses,
+                "passes per access": conflict.passes_per_access,
+                "passes": conflict.passes,
             },
         )
-        for line, each in sorted(conflicts, key=lambda pair: (-pair[1].conflicts, -pair[1].passes))
+        for line, conflict in sorted(conflicts, key=lambda pair: (-pair[1].conflicts, -pair[1].passes))
     ]
     text = "bank conflicts: wavefronts above the minimum; conflict degree: wavefronts divided by the minimum"
     return LineRows(rows, [text])

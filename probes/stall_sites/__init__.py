@@ -76,14 +76,14 @@ _QUESTION: Final = Question(
 )
 
 
-def findings(of: ProbeResult, found: Stalls) -> Iterator[Finding]:
+def findings(of: ProbeResult, analysis: Stalls) -> Iterator[Finding]:
     """The line with the longest waits and its cause, the line with most spills, then the rest of warp life."""
     del of
-    worst = found.worst
-    if worst is not None and 100 * (found.worst_share or 0) >= LEAST_PERCENT:
+    worst = analysis.worst
+    if worst is not None and 100 * (analysis.worst_share or 0) >= LEAST_PERCENT:
         site = worst.longest
         values = {
-            "share": timed(found.worst_share, SHARE, 0),
+            "share": timed(analysis.worst_share, SHARE, 0),
             "share_uncertainty": timed(worst.share_uncertainty, SHARE),
             "cycles": timed(worst.cycles),
             "passes": counted(worst.passes),
@@ -98,24 +98,24 @@ def findings(of: ProbeResult, found: Stalls) -> Iterator[Finding]:
             _wait_text(worst),
             "stalls",
             site.line,
-            stands_out=(found.worst_share or 0) >= _NOTABLE,
+            stands_out=(analysis.worst_share or 0) >= _NOTABLE,
             values=values,
             advice=_advice(worst),
             brief=safe(f"waits {_life_text(worst)}: {worst.opcodes}"),
         )
-    yield from _spill_findings(found)
-    text = measured_text(found, "unmeasured waits")
-    values = {"share": timed(found.share, SHARE), "waited": timed(found.waited), "life": timed(found.life)}
+    yield from _spill_findings(analysis)
+    text = measured_text(analysis, "unmeasured waits")
+    values = {"share": timed(analysis.share, SHARE), "waited": timed(analysis.waited), "life": timed(analysis.life)}
     yield Finding("stalls", "measured waits", text, "stalls", values=values)
 
 
-def _spill_findings(found: Stalls) -> Iterator[Finding]:
+def _spill_findings(analysis: Stalls) -> Iterator[Finding]:
     totals: Counter[str] = Counter()
     by_place: Counter[str] = Counter()
     first: dict[str, int] = {}
-    for row in _spill_rows(found):
+    for row in _spill_rows(analysis):
         place = source_position(row.source) or f"{int(row.line):#06x}"
-        executed = {name: value for name, value in row.found.items() if isinstance(value, int)}
+        executed = {name: value for name, value in row.values.items() if isinstance(value, int)}
         totals.update(executed)
         by_place[place] += sum(executed.values())
         first.setdefault(place, row.line)
@@ -159,13 +159,13 @@ def _life_text(line: LineWaits) -> str:
     return percent(line.share, 1) if line.share <= 1 else "about 100%"
 
 
-def _latency_cause(found: Stalls) -> LatencyCause | None:
+def _latency_cause(analysis: Stalls) -> LatencyCause | None:
     """Return the longest wait as the cause of latency; None if it is too short to be one."""
-    worst, share = found.worst, found.worst_share or 0
+    worst, share = analysis.worst, analysis.worst_share or 0
     return LatencyCause(share, _wait_text(worst)) if worst is not None and share >= _NOTABLE else None
 
 
-def _measured_waits(found: Stalls) -> MeasuredWaits:
+def _measured_waits(analysis: Stalls) -> MeasuredWaits:
     waits = (
         MeasuredWait(
             int(site.line),
@@ -176,15 +176,15 @@ def _measured_waits(found: Stalls) -> MeasuredWaits:
             site.share,
             int(site.wait.producers[0].line) if site.wait and site.wait.producers else None,
         )
-        for site in found.sites
+        for site in analysis.sites
         if site.share is not None
     )
-    places = found.places()
-    unmeasured = {int(at): places.get(at, "") for at in found.unmeasured} if found.offsets else None
+    places = analysis.places()
+    unmeasured = {int(at): places.get(at, "") for at in analysis.unmeasured} if analysis.offsets else None
     return MeasuredWaits(tuple(waits), unmeasured)
 
 
-def _rows(of: ProbeResult, found: Stalls) -> LineRows:
+def _rows(of: ProbeResult, analysis: Stalls) -> LineRows:
     del of
     rows = [
         LineRow(
@@ -200,23 +200,23 @@ def _rows(of: ProbeResult, found: Stalls) -> LineRows:
                 "longest wait": site.longest,
             },
         )
-        for site in found.sites
+        for site in analysis.sites
     ]
-    spills = list(_spill_rows(found))
+    spills = list(_spill_rows(analysis))
     return LineRows(
         _joined_rows([*rows, *spills]),
         [
             *([_SPILL_NOTE] if spills else []),
             f"cycles that warps wait at the instruction, summed over warps. The probe hides up to {DELAY} cycles of"
             " each wait. The values include an estimate of the hidden cycles, at most as large as the measured cycles",
-            f"measured waits: {measured_text(found, 'unmeasured waits')}",
+            f"measured waits: {measured_text(analysis, 'unmeasured waits')}",
         ],
     )
 
 
-def _spill_rows(found: Stalls) -> Iterator[LineRow]:
+def _spill_rows(analysis: Stalls) -> Iterator[LineRow]:
     """Yield the loads and stores of the stack that are executed as often as a measured site."""
-    for site in found.sites:
+    for site in analysis.sites:
         for spill in site.wait.spills if site.wait else ():
             name = "local loads" if spill.work == "load" else "local stores"
             yield LineRow(spill.line, spill.source, {name: site.passes})
@@ -227,7 +227,7 @@ def _joined_rows(rows: list[LineRow]) -> list[LineRow]:
     joined: dict[int, LineRow] = {}
     for row in rows:
         known = joined.get(row.line)
-        joined[row.line] = row if known is None else replace(known, found={**known.found, **row.found})
+        joined[row.line] = row if known is None else replace(known, values={**known.values, **row.values})
     return list(joined.values())
 
 

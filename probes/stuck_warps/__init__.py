@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from .analysis import StuckWarps
 
 
-def _warps(found: StuckWarps) -> int:
-    return len(found.warps)
+def _warps(analysis: StuckWarps) -> int:
+    return len(analysis.warps)
 
 
-def _places(found: StuckWarps) -> int:
-    return len(found.groups)
+def _places(analysis: StuckWarps) -> int:
+    return len(analysis.groups)
 
 
 METRICS: Final = (
@@ -38,17 +38,17 @@ METRICS: Final = (
 )
 
 
-def findings(of: ProbeResult, found: StuckWarps) -> Iterator[Finding]:
+def findings(of: ProbeResult, analysis: StuckWarps) -> Iterator[Finding]:
     """The most likely cause, after the ranks for which others wait."""
-    cause = likely_cause(found)
+    cause = likely_cause(analysis)
     if cause is None:
         return
     place, end = cause.warp.place, launch_end(of)
     what = f"interrupted after {end.seconds:.1f} s" if end is not None and end.is_interrupted else "does not end"
     values: dict[str, Number | Evidence] = {
         "cause": cause.key,
-        "stuck_warps": counted(len(found.warps), ideal=0),
-        "blocks_not_started": counted(found.blocks_not_started),
+        "stuck_warps": counted(len(analysis.warps), ideal=0),
+        "blocks_not_started": counted(analysis.blocks_not_started),
         "address": counted(place.address),
         "phase": counted(place.phase),
         "seconds": timed(None if end is None else end.seconds, "s"),
@@ -61,15 +61,15 @@ def findings(of: ProbeResult, found: StuckWarps) -> Iterator[Finding]:
     yield Finding(
         "stuck", what, text, "stuck", place.line or None, True, values=values,
         block=cause.warp.block, warp=cause.warp.warp, advice=advice,
-        brief=f"{units.counted(len(found.warps), 'warp')} stuck", wrong_result=True,
+        brief=f"{units.counted(len(analysis.warps), 'warp')} stuck", wrong_result=True,
     )  # fmt: skip
 
 
-def _rows(of: ProbeResult, found: StuckWarps) -> LineRows:
+def _rows(of: ProbeResult, analysis: StuckWarps) -> LineRows:
     del of
     rows = [
         LineRow(group.place.line, group.place.source, {"stuck warps": len(group.warps), "kind": group.place.kind})
-        for group in found.groups
+        for group in analysis.groups
         if group.place.line
     ]
     return LineRows(rows, ["warps of a launch that did not end, by the last place that each warp reached"])

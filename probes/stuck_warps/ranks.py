@@ -236,7 +236,7 @@ def _open(trace: Trace, progress: Progress) -> TableContent[RankState]:
         _COLUMNS,
         states,
         PageTexts(
-            found=lines,
+            findings=lines,
             notes=("To list the warps of a rank: tui-probe show stuck TRACE:KERNEL, with the trace of the rank.",),
         ),
         {"cause": record, "processes": len(states)},

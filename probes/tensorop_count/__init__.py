@@ -108,29 +108,29 @@ def _operations(result: Result, sums: dict[str, int], threads_missing: int) -> T
     return TensorOperations(sums["multiply_adds"], **counts, threads_missing=threads_missing)
 
 
-def findings(of: ProbeResult, found: TensorOperations) -> Iterator[Finding]:
+def findings(of: ProbeResult, analysis: TensorOperations) -> Iterator[Finding]:
     """Yield the operations of the tensor cores."""
     text, speed = "no matrix instruction was executed", None
-    if found.operations:
+    if analysis.operations:
         kinds = [f"{units.count(count)} {name}" for name, count in
-                 (("mma", found.mma), ("wmma", found.wmma), ("wgmma", found.wgmma)) if count]  # fmt: skip
-        text = f"{_scaled_count(found.operations)} operations in {', '.join(kinds)}"
+                 (("mma", analysis.mma), ("wmma", analysis.wmma), ("wgmma", analysis.wgmma)) if count]  # fmt: skip
+        text = f"{_scaled_count(analysis.operations)} operations in {', '.join(kinds)}"
         if of.timed_ms:
-            speed = found.operations / (of.timed_ms * 1e-3)
+            speed = analysis.operations / (of.timed_ms * 1e-3)
             text += f"; {speed / 1e12:.3g} TFLOP/s at the unprobed time of {units.duration(of.timed_ms * 1e-3)}"
     values = {
-        "operations": counted(found.operations),
+        "operations": counted(analysis.operations),
         "operations_per_second": timed(speed, "1/s"),
     }
     yield Finding("operations", "tensor cores", text, values=values)
 
 
-def findings_by_line(of: ProbeResult, found: CountsByLine[TensorOperations]) -> Iterator[Finding]:
+def findings_by_line(of: ProbeResult, analysis: CountsByLine[TensorOperations]) -> Iterator[Finding]:
     """Yield the findings, then the line with most operations."""
-    yield from findings(of, found.whole)
-    if found.worst is not None:
-        line, multiply_adds = found.worst
-        part = percent(multiply_adds, found.whole.multiply_adds)
+    yield from findings(of, analysis.whole)
+    if analysis.worst is not None:
+        line, multiply_adds = analysis.worst
+        part = percent(multiply_adds, analysis.whole.multiply_adds)
         text = f"{place(line.line, line.source, line.opcode)}, {part} of all tensor operations"
         yield Finding("most_operations", "most operations", text, "lines", line.line)
 

@@ -30,65 +30,65 @@ if TYPE_CHECKING:
     from tui_probe.records.warp_pace import WarpProgress
 
 
-def _warps(found: WarpProgress) -> int:
-    return int(found.ran.sum())
+def _warps(analysis: WarpProgress) -> int:
+    return int(analysis.ran.sum())
 
 
-def _duration(found: WarpProgress) -> float | None:
-    return float(found.end[found.ran].max()) if found.alignment and found.timed else None
+def _duration(analysis: WarpProgress) -> float | None:
+    return float(analysis.end[analysis.ran].max()) if analysis.alignment and analysis.timed else None
 
 
-def _alignment_error(found: WarpProgress) -> float | None:
-    return found.alignment.error_ns if found.alignment and found.timed else None
+def _alignment_error(analysis: WarpProgress) -> float | None:
+    return analysis.alignment.error_ns if analysis.alignment and analysis.timed else None
 
 
-def _median_cycles(found: WarpProgress) -> float | None:
-    lived = found.warps["elapsed"][found.ran]
+def _median_cycles(analysis: WarpProgress) -> float | None:
+    lived = analysis.warps["elapsed"][analysis.ran]
     return float(np.median(lived)) if len(lived) else None
 
 
-def _longest_cycles(found: WarpProgress) -> int | None:
-    lived = found.warps["elapsed"][found.ran]
+def _longest_cycles(analysis: WarpProgress) -> int | None:
+    lived = analysis.warps["elapsed"][analysis.ran]
     return int(lived.max()) if len(lived) else None
 
 
-def _stragglers(found: WarpProgress) -> int:
-    return len(found.stragglers())
+def _stragglers(analysis: WarpProgress) -> int:
+    return len(analysis.stragglers())
 
 
-def _half_done(found: WarpProgress) -> float | None:
-    return found.half_done_ns() if found.timed else None
+def _half_done(analysis: WarpProgress) -> float | None:
+    return analysis.half_done_ns() if analysis.timed else None
 
 
-def _loop_line(found: WarpProgress) -> int | None:
-    return found.main_loop.line if found.main_loop else None
+def _loop_line(analysis: WarpProgress) -> int | None:
+    return analysis.main_loop.line if analysis.main_loop else None
 
 
-def _iteration_cycles(found: WarpProgress) -> float | None:
-    return found.main_loop.cycles_per_iteration if found.main_loop else None
+def _iteration_cycles(analysis: WarpProgress) -> float | None:
+    return analysis.main_loop.cycles_per_iteration if analysis.main_loop else None
 
 
-def _arrivals(found: WarpProgress) -> int:
-    return int(np.maximum(found.reached, 0).sum())
+def _arrivals(analysis: WarpProgress) -> int:
+    return int(np.maximum(analysis.reached, 0).sum())
 
 
-def _arrivals_kept(found: WarpProgress) -> int:
-    return int(found.kept.sum())
+def _arrivals_kept(analysis: WarpProgress) -> int:
+    return int(analysis.kept.sum())
 
 
-def _where_timed(found: WarpProgress, value: Any) -> bool:
+def _where_timed(analysis: WarpProgress, value: Any) -> bool:
     del value
-    return found.timed
+    return analysis.timed
 
 
-def _with_loop(found: WarpProgress, value: Any) -> bool:
+def _with_loop(analysis: WarpProgress, value: Any) -> bool:
     del value
-    return found.main_loop is not None
+    return analysis.main_loop is not None
 
 
-def _where_incomplete(found: WarpProgress, value: Any) -> bool:
+def _where_incomplete(analysis: WarpProgress, value: Any) -> bool:
     del value
-    return _arrivals_kept(found) < _arrivals(found)
+    return _arrivals_kept(analysis) < _arrivals(analysis)
 
 
 METRICS: Final = (
@@ -115,20 +115,20 @@ METRICS: Final = (
 )  # fmt: skip
 
 
-def findings(of: ProbeResult, found: WarpProgress) -> Iterator[Finding]:
+def findings(of: ProbeResult, analysis: WarpProgress) -> Iterator[Finding]:
     """All of it, in this order."""
-    yield from _slowest_warp(of, found)
-    yield from _main_loop(of, found)
-    timeline = timeline_of(found, device_sms=of.sms, has_shared_clock=of.simulated)
+    yield from _slowest_warp(of, analysis)
+    yield from _main_loop(of, analysis)
+    timeline = timeline_of(analysis, device_sms=of.sms, has_shared_clock=of.simulated)
     yield from tail_finding(timeline, "schedule")
     yield from idle_sms_findings(timeline)
 
 
-def _slowest_warp(of: ProbeResult, found: WarpProgress) -> Iterator[Finding]:
-    lengths = distribution(found.warps["elapsed"][found.ran].astype(np.int64))
+def _slowest_warp(of: ProbeResult, analysis: WarpProgress) -> Iterator[Finding]:
+    lengths = distribution(analysis.warps["elapsed"][analysis.ran].astype(np.int64))
     if lengths is None or not lengths.median:
         return
-    late = found.stragglers()
+    late = analysis.stragglers()
     spread = "" if lengths.spread is None else f", spread {lengths.spread:.0%} (p1–p99)"
     text = f"{units.count(lengths.count)}, median {cycles_text(lengths.median, of.clock_khz)}{spread}"
     values = {
@@ -140,7 +140,7 @@ def _slowest_warp(of: ProbeResult, found: WarpProgress) -> Iterator[Finding]:
     yield Finding("warps", "warps", text, "progress", values=values)
     if len(late):
         block, warp = (int(number) for number in late[0])
-        times = float(found.warps["elapsed"][block, warp]) / lengths.median
+        times = float(analysis.warps["elapsed"][block, warp]) / lengths.median
         block = of.result.blocks[block]
         text = (
             f"{units.counted(len(late), 'warp')}; the slowest, block {block} warp {warp}, takes {times:.2f}× the median"
@@ -150,8 +150,8 @@ def _slowest_warp(of: ProbeResult, found: WarpProgress) -> Iterator[Finding]:
         yield Finding("stragglers", "stragglers", text, "progress", None, True, asks, values, block=block, warp=warp)
 
 
-def _main_loop(of: ProbeResult, found: WarpProgress) -> Iterator[Finding]:
-    loop = found.main_loop
+def _main_loop(of: ProbeResult, analysis: WarpProgress) -> Iterator[Finding]:
+    loop = analysis.main_loop
     if loop is None or loop.cycles_per_iteration is None:
         return
     known = probed_sites(of.kernel.folder)
@@ -164,7 +164,7 @@ def _main_loop(of: ProbeResult, found: WarpProgress) -> Iterator[Finding]:
     yield Finding("main_loop", "main loop", text, "lines", loop.line, values=values)
 
 
-def _rows(of: ProbeResult, found: WarpProgress) -> LineRows:
+def _rows(of: ProbeResult, analysis: WarpProgress) -> LineRows:
     known = probed_sites(of.kernel.folder)
     rows = [
         LineRow(
@@ -177,7 +177,7 @@ def _rows(of: ProbeResult, found: WarpProgress) -> LineRows:
                 "warps": timed.warps,
             },
         )
-        for timed in sorted(found.loops, key=lambda loop: -loop.cycles)
+        for timed in sorted(analysis.loops, key=lambda loop: -loop.cycles)
     ]
     return LineRows(rows, ["each loop is listed at the line of its first instruction"])
 

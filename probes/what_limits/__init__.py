@@ -122,7 +122,7 @@ def _sum_metric(
 
 
 def _sum_reader(name: str) -> Callable[[UnitDemand], int]:
-    return lambda found: found.sums[name]
+    return lambda analysis: analysis.sums[name]
 
 
 METRICS: Final = (
@@ -178,22 +178,22 @@ METRICS: Final = (
 )
 
 
-def findings(of: ProbeResult, found: UnitDemand) -> Iterator[Finding]:
+def findings(of: ProbeResult, analysis: UnitDemand) -> Iterator[Finding]:
     """Memory, then arithmetic."""
     del of
-    yield from _memory(found)
-    yield from _arithmetic(found)
+    yield from _memory(analysis)
+    yield from _arithmetic(analysis)
 
 
-def _memory(found: UnitDemand) -> Iterator[Finding]:
-    read, written, sectors = found.read, found.written, found.sectors
+def _memory(analysis: UnitDemand) -> Iterator[Finding]:
+    read, written, sectors = analysis.read, analysis.written, analysis.sectors
     values = {"read": counted(read, "B"), "written": counted(written, "B"), "sectors": counted(sectors)}
     text = f"{units.size(read)} read, {units.size(written)} written (requested)"
     if read is None or written is None or sectors is None:
         yield Finding("asked", "memory", f"{text}; sizes of some copies by tensor map are unknown", values=values)
         return
-    plain = found.sums["load_sectors"] + found.sums["store_sectors"]
-    wasted = SECTOR_BYTES * (plain - found.sums["load_ideal"] - found.sums["store_ideal"])
+    plain = analysis.sums["load_sectors"] + analysis.sums["store_sectors"]
+    wasted = SECTOR_BYTES * (plain - analysis.sums["load_ideal"] - analysis.sums["store_ideal"])
     text += f", in {units.counted(sectors, 'sector')} of 32 B"
     if plain and wasted > _FLAGGED_SHARE * plain * SECTOR_BYTES:
         text += ", more sectors than the bytes need"
@@ -204,16 +204,16 @@ def _memory(found: UnitDemand) -> Iterator[Finding]:
         yield Finding("asked", "memory", text, values=values)
 
 
-def _arithmetic(found: UnitDemand) -> Iterator[Finding]:
-    kinds = {"tensor": found.tensor_operations, "fp32": found.sums["fp32_operations"],
-             "fp64": found.sums["fp64_operations"], "fp16": found.sums["half_operations"]}  # fmt: skip
+def _arithmetic(analysis: UnitDemand) -> Iterator[Finding]:
+    kinds = {"tensor": analysis.tensor_operations, "fp32": analysis.sums["fp32_operations"],
+             "fp64": analysis.sums["fp64_operations"], "fp16": analysis.sums["half_operations"]}  # fmt: skip
     values = {name: counted(number) for name, number in kinds.items()}
     parts = [f"{units.count(number)} {name}" for name, number in kinds.items() if number]
     if not parts:
         yield Finding("operations", "operations", "no floating-point operation was executed", values=values)
         return
     text = f"{', '.join(parts)} operations"
-    moved = None if found.read is None or found.written is None else found.read + found.written
+    moved = None if analysis.read is None or analysis.written is None else analysis.read + analysis.written
     if moved:
         text += f", {sum(kinds.values()) / moved:.3g} per requested byte"
     yield Finding("operations", "operations", text, values=values)

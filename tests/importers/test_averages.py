@@ -82,8 +82,8 @@ def test_averages_and_traffic_of_single_launches(tmp_path: Path, plan: Iteration
     assert (row.loop.whole, row.launches, row.bytes["dram"], row.kernels) == (True, 2, 6e6, ["first", "second"])
     report = NcuReport(table, plan)
     for page in (kernels_page(report), averages_page(report)):
-        assert "process 7: 2 launches, no warm-up removed" in page.words.found[0]
-    assert "2 launches, no warm-up removed" in traffic_page(report).words.found[0]
+        assert "process 7: 2 launches, no warm-up removed" in page.texts.findings[0]
+    assert "2 launches, no warm-up removed" in traffic_page(report).texts.findings[0]
 
 
 def test_details_without_sections_are_details(tmp_path: Path) -> None:

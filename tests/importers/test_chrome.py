@@ -127,7 +127,7 @@ def test_processes_of_equal_ids_are_distinguished_by_file(tmp_path: Path) -> Non
     assert all(name in "\n".join(gaps.text(120)) for name in ("rank0.json", "rank1.json"))
     labels = [lane.label for lane in StreamTimeline(profile).lanes]
     assert labels == ["rank0.json stream 7", "rank1.json stream 7"]
-    assert "2 processes" in dict(totals_page(profile).words.head)["seen"]
+    assert "2 processes" in dict(totals_page(profile).texts.head)["seen"]
 
 
 def test_copies_belong_to_the_process_of_their_call(tmp_path: Path) -> None:

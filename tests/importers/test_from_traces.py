@@ -181,7 +181,7 @@ def test_traces_without_counts_say_what_to_run(tmp_path: Path) -> None:
     writer.start()
     table = read_ncu([real(tmp_path, "ncu/vec_metrics.csv")])
     for page in ("sectors", "critical"):
-        notes = ncu_page(page, NcuSources(table, [open_trace(writer.directory)])).words.notes  # type: ignore[arg-type]
+        notes = ncu_page(page, NcuSources(table, [open_trace(writer.directory)])).texts.notes  # type: ignore[arg-type]
         assert any("-p gmem_sectors" in note for note in notes)
 
 

@@ -165,7 +165,7 @@ def test_probe_counts_pair_with_those_of_ncu(monkeypatch: pytest.MonkeyPatch, re
         ("k.cu:5", ["sectors"]),
         (None, None),
     ]
-    assert page.words.found == ["2 lines compared with a probe, 1 differ"]
+    assert page.texts.findings == ["2 lines compared with a probe, 1 differ"]
     assert "≠ sectors" in "\n".join(page.text(160))
 
 
@@ -182,7 +182,7 @@ def test_probe_counts_pair_with_instructions(
     rows = {row["instruction"]: (row["probe_sectors"], row["differences"]) for row in page.record()["sass"]}
     assert rows["LDG.E R2, [R4]"] == (32, [])
     assert rows["STG.E [R4], R2"] == (65, ["sectors"])
-    assert page.words.found == ["2 instructions compared with a probe, 1 differ"]
+    assert page.texts.findings == ["2 instructions compared with a probe, 1 differ"]
 
 
 def test_instructions_of_equal_kind_in_a_line_are_not_compared(monkeypatch: pytest.MonkeyPatch, report: Path) -> None:
@@ -192,14 +192,14 @@ def test_instructions_of_equal_kind_in_a_line_are_not_compared(monkeypatch: pyte
     recorded(monkeypatch, Package([counted()]))
     page = ncu_page("sass", NcuSources(read_ncu([report]), [TRACE]))
     assert [row.counts.text for row in page.rows if row.probed is not None] == ["LDG.E R2, [R4]"]
-    assert page.words.notes[-1].startswith("1 access not compared")
+    assert page.texts.notes[-1].startswith("1 access not compared")
 
 
 @pytest.mark.parametrize("page", ["lines", "sass"])
 def test_trace_without_the_accesses_is_noted(monkeypatch: pytest.MonkeyPatch, report: Path, page: NcuPage) -> None:
     monkeypatch.setattr(source_page, "measured_lines", measured([]))
     recorded(monkeypatch, Package([counted()]))
-    notes = ncu_page(page, NcuSources(read_ncu([report]), [TRACE])).words.notes
+    notes = ncu_page(page, NcuSources(read_ncu([report]), [TRACE])).texts.notes
     assert "run it with tui-probe run" in notes[-1]
 
 
@@ -207,12 +207,12 @@ def test_trace_without_the_accesses_is_noted(monkeypatch: pytest.MonkeyPatch, re
 def test_report_without_lines_names_the_options(monkeypatch: pytest.MonkeyPatch, report: Path, page: NcuPage) -> None:
     without = replace(counted(), code={address: (text, None) for address, (text, _) in CODE.items()})
     recorded(monkeypatch, Package([without]))
-    (note,) = ncu_page(page, NcuSources(read_ncu([report]))).words.notes
+    (note,) = ncu_page(page, NcuSources(read_ncu([report]))).texts.notes
     assert note.startswith("the report has no source lines: ")
     assert "nvcc -lineinfo" in note
     assert "--import-source yes" in note
     recorded(monkeypatch, Package([without, replace(counted(), kernel="g(int)")]))
-    (note,) = ncu_page(page, NcuSources(read_ncu([report]))).words.notes
+    (note,) = ncu_page(page, NcuSources(read_ncu([report]))).texts.notes
     assert "for 1 of 2 kernels" in note
 
 
@@ -239,7 +239,7 @@ def test_probe_counts_of_template_instances_and_of_repeated_traces_stay_apart(
 def test_csv_has_no_counters_of_instructions(tmp_path: Path) -> None:
     text = details([(identity(0, "f"), {("", TIME, "ns"): "1"})])
     page = ncu_page("lines", NcuSources(read_ncu([write(tmp_path, text)])))
-    assert "--section SourceCounters" in "\n".join(page.words.notes)
+    assert "--section SourceCounters" in "\n".join(page.texts.notes)
 
 
 RECORDED = Path(__file__).parents[1] / "data" / "ncu"
@@ -286,9 +286,9 @@ def test_lines_of_a_report_and_a_trace_of_one_program_are_equal() -> None:
     table = read_ncu([RECORDED / "stores.ncu-rep"])
     assert counted == {line: counts[:2] for line, counts in access_counts(table).items()}
     page = lines_page(NcuReport(table), [trace])
-    assert page.words.found == ["5 lines compared with a probe, 0 differ"]
+    assert page.texts.findings == ["5 lines compared with a probe, 0 differ"]
     sass = ncu_page("sass", NcuSources(table, [trace]))
-    assert sass.words.found == ["5 instructions compared with a probe, 0 differ"]
+    assert sass.texts.findings == ["5 instructions compared with a probe, 0 differ"]
     sectors = ncu_page("sectors", NcuSources(table, [trace])).record()["sectors"]
     assert [row["differences"] for row in sectors] == [[]] * 6
 

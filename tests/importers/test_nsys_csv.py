@@ -100,7 +100,7 @@ def test_summaries_have_headings_of_all_versions(tmp_path: Path, headings: str) 
     text = f"{headings}\n60.0,600,3,200.0,100,290,f(int)\n"
     assert sums_of(tmp_path, text) == [("f(int)", 3, 600, 200, 100, 290)]
     page = kernels_page(NsysSources(read_nsys([write(tmp_path, text)])))
-    assert dict(page.words.head)["seen"] == "1 kernel, 3 launches"
+    assert dict(page.texts.head)["seen"] == "1 kernel, 3 launches"
 
 
 def test_summary_by_shape_has_grid_and_block(tmp_path: Path) -> None:

@@ -142,8 +142,8 @@ def test_counts_under_a_search_are_of_what_is_found(tmp_path: Path) -> None:
         "3 kernels, 1 stream, 2 projected ranges, 1 host-only range left out, 8.50 µs,"
         " times from the start of the capture"
     )
-    assert gaps_page(sources).words.found[0] == "3.00 µs in 1 of 2 gaps next to matches"
-    assert gaps_page(NsysSources(report)).words.found[0] == "5.00 µs in 2 gaps of all streams"
+    assert gaps_page(sources).texts.findings[0] == "3.00 µs in 1 of 2 gaps next to matches"
+    assert gaps_page(NsysSources(report)).texts.findings[0] == "5.00 µs in 2 gaps of all streams"
 
 
 def test_zoom_pan_and_marks(view: StreamTimeline) -> None:

@@ -51,7 +51,7 @@ def test_the_attention_kernel_among_others(tmp_path: Path, name: str, plan: Iter
 def test_eight_calls_are_found_without_options(tmp_path: Path) -> None:
     choice = select_launches(read_ncu([real(tmp_path, "ncu/sdpa_flash.csv")]), IterationPlan())
     (loop,) = choice.loops
-    assert (loop.times, loop.warm_up, loop.found) == (8, 0, True)
+    assert (loop.times, loop.warm_up, loop.detected) == (8, 0, True)
     assert loop.launches.tolist() == list(range(3, 11))
     assert any("--warmup" in note for note in choice.notes)
 

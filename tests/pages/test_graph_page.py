@@ -145,7 +145,7 @@ def test_launches_say_which_node_of_which_replay_they_were(trace: Trace) -> None
 
 def test_page_without_rows_starts_in_the_column_of_rows(trace: Trace) -> None:
     page = graph_page(trace)
-    empty = TablePage(page.name, page.title, page.columns, [], page.words)
+    empty = TablePage(page.name, page.title, page.columns, [], page.texts)
     for shown in (page, empty):
         assert all(not text or text.startswith(" ") for text in map(plain, shown.lines(100)))
     assert any("nothing to show" in plain(line) for line in empty.lines(100))

@@ -194,10 +194,10 @@ def test_source_line_opens_its_costliest_instruction(folder: Path) -> None:
     lines = opened("lines", source_of(H200 / "attention_sectors", folder, 1, None))
     assert isinstance(lines, LinesView)
     costliest = max(
-        (row for row in lines.part.rows if row.source and row.source.line == 31), key=lambda row: row.found["sectors"]
+        (row for row in lines.part.rows if row.source and row.source.line == 31), key=lambda row: row.values["sectors"]
     )
     assert view.ptx_line(row + view.pinned(80), 80) == costliest.line
-    assert costliest.found["sectors"] == 491_520
+    assert costliest.values["sectors"] == 491_520
 
 
 def test_narrow_lines_keep_the_column_that_ranks_them(folder: Path) -> None:

@@ -89,7 +89,7 @@ def test_tree_has_shares_of_cycles_where_nothing_was_timed() -> None:
     """Of the seven kernels of the demo, one launch each, as the kernel table has them."""
     trace = open_trace(H200 / "demo")
     page = tree_page(trace)
-    assert page.words.found == ["by share of launch cycles: not all kernels were timed"]
+    assert page.texts.findings == ["by share of launch cycles: not all kernels were timed"]
     program, matmul, softmax, *_ = page.rows
     assert program.share == pytest.approx(1.0)
     assert [matmul.name, softmax.name] == ["#4 matmul", "#6 softmax"]

@@ -79,7 +79,7 @@ def test_lines_name_the_barrier_that_they_wait_for(tmp_path: Path) -> None:
     of: Any = SimpleNamespace(kernel=SimpleNamespace(folder=tmp_path))
     counted = CountsByLine(AsyncWaits(3, 2, {}), lines, (lines[1], 2))
     rows = LINES.rows(of, counted).rows
-    assert {row.found["for"] for row in rows} == {"mbarrier empty[2]", "mbarrier full[2]"}
+    assert {row.values["for"] for row in rows} == {"mbarrier empty[2]", "mbarrier full[2]"}
 
 
 def test_groups_of_copies(tmp_path: Path) -> None:

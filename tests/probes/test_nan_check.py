@@ -55,7 +55,7 @@ def saxpy(tmp_path: Path, planted: dict[int, float], count: int = 300) -> NanChe
 
 def test_a_planted_nan(tmp_path: Path) -> None:
     analysis = saxpy(tmp_path, {203: math.nan})
-    assert (analysis.stores, len(analysis.found), analysis.unchecked) == (1, 1, ())
+    assert (analysis.stores, len(analysis.non_finite), analysis.unchecked) == (1, 1, ())
     first = analysis.first
     assert first is not None
     assert (first.block, first.thread, first.kind, first.words) == ((2, 0, 0), (11, 0, 0), "f32", "NaN (f32)")
@@ -83,9 +83,9 @@ def test_the_earliest_of_several(tmp_path: Path) -> None:
     """Of one warp the lowest lane; of blocks the one that stores first by the simulated GPU's timer."""
     analysis = saxpy(tmp_path, {5: math.inf, 3: -math.inf, 100: math.nan, 299: math.nan})
     assert analysis.stores == 3
-    times = [store.time_ns for store in analysis.found]
+    times = [store.time_ns for store in analysis.non_finite]
     assert times == sorted(times)
-    first = next(store for store in analysis.found if store.block[0] == 0)
+    first = next(store for store in analysis.non_finite if store.block[0] == 0)
     assert (first.thread[0], first.value) == (3, -math.inf)
     assert {metric_value.key: metric_value.label for metric_value in figures_in("nan_check", analysis)}[
         "first_line"
@@ -234,9 +234,9 @@ def test_triton_softmax(tmp_path: Path) -> None:
     values[1, 7] = math.inf
     text, out = example("softmax"), np.zeros_like(values)
     analysis = checked(tmp_path, text, out, values, np.int32(columns), grid=(rows,), block=(64,), shared=256)
-    assert {store.block for store in analysis.found} == {(1, 0, 0)}
+    assert {store.block for store in analysis.non_finite} == {(1, 0, 0)}
     assert analysis.stores == 2
-    assert all(math.isnan(store.value) for store in analysis.found)
+    assert all(math.isnan(store.value) for store in analysis.non_finite)
 
 
 def test_triton_matrix_product_in_half_precision(tmp_path: Path) -> None:
@@ -249,8 +249,8 @@ def test_triton_matrix_product_in_half_precision(tmp_path: Path) -> None:
     analysis = checked(tmp_path, simulated("triton_matmul"), *arguments, block=(128,), shared=3 * 8192)
     assert analysis.unchecked == ()
     assert analysis.stores > 0
-    assert {store.kind for store in analysis.found} == {"f16"}
-    assert {store.value for store in analysis.found} == {math.inf}
+    assert {store.kind for store in analysis.non_finite} == {"f16"}
+    assert {store.value for store in analysis.non_finite} == {math.inf}
 
 
 @pytest.mark.parametrize("name", ["attn_fwd.sm_90a", "triton_matmul.sm_80", "triton_softmax.sm_90a"])

@@ -219,7 +219,9 @@ def setting_items() -> list[Item]:
         for problem in _unusable_values(settings)
     ]
     if not items:
-        return [Item("settings", "ok", f"{settings.path}{'' if settings.found else ' (no such file; none is needed)'}")]
+        return [
+            Item("settings", "ok", f"{settings.path}{'' if settings.exists else ' (no such file; none is needed)'}")
+        ]
     return items
 
 

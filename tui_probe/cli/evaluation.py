@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     Named = TypeVar("Named")
 
-NAME = 14
+_NAME_CELLS = 14
 
 
 def write_answer(answer: Answer, arguments: argparse.Namespace) -> int:
@@ -209,7 +209,7 @@ def _list() -> Iterator[str]:
     """A line for each."""
     from tui_probe.evals.evaluation import evaluations
 
-    yield from (f"{evaluation.name:<{NAME}}{evaluation.question}" for evaluation in evaluations())
+    yield from (f"{evaluation.name:<{_NAME_CELLS}}{evaluation.question}" for evaluation in evaluations())
     yield ""
     yield "Details: tui-probe eval NAME --explain. To collect the traces: tui-probe eval NAME --run."
 

@@ -42,7 +42,7 @@ def collect(evaluation: Evaluation, folder: Path, arguments: argparse.Namespace)
     folder.mkdir(parents=True, exist_ok=True)
     work = _CollectionRuns(folder, setting, arguments, [collection.name for collection in wanted])
     with ThreadPoolExecutor(arguments.jobs) as pool:
-        return all(list(pool.map(work.one, range(1, len(wanted) + 1), wanted)))
+        return all(list(pool.map(work.collect_run, range(1, len(wanted) + 1), wanted)))
 
 
 class _CollectionRuns:
@@ -53,7 +53,7 @@ class _CollectionRuns:
         self._runs = read_collected(folder)
         self._lock = threading.Lock()
 
-    def one(self, place: int, collection: Collection) -> bool:
+    def collect_run(self, place: int, collection: Collection) -> bool:
         """Collect one run; returns whether nothing went wrong."""
         command = command_of(collection, self._arguments)
         which = f"{place} of {len(self._names)}, {collection.name}"
@@ -181,4 +181,4 @@ def collected_output(partial: Path, collection: Collection) -> Path | None:
 def most_probed(traces: list[Path]) -> Path:
     """Return the trace of the process that launched most probed kernels."""
     counts = {trace: exit_counts(trace) for trace in traces}
-    return max(traces, key=lambda trace: (found.probed if (found := counts[trace]) else -1, trace.name))
+    return max(traces, key=lambda trace: (own.probed if (own := counts[trace]) else -1, trace.name))

@@ -251,13 +251,13 @@ def simulator_items() -> list[Item]:
 
 def package_items() -> list[Item]:
     """The Python that runs this, and the packages that it uses."""
-    found, missing = [f"Python {sys.version.split()[0]}"], []
+    installed, missing = [f"Python {sys.version.split()[0]}"], []
     for name in PACKAGES:
         try:
-            found.append(f"{name} {metadata.version(name)}")
+            installed.append(f"{name} {metadata.version(name)}")
         except metadata.PackageNotFoundError:
             missing.append(name)
-    items = [Item("Python", "ok", ", ".join(found))]
+    items = [Item("Python", "ok", ", ".join(installed))]
     if missing:
         items.append(Item("packages", "missing", ", ".join(missing), f"pip install {' '.join(missing)}"))
     if util.find_spec("matplotlib") is None:

@@ -76,14 +76,14 @@ def run(arguments: argparse.Namespace) -> int:
     except argparse.ArgumentTypeError as error:
         arguments.refuse(str(error))
     counters = counted_by_ncu(arguments.ncu) if arguments.ncu else lambda _: None
-    found, roof = roofline_points(traces, bandwidth, counters), device_roof(traces, bandwidth, arguments.peak)
+    points, roof = roofline_points(traces, bandwidth, counters), device_roof(traces, bandwidth, arguments.peak)
     if arguments.format is None and wants_screen(arguments):
         title = "roofline of " + ", ".join(trace.directory.name for trace in traces)
         directories = tuple(trace.directory for trace in traces)
-        return show(arguments, traces=directories, imported=open_roofline(found, roof, title))
+        return show(arguments, traces=directories, imported=open_roofline(points, roof, title))
     form: Format = arguments.format or "table"
     plain = arguments.ascii or not speaks_utf8(sys.stdout)
-    put(lines(found, roof, form, explained=arguments.explain), ascii_only=plain and form == "table")
+    put(lines(points, roof, form, explained=arguments.explain), ascii_only=plain and form == "table")
     return ExitStatus.OK
 
 
@@ -110,31 +110,31 @@ def measured_bandwidth(chosen: str | Path | None) -> Bandwidth | float | None:
     return measured
 
 
-def lines(found: Sequence[RooflinePoint], roof: Roof, form: Format, *, explained: bool = False) -> Iterator[str]:
+def lines(points: Sequence[RooflinePoint], roof: Roof, form: Format, *, explained: bool = False) -> Iterator[str]:
     """The points in one of the forms."""
     from tui_probe.draw.spans import wrap
     from tui_probe.draw.table import as_csv, as_json, as_markdown, as_record, table
     from tui_probe.pages import roofline_page as page
     from tui_probe.pages.roofline_page import ROOFLINE_ABOUT, no_points_text
 
-    columns = page.roofline_columns(found, roof)
+    columns = page.roofline_columns(points, roof)
     if form == "json":
-        yield from as_json(page.roof_record(roof), "roofline", (as_record(columns, point) for point in found))
+        yield from as_json(page.roof_record(roof), "roofline", (as_record(columns, point) for point in points))
     elif form == "csv":
-        yield from as_csv(columns, found)
+        yield from as_csv(columns, points)
     elif form == "md":
-        yield from as_markdown(columns, found)
-    elif not found:
+        yield from as_markdown(columns, points)
+    elif not points:
         yield no_points_text()
     else:
         cells = max(LEAST_WIDTH, text_width())
         yield from page.roof_lines(roof, cells)
         yield ""
-        yield from table(columns, found, cells)
+        yield from table(columns, points, cells)
         yield ""
-        yield from page.verdict_lines(found, cells)
+        yield from page.verdict_lines(points, cells)
         yield ""
-        yield from page.roofline_text(found, roof, cells, CHART_ROWS)
+        yield from page.roofline_text(points, roof, cells, CHART_ROWS)
         for paragraph in ROOFLINE_ABOUT if explained else ():
             yield ""
             yield from wrap(paragraph, cells)

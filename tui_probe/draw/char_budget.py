@@ -26,18 +26,18 @@ def fit_lines(lines: Iterable[str], chars: int, command: str) -> Iterator[str]:
     If some are left out, the last line says how many, and names the ``command`` that shows all.
     """
     texts = (printable(text) for piece in lines for text in piece.removesuffix("\n").split("\n"))
-    kept: list[str] = []
+    fitting: list[str] = []
     size, left_out = 0, 0
     for text in texts:
         if left_out or size + len(text) + 1 > chars:
             left_out += 1
         else:
-            kept.append(text)
+            fitting.append(text)
             size += len(text) + 1
-    while left_out and size + len(_rest_line(left_out, command)) + 1 > chars and kept:
-        size -= len(kept.pop()) + 1
+    while left_out and size + len(_rest_line(left_out, command)) + 1 > chars and fitting:
+        size -= len(fitting.pop()) + 1
         left_out += 1
-    yield from kept
+    yield from fitting
     if left_out:
         yield _rest_line(left_out, command)[: max(chars - 1, 0)]
 
@@ -48,15 +48,15 @@ def _rest_line(count: int, command: str) -> str:
 
 def fit_rows(rows: Iterable[str], chars: int) -> tuple[list[str], int]:
     """Return the first rows that have at most ``chars`` characters with their line breaks, and the number of others."""
-    kept: list[str] = []
+    fitting: list[str] = []
     size, left_out = 0, 0
     for row in rows:
         size += len(row.removesuffix("\n")) + 1
         if size > chars:
             left_out += 1
         else:
-            kept.append(row.removesuffix("\n"))
-    return kept, left_out
+            fitting.append(row.removesuffix("\n"))
+    return fitting, left_out
 
 
 def first_records(records: Iterable[dict[str, Any]], chars: int) -> tuple[list[dict[str, Any]], int]:
@@ -65,14 +65,14 @@ def first_records(records: Iterable[dict[str, Any]], chars: int) -> tuple[list[d
     Records are read one by one, so that those of a large page are never held.
     """
     remaining = iter(records)
-    kept: list[dict[str, Any]] = []
+    fitting: list[dict[str, Any]] = []
     size = 0
     for record in remaining:
-        kept.append(record)
+        fitting.append(record)
         size += len(dump_json(record))
         if size > chars:
             break
-    return kept, sum(1 for _ in remaining)
+    return fitting, sum(1 for _ in remaining)
 
 
 def fit_document(

@@ -58,10 +58,10 @@ def svg_text(lines: Sequence[Line], cells: int, title: str, palette: Palette = D
 
 def picture_title(title: str, cells: int) -> str:
     """A title that fits: of ``SASS of void at::f<…>(…)`` the name of the kernel is shortened."""
-    words, of, name = printable(title).partition(" of ")
+    view, of, name = printable(title).partition(" of ")
     if not of or width(title) <= cells:
         return clip(printable(title), max(1, cells))
-    return clip(words + of + shorten(name, max(_LEAST_NAME, cells - width(words + of))), max(1, cells))
+    return clip(view + of + shorten(name, max(_LEAST_NAME, cells - width(view + of))), max(1, cells))
 
 
 def _triplet(color: Color | None, otherwise: tuple[int, int, int]) -> tuple[int, int, int]:

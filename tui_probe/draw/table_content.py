@@ -76,12 +76,12 @@ _COMMAND: Final = re.compile(r"--metrics \S")
 
 @dataclass(frozen=True, slots=True)
 class PageTexts:
-    """The words of a page: ``head`` (label, words), ``found`` before the table, ``evidence`` for it and ``notes`` below
-    the table, and ``about``, how to read it, a paragraph each. ``no_rows`` is in place of a table without rows.
+    """The texts of a page: ``head`` (label, text), ``findings`` before the table, ``evidence`` for it and ``notes``
+    below the table, and ``about``, how to read it, a paragraph each. ``no_rows`` is in place of a table without rows.
     """
 
     head: Sequence[tuple[str, str]] = ()
-    found: Sequence[str] = ()
+    findings: Sequence[str] = ()
     notes: Sequence[str] = ()
     about: Sequence[str] = ()
     evidence: Sequence[str] = ()
@@ -109,7 +109,7 @@ class TableContent(Generic[Row]):
     columns: Sequence[Column[Row]]
     rows: Iterable[Row]
     """Rows of the table, iterated several times."""
-    words: PageTexts = field(default_factory=PageTexts)
+    texts: PageTexts = field(default_factory=PageTexts)
     extra: Mapping[str, Any] = field(default_factory=dict)
     data_rows: Iterable[Row] | None = field(default=None, kw_only=True)
     """Rows that are records of the data, where the table has more: those that unfold a nested value of another row."""
@@ -123,7 +123,7 @@ class TableContent(Generic[Row]):
     @property
     def shown_findings(self) -> Sequence[str]:
         """Texts above the table, about all of its rows."""
-        return self.words.found
+        return self.texts.findings
 
     def text(self, width: int, *, explained: bool = False, whole_commands: bool = False) -> Iterator[str]:
         """The page for people, in lines of at most ``width`` cells; longer with ``whole_commands``, where a command is
@@ -138,7 +138,7 @@ class TableContent(Generic[Row]):
     def _table(self, width: int) -> Iterator[str]:
         rows = self.rows if self.text_rows is None else [*islice(self.rows, self.text_rows)]
         if not any(True for _ in rows):
-            yield self.words.no_rows
+            yield self.texts.no_rows
             return
         yield from table(self.columns, rows, width, hide_empty=True)
         hidden = 0 if self.text_rows is None else _count(self.rows) - self.text_rows
@@ -146,7 +146,7 @@ class TableContent(Generic[Row]):
             yield f"and {units.counted(hidden, 'more row')} (--format csv has all)"
 
     def _above(self, cells: int, *, whole_commands: bool = False) -> Iterator[str]:
-        for label, text in self.words.head:
+        for label, text in self.texts.head:
             parts = wrap(safe(text), max(_MIN_WIDTH, cells - _LABEL_WIDTH))
             yield from (f"{label if i == 0 else '':<{_LABEL_WIDTH}}{part}".rstrip() for i, part in enumerate(parts))
         yield ""
@@ -156,18 +156,18 @@ class TableContent(Generic[Row]):
             yield ""
 
     def _below(self, cells: int, *, whole_commands: bool = False) -> Iterator[str]:
-        for lines in (self.words.evidence, [f"note: {note}" for note in self.words.notes]):
+        for lines in (self.texts.evidence, [f"note: {note}" for note in self.texts.notes]):
             if lines:
                 yield ""
             for line in lines:
                 yield from _wrapped_line(safe(line), cells, whole_commands=whole_commands)
 
     def _about(self, cells: int) -> Iterator[str]:
-        return paragraphs(self.words.about, cells)
+        return paragraphs(self.texts.about, cells)
 
     def head(self) -> dict[str, Any]:
         """The head as data."""
-        return {"page": self.name, "notes": list(self.words.notes), **self.fields()}
+        return {"page": self.name, "notes": list(self.texts.notes), **self.fields()}
 
     def fields(self) -> dict[str, Any]:
         """Fields of the head that only this page has."""
@@ -196,17 +196,17 @@ class TableContent(Generic[Row]):
         """The page as Markdown."""
         yield f"**{self.title}**"
         yield ""
-        for line in self.words.found:
+        for line in self.texts.findings:
             yield f"{safe(line)}  "
-        if self.words.found:
+        if self.texts.findings:
             yield ""
         yield from as_markdown(self.columns, self.rows)
-        if self.words.evidence:
+        if self.texts.evidence:
             yield ""
-            yield from (f"{safe(line)}  " for line in self.words.evidence)
-        if self.words.notes:
+            yield from (f"{safe(line)}  " for line in self.texts.evidence)
+        if self.texts.notes:
             yield ""
-            yield from (f"- {safe(note)}" for note in self.words.notes)
+            yield from (f"- {safe(note)}" for note in self.texts.notes)
 
     def _rows_of_data(self) -> Iterable[Row]:
         return self.rows if self.data_rows is None else self.data_rows

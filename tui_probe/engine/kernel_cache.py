@@ -221,13 +221,13 @@ class DriverNeed(StrEnum):
 
 
 class RestoredKernel(NamedTuple):
-    """A kernel prepared before: the file to ``load``, where the PTX was ``found``, and the text of kernel.info.
+    """A kernel prepared before: the file to ``load``, the ``source`` of the PTX, and the text of kernel.info.
 
     ``log_text`` is the output of the assemblers. ``ahead``: this run prepared it, ahead of its first launch.
     """
 
     load: str
-    found: str
+    source: str
     log_text: str
     info: str
     ahead: bool
@@ -282,8 +282,8 @@ class KernelCache:
             if file in entry:
                 write_file(directory / file, entry[file])
         output = entry["said"].decode().replace(_DIRECTORY_MARK, str(directory))
-        load, found, info = (entry[file].decode() for file in ("load", "found", "kernel.info"))
-        return RestoredKernel(load, found, output, info, ahead=entry["ahead"].decode() == self._cache.run)
+        load, source, info = (entry[file].decode() for file in ("load", "found", "kernel.info"))
+        return RestoredKernel(load, source, output, info, ahead=entry["ahead"].decode() == self._cache.run)
 
     def keep(
         self,

@@ -268,7 +268,7 @@ class PrepareJob:
         assert work.cache is not None
         when = "ahead of this launch" if entry.ahead else "earlier"
         cached = f"[cache] prepared {when}: all files are from {work.cache.place(request.key)}"
-        header = work.log_header(entry.found, request.name)
+        header = work.log_header(entry.source, request.name)
         work.log.write("\n".join([header, cached, entry.log_text or NO_ASSEMBLER_TEXT]))
         work.log_note(entry.info)
         if SASS_MODE_LINE in entry.info.splitlines():
@@ -281,10 +281,10 @@ def late_answer() -> Answer:
     return Answer.refusal("skipped", because("being-prepared"))
 
 
-def _release_later(lock: KeyLock, kept: Sequence[Future[None]]) -> None:
+def _release_later(lock: KeyLock, stores: Sequence[Future[None]]) -> None:
     """Release the lock of a kernel when it is in the cache, or now if it will not be."""
-    if kept:
-        kept[-1].add_done_callback(lambda _: lock.release())
+    if stores:
+        stores[-1].add_done_callback(lambda _: lock.release())
     else:
         lock.release()
 

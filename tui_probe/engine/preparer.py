@@ -162,7 +162,7 @@ class Preparer:
 
     def _answer(self, directory: Path, arch: str, name: str, threads: int, log: ProcessLog, begun: Begun) -> Answer:
         probe_directory = directory / self._options.folder
-        kept: list[Future[None]] = []
+        stores: list[Future[None]] = []
         try:
             work = KernelWork(
                 self._probe,
@@ -176,7 +176,7 @@ class Preparer:
                 self._pruned,
                 begun,
                 self.is_ahead,
-                kept,
+                stores,
             )
             job = PrepareJob(work, self.counts, self._find_grafter, self._graft_gate())
             answer = job.run(self._originals, arch, name, threads)
@@ -195,7 +195,7 @@ class Preparer:
         finally:
             begun()
             if self.is_ahead:
-                self._kept_later += kept
+                self._kept_later += stores
 
     def wait_until_kept(self) -> None:
         """Wait until the kernels that were prepared ahead are in the cache."""

@@ -193,8 +193,8 @@ class AnswerDocument(Document):
             label = "traces" if not place else ""
             for line, part in enumerate(wrap(safe(source), max(width - _LABEL, _LABEL))):
                 yield ((f"{label if not line else '':<{_LABEL}}{part}", "dim"),)
-        for said in ("", *self.answer.said):
-            yield from (((part, ""),) for part in hang_line(safe(said), width))
+        for sentence in ("", *self.answer.said):
+            yield from (((part, ""),) for part in hang_line(safe(sentence), width))
 
     def _tables(self, width: int) -> Iterator[Line]:
         for entry in self.answer.tables.values():

@@ -132,9 +132,9 @@ def evaluate(
         raise ChoiceError(
             f"this package contains no traces for {name}: pass traces, or collect them with {evaluation.command}"
         )
-    found, notes = read_inputs(paths)
-    answer = evaluation.open(found, progress)
-    sources = [*(["traces included in tui-probe"] if folder else []), *(entry.text for entry in found)]
+    inputs, notes = read_inputs(paths)
+    answer = evaluation.open(inputs, progress)
+    sources = [*(["traces included in tui-probe"] if folder else []), *(entry.text for entry in inputs)]
     return replace(
         answer,
         name=evaluation.name,
@@ -142,7 +142,7 @@ def evaluate(
         sources=sources,
         notes=[*answer.notes, *notes],
         reading=evaluation.reading,
-        hardware=answer.hardware or ", ".join(dict.fromkeys(entry.hardware for entry in found if entry.hardware)),
+        hardware=answer.hardware or ", ".join(dict.fromkeys(entry.hardware for entry in inputs if entry.hardware)),
     )
 
 

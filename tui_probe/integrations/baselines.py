@@ -53,9 +53,9 @@ def tools_of(trace: Trace) -> dict[str, str]:
     }
 
 
-def assembles_alike(one: dict[str, str], other: dict[str, str]) -> bool:
+def assembles_alike(first: dict[str, str], other: dict[str, str]) -> bool:
     """Return whether registers and instructions of two runs may be compared."""
-    return all(one.get(key) == other.get(key) for key in ("capability", "ptxas"))
+    return all(first.get(key) == other.get(key) for key in ("capability", "ptxas"))
 
 
 def save_baseline(directory: Path, name: str, command: Sequence[str], traces: Sequence[Trace]) -> Path:

@@ -93,7 +93,7 @@ class TraceWatch:
         self._root = root
         self._notes = notes
         self._first: str | None = None
-        self.found: list[Path] = []
+        self.traces: list[Path] = []
 
     def expect(self, first: str) -> None:
         """Set the name of the directory that the target's own process will have."""
@@ -103,8 +103,8 @@ class TraceWatch:
         """The directories that are new since the last call, the target's own before others."""
         names = dict.fromkeys(name for name in self._notes.new_traces() if TRACE_NAME.fullmatch(name))
         traces = [self._root / name for name in sorted(names, key=lambda name: name != self._first)]
-        new = [trace for trace in traces if trace not in self.found]
-        self.found += new
+        new = [trace for trace in traces if trace not in self.traces]
+        self.traces += new
         return new
 
 

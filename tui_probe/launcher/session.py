@@ -138,7 +138,7 @@ class Session:
     @property
     def traces(self) -> list[Path]:
         """The trace directories that exist so far (absolute)."""
-        return list(self._watch.found)
+        return list(self._watch.traces)
 
     def trace_paths(self) -> list[Path]:
         """Paths of the traces, relative as the user named their root."""

@@ -44,11 +44,11 @@ def check_trace_root(root: Path) -> None:
         raise LaunchError(f"{root}: {problem}: {_ELSEWHERE}")
 
 
-def root_problem(found: os.stat_result, user: int) -> str | None:
+def root_problem(status: os.stat_result, user: int) -> str | None:
     """Return why ``user`` should make no traces in a folder; None if it may."""
-    if found.st_uid not in (user, 0):
-        return f"user {found.st_uid} owns the directory and could replace your files with links"
-    if found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
+    if status.st_uid not in (user, 0):
+        return f"user {status.st_uid} owns the directory and could replace your files with links"
+    if status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
         return "all users may write to the directory and could replace your files with links"
     return None
 

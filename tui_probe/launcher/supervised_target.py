@@ -93,13 +93,14 @@ class DetachedTarget:
         self.started = session.started
         self.stdout_path = session.spool.stdout
         self.stderr_path = session.spool.stderr
-        self._keepers = [OutputLog(log, session.options.output_limit()) for log in (self.stdout_path, self.stderr_path)]
+        limit = session.options.output_limit()
+        self._output_logs = [OutputLog(log, limit) for log in (self.stdout_path, self.stderr_path)]
         self._target = self._start()
 
     def _start(self) -> TargetProcess:
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         stdin = os.open(os.devnull, os.O_RDONLY)
-        ends = [stdin, *(keeper.target_end for keeper in self._keepers)]
+        ends = [stdin, *(log.target_end for log in self._output_logs)]
         try:
             return self._session.start(StandardStreams(*ends), SignalScope.SESSION, mask)
         finally:
@@ -118,8 +119,8 @@ class DetachedTarget:
                 self._session.poll()
             elif not self._finished:
                 self._finished = True
-                complete = [keeper.finish(OUTPUT_SECONDS) for keeper in self._keepers]
-                cut = any(keeper.cut for keeper in self._keepers)
+                complete = [log.finish(OUTPUT_SECONDS) for log in self._output_logs]
+                cut = any(log.cut for log in self._output_logs)
                 self._session.finish(returncode, output_kept=cut or all(complete), cut=cut)
             return returncode
 
@@ -293,8 +294,8 @@ class SupervisedTarget:
         self._lock = threading.Lock()
         self._traces: list[Path] = []
         ours, theirs = socket.socketpair()
-        self._holder = os.fork()
-        if not self._holder:
+        self._supervisor = os.fork()
+        if not self._supervisor:
             ours.close()
             become_supervisor(theirs, options, probes)
         theirs.close()
@@ -311,7 +312,7 @@ class SupervisedTarget:
 
     def _first_answer(self) -> dict[str, Any]:
         line = self._stream.readline()
-        words: dict[str, Any] = json.loads(line) if line else {"error": "", "text": self._lost_holder()}
+        words: dict[str, Any] = json.loads(line) if line else {"error": "", "text": self._supervisor_lost_text()}
         if "error" not in words:
             return words
         self._let_go()
@@ -320,7 +321,7 @@ class SupervisedTarget:
         raise (NoDriverError if words["error"] == NoDriverError.__name__ else LaunchError)(words["text"])
 
     def _ask(self, what: str, **more: int) -> dict[str, Any] | None:
-        """The answer; None if the holder is gone."""
+        """The answer; None if the supervisor is gone."""
         with self._lock:  # an answer belongs to the question before it
             try:
                 self._stream.write(json.dumps({"do": what, **more}).encode() + b"\n")
@@ -330,13 +331,13 @@ class SupervisedTarget:
                 return None
         return json.loads(line) if line else None
 
-    def _lost_holder(self) -> str:
-        return f"the supervisor process of the run was killed ({self._holder}), so the trace is incomplete"
+    def _supervisor_lost_text(self) -> str:
+        return f"the supervisor process of the run was killed ({self._supervisor}), so the trace is incomplete"
 
     def _let_go(self) -> None:
-        """The holder has ended, or is about to."""
+        """The supervisor has ended, or is about to."""
         self.detach()
-        os.waitpid(self._holder, 0)
+        os.waitpid(self._supervisor, 0)
 
     def poll(self) -> int | None:
         """None while it runs, then its exit status, or minus the number of the signal that ended it."""
@@ -351,7 +352,7 @@ class SupervisedTarget:
     def wait(self, received: int = 0) -> None:
         """Forward ``received``, a signal that ended the screen (0: none), and wait until all is complete.
 
-        Raises LaunchError if the process that holds the run is gone.
+        Raises LaunchError if the supervisor is gone.
         """
         with signals.noted() as numbers, signals.held_back():
             numbers += [received] if received else []
@@ -363,7 +364,7 @@ class SupervisedTarget:
             left = self._ask("end")
             self._let_go()
             if left is None:
-                raise LaunchError(self._lost_holder())
+                raise LaunchError(self._supervisor_lost_text())
             self.outcome, self.returncode = Outcome.from_words(left), returncode
             self.is_complete = True
 

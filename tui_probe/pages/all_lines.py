@@ -74,7 +74,7 @@ class KernelLine:
     @property
     def adjacent(self) -> str:
         """The other values of the line with their headings: ``512 executions, waits for barrier``."""
-        others = {name: value for name, value in self.row.found.items() if name != self.name and value is not None}
+        others = {name: value for name, value in self.row.values.items() if name != self.name and value is not None}
         return ", ".join(_titled_text(self._heading(name), value) for name, value in others.items())
 
     @property
@@ -155,17 +155,17 @@ def _ranked_result(kernel: Kernel, source: ViewSource) -> _RankedResult:
     name = _ranking_measure(spec, rows)
     values = []
     for row in rows.rows:
-        value = row.found.get(name)
+        value = row.values.get(name)
         if isinstance(value, int | float) and row.line:
             values.append((row, value if isinstance(value, ShareValue) else float(value)))
     return _RankedResult(kernel, joined.name, name, spec, values, opcodes)
 
 
-def _ranking_measure(spec: LineSpec, found: LineRows) -> str:
+def _ranking_measure(spec: LineSpec, lines: LineRows) -> str:
     """Return the measure that ranks lines: the first that is a sum and that some line has, so each has a share."""
     by_name = sorted(spec.measures, key=lambda measure: measure.name != spec.main)
     sums = [measure.name for measure in by_name if measure.rule == "sum"]
-    known = (name for name in sums if any(row.found.get(name) for row in found.rows))
+    known = (name for name in sums if any(row.values.get(name) for row in lines.rows))
     return next(known, spec.main)
 
 
@@ -194,7 +194,7 @@ ALL_LINES_COLUMNS: Final[tuple[Column[KernelLine], ...]] = (
     Column("source_line", lambda r: r.row.source.line if r.row.source else None),
     Column("place", None, "source", lambda r: r.place, False, 1),
     Column("opcode", lambda r: r.opcode, "instruction", lambda r: r.opcode or "", False, 2, 18, shorten),
-    Column("others", lambda r: dict(r.row.found), "in addition", lambda r: r.adjacent, False, 3, nested=True),
+    Column("others", lambda r: dict(r.row.values), "in addition", lambda r: r.adjacent, False, 3, nested=True),
 )
 """The column of the measure stays at any table width, because a value means nothing without it."""
 

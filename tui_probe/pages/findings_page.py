@@ -110,7 +110,9 @@ def _name_to_run(probe: Probe) -> str:
     return names_to_run(probe.groups.probes)[0] if probe.groups else probe.name
 
 
-def open_questions(kernel: KernelFacts, found: Sequence[ResultFindings], *, of_program: bool = False) -> list[Question]:
+def open_questions(
+    kernel: KernelFacts, results: Sequence[ResultFindings], *, of_program: bool = False
+) -> list[Question]:
     """Return the questions that mean something for a probed kernel and that none of its results answers; with
     ``of_program`` also those about all kernels together.
 
@@ -118,7 +120,7 @@ def open_questions(kernel: KernelFacts, found: Sequence[ResultFindings], *, of_p
     """
     if kernel.status != "probed":
         return []
-    asked = [finding.asks for result in found for finding in result.findings if finding.asks]
+    asked = [finding.asks for result in results for finding in result.findings if finding.asks]
     probes = (probe_named(analysis_name(probed)) for probed in kernel.by_probe() if _has_answer(probed))
     answered, text = set().union(*map(_answered_keys, probes)), _pruned_ptx(kernel)
     left = [
@@ -179,35 +181,35 @@ def kernel_finding_lines(
 
 
 def findings_lines(
-    found: ResultFindings, cells: int, keys: Mapping[str, str] | None = None, chosen: int | None = None
+    result: ResultFindings, cells: int, keys: Mapping[str, str] | None = None, chosen: int | None = None
 ) -> list[Line]:
     """A heading, then one line per finding with the page that shows it, of at most ``cells`` cells.
 
     ``!`` marks what stands out. ``keys`` are pressed for pages on a screen, by view. ``chosen`` is the number of the
     launch that was chosen: of a probe without a result of it the nearest launch is shown.
     """
-    noun = "launches" if len(found.launches) > 1 else "launch"
-    launch = f" in {noun} {', '.join(map(str, found.launches))}" if found.launches else ""
-    is_nearest = chosen is not None and bool(found.launches) and chosen not in found.launches
+    noun = "launches" if len(result.launches) > 1 else "launch"
+    launch = f" in {noun} {', '.join(map(str, result.launches))}" if result.launches else ""
+    is_nearest = chosen is not None and bool(result.launches) and chosen not in result.launches
     by = ", the nearest with" if is_nearest else " by"
-    probe = f"{by} -p {safe(found.probe)}" if found.probe else ""
-    if found.probe == NO_PROBE:
+    probe = f"{by} -p {safe(result.probe)}" if result.probe else ""
+    if result.probe == NO_PROBE:
         probe = " without a probe"
     head = f" found{launch}{probe}"
     fits = width(head) + width(_SIMULATED) <= cells
-    simulated = _SIMULATED if fits and _counts_cycles(found.probe) else " (simulated)"
-    lines: list[Line] = [((clip(head, cells), "dim"), (simulated if found.simulated else "", "simulated"))]
-    if found.problem is not None:
+    simulated = _SIMULATED if fits and _counts_cycles(result.probe) else " (simulated)"
+    lines: list[Line] = [((clip(head, cells), "dim"), (simulated if result.simulated else "", "simulated"))]
+    if result.problem is not None:
         lines += [((" " + pad("problem" if i == 0 else "", LABEL_WIDTH), "dim"), (part, "bad"))
-                  for i, part in enumerate(wrap(safe(found.problem), cells - LABEL_WIDTH - 2))]  # fmt: skip
-    for finding in found.findings:
+                  for i, part in enumerate(wrap(safe(result.problem), cells - LABEL_WIDTH - 2))]  # fmt: skip
+    for finding in result.findings:
         lines += _finding_lines(finding, cells, keys or {})
     return lines
 
 
-def limiter_lines(said: Sequence[str], cells: int) -> Iterator[Line]:
+def limiter_lines(lines: Sequence[str], cells: int) -> Iterator[Line]:
     """Limiter of a kernel in lines, with its name before the first."""
-    for place, words in enumerate(said):
+    for place, words in enumerate(lines):
         for number, part in enumerate(wrap(words, max(20, cells - LABEL_WIDTH - 2))):
             first = not place and not number
             yield (
@@ -299,25 +301,25 @@ class FindingRow(NamedTuple):
     """One finding of a kernel's newest result; none where it has no result, or one with a problem."""
 
     kernel: KernelFacts
-    found: ResultFindings | None
+    result: ResultFindings | None
     finding: Finding | None
     limiter: KernelLimiter | None = None
 
     @property
     def located(self) -> KernelFinding | None:
         """The finding with its kernel, launch and probe."""
-        if self.found is None or self.finding is None:
+        if self.result is None or self.finding is None:
             return None
-        return findings_of_result(self.kernel, self.found, self.kernel.time_share, [self.finding])[0]
+        return findings_of_result(self.kernel, self.result, self.kernel.time_share, [self.finding])[0]
 
 
 def finding_rows(trace: Trace, progress: Progress = no_progress) -> Iterator[FindingRow]:
     """The findings of all kernels; a kernel without any has only its row."""
     for kernel in with_progress(trace.kernels, progress):
         limiter = kernel_limiter(kernel)
-        for found in findings_by_probe(ViewSource(trace, kernel)) or (None,):
-            for finding in found.findings if found and found.findings else (None,):
-                yield FindingRow(kernel, found, finding, limiter)
+        for result in findings_by_probe(ViewSource(trace, kernel)) or (None,):
+            for finding in result.findings if result and result.findings else (None,):
+                yield FindingRow(kernel, result, finding, limiter)
 
 
 def summary_content(trace: Trace, progress: Progress = no_progress) -> TableContent[FindingRow]:
@@ -383,10 +385,10 @@ FINDING_COLUMNS: Final[Sequence[Column[FindingRow]]] = (
     Column("demangled", lambda r: r.kernel.demangled, "kernel", lambda r: r.kernel.demangled, False, 0, 16, shorten),
     Column("status", lambda r: r.kernel.status, "status", lambda r: r.kernel.status, False, 3),
     Column("reason", lambda r: r.kernel.reason),
-    Column("probe", lambda r: r.found.probe if r.found and r.found.probe != NO_PROBE else None),
-    Column("launch", lambda r: r.found.launch if r.found else None),
+    Column("probe", lambda r: r.result.probe if r.result and r.result.probe != NO_PROBE else None),
+    Column("launch", lambda r: r.result.launch if r.result else None),
     Column("simulated", lambda r: r.kernel.trace.state.simulated),
-    Column("problem", lambda r: r.found.problem if r.found else None),
+    Column("problem", lambda r: r.result.problem if r.result else None),
     *(Column(name, _finding_field(name)) for name in _FINDING_FIELDS),
     Column("finding", None, "finding", lambda r: r.finding.record()["words"] if r.finding else "–", False),
     Column("values", lambda r: r.finding.numbers if r.finding else None, nested=True),

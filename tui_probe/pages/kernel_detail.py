@@ -58,13 +58,13 @@ def detail_lines(
     row: KernelSnapshot,
     cells: int,
     extra: Sequence[Line] = (),
-    found: Sequence[Line] = (),
+    findings: Sequence[Line] = (),
     asked: Callable[[int], Sequence[Line]] = lambda _: (),
     limit: Sequence[Line] = (),
 ) -> list[Line]:
     """The page as lines of at most ``cells`` cells, in two columns where there is room for them.
 
-    Long names and reasons are wrapped. ``limit`` says first what limits the kernel, ``found`` is under the state.
+    Long names and reasons are wrapped. ``limit`` says first what limits the kernel, ``findings`` are under the state.
     ``asked`` makes lines of at most that many cells, which are above what the probe costs, or in the other column;
     ``extra`` goes below everything, or at the end of the second column.
     """
@@ -74,7 +74,7 @@ def detail_lines(
         *snapshot_failure_lines(row, cells),
         *limit,
         *state_lines(row, cells),
-        *_with_blank_first(found),
+        *_with_blank_first(findings),
         (),
     ]
     if cells < TWO_COLUMNS:

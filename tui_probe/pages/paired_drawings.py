@@ -93,8 +93,8 @@ class PairedDrawings(Drawing):
 
     def cells(self) -> Iterator[Sequence[object]]:
         """The rows of both, with the letter of the side."""
-        for letter, each in (("A", self.one), ("B", self.other)):
-            for number, row in enumerate(each.cells()):
+        for letter, drawing in (("A", self.one), ("B", self.other)):
+            for number, row in enumerate(drawing.cells()):
                 if number or letter == "A":
                     yield (letter if number else "side", *row)
 

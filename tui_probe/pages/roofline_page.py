@@ -267,7 +267,7 @@ def roofline_page(points: Sequence[RooflinePoint], roof: Roof) -> TablePage[Roof
     """Return the page with a row per kernel."""
     notes = [ROOFLINE_NOTE] if points else [no_points_text()]
     notes = [*verdict_lines(points, 1000), *notes]
-    texts = PageTexts(found=list(roof_lines(roof, 1000)), notes=notes, about=ROOFLINE_ABOUT)
+    texts = PageTexts(findings=list(roof_lines(roof, 1000)), notes=notes, about=ROOFLINE_ABOUT)
     shown = roofline_columns(points, roof)
     return TablePage("roofline", "Roofline", shown, points, texts, roof_record(roof), opens=_kernel_target)
 

@@ -150,7 +150,7 @@ class TablePage(TableContent[Row], Document):
         self.only = only
         if self.page_of_part is not None:
             page = self.page_of_part(only)
-            self._all, self.words, self.extra = page.rows, page.words, page.extra
+            self._all, self.texts, self.extra = page.rows, page.texts, page.extra
         self._arrange()
         return True
 
@@ -233,7 +233,7 @@ class TablePage(TableContent[Row], Document):
         self._cells = width
         after = [*self._below(width), *(self._about(width) if self.explained else ())]
         if not self.rows:
-            return [_line(text) for text in (*self._above(width), self.words.no_rows, *after)]
+            return [_line(text) for text in (*self._above(width), self.texts.no_rows, *after)]
         arrows = {self._order.key: self._order.arrow(self._order.key)}
         above = [*self._above(width)]
         lines = PageLines(above, self.columns, self.rows, after, self._natural(), width, arrows)
@@ -252,7 +252,7 @@ class TablePage(TableContent[Row], Document):
 
     def unbroken(self, lines: Sequence[str]) -> list[str]:
         """Notes and findings in one line each, as they are copied."""
-        texts = [*self.words.found, *self.words.evidence, *(f"note: {note}" for note in self.words.notes)]
+        texts = [*self.texts.findings, *self.texts.evidence, *(f"note: {note}" for note in self.texts.notes)]
         copied = [*lines]
         for text in map(safe, texts):
             parts = [_MARGIN + part for part in hang_line(text, self._cells)]
@@ -271,7 +271,7 @@ class TablePage(TableContent[Row], Document):
         return self.measured
 
     def explanation(self) -> Sequence[str]:
-        return self.words.about
+        return self.texts.about
 
     def prepare(self) -> TablePage[Row]:
         """Measure the rows, which may take a while; ``lines`` is fast then."""
@@ -281,7 +281,7 @@ class TablePage(TableContent[Row], Document):
     @property
     def shown_findings(self) -> Sequence[str]:
         """Findings; none if some rows are left out: findings are about all of them."""
-        return self.words.found if self.only is None or self.page_of_part is not None else ()
+        return self.texts.findings if self.only is None or self.page_of_part is not None else ()
 
     def head(self) -> dict[str, Any]:
         """The head as data."""

@@ -151,7 +151,7 @@ def _rank(verdict: RunVerdict) -> int:
 def _flagged_text(trace: Trace, kernel: Kernel) -> str:
     """Return the first finding of its probes; "" where a result is too large for this, or cannot be read."""
     summary = summarize_findings(trace, kernel)
-    return summary.text if summary.found and not any(result.problem for result in summary.found) else ""
+    return summary.text if summary.results and not any(result.problem for result in summary.results) else ""
 
 
 class VerdictCache:
@@ -194,11 +194,11 @@ def _verdict_of_directory(directory: Path) -> RunVerdict:
         return RunVerdict()
 
 
-def _verdict_from_record(kept: object, stamp: list[int]) -> RunVerdict | None:
+def _verdict_from_record(record: object, stamp: list[int]) -> RunVerdict | None:
     """A verdict as the file has it; None where it is of another state of the trace, or is none."""
-    if not isinstance(kept, dict) or kept.get("stamp") != stamp:
+    if not isinstance(record, dict) or record.get("stamp") != stamp:
         return None
-    fields = {name: kept.get(name) for name in _FIELD_TYPES}
+    fields = {name: record.get(name) for name in _FIELD_TYPES}
     fits = all(isinstance(fields[name], kinds) for name, kinds in _FIELD_TYPES.items())
     return RunVerdict(**fields) if fits else None  # type: ignore[arg-type]
 

@@ -61,18 +61,18 @@ class CustomMap:
 class CustomCounts:
     """The values of one launch, map by map. Which threads are missing in them no one can tell."""
 
-    found: tuple[MetricValue, ...]
+    values: tuple[MetricValue, ...]
     threads_missing: int = 0
 
     def metric_values(self) -> tuple[MetricValue, ...]:
-        return self.found
+        return self.values
 
     @property
     def first_value(self) -> str:
         """``gap: median 10 576 cycles, most 12 004``, of sums ``gap: 96 hits``: the first field of the first map that
         has a value; "" where none has.
         """
-        known = {metric.key: units.count(int(metric.value)) for metric in self.found if metric.value is not None}
+        known = {metric.key: units.count(int(metric.value)) for metric in self.values if metric.value is not None}
         for key, value in known.items():
             name, _, field = key.partition(".")
             if field in _COUNT_FIELDS or field.endswith((".least", ".most")):

@@ -68,11 +68,11 @@ class LineMeasure:
 
 @dataclass(frozen=True, slots=True)
 class LineRow:
-    """A line of pruned.ptx, 0 if the row is of none, its source, and what was found of it by the measure's name."""
+    """A line of pruned.ptx, 0 if the row is of none, its source, and its values by the measure's name."""
 
     line: int
     source: SourceLine | None
-    found: Mapping[str, LineValue]
+    values: Mapping[str, LineValue]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +115,14 @@ def share_text(part: float, whole: float) -> str | None:
 def ranked_rows(
     lines: Iterable[LineSums],
     amount: Callable[[LineSums], float],
-    found: Callable[[LineSums], Mapping[str, Any]],
+    values_of: Callable[[LineSums], Mapping[str, Any]],
 ) -> list[LineRow]:
-    """Return a row per line, the largest first: its ``share`` of the amount of all, then what was ``found`` of it."""
+    """Return a row per line, the largest first: its ``share`` of the amount of all, then its ``values``."""
     ranked = sorted(lines, key=lambda line: -amount(line))
     total = sum(map(amount, ranked))
     return [
-        LineRow(line.line, line.source, {"share": share_text(amount(line), total), **found(line)}) for line in ranked
+        LineRow(line.line, line.source, {"share": share_text(amount(line), total), **values_of(line)})
+        for line in ranked
     ]
 
 

@@ -346,9 +346,9 @@ def mean_quantities(results: Iterable[AnalysedResult]) -> dict[str, float]:
             if metric_value.metric.quantity:
                 values.setdefault(metric_value.metric.quantity, []).append(metric_value.value)
     means = {}
-    for quantity, found in values.items():
-        known = [value for value in found if value is not None]
-        if len(known) == len(found):
+    for quantity, by_result in values.items():
+        known = [value for value in by_result if value is not None]
+        if len(known) == len(by_result):
             means[quantity] = sum(known) / len(known)
     return means
 
@@ -373,10 +373,10 @@ def result_extent(result: AnalysedResult) -> BlockExtent:
 
 def results_by_extent(results: Iterable[AnalysedResult]) -> dict[BlockExtent, list[AnalysedResult]]:
     """Group results that may be combined: whole launches first, then samples, the most blocks first."""
-    found: dict[BlockExtent, list[AnalysedResult]] = {}
+    groups: dict[BlockExtent, list[AnalysedResult]] = {}
     for result in results:
-        found.setdefault(result_extent(result), []).append(result)
-    return dict(sorted(found.items(), key=lambda each: (each[0] is not None, [-blocks for blocks in each[0] or ()])))
+        groups.setdefault(result_extent(result), []).append(result)
+    return dict(sorted(groups.items(), key=lambda each: (each[0] is not None, [-blocks for blocks in each[0] or ()])))
 
 
 def comparable_results(results: Iterable[AnalysedResult]) -> tuple[BlockExtent, list[AnalysedResult]]:

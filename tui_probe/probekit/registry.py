@@ -131,14 +131,14 @@ def add_folder(folder: Path) -> None:
     _added.update(probes)
 
 
-def _clash(found: Mapping[str, Probe], others: Iterable[Probe]) -> str:
+def _clash(known: Mapping[str, Probe], others: Iterable[Probe]) -> str:
     """Return the name that two probes share, with advice; "" if there is none."""
     others = list(others)
     probes = {*built_in_files(), *(probe.name for probe in others)}
     pages = {*RESERVED_PAGES, *(name for probe in others for name in _pages_of(probe))}
-    taken = [f"probe {name}" for name in sorted(found.keys() & probes)]
+    taken = [f"probe {name}" for name in sorted(known.keys() & probes)]
     taken += [
-        f"page {name}" for name in sorted({name for probe in found.values() for name in _pages_of(probe)} & pages)
+        f"page {name}" for name in sorted({name for probe in known.values() for name in _pages_of(probe)} & pages)
     ]
     return f"{', '.join(taken)} exists; choose another name" if taken else ""
 

@@ -77,9 +77,9 @@ def distribution_without(label: str) -> Line:
     return ((pad(label, _LABEL), "dim"), ("".join(pad(NOT_MEASURED, _CELLS, right=True) for _ in _SHOWN), "dim"))
 
 
-def distribution_row(label: str, found: Distribution, show: Callable[[float], str]) -> Line:
+def distribution_row(label: str, spread: Distribution, show: Callable[[float], str]) -> Line:
     """Return the line of a distribution; ``show`` formats a value in at most 8 characters."""
-    values = (found.percentiles[PERCENTILES.index(percentile)] for percentile in _SHOWN)
+    values = (spread.percentiles[PERCENTILES.index(percentile)] for percentile in _SHOWN)
     return ((pad(label, _LABEL), "dim"), ("".join(pad(show(value), _CELLS, right=True) for value in values), ""))
 
 
@@ -158,12 +158,12 @@ def metric_spreads(results: Iterable[AnalysedResult]) -> list[Spread]:
     """Return the spread of each value that text shows and that was measured; positions have no size, and are left
     out.
     """
-    found: dict[str, list[MetricValue]] = {}
+    by_key: dict[str, list[MetricValue]] = {}
     for result in results:
         for metric_value in result.metric_values:
             if metric_value.shown and metric_value.value is not None and not metric_value.metric.place:
-                found.setdefault(metric_value.key, []).append(metric_value)
-    return [_spread(metric_values) for metric_values in found.values()]
+                by_key.setdefault(metric_value.key, []).append(metric_value)
+    return [_spread(metric_values) for metric_values in by_key.values()]
 
 
 def _spread(metric_values: list[MetricValue]) -> Spread:

@@ -199,14 +199,14 @@ def choose_ptx(
     missing.
     """
     others: list[PtxText] = []
-    found: list[PtxText] = []
+    matching: list[PtxText] = []
     for texts in fitting_ptx(held, arch):
-        found += (text for text in texts if entry is None or entry in text.entry_names)
-        if code is None and found:
+        matching += (text for text in texts if entry is None or entry in text.entry_names)
+        if code is None and matching:
             break
         others += texts
-    if found:
-        return max(found, key=lambda text: (code is not None and text.is_source_of(code), *text.rank))
+    if matching:
+        return max(matching, key=lambda text: (code is not None and text.is_source_of(code), *text.rank))
     if entry is not None and others:
         known = sorted({name for text in others for name in text.entry_names})
         near = ", ".join(get_close_matches(entry, known, 3) or known[:3]) or "none"

@@ -88,14 +88,14 @@ class SitesFromPtx:
         except PtxError:  # a body is parsed when it is first read
             return []
 
-    def _site_of(self, one: Instruction) -> SiteInstruction:
-        facts, line = facts_of(one), one.span.line
+    def _site_of(self, instruction: Instruction) -> SiteInstruction:
+        facts, line = facts_of(instruction), instruction.span.line
         return SiteInstruction(line, **facts._asdict(), source=self.ptx_line(line))
 
 
-def _stores_globally(one: Instruction) -> bool:
-    spaces = {modifier.partition("::")[0] for modifier in one.modifiers}
-    is_store = one.opcode == "st" or (one.opcode == "wmma" and "store" in spaces)
+def _stores_globally(instruction: Instruction) -> bool:
+    spaces = {modifier.partition("::")[0] for modifier in instruction.modifiers}
+    is_store = instruction.opcode == "st" or (instruction.opcode == "wmma" and "store" in spaces)
     return is_store and not spaces & _NOT_GLOBAL
 
 

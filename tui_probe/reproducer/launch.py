@@ -279,13 +279,13 @@ def compare(driver: Driver, parts: Parts, places: list[int]) -> int:
         driver.cuMemcpyDtoH_v2(got, c_ulonglong(places[part] + offset), c_size_t(len(wanted)))
         if got.raw == wanted:
             continue
-        for place, (expected, found) in enumerate(zip(wanted, got.raw)):
-            if expected != found:
+        for place, (expected, actual) in enumerate(zip(wanted, got.raw)):
+            if expected != actual:
                 differences += 1
                 if differences <= SHOWN_DIFFERENCES:
                     name = parts[part][0]
                     where = name if isinstance(name, str) else f"{name:#x}"
-                    print(f"{where} + {offset + place}: {found:#04x}, in the program {expected:#04x}")
+                    print(f"{where} + {offset + place}: {actual:#04x}, in the program {expected:#04x}")
     return differences
 
 

@@ -88,27 +88,27 @@ class AddressPaths:
 
     def ends(self, index: int, terms: set[AddressTerm]) -> set[AddressTerm]:
         """Return the ends of all ways from registers in front of an instruction; none if there are too many."""
-        found, seen = set[AddressTerm](), set[tuple[int, AddressTerm]]()
+        ends, seen = set[AddressTerm](), set[tuple[int, AddressTerm]]()
         ways = [(self._graph.block_at(index), index, terms)]
         while ways:
             block, end, terms = ways.pop()
             for at in range(end - 1, self._graph.blocks[block].start - 1, -1):
                 if not terms:
                     break
-                terms = self._before(at, terms, found)
+                terms = self._before(at, terms, ends)
             for before in self._graph.predecessors[block]:
                 fresh = {term for term in terms if (before, term) not in seen}
                 seen.update((before, term) for term in fresh)
                 if fresh and len(seen) < _MAX_STEPS:
                     ways.append((before, self._graph.blocks[before].stop, fresh))
-        return found if len(seen) < _MAX_STEPS else set()
+        return ends if len(seen) < _MAX_STEPS else set()
 
     def _written(self, index: int) -> frozenset[int]:
         if index not in self._results:
             self._results[index] = written_registers(self._target.words[index], self._target.arch)
         return self._results[index]
 
-    def _before(self, index: int, terms: set[AddressTerm], found: set[AddressTerm]) -> set[AddressTerm]:
+    def _before(self, index: int, terms: set[AddressTerm], ends: set[AddressTerm]) -> set[AddressTerm]:
         """The registers before an instruction that those behind it are computed from, and what is added to them."""
         written = self._written(index)
         changed = {term for term in terms if term.register in written}
@@ -117,7 +117,7 @@ class AddressPaths:
         word = self._target.words[index]
         number, followed, constant = added_number(word), list(followed_registers(word, self._target.arch)), None
         if (constant := constant_of(word)) is not None or (number is not None and not followed):
-            found.update(_moved(changed, _NO_REGISTER, number, adds_product(word) or bool(followed), constant))
+            ends.update(_moved(changed, _NO_REGISTER, number, adds_product(word) or bool(followed), constant))
         adds_index = len(followed) + (constant is not None) > 1 or adds_product(word)
         moved = {term for register in followed for term in _moved(changed, register, number, adds_index)}
         return (terms - changed if word.is_unconditional else terms) | moved

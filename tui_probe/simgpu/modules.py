@@ -372,13 +372,13 @@ def _stem(name: str, widths: Mapping[str, int]) -> str:
 
 def _ranges(statements: Sequence[Statement], widths: Mapping[str, int], source: str) -> dict[str, tuple[int, int]]:
     """Return the first and last mention of each register, by name, as positions in ``statements``."""
-    found: dict[str, tuple[int, int]] = {}
+    ranges: dict[str, tuple[int, int]] = {}
     for place, node in enumerate(statements):
         if isinstance(node, Instruction):
             for name in _NAME.findall(source, node.span.start, node.span.end):
                 if _stem(name, widths) in widths:
-                    found[name] = (found.get(name, (place, place))[0], place)
-    return found
+                    ranges[name] = (ranges.get(name, (place, place))[0], place)
+    return ranges
 
 
 def _loops(statements: Sequence[Statement]) -> list[tuple[int, int]]:

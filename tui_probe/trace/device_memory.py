@@ -284,7 +284,7 @@ class Tensor:
         return self.start + self.size
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """Shape and type: ``(4, 32, 4096, 64) float16``."""
         sides = ", ".join(map(str, self.shape)) + ("," if len(self.shape) == 1 else "")
         return f"({sides}) {self.dtype.removeprefix('torch.')}".rstrip()

@@ -177,10 +177,10 @@ def _graft(values: Mapping[str, str], source: str) -> Graft | None:
     """``grafted OFFSET … appended START``, None for a kernel that was probed in PTX."""
     if values.get("way") != "graft":
         return None
-    words, where = values.get("grafted", "").split(), f"{source}, 'grafted'"
-    if len(words) < 2 or words[-2] != "appended":
-        raise TraceError(f"{where}: expected 'OFFSET … appended START', not {' '.join(words)[:40]!r}")
-    *replaced, appended = (_count(word, where, 9) for word in (*words[:-2], words[-1]))
+    offsets, where = values.get("grafted", "").split(), f"{source}, 'grafted'"
+    if len(offsets) < 2 or offsets[-2] != "appended":
+        raise TraceError(f"{where}: expected 'OFFSET … appended START', not {' '.join(offsets)[:40]!r}")
+    *replaced, appended = (_count(word, where, 9) for word in (*offsets[:-2], offsets[-1]))
     return Graft(tuple(replaced), appended)
 
 

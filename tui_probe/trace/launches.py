@@ -266,7 +266,7 @@ class LaunchTable(Sequence[Launch]):
         row = range(len(self))[row]
         x, y, z, bx, by, bz, shared = self._shape[7 * row : 7 * row + 7]
         stream, reason = self._stream[row], self._reason[row]
-        words, code = self.reasons[reason] if reason >= 0 else _NO_REASON
+        text, code = self.reasons[reason] if reason >= 0 else _NO_REASON
         return Launch(
             row=row,
             number=_known(self._number[row]),
@@ -278,7 +278,7 @@ class LaunchTable(Sequence[Launch]):
             stream=None if stream == NO_STREAM else stream,
             probed=bool(self._probed[row]),
             status=_known(self._status[row]),
-            reason=words,
+            reason=text,
             reason_code=code,
             probe_bytes=_known(self._probe_bytes[row]),
             result=_known(self._result[row]),

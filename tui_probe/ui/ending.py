@@ -66,7 +66,7 @@ class RunEnding:
         self.app = app
         self._asked: tuple[ViewScreen, Question] | None = None
         self._interrupted = float("-inf")
-        self._said: tuple[ViewScreen, str] | None = None
+        self._notice: tuple[ViewScreen, str] | None = None
         """The screen and its last message about a target that was running."""
 
     def interrupt(self) -> None:
@@ -119,9 +119,9 @@ class RunEnding:
         if self.app.target_runs:
             return
         asked, self._asked = self._asked, None
-        said, self._said = self._said, None
-        if said is not None:
-            said[0].unsay(said[1])
+        notice, self._notice = self._notice, None
+        if notice is not None:
+            notice[0].unsay(notice[1])
         if asked is not None and asked[0].prompt is asked[1]:
             asked[0].prompt = None
             asked[0].notice("the program has ended")
@@ -135,5 +135,5 @@ class RunEnding:
 
     def _say(self, text: str, seconds: float = NOTICE_SECONDS) -> None:
         screen = self.app.speaking
-        self._said = screen, text
+        self._notice = screen, text
         screen.notice(text, seconds)

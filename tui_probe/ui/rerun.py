@@ -148,8 +148,8 @@ def _option_label(option: str) -> str:
 def _every_probe(kernel: Kernel) -> Iterator[PickerItem]:
     """Yield the choice to launch kernels again for the probes of the run that no launch had."""
     if options := measuring_options(cast("Trace", kernel.trace)):
-        words, detail = "what did the other probes of the run measure?", "each kernel with each probe of the run"
-        yield PickerItem(options[0], words, detail, value=shlex.join(options), also="missing not measured unknown")
+        question, detail = "what did the other probes of the run measure?", "each kernel with each probe of the run"
+        yield PickerItem(options[0], question, detail, value=shlex.join(options), also="missing not measured unknown")
 
 
 def _cause_option(kernel: Kernel | None) -> str:

@@ -43,8 +43,8 @@ class ValueChange:
     @property
     def change(self) -> float | None:
         """Return after minus before; None if one of them was not measured."""
-        one, other = self.before.value, self.after.value
-        return None if one is None or other is None else other - one
+        before, after = self.before.value, self.after.value
+        return None if before is None or after is None else after - before
 
     @property
     def share(self) -> float | None:
@@ -65,10 +65,10 @@ class ValueChange:
     @property
     def size(self) -> float:
         """Size in powers of two, alike for twice and half; infinite from or to 0, 0 if it is not known."""
-        one, other = self.compared
-        if one is None or other is None or one == other:
+        before, after = self.compared
+        if before is None or after is None or before == after:
             return 0.0
-        return abs(log2(other / one)) if one > 0 and other > 0 else inf
+        return abs(log2(after / before)) if before > 0 and after > 0 else inf
 
     @property
     def weight(self) -> float:
@@ -78,10 +78,10 @@ class ValueChange:
     @property
     def within_noise(self) -> bool:
         """True if the middle halves of the launches of both sides overlap; False where too few show how they vary."""
-        one, other = self.before, self.after
-        if one.low is None or one.high is None or other.low is None or other.high is None:
+        before, after = self.before, self.after
+        if before.low is None or before.high is None or after.low is None or after.high is None:
             return False
-        return bool(self.change) and one.low <= other.high and other.low <= one.high
+        return bool(self.change) and before.low <= after.high and after.low <= before.high
 
     @property
     def is_of_one_launch(self) -> bool:
@@ -92,10 +92,10 @@ class ValueChange:
     @property
     def direction(self) -> str:
         """``better`` or ``worse`` by the numbers alone; "" where neither is."""
-        one, other = self.compared
-        if one is None or other is None or one == other or not self.judged:
+        before, after = self.compared
+        if before is None or after is None or before == after or not self.judged:
             return ""
-        return "better" if (other < one) == (self.before.better == "lower") else "worse"
+        return "better" if (after < before) == (self.before.better == "lower") else "worse"
 
     @property
     def judged(self) -> bool:
@@ -138,8 +138,8 @@ class ValueChange:
     @property
     def ideal_text(self) -> str:
         """``4``, ``4 → 8`` where the ideals differ; "" if they are not known."""
-        one, other = self.before.ideal_text, self.after.ideal_text
-        return one if one == other or not other else f"{one or NOT_MEASURED} → {other}"
+        before, after = self.before.ideal_text, self.after.ideal_text
+        return before if before == after or not after else f"{before or NOT_MEASURED} → {after}"
 
     @property
     def _ideal_words(self) -> str:
@@ -288,11 +288,14 @@ def value_changes(
     after = _values_by_key(match, match.other, lambda share: progress(0.5 + share / 2), problems)
     changes = []
     for key in dict.fromkeys([*before, *after]):
-        one, other = before.get(key), after.get(key)
-        if one is None or other is None:
-            one, other = one or replace(after[key], value=None), other or replace(before[key], value=None)
-        if one.value is not None or other.value is not None:
-            changes.append(ValueChange(one, other, kernel, match.grid, match.block))
+        baseline, candidate = before.get(key), after.get(key)
+        if baseline is None or candidate is None:
+            baseline, candidate = (
+                baseline or replace(after[key], value=None),
+                candidate or replace(before[key], value=None),
+            )
+        if baseline.value is not None or candidate.value is not None:
+            changes.append(ValueChange(baseline, candidate, kernel, match.grid, match.block))
     changes = [_fair_change(change, before, after, match) for change in changes]
     return sorted(changes, key=lambda change: change.place)
 

@@ -85,23 +85,25 @@ class FindingChange:
         return min(growths, key=abs) if min(growths) * max(growths) > 0 else 0.0
 
     def _growth_of(self, loss: Callable[[KernelFinding], float | None]) -> float | None:
-        one, other = (None if side is None else loss(side) for side in (self.before, self.after))
-        return other / one - 1 if one and other is not None else None
+        before, after = (None if side is None else loss(side) for side in (self.before, self.after))
+        return after / before - 1 if before and after is not None else None
 
     @property
     def words(self) -> str:
         """``sectors per request 32.0 → 4.0 (ideal 4.0)``; "" if the finding has no number."""
         metric = self._metric
-        one, other = (None if side is None else side.finding.evidence.get(metric) for side in (self.before, self.after))
-        known = one or other
+        before, after = (
+            None if side is None else side.finding.evidence.get(metric) for side in (self.before, self.after)
+        )
+        known = before or after
         if known is None:
             return ""
         absent = NOT_MEASURED if self.outcome == "unknown" else "none"
-        values = [absent if value is None else number_text(value.value, value.unit) for value in (one, other)]
-        ideals = dict.fromkeys(number_text(value.ideal, value.unit) for value in (one, other) if value is not None)
+        values = [absent if value is None else number_text(value.value, value.unit) for value in (before, after)]
+        ideals = dict.fromkeys(number_text(value.ideal, value.unit) for value in (before, after) if value is not None)
         ideal = f" (ideal {' → '.join(ideals)})" if known.ideal is not None else ""
         unit = "" if known.unit in ("", SHARE, "B") or known.unit.lower() in metric.split("_") else f" {known.unit}"
-        last = 0 if other is None else 1
+        last = 0 if after is None else 1
         values[last] += unit
         return f"{self._metric_name}{values[0]} → {values[1]}{ideal}"
 
@@ -169,9 +171,9 @@ def finding_changes(match: KernelMatch, kernel: str = "") -> list[FindingChange]
     before, after = _measured_findings(match.one), _measured_findings(match.other)
     changes = []
     for key in _keys([*before.findings, *after.findings]):
-        one, other = (_of_key(side.findings, key) for side in (before, after))
-        for former, latter in _paired(one, other):
-            outcome = _outcome(former, latter, one, key in before, key in after)
+        baseline, candidate = (_of_key(side.findings, key) for side in (before, after))
+        for former, latter in _paired(baseline, candidate):
+            outcome = _outcome(former, latter, baseline, key in before, key in after)
             if outcome is not None:
                 changes.append(FindingChange(outcome, former, latter, kernel))
     return sorted(changes, key=lambda change: change.order)

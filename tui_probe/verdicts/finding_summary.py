@@ -40,7 +40,7 @@ class FindingSummary:
     """Findings of the probes of a kernel in the newest results, a line about them, and what limits the kernel."""
 
     words: str
-    found: tuple[ResultFindings, ...] = ()
+    results: tuple[ResultFindings, ...] = ()
     limiter: str = ""
     """``memory (L2) 83%``; "" where no probe was to measure it, or none could."""
     worst_line: str = ""
@@ -153,8 +153,8 @@ def hotspot_text(kernel: KernelFacts, finding: Finding) -> str:
     if finding.line is None or source is None:
         return finding_text(kernel, finding)
     name, position = f"{PurePath(source.file).name}:{source.line}", short_position(finding.line)
-    opcode, found, others = finding.words.partition(f" {position} {name}")
-    if not found:
+    opcode, place, others = finding.words.partition(f" {position} {name}")
+    if not place:
         return finding_text(kernel, finding)
     return safe(f"{name} {opcode_class(opcode)}{others}")
 

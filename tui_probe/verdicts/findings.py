@@ -296,21 +296,21 @@ def _joined_parts(source: ViewSource, row: int) -> list[tuple[ViewSource, int | 
     return [(part, find_shown_result(part).row) for part in parts]
 
 
-def _with_other_launches(found: ResultFindings, kernel: ProbedKernel, unchecked: int) -> ResultFindings:
+def _with_other_launches(result: ResultFindings, kernel: ProbedKernel, unchecked: int) -> ResultFindings:
     """Name the launch of a fault where another launch was measured, and the number of results that were not checked."""
-    probe = probe_named(found.probe)
+    probe = probe_named(result.probe)
     if probe is None or not probe.fault_in_any_launch or len(kernel.result_rows) == 1:
-        return found
+        return result
     findings = [
-        replace(finding, words=f"{finding.words}, in launch {found.launch}")
-        if finding.wrong_result and found.launch is not None
+        replace(finding, words=f"{finding.words}, in launch {result.launch}")
+        if finding.wrong_result and result.launch is not None
         else finding
-        for finding in found.findings
+        for finding in result.findings
     ]
     if unchecked:
         text = f"{units.counted(unchecked, 'result')} of other launches; to read one: tui-probe show lines TRACE@LAUNCH"
         findings.append(Finding(_UNCHECKED_KEY, "not checked", text, values={"results": counted(unchecked)}))
-    return replace(found, findings=tuple(findings))
+    return replace(result, findings=tuple(findings))
 
 
 def _launch_numbers(parts: Iterable[tuple[ViewSource, int | None]]) -> tuple[int, ...]:
@@ -345,28 +345,28 @@ def unprobed_findings(kernel: KernelFacts) -> Iterator[ResultFindings]:
         yield _unflag_negligible(ResultFindings(NO_PROBE, None, False, findings), kernel.time_share)
 
 
-def _without_replaced(found: ResultFindings, kernel: KernelFacts) -> ResultFindings:
+def _without_replaced(result: ResultFindings, kernel: KernelFacts) -> ResultFindings:
     """Leave out what checks of the simulated GPU know better: both would describe one access, in different words."""
-    if not any(finding.replaced_by for finding in found.findings):
-        return found
+    if not any(finding.replaced_by for finding in result.findings):
+        return result
     faults = [(fault.key, fault.line) for fault in simulator_findings(kernel) if fault.values["space"] == "global"]
     findings = (
         finding
-        for finding in found.findings
+        for finding in result.findings
         if not any(key in finding.replaced_by and finding.line in (line, None) for key, line in faults)
     )
-    return replace(found, findings=tuple(findings))
+    return replace(result, findings=tuple(findings))
 
 
-def _unflag_negligible(found: ResultFindings, share: float | None) -> ResultFindings:
+def _unflag_negligible(result: ResultFindings, share: float | None) -> ResultFindings:
     """Unflag findings whose possible gain is negligible for a program; the kernel takes ``share`` of it.
 
     Only measured times decide: programs for the simulated GPU are scaled down, so their shares say little.
     """
-    if share is None or not any(_is_negligible(finding, share) for finding in found.findings):
-        return found
-    findings = [replace(f, stands_out=f.stands_out and not _is_negligible(f, share)) for f in found.findings]
-    return replace(found, findings=tuple(sorted(findings, key=lambda finding: finding.order)))
+    if share is None or not any(_is_negligible(finding, share) for finding in result.findings):
+        return result
+    findings = [replace(f, stands_out=f.stands_out and not _is_negligible(f, share)) for f in result.findings]
+    return replace(result, findings=tuple(sorted(findings, key=lambda finding: finding.order)))
 
 
 def _is_negligible(finding: Finding, share: float) -> bool:
@@ -409,10 +409,10 @@ def _sample_finding(of: ProbeResult) -> Iterator[Finding]:
         )
 
 
-def best_findings(found: ResultFindings) -> list[Finding]:
+def best_findings(result: ResultFindings) -> list[Finding]:
     """Return the flagged findings of a result, else the first."""
-    best = [finding for finding in found.findings if finding.stands_out] or list(found.findings[:1])
-    return [found.of_blocks(finding) for finding in best]
+    best = [finding for finding in result.findings if finding.stands_out] or list(result.findings[:1])
+    return [result.of_blocks(finding) for finding in best]
 
 
 def finding_text(kernel: KernelFacts, finding: Finding) -> str:

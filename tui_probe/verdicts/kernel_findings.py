@@ -224,17 +224,17 @@ def kernel_findings(
 
     A result of more than ``most_bytes`` is not read; a finding says so.
     """
-    found: list[KernelFinding] = []
+    findings: list[KernelFinding] = []
     for source in unjoined_sources(ViewSource(trace, kernel)):
         if result_bytes(source) > most_bytes:
-            found.append(_unread_finding(source, share))
+            findings.append(_unread_finding(source, share))
         elif (result := launch_findings(source)) is not None:
-            found += findings_of_result(kernel, result, share)
-            found += [_problem_finding(kernel, result, share)] if result.problem else []
+            findings += findings_of_result(kernel, result, share)
+            findings += [_problem_finding(kernel, result, share)] if result.problem else []
     for result in unprobed_findings(kernel):
-        found += findings_of_result(kernel, result, share)
-    found += [replace(finding, share=share) for finding in _verdict_findings(kernel)]
-    return sorted(found, key=lambda finding: finding.order)
+        findings += findings_of_result(kernel, result, share)
+    findings += [replace(finding, share=share) for finding in _verdict_findings(kernel)]
+    return sorted(findings, key=lambda finding: finding.order)
 
 
 def key_findings(trace: Trace, kernel: KernelFacts, share: float | None = None) -> tuple[KernelFinding, ...]:

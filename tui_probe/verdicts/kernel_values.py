@@ -234,8 +234,8 @@ def _values_of_probe(
         results.append(analyse_result(source.trace, source.kernel, row))
     problems |= dict.fromkeys(result.problem for result in results if result.problem is not None)
     extent, taken = comparable_results(results)
-    if words := _excluded_text(len(taken), sum(result.analysis is not None for result in results), extent):
-        problems[words] = None
+    if problem := _excluded_text(len(taken), sum(result.analysis is not None for result in results), extent):
+        problems[problem] = None
     summed = {value.key for result in taken for value in result.metric_values if value.metric.over_launches == "sum"}
     for result in taken:
         for kernel_value in _values_of_result(source, result):

@@ -215,8 +215,8 @@ def quantity_means(results: Iterable[AnalysedResult]) -> dict[str, float]:
     return {quantity: fmean(found) for quantity, found in values.items()}
 
 
-def _sum_if_known(found: Mapping[str, float], *quantities: Quantity) -> float | None:
-    known = [found[quantity] for quantity in quantities if quantity in found]
+def _sum_if_known(demand: Mapping[str, float], *quantities: Quantity) -> float | None:
+    known = [demand[quantity] for quantity in quantities if quantity in demand]
     return sum(known) if len(known) == len(quantities) else None
 
 

@@ -110,13 +110,13 @@ def roofline_points(
 
     ``bandwidth`` is what was measured of the machine, ``counters`` what Nsight Compute counted of a kernel.
     """
-    found: dict[str, list[Kernel]] = {}
+    by_name: dict[str, list[Kernel]] = {}
     for trace in traces:
         for kernel in trace.kernels:
-            found.setdefault(kernel.name, []).append(kernel)
+            by_name.setdefault(kernel.name, []).append(kernel)
     return [
         point
-        for kernels in found.values()
+        for kernels in by_name.values()
         if (point := _kernel_point(kernels, bandwidth, counters(kernels[0]))) is not None
     ]
 
@@ -154,14 +154,14 @@ def _kernel_point(
     )  # fmt: skip
 
 
-def _operations(found: Mapping[str, float]) -> float | None:
+def _operations(quantities: Mapping[str, float]) -> float | None:
     """Return the rates of matrix instructions, where there are any; else of the others, to the extent that they were
     counted.
     """
-    tensor = found.get("tensor operations")
-    if tensor or not any(quantity in found for quantity in _FLOAT_QUANTITIES):
+    tensor = quantities.get("tensor operations")
+    if tensor or not any(quantity in quantities for quantity in _FLOAT_QUANTITIES):
         return tensor
-    return sum(found.get(quantity, 0.0) for quantity in _FLOAT_QUANTITIES)
+    return sum(quantities.get(quantity, 0.0) for quantity in _FLOAT_QUANTITIES)
 
 
 def _missing_values(

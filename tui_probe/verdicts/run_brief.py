@@ -249,8 +249,8 @@ def _all_commands(trace: Trace, findings: Sequence[KernelFinding]) -> Iterator[N
     questions = {probe.question.key: (probe.question.words, probe.name) for probe in all_probes() if probe.question}
     for finding in ranked:
         if finding.finding.asks in questions and finding.finding.stands_out:
-            words, probe = questions[finding.finding.asks]
-            yield NextCommand(words, probing_command(trace, probe))
+            question, probe = questions[finding.finding.asks]
+            yield NextCommand(question, probing_command(trace, probe))
     if command := measuring_command(trace):
         yield NextCommand("results of every probe of the run", command)
     for missing in (missing for finding in findings for missing in finding.not_measured):

@@ -358,11 +358,11 @@ def sampled_blocks(trace: Trace) -> str | None:
 
 def _sample_text(sample: str) -> str:
     """``one block in 16``, ``blocks 0 to 131``, ``64 blocks``."""
-    one, slash, step = sample.partition("/")
+    count, slash, step = sample.partition("/")
     first, dash, last = sample.partition("-")
     if slash:
         return f"one block in {step}"
-    return f"blocks {first} to {last}" if dash else f"{one} blocks"
+    return f"blocks {first} to {last}" if dash else f"{count} blocks"
 
 
 def exit_text(trace: Trace) -> str:

@@ -124,14 +124,14 @@ class WaitChange:
     def shares(self) -> tuple[float | None, float | None]:
         """Shares of warp life; None where a side did not measure it, 0 where it has no such wait."""
         missing = 0.0 if self.is_compared else None
-        one, other = (missing if side is None else side.share for side in (self.before, self.after))
-        return one, other
+        before, after = (missing if side is None else side.share for side in (self.before, self.after))
+        return before, after
 
     @property
     def difference(self) -> float | None:
         """Growth of the share of warp life; None where the sides cannot be compared."""
-        one, other = self.shares
-        return None if one is None or other is None or not self.is_compared else other - one
+        before, after = self.shares
+        return None if before is None or after is None or not self.is_compared else after - before
 
     @property
     def change_text(self) -> str:
@@ -164,10 +164,12 @@ def compare_waits(match: KernelMatch, kernel: str = "") -> WaitComparison:
         lone = "A" if before else "B" if after else ""
         reason = f"only {lone} has measured waits" if lone else _SHARED if shared else ""
         return WaitComparison(notes=(reason,) if reason else (), measured="AB" if shared else lone)
-    one, other = before[both[0]], after[both[0]]
-    is_same_code = _is_same_code(one, other)
-    is_whole = is_same_code or (one.unmeasured == other.unmeasured == {} and not match.different)
-    pairs = list(_same_code_pairs(one, other) if is_same_code else _line_pairs(one, other, is_whole=is_whole))
+    baseline, candidate = before[both[0]], after[both[0]]
+    is_same_code = _is_same_code(baseline, candidate)
+    is_whole = is_same_code or (baseline.unmeasured == candidate.unmeasured == {} and not match.different)
+    pairs = list(
+        _same_code_pairs(baseline, candidate) if is_same_code else _line_pairs(baseline, candidate, is_whole=is_whole)
+    )
     changes = [WaitChange(_line_wait(own), _line_wait(others), kernel, ok) for own, others, ok in pairs]
     notable = [change for change in changes if _largest(change) >= _NOTABLE]
     compared = [(own, others) for own, others, ok in pairs if ok]
@@ -182,14 +184,14 @@ def compare_waits(match: KernelMatch, kernel: str = "") -> WaitComparison:
 
 def _shared_results(match: KernelMatch) -> frozenset[int]:
     """Return the results that are the nearest ones of two different launches, so that they show no difference."""
-    one, other = match.one, match.other
-    if one.launch is None or other.launch is None or one.launch.row == other.launch.row:
+    baseline, candidate = match.one, match.other
+    if baseline.launch is None or candidate.launch is None or baseline.launch.row == candidate.launch.row:
         return frozenset()
-    if one.trace.directory != other.trace.directory:
+    if baseline.trace.directory != candidate.trace.directory:
         return frozenset()
     rows = [
         {row for of_probe in unjoined_sources(side) for part in joined_sources(of_probe) for row in _rows(part, None)}
-        for side in (one, other)
+        for side in (baseline, candidate)
     ]
     return frozenset(rows[0] & rows[1])
 

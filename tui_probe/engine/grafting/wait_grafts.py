@@ -354,7 +354,7 @@ def _graft(
 
 
 def _leaving_words(
-    code: InstructionCode, free: FreeRegisters, kept: dict[int, MarkValue], registers: WaitRegisters
+    code: InstructionCode, free: FreeRegisters, values: dict[int, MarkValue], registers: WaitRegisters
 ) -> tuple[Word, ...]:
     """Return the code of the exits. Behind it the sums are 0 again, for lanes of the warp that leave later."""
     assert code.exit is not None
@@ -363,7 +363,7 @@ def _leaving_words(
         for number, site in enumerate(registers.sites)
         for place, register in enumerate(site.registers)
     }
-    return (*with_initial_wait(code.exit.placed(free, kept | sums)), *cleared_sums(registers, free.arch))
+    return (*with_initial_wait(code.exit.placed(free, values | sums)), *cleared_sums(registers, free.arch))
 
 
 def _free_registers(

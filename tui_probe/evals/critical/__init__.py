@@ -144,8 +144,8 @@ class Program:
         self.sectors = sector_rows(table, probed, self.tensor)
         page = critical_page(table, (), probed=probed, tensor=self.tensor)
         self.kernels = list(page.rows)
-        self.findings = [*page.words.found, *page.words.evidence]
-        self.notes += page.words.notes
+        self.findings = [*page.texts.findings, *page.texts.evidence]
+        self.notes += page.texts.notes
         if self.tensor is not None and self.critical is not None and not self.stores_counted:
             self.notes.append(
                 f"{self.name}: the counters show no stores of the critical kernel. The counters count only load and"

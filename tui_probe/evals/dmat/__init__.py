@@ -102,12 +102,12 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
     """The walks of all launches and files that were given. TraceError if there is none."""
     walks: list[AccessWalk] = []
     notes: list[str] = []
-    for place, one in enumerate(given):
+    for place, source in enumerate(given):
         progress(place / len(given))
-        new_walks = list(_walks(one, progress, notes))
+        new_walks = list(_walks(source, progress, notes))
         walks += new_walks
-        if not new_walks and one.trace is not None:
-            notes.append(_no_walk_reason(one))
+        if not new_walks and source.trace is not None:
+            notes.append(_no_walk_reason(source))
     if not walks:
         raise nothing_measured_error(NAME, notes)
     names = [f"{walk.label} {walk.launch}".strip() for walk in walks]

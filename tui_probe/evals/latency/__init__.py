@@ -221,14 +221,14 @@ def _read_call_times(given: Sequence[EvaluationInput], progress: Progress) -> tu
     """Read calls and notes from traces, outputs and files of medians. Raises TraceError if none has any."""
     rows: list[CallTimes] = []
     calls, notes = [], []
-    for place, one in enumerate(given):
+    for place, source in enumerate(given):
         progress(place / len(given))
-        if one.trace is None and is_median_table(one.path):
-            rows += read_median_table(one.path)
-        elif found := read_calls(one):
+        if source.trace is None and is_median_table(source.path):
+            rows += read_median_table(source.path)
+        elif found := read_calls(source):
             calls += found
         else:
-            notes.append(f"{one.path}: the program printed no call times")
+            notes.append(f"{source.path}: the program printed no call times")
     probed, missing = call_times_of_runs(calls)
     rows += probed
     if not rows:

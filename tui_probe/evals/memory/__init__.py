@@ -197,17 +197,17 @@ def _max_known(values: Iterable[int | None]) -> int | None:
 
 def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
     """A row for each model and probe, in the order of the traces. TraceError if no trace has any size."""
-    found: dict[tuple[str, str], list[Sizes]] = {}
+    by_model: dict[tuple[str, str], list[Sizes]] = {}
     notes = []
-    for place, one in enumerate(given):
+    for place, source in enumerate(given):
         progress(place / len(given))
-        every = read_sizes(one)
-        notes += [] if every else [f"{one.path} is not a trace of a probe"]
+        every = read_sizes(source)
+        notes += [] if every else [f"{source.path} is not a trace of a probe"]
         for sizes in every:
-            found.setdefault((sizes.model, sizes.probe), []).append(sizes)
+            by_model.setdefault((sizes.model, sizes.probe), []).append(sizes)
             if not sizes.kernels:
-                notes.append(f"{one.path}: no launch reports the probe memory of {sizes.probe}; run with --memusage")
-    rows = [MemoryRow(model, probe, tuple(parts)) for (model, probe), parts in found.items()]
+                notes.append(f"{source.path}: no launch reports the probe memory of {sizes.probe}; run with --memusage")
+    rows = [MemoryRow(model, probe, tuple(parts)) for (model, probe), parts in by_model.items()]
     if not any(row.probe_bytes is not None for row in rows):
         raise nothing_measured_error(NAME, notes)
     return Answer(

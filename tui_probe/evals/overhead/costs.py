@@ -61,10 +61,10 @@ class Study:
 
     def runs(self) -> list[list[StudyKernel]]:
         """The rows that one run measures, in their order."""
-        found: dict[str, list[StudyKernel]] = {}
+        by_key: dict[str, list[StudyKernel]] = {}
         for row in self.rows:
-            found.setdefault(row.key, []).append(row)
-        return list(found.values())
+            by_key.setdefault(row.key, []).append(row)
+        return list(by_key.values())
 
 
 def own_studies() -> Study:
@@ -188,18 +188,18 @@ def read_costs(given: Sequence[EvaluationInput], study: Study, progress: Progres
 
     Traces that are not named as a study's are rows of their own, named by their kernel.
     """
-    found: dict[tuple[str, str], list[Cost]] = {}
+    by_probe: dict[tuple[str, str], list[Cost]] = {}
     notes = []
-    for place, one in enumerate(given):
+    for place, source in enumerate(given):
         progress(place / len(given))
-        for row in _kernels_of_trace(one, study):
-            cost = _cost(one, row)
+        for row in _kernels_of_trace(source, study):
+            cost = _cost(source, row)
             if isinstance(cost, str):
                 notes.append(cost)
             else:
-                found.setdefault((cost.row.name, cost.probe), []).append(cost)
+                by_probe.setdefault((cost.row.name, cost.probe), []).append(cost)
     order = {row.name: place for place, row in reversed(list(enumerate(study.rows)))}
-    costs = [_cost_of_repeats(repeats) for repeats in found.values()]
+    costs = [_cost_of_repeats(repeats) for repeats in by_probe.values()]
     return sorted(costs, key=lambda cost: order.get(cost.row.name, len(order))), notes
 
 

@@ -125,22 +125,22 @@ def torch_variants(gpu: Gpu, elements: int) -> dict[str, Variant]:
     from kernels_triton import fill_persistent
 
     sms = torch.cuda.get_device_properties("cuda").multi_processor_count
-    kept: dict[str, Any] = {}
+    outputs: dict[str, Any] = {}
 
     def plain() -> None:
-        kept["plain"] = torch.zeros(elements, dtype=torch.float16, device="cuda")
+        outputs["plain"] = torch.zeros(elements, dtype=torch.float16, device="cuda")
 
     def persistent() -> None:
-        if "persistent" not in kept:
-            kept["persistent"] = torch.empty(elements, dtype=torch.float16, device="cuda")
-        fill_persistent[(sms,)](kept["persistent"], elements, BLOCK_SIZE=BLOCK_SIZE, NUM_SMS=sms, num_warps=WARPS)
+        if "persistent" not in outputs:
+            outputs["persistent"] = torch.empty(elements, dtype=torch.float16, device="cuda")
+        fill_persistent[(sms,)](outputs["persistent"], elements, BLOCK_SIZE=BLOCK_SIZE, NUM_SMS=sms, num_warps=WARPS)
 
     variants = driver_variants(gpu, elements)
     for name, what, fill in (
         ("plain", "torch.zeros", plain),
         ("persistent", f"Triton, {sms} blocks of {32 * WARPS} threads, {BLOCK_SIZE} elements at a time", persistent),
     ):
-        variants[name] = Variant(what, fill, lambda name=name: not kept[name].cpu().any())  # type: ignore[misc]
+        variants[name] = Variant(what, fill, lambda name=name: not outputs[name].cpu().any())  # type: ignore[misc]
     return variants
 
 

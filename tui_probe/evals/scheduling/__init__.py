@@ -146,13 +146,13 @@ def read_schedules(given: Sequence[EvaluationInput], progress: Progress) -> tupl
     """The schedules, and why others are left out. TraceError if there is none."""
     schedules: list[Schedule] = []
     notes: list[str] = []
-    for place, one in enumerate(given):
+    for place, source in enumerate(given):
         progress(place / len(given))
-        results = list(one.results(PROBE))
-        schedules += [schedule_of(one, result) for result in results if result.analysis is not None]
+        results = list(source.results(PROBE))
+        schedules += [schedule_of(source, result) for result in results if result.analysis is not None]
         notes += [result.problem for result in results if result.problem is not None]
         if not results:
-            notes.append(one.no_result_reason(PROBE))
+            notes.append(source.no_result_reason(PROBE))
     if not schedules:
         raise nothing_measured_error(NAME, notes)
     return schedules, notes

@@ -88,7 +88,7 @@ class ProgramGroup:
     report: NcuReport
     columns: Sequence[Column[TrafficRow]]
     rows: Sequence[TrafficRow]
-    found: Sequence[str]
+    findings: Sequence[str]
     notes: Sequence[str]
 
     @property
@@ -113,11 +113,11 @@ def _program_group(name: str, paths: Sequence[Path]) -> ProgramGroup:
     """ImportFileError for what is not a file of ncu."""
     report = NcuReport(read_ncu(paths), plan_for([path.stem for path in paths]))
     page = traffic_page(report)
-    return ProgramGroup(name, report, page.columns, page.rows, page.words.found, page.words.notes)
+    return ProgramGroup(name, report, page.columns, page.rows, page.texts.findings, page.texts.notes)
 
 
 def _group_findings(groups: Sequence[ProgramGroup]) -> list[str]:
-    return [words for group in groups for words in group.found]
+    return [words for group in groups for words in group.findings]
 
 
 def _kernels_table(groups: Sequence[ProgramGroup]) -> Table[Any]:

@@ -69,10 +69,10 @@ def collect(setting: Setting) -> list[Collection]:
 
 def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
     """Configurations of blocks side by side, and what the last trace of warp progress tells."""
-    found, notes = _configurations(given, progress)
-    exclusive = _first_configuration(found, lambda launch: launch.is_exclusive)
-    shared = _first_configuration(found, lambda launch: not launch.is_exclusive)
-    with_progress = next((launch for launch in reversed(found) if launch.of.probe == PROGRESS), None)
+    configurations, notes = _configurations(given, progress)
+    exclusive = _first_configuration(configurations, lambda launch: launch.is_exclusive)
+    shared = _first_configuration(configurations, lambda launch: not launch.is_exclusive)
+    with_progress = next((launch for launch in reversed(configurations) if launch.of.probe == PROGRESS), None)
     paced = None if with_progress is None else block_speeds(_analysis(with_progress.of))
     notes += _missing_notes(exclusive, shared, with_progress, paced)
     drawings: dict[str, Drawing] = {}
@@ -81,13 +81,15 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
             drawings[figure] = _distribution(launch)
     if with_progress is not None:
         drawings |= _progress_drawings(with_progress, paced)
-    tables: dict[str, Table[Any]] = {"configurations": Table("elapsed cycles of blocks", CONFIGURATION_COLUMNS, found)}
-    arrays: dict[str, NDArray[Any]] = {f"cycles of {launch.label}": launch.cycles for launch in found}
+    tables: dict[str, Table[Any]] = {
+        "configurations": Table("elapsed cycles of blocks", CONFIGURATION_COLUMNS, configurations)
+    }
+    arrays: dict[str, NDArray[Any]] = {f"cycles of {launch.label}": launch.cycles for launch in configurations}
     if paced is not None:
         tables["speeds"] = Table("speed of each block", _SPEED_COLUMNS, _rows_of_speeds(paced), in_text=False)
         arrays |= {"speed": paced.speed, "progress": paced.progress}
     return Answer(
-        said=list(_sentences(found, exclusive, shared)),
+        said=list(_sentences(configurations, exclusive, shared)),
         tables=tables,
         drawings=drawings,
         compared=compare_published(NAME, spread_shared=_ours(shared)),
@@ -105,16 +107,18 @@ def _configurations(given: Sequence[EvaluationInput], progress: Progress) -> tup
     """All launches that can be read, and why others cannot. TraceError if none can."""
     configurations: list[Configuration] = []
     notes: list[str] = []
-    for place, one in enumerate(given):
+    for place, source in enumerate(given):
         progress(place / len(given))
         before = len(configurations)
         try:
-            configurations += [read_configuration(one, of, progress) for of in one.probe_results(LIFETIMES, PROGRESS)]
+            configurations += [
+                read_configuration(source, of, progress) for of in source.probe_results(LIFETIMES, PROGRESS)
+            ]
         except TraceError as error:
             notes.append(str(error))
             continue
         if len(configurations) == before:
-            notes.append(_no_launch_reason(one))
+            notes.append(_no_launch_reason(source))
     if not configurations:
         raise nothing_measured_error(NAME, notes)
     return configurations, notes
@@ -128,9 +132,9 @@ def _no_launch_reason(given: EvaluationInput) -> str:
     return given.no_result_reason(LIFETIMES, PROGRESS)
 
 
-def _first_configuration(found: Sequence[Configuration], wanted: Any) -> Configuration | None:
+def _first_configuration(configurations: Sequence[Configuration], wanted: Any) -> Configuration | None:
     """The first that is wanted, without progress if there is one such: recording it takes time."""
-    chosen = [launch for launch in found if wanted(launch)]
+    chosen = [launch for launch in configurations if wanted(launch)]
     return min(chosen, key=lambda launch: launch.of.probe == PROGRESS, default=None)
 
 
@@ -143,8 +147,8 @@ def _missing_notes(
     """Yield notes on the missing parts of the evaluation, with the command to run for each."""
     runs = {"exclusive_sched": exclusive, "shared_sched": shared, "shared_acc": progress}
     figures = {"exclusive_sched": "figure a", "shared_sched": "figure b", "shared_acc": "figures c, d and d-zoom"}
-    for name, one in runs.items():
-        if one is None:
+    for name, configuration in runs.items():
+        if configuration is None:
             yield f"no {figures[name]}; collect it with tui-probe eval {NAME} --run --only {name}"
     if progress is not None and paced is None:
         yield f"no figure c: warps of {progress.label} recorded no loop iterations"
@@ -154,9 +158,9 @@ def _missing_notes(
 
 
 def _sentences(
-    found: Sequence[Configuration], exclusive: Configuration | None, shared: Configuration | None
+    configurations: Sequence[Configuration], exclusive: Configuration | None, shared: Configuration | None
 ) -> Iterator[str]:
-    for run in found:
+    for run in configurations:
         if (lengths := run.lengths) is not None:
             yield (
                 f"{run.label}: {run.kind}, spread {percent(run.spread)}, median {_cycles_text(lengths.median)},"
@@ -181,17 +185,17 @@ def _sentences(
 # -- figures
 
 
-def _distribution(one: Configuration) -> CurveChart:
-    cycles = np.sort(one.cycles).astype(np.float64)
+def _distribution(configuration: Configuration) -> CurveChart:
+    cycles = np.sort(configuration.cycles).astype(np.float64)
     share = np.arange(1, len(cycles) + 1) / len(cycles) * 100
-    lengths = one.lengths
+    lengths = configuration.lengths
     marks = (
         ""
         if lengths is None
         else f"median {_cycles_text(lengths.median)}, p99 {_cycles_text(lengths.record()['p99'])}, "
     )
-    title = f"elapsed cycles of blocks, {one.kind}: {marks}spread {percent(one.spread)}"
-    curve = Curve(one.label, cycles, share)
+    title = f"elapsed cycles of blocks, {configuration.kind}: {marks}spread {percent(configuration.spread)}"
+    curve = Curve(configuration.label, cycles, share)
     return CurveChart(title, [curve], "elapsed cycles of a block", "% of blocks at or below the value", (CYCLES, COUNT))
 
 
@@ -199,7 +203,7 @@ def _cycles_text(cycles: float) -> str:
     return units.count(round(cycles))
 
 
-def _progress_drawings(one: Configuration, paced: BlockSpeeds | None) -> dict[str, Drawing]:
+def _progress_drawings(configuration: Configuration, paced: BlockSpeeds | None) -> dict[str, Drawing]:
     drawings: dict[str, Drawing] = {}
     if paced is not None:
         chosen = np.unique(np.linspace(0, len(paced.block) - 1, min(_MOST_CURVES, len(paced.block))).astype(np.int64))
@@ -208,16 +212,16 @@ def _progress_drawings(one: Configuration, paced: BlockSpeeds | None) -> dict[st
         drawings["c"] = CurveChart(
             title, curves, "% of a block's iterations", "iterations per 1000 cycles", (COUNT, _SPEED)
         )
-    view = _warp_drawing(one)
+    view = _warp_drawing(configuration)
     if view is not None:
         drawings["d"] = view
-        drawings["d-zoom"] = _zoomed(one)
+        drawings["d-zoom"] = _zoomed(configuration)
     return drawings
 
 
-def _zoomed(one: Configuration) -> Any:
+def _zoomed(configuration: Configuration) -> Any:
     """Return the drawing zoomed at the end of the slowest warp."""
-    view = _warp_drawing(one)
+    view = _warp_drawing(configuration)
     for command in ("end", "worst", *("zoom_in",) * _ZOOMS):
         view.press(command)
     return view
@@ -228,13 +232,13 @@ def _speed_curve(paced: BlockSpeeds, place: int) -> Curve:
     return Curve(f"block {paced.block[place]}", paced.progress[known], paced.speed[place][known])
 
 
-def _warp_drawing(one: Configuration) -> Any:
+def _warp_drawing(configuration: Configuration) -> Any:
     """The probe's own picture of the launch, which pans and zooms; None if it has none."""
-    probe, trace = probe_named(one.of.probe), one.given.trace
+    probe, trace = probe_named(configuration.of.probe), configuration.given.trace
     kinds = () if probe is None else tuple(kind for kind in probe.views if kind.drawn)
     if not kinds or trace is None:
         return None
-    return kinds[0].open(ViewSource(trace, one.of.kernel, one.of.launch), no_progress)
+    return kinds[0].open(ViewSource(trace, configuration.of.kernel, configuration.of.launch), no_progress)
 
 
 def _analysis(of: ProbeResult) -> Any:

@@ -46,12 +46,12 @@ _TYPES: Final = {
 
 def matrix_types(ptx: str) -> dict[str, float]:
     """Count the matrix instructions of the text by the type of their operands."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for match in _MATRIX.finditer(ptx):
         types = [_TYPES[word] for word in match[1].split(".") if word in _TYPES]
         if types:
-            found[types[1] if len(types) > 2 else "fp16"] += 1
-    return {name: float(count) for name, count in found.items()}
+            counts[types[1] if len(types) > 2 else "fp16"] += 1
+    return {name: float(count) for name, count in counts.items()}
 
 
 def matrix_types_of(folder: Path | None) -> dict[str, float]:

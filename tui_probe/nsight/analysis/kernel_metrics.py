@@ -130,9 +130,9 @@ def _ratio(part: float | None, whole: float | None) -> float | None:
     return part / whole if part is not None and whole else None
 
 
-def counts_that_differ(one: KernelMetrics, other: KernelMetrics) -> list[str] | None:
+def counts_that_differ(first: KernelMetrics, other: KernelMetrics) -> list[str] | None:
     """The requests and sectors in which two tools differ on a kernel; None where there is nothing to compare."""
-    pairs = {name: (getattr(one, name), getattr(other, name)) for name in COUNTED}
+    pairs = {name: (getattr(first, name), getattr(other, name)) for name in COUNTED}
     known = {name: pair for name, pair in pairs.items() if None not in pair}
     return [name for name, (mine, its) in known.items() if abs(mine - its) >= _TOLERANCE] if known else None
 

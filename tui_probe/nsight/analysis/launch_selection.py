@@ -47,14 +47,14 @@ def repeats(codes: Sequence[int], least: int = 2) -> list[Repeat]:
     ``codes`` is shape (items,). Takes time in proportion to items × the longest period looked for (4096).
     """
     items = np.asarray(codes, dtype=np.int64)
-    found: list[Repeat] = []
+    known: list[Repeat] = []
     for period in range(1, min(len(items) // least, _LONGEST_PERIOD) + 1):
         for start, end in _runs(items[:-period] == items[period:], period * (least - 1)):
             times = (end - start + period) // period
             repeat = Repeat(start, period, times)
-            if times >= least and not _is_explained(found, repeat):
-                found.append(repeat)
-    return found
+            if times >= least and not _is_explained(known, repeat):
+                known.append(repeat)
+    return known
 
 
 def _runs(same: NDArray[np.bool_], least: int) -> Iterable[tuple[int, int]]:
@@ -65,11 +65,11 @@ def _runs(same: NDArray[np.bool_], least: int) -> Iterable[tuple[int, int]]:
     return zip(starts[long].tolist(), ends[long].tolist(), strict=True)
 
 
-def _is_explained(found: Iterable[Repeat], repeat: Repeat) -> bool:
+def _is_explained(known: Iterable[Repeat], repeat: Repeat) -> bool:
     """Return whether a shorter period explains the same part."""
     return any(
         repeat.period % other.period == 0 and other.start <= repeat.start and repeat.end <= other.end + other.period - 1
-        for other in found
+        for other in known
     )
 
 
@@ -123,7 +123,7 @@ class Loop:
     """One measured part of one process.
 
     ``launches`` (positions in the table) and ``iteration`` (from 0) have one entry per launch of the part, the warm-up
-    among them. ``found`` tells whether N was found in the sequence, not given.
+    among them. ``detected`` tells whether N was found in the sequence, not given.
     """
 
     file: int
@@ -131,7 +131,7 @@ class Loop:
     part: int
     times: int
     warm_up: int
-    found: bool
+    detected: bool
     launches: NDArray[np.int64]
     iteration: NDArray[np.int64]
     whole: bool = False
@@ -289,8 +289,8 @@ def _shape_selections(session: Session, loops: Iterable[Loop], plan: IterationPl
 
 
 def _kept_shape(loop: Loop, launched: int, inside: Sequence[int], kept: int) -> str:
-    each, odd = divmod(len(inside), loop.times)
-    launched_text = f"{_grouped_count(len(inside))} in" if odd else f"{_grouped_count(each)} ×"
+    per_iteration, odd = divmod(len(inside), loop.times)
+    launched_text = f"{_grouped_count(len(inside))} in" if odd else f"{_grouped_count(per_iteration)} ×"
     launched_text += f" {_grouped_count(loop.times)} iterations"
     launched_text += f", {_grouped_count(loop.warm_up)} dropped as warm-up" if loop.warm_up else ""
     outside = (

@@ -84,13 +84,13 @@ class ValueRows:
 
     def metrics(self) -> tuple[list[Metric], NDArray[np.int32], NDArray[np.float64]]:
         """The metrics in base units; for each code of tui-probe the position among them, and its factor."""
-        found: dict[Metric, int] = {}
+        numbers: dict[Metric, int] = {}
         positions, factors = [], []
         for section, name, unit in self._metrics:
             base, factor = base_unit(unit)
-            positions.append(found.setdefault(Metric(section, name, base), len(found)))
+            positions.append(numbers.setdefault(Metric(section, name, base), len(numbers)))
             factors.append(factor)
-        return list(found), np.array(positions, dtype=np.int32), np.array(factors)
+        return list(numbers), np.array(positions, dtype=np.int32), np.array(factors)
 
     def columns(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64], dict[int, str]]:
         """``launch``, code of the ``metric``, ``value`` as it is printed, and words by row."""

@@ -90,8 +90,8 @@ def _decimal_point_in(text: str) -> str:
     other = "." if sign == "," else ","
     if text.count(sign) > 1:
         return other
-    whole, fraction = text.lstrip("+-").split(sign)
-    grouped = len(fraction) == 3 and fraction.isdigit() and 1 <= len(whole) <= 3 and whole.lstrip("0")
+    integer, fraction = text.lstrip("+-").split(sign)
+    grouped = len(fraction) == 3 and fraction.isdigit() and 1 <= len(integer) <= 3 and integer.lstrip("0")
     return f"weak {other}" if grouped else sign
 
 

@@ -175,7 +175,7 @@ CRITICAL_COLUMNS: Final[tuple[Column[CriticalRow], ...]] = (
 @dataclass(frozen=True, slots=True)
 class _Program:
     name: str
-    found: Critical
+    critical: Critical
 
 
 def critical_page(
@@ -203,19 +203,19 @@ def critical_page(
 
 def _rows(programs: Sequence[_Program], probes: _Program | None, tensor: ExpectedTensor | None) -> list[CriticalRow]:
     """The kernels of every file, each with what the probes saw of it below; then those that only the probes saw."""
-    of_probes = [] if probes is None else list(probes.found.ranked)
-    of_ncu = [kernel for program in programs for kernel in program.found.ranked]
+    of_probes = [] if probes is None else list(probes.critical.ranked)
+    of_ncu = [kernel for program in programs for kernel in program.critical.ranked]
     pairs = match_kernels(of_ncu, of_probes, lambda metrics: metrics.shape)
     partner = {id(kernel): other for kernel, other in pairs if kernel is not None}
     rows = []
     for program in programs:
-        for kernel in program.found.ranked:
+        for kernel in program.critical.ranked:
             other = partner[id(kernel)]
-            rows.append(CriticalRow(program.name, kernel, kernel is program.found.kernel, tensor, other))
+            rows.append(CriticalRow(program.name, kernel, kernel is program.critical.kernel, tensor, other))
             if other is not None and probes is not None:
-                rows.append(CriticalRow(PROBES, other, other is probes.found.kernel, tensor, kernel))
+                rows.append(CriticalRow(PROBES, other, other is probes.critical.kernel, tensor, kernel))
     unpaired = [other for kernel, other in pairs if kernel is None and other is not None]
-    best = None if probes is None else probes.found.kernel
+    best = None if probes is None else probes.critical.kernel
     return rows + [CriticalRow(PROBES, kernel, kernel is best, tensor) for kernel in unpaired]
 
 
@@ -224,9 +224,9 @@ def _agreement(rows: Sequence[CriticalRow], programs: Sequence[_Program], probes
     agreements = []
     for program in programs:
         own = next((row for row in rows if row.is_critical and row.program == program.name), None)
-        if own is None or probes.found.kernel is None:
+        if own is None or probes.critical.kernel is None:
             continue
-        kernels = "the same critical kernel" if own.other is probes.found.kernel else "different critical kernels"
+        kernels = "the same critical kernel" if own.other is probes.critical.kernel else "different critical kernels"
         agreements.append(f"{stem(program.name)} and the probes find {kernels}")
     return agreements
 
@@ -254,7 +254,7 @@ def _programs(table: NcuTable, tensor: ExpectedTensor | None, plan: IterationPla
 
 def _critical_line(program: _Program) -> str:
     """The critical kernel of a program, and what is known of it first."""
-    kernel = program.found.kernel
+    kernel = program.critical.kernel
     if kernel is None:
         return f"{stem(program.name)}: no critical kernel found"
     kind, bound = data_type(kernel), bound_of(kernel)
@@ -264,9 +264,9 @@ def _critical_line(program: _Program) -> str:
 
 def _evidence(program: _Program) -> list[str]:
     """Return each question and its answer, then the facts."""
-    kernel = program.found.kernel
+    kernel = program.critical.kernel
     lines = [f"selection steps for {stem(program.name)}:"]
-    lines += [f"  {step.question}: {step.answer}" for step in program.found.steps]
+    lines += [f"  {step.question}: {step.answer}" for step in program.critical.steps]
     if kernel is not None:
         lines += [f"  {words}" for words in _facts(kernel)]
     return lines
@@ -300,8 +300,8 @@ def _steps(programs: Sequence[_Program]) -> list[dict[str, Any]]:
     return [
         {
             "program": program.name,
-            "critical": None if program.found.kernel is None else program.found.kernel.shape.kernel,
-            "steps": [{"question": step.question, "answer": step.answer} for step in program.found.steps],
+            "critical": None if program.critical.kernel is None else program.critical.kernel.shape.kernel,
+            "steps": [{"question": step.question, "answer": step.answer} for step in program.critical.steps],
         }
         for program in programs
     ]

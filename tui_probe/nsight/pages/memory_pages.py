@@ -98,7 +98,7 @@ def _measured_kernels(rows: list[TrafficRow]) -> list[str]:
     lines = []
     for row in rows:
         loop = row.traffic.loop
-        how = "found in the launch sequence" if loop.found else "as specified"
+        how = "found in the launch sequence" if loop.detected else "as specified"
         warm_up = f", the first {loop.warm_up} dropped as warm-up" if loop.warm_up else ""
         times = units.counted(loop.times, "iteration")
         if loop.whole:
@@ -159,7 +159,7 @@ TRAFFIC_COLUMNS: Final[tuple[Column[TrafficRow], ...]] = (
     Column("program", lambda r: r.program, "program", lambda r: r.program, False, narrow=24),
     Column("process", lambda r: r.traffic.loop.process),
     Column("iterations", lambda r: r.traffic.loop.times),
-    Column("iterations_found", lambda r: r.traffic.loop.found),
+    Column("iterations_found", lambda r: r.traffic.loop.detected),
     Column("warm_up", lambda r: r.traffic.loop.warm_up),
     Column("runs", lambda r: r.traffic.loop.runs, "runs", lambda r: units.count(r.traffic.loop.runs), rank=2),
     Column(

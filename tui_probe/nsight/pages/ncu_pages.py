@@ -135,11 +135,11 @@ def loop_lines(choice: LaunchSelection, names: Sequence[str]) -> list[str]:
     """Describe the repeated parts, one line each."""
     lines = []
     for loop in choice.loops:
-        how = "found in the launch sequence" if loop.found else "as specified"
-        each, times = round(len(loop.launches) / loop.times), units.counted(loop.times, "iteration")
+        how = "found in the launch sequence" if loop.detected else "as specified"
+        per_iteration, times = round(len(loop.launches) / loop.times), units.counted(loop.times, "iteration")
         process = f", process {loop.process}" if loop.process is not None else ""
         lines.append(
-            f"{names[loop.file]}{process}: {times} of {units.counted(each, 'launch')} each, {how};"
+            f"{names[loop.file]}{process}: {times} of {units.counted(per_iteration, 'launch')} each, {how};"
             f" averages cover the last {units.counted(loop.runs, 'iteration')}"
         )
     for loop in choice.whole:

@@ -89,12 +89,12 @@ class KernelBatch:
         return known_list(getattr(self.kernels, name)[self.positions])
 
     def starts(self) -> list[int]:
-        found: list[int] = self.kernels.start[self.positions].tolist()
-        return found
+        starts: list[int] = self.kernels.start[self.positions].tolist()
+        return starts
 
     def durations(self) -> list[int]:
-        found: list[int] = (self.kernels.end[self.positions] - self.kernels.start[self.positions]).tolist()
-        return found
+        durations: list[int] = (self.kernels.end[self.positions] - self.kernels.start[self.positions]).tolist()
+        return durations
 
     def names(self) -> list[str]:
         names = self.kernels.names
@@ -155,8 +155,8 @@ class GapBatch:
         return self._make()
 
     def numbers(self, name: str) -> list[int]:
-        found: list[int] = getattr(self.gaps, name).tolist()
-        return found
+        numbers: list[int] = getattr(self.gaps, name).tolist()
+        return numbers
 
     def late(self) -> list[int | None]:
         """Return the time from the beginning of each gap to the launch of the next kernel."""

@@ -94,18 +94,18 @@ class ProbedAccess(NamedTuple):
 
 def probed_accesses(traces: Iterable[Trace]) -> list[list[ProbedAccess]]:
     """The accesses of each kernel of each trace."""
-    found: defaultdict[tuple[int, int], list[ProbedAccess]] = defaultdict(list)
+    accesses: defaultdict[tuple[int, int], list[ProbedAccess]] = defaultdict(list)
     for number, trace in enumerate(traces):
         for line in measured_lines(trace).lines:
-            if "sectors" in line.row.found:
-                found[number, line.kernel.index].append(_access(line))
-    return [*found.values()]
+            if "sectors" in line.row.values:
+                accesses[number, line.kernel.index].append(_access(line))
+    return [*accesses.values()]
 
 
 def _access(line: KernelLine) -> ProbedAccess:
     source, info = line.row.source, line.kernel.read_info()
     file, number = ("", None) if source is None else (PurePath(source.file).name, source.line)
-    values = [line.row.found.get(name) for name in ProbedCounts._fields]
+    values = [line.row.values.get(name) for name in ProbedCounts._fields]
     counts = ProbedCounts(*(value if isinstance(value, int | float) else None for value in values))
     is_sass = info is not None and info.graft is not None
     place = CountedLine(line.kernel.demangled, file, number)

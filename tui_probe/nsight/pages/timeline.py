@@ -103,13 +103,13 @@ class Lane:
 
 
 def lanes_of(
-    report: NsysReport, ranges: Sequence[ProjectedRange], found: NDArray[np.bool_]
+    report: NsysReport, ranges: Sequence[ProjectedRange], matching: NDArray[np.bool_]
 ) -> tuple[list[Lane], int, int]:
-    """The lanes of the kernels that are ``found`` (one truth per kernel) and of ranges; when the first thing starts,
+    """The lanes of the kernels that are ``matching`` (one truth per kernel) and of ranges; when the first thing starts,
     and ns from there to the end of the last.
     """
     kernels = report.kernels
-    shown = np.flatnonzero(found).astype(np.int32)
+    shown = np.flatnonzero(matching).astype(np.int32)
     columns = range_columns(ranges)
     if not len(shown) and not len(columns):
         return [], 0, 1
@@ -343,11 +343,11 @@ class StreamTimeline(Drawing):
         axes.set_xlabel("ms")
 
 
-def _found_words(sources: NsysSources, found: NDArray[np.bool_]) -> list[str]:
+def _found_words(sources: NsysSources, matching: NDArray[np.bool_]) -> list[str]:
     """Return the share of the file that is drawn, under a search."""
     if not sources.search:
         return []
-    kernels = found_text(sources, int(found.sum()), len(found), "kernel")
+    kernels = found_text(sources, int(matching.sum()), len(matching), "kernel")
     ranges = found_text(sources, len(sources.matching_ranges), len(sources.projected), "range")
     return [f"“{sources.search}”: {kernels}, {ranges}"]
 

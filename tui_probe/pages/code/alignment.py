@@ -144,10 +144,10 @@ def normalised_sass(line: str) -> str:
 
 def align(left: Sequence[str], right: Sequence[str], normalised: Callable[[str], str]) -> Alignment:
     """Lines that say the same once ``normalised``. Beyond ``MAX_LINES`` only what both begin and end with."""
-    one, other = [normalised(line) for line in left], [normalised(line) for line in right]
-    start = _common(zip(one, other, strict=False))
-    end = _common(zip(reversed(one[start:]), reversed(other[start:]), strict=False))
-    middle = one[start : len(one) - end], other[start : len(other) - end]
+    left_keys, right_keys = [normalised(line) for line in left], [normalised(line) for line in right]
+    start = _common(zip(left_keys, right_keys, strict=False))
+    end = _common(zip(reversed(left_keys[start:]), reversed(right_keys[start:]), strict=False))
+    middle = left_keys[start : len(left_keys) - end], right_keys[start : len(right_keys) - end]
     alignment = Alignment([LinePair(i, i, _kind_of_change(left[i], right[i])) for i in range(start)])
     if sum(map(len, middle)) > MAX_LINES:
         alignment.problem = f"more than {MAX_LINES} lines differ, so lines are not matched"
@@ -170,8 +170,8 @@ def _common(pairs: Iterator[tuple[str, str]]) -> int:
     return count
 
 
-def _kind_of_change(one: str, other: str) -> LineChange:
-    return "same" if one == other else "renamed"
+def _kind_of_change(left: str, other: str) -> LineChange:
+    return "same" if left == other else "renamed"
 
 
 def _matched(
@@ -192,9 +192,9 @@ def _matched(
         yield from (LinePair(None, start + i, "added") for i in range(b + both, b_end))
 
 
-def _have_same_opcode(one: str, other: str) -> bool:
+def _have_same_opcode(left: str, other: str) -> bool:
     """Return whether two lines begin with the same word: one instruction with other operands."""
-    first, second = one.split(" "), other.split(" ")
+    first, second = left.split(" "), other.split(" ")
     if first[0] != second[0]:
         return False
     same = sum(a == b for a, b in zip(first, second, strict=False))
@@ -267,12 +267,12 @@ def _rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
         before.append(chosen[at - 1] if at else -1)
         ends[at : at + 1] = [second]
         chosen[at : at + 1] = [place]
-    found: list[tuple[int, int]] = []
+    rising: list[tuple[int, int]] = []
     place = chosen[-1] if chosen else -1
     while place >= 0:
-        found.append(pairs[place])
+        rising.append(pairs[place])
         place = before[place]
-    return found[::-1]
+    return rising[::-1]
 
 
 def _with_inserted(

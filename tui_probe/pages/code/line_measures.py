@@ -202,24 +202,24 @@ def opcodes_of(joined: JoinedResult) -> dict[int, str]:
     return {site.line: site.opcode for site in sites}
 
 
-def columns(lines: LineSpec, found: LineRows) -> list[MeasureColumn]:
+def columns(spec: LineSpec, measured: LineRows) -> list[MeasureColumn]:
     """The columns of a table of lines that are numbers, or all if none is; of several values of a line the first."""
     rows: dict[int, dict[str, LineValue]] = {}
-    for row in reversed(found.rows):
+    for row in reversed(measured.rows):
         if row.line > 0:
-            rows[row.line] = {**rows.get(row.line, {}), **row.found}
-    names = list(dict.fromkeys(name for row in found.rows for name in row.found))
+            rows[row.line] = {**rows.get(row.line, {}), **row.values}
+    names = list(dict.fromkeys(name for row in measured.rows for name in row.values))
     numeric = [name for name in names if any(_is_number(row.get(name)) for row in rows.values())]
-    idle = {line for line, row in rows.items() if _idle(row)} | set(found.silent)
+    idle = {line for line, row in rows.items() if _idle(row)} | set(measured.silent)
     measures = [
         MeasureColumn(
-            measure_named(lines.measures, name),
+            measure_named(spec.measures, name),
             {line: row.get(name) for line, row in rows.items()} | dict.fromkeys(idle),
             frozenset(idle),
         )
         for name in numeric or names[:1]
     ]
-    return sorted(measures, key=lambda measure: measure.name != lines.main)
+    return sorted(measures, key=lambda measure: measure.name != spec.main)
 
 
 def _idle(row: Mapping[str, LineValue]) -> bool:
@@ -354,5 +354,5 @@ def flag_spans(flag: str) -> Line:
 def _all_findings(source: ViewSource) -> Iterator[Finding]:
     for of_probe in unjoined_sources(ViewSource(source.trace, source.kernel.kernel, source.launch)):
         yield from _findings_read(of_probe)
-    for found in unprobed_findings(source.kernel.kernel):
-        yield from found.findings
+    for unprobed in unprobed_findings(source.kernel.kernel):
+        yield from unprobed.findings

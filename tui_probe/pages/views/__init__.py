@@ -73,5 +73,5 @@ def kind_of(name: str) -> ViewKind:
 
 
 def _of_module(name: str) -> ViewKind:
-    found: ViewKind = importlib.import_module(f"tui_probe.pages.views.{name}").KIND
-    return found
+    kind: ViewKind = importlib.import_module(f"tui_probe.pages.views.{name}").KIND
+    return kind

@@ -216,11 +216,11 @@ class DiffView(Document):
 
 def added_registers(lines: Sequence[str]) -> dict[str, list[str]]:
     """The registers that these lines of PTX declare, by type."""
-    found: dict[str, list[str]] = {}
+    registers: dict[str, list[str]] = {}
     for line in lines:
         if match := _REGISTERS.match(line):
-            found.setdefault(match[1], []).extend(name.strip() for name in match[2].split(","))
-    return found
+            registers.setdefault(match[1], []).extend(name.strip() for name in match[2].split(","))
+    return registers
 
 
 def _costs(kernel: KernelFacts) -> str:

@@ -66,7 +66,7 @@ class ProbeLines:
     def _columns(self, width: int) -> list[Column[LineRow]]:
         """The columns; on narrow pages those without a difference between rows are left out first."""
         names = self.value_names()
-        values = {name: {row.found.get(name) for row in self.rows} for name in names}
+        values = {name: {row.values.get(name) for row in self.rows} for name in names}
         ranks = {name: place + len(names) * (len(values[name]) < 2) for place, name in enumerate(names, 2)}
         if len(values.get(self.lines_of.main, ())) > 1 or not self._ranking.key:
             ranks[self.lines_of.main] = int(bool(self._ranking.key))
@@ -80,7 +80,7 @@ class ProbeLines:
 
     def value_names(self) -> list[str]:
         """The names of the values, in the order of their columns."""
-        return list(dict.fromkeys(name for row in self.measured.rows for name in row.found))
+        return list(dict.fromkeys(name for row in self.measured.rows for name in row.values))
 
     def _title(self, key: str) -> str:
         """The title of a column, with an arrow if the rows are sorted by it."""
@@ -98,7 +98,7 @@ class ProbeLines:
         if len(self.measured.rows) < 2:
             return {}
         names = dict.fromkeys(
-            name for row in self.measured.rows for name in row.found if _sort_value(row, name) is not None
+            name for row in self.measured.rows for name in row.values if _sort_value(row, name) is not None
         )
         return {key: self._heading(key) for key in ("line", *names, "source")}
 
@@ -140,7 +140,7 @@ class ProbeLines:
         yield [place, "file", "source_line", *(name.replace(" ", "_") for name in names), code]
         for row in self.measured.rows:
             file, number = row.source if row.source else (None, None)
-            yield [row.line, file, number, *(row.found.get(name) for name in names), self._code(row)]
+            yield [row.line, file, number, *(row.values.get(name) for name in names), self._code(row)]
 
 
 class LinesView(Document):
@@ -334,7 +334,7 @@ def _sort_value(row: LineRow, key: str) -> Any:
         return row.line or None
     if key == "source":
         return row.source and (row.source.file, row.source.line)
-    value = row.found.get(key)
+    value = row.values.get(key)
     return value if isinstance(value, int | float) else None
 
 
@@ -343,7 +343,7 @@ def _source_of(row: LineRow) -> str:
 
 
 def _text_of(name: str) -> Callable[[LineRow], str]:
-    return lambda row: full_text(row.found.get(name))
+    return lambda row: full_text(row.values.get(name))
 
 
 def _missing(source: ViewSource) -> str | None:

@@ -161,23 +161,23 @@ def _parts(
 
 def _sites(kernel: KernelFacts, name: str, points: Mapping[str, ProbePoint]) -> dict[str, set[int]]:
     """The places of each point: as the engine wrote down, else as ``pruned.ptx`` tells."""
-    found: dict[str, set[int]] = {}
+    lines: dict[str, set[int]] = {}
     written = None if kernel.folder is None else read_sites(kernel.folder)
     for probe in written or ():
         for site in probe.sites if probe.probe == name or len(written or ()) == 1 else ():
             for point in site.points:
-                found.setdefault(point, set()).add(site.instruction.line)
+                lines.setdefault(point, set()).add(site.instruction.line)
     if written is None and (path := kernel.file("pruned.ptx")) is not None:
-        _match(path, points, found)
-    return found
+        _add_matching_lines(path, points, lines)
+    return lines
 
 
 def _is_at_instructions(position: Position) -> bool:
     return not position.is_kernel and not position.is_block and not position.is_source
 
 
-def _match(path: Path, points: Mapping[str, ProbePoint], found: dict[str, set[int]]) -> None:
-    """The instructions that positions mean; nothing of a text that is damaged."""
+def _add_matching_lines(path: Path, points: Mapping[str, ProbePoint], lines_by_point: dict[str, set[int]]) -> None:
+    """Add the lines of instructions that the positions of each point match; none of a text that is damaged."""
     try:
         entries = parse(read_within(path, PTX_TEXT).decode("utf-8", "replace")).entries()
         body = list(instructions_in(entries[0].body or ())) if entries else []
@@ -188,7 +188,7 @@ def _match(path: Path, points: Mapping[str, ProbePoint], found: dict[str, set[in
         lines = {
             instruction.span.line for instruction in body if any(matches(position, instruction) for position in wanted)
         }
-        found.setdefault(name, set()).update(lines)
+        lines_by_point.setdefault(name, set()).update(lines)
 
 
 class ProbeSource(Document):
@@ -212,11 +212,11 @@ class ProbeSource(Document):
     def _line(self, text: ProbeText, line: int, width: int) -> Line:
         if line < 0:
             return (clip(f" {text.name}", width), "title"), (clip(f"  {text.where}", width), "dim")
-        words, part = printable_code(text.lines[line]), text.part_at(line)
+        code, part = printable_code(text.lines[line]), text.part_at(line)
         is_head = part is not None and part.first == line
-        role = "dim" if words.lstrip().startswith("#") else "head" if is_head else ""
+        role = "dim" if code.lstrip().startswith("#") else "head" if is_head else ""
         note = f"  ▸ at {units.counted(len(part.sites), 'place')}" if is_head and part and part.sites else ""
-        return (f"{line + 1:>{self._digits}}  ", "dim"), (words, role), (note, "note")
+        return (f"{line + 1:>{self._digits}}  ", "dim"), (code, role), (note, "note")
 
     def gutter(self, width: int) -> int:
         """The numbers."""

@@ -139,12 +139,12 @@ class TimelineView(ShownRows):
         index = self.under(rows)
         if index is None:
             return [self.place_words(rows), "ran no block", *measured]
-        each, khz = rows.intervals, self.launch.clock_khz
-        start, end = int(each.start[index]), int(each.end[index])
-        who = self.launch.block_words(int(each.block[index])) + (
-            f" warp {each.warp[index]}" if each.warp[index] >= 0 else ""
+        intervals, khz = rows.intervals, self.launch.clock_khz
+        start, end = int(intervals.start[index]), int(intervals.end[index])
+        who = self.launch.block_words(int(intervals.block[index])) + (
+            f" warp {intervals.warp[index]}" if intervals.warp[index] >= 0 else ""
         )
-        parts = [f"SM {each.sm[index]} slot {each.slot[index]}", who]
+        parts = [f"SM {intervals.sm[index]} slot {intervals.slot[index]}", who]
         parts.append(f"{units.count(start)} to {units.count(end)}")
         gap = self._gap_before(rows, index)
         if gap is not None:

@@ -109,23 +109,23 @@ def launch_timeline(of: ProbeResult, timeline: Timeline) -> LaunchTimeline:
 
 def tail_finding(timeline: Timeline, asks: str) -> Iterator[Finding]:
     """The end of a launch, where SMs run out of blocks. ``asks`` is the question whose answer tells why."""
-    found, span = timeline.tail(), timeline.span
-    if found is None or not found.cycles or not span:
+    tail, span = timeline.tail(), timeline.span
+    if tail is None or not tail.cycles or not span:
         return
-    text = f"SMs go idle in the last {percent(found.cycles, span)} of the launch"
+    text = f"SMs go idle in the last {percent(tail.cycles, span)} of the launch"
     used = len(timeline.sms) - len(timeline.idle_sms)
-    lost = percent(found.lost, 1)
+    lost = percent(tail.lost, 1)
     loss = f"the {units.counted(used, 'SM')} with blocks lose {lost} of their time" if timeline.idle_sms else ""
-    text += f" (SM {found.last_sm} ends last); {loss or f'{lost} of SM time lost'}"
-    much = found.lost > _NOTABLE_SHARE
+    text += f" (SM {tail.last_sm} ends last); {loss or f'{lost} of SM time lost'}"
+    much = tail.lost > _NOTABLE_SHARE
     values = {
-        "lost_share": timed(found.lost, SHARE, 0),
-        "tail_share": timed(found.cycles / span, SHARE, 0),
-        "tail_start": timed(found.start),
+        "lost_share": timed(tail.lost, SHARE, 0),
+        "tail_share": timed(tail.cycles / span, SHARE, 0),
+        "tail_start": timed(tail.start),
     }
     yield Finding(
         "tail", "tail", text, "timeline", stands_out=much, asks=asks if much else "", values=values,
-        block=found.last_block, sm=found.last_sm, time=found.start, gain=Gain(found.lost * span, span, "cycles"),
+        block=tail.last_block, sm=tail.last_sm, time=tail.start, gain=Gain(tail.lost * span, span, "cycles"),
         advice=_TAIL_ADVICE if much else "",
     )  # fmt: skip
 

@@ -118,9 +118,9 @@ class TimelineRows:
         """The line of a row, else of the first row of that slot, else of that SM, else the first line."""
         of_sm = self.sm == sm
         of_slot = of_sm & (self.slot == slot)
-        for found in (of_slot & (self.warp == warp), of_slot, of_sm):
-            if found.any():
-                return int(found.argmax()) // self.choice.together
+        for matching in (of_slot & (self.warp == warp), of_slot, of_sm):
+            if matching.any():
+                return int(matching.argmax()) // self.choice.together
         return 0
 
     def find(self, block: int, warp: int | None = None, line: int | None = None) -> int | None:
@@ -142,11 +142,13 @@ class TimelineRows:
 
     def longest(self) -> int | None:
         """The longest interval, of those alike the first by SM, slot and start; None if all are alike."""
-        each, lengths = self.intervals, self.intervals.duration
+        intervals, lengths = self.intervals, self.intervals.duration
         if not len(lengths) or lengths.max() == lengths.min():
             return None
         most = np.flatnonzero(lengths == lengths.max())
-        return int(most[np.lexsort((each.start[most], each.warp[most], each.slot[most], each.sm[most]))[0]])
+        return int(
+            most[np.lexsort((intervals.start[most], intervals.warp[most], intervals.slot[most], intervals.sm[most]))[0]]
+        )
 
     def time_of(self, index: int) -> float:
         """A time at which an interval is what its line shows, if there is one; else when it starts."""
@@ -374,7 +376,7 @@ class BusyByLength:
 
     def touching(self, first: int, count: int, begin: int, end: int) -> NDArray[np.int64]:
         """Intervals of each row that have a cycle in the window, or begin in it (i8)."""
-        found: NDArray[np.int64] = sum(
+        counts: NDArray[np.int64] = sum(
             (part.touching(first, count, begin, end) for part in self._parts), np.zeros(count, dtype=np.int64)
         )
-        return found
+        return counts

@@ -113,14 +113,14 @@ def words_of(access: Access, group: ThreadGroup, line: int, address: Value | Non
 
 
 def apply_events(
-    group: ThreadGroup, line: int, words: Places, each: Sequence[MBarrierEvent], times: Sequence[int]
+    group: ThreadGroup, line: int, words: Places, events: Sequence[MBarrierEvent], times: Sequence[int]
 ) -> list[int]:
-    """An event for each lane, in their order; the words before them. Raises MBarrierError."""
+    """Apply an event of each lane, in their order. Return the words before them. Raises MBarrierError."""
     mbarriers, memory = group.batch.mbarriers, group.batch.shared
     before = []
     if group.batch.checks is not None:
         group.batch.checks.order.arrive("mbarrier", words, group.lanes)
-    for position, (word, event, time) in enumerate(zip(words.tolist(), each, times, strict=True)):
+    for position, (word, event, time) in enumerate(zip(words.tolist(), events, times, strict=True)):
         before.append(int(memory.view(U64)[word]))
         if problem := mbarriers.happen(word, event, time):
             where = group.batch.describe(group.lanes, position)

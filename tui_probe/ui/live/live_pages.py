@@ -119,7 +119,7 @@ class KernelPage(TextView):
             results = self.findings_of(self.kernel.index)
             findings, limit = _finding_lines(results, self.limits_of(self.kernel.index), cells)
             self.lines = (
-                detail_lines(self.kernel, cells, found=findings, limit=limit)
+                detail_lines(self.kernel, cells, findings=findings, limit=limit)
                 if self.kernel.read
                 else [((f" {READING_TEXT}", "dim"),)]
             )

@@ -81,7 +81,7 @@ class KernelFindings:
         self._ran = True
         self._seen: dict[int, int] = {}
         self._trace: Trace | None = None
-        self._found: dict[int, FindingSummary] = {}
+        self._summaries: dict[int, FindingSummary] = {}
 
     def look(self, process: ProcessView | None, *, running: bool) -> None:
         """Read a little of what is new; nothing where all of this was read, or is being read."""
@@ -90,28 +90,28 @@ class KernelFindings:
         if process is self._done and running == self._ran:
             return
         if process.trace is not self._trace:
-            self._trace, self._seen, self._found = process.trace, {}, {}
+            self._trace, self._seen, self._summaries = process.trace, {}, {}
         self._busy = True
         job = partial(find_more, process.trace, process.kernels, self._seen, running=running)
         self.desk.analyses.submit((self, "findings"), job, partial(self._take, process, running))
 
     def has_read(self, index: int) -> bool:
         """Return whether results of a kernel of that process were read."""
-        return index in self._found
+        return index in self._summaries
 
     def found_in(self, index: int) -> tuple[ResultFindings, ...]:
         """Return what each probe found in a kernel of that process, from the results read so far."""
-        return self._found[index].found if index in self._found else ()
+        return self._summaries[index].results if index in self._summaries else ()
 
     def limits_of(self, index: int) -> tuple[str, ...]:
         """Return the limiter of a kernel of that process in words; none where it is not known."""
-        return self._found[index].limited if index in self._found else ()
+        return self._summaries[index].limited if index in self._summaries else ()
 
-    def _take(self, process: ProcessView, running: bool, found: dict[int, FindingSummary]) -> None:
+    def _take(self, process: ProcessView, running: bool, summaries: dict[int, FindingSummary]) -> None:
         self._busy = False
-        if found:
-            self._found |= found
-            self.tell(process, found)
+        if summaries:
+            self._summaries |= summaries
+            self.tell(process, summaries)
         else:
             self._done, self._ran = process, running
 
@@ -125,13 +125,13 @@ def next_kernels(
         return {}
     from tui_probe.pages.views.results import kernel_results_lines
 
-    found, end = dict[int, list[str]](), time.monotonic() + RESULT_PORTION
+    lines, end = dict[int, list[str]](), time.monotonic() + RESULT_PORTION
     for row in sorted(wanted, key=lambda row: -(row.share or 0.0)):
-        found[row.index] = list(kernel_results_lines(trace, trace.kernels[row.index], cells, len(rows)))
+        lines[row.index] = list(kernel_results_lines(trace, trace.kernels[row.index], cells, len(rows)))
         seen[row.index] = row.results
         if time.monotonic() > end:
             break
-    return found
+    return lines
 
 
 class ResultsView(TextView):
@@ -166,16 +166,21 @@ class ResultsView(TextView):
         self.desk.analyses.submit((self, "results"), job, take)
 
     def _take(
-        self, trace: Trace, process: ProcessView, seen: dict[int, int], running: bool, found: Mapping[int, list[str]]
+        self,
+        trace: Trace,
+        process: ProcessView,
+        seen: dict[int, int],
+        running: bool,
+        lines: Mapping[int, list[str]],
     ) -> None:
         if trace is not self._trace or seen is not self._seen:
             return
         self._busy = False
-        if not found:
+        if not lines:
             self._done = (process.results, running)
-        self._of.update(found)
+        self._of.update(lines)
         self.show(self._lines(process))
-        if found:
+        if lines:
             self.look(process, running=running)
 
     def _lines(self, process: ProcessView) -> list[Line]:

@@ -42,10 +42,10 @@ def elapsed_line(snapshot: Snapshot, now: float) -> Line:
     if snapshot.running:
         since = "" if snapshot.started is None else " " + units.elapsed(now - snapshot.started)
         return ((f" ● running{since}", "running"),)
-    words, role = ending(snapshot.status)
+    text, role = ending(snapshot.status)
     if snapshot.started is not None and snapshot.ended is not None:
-        words += f" after {units.elapsed(snapshot.ended - snapshot.started)}"
-    return ((f" {words}", role),)
+        text += f" after {units.elapsed(snapshot.ended - snapshot.started)}"
+    return ((f" {text}", role),)
 
 
 def state_line(

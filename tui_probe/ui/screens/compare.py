@@ -114,8 +114,8 @@ class ComparisonScreen(PagedScreen):
             return None
         return view.document.lead(view.cursor)
 
-    def _follow(self, view: PaneView, lead: PageLink, found: tuple[str, str]) -> None:
-        page, why = found
+    def _follow(self, view: PaneView, lead: PageLink, page_or_reason: tuple[str, str]) -> None:
+        page, why = page_or_reason
         if view is not self._view or self.probe_app.screen is not self:
             return
         if not page:

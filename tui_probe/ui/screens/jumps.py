@@ -58,18 +58,18 @@ class HotspotJump:
         else:
             screen.analyses.submit((screen, HOTSPOT), partial(_find_hotspot, source), partial(self._take, view))
 
-    def _take(self, view: PaneView, found: Hotspot) -> None:
+    def _take(self, view: PaneView, hotspot: Hotspot) -> None:
         """Move on the shown page, if it has the line or a mark of its own; else open the page of the hotspot."""
         if view is not self.screen.view:
             return
-        place = found.worst or found.marked
-        line = found.line or found.marked
-        if found.marked is not None and (words := view.land_on_marked()):
+        place = hotspot.worst or hotspot.marked
+        line = hotspot.line or hotspot.marked
+        if hotspot.marked is not None and (words := view.land_on_marked()):
             self.screen.notice(words)
         elif line is not None and view.land(line.spot, exactly=True):
             self.screen.notice(line.words)
         elif place is None:
-            self.screen.notice(found.why + (f"; {_rerun_key()} runs {found.asks}" if found.asks else ""))
+            self.screen.notice(hotspot.why + (f"; {_rerun_key()} runs {hotspot.asks}" if hotspot.asks else ""))
         elif place.page == view.name:
             self.screen.notice(place.words)
         elif not place.is_flagged and (words := view.land_on_marked()):

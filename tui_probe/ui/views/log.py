@@ -305,11 +305,11 @@ class LogView(PaneView):
             job = partial(self.reader.find, self.searched, place, 1 if step > 0 else -1, self.wanted)
             self.desk.logs.submit((self, "find"), job, self._take_match)
 
-    def _take_match(self, found: tuple[int, int] | None) -> None:
-        if found is None:
+    def _take_match(self, place_and_number: tuple[int, int] | None) -> None:
+        if place_and_number is None:
             self.desk.notice(f"“{self.searched}” is not in this log")
         else:
-            self._match_place, self.match = found
+            self._match_place, self.match = place_and_number
             self.follow = False
             if not self._top <= self._match_place < self._top + self.height:
                 self._top = max(0, self._match_place - self.height // 3)
