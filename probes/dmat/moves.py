@@ -167,14 +167,20 @@ def _fit(view: PictureState) -> str | None:
     return None if view.window != before else "the whole launch is shown"
 
 
-def _end(at_end: bool) -> Move:
-    def move(view: PictureState) -> None:
-        view.time = view.end - 1.0 if at_end else 0.0
-        middle = view.window.cycles / 2
-        if not view.window.start <= view.time < view.window.end:
-            view.window = view.window.moved(view.time - view.window.start - middle, 0).inside(view.end)
+def _to_start(view: PictureState) -> None:
+    _to_time(view, 0.0)
 
-    return move
+
+def _to_end(view: PictureState) -> None:
+    _to_time(view, view.end - 1.0)
+
+
+def _to_time(view: PictureState, time: float) -> None:
+    """Put the cursor at a time, in the middle of the window where that does not show it yet."""
+    view.time = time
+    if not view.window.start <= time < view.window.end:
+        middle = view.window.cycles / 2
+        view.window = view.window.moved(time - view.window.start - middle, 0).inside(view.end)
 
 
 def _to_access(direction: int) -> Move:
@@ -268,8 +274,8 @@ MOVES: Final[dict[str, tuple[str, Move]]] = {
     "zoom_in_rows": ("zoom in on memory at the cursor", _zoom_rows(_ZOOM)),
     "zoom_out_rows": ("zoom out on memory", _zoom_rows(1 / _ZOOM)),
     "fit": ("show the whole launch", _fit),
-    "start": ("go to the start of the launch", _end(False)),
-    "end": ("go to the end of the launch", _end(True)),
+    "start": ("go to the start of the launch", _to_start),
+    "end": ("go to the end of the launch", _to_end),
     "next": ("go to the next access in this row", _to_access(1)),
     "previous": ("go to the previous access in this row", _to_access(-1)),
     "worst": ("go to the visible cell with the highest number of excessive sectors", _worst),

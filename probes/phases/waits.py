@@ -78,9 +78,9 @@ class Wait:
     occupied_at: str = ""
     """The source line at which most of that time begins; "" if unknown."""
     place: str = ""
+    """Source position at which most of the wait begins; "" if unknown."""
     line: int = 0
     """Line of PTX at which most of these cycles begin."""
-    """Source position at which most of the wait begins; "" if unknown."""
     last_warp: int | None = None
     """The warp of a block for which the others wait longest at a barrier; None where none is late."""
     last_share: float | None = None

@@ -122,44 +122,48 @@ def _writes_text(stuck: StuckWarps, writers: Sequence[StuckWarp]) -> str:
 
 def unwritten_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     """Warps poll an address that no warp on the GPU is known to have written."""
-    place, code = group.place, stuck.code
-    if place.kind not in ("flag", "lock") or place.line in code.counted:
+    if group.place.kind not in ("flag", "lock") or group.place.line in stuck.code.counted:
         return
-    writes = [(line, opcode) for line, opcode in code.writes.items() if line != place.line]
-    another = "another kernel, another GPU or the host must write the value"
-    advice = "find the kernel or rank that must write it, and check in its trace that it was launched"
-    if isinstance(place.line, Offset):
-        text = f"without PTX, writes are not recorded: a warp of this launch, {another}"
-        advice = (
-            f"check the awaited value, and whether its writers reach the instruction that writes it; otherwise {advice}"
-        )
-    elif writes and place.opcode.startswith("atom"):
-        line, opcode = writes[0]
-        text = (
-            f"this kernel also writes at {opcode} PTX:{line}, but only the last write of a warp is recorded; the last"
-            f" write of these warps is the polling atomic"
-        )
-        advice = "compare the awaited value with the number of writes, and reset the memory before each use"
-    elif writes:
-        line, opcode = writes[0]
-        text = (
-            f"this kernel writes at {opcode} PTX:{line}, but no warp on the GPU is known to have written there"
-            f"{warps_elsewhere(stuck, group)}"
-        )
-        advice = (
-            f"check the address that is written, and that no writer waits for a warp that polls; otherwise {advice}"
-        )
-    elif code.has_plain_stores:
-        text = f"plain stores of this kernel are not recorded: one of them, {another}"
-        advice = f"write flags with st.release or an atomic, which the watchdog records; otherwise {advice}"
-    elif code.is_known:
-        text = f"no other instruction of this kernel writes global memory: {another}"
-    else:
-        text = f"no warp of this launch is known to write there: {another}"
+    text, advice = _unknown_writer(stuck, group)
     lanes = _other_lanes(stuck, group)
     if lanes:
         advice = f"let all lanes of a mask reach the shfl, vote or __syncwarp with this mask; otherwise {advice}"
     yield Cause("flag-not-set", f"{_polled(group)}; {text}{lanes}", advice, group.warps[0])
+
+
+def _unknown_writer(stuck: StuckWarps, group: PlaceGroup) -> tuple[str, str]:
+    """Return who could have written what warps poll, and advice, by what the code of the kernel writes."""
+    place, code = group.place, stuck.code
+    another = "another kernel, another GPU or the host must write the value"
+    advice = "find the kernel or rank that must write it, and check in its trace that it was launched"
+    if isinstance(place.line, Offset):
+        return (
+            f"without PTX, writes are not recorded: a warp of this launch, {another}",
+            "check the awaited value, and whether its writers reach the instruction that writes it;"
+            f" otherwise {advice}",
+        )
+    other_write = next(((line, opcode) for line, opcode in code.writes.items() if line != place.line), None)
+    if other_write is not None:
+        line, opcode = other_write
+        if place.opcode.startswith("atom"):
+            return (
+                f"this kernel also writes at {opcode} PTX:{line}, but only the last write of a warp is recorded; the"
+                " last write of these warps is the polling atomic",
+                "compare the awaited value with the number of writes, and reset the memory before each use",
+            )
+        return (
+            f"this kernel writes at {opcode} PTX:{line}, but no warp on the GPU is known to have written there"
+            f"{warps_elsewhere(stuck, group)}",
+            f"check the address that is written, and that no writer waits for a warp that polls; otherwise {advice}",
+        )
+    if code.has_plain_stores:
+        return (
+            f"plain stores of this kernel are not recorded: one of them, {another}",
+            f"write flags with st.release or an atomic, which the watchdog records; otherwise {advice}",
+        )
+    if code.is_known:
+        return f"no other instruction of this kernel writes global memory: {another}", advice
+    return f"no warp of this launch is known to write there: {another}", advice
 
 
 def shared_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:

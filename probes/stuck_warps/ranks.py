@@ -110,31 +110,40 @@ def rank_cause(states: Sequence[RankState], size: int) -> RankCause | None:
     most = max(state.launches[name] for state in there)
     behind = [state.rank for state in states if state.kernel is None and state.launches[name] < most]
     absent = sorted(set(range(size)) - {state.rank for state in states})
-    if missing := sorted({*behind, *absent}):
-        without = f"; {ranks_text(absent)} launched no kernel" if absent else ""
-        text = (
-            f"{ranks_text(missing)} {_has(missing)} not arrived: {ranks_text(state.rank for state in there)}"
-            f" {_wait(there)} in {shorten(name, _NAME)} (its launch {most} in each process){without}"
-        )
-        advice = "check whether these ranks took another branch, raised an exception, or have a slow or waiting host"
-        return RankCause("rank-missing", text, advice, tuple(missing))
+    if behind or absent:
+        return _missing_ranks(behind, absent, there, name, most)
     if others:
-        parts = (
-            f"{ranks_text(s.rank for s in stuck if s.kernel and s.kernel.name == own)} in {own}" for own in kernels
-        )
-        advice = (
-            "launch collectives in the same order on all ranks; between several streams, enforce the order with events"
-        )
-        return RankCause("different-kernels", f"ranks wait in different kernels: {'; '.join(parts)}", advice)
-    counts = {state.rank: state.launches[name] for state in there}
-    if len(set(counts.values())) > 1:
-        late = [rank for rank, count in counts.items() if count < most]
-        text = (
-            f"{ranks_text(late)} {_is(late)} behind: launch {min(counts.values())} of {name}; the others are at launch"
-            f" {most}"
-        )
-        return RankCause("rank-behind", text, "call each collective the same number of times in all ranks", tuple(late))
-    return _arrived(states, there, name, most)
+        return _different_kernels(stuck, kernels)
+    late = [state for state in there if state.launches[name] < most]
+    return _late_ranks(late, name, most) if late else _arrived(states, there, name, most)
+
+
+def _missing_ranks(
+    behind: Sequence[int], absent: Sequence[int], there: Sequence[RankState], name: str, most: int
+) -> RankCause:
+    """Ranks that run something else (``behind``), or have no trace (``absent``)."""
+    missing = sorted({*behind, *absent})
+    without = f"; {ranks_text(absent)} launched no kernel" if absent else ""
+    text = (
+        f"{ranks_text(missing)} {_has(missing)} not arrived: {ranks_text(state.rank for state in there)}"
+        f" {_wait(there)} in {shorten(name, _NAME)} (its launch {most} in each process){without}"
+    )
+    advice = "check whether these ranks took another branch, raised an exception, or have a slow or waiting host"
+    return RankCause("rank-missing", text, advice, tuple(missing))
+
+
+def _different_kernels(stuck: Sequence[RankState], kernels: Iterable[str]) -> RankCause:
+    parts = (f"{ranks_text(s.rank for s in stuck if s.kernel and s.kernel.name == own)} in {own}" for own in kernels)
+    advice = "launch collectives in the same order on all ranks; between several streams, enforce the order with events"
+    return RankCause("different-kernels", f"ranks wait in different kernels: {'; '.join(parts)}", advice)
+
+
+def _late_ranks(late: Sequence[RankState], name: str, most: int) -> RankCause:
+    """Ranks that wait in an earlier launch of the same kernel."""
+    ranks = list(dict.fromkeys(state.rank for state in late))
+    least = min(state.launches[name] for state in late)
+    text = f"{ranks_text(ranks)} {_is(ranks)} behind: launch {least} of {name}; the others are at launch {most}"
+    return RankCause("rank-behind", text, "call each collective the same number of times in all ranks", tuple(ranks))
 
 
 def _arrived(states: Sequence[RankState], there: Sequence[RankState], name: str, launch: int) -> RankCause:

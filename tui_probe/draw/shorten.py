@@ -23,8 +23,6 @@ _NAMESPACES = re.compile(r"(?:\w+::)+")
 _ARGUMENT_CELLS = 14
 """Cells of the template arguments in a short name."""
 _JOINER = "\u200d"
-_WHOLE = 24
-"""Cells in which a function has its name, as a rule, and no arguments."""
 _OPEN = {"<": ">", "(": ")", "[": "]", "{": "}"}
 _GAP = 2
 _DOT = " · "

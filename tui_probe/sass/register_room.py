@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 ALL_REGISTERS: Final = (1 << RZ) - 1
 """Mask of R0 to R254."""
 _RET: Final = 0x150
-_RD, _RA, _RB, _RC = 16, 24, 32, 64
+_RA, _RB, _RC = 24, 32, 64
 _METADATA: Final = 40
 """Register of sparse products."""
 _WITHOUT_REGISTERS: Final = frozenset({0x118, 0x11A, 0x141, 0x145, 0x147, 0x14D, 0x1C5, 0x1C8})

@@ -31,7 +31,7 @@ _ADDRESS_BANK: Final = 4
 VARIABLES: Final = (".nv.global", ".nv.global.init")
 _PRIVATE: Final = re.compile(r"_?\$.*|__unnamed_\d+|__cudart_.*|(?:assert|printf)[A-Z]\w*_\d+|\.(?:L\.)?str(?:\.\d+)?")
 """Names that compilers give to strings and tables, which no program asks for."""
-_SECTION_SYMBOL, _FUNCTION = 3, 2
+_FUNCTION: Final = 2
 _OBJECT_KINDS: Final = frozenset({1, 13})
 """Kinds of symbols: variables, the second kind CUDA's own."""
 _REFERENCE_KINDS: Final = frozenset({10, 11, 12, 14, 15})

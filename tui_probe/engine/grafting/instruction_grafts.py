@@ -65,8 +65,6 @@ _CALL_OPERATIONS: Final = frozenset({0x143, 0x144})
 """CALL with an absolute and with a relative target."""
 _UNIFORM_PREDICATES: Final = 7
 """UP0 to UP6 can be written; the eighth reads as true."""
-_MAX_ASSEMBLED: Final = 256
-"""Texts whose machine code is remembered, about 10 KB each."""
 _UNIFORM_BRANCHES_FROM: Final = 80
 """First architecture for which ptxas lets no lanes reconverge behind ``bra.uni``; before, it does so behind each
 branch.

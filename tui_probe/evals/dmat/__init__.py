@@ -112,10 +112,9 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
         raise nothing_measured_error(NAME, notes)
     names = [f"{walk.label} {walk.launch}".strip() for walk in walks]
     figures: dict[str, Drawing] = {
-        (walk.label if names.count(name) == 1 and sum(other.label == walk.label for other in walks) == 1 else name):
-            AccessFigure(f"{name}: {walk.kernel}", walk.raster)
+        walk.label if _is_only_walk(walk, walks) else name: AccessFigure(f"{name}: {walk.kernel}", walk.raster)
         for name, walk in zip(names, walks, strict=True)
-    }  # fmt: skip
+    }
     return Answer(
         said=[_walk_sentence(walk) for walk in walks],
         tables={
@@ -126,6 +125,11 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
         notes=notes,
         arrays={f"{name} accesses": walk.raster.counts for name, walk in zip(names, walks, strict=True)},
     )
+
+
+def _is_only_walk(walk: AccessWalk, walks: Sequence[AccessWalk]) -> bool:
+    """Return whether a trace has no other walk, so that its label names the figure."""
+    return sum(other.label == walk.label for other in walks) == 1
 
 
 def _walks(given: EvaluationInput, progress: Progress, notes: list[str]) -> Iterator[AccessWalk]:

@@ -280,11 +280,11 @@ def averages_page(report: NcuReport) -> TablePage[AverageRow]:
     title = "Averages over the measured launches"
     names = (row.average.outcome.shape.kernel for row in rows)
     shapes = ((row.file, row.average.outcome.shape) for row in rows)
-    columns = shorten_names(shape_columns(file_columns(_of_these(rows), report), shapes), names, _METRIC_PART)
+    columns = shorten_names(shape_columns(file_columns(_average_columns(rows), report), shapes), names, _METRIC_PART)
     return TablePage("averages", title, columns, rows, texts)
 
 
-def _of_these(rows: Sequence[AverageRow]) -> tuple[Column[AverageRow], ...]:
+def _average_columns(rows: Sequence[AverageRow]) -> tuple[Column[AverageRow], ...]:
     """The columns; those of section and process are in every table in which they tell two rows apart."""
     metrics = {row.average.metric for row in rows}
     sections = len({metric.name for metric in metrics}) < len({(metric.name, metric.section) for metric in metrics})

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from tui_probe.ui.views.view import PaneView
     from tui_probe.ui.widgets.pane import Tab
 
-"""Option of the run to offer where a kernel may be stuck: code cannot be added while it runs."""
 _LOGS = ("process", "events", "stdout", "stderr")
 """Pages that are logs."""
 

@@ -32,9 +32,9 @@ GLYPHS = {"ok": ("✔", "good"), "optional": ("○", "dim"), "warn": ("!", "warn
 ORDER = ("missing", "warn", "optional", "ok")
 _FINE = ("ok", "optional")
 NAME_COLUMN = 3
+"""Cells of the glyph."""
 _MIN_ADVICE = 12
 """Cells from which on advice is shown in the line of its finding."""
-"""Cells of the glyph."""
 
 
 class FormView(PaneView):
