@@ -130,9 +130,14 @@ def test_products_that_wait_for_each_other_are_one_phase(between: str, expected:
     source, binary = tmp_path / "rounds.ptx", tmp_path / "rounds.bin"
     source.write_text(text.replace("PRODUCTS", (PRODUCT + between) * 2))
     assembler().assemble(source, binary, "sm_90a", "rounds")
-    phases, _ = sass_phases(PROBE, GraftTarget.of(Cubin.read(binary.read_bytes()), "rounds"))
+    target = GraftTarget.of(Cubin.read(binary.read_bytes()), "rounds")
+    phases, _ = sass_phases(PROBE, target)
     inner = [phase for phase in phases if phase.start.loop is not None and phase.start.work in {*expected}]
     assert [phase.start.work for phase in inner] == expected
+    of_waits = [phase.at // WORD_BYTES for phase in inner if phase.start.work == "wgmma wait"]
+    products = [index for index, word in enumerate(target.words) if operation_name(word, 90) == "HGMMA"]
+    for own in of_waits:  # a record delays no product
+        assert max(index for index in products if index <= own + 1) < own
     assert [phase.start.products for phase in inner if phase.start.work == "mma"] == (
         [2 * 64 * 8 * 16 // 128] if not between else [64 * 8 * 16 // 128] * 2
     )

@@ -301,18 +301,21 @@ def _places(
     target: GraftTarget, code: Sequence[Instruction], block: range, first: int, fixed: Collection[int]
 ) -> Iterator[int]:
     """The instructions that may have the record of a start, the best first: of a wait those in front of it, else the
-    wait itself, which the record then precedes. Behind a wait, its time would belong to the phase before it.
+    wait itself, which the record then precedes. Behind a wait, its time would belong to the phase before it. No record
+    of a wait precedes a product, which would be issued later.
     """
     word, is_free = target.words[first], first * WORD_BYTES not in fixed
     itself = [first] if is_free and (_may_move(word) or _jumps(word)) else []
+    waits = work_of(code[first]) in WAITS
+    products = [index for index in block[: first - block.start] if waits and work_of(code[index]) == PRODUCTS]
     before, behind = (
         [index for index in near if _is_ordinary(target, code, index, fixed)]
         for near in (
-            range(first - 1, max(block.start - 1, first - 1 - _NEAR), -1),
+            range(first - 1, max(block.start - 1, first - 1 - _NEAR, *products), -1),
             range(first, min(block.stop, first + _NEAR)),
         )
     )
-    yield from (*before, *itself, *behind) if work_of(code[first]) in WAITS else (*behind, *before, *itself)
+    yield from (*before, *itself, *behind) if waits else (*behind, *before, *itself)
 
 
 def _end_places(target: GraftTarget, code: Sequence[Instruction], end: int, fixed: Collection[int]) -> Iterator[int]:
