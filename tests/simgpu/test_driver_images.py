@@ -66,6 +66,17 @@ def test_machine_code_only(driver: Driver, capfd: pytest.CaptureFixture[str]) ->
     assert "instead of nvJitLink" in errors
 
 
+@pytest.mark.parametrize(("target", "hint"), [("sm_86", "; run with --sim-arch sm_90\n"), ("sm_100", "cannot run\n")])
+def test_ptx_for_newer_gpu_names_the_option(
+    driver: Driver, capfd: pytest.CaptureFixture[str], target: str, hint: str
+) -> None:
+    with fails(Code.NO_BINARY):
+        driver.load((ptx.HEAD + ptx.NOTHING).replace("sm_80", target).encode())
+    error = capfd.readouterr().err
+    assert error.startswith(f"tui-probe simulated GPU: the image has PTX for {target}, which sm_80 cannot run")
+    assert error.endswith(hint)
+
+
 @pytest.mark.parametrize(
     ("image", "code"),
     [

@@ -39,6 +39,8 @@ ARCHIVE: Final = b"!<arch>\n"
 """Magic of an archive of objects. The runtime's device libraries have SASS only, which no program here uses."""
 
 
+_NEWEST: Final = 90
+"""Compute capability of the newest simulated GPU, that of ``run --sim-arch sm_90``."""
 _PTX_ONLY: Final = (
     "the simulated GPU executes PTX only. Load PTX from nvcc -ptx or NVRTC, and link PTX with cuLinkAddData"
     " instead of nvJitLink"
@@ -55,9 +57,20 @@ def ptx_of(image: bytes, compute_capability: int) -> str:
     try:
         return find_ptx(image, arch=compute_capability)
     except ImageError as error:
-        if error.reason.code != "no-ptx":
-            raise
-        raise ImageError(f"{error}: {_PTX_ONLY}") from None
+        if error.reason.code == "no-ptx":
+            raise ImageError(f"{error}: {_PTX_ONLY}") from None
+        if error.reason.code == "ptx-for-other-gpu" and _runs_on_newest(image):
+            raise ImageError(f"{error}; run with --sim-arch sm_{_NEWEST}") from None
+        raise
+
+
+def _runs_on_newest(image: bytes) -> bool:
+    """Return whether the newest simulated GPU can run the PTX of an image."""
+    try:
+        find_ptx(image, arch=_NEWEST)
+    except ImageError:
+        return False
+    return True
 
 
 def link(images: Sequence[bytes], compute_capability: int) -> bytes:
