@@ -311,7 +311,7 @@ class Comparison(Document):
         self._order = choices["order"]
 
     def target_view(self) -> str:
-        return "its page" if self._leads else ""
+        return "open page" if self._leads else ""
 
     def no_target_reason(self, number: int, width: int) -> str:
         del number, width
