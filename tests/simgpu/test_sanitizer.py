@@ -615,7 +615,7 @@ def test_fault_that_ends_the_kernel_has_the_value_of_its_store(name: str, store:
 @pytest.mark.parametrize(
     ("name", "access", "detail"),
     [
-        ("shared-store", "@%p2 st.shared.u32 [%r5+912], %r1;", "0 bytes after the 1040 bytes of the block"),
+        ("shared-store", "@%p2 st.shared.u32 [%r5+912], %r1;", "directly after the 1040 bytes of the block"),
         ("shared-store", "st.shared.u32 [%r5+-8], %r1;", "outside the 1040 bytes of the block"),
         ("local-store", "st.local.u32 [stack+72], %r1;", "8 bytes after the 64 bytes of the thread"),
         ("misaligned-shared", "st.shared.u32 [%r5+2], 7;", ""),
@@ -665,7 +665,7 @@ def test_race_of_what_a_probe_inserted_is_no_fault_of_the_kernel() -> None:
     ("offset", "detail"),
     [
         (248, "across the end of an allocation of 252 bytes at 0x{:x}, from byte 248"),
-        (252, "0 bytes after an allocation of 252 bytes at 0x{:x}"),
+        (252, "directly after an allocation of 252 bytes at 0x{:x}"),
         (-8, "8 bytes before an allocation of 252 bytes at 0x{:x}"),
     ],
 )

@@ -164,11 +164,16 @@ class GlobalStates(ByteStates):
             allocation = f"an allocation of {below[1]} bytes at {below[0]:#x}"
             if distance < 0:
                 return f"across the end of {allocation}, from byte {address - below[0]}"
-            return f"{distance} bytes after {allocation}"
+            return f"{distance_after(distance)} {allocation}"
         if above is not None:
             size = self._live[above]
             return f"{above - address} bytes before an allocation of {size} bytes at {above:#x}"
         return "no memory is allocated"
+
+
+def distance_after(count: int) -> str:
+    """Return ``8 bytes after``, or ``directly after`` for an access that begins where a range ends."""
+    return f"{count} bytes after" if count else "directly after"
 
 
 def _before(ranges: dict[int, int], address: int) -> tuple[int, int] | None:

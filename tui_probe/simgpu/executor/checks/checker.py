@@ -43,6 +43,7 @@ from tui_probe.simgpu.executor.checks.byte_states import (
     READABLE,
     ByteStates,
     GlobalStates,
+    distance_after,
     whole_word,
 )
 from tui_probe.simgpu.executor.checks.races import Race, RaceSearch, Stamps
@@ -240,7 +241,7 @@ class LaunchChecks:
             return self.checker.states.describe(error.address)
         owner = _OWNERS.get(error.space) if error.limit <= CTA_BYTES else None  # of a cluster
         outside = error.address - error.limit
-        where = f"{outside} bytes after" if 0 <= outside <= error.limit else "outside"
+        where = distance_after(outside) if 0 <= outside <= error.limit else "outside"
         return f"{where} the {error.limit} bytes of {owner}" if owner else ""
 
 
