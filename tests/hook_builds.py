@@ -18,6 +18,8 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tests.unity import write_groups
+
 ROOT = Path(__file__).resolve().parent.parent
 DAY = 24 * 60 * 60
 SHELF = Path(tempfile.gettempdir()) / f"tui-probe-builds-{os.getuid()}"
@@ -62,8 +64,13 @@ def digest_of_hook(*words: str) -> str:
 
 
 def build_hook(directory: Path, sanitizer: str = "", flags: str = "", targets: Sequence[str] = ("by_name",)) -> None:
-    """The hook, and these targets, with warnings as errors."""
+    """The hook, and these targets, with warnings as errors. With a sanitizer many files are compiled as one."""
+    grouped = directory / "groups.cmake"
+    if sanitizer:
+        directory.mkdir(exist_ok=True)
+        write_groups(ROOT / "hook", grouped)
     options = [f"-DTUI_PROBE_SANITIZE={sanitizer}", "-DTUI_PROBE_WERROR=ON", f"-DCMAKE_C_FLAGS={flags}"]
+    options.append(f"-DTUI_PROBE_GROUPS={grouped if sanitizer else ''}")
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
     subprocess.run(
         ["cmake", "-S", ROOT / "hook", "-B", directory, *generator, *options], check=True, capture_output=True

@@ -72,7 +72,7 @@ static const struct reason *refused(const struct graph *graph, unsigned long lon
     return graph->n_kernels ? NULL : reason(GRAPH_NO_KERNEL);
 }
 
-static const struct reason *clone(struct executable *executable, CUgraph graph)
+static const struct reason *clone_graph(struct executable *executable, CUgraph graph)
 {
     const CUresult result = REAL_OR_NOT_FOUND(cuGraphClone, &executable->clone, graph);
     if (result != CUDA_SUCCESS) {
@@ -93,13 +93,13 @@ static void drop_clone(struct executable *executable)
 /* A clone that events could not be put into is made again without them. */
 static const struct reason *clone_timed(struct executable *executable, CUgraph graph)
 {
-    const struct reason *reason = clone(executable, graph);
+    const struct reason *reason = clone_graph(executable, graph);
     struct graph_clock *clock;
     if (reason)
         return reason;
     if (!graph_clock_make(executable, &clock)) {
         drop_clone(executable);
-        return clone(executable, graph);
+        return clone_graph(executable, graph);
     }
     probed_copies_lock(); /* the draining thread looks at every executable */
     executable->clock = clock;
