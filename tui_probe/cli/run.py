@@ -18,8 +18,6 @@ from tui_probe.draw import units
 from tui_probe.errors import ImportFileError, LaunchError, UsageError
 from tui_probe.launcher.ncu import BYTE_METRICS, find_ncu, needs_root, run_ncu
 from tui_probe.launcher.options import RunOptions, why_not_itself
-from tui_probe.launcher.signals import tidy_end
-from tui_probe.launcher.target import exit_status
 from tui_probe.probe_files.choices import split_choice
 from tui_probe.probe_files.loading import built_in_files
 from tui_probe.probe_files.option_probes import (
@@ -37,7 +35,6 @@ from tui_probe.trace.user_state import is_own_command
 
 from .arguments import resolve_name, trace_dir, trace_folder_of
 from .output import ExitStatus, inform, put, shell_word, speaks_utf8, warn
-from .profiling import profile
 from .run_options import add_arguments, options_of
 
 if TYPE_CHECKING:
@@ -219,6 +216,8 @@ def start(arguments: argparse.Namespace) -> int:
         return profile_with_ncu(arguments, command)
     if arguments.shake:
         return shake(arguments, command)
+    from .profiling import profile  # its code takes three times as long to read as the options
+
     return profile(options_of(arguments, command), arguments)
 
 
@@ -231,6 +230,9 @@ def profile_with_ncu(arguments: argparse.Namespace, command: Sequence[str]) -> i
         warn("only root may read performance counters on this machine, so ncu will run the command without measuring")
     log = log_path(arguments.tracedir)
     inform(f"ncu writes {log}")
+    from tui_probe.launcher.signals import tidy_end
+    from tui_probe.launcher.target import exit_status
+
     with tidy_end():
         status = exit_status(run_ncu(ncu, log, wanted, command, capture_range=arguments.capture_range))
     if not arguments.no_report:

@@ -10,10 +10,6 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import LaunchError
 
-from . import signals
-from .helper_process import Witness
-from .target import SignalScope, StandardStreams, check_command, start_target
-
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -67,6 +63,11 @@ def run_ncu(ncu: str, log: Path, metrics: Sequence[str], command: Sequence[str],
     Returns ``Popen.returncode`` of ncu, which is the command's where ncu has nothing of its own to tell. TargetError
     if the command cannot be executed.
     """
+    # Read here: the help of ``run`` names the metrics of this module, and starts nothing.
+    from . import signals
+    from .helper_process import Witness
+    from .target import SignalScope, StandardStreams, check_command, start_target
+
     check_command(command, os.environ.get("PATH"))
     with signals.held_back() as mask, closing(Witness()) as witness:
         argv = ncu_command(ncu, log, metrics, command, capture_range=capture_range)
