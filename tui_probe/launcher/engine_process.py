@@ -38,6 +38,11 @@ if TYPE_CHECKING:
 
 PROBE_PATIENCE: Final = 0.1
 """Seconds for which a kernel with one of its probes waits for the others. On a GPU only: the simulated one is slow."""
+_SWITCH_SECONDS: Final = 0.0005
+"""Python's switch interval in the engine and its workers. A first probe is prepared next to counting probes, which
+compute all the time: at each of its file accesses it loses the interpreter for this long. With the usual 5 ms it took
+four times as long as by itself.
+"""
 _LEFT_SECONDS: Final = 30
 """Limit of the process that finishes kernels after a run."""
 UNUSABLE = 2
@@ -66,6 +71,7 @@ def serve(
     signals = {signal.SIGTERM, signal.SIGINT}
     # Blocked before threads and workers start, which inherit the mask: only ``sigwait`` below takes them.
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    sys.setswitchinterval(_SWITCH_SECONDS)
     folder = default_cache_directory() if options.cache else None
     cache = None if folder is None else Cache(folder)
     assembler = Assembler(seconds=_LAUNCH_SHARE * _launch_seconds(), cache=cache)
