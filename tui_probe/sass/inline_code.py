@@ -64,6 +64,12 @@ if TYPE_CHECKING:
 SHORT_STALL: Final = 8
 """Cycles after which a result of fixed latency can be used in a computation."""
 
+_MOVE: Final = new_word(MOV, SHORT_STALL).with_field(*BYTE_MASK, ALL_BYTES)
+_MOVE_NUMBER: Final = new_word(MOV_NUMBER, SHORT_STALL).with_field(*BYTE_MASK, ALL_BYTES)
+_MOVE_UNIFORM: Final = (
+    new_word(MOV_UNIFORM, SHORT_STALL).with_field(*BYTE_MASK, ALL_BYTES).with_field(*UNIFORM_OPERAND, 1)
+)
+"""Moves of nothing to R0: a kernel gets thousands."""
 _STORES: Final = frozenset({0x186, 0x18E})
 """STG, RED."""
 _CONVERGENT: Final = frozenset({0x006, 0x086, 0x189, 0x1A1, 0x1C4})
@@ -89,13 +95,12 @@ class MarkValue:
     def move(self, to: int) -> Word:
         """Return the instruction that moves it into a register."""
         if self.register is not None:
-            word = new_word(MOV, SHORT_STALL).with_field(*SOURCE_B, self.register)
+            word = _MOVE.with_field(*SOURCE_B, self.register)
         elif self.uniform is not None:
-            word = new_word(MOV_UNIFORM, SHORT_STALL).with_field(*SOURCE_B, self.uniform)
-            word = word.with_field(*UNIFORM_OPERAND, 1)
+            word = _MOVE_UNIFORM.with_field(*SOURCE_B, self.uniform)
         else:
-            word = new_word(MOV_NUMBER, SHORT_STALL).with_field(*IMMEDIATE, self.number & 0xFFFFFFFF)
-        return word.with_field(*DESTINATION, to).with_field(*BYTE_MASK, ALL_BYTES)
+            word = _MOVE_NUMBER.with_field(*IMMEDIATE, self.number & 0xFFFFFFFF)
+        return word.with_field(*DESTINATION, to)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -272,11 +277,11 @@ def _with_barriers(word: Word, barriers: Sequence[int]) -> Word:
         word = word.with_read_barrier(barriers[word.read_barrier])
     if word.operation == DEPBAR:
         word = word.with_field(*DEPBAR_BARRIER, barriers[word.field(*DEPBAR_BARRIER)])
-    mask = 0
-    for number in range(BARRIER_COUNT):
-        if word.wait_mask >> number & 1:
+    waits, mask = word.wait_mask, 0
+    for number in range(BARRIER_COUNT) if waits else ():
+        if waits >> number & 1:
             mask |= 1 << barriers[number]
-    return word.with_wait_mask(mask)
+    return word if mask == waits else word.with_wait_mask(mask)
 
 
 def _without_waits_for_marks(words: Sequence[Word]) -> tuple[Word, ...]:

@@ -68,7 +68,6 @@ from tui_probe.sass.words import (
     DESTINATION,
     GUARD,
     IMMEDIATE,
-    NO_BARRIER,
     NOP,
     RZ,
     SECOND_PREDICATE,
@@ -217,7 +216,7 @@ def _pending_barriers(words: Sequence[Word]) -> int:
         if together:
             mask &= ~word.wait_mask
         together = together and word.operation != operation_of(BRA)
-        mask |= sum(1 << barrier for barrier in {word.write_barrier, word.read_barrier} - {NO_BARRIER})
+        mask |= 1 << word.write_barrier | 1 << word.read_barrier  # NO_BARRIER is above those of the mask
     return mask & ALL_BARRIERS
 
 

@@ -367,6 +367,7 @@ def nop_word() -> Word:
     return new_word(NOP, 0)
 
 
+@lru_cache(maxsize=256)
 def new_word(opcode: int, stall: int) -> Word:
     """Return an instruction for all active lanes, without barriers and operands."""
     word = Word(opcode).guarded(ALWAYS).with_stall(stall)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.snippet import BLOCK_HELPER, parse_snippet
@@ -123,9 +124,10 @@ def _block_codes(
     block: range,
     added: Mapping[int, Mapping[str, int]],
 ) -> Iterable[BlockCode]:
-    classes = Counter(operation_class(target.words[index], target.arch) for index in block)
-    for point in points:
-        wanted = [position.modifiers for position in point.positions if position.opcode == BLOCK]
+    wanted_of = [[position.modifiers for position in point.positions if position.opcode == BLOCK] for point in points]
+    is_wanted = any(wanted_of)
+    classes = Counter(operation_class(target.words[index], target.arch) for index in block if is_wanted)
+    for point, wanted in zip(points, wanted_of, strict=True):
         number = sum(sum(classes[name] for name in names or classes) for names in wanted)
         if number:
             yield BlockCode(point, number)
@@ -135,9 +137,14 @@ def _block_codes(
             sums[register] += number
     for register in sorted(sums):
         bits = 64 if probe.registers[register].endswith("64") else 32
-        text = f"add.u{bits} {register}, {register}, {BLOCK_HELPER};"
-        snippet = parse_snippet(text, _NO_LOCATION, "").snippet
-        yield BlockCode(ProbePoint(f"sum of {register}", (), snippet, None), sums[register], wide=bits > 32)
+        yield BlockCode(_point_of_sum(register, bits), sums[register], wide=bits > 32)
+
+
+@lru_cache(maxsize=64)
+def _point_of_sum(register: str, bits: int) -> ProbePoint:
+    """The point that adds the sum of a block to a register."""
+    snippet = parse_snippet(f"add.u{bits} {register}, {register}, {BLOCK_HELPER};", _NO_LOCATION, "").snippet
+    return ProbePoint(f"sum of {register}", (), snippet, None)
 
 
 def _fixed_instructions(target: GraftTarget) -> set[int]:
