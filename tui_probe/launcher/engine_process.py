@@ -36,8 +36,10 @@ if TYPE_CHECKING:
 
     from .options import RunOptions
 
-PROBE_PATIENCE: Final = 0.1
-"""Seconds for which a kernel with one of its probes waits for the others. On a GPU only: the simulated one is slow."""
+PROBE_PATIENCE: Final = 0.03
+"""Seconds for which a kernel with one of its probes waits for the others. On a GPU only: the simulated one is slow.
+Short, since the hook waits for late probes itself, and has a share of the run's allowance for that.
+"""
 _SWITCH_SECONDS: Final = 0.0005
 """Python's switch interval in the engine and its workers. A first probe is prepared next to counting probes, which
 compute all the time: at each of its file accesses it loses the interpreter for this long. With the usual 5 ms it took
