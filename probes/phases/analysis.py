@@ -298,6 +298,7 @@ def analyse(result: Result, folder: Path | None) -> Phases:
     first, step = (0, 1) if result.sample is None else (result.sample.blocks.start, result.sample.blocks.step)
     phases, phase_of_site = phases_of(sites)
     spans, begin, end = _spans(warps[ran], starts[ran], recorded, seen[ran], block, sites)
+    spans = _joined(spans, phase_of_site, sites)
     sampled, numbers = SampledIterations.of(spans, sites), _phase_numbers(spans, phase_of_site)
     numbers = numbers if sampled is None else np.where(sampled.skipped, NOT_RECORDED, numbers)
     spans = Spans(spans.warp, spans.start, spans.end, numbers, np.maximum(spans.site, 0))
@@ -330,6 +331,17 @@ def phase_sites(folder: Path | None, result: Result) -> tuple[tuple[Site, ...], 
     if not sites:
         raise TraceError(f"{result.path}: sites.json of the kernel is missing or contains no phases")
     return sites, sum(probe.phases_missing for probe in probes)
+
+
+def _joined(spans: Spans, phase_of_site: Sequence[int], sites: Sequence[Site]) -> Spans:
+    """Join spans whose record may be inside of a phase with the span before, if this is of the same phase."""
+    may_be_inside = np.array([bool(site.phase and site.phase.inside) for site in sites] + [False], bool)
+    numbers = _phase_numbers(spans, phase_of_site)
+    same = (np.diff(spans.warp, prepend=-1) == 0) & (np.diff(numbers, prepend=NOT_RECORDED) == 0)
+    begins = ~(same & may_be_inside[spans.site])
+    last = np.append(np.flatnonzero(begins)[1:], len(spans)) - 1
+    own = spans.where(begins)
+    return replace(own, end=spans.end[last])
 
 
 def _phase_numbers(spans: Spans, phase_of_site: Iterable[int]) -> NDArray[np.int64]:

@@ -196,7 +196,7 @@ class Sentences:
             if share >= _NOTABLE_STALLS:
                 own = f" ({', '.join(roles[phase])})" if len(self.launch.roles) > 1 and phase in roles else ""
                 causes = _causes_text(stalls.by_phase[number])
-                yield f"stalls in {phase.name}{own}: {percent(share, 1)} of warp life: {causes}"
+                yield f"stalls in “{phase.name}”{own}: {percent(share, 1)} of warp life: {causes}"
         if stalls.elsewhere_share >= _NOTABLE_STALLS:
             yield (
                 f"stalls whose phase is unknown: {percent(stalls.elsewhere_share, 1)} of warp life:"

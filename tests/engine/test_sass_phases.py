@@ -377,6 +377,84 @@ def test_phase_behind_a_branch_is_recorded_at_the_branch(tmp_path: Path) -> None
     assert {phase.at for phase in phases} <= {*kernel.grafted.branches, *kernel.grafted.copies}
 
 
+TILES = """.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry tiles(.param .u64 in, .param .u32 tiles, .param .u32 rounds, .param .u64 out)
+{
+    .reg .pred %p<6>;
+    .reg .b32 %r<20>;
+    .reg .b64 %rd<6>;
+    .shared .align 16 .b8 data[4096];
+    .shared .align 8 .b8 full[8];
+    ld.param.u64 %rd1, [in];
+    ld.param.u32 %r1, [tiles];
+    ld.param.u32 %r2, [rounds];
+    ld.param.u64 %rd2, [out];
+    mov.u32 %r3, data;
+    mov.u32 %r4, full;
+    mov.u32 %r5, %tid.x;
+    mov.u32 %r6, 0;
+    mov.u32 %r10, 0;
+    mov.u32 %r12, 1;
+    setp.ne.u32 %p1, %r5, 0;
+tile:
+    .pragma "nounroll";
+    @%p1 bra behind;
+    mov.u32 %r7, 0;
+    setp.eq.u32 %p5, %r2, 0;
+    @%p5 bra behind;
+round:
+    .pragma "nounroll";
+    and.b32 %r8, %r7, 1;
+again:
+    mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r4], %r8;
+    @!%p2 bra again;
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r3], [%rd1], 1024, [%r4];
+    add.u32 %r7, %r7, 1;
+    setp.lt.u32 %p3, %r7, %r2;
+    @%p3 bra round;
+behind:
+    bar.warp.sync 0xffffffff;
+    mul.lo.u32 %r10, %r10, 77;
+    add.u32 %r10, %r10, %r6;
+    div.u32 %r11, %r10, %r2;
+    rem.u32 %r13, %r11, 1234577;
+    add.u32 %r10, %r13, %r10;
+    div.u32 %r14, %r13, %r12;
+    add.u32 %r12, %r14, %r10;
+    add.u32 %r6, %r6, 1;
+    setp.lt.u32 %p4, %r6, %r1;
+    @%p4 bra tile;
+    st.global.u32 [%rd2], %r12;
+    ret;
+}
+"""
+
+
+def test_phase_behind_an_inner_loop_is_recorded_once(tmp_path: Path) -> None:
+    """Lanes that copy nothing are in the phase already. At the end of the loop, each round would have a record."""
+    (tmp_path / "tiles.ptx").write_text(TILES)
+    assembler().assemble(tmp_path / "tiles.ptx", tmp_path / "tiles.bin", "sm_90a", "tiles")
+    target = GraftTarget.of(Cubin.read((tmp_path / "tiles.bin").read_bytes()), "tiles")
+    phases, _ = sass_phases(PROBE, target)
+    (behind,) = (phase for phase in phases if phase.inside)
+    graph = FlowGraph.of(target)
+    copy = next(index for index, word in enumerate(target.words) if operation_name(word, 90) == "UBLKCP")
+    rounds = min(
+        (loop.blocks for loop in graph.loops if graph.block_at(copy) in loop.blocks and len(loop.blocks) > 1), key=len
+    )
+    assert graph.block_at(behind.at // WORD_BYTES) not in rounds
+    assert (behind.start.work, behind.start.stage) == ("integer", "loop")
+    sites = (
+        Grafter(PROBE, assembler(), sampled=False)
+        .graft(Cubin.read((tmp_path / "tiles.bin").read_bytes()), "tiles")
+        .sites
+    )
+    (phase,) = (site.phase for site in parse_sites(sites.encode())[0].sites if site.phase and site.phase.inside)
+    assert phase.work == "integer"
+
+
 def test_only_offsets_of_a_list_are_fixed(waits: Path) -> None:
     """An entry for an mbarrier instruction also has its register, address and flags, which may look like offsets."""
     target = GraftTarget.of(Cubin.read(waits.read_bytes()), "producer_consumer")

@@ -36,7 +36,7 @@ from tui_probe.probe_files.loading import load_probe
 from tui_probe.probe_files.option_probes import phases_in, phases_probe
 from tui_probe.probe_model.positions import SourceRange
 from tui_probe.probes.phases import findings
-from tui_probe.probes.phases.analysis import NOT_RECORDED, Phases, analyse
+from tui_probe.probes.phases.analysis import NOT_RECORDED, Phases, Spans, _joined, analyse
 from tui_probe.probes.phases.kinds import Phase, roles_of
 from tui_probe.probes.phases.lanes import (
     MIN_CELLS,
@@ -465,6 +465,23 @@ def test_last_records_are_kept_where_the_probe_says_so(tmp_path: Path) -> None:
     assert (last.kept_text, complete.kept_text) == ("32 of 122 phase starts, the last of each warp", "")
     assert last.spans.phase.tolist() == complete.spans.phase[-32:].tolist()
     assert np.ptp(last.spans.cycles[1:-1] - complete.spans.cycles[-31:-1]) <= 2 * COSTS["integer"]
+
+
+@pytest.mark.parametrize(
+    ("inside", "starts", "ends"),
+    [(True, [0, 1, 3, 4, 5], [1, 3, 4, 5, 6]), (False, [0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 6])],
+)
+def test_record_inside_of_a_phase_begins_nothing(
+    inside: bool, starts: list[int], ends: list[int], tmp_path: Path
+) -> None:
+    """Warp 0 is in phases 0, 1, 1, 0, 1, warp 1 in phase 1. Of phase 1, only a second record in a row is inside."""
+    site = staged(tmp_path / "t", 9, 20).sites[0]
+    assert site.phase is not None
+    sites = [site, site, replace(site, phase=replace(site.phase, inside=inside))]
+    places = np.array([0, 1, 2, 0, 2, 1], np.int64)
+    spans = Spans(np.array([0, 0, 0, 0, 0, 1]), np.arange(6), np.arange(1, 7), np.zeros(6, np.int64), places)
+    joined = _joined(spans, [0, 1, 1], sites)
+    assert (joined.start.tolist(), joined.end.tolist()) == (starts, ends)
 
 
 def test_result_without_sites_is_refused(tmp_path: Path) -> None:

@@ -115,6 +115,8 @@ class SitePhase:
     """True for a wait in front of which its code signals."""
     every: int = 0
     """K if the phase is recorded in the first of K iterations of ``loop`` only; 0: in each iteration."""
+    inside: bool = False
+    """True if warps may come to the site while they are in the phase already: then nothing begins there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,6 +330,7 @@ def _phase(entry: Mapping[str, Any]) -> SitePhase:
         _tables_in(_signaled, entry.get("signaled", [])),
         entry.get("signals_first") is True,
         _number(entry.get("every", 0)),
+        entry.get("inside") is True,
     )
 
 

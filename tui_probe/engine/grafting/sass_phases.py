@@ -3,7 +3,9 @@
 A record is at an instruction that may be executed elsewhere: the first of the phase, or one of its neighbors. Where
 only some ways lead to a start from other phases, as into a loop, the records are at the ends of the blocks before it.
 If such a block can also be followed by code of the phase that it ends with, the record is at the start itself instead,
-so that a loop may have a record for each iteration.
+so that a loop may have a record for each iteration. It is there, too, if the block is in a loop that the start is not
+in, or if the record would precede a copy, load or product of the phase that ends: then the phase may go on with a
+record that begins nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from tui_probe.errors import UnsupportedKernelError
 from tui_probe.ptx.control_flow import Flow
 from tui_probe.ptx.operands import MADE_UP
 from tui_probe.ptx.parameters import BarrierArrays
-from tui_probe.ptx.phase_names import MARK, PRODUCT_WAIT, PRODUCTS, WAITS, work_of
+from tui_probe.ptx.phase_names import ACCESSES, MARK, PRODUCT_WAIT, PRODUCTS, WAITS, work_of
 from tui_probe.ptx.phases import flow_phases, with_every
 from tui_probe.ptx.tree import Immediate, Instruction, Register
 from tui_probe.reasons import because
@@ -78,6 +80,9 @@ _WINDOW: Final = 0x400
 """Address of the first byte of a block's shared memory on architectures with clusters."""
 _FIRST_WITH_WINDOW: Final = 90
 """First architecture with clusters."""
+_SLOW: Final = frozenset({*ACCESSES, PRODUCTS})
+"""Works whose instructions may hold a warp: a record in front of one would take its time from the phase that ends."""
+_RECONVERGES: Final = frozenset({"BSYNC", "WARPSYNC"})
 _NEAR: Final = 8
 """Instructions between the start of a phase and its record at most, and between products of which one waits for the
 other.
@@ -87,13 +92,14 @@ other.
 @dataclass(frozen=True, slots=True)
 class SassPhase:
     """A phase with its record at byte offset ``at``; ``loop`` is the offset of the recorded loop around it, ``main``
-    that of the instruction that does its work.
+    that of the instruction that does its work. ``inside``: warps may come there while they are in the phase already.
     """
 
     at: int
     start: PhaseStart
     loop: int | None
     main: int
+    inside: bool = False
 
 
 def _work_of_words(target: GraftTarget, graph: FlowGraph) -> list[Instruction]:
@@ -141,15 +147,24 @@ def sass_phases(
         groups = [_end_places(target, code, end, fixed) for end in ends] or [
             _places(target, code, graph.blocks[graph.block_at(first)], first, fixed)
         ]
-        for places in groups:
-            at = next((place for place in places if place not in taken and has_room(place)), None)
-            if at is None:
+        usable = [[place for place in places if place not in taken and has_room(place)] for places in groups]
+        inside = (
+            bool(ends)
+            and not start.iterates
+            and (_leaves_loop(graph, ends, first) or any(work_of(code[own[0]]) in _SLOW for own in usable if own))
+        )
+        if inside:
+            head = _places_at_head(target, code, graph, first, fixed)
+            at_head = [place for place in head if place not in taken and has_room(place)]
+            usable, inside = ([at_head], True) if at_head else (usable, False)
+        for own in usable:
+            if not own:
                 missing += not _takes_no_time(graph, code, target.words, first)
             else:
-                taken.add(at)
+                taken.add(own[0])
                 loop = None if start.loop is None else number_of[id(start.loop)] * WORD_BYTES
                 main = number_of[id(start.main or start.first)] * WORD_BYTES
-                phases.append(SassPhase(at * WORD_BYTES, start, loop, main))
+                phases.append(SassPhase(own[0] * WORD_BYTES, start, loop, main, inside))
     if not probe.every:
         return phases, missing
     counted = with_every([phase.start for phase in phases], probe.every, _entered_while_counting(graph, phases))
@@ -316,6 +331,27 @@ def _places(
         )
     )
     yield from (*before, *itself, *behind) if waits else (*behind, *before, *itself)
+
+
+def _places_at_head(
+    target: GraftTarget, code: Sequence[Instruction], graph: FlowGraph, first: int, fixed: Collection[int]
+) -> Iterator[int]:
+    """Return the places for the record of a start at the start itself; behind blocks that only reconverge lanes."""
+    block = graph.block_at(first)
+    while len(graph.blocks[block]) == 1 and operation_name(target.words[first], target.arch) in _RECONVERGES:
+        following = [other for other in graph.successors[block] if list(graph.predecessors[other]) == [block]]
+        if len(following) != 1:
+            break
+        block, first = following[0], graph.blocks[following[0]].start
+    return _places(target, code, graph.blocks[block], first, fixed)
+
+
+def _leaves_loop(graph: FlowGraph, ends: Sequence[int], first: int) -> bool:
+    """Return whether a block with one of ``ends`` is in a loop that an instruction is not in: it ends more often than
+    the instruction runs.
+    """
+    inside = [loop.blocks for loop in graph.loops if graph.block_at(first) not in loop.blocks]
+    return any(graph.block_at(end) in blocks for blocks in inside for end in ends)
 
 
 def _end_places(target: GraftTarget, code: Sequence[Instruction], end: int, fixed: Collection[int]) -> Iterator[int]:

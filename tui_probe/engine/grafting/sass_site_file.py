@@ -98,7 +98,8 @@ def _instruction_fields(
         "bytes": first.facts.bytes,
     }
     if site.phase is not None:
-        fields["phase"] = phase_fields(site.phase.start, site.phase.loop)
+        inside = {"inside": True} if site.phase.inside else {}
+        fields["phase"] = phase_fields(site.phase.start, site.phase.loop) | inside
     return {name: value for name, value in fields.items() if value is not None} | _source_fields(source, files)
 
 
