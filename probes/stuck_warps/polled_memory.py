@@ -158,8 +158,9 @@ def _unknown_writer(stuck: StuckWarps, group: PlaceGroup) -> tuple[str, str]:
         )
     if code.has_plain_stores:
         return (
-            f"plain stores of this kernel are not recorded: one of them, {another}",
-            f"write flags with st.release or an atomic, which the watchdog records; otherwise {advice}",
+            f"plain stores of this kernel are not recorded: one of them, {another}{warps_elsewhere(stuck, group)}",
+            "let the writer store before it waits for a warp that polls; write flags with st.release or an atomic,"
+            f" which the watchdog records; otherwise {advice}",
         )
     if code.is_known:
         return f"no other instruction of this kernel writes global memory: {another}", advice

@@ -213,6 +213,11 @@ WAITERS = [warp(BARRIER, block, 1) for block in range(2)]
             "plain stores of this kernel are not recorded: one of them, another kernel",
         ),
         (
+            launch([warp(FLAG), warp(BARRIER, number=1)], code=Synchronization(has_plain_stores=True, is_known=True)),
+            "flag-not-set",
+            "must write the value; block 0 warp 1 is at bar.sync PTX:30",
+        ),
+        (
             launch([warp(LOCK)]),
             "lock-not-free",
             "is known to hold it; 1 warp ended, perhaps without releasing the lock",

@@ -56,6 +56,7 @@ class Scheduler:
         self._ready: dict[GroupPosition, list[ThreadGroup]] = {}
         # Groups that wait for lanes of their warps at a `.sync` instruction.
         self._assembling: dict[GroupPosition, ThreadGroup] = {}
+        self._checks_barriers = batch.checks is not None and any(block.meets_block for block in program.blocks)
         self._turns = 0
         self._rounds = 0
 
@@ -117,7 +118,7 @@ class Scheduler:
                 members = block.members.read(group.registers)
                 batch.checks.check_mask(block.line, group.lanes, members)
                 batch.checks.order.sync_warps(group.lanes, members)
-            if block.own_line and batch.checks is not None:
+            if block.own_line and self._checks_barriers and batch.checks is not None:
                 batch.checks.executed(group.lanes, group.block)
             for operation in block.operations:
                 operation(group)
