@@ -22,10 +22,10 @@ from tui_probe.probe_model.positions import (
     UNBOUNDED,
     matches,
 )
+from tui_probe.ptx.assembler_effects import merged_loads
 from tui_probe.ptx.control_flow import basic_blocks, loop_heads
 from tui_probe.ptx.counted_loops import unbounded_loop_heads
 from tui_probe.ptx.instruction_facts import class_of, sass_instruction_count
-from tui_probe.ptx.merged_loads import merged_loads
 from tui_probe.ptx.phases import phase_starts, with_every
 from tui_probe.ptx.tree import Immediate
 

@@ -1,7 +1,7 @@
 """Positions of probes, such as ``ld.global:st.global``: parse them, match instructions, find suspicious ones.
 
 ``!`` before a modifier leaves out the instructions that have it: ``ld.!param``. ``ld.shared.!merged`` leaves out those
-that :mod:`tui_probe.ptx.merged_loads` finds to be part of another load, for which nothing is left in machine code.
+that :mod:`tui_probe.ptx.assembler_effects` finds to be part of another load, for which nothing is left in machine code.
 ``bar.sync.immediate`` are those whose barrier has a number in the code, not in a register.
 ``block`` is the start of each basic block, ``block.fp32`` of each that holds instructions of that class. ``loop`` is
 the start of each block that begins a loop, which is passed once per iteration; ``loop.unbounded`` only of loops that

@@ -15,8 +15,8 @@ from collections import defaultdict
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.ptx.assembler_effects import Accumulators, FusedProducts, is_full_wait
 from tui_probe.ptx.instruction_facts import VECTORS, element_bytes
-from tui_probe.ptx.product_results import Accumulators, FusedProducts, is_full_wait
 from tui_probe.ptx.tree import (
     Element,
     Immediate,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tui_probe.engine.kernel import Kernel
-from tui_probe.ptx.merged_loads import alignments, merged_loads
+from tui_probe.ptx.assembler_effects import alignments, merged_loads
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.tree import instructions_in
 
