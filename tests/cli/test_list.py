@@ -12,10 +12,11 @@ import pytest
 
 from tests.cli.conftest import ROOT, Command
 from tui_probe.cli.main import main
-from tui_probe.pages import trace_list
-from tui_probe.pages.trace_list import ListedRun, RunVerdict, VerdictCache
+from tui_probe.pages.trace_list import ListedRun
 from tui_probe.trace.recent import Brief
 from tui_probe.trace.user_state import read_state, write_state
+from tui_probe.verdicts import run_verdict
+from tui_probe.verdicts.run_verdict import RunVerdict, VerdictCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,8 +84,8 @@ def test_only_the_folder_that_was_named(at: At, tmp_path: Path, capsys: pytest.C
 def test_a_verdict_is_read_once_until_the_log_changes(at: At, monkeypatch: pytest.MonkeyPatch) -> None:
     trace = at("Nov01_101010_1", 1_700_000_000)
     read: list[Path] = []
-    real = trace_list.open_trace
-    monkeypatch.setattr(trace_list, "open_trace", lambda directory: read.append(directory) or real(directory))
+    real = run_verdict.open_trace
+    monkeypatch.setattr(run_verdict, "open_trace", lambda directory: read.append(directory) or real(directory))
     for _ in range(2):
         verdicts = VerdictCache()
         assert verdicts.of(trace).sentence.startswith(FOUND)
@@ -93,14 +94,14 @@ def test_a_verdict_is_read_once_until_the_log_changes(at: At, monkeypatch: pytes
     os.utime(trace / "event.log", (1_700_000_001, 1_700_000_001))
     assert VerdictCache().of(trace).sentence.startswith(FOUND)
     assert len(read) == 2
-    assert str(trace) in read_state(trace_list.VERDICTS_FILE)
-    assert not list(trace.rglob(trace_list.VERDICTS_FILE)), "nothing is put into a trace"
+    assert str(trace) in read_state(run_verdict.VERDICTS_FILE)
+    assert not list(trace.rglob(run_verdict.VERDICTS_FILE)), "nothing is put into a trace"
 
 
 @pytest.mark.parametrize("kept", ["", "[]", "{", '{"x": 1}', '{"%s": {"stamp": [1, 2], "told": 3}}', '{"%s": [[], 1]}'])
 def test_damaged_verdict_cache_is_ignored(at: At, kept: str) -> None:
     trace = at("Nov01_101010_1", 1_700_000_000)
-    write_state(trace_list.VERDICTS_FILE, kept.replace("%s", str(trace)))
+    write_state(run_verdict.VERDICTS_FILE, kept.replace("%s", str(trace)))
     assert VerdictCache().of(trace).sentence.startswith(FOUND)
 
 
@@ -114,16 +115,16 @@ def test_a_run_that_cannot_be_read_found_nothing(at: At, damage: str) -> None:
 def test_verdicts_before_interrupt_are_cached(at: At, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     newest = at("Nov02_101010_2", 1_700_000_100)
     at("Nov01_101010_1", 1_700_000_000)
-    real = trace_list.open_trace
+    real = run_verdict.open_trace
 
     def interrupted(directory: Path) -> Any:
         if directory.name == "Nov01_101010_1":
             raise KeyboardInterrupt
         return real(directory)
 
-    monkeypatch.setattr(trace_list, "open_trace", interrupted)
+    monkeypatch.setattr(run_verdict, "open_trace", interrupted)
     assert main(["list", str(tmp_path / "trace")]) == 130
-    assert list(json.loads(read_state(trace_list.VERDICTS_FILE))) == [str(newest)]
+    assert list(json.loads(read_state(run_verdict.VERDICTS_FILE))) == [str(newest)]
 
 
 def run_of(verdict: RunVerdict | None, before: ListedRun | None = None, **more: Any) -> ListedRun:

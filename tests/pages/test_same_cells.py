@@ -33,7 +33,7 @@ from tui_probe.pages.comparison_tables import OVERVIEW_COLUMNS
 from tui_probe.pages.page_registry import find_page, page_names, report_lines
 from tui_probe.pages.roofline_page import open_roofline
 from tui_probe.pages.table_page import TablePage
-from tui_probe.pages.trace_list import RUN_COLUMNS, ListedRun, RunPage, RunVerdict
+from tui_probe.pages.trace_list import RUN_COLUMNS, ListedRun, RunPage
 from tui_probe.pages.view_output import json_lines, text_lines, view_lines
 from tui_probe.pages.views import kind_of
 from tui_probe.pages.views.launches import Launches
@@ -53,6 +53,7 @@ from tui_probe.verdicts.finding_summary import limiter_text
 from tui_probe.verdicts.kernel_columns import FAILURE_MARK
 from tui_probe.verdicts.kernel_snapshot import kernel_snapshot
 from tui_probe.verdicts.roofline import Roof, RooflinePoint
+from tui_probe.verdicts.run_verdict import RunVerdict
 
 with fixed_probes():
     TRACE_PAGES = page_names()

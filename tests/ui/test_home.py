@@ -14,7 +14,6 @@ from tests.pages.before_after import write_pair
 from tests.ui.conftest import Stage, golden_sizes, no_gpu
 from tui_probe.cli.home import form_of_demo, open_path, options_of, plain_path
 from tui_probe.cli.main import main
-from tui_probe.pages.trace_list import RunVerdict
 from tui_probe.probe_files import DEFAULT_PROBE
 from tui_probe.probe_files.choices import known_choices, known_probes
 from tui_probe.trace.recent import Brief
@@ -28,6 +27,7 @@ from tui_probe.ui.screens.further_pages import LetterScreen
 from tui_probe.ui.screens.home import HomeScreen, heights
 from tui_probe.ui.screens.lists import PickScreen
 from tui_probe.ui.views import recent
+from tui_probe.verdicts.run_verdict import RunVerdict
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence

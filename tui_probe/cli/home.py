@@ -12,10 +12,10 @@ from tui_probe.errors import LaunchError, NoDriverError, ProbeError
 from tui_probe.launcher.driver import find_driver
 from tui_probe.launcher.options import RunOptions, why_not_itself
 from tui_probe.launcher.signals import tidy_end
-from tui_probe.pages.trace_list import VerdictCache
 from tui_probe.probe_files import DEFAULT_PROBE
 from tui_probe.probe_files.choices import choose_probes, default_choice, known_choices
 from tui_probe.trace.recent import RecentTraces, remember
+from tui_probe.verdicts.run_verdict import VerdictCache
 
 from . import open as open_command
 from .arguments import default_launches, launches, trace_dir, user_settings
@@ -26,8 +26,8 @@ from .screen import add_screen_options, appearance_of, show, show_session, wants
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tui_probe.pages.trace_list import RunVerdict
     from tui_probe.ui.requests import HomeSources, StartForm
+    from tui_probe.verdicts.run_verdict import RunVerdict
 
     from .machine_checks import Item
 

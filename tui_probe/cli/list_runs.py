@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from tui_probe.pages.trace_list import RunVerdict
     from tui_probe.trace.recent import Brief
+    from tui_probe.verdicts.run_verdict import RunVerdict
 
 DEFAULT_LIMIT = 500
 """Runs listed by default: each costs the reading of both ends of its log."""
@@ -71,7 +71,7 @@ def listed_traces(places: Sequence[str], limit: int) -> list[Brief]:
 
 def verdicts_of(traces: Sequence[Brief]) -> dict[Path, RunVerdict]:
     """Return the findings of ended runs; those read before an interrupt are cached."""
-    from tui_probe.pages.trace_list import VerdictCache
+    from tui_probe.verdicts.run_verdict import VerdictCache
 
     cache, verdicts = VerdictCache(), {}
     ended = [trace.directory for trace in traces if not trace.running]

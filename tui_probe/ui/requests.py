@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
-    from tui_probe.pages.trace_list import RunVerdict
     from tui_probe.trace.recent import Brief
+    from tui_probe.verdicts.run_verdict import RunVerdict
 
 BETWEEN_HINT: Final = "on page Source press m on the first line, m on the last line, then R"
 """Message that fits a line of 80 cells."""

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from tui_probe.draw.spans import Line
-    from tui_probe.pages.trace_list import RunVerdict
     from tui_probe.trace.recent import Brief
     from tui_probe.ui.prompt import Completion
     from tui_probe.ui.requests import HomeSources, MachineFinding, ProbeSummary
     from tui_probe.ui.views.view import PaneView
+    from tui_probe.verdicts.run_verdict import RunVerdict
 
 INTERVAL = 3.0
 """Seconds between looks for new traces: each look reads the directories of all traces."""

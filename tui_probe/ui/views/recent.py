@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from tui_probe.pages.trace_list import RunVerdict
     from tui_probe.trace.recent import Brief
+    from tui_probe.verdicts.run_verdict import RunVerdict
 
 DAY = 86400
 PROBE_FROM, DEVICE_FROM, CHANGE_FROM = 100, 150, 170
