@@ -162,6 +162,16 @@ def test_workers_that_no_one_needs_read_no_code_at_the_end(tmp_path: Path) -> No
     assert not finished.exists()
 
 
+def test_workers_end_quietly_if_the_engine_ends_first(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    finished = tmp_path / "finished"
+    os.mkfifo(finished)
+    own = Workers(1, WorkerTask(lambda _: lambda _: iter(()), lambda: None, finished.read_text))
+    own._connections.close()
+    finished.write_text("")
+    assert os.waitstatus_to_exitcode(os.waitpid(own._pid, 0)[1]) == 0
+    assert capfd.readouterr().err == ""
+
+
 def test_one_connection_stays_with_the_engine_while_workers_read_code(tmp_path: Path) -> None:
     finished = tmp_path / "finished"
     os.mkfifo(finished)

@@ -223,7 +223,8 @@ class _Distributor:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         self._teams[_LAUNCHES].task.read_code()
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-        self._requests.send(_READY)
+        with contextlib.suppress(OSError):  # the engine has ended; so does the loop
+            self._requests.send(_READY)
         while True:
             try:
                 connection, byte = listener.receive()
