@@ -139,7 +139,7 @@ class GraftTarget:
         """Offset of the first added parameter."""
         return -(-self.parameter_bytes // PARAMETER_BYTES) * PARAMETER_BYTES
 
-    @property
+    @cached_property
     def fewest_registers(self) -> int:
         """Minimum of registers that the kernel leaves a warp, where its warps pass registers on to each other."""
         left = self.registers

@@ -97,14 +97,13 @@ that they have one.
 
 def used_uniform_registers(words: Iterable[Word], arch: int) -> frozenset[int]:
     """The uniform registers that instructions may use, some of them perhaps not."""
-    numbers: set[int] = set()
+    field, used = (1 << _field_bits(arch)) - 1, 0
     for word in words:
         if word.operation not in _ALWAYS_UNIFORM and not word.is_uniform_operand:
             continue  # most words: no field may name one
         for at, count in _uniform_fields(word, arch):
-            first = uniform_register_at(word, at, arch)
-            numbers.update(range(first, first + count))
-    return frozenset(number for number in numbers if number < UNIFORM_REGISTERS)
+            used |= (1 << count) - 1 << (word.bits >> at & field)
+    return frozenset(number for number in range(UNIFORM_REGISTERS) if used >> number & 1)
 
 
 def _uniform_fields(word: Word, arch: int) -> Iterable[tuple[int, int]]:

