@@ -59,6 +59,7 @@ int main(int argc, char **argv)
     unsigned long long time, interrupts;
     int ending;
     struct run_end end = {0};
+    settings.long_launch = 10000;
     settings.watchdog = argc > 1 ? (unsigned int)atoi(argv[1]) : 0;
     while (scanf("%llu %llu %d", &time, &interrupts, &ending) == 3) {
         run_end_interrupt(&end, interrupts, time * 1000000);

@@ -11,6 +11,7 @@
 #define DEFAULT_MIN_FREE_BYTES (2ull << 30)
 #define DEFAULT_LOG_BYTES (128ull << 20)
 #define DEFAULT_HOST_BYTES (256ull << 20)
+#define DEFAULT_LONG_LAUNCH 10000ull
 #define DEFAULT_KEPT_BYTES (1ull << 30)
 #define DEFAULT_WRITE_RATE (256ull << 20)
 enum { DEFAULT_MIN_FREE_PERCENT = 5, DEFAULT_RESULT_FILES = 2000 };
@@ -226,6 +227,7 @@ void settings_read(void)
     settings.engine_timeout = seconds("TUI_PROBE_ENGINE_TIMEOUT", 60);
     settings.exit_timeout = seconds("TUI_PROBE_EXIT_TIMEOUT", 10);
     settings.watchdog = number("TUI_PROBE_WATCHDOG");
+    settings.long_launch = number_or("TUI_PROBE_LONG_LAUNCH", DEFAULT_LONG_LAUNCH); /* tests need not wait */
     settings.control = text("TUI_PROBE_CONTROL");
     settings.max_trace_bytes = limit("TUI_PROBE_MAX_TRACE_BYTES", DEFAULT_TRACE_BYTES);
     settings.max_result_files = limit("TUI_PROBE_MAX_RESULT_FILES", DEFAULT_RESULT_FILES);

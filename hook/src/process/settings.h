@@ -81,6 +81,7 @@ struct settings {
     bool under_ncu; /* Nsight Compute started this process: it would count our kernels, and replay probed ones */
     bool capture_range;     /* only launches between cuProfilerStart and cuProfilerStop */
     const char *nvtx;       /* only launches in ranges of this text; NULL: all */
+    uint64_t long_launch; /* milliseconds after which a launch is reported without a watchdog */
     uint64_t watchdog; /* milliseconds after which a launch counts as one that does not end; 0: none does */
     unsigned engine_timeout; /* seconds to wait for the engine */
     const char *ending;      /* a file that is there once the run is asked to end; NULL: no one tells */

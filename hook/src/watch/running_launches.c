@@ -14,8 +14,7 @@
 #include "timers.h"
 #include "watched_launches.h"
 
-/* The limit without a watchdog; and how long a launch has run that is reported before the limit. */
-enum { LIMIT_MS = 10000, OLD_MS = 250 };
+enum { OLD_MS = 250 }; /* how long a launch has run that is reported before the limit */
 enum { MOST_RUNNING = 64, NOTE_SIZE = 512 };
 #define NS_PER_MS UINT64_C(1000000)
 
@@ -104,7 +103,7 @@ uint64_t run_end_requests(const struct run_end *end, uint64_t since)
 
 static bool is_over_limit(const struct running *launch, uint64_t at)
 {
-    const uint64_t limit = settings.watchdog ? settings.watchdog : LIMIT_MS;
+    const uint64_t limit = settings.watchdog ? settings.watchdog : settings.long_launch;
     return at >= launch->since && at - launch->since >= limit * NS_PER_MS;
 }
 
@@ -120,7 +119,8 @@ static bool is_interrupted(const struct running *launch, const struct run_end *e
 static uint64_t requests_of(const struct running *launch, const struct run_end *end)
 {
     const uint64_t all = run_end_requests(end, launch->since);
-    const uint64_t late = settings.watchdog ? all : run_end_requests(end, launch->since + LIMIT_MS * NS_PER_MS);
+    const uint64_t late =
+        settings.watchdog ? all : run_end_requests(end, launch->since + settings.long_launch * NS_PER_MS);
     return late + (all > late);
 }
 
