@@ -46,19 +46,20 @@ NAMES: Final = {
     ),
     "constants named TOLD": (r"\b_?(UN)?TOLD(_BY)?\b|\bTold\b", 0, 0),
     "variables named told": (r"\btold\b(?= = |: |, | in\b|\.)", 0, 0),
-    "loops over each or one": (r"\bfor (each|one) in\b", 0, 0),
+    "loops over each or one": (r"for (each|one) in\b", 0, 0),
     "placeholder variables": (r"\b(found|told|said|words|kept|each|one|whole|rest) = ", 0, 0),
     "classes with a placeholder name": (
         r"^class (Place|Row|Choice|Part|Group|Target|Page|Lines|Source|Found|Shown|Told|Named|Asked)\b", 0, 0
     ),
-    "functions named like a query": (r"\bdef (lacks|nowhere|leads_to|stops|leading|left|asked|here)\(", 0, 0),
-    "tests named after a state": (r"\bdef test_\w+_(told|said|alone|beside)(_\w+)?\(", 0, 0),
+    "functions named like a query": (r"def (lacks|nowhere|leads_to|stops|leading|left|asked|here)\(", 0, 0),
+    "tests named after a state": (r"def test_\w+_(told|said|alone|beside)(_\w+)?\(", 0, 0),
     "tests named with a filler word": (
-        r"\bdef test_(what|that|as|of|by|so|nor|it|where|which|those)_", 50, 50
+        r"def test_(what|that|as|of|by|so|nor|it|where|which|those)_", 50, 50
     ),
     "functions with a placeholder prefix": (r"\b(beside|booking|patience|turns|holding|stepwise)_\w+\(", 0, 0),
 }  # fmt: skip
-"""Patterns of names that do not denote, each with its limit and its goal in matches."""
+"""Patterns of names that do not denote, each with its limit and its goal in matches. One that begins with a letter
+takes a tenth of the time of one that begins with ``\\b``."""
 DOCSTRING_HEADS: Final = re.compile(
     r'"""(?:To|Of|By|In|Into|On|At|As|With|Within|Without|From|For|After|Before|Behind|Below|Between|Over|Per|Through'
     r"|Under|Until|Up to|Is|Are|Was|Were|Has|Have|Did|Does|Can|May|Must|Shall|Should|Will|Would|It|Its|There|The same"
