@@ -227,12 +227,12 @@ class InlineCode:
                 made[index] = made[index].with_stall(_MOVE_STALL)
         return made
 
-    def fixed_word(self, word: Word, free: FreeRegisters) -> Word:
-        """Return one of its words, no mark, as it is everywhere in a kernel."""
-        numbers = {
-            number: free.uniform[number & ~1] | number & 1 for pair in free.uniform for number in (pair, pair + 1)
-        }
-        word = with_uniform_registers(word, numbers, self.arch)
+    def fixed_word(self, word: Word, free: FreeRegisters, uniform: Mapping[int, int]) -> Word:
+        """Return one of its words, no mark, as it is everywhere in a kernel.
+
+        ``uniform`` has the kernel's uniform register for each of a snippet.
+        """
+        word = with_uniform_registers(word, uniform, self.arch)
         word = lane_registers.with_barrier(
             lane_registers.with_uniform_predicates(word, free.predicates), free.convergence_barriers
         )
@@ -267,7 +267,8 @@ def _stored(register: int, to: MarkValue, arch: int) -> Word:
 @lru_cache(maxsize=_MAX_CACHED)
 def _fixed_words(code: InlineCode, free: FreeRegisters) -> list[Word | None]:
     """Return the relocated words, None per mark. Cached: a kernel has the same snippet at many instructions."""
-    return [None if is_mark(word) else code.fixed_word(word, free) for word in code.words]
+    uniform = {number: free.uniform[number & ~1] | number & 1 for pair in free.uniform for number in (pair, pair + 1)}
+    return [None if is_mark(word) else code.fixed_word(word, free, uniform) for word in code.words]
 
 
 def _with_barriers(word: Word, barriers: Sequence[int]) -> Word:

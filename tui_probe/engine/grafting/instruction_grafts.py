@@ -24,7 +24,6 @@ from tui_probe.engine.grafting.sass_positions import (
 from tui_probe.engine.grafting.site_kernel_text import ENTRY, EXIT
 from tui_probe.engine.grafting.site_values import Mark
 from tui_probe.engine.grafting.snippet_ptx import LEADING_BYTES, MANY_LEADING_BYTES
-from tui_probe.engine.grafting.snippet_store import inline_code
 from tui_probe.engine.ptx_target import without_redux
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
@@ -382,7 +381,7 @@ def assemble_code(
     odd = target.first_added % _PARAMETER_ALIGNMENT
     for leading in (LEADING_BYTES + odd, MANY_LEADING_BYTES + odd):
         cubins = snippets.cubins(ptx.head, ptx.kernels(leading), target.arch)
-        code = {name: inline_code(cubin, leading, may_exit=name == EXIT) for name, cubin in cubins.items()}
+        code = {name: snippets.inline_code(cubin, leading, may_exit=name == EXIT) for name, cubin in cubins.items()}
         keys = {key: code[site_kernel_name(index)] for index, key in enumerate(ptx.keys)}
         blocks = {key: code[block_kernel_name(index)] for index, key in enumerate(ptx.block_keys)}
         made = InstructionCode(ptx, code.get(ENTRY), code.get(EXIT), keys, blocks)

@@ -37,6 +37,8 @@ class SnippetStore:
         self._assembler = assembler
         self._cache = cache
         self._kept: dict[str, Cubin] = {}
+        self._codes: dict[tuple[int, int, bool], tuple[Cubin, InlineCode]] = {}
+        """Code of cubins, by the identity of each."""
 
     def cubins(self, head: str, kernels: Mapping[str, str], arch: int) -> dict[str, Cubin]:
         """Return a cubin with one kernel for each of ``kernels``, PTX by name, which ``head`` precedes.
@@ -54,6 +56,15 @@ class SnippetStore:
                 self._keep(key, cubin)
             known |= made
         return {name: known[key] for name, key in keys.items()}
+
+    def inline_code(self, cubin: Cubin, leading: int, *, may_exit: bool = False) -> InlineCode:
+        """Return the code of a snippet's cubin, read once; see ``InlineCode.of``. Raises UnsupportedKernelError."""
+        key = id(cubin), leading, may_exit
+        known = self._codes.get(key)
+        if known is None or known[0] is not cubin:  # another one may have had this identity
+            (name,) = cubin.kernels
+            known = self._codes[key] = cubin, InlineCode.of(cubin, name, leading, may_exit=may_exit)
+        return known[1]
 
     def module(self, text: str, entry: str, arch: int) -> Cubin:
         """Return the cubin of a module of PTX, whose kernels belong together. ``entry`` is one of them.
@@ -88,6 +99,7 @@ class SnippetStore:
     def _remember(self, key: str, cubin: Cubin) -> None:
         if len(self._kept) >= _MAX_KEPT:
             self._kept.clear()
+            self._codes.clear()
         self._kept[key] = cubin
 
     def _assemble(self, head: str, texts: Mapping[str, str], arch: int) -> dict[str, Cubin]:
@@ -108,9 +120,3 @@ class SnippetStore:
             source.write_text(text)
             self._assembler.assemble(source, binary, f"sm_{arch}", entry)
             return Cubin.read(binary.read_bytes())
-
-
-def inline_code(cubin: Cubin, leading: int, *, may_exit: bool = False) -> InlineCode:
-    """The code of a snippet's cubin; see ``InlineCode.of``."""
-    (name,) = cubin.kernels
-    return InlineCode.of(cubin, name, leading, may_exit=may_exit)
