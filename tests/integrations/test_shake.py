@@ -10,7 +10,7 @@ import pytest
 
 from tests.engine.kernels import entry, probed
 from tui_probe.errors import UsageError
-from tui_probe.integrations.shake import Left, Shaker, Site, delay_probe
+from tui_probe.integrations.shake import RunOutcome, Shaker, Site, delay_probe
 from tui_probe.probe_files.loading import load_probe
 
 SITES = [Site(kernel, line, "ld.shared.u32") for kernel in ("first", "second", "third") for line in (3, 5, 8, 9, 20)]
@@ -55,7 +55,7 @@ def test_shaker_names_the_last_instruction_whose_delay_shows_a_race() -> None:
 
 def test_shaker_refuses_output_that_varies_without_delays(monkeypatch: pytest.MonkeyPatch) -> None:
     outputs = iter(b"12")
-    monkeypatch.setattr(Shaker, "_run", lambda *_: Left({"output": bytes([next(outputs)])}))
+    monkeypatch.setattr(Shaker, "_run", lambda *_: RunOutcome({"output": bytes([next(outputs)])}))
     with pytest.raises(UsageError, match=r"line 1 is '2'; in the first run, it was '1'"):
         Shaker((), ("program",), ()).find(range(1, 3), [].append)
 

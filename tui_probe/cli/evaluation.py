@@ -62,11 +62,11 @@ def write_answer(answer: Answer, arguments: argparse.Namespace) -> int:
     return _write_text(_drawing_lines(drawing, arguments) if drawing else _document_lines(answer, arguments), arguments)
 
 
-def _find_named(things: Mapping[str, Named], name: str, what: str, answer: Answer) -> Named:
-    if name not in things:
-        there = ", ".join(things) or "none"
-        raise UsageError(f"{answer.name} has no {what} {name!r}; it has: {there}")
-    return things[name]
+def _find_named(entries: Mapping[str, Named], name: str, noun: str, answer: Answer) -> Named:
+    if name not in entries:
+        known = ", ".join(entries) or "none"
+        raise UsageError(f"{answer.name} has no {noun} {name!r}; it has: {known}")
+    return entries[name]
 
 
 def _write_data(lines: Iterable[str]) -> int:

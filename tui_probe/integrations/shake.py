@@ -71,12 +71,12 @@ def delay_probe(seed: int, first: int = 0, last: int = 0x7FFFFFFF) -> str:
 
 
 @dataclass(frozen=True)
-class Left:
-    """Exit status, output and files of a run, by name."""
+class RunOutcome:
+    """Outcome of a run: exit status, output and files, by name."""
 
     parts: Mapping[str, bytes]
 
-    def difference(self, other: Left) -> str:
+    def difference(self, other: RunOutcome) -> str:
         """Return what is different in another run, in one line."""
         for name, content in self.parts.items():
             if (now := other.parts.get(name, b"")) != content:
@@ -125,7 +125,7 @@ class Shaker:
     runs: int = 0
     unprobed: dict[str, str] = field(default_factory=dict)
     _limit: float | None = None
-    _expected: Left | None = None
+    _expected: RunOutcome | None = None
 
     def find(self, seeds: Sequence[int], progress: Callable[[str], None]) -> Race | None:
         """Return the race of the first of ``seeds`` that shows one. Raises UsageError if output varies without delays,
@@ -162,7 +162,7 @@ class Shaker:
             traces = [open_trace(path) for path in sorted((folder / "trace").glob("*")) if is_trace(path)]
             return self._difference(left), self._sites(traces)
 
-    def _difference(self, left: Left | None) -> str:
+    def _difference(self, left: RunOutcome | None) -> str:
         if left is None or self._expected is None:
             return ENDLESS
         return self._expected.difference(left)
@@ -200,7 +200,7 @@ class Shaker:
                 return shown, tried
         return shown, CONFIRMING_RUNS
 
-    def _run(self, folder: Path, options: Sequence[str]) -> Left | None:
+    def _run(self, folder: Path, options: Sequence[str]) -> RunOutcome | None:
         """Run the program once. None if it did not end in time. Raises TraceError if it launched no kernel."""
         self.runs += 1
         for file in self.files:
@@ -224,7 +224,7 @@ class Shaker:
         parts = {"exit status": str(process.returncode).encode(), "output": output}
         if self.memory:
             parts["memory"] = _memory_text(folder / "trace")
-        return Left(parts | {str(file): file.read_bytes() if file.is_file() else b"" for file in self.files})
+        return RunOutcome(parts | {str(file): file.read_bytes() if file.is_file() else b"" for file in self.files})
 
 
 def _memory_text(folder: Path) -> bytes:
