@@ -116,7 +116,7 @@ def test_finding_says_what_fills_the_barrier(tmp_path_factory: pytest.TempPathFa
     phases = tuple(replace(own, tensors=tuple(names[number] for number in own.parameters)) for own in launch.phases)
     named = replace(launch, phases=phases)
     finding = next(iter(findings(SimpleNamespace(), named)))
-    assert " of its time in loop: full_v[2] wait (mbarrier for bulk copy of V). During " in finding.words
+    assert " of its time in “loop: full_v[2] wait” (mbarrier for bulk copy of V). During " in finding.words
     assert finding.advice.startswith("the producer is late")
     assert finding.brief.startswith("full_v[2] wait: ")
     assert "(mbarrier). " in wait_text(longest_wait(launch, "consumer")), "names of the memory are unknown"
