@@ -142,7 +142,9 @@ def with_copies_listed(attributes: Sequence[Attribute], places: Mapping[int, int
     copied = [] if cooperative is None else [offset // WORD_BYTES in places for offset in cooperative.words()]
     for attribute in attributes:
         numbers = attribute.words()
-        if attribute.number in (nv_info.COOPERATIVE_INSTRUCTIONS, nv_info.WARP_WIDE_INSTRUCTIONS):
+        if not places:
+            yield attribute
+        elif attribute.number in (nv_info.COOPERATIVE_INSTRUCTIONS, nv_info.WARP_WIDE_INSTRUCTIONS):
             yield words_attribute(attribute.number, *numbers, *_copies_of(numbers, places))
         elif attribute.number == _MASKS and len(numbers) == len(copied):
             masks = (mask for mask, is_copied in zip(numbers, copied, strict=True) if is_copied)
