@@ -36,5 +36,11 @@ def test_pairs_of_a_turn_have_every_probe(by_turn: pytest.MonkeyPatch, kernels: 
     assert pairs == {(probe, kernel) for probe in range(10) for kernel in range(kernels)}
 
 
+def test_all_examples_are_drawn_in_full(by_turn: pytest.MonkeyPatch) -> None:
+    assert turns.examples(100) == 40
+    by_turn.setattr(turns, "_full", [True])
+    assert turns.examples(100) == 100
+
+
 def test_commit_has_a_turn() -> None:
     assert turns.turn_of_commit() in range(turns.TURNS)

@@ -47,6 +47,11 @@ def is_due(number: int) -> bool:
     return bool(_full) or number % TURNS == _turn[0]
 
 
+def examples(count: int) -> int:
+    """Return how many examples a property draws: two fifths of ``count``, others in each run; all ``--in-full``."""
+    return count if _full else count * 2 // 5
+
+
 def due(cases: Iterable[One]) -> list[One]:
     """Return the cases of the turn; of fewer cases than turns, one."""
     listed = list(cases)

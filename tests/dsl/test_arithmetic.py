@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.dsl.running import record_type
 from tests.engine.device_maps import DeviceMaps
 from tests.simgpu.device import HEADER, Device
+from tests.turns import examples
 from tui_probe.engine.insertion import probed_kernel
 from tui_probe.engine.kernel import Kernel
 from tui_probe.probe_files.loading import read_probe
@@ -185,7 +186,7 @@ def computed(source: str) -> np.ndarray[Any, Any]:
     return maps.of_file()[0].slots.ravel().view(record_type(probe.maps[0]))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.tuples(trees, trees, trees, trees, trees))
 def test_expressions(chosen: tuple[Tree, ...]) -> None:
     first, second, third, fourth, condition = chosen

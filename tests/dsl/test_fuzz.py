@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.dsl.running import PROGRAMS, probed_saxpy
+from tests.turns import examples
 from tui_probe.errors import ProbeFileError
 from tui_probe.probe_files.loading import read_probe
 from tui_probe.probe_files.new_probe import to_toml
@@ -67,13 +68,13 @@ def compiles(source: str) -> bool:
     return True
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.text())
 def test_any_text(source: str) -> None:
     compiles(source)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.data())
 def test_damaged_programs(data: st.DataObject) -> None:
     tokens = TOKEN.findall(data.draw(st.sampled_from(SOURCES)))
@@ -83,7 +84,7 @@ def test_damaged_programs(data: st.DataObject) -> None:
     compiles("".join(tokens))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(STATEMENTS), st.integers(0, 2)), max_size=9))
 def test_random_statements(statements: list[tuple[str, int]]) -> None:
     """Statements below each other, each with what a block needs; how deep they be is random."""

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.engine.reduced_maps import reduced_bytes, reduced_size
+from tests.turns import examples
 from tui_probe.probe_model.probe import (
     FIELD_BYTES,
     REDUCTION_GROUPS,
@@ -115,7 +116,9 @@ def cases(draw: st.DrawFn) -> Case:
     return Case(reduction, by_warp, marked, threads, window, values, np.broadcast_to(saved, (blocks, slots)))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 @given(some=st.lists(cases(), min_size=1, max_size=10))
 def test_any_records(program: Path, some: list[Case]) -> None:
     """A map stays as it is if its reduced form takes no less room than the records."""

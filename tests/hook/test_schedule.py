@@ -12,6 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.turns import examples
+
 from .conftest import Build
 from .object_files import compile_with_hook
 
@@ -132,7 +134,7 @@ SHAPE = st.tuples(
     *[st.just(1)] * 2,
 ).map(lambda shape: shape if shape[7] else (*shape[:7], 0, 0, 0))
 ROWS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 3), SHAPE), max_size=60)
-SOME = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SOME = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @SOME

@@ -13,6 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.importers.captures import Capture, Operation, Span, chrome_of, csv_of, random_capture, sqlite_of
+from tests.turns import examples
 from tui_probe.draw.table import csv_lines
 from tui_probe.nsight.importers.nsys import read_nsys
 from tui_probe.nsight.pages import nsys_pages
@@ -54,7 +55,7 @@ def by_place(operations: list[Operation]) -> dict[tuple[int, ...], list[Operatio
     return places
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(SEEDS)
 def test_totals_and_shares(folder: Path, seed: int) -> None:
     capture = random_work(seed)
@@ -70,7 +71,7 @@ def test_totals_and_shares(folder: Path, seed: int) -> None:
     assert {row.name: row.total.share for row in page.rows} == {name: time[name] / total_time for name in launches}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(SEEDS)
 def test_gaps_of_each_stream(folder: Path, seed: int) -> None:
     capture = random_work(seed)
@@ -104,7 +105,7 @@ def members(capture: Capture, span: Span) -> list[Operation]:
     return [operation for operation in capture.work if (operation.process, operation.correlation) in inside]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(SEEDS)
 def test_projections_and_their_kernels(folder: Path, seed: int) -> None:
     capture = random_work(seed)
@@ -130,7 +131,7 @@ def test_projections_and_their_kernels(folder: Path, seed: int) -> None:
     assert sorted(listed) == sorted(expected)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(SEEDS)
 def test_ranges_summed_by_name(folder: Path, seed: int) -> None:
     capture = random_work(seed)

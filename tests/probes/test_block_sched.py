@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.probes.simulate import SimulatedSM, schedule_by_heap
 from tests.trace.make import block_sched_result, result_bytes
+from tests.turns import examples
 from tui_probe.errors import TraceError
 from tui_probe.probes.block_sched import METRICS, analysis
 from tui_probe.probes.block_sched.analysis import BlockSchedule, analyse, block_times_in_parts
@@ -182,7 +183,7 @@ def simulated(draw: st.DrawFn) -> SimulatedSM:
 
 
 @given(st.lists(simulated(), min_size=1, max_size=5), st.randoms(use_true_random=False))
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(60))
 def test_the_cycles_of_a_simulated_gpu_are_found(file: Path, sms: list[SimulatedSM], random) -> None:  # type: ignore[no-untyped-def]
     """Blocks of all SMs in any order: each SM's cycles are exactly those that the model spent."""
     numbers = random.sample(range(200), len(sms))
@@ -205,7 +206,7 @@ block_lists = st.lists(st.tuples(st.integers(1, 60), st.integers(0, 25)), min_si
 
 
 @given(block_lists)
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(300))
 def test_any_blocks_agree_with_the_definition(file: Path, pairs: list[tuple[int, int]]) -> None:
     """Blocks of any kind, with ties and with blocks of no cycles, and the identity that defines the span."""
     blocks = [(start, start + elapsed) for start, elapsed in pairs]

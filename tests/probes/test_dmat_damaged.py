@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.probes.dmat_example import LOAD_A, A, write_dmat
 from tests.probes.dmat_files import Launch
 from tests.probes.dmat_view import drawn, opened
+from tests.turns import examples
 from tui_probe.errors import TraceError
 from tui_probe.probes.dmat.view import Dmat
 
@@ -29,7 +30,7 @@ def view_of(folder: Path, content: bytes) -> Dmat | str:
         return str(error).replace(str(folder), "")
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.binary(min_size=1, max_size=400), st.integers(0, 2))
 def test_any_records_are_drawn_or_refused(tmp_path_factory: pytest.TempPathFactory, noise: bytes, place: int) -> None:
     warps = 32 + 16 * 3

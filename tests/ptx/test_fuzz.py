@@ -6,6 +6,7 @@ from hypothesis import HealthCheck, given, settings
 
 from tests.ptx.strategies import mutated, soup
 from tests.ptx.whole import print_module
+from tests.turns import examples
 from tui_probe.errors import PtxError
 from tui_probe.ptx.operands import tokens
 from tui_probe.ptx.parser import parse
@@ -28,12 +29,14 @@ def check(text: str) -> None:
 
 
 @given(soup())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_soup(text: str) -> None:
     check(text)
 
 
 @given(mutated())
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 def test_mutated_files(text: str) -> None:
     check(text)

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.simgpu.driver import HANDLE, SIZE, U64, Code, Driver, fails
+from tests.turns import examples
 
 TOTAL = 64 << 20
 
@@ -38,7 +39,7 @@ operations = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(operations)
 def test_allocations_are_aligned_apart_and_accounted_for(driver: Driver, operations: list[tuple[str, int]]) -> None:
     held: dict[int, int] = {}

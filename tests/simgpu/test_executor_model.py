@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.simgpu.device import Device, compiled, kernel
+from tests.turns import examples
 from tui_probe.errors import SimulationError
 from tui_probe.simgpu.executor import Machine
 from tui_probe.simgpu.executor.model import COSTS, Schedule, instruction_cost
@@ -243,7 +244,7 @@ def greedy(machine: Machine, slots: int, durations: list[int]) -> list[tuple[int
     return placed
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.integers(1, 4),
     st.integers(1, 3),

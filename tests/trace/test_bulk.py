@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.trace.test_follow import summary, write_example
+from tests.turns import examples
 from tui_probe.trace.follow import BulkReader, open_trace
 from tui_probe.trace.line_block import LineBlock, LineFields
 
@@ -158,7 +159,7 @@ damages = st.sampled_from(
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 60), damages), min_size=1, max_size=6))
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 def test_a_damaged_log_is_read_the_same(
     tmp_path_factory: pytest.TempPathFactory, example: bytes, wounds: list[tuple[float, int, bytes]]
 ) -> None:
@@ -170,7 +171,7 @@ def test_a_damaged_log_is_read_the_same(
 
 
 @given(st.randoms(use_true_random=False), st.integers(1, 12))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_lines_in_any_order_are_read_the_same(
     tmp_path_factory: pytest.TempPathFactory,
     example: bytes,

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.trace.make import TraceWriter, write_older_trace
+from tests.turns import examples
 from tui_probe.trace import follow, log_index
 from tui_probe.trace.follow import TraceFollower, open_trace
 from tui_probe.trace.model import Trace
@@ -106,7 +107,7 @@ def test_slices_add_up(tmp_path_factory: pytest.TempPathFactory, size: int) -> N
 
 
 @given(st.binary(max_size=40), st.integers(0, 5000), st.integers(0, 400))
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=80)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(80))
 def test_damage_anywhere_is_survived(
     tmp_path_factory: pytest.TempPathFactory, damage: bytes, at: int, gone: int
 ) -> None:
