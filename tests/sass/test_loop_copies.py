@@ -93,6 +93,15 @@ def test_copies_of_mbarrier_instructions_are_listed(target: GraftTarget) -> None
     assert copies == {to: entries[at] for at, to in pairs if at in entries} != {}
 
 
+def test_loops_in_a_list_of_unknown_form_are_not_copied(target: GraftTarget) -> None:
+    lists = [
+        own._replace(value=own.value + bytes(4)) if own.number == MBARRIER_INSTRUCTIONS else own
+        for own in target.attributes
+    ]
+    assert loops_of(target)
+    assert loops_of(replace(target, attributes=tuple(lists))) == []
+
+
 @pytest.mark.parametrize("kind", ["instruction", "branch", "order", "lost"])
 def test_copies_with_other_instructions_are_refused(target: GraftTarget, kind: str) -> None:
     grafted = with_copies(target)

@@ -69,12 +69,22 @@ def _can_be_copied(target: GraftTarget, blocks: Sequence[range], fixed: Abstract
 
 def _fixed_instructions(target: GraftTarget) -> set[int]:
     """The instructions with relocations, and those that are in a list which copies are not added to."""
-    lists = [attribute for attribute in target.attributes if attribute.number in nv_info.ADDRESS_ATTRIBUTES]
-    offsets = {offset for own in lists if own.number not in _COPIED_LISTS for offset in own.words()}
+    numbers = nv_info.ADDRESS_ATTRIBUTES | _COPIED_LISTS
+    lists = [own for own in target.attributes if own.number in numbers and not _takes_copies(own, target.attributes)]
+    offsets = {offset for own in lists for offset in own.words()}
     for section in target.cubin.relocation_sections():
         if section.info == target.code.number:
             offsets.update(relocation.offset for relocation in target.cubin.relocations(section))
     return {offset // WORD_BYTES for offset in offsets}
+
+
+def _takes_copies(own: Attribute, attributes: Sequence[Attribute]) -> bool:
+    """Return whether ``with_copies_listed`` adds copies to a list: it has the known form."""
+    if own.number == nv_info.MBARRIER_INSTRUCTIONS:
+        return not len(own.value) % _MBARRIER_ENTRY.size
+    if own.number == nv_info.COOPERATIVE_INSTRUCTIONS:
+        return all(len(other.value) == len(own.value) for other in attributes if other.number == _MASKS)
+    return own.number in _COPIED_LISTS
 
 
 def _listed_instructions(target: GraftTarget) -> set[int]:
