@@ -106,7 +106,7 @@ def test_watchdog_is_grafted_at_each_place(arch: int, kind: str, tmp_path: Path)
         ("stay_at_access",) if place.endswith("access") else ("stay",) for place in operations(cubin, kind)
     ]
     assert Cubin.read(grafted.probed).image != cubin.image
-    with pytest.raises(UnsupportedKernelError, match="the kernel waits for nothing"):
+    with pytest.raises(UnsupportedKernelError, match="the kernel has no waits"):
         grafter.graft(cubin, "finished")
 
 
