@@ -162,8 +162,15 @@ def _ptx_rows(cubin: bytes, name: str) -> list[tuple[int, int]]:
 
 
 def _ptx_rows_of_original(folder: Path, name: str, pruned: bytes) -> list[tuple[int, int]]:
-    """The table in the image of the program, as a cubin that was pruned to one kernel has none. Raises ImageError."""
-    entries = image_entries(read_within(_shared_file(folder, "original.bin"), CUBIN))
+    """The table in the image of the program, as a cubin that was pruned to one kernel has none. Raises ImageError.
+
+    Without the image there is no table; callers then use source lines.
+    """
+    try:
+        image = read_within(_shared_file(folder, "original.bin"), CUBIN)
+    except OSError:
+        return []
+    entries = image_entries(image)
     arch = Cubin.read(pruned).arch
     cubins = (entry.content() for entry in entries if entry.kind == EntryKind.ELF and entry.arch == arch)
     return next(filter(None, (_ptx_rows(cubin, name) for cubin in cubins)), [])
