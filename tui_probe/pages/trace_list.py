@@ -1,4 +1,4 @@
-"""List of recent runs by command, each with its verdict and its change against the previous run it."""
+"""List of recent runs by command, each with its verdict and its change against the previous run."""
 
 from __future__ import annotations
 
