@@ -125,6 +125,16 @@ def test_why_a_page_has_nothing(tmp_path: Path) -> None:
     assert no_result_reason(source, "four") == "the kernel was probed with one, two, three: run with -p four"
 
 
+def test_page_of_a_probe_that_no_launch_ran_says_what_measures_it(tmp_path: Path) -> None:
+    writer = write(tmp_path / "t")
+    writer.lines(f"[probing] 0 probed {FACTS} probe five reason -")
+    for running, reason in ((True, "no result was saved yet"), (False, "no launch has a result of this probe: ")):
+        trace = open_trace(writer.directory)
+        trace.state.running = running
+        reasons = no_result_reason(ViewSource(trace, trace.kernels[0]), "five")
+        assert (reasons or "").startswith(reason)
+
+
 def test_a_probe_whose_name_leads_out_of_the_trace_has_no_files(tmp_path: Path) -> None:
     writer = write(tmp_path / "t")
     writer.lines(f"[probing] 0 probed {FACTS} probe ../../.. reason -", f"[probing] 0 probed {FACTS} probe / reason -")

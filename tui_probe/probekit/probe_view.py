@@ -48,7 +48,7 @@ def no_result_reason(source: ViewSource, *probes: str) -> str | None:
         return f"the kernel was probed with {probe}: {advice}"
     if source.launch is not None and source.launch.result is None:
         return f"launch {source.launch.number} has no result: {source.launch.reason or 'it was not saved'}"
-    return _compressed_reason(source) if kernel.result_rows else _nothing_saved_reason(kernel.trace.run_info)
+    return _compressed_reason(source) if kernel.result_rows else _nothing_saved_reason(kernel.trace, advice)
 
 
 def _compressed_reason(source: ViewSource) -> str | None:
@@ -66,13 +66,13 @@ def _own_probe(run: RunInfo | None) -> str:
     return path.name if path.suffix in PROBE_SUFFIXES else ""
 
 
-def _nothing_saved_reason(run: RunInfo | None) -> str:
-    options = {} if run is None else run.options
+def _nothing_saved_reason(trace: Run, advice: str) -> str:
+    options = {} if trace.run_info is None else trace.run_info.options
     if options.get("memusage"):
         return "--memusage does not probe kernels: run without it"
     if options.get("benchmark") and options.get("save_results") is False:
         return "--benchmark saves no results: add --save-results, or run without --benchmark"
-    return "no result was saved yet"
+    return "no result was saved yet" if trace.state.running else f"no launch has a result of this probe: {advice}"
 
 
 def names_to_run(probes: Sequence[str]) -> Sequence[str]:
