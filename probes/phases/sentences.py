@@ -200,8 +200,8 @@ class Sentences:
         if stalls.elsewhere_share >= _NOTABLE_STALLS:
             yield (
                 f"stalls whose phase is unknown: {percent(stalls.elsewhere_share, 1)} of warp life:"
-                f" {_causes_text(stalls.elsewhere)}. Their code or source line belongs to several phases, or has no"
-                " source line"
+                f" {_causes_text(stalls.elsewhere)}. The code or source line of these stalls belongs to several phases,"
+                " or the code has no source line"
             )
         yield f"stalls: measured in {stalls.launches}; shares are parts of the warp life of all roles"
 

@@ -106,7 +106,8 @@ class StallsView(Document):
             " of each wait; the estimate is at most as large as the measured cycles."
         )
         text += " ± is the largest error of this estimate per wait." if "mean_uncertainty" in shown else ""
-        text += f" In a row's warp life, this error is {share if share.startswith('<') else f'at most {share}'}."
+        text += f" In the column “warp life”, this error is {share if share.startswith('<') else f'at most {share}'}"
+        text += " for each row."
         text += (
             f" The error does not cover two effects: a full SM may hide more than {DELAY} cycles, and the probe's delay"
             " may change a wait."

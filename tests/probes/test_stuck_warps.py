@@ -513,7 +513,9 @@ def test_barrier_with_a_count_names_its_ended_warp(count: int | None, words: str
 
 def test_blocks_of_the_records_are_named() -> None:
     blocks = Sample((512, 1, 1), range(300, 420), resident=True)
-    assert sampled_blocks_text(blocks) == "blocks 300 to 419 of 512 blocks, on the GPU or ended at that time"
+    assert sampled_blocks_text(blocks) == (
+        "blocks 300 to 419 of 512 blocks, on the GPU or already ended when the watchdog read its table"
+    )
 
 
 def test_blocks_behind_one_that_ended_have_started() -> None:

@@ -36,7 +36,9 @@ READING_LIMIT: Final = 120.0
 _OUTPUT_TAIL: Final = 1500
 """Characters of a failed program's stderr that the result shows."""
 
-Trace = Annotated[str, Field(description="trace directory, or the name given to profile; default: the newest trace")]
+Trace = Annotated[
+    str, Field(description="trace directory, or the `name` passed to the tool `profile`; default: the newest trace")
+]
 Budget = Annotated[int, Field(description="maximum number of characters of the result", ge=600, le=40_000)]
 Kernel = Annotated[str, Field(description="kernel number as in list_kernels, or a part of its name")]
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from tui_probe.draw.view import View
 
 CACHES_EXPLANATION: Final = (
-    "Caches: the buffer for memory is at least four times as large as L2, and is read from start to end. So L2 no"
-    " longer holds a word when the word is read again. The buffer for L2 is a quarter of L2 and is read repeatedly,"
+    "Caches: the buffer for memory is at least four times as large as L2, and is read from start to end. When a word"
+    " is read again, L2 no longer holds it. The buffer for L2 is a quarter of L2 and is read repeatedly,"
     " bypassing L1."
 )
 TIMES_EXPLANATION: Final = (
@@ -48,9 +48,9 @@ BANDWIDTH_EXPLANATION: Final = (
     " with this measurement.",
 )
 SWEEP_EXPLANATION: Final = (
-    "Rows are numbers of blocks. Columns are bytes that each block has in flight from memory to its shared memory."
-    " Cells show the bandwidth of the whole GPU. By Little's law, bytes in flight = bandwidth × latency: a GPU reaches"
-    " its bandwidth when enough bytes are in flight; their division among blocks does not matter.",
+    "Rows are numbers of blocks. Columns are the numbers of bytes that each block has in flight, from memory to its"
+    " shared memory. Cells show the bandwidth of the whole GPU. By Little's law, bytes in flight = bandwidth × latency:"
+    " a GPU reaches its bandwidth when enough bytes are in flight; their division among blocks does not matter.",
     "Bandwidth grows with blocks × bytes per block until enough bytes are in flight. Beyond that, more blocks only"
     " queue. If bandwidth falls again, blocks compete in L2 and in the memory queues: this loss is the cost of"
     " contention. The lines above the table show the cost of contention on this GPU.",

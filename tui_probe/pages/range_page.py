@@ -27,8 +27,8 @@ RANGES_ABOUT: Final = (
     "Host time is the time from push to pop. Host time is not GPU time: a kernel that was launched in a range can run"
     " after the end of the range. “In kernels” is the time of the launches, computed as launches × median time of the"
     " kernel (needs --benchmark). Press o to merge ranges that have the same name in the same outer range, e.g. the"
-    " iterations of a loop, into one row. Mean and p99 are then kernel times per range; the share is relative to the"
-    " time of all launches in the trace.",
+    " iterations of a loop, into one row. In this row, mean and p99 are kernel times per range; the share is relative"
+    " to the time of all launches in the trace.",
     "Press Enter on a range to see the kernels of the range and of its inner ranges, each kernel once. Press Enter on"
     " a kernel to open the kernel.",
 )

@@ -90,7 +90,7 @@ def sampled_blocks_text(sample: Sample) -> str:
     blocks, total = sample.blocks, units.counted(prod(sample.grid), "block")
     if sample.resident:
         numbers = f"block {blocks.start}" if len(blocks) == 1 else f"blocks {blocks.start} to {blocks[-1]}"
-        return f"{numbers} of {total}, on the GPU or ended at that time"
+        return f"{numbers} of {total}, on the GPU or already ended when the watchdog read its table"
     if len(blocks) == 1:
         return f"sampled block {blocks.start} of {total}"
     which = f"{blocks.start} to {blocks[-1]}" if blocks.step == 1 else f"one in {units.count(blocks.step)}"

@@ -315,7 +315,7 @@ def _scheduling_text(row: FillComparison) -> str:
     if row.shorter is not None and row.saved > 0:
         text += (
             f". The probed launch is {_duration_text(row.shorter)} shorter, {row.shorter / row.saved:.0%} of the"
-            " reduction of the wait. Other slots of the SM work while a slot waits"
+            " reduction of the wait. While a slot waits, the other slots of the SM work"
         )
     return text
 

@@ -56,11 +56,11 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         " row sums” adds one fp32 value per row and head: attention for training stores the logarithm of each row's"
         " sum of exponentials. Example: batch 1, sequence length 128, 32 heads of 128 bf16 values: 32 768 sectors"
         " for the result + 512 for the row sums = 33 280.",
-        "The column after expected sectors shows “equal”, “with row sums”, or the ratio to the expected sectors."
-        " With a ratio below 1, the kernel stores only a part of the tensor, or another tensor. With a ratio above 1,"
-        " adjacent lanes do not store adjacent elements. With more than one sector per element, the kernel stores more"
-        " than the tensor. “= probes” means that ncu and the probe counted the same; otherwise the difference is"
-        " shown.",
+        "The column “vs. expected” shows “equal”, “with row sums”, or the measured store sectors divided by the"
+        " expected sectors. If this ratio is below 1, the kernel stores only a part of the tensor, or another tensor."
+        " If it is above 1, adjacent lanes do not store adjacent elements. If there is more than one sector per"
+        " element, the kernel stores more than the tensor. “= probes” means that ncu and the probe counted the same;"
+        " otherwise the difference is shown.",
         "Other metrics count accesses by cp.async or a tensor map (TMA). On Ampere and later, the loads and stores"
         " shown here can therefore be fewer than the tensor needs.",
     ),
@@ -113,9 +113,9 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "nsys kernels": (
         "All kernel launches on all streams, sorted by start. “few blocks” marks grids with fewer blocks than the GPU"
-        " has SMs. The other SMs are then idle. The bandwidth is lower, because each SM has a limited number of bytes"
-        " in flight. Blocks that do not fit at the same time run in waves; more waves add no bandwidth, and their"
-        " blocks compete for L2.",
+        " has SMs. In this case, the other SMs are idle. The bandwidth is lower, because each SM has a limited"
+        " number of bytes in flight. Blocks that do not fit at the same time run in waves; more waves add no bandwidth,"
+        " and their blocks compete for L2.",
         "Blocks share L2 and DRAM. Threads of one block share its shared memory and can wait for each other at"
         " barriers; blocks cannot, except in a cluster or a cooperative launch. All warps of a block run on one SM.",
     ),
