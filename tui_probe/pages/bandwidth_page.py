@@ -39,8 +39,8 @@ BANDWIDTH_EXPLANATION: Final = (
     " rest. Writes and copies reach less, because the bus has to change its direction.",
     "Do caches distort a bandwidth test? Yes, if data is read again before it is evicted. A buffer that fits in L2"
     " shows the bandwidth of L2, not of memory; the line above the table gives the size of this error on this GPU. The"
-    " buffer for memory is therefore at least four times as large as L2 and is read once from start to end. With few"
-    " blocks, each launch reads a small part of the buffer, and the next launch reads the next part.",
+    " buffer for memory is therefore at least four times as large as L2 and is read once from start to end. If a launch"
+    " has few blocks, it reads a small part of the buffer, and the next launch reads the next part.",
     "What do blocks share? All blocks share L2 and DRAM. The blocks on one SM share its L1, which contains shared"
     " memory; each block has its own part of shared memory. A GPU reaches its bandwidth only with blocks on all SMs."
     " The buffers of its blocks limit the bytes that an SM has in flight.",

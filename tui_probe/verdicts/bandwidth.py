@@ -203,7 +203,7 @@ def sweep_findings(sweep: Sweep, card: GpuCard | None) -> Iterator[str]:
     latency = bytes_on_card(enough) / enough.bytes_per_second
     yield (
         f"bytes in flight on the whole GPU: {units.size(bytes_on_card(enough))} are enough for {ENOUGH:.0%} of the best"
-        f" bandwidth; by Little's law, the memory latency is then {units.duration(latency)}"
+        f" bandwidth; by Little's law, this is a memory latency of {units.duration(latency)}"
     )
     worst = sweep.most_crowded
     if worst is not None:

@@ -328,7 +328,7 @@ EVALUATION: Final = Evaluation(
         " runs. The spread is (max - min) / median over the runs. Registers are probed minus pruned registers per"
         " thread, as assigned by the assembler. If a row covers several kernels, the kernel with the longest time"
         " counts.",
-        "A kernel without free registers spills; its slowdown is then due to memory and not to the probe's"
+        "If a kernel has no free registers, it spills: its slowdown is due to memory and not to the probe's"
         " instructions. Such rows are marked and listed. Means are given with and without these rows.",
         "A study is a TOML file with probes, repeats, and [[kernel]] tables. Each table has a name, group, kernel (a"
         " part of the kernel's name), command, and the required modules and tools. Kernels of one run are measured"

@@ -38,10 +38,10 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         " dram__bytes.sum, L2 lts__t_bytes.sum and L1 l1tex__t_bytes.sum. “of best” divides by the smallest value of"
         " the column.",
         "Do caches distort these values? Yes, in two ways. First, ncu flushes all caches before each pass, so each"
-        " launch starts with cold caches. Data that an earlier kernel left in L2 is then read from DRAM; without ncu,"
-        " the kernel would read this data from L2. Second, data that fits in L2 is written back after the kernel ends."
-        " DRAM traffic can then be less than the bytes that the kernel writes. For warm caches run ncu with"
-        " --cache-control none, and compare.",
+        " launch starts with cold caches. Under ncu, the kernel reads data that an earlier kernel left in L2"
+        " from DRAM; without ncu, it reads this data from L2. Second, data that fits in L2 is written back after the"
+        " kernel ends. DRAM traffic can therefore be less than the bytes that the kernel writes. For warm caches, run"
+        " ncu with --cache-control none, and compare.",
         "L1 bytes are requested by threads, L2 bytes are L1 misses, DRAM bytes are L2 misses. More blocks for the same"
         " work do not request more bytes. If DRAM bytes grow with the number of blocks and L1 bytes do not, blocks"
         " evict each other's data from L2.",
@@ -77,7 +77,7 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         " are constants of the GPU and cannot distinguish types; use …_pred_on.sum. Only tensor core operations or the"
         " kernel's name distinguish bf16 from fp16.",
         "“Bound” names the unit that is closer to its peak, compute or memory. “Neither” means that both are below 60"
-        " %. The kernel is then probably latency bound: too few blocks or warps, or waits. Small problems do much"
+        " %. Such a kernel is probably latency bound: too few blocks or warps, or waits. Small problems do much"
         " arithmetic per byte of DRAM because their data stays in L1 and L2.",
     ),
     "averages": (

@@ -245,8 +245,8 @@ KIND: Final = ViewKind(
     _open,
     explanation=(
         "A tour from the files of a trace to the values: the purpose of each file, the meaning of lines in event.log,"
-        " the code that the probe added to this kernel. Then the layout of a result file of this kernel, and the"
-        " values of the analysis.",
+        " the code that the probe added to this kernel. At the end, it shows the layout of a result file of this"
+        " kernel, and the values of the analysis.",
     ),
     order=99,
     short="Explain",

@@ -359,9 +359,9 @@ KIND: Final = ViewKind(
     explanation=(
         "Each row is an instruction with its source line: of pruned.ptx, or of SASS if the probe is in SASS. The most"
         " important"
-        " rows come first. The columns are the values of one probe; “–” means not measured. With several probes, the"
-        " page starts with the probe of the largest loss; press u to see the next probe. “tui-probe show lines” prints"
-        " all probes.",
+        " rows come first. The columns are the values of one probe; “–” means not measured. If there are several"
+        " probes, the page starts with the probe of the largest loss; press u to see the next probe. “tui-probe show"
+        " lines” prints all probes.",
         "Sectors per request: with adjacent lanes, accesses of 4, 8 or 16 bytes per lane need 4, 8 or 16 sectors; more"
         " sectors are excessive. Conflict degree: shared memory wavefronts divided by the minimum. Lanes: active"
         " lanes of the 32 in a warp.",
