@@ -637,11 +637,22 @@ def test_address_that_is_not_of_the_device_has_its_likely_pointer(address: int, 
     assert CheckedDevice().checks.states.describe(address) == detail
 
 
-def test_overrun_is_described_by_the_allocation_before_it() -> None:
-    states = CheckedDevice().checks.states
-    states.apply([(CHANGE_ALLOCATED, BASE, 256), (CHANGE_ALLOCATED, BASE + (1 << 16), 1 << 18)])
-    assert states.describe(BASE + (1 << 16) - 8192) == f"57088 bytes after an allocation of 256 bytes at {BASE:#x}"
-    assert states.describe(BASE + (1 << 16) - 8).startswith("8 bytes before an allocation of 262144 bytes")
+@pytest.mark.parametrize(
+    ("offset", "detail"),
+    [
+        (252, "across the end of an allocation of 256 bytes at {first:#x}, from byte 252"),
+        (256, "directly after an allocation of 256 bytes at {first:#x}"),
+        (264, "8 bytes after an allocation of 256 bytes at {first:#x}"),
+        (2304, "2048 bytes after an allocation of 256 bytes at {first:#x}"),
+        (2308, "2044 bytes before an allocation of 512 bytes at {second:#x}"),
+        (4344, "8 bytes before an allocation of 512 bytes at {second:#x}"),
+        (4864, "directly after an allocation of 512 bytes at {second:#x}"),
+    ],
+)
+def test_access_between_two_allocations_is_described_by_the_nearer_one(offset: int, detail: str) -> None:
+    states, second = CheckedDevice().checks.states, BASE + 256 + 4096
+    states.apply([(CHANGE_ALLOCATED, BASE, 256), (CHANGE_ALLOCATED, second, 512)])
+    assert states.describe(BASE + offset) == detail.format(first=BASE, second=second)
 
 
 def test_load_of_replaced_constant_is_described_as_the_program_has_it() -> None:

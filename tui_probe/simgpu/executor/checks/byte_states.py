@@ -29,11 +29,11 @@ READABLE: Final = ALLOCATED | INITIALISED
 CHANGE_ALLOCATED, CHANGE_INITIALISED, CHANGE_FREED, CHANGE_FORGET = 1, 2, 3, 4
 """Kinds of changes, as the driver sends them."""
 _MAX_FREED: Final = 10_000
+"""Freed allocations that are remembered to describe an access."""
 _NULL_BYTES: Final = 1 << 16
 """Addresses below this one come from null pointers."""
-_CLOSE_BYTES: Final = 4096
-"""An access so close in front of an allocation is described by it, others by the allocation before: an overrun."""
-"""Freed allocations that are remembered to describe an access."""
+_UNDERRUN_BYTES: Final = 4096
+"""An access so close in front of the memory of the device is described by the first allocation."""
 
 
 _MAP_NORESERVE: Final = 0x4000
@@ -150,17 +150,20 @@ class GlobalStates(ByteStates):
             self._freed.pop(next(iter(self._freed)))
 
     def describe(self, address: int) -> str:
-        """The allocation that an invalid address belongs to: ``8 bytes after an allocation of 4096 bytes at 0x…``."""
+        """The allocation nearest to an invalid address: ``8 bytes after an allocation of 4096 bytes at 0x…``.
+
+        Between two allocations that are equally near, the access is an overrun of the first.
+        """
         freed = _before(self._freed, address)
         if freed is not None and address < freed[0] + freed[1] and self.states[address - self._base] & FREED:
             return f"byte {address - freed[0]} of a freed allocation of {freed[1]} bytes at {freed[0]:#x}"
         below = _before(self._live, address)
         above = min((start for start in self._live if start > address), default=None)
-        if not self._base - _CLOSE_BYTES <= address < self._base + len(self.states):
+        if not self._base - _UNDERRUN_BYTES <= address < self._base + len(self.states):
             null = "the pointer is null" if address < _NULL_BYTES else "a pointer of the host, or no pointer"
             return f"{address:#x} is not in device memory: {null}"
-        if below is not None and (above is None or above - address > _CLOSE_BYTES or address < below[0] + below[1]):
-            distance = address - below[0] - below[1]
+        distance = 0 if below is None else address - below[0] - below[1]
+        if below is not None and (above is None or distance <= above - address):
             allocation = f"an allocation of {below[1]} bytes at {below[0]:#x}"
             if distance < 0:
                 return f"across the end of {allocation}, from byte {address - below[0]}"
