@@ -38,8 +38,8 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         " dram__bytes.sum, L2 lts__t_bytes.sum and L1 l1tex__t_bytes.sum. “of best” divides by the smallest value of"
         " the column.",
         "Do caches distort these values? Yes, in two ways. First, ncu flushes all caches before each pass, so each"
-        " launch starts with cold caches. Under ncu, the kernel reads data that an earlier kernel left in L2"
-        " from DRAM; without ncu, it reads this data from L2. Second, data that fits in L2 is written back after the"
+        " launch starts with cold caches. Without ncu, a kernel reads some data of earlier kernels from L2;"
+        " under ncu, it reads this data from DRAM. Second, data that fits in L2 is written back after the"
         " kernel ends. DRAM traffic can therefore be less than the bytes that the kernel writes. For warm caches, run"
         " ncu with --cache-control none, and compare.",
         "L1 bytes are requested by threads, L2 bytes are L1 misses, DRAM bytes are L2 misses. More blocks for the same"
