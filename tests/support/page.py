@@ -34,9 +34,9 @@ hook, engine and probes as a GPU; programs that need the CUDA runtime cannot run
 
 ## Kernels without a probe
 
-Without `--wait`, tui-probe prepares kernels in the background, and launches run unprobed until then. So a kernel that a
-short program launches once can be unprobed in its first run. The next run probes it, because prepared kernels are
-cached. With `--wait`, each launch waits for its kernel, and the first run probes it.
+Without `--wait`, tui-probe prepares kernels in the background, and launches run unprobed until their kernel is ready.
+If a short program launches a kernel once, this launch can be unprobed in the first run. The next run probes it, because
+prepared kernels are cached. With `--wait`, each launch waits for its kernel, and the first run probes it.
 
 """
 ALL_PROBED: Final = "Every kernel in the table above is probed.\n"
