@@ -220,7 +220,7 @@ def _tensors(data: bytes, folder: Path) -> None:
         shutil.copytree(H200 / "demo", trace)
     (trace / "tensor.trace").write_bytes(data)
     for tensor in read_tensors(open_trace(trace)):
-        _ = tensor.words, tensor.index(0), tensor.index(tensor.size - 1)
+        _ = tensor.text, tensor.index(0), tensor.index(tensor.size - 1)
 
 
 def _page_map_seeds() -> list[bytes]:

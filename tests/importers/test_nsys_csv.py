@@ -61,7 +61,7 @@ def test_a_summary(tmp_path: Path) -> None:
         ("void f<1, 2>(int)", 3, 600, 210),
         ("g(int)", 1, 400, 400),
     ]
-    assert "without single launches" in report.notes[0]
+    assert "has no individual launches" in report.notes[0]
 
 
 def test_reports_in_one_file_and_in_several(tmp_path: Path) -> None:

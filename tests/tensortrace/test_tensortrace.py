@@ -339,6 +339,6 @@ launch()
     run(tmp_path, source, tensors=True)
     (folder,) = (tmp_path / "trace").iterdir()
     (whole,) = read_tensors(Trace(folder))  # in which the view lies
-    assert (whole.name, whole.words, whole.size) == ("qkv", "(4, 3, 32) float16", 768)
+    assert (whole.name, whole.text, whole.size) == ("qkv", "(4, 3, 32) float16", 768)
     assert whole.index(2 * (3 * 96 + 2 * 32 + 31)) == (3, 2, 31)
     assert whole.place.endswith("program.py:12")  # the call that saw it first
