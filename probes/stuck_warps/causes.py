@@ -11,10 +11,11 @@ from tui_probe.trace.kernel_files import Offset
 from .analysis import WARP_THREADS, lane_words, warp_words
 from .polled_memory import (
     Cause,
-    exchanges_of,
     free_lock,
+    missing_lanes_at,
     shared_flag,
     unwritten_flag,
+    waits_text,
     warps_elsewhere,
     written_flag,
 )
@@ -309,9 +310,9 @@ def _bar_advice(count: int | None, there: int, warp: StuckWarp, group: PlaceGrou
 
 def _lanes_away(stuck: StuckWarps, warp: StuckWarp) -> str:
     """``; warp 0 came with lanes 16-31, its 16 others may wait at shfl.sync.idx.b32 PTX:20``."""
-    exchanges = exchanges_of(stuck)
+    places = missing_lanes_at(stuck, [warp])
     elsewhere = "is elsewhere" if warp.lanes_away == 1 else "are elsewhere"
-    where = f"may wait at {exchanges[0]}" if exchanges else elsewhere
+    where = waits_text(places) if places else elsewhere
     came = f"warp {warp.warp} came with {lane_words(warp.lanes)}"
     return f"; {came}, its {units.counted(warp.lanes_away, 'other lane')} {where}"
 

@@ -125,8 +125,8 @@ def unwritten_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     if group.place.kind not in ("flag", "lock") or group.place.line in stuck.code.counted:
         return
     text, advice = _unknown_writer(stuck, group)
-    lanes = _other_lanes(stuck, group)
-    if lanes:
+    lanes, wait_for_lanes = _other_lanes(stuck, group)
+    if wait_for_lanes:
         advice = f"let all lanes of a mask reach the shfl, vote or __syncwarp with this mask; otherwise {advice}"
     yield Cause("flag-not-set", f"{_polled(group)}; {text}{lanes}", advice, group.warps[0])
 
@@ -183,26 +183,42 @@ def shared_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     yield Cause(
         "flag-not-set",
         f"shared memory is polled by {warps} at"
-        f" {stuck.code.line_text(reads[0], read)}; {writers}{away}{_other_lanes(stuck, group)}",
+        f" {stuck.code.line_text(reads[0], read)}; {writers}{away}{_other_lanes(stuck, group)[0]}",
         "let a warp write the awaited value before it waits for the polling warp; if other blocks must write the value,"
         " move it to global memory",
         warp,
     )
 
 
-def exchanges_of(stuck: StuckWarps) -> list[str]:
-    """Places at which lanes wait for others of their warp."""
-    return [stuck.code.line_text(line, opcode) for line, opcode in stuck.code.exchanges.items()]
+def missing_lanes_at(stuck: StuckWarps, warps: Sequence[StuckWarp]) -> dict[int, str]:
+    """The waits, as texts by line, at which lanes may be that did not come to the place of their warps. If warps of the
+    block are at such a barrier, only that one.
+    """
+    waits, line = stuck.code.lane_waits, warps[0].place.line
+    lines = [] if isinstance(line, Offset) else waits.of_missing(line)
+    blocks = {own.block for own in warps}
+    there = {own.place.line for own in stuck.warps if own.block in blocks} & waits.barriers.keys()
+    opcodes = {**waits.exchanges, **waits.barriers}
+    return {at: stuck.code.line_text(at, opcodes[at]) for at in [own for own in lines if own in there] or lines}
 
 
-def _other_lanes(stuck: StuckWarps, group: PlaceGroup) -> str:
-    """``; 16 other lanes of each warp may wait at bar.warp.sync PTX:20``, if all polling warps have such lanes."""
+def waits_text(places: dict[int, str]) -> str:
+    """``may wait at shfl.sync.idx.b32 PTX:20 or bar.sync PTX:57``."""
+    texts = list(places.values())
+    return f"may wait at {' or '.join(texts[:_MOST_NAMED])}{', …' if len(texts) > _MOST_NAMED else ''}"
+
+
+def _other_lanes(stuck: StuckWarps, group: PlaceGroup) -> tuple[str, bool]:
+    """``; 16 other lanes of each warp may wait at bar.warp.sync PTX:20``, if all polling warps have such lanes; and
+    whether these may wait for lanes of their warp.
+    """
     counts = {warp.lanes_away for warp in group.warps}
-    exchanges = exchanges_of(stuck)
-    if 0 in counts or not exchanges:
-        return ""
+    places = {} if 0 in counts else missing_lanes_at(stuck, group.warps)
+    if not places:
+        return "", False
     lanes = units.counted(counts.pop(), "other lane") if len(counts) == 1 else "other lanes"
-    return f"; {lanes} of {'the warp' if len(group.warps) == 1 else 'each warp'} may wait at {exchanges[0]}"
+    text = f"; {lanes} of {'the warp' if len(group.warps) == 1 else 'each warp'} {waits_text(places)}"
+    return text, not places.keys().isdisjoint(stuck.code.lane_waits.exchanges)
 
 
 def warps_elsewhere(stuck: StuckWarps, group: PlaceGroup) -> str:

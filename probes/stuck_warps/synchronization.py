@@ -15,7 +15,7 @@ from tui_probe.ptx.counted_loops import counted_lines
 from tui_probe.ptx.operands import parse_integer
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.tree import Immediate, Memory, Register, Sum, Symbol, instructions_in
-from tui_probe.ptx.waiting import operand_registers
+from tui_probe.ptx.waiting import LaneWaits, is_barrier, is_exchange, operand_registers
 from tui_probe.trace.plain_file import read_within
 from tui_probe.trace.sites import source_lines
 
@@ -32,7 +32,7 @@ _INIT_COUNT, _ARRIVE_COUNT, _BARRIER_NUMBER, _BARRIER_COUNT = 1, 2, 0, 1
 _PTX_FILE: Final = "pruned.ptx"
 _STRONG: Final = frozenset({"volatile", "release", "relaxed", "mmio"})
 _OF_BLOCK: Final = frozenset({"shared", "shared::cta", "shared::cluster", "local", "param"})
-_EXCHANGES: Final = frozenset({"shfl", "vote", "match", "redux"})
+_FULL_MASK: Final = 0xFFFFFFFF
 _ARRIVALS: Final = frozenset({"arrive", "arrive_drop"})
 _WAITS: Final = frozenset({"try_wait", "test_wait"})
 _EXITS: Final = frozenset({"ret", "exit"})
@@ -138,7 +138,7 @@ class Synchronization:
     """Facts by lines of ``pruned.ptx``: counts that ``mbarrier.init`` sets, and of ``arrivals`` that count for more
     than one, None if only the launch knows it; ``numbers`` of barriers; ``barriers`` with a number of threads; lines
     of arrivals that also ``expect`` bytes; opcodes of ``writes`` that the probe records; the lines of each loop by its
-    first one; opcodes of ``exchanges``, at which lanes wait for other lanes of their warp; ``updates``,
+    first one; ``lane_waits``, at which lanes may wait that left their warp; ``updates``,
     compare-and-swaps of a value that their loop reads: these take no lock; lines of loops that are ``counted``, where
     no warp waits; ``addresses`` of mbarriers, where they are known; ``exits`` of warps that ended, by their last
     place; ``endless`` loops, which no branch leaves; lines of ``sources``; opcodes of ``shared_reads``, which see what
@@ -155,7 +155,6 @@ class Synchronization:
     expects: tuple[int, ...] = ()
     writes: Mapping[int, str] = field(default_factory=dict)
     loops: Mapping[int, frozenset[int]] = field(default_factory=dict)
-    exchanges: Mapping[int, str] = field(default_factory=dict)
     updates: frozenset[int] = frozenset()
     counted: frozenset[int] = frozenset()
     addresses: Mapping[int, Value] = field(default_factory=dict)
@@ -165,6 +164,7 @@ class Synchronization:
     endless: frozenset[int] = frozenset()
     sources: Mapping[int, SourceLine] = field(default_factory=dict)
     shared_reads: Mapping[int, str] = field(default_factory=dict)
+    lane_waits: LaneWaits = field(default_factory=LaneWaits, compare=False)
 
     @classmethod
     def of(
@@ -187,13 +187,13 @@ class Synchronization:
             counts.inits, counts.arrivals, _known(counts.numbers), counts.barriers,
             tuple(own.span.line for own in code if own.opcode == "mbarrier" and _expects_bytes(own)),
             _opcodes(filter(_is_recorded_write, code)), {k: v for own in functions for k, v in _loops(own).items()},
-            _opcodes(own for own in code if own.opcode in _EXCHANGES or own.modifiers[:1] == ("warp",)),
             frozenset(line for function in functions for line in _updates(function)),
             frozenset(line for function in functions for line in counted_lines(function)),
             _known(counts.addresses),
             any(map(_is_plain_store, code)), bool(code), dict(_exits(functions, ended_from)),
             frozenset(line for function in functions for line in _endless_loops(function)),
             {**lines.lines, **lines.calls}, _opcodes(filter(_polls_shared_memory, code)),
+            LaneWaits.of(functions, counts.partial),
         )  # fmt: skip
 
     def init_of(self, line: int) -> Init | None:
@@ -219,18 +219,25 @@ class Synchronization:
 
 @dataclass(slots=True)
 class _Counts:
-    """Counts, numbers and addresses by line, None if only the launch knows them."""
+    """Counts, numbers and addresses by line, None if only the launch knows them; and the lines of the exchanges whose
+    masks may lack lanes.
+    """
 
     inits: dict[int, int | None] = field(default_factory=dict)
     arrivals: dict[int, int | None] = field(default_factory=dict)
     numbers: dict[int, int | None] = field(default_factory=dict)
     barriers: dict[int, int | None] = field(default_factory=dict)
     addresses: dict[int, Value | None] = field(default_factory=dict)
+    partial: set[int] = field(default_factory=set)
 
     def add(self, function: Function, values: _LaunchValues) -> None:
         """Read one function."""
         for own in instructions_in(function.body or ()):
-            if own.opcode in ("bar", "barrier"):
+            if is_exchange(own):
+                mask = values.number(own.operands[-1]) if own.operands else None
+                if mask is None or mask & _FULL_MASK != _FULL_MASK:
+                    self.partial.add(own.span.line)
+            elif own.opcode in ("bar", "barrier"):
                 _put(self.numbers, own, _BARRIER_NUMBER, values)
                 _put(self.barriers, own, _BARRIER_COUNT, values)
             elif own.opcode == "mbarrier":
@@ -358,9 +365,8 @@ def _exits_from(flow: Flow, first: int, place: int) -> set[int]:
 
 def _waits(instruction: Instruction) -> bool:
     """Return whether an instruction is a place that each warp records."""
-    modifiers = {*instruction.modifiers}
-    is_barrier = instruction.opcode in ("bar", "barrier") and "warp" not in modifiers and "arrive" not in modifiers
-    return is_barrier or (instruction.opcode == "mbarrier" and bool(modifiers & _WAITS))
+    is_try = instruction.opcode == "mbarrier" and bool({*instruction.modifiers} & _WAITS)
+    return is_try or is_barrier(instruction)
 
 
 def innermost(loops: Mapping[int, frozenset[int]], line: int) -> frozenset[int]:

@@ -34,6 +34,8 @@ from tui_probe.pages.views import kind_of
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.record_counts import sampled_blocks_text
+from tui_probe.ptx.parser import parse
+from tui_probe.ptx.waiting import LaneWaits
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.kernel_files import Offset
 from tui_probe.trace.result_file import Sample
@@ -126,14 +128,29 @@ COUNT = replace(
     launch([warp(MBARRIER, did=Mark(39, 0x10, ALL)), warp(BARRIER, number=1)]), code=Synchronization({38: 65})
 )
 MISSING = launch([warp(BARRIER), warp(WarpPlace(50, "loop"), number=1)])
+
+
+def waits_of(code: dict[int, str]) -> LaneWaits:
+    """The waits of a kernel with these instructions at these lines."""
+    first = entry("BODY").splitlines().index("BODY") + 1
+    body = "\n".join(code.get(line, "") for line in range(first, max(code) + 1))
+    return LaneWaits.of(parse(entry(body)).functions())
+
+
 APART = launch(
     [replace(warp(BARRIER), lanes=0xFFFF0000, on_gpu=32), warp(BARRIER, number=1)],
-    code=Synchronization(exchanges={9: "shfl.sync.idx.b32"}, is_known=True),
+    code=Synchronization(
+        lane_waits=waits_of(
+            {8: "@%p1 bra $all;", 9: "shfl.sync.idx.b32 %r2, %r2, 0, 31, -1;", 30: "$all: bar.sync 1;"}
+        ),
+        is_known=True,
+    ),
 )
 SPUN = WarpPlace(50, "loop", 0, None, "ld.volatile.shared.u32")
 SHARED = Synchronization(
-    loops={50: frozenset({50, 51})}, shared_reads={50: "ld.volatile.shared.u32"}, exchanges={9: "bar.warp.sync"}
-)
+    loops={50: frozenset({50, 51})}, shared_reads={50: "ld.volatile.shared.u32"},
+    lane_waits=waits_of({8: "@%p1 bra $poll;", 9: "bar.warp.sync -1;", 20: "$poll: ld.volatile.global.u32 %r, [%rd];"}),
+)  # fmt: skip
 QUEUE = [
     warp(FLAG, did=Mark(61, 0x240, 1)),
     warp(WarpPlace(25, "flag", 0x240, None, "ld.volatile.global.u32"), 1, did=Mark(60, 0x200, 1)),
@@ -362,7 +379,6 @@ def test_synchronization_of_a_kernel(tmp_path: Path) -> None:
             take: frozenset(range(take, take + 4)),
             last + 2: frozenset(range(last + 2, last + 6)),
         },
-        {numbers["shfl.sync.idx.b32 %r2, %r2, 0, 31, -1;"]: "shfl.sync.idx.b32"},
         frozenset({numbers["atom.global.cas.b32 %r3, [%rd1], %r2, 1;"]}),
         frozenset(range(last + 2, last + 6)),
         {},
@@ -370,7 +386,64 @@ def test_synchronization_of_a_kernel(tmp_path: Path) -> None:
         True,
         shared_reads={numbers["ld.volatile.shared.u32 %r2, [%r1];"]: "ld.volatile.shared.u32"},
     )
+    assert code.lane_waits.exchanges == {numbers["shfl.sync.idx.b32 %r2, %r2, 0, 31, -1;"]: "shfl.sync.idx.b32"}
     assert Synchronization.of(None) == Synchronization()
+
+
+REDUCED = entry(
+    """.reg .pred %p<3>;
+.reg .b32 %r<4>;
+.reg .b64 %rd<2>;
+ld.param.u64 %rd1, [out];
+mov.u32 %r3, MASK;
+mov.u32 %r1, %tid.x;
+$sum:
+shfl.sync.bfly.b32 %r2, %r1, 16, 31, %r3;
+setp.ne.u32 %p1, %r2, 0;
+REPEAT
+setp.ne.u32 %p1, %r1, 0;
+@%p1 bra $all;
+$poll:
+ld.volatile.global.u32 %r2, [%rd1];
+setp.eq.u32 %p2, %r2, 0;
+@%p2 bra $poll;
+$all:
+bar.sync 0;
+bar.warp.sync -1;
+ret;""",
+    ".param .u64 out",
+)
+"""A reduction in a warp, whose first lane then polls before all lanes meet again."""
+
+
+@pytest.mark.parametrize(
+    ("mask", "repeat", "waits"),
+    [
+        ("-1", "", ["bar.sync"]),
+        ("-1", "@%p1 bra $sum;", ["shfl.sync.bfly.b32", "bar.sync"]),
+        ("0xffff", "", ["shfl.sync.bfly.b32", "bar.sync"]),
+    ],
+)
+def test_lanes_may_only_wait_behind_what_all_lanes_passed(
+    mask: str, repeat: str, waits: list[str], tmp_path: Path
+) -> None:
+    text = REDUCED.replace("MASK", mask).replace("REPEAT", repeat)
+    (tmp_path / "pruned.ptx").write_text(text)
+    lines = text.splitlines()
+    poll, barrier = (lines.index(own) + 1 for own in ("ld.volatile.global.u32 %r2, [%rd1];", "bar.sync 0;"))
+    code, flag = Synchronization.of(tmp_path), replace(FLAG, line=poll)
+    opcodes = {**code.lane_waits.exchanges, **code.lane_waits.barriers}
+    assert [opcodes[line] for line in code.lane_waits.of_missing(poll)] == waits
+    polling = replace(warp(flag), lanes=1)
+    alone = likely_cause(launch([polling], 1, 32, code))
+    assert alone is not None
+    assert f"31 other lanes of the warp may wait at {waits[0]} PTX:" in alone.words
+    assert ("let all lanes of a mask" in alone.advice) == (len(waits) == 2)
+    at_barrier = warp(replace(BARRIER, line=barrier, address=0), number=1)
+    beside = likely_cause(launch([polling, at_barrier], code=code))
+    assert beside is not None
+    assert f"31 other lanes of the warp may wait at bar.sync PTX:{barrier}" in beside.words
+    assert "of a mask" not in beside.advice
 
 
 BARRIER_OF_BLOCK = entry(

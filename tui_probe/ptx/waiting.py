@@ -1,4 +1,4 @@
-"""Loops in which a thread waits, and whether blocks wait for one another.
+"""Loops in which a thread waits, whether blocks wait for one another, and waits at which lanes of a warp part.
 
 PTX orders memory with strong operations and fences (PTX ISA reference, "Memory Consistency Model"); loads that bypass
 the caches of an SM (``.cg``, ``.cv``) are taken for such, since older code waits with them.
@@ -6,7 +6,8 @@ the caches of an SM (``.cg``, ``.cv``) are taken for such, since older code wait
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from tui_probe.ptx.control_flow import Flow, natural_loops
@@ -14,7 +15,7 @@ from tui_probe.ptx.instruction_facts import class_of
 from tui_probe.ptx.tree import Element, Instruction, Memory, Negated, Pair, Register, Sum, Vector, instructions_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
     from tui_probe.ptx.control_flow import Block
     from tui_probe.ptx.tree import Function, Operand
@@ -39,6 +40,8 @@ _STRONG_MODIFIERS: Final = frozenset({"volatile", "relaxed", "acquire", "mmio", 
 _BLOCK_SPACES: Final = frozenset({"shared", "shared::cta", "shared::cluster", "local", "param", "const"})
 _PROXY_MODIFIERS: Final = frozenset({"proxy", "mbarrier_init"})
 """Fences that order a block's own accesses of different kinds."""
+_EXCHANGES: Final = frozenset({"shfl", "vote", "match", "redux", "elect"})
+_BARRIERS: Final = frozenset({"bar", "barrier"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,3 +211,104 @@ def _may_signal(instruction: Instruction, bodies: set[str]) -> bool:
         case "call":
             return not any(getattr(operand, "name", None) in bodies for operand in instruction.operands)
     return False
+
+
+# Waits of lanes that are not with the other lanes of their warp: those behind the last wait that all lanes passed.
+
+
+def is_exchange(instruction: Instruction) -> bool:
+    """Return whether lanes wait at an instruction for other lanes of their warp."""
+    return instruction.opcode in _EXCHANGES or instruction.modifiers[:1] == ("warp",)
+
+
+def is_barrier(instruction: Instruction) -> bool:
+    """Return whether threads wait at an instruction for threads of other warps."""
+    return instruction.opcode in _BARRIERS and not {"warp", "arrive"} & {*instruction.modifiers}
+
+
+def _opcode(instruction: Instruction) -> str:
+    return ".".join((instruction.opcode, *instruction.modifiers))
+
+
+@dataclass(frozen=True, slots=True)
+class LaneWaits:
+    """Opcodes of ``exchanges`` and ``barriers`` by line. Those of ``joining`` wait for all lanes of a warp."""
+
+    flows: tuple[Flow, ...] = ()
+    exchanges: Mapping[int, str] = field(default_factory=dict)
+    barriers: Mapping[int, str] = field(default_factory=dict)
+    joining: frozenset[int] = frozenset()
+
+    @classmethod
+    def of(cls, functions: Iterable[Function], partial: Container[int] = ()) -> LaneWaits:
+        """Read it from functions. The masks of the exchanges at lines of ``partial`` do not have all lanes."""
+        flows = tuple(Flow.of(function) for function in functions if function.body)
+        code = [own for flow in flows for block in flow.blocks for own in block]
+        waits = [own for own in code if is_exchange(own) or is_barrier(own)]
+        return cls(
+            flows,
+            {own.span.line: _opcode(own) for own in waits if is_exchange(own)},
+            {own.span.line: _opcode(own) for own in waits if is_barrier(own)},
+            frozenset(own.span.line for own in waits if own.predicate is None and own.span.line not in partial),
+        )
+
+    def of_missing(self, line: int) -> list[int]:
+        """The waits, ascending, that lanes may have reached while others of their warp are at ``line``.
+
+        The lanes were together at the entry, or at the last wait that joins them. Behind that, the missing ones have
+        passed no wait that joins them: it would have waited for the lanes at ``line``.
+        """
+        for flow in self.flows:
+            paths = _Paths.of(flow, self.joining)
+            if line in paths.lines:
+                reached = {paths.lines[place] for place in paths.behind(paths.parted(paths.lines.index(line)))}
+                return sorted((reached & (self.exchanges.keys() | self.barriers.keys())) - {line})
+        return []
+
+
+@dataclass(frozen=True, slots=True)
+class _Paths:
+    """The lines of the instructions of a function, and the numbers of those that may run after and before each."""
+
+    lines: list[int]
+    after: list[list[int]]
+    before: list[list[int]]
+    joins: list[bool]
+
+    @classmethod
+    def of(cls, flow: Flow, joining: frozenset[int]) -> _Paths:
+        lines = [own.span.line for block in flow.blocks for own in block]
+        first = [0, *accumulate(map(len, flow.blocks))]
+        after = [[number + 1] for number in range(len(lines))]
+        for index in range(len(flow.blocks)):
+            after[first[index + 1] - 1] = [first[target] for target in flow.successors(index)]
+        before: list[list[int]] = [[] for _ in lines]
+        for number, targets in enumerate(after):
+            for target in targets:
+                before[target].append(number)
+        return cls(lines, after, before, [line in joining for line in lines])
+
+    def parted(self, place: int) -> set[int]:
+        """The last points before ``place`` at which lanes were together: the entry, and behind waits that join."""
+        together, seen, waiting = set[int](), {place}, [place]
+        while waiting:
+            number = waiting.pop()
+            if not number:
+                together.add(0)
+            for earlier in self.before[number]:
+                if self.joins[earlier]:
+                    together.update(self.after[earlier])
+                elif earlier not in seen:
+                    seen.add(earlier)
+                    waiting.append(earlier)
+        return together
+
+    def behind(self, starts: set[int]) -> set[int]:
+        """The instructions that lanes may reach from ``starts`` without passing a wait that joins them."""
+        seen, waiting = {*starts}, [*starts]
+        while waiting:
+            number = waiting.pop()
+            following = set[int]() if self.joins[number] else {*self.after[number]} - seen
+            seen |= following
+            waiting += following
+        return seen
