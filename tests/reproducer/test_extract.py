@@ -76,7 +76,7 @@ def test_python_launcher_leaves_the_memory_of_the_program(extracted: Extracted) 
 
 
 def test_c_launcher_leaves_the_memory_of_the_program(extracted: Extracted) -> None:
-    flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-o", "launch", "launch.c", "-ldl"]
+    flags = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-o", "launch", "launch.c", "-ldl"]
     subprocess.run(["cc", *flags], cwd=extracted.folder, check=True, timeout=HANG)
     result = extracted.launch("sh", "-c", f"cd {extracted.folder} && ./launch --repeat 2")
     assert (result.returncode, result.stderr) == (0, "")
@@ -147,7 +147,7 @@ def test_failed_launch_fails_in_the_launchers(natives: Path, tmp_path: Path) -> 
     failure = "without a result, because it failed: CUDA_ERROR_ILLEGAL_ADDRESS"
     assert outcome_text(event) == f"launch 0@0 is saved (256 B) {failure}"
     assert "No result: in the program, the launch failed" in tool("extract", f"{trace}:store@0", str(folder)).stderr
-    build = ["cc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-o", "launch", "launch.c", "-ldl"]
+    build = ["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-o", "launch", "launch.c", "-ldl"]
     subprocess.run(build, cwd=folder, check=True, timeout=HANG)
     commands = [f"{sys.executable} launch.py --repeat 2", "./launch --repeat 2"]
     for command in commands:
@@ -165,6 +165,27 @@ def test_failed_launch_fails_in_the_launchers(natives: Path, tmp_path: Path) -> 
         assert (result.returncode, result.stderr) == (0, "")
         assert "there is no result to compare" in result.stdout
         assert "2 launches: median " in result.stdout
+
+
+def test_launchers_say_that_they_compared_nothing(natives: Path, tmp_path: Path) -> None:
+    """The kernel computes the addresses from an integer, so no memory of the launch is saved."""
+    tool, folder = Tool(tmp_path, natives), tmp_path / "launch"
+    address = "(memory.value >> 4)"
+    program = (
+        FAILING.replace("st.global.u32 [%rd1], 7;", "shl.b64 %rd1, %rd1, 4;\n    st.global.u32 [%rd1], 7;")
+        .replace("st.global.u32 [%rd2], 7;", "")
+        .replace("arguments = ", f"memory_unit = ctypes.c_uint64{address}\narguments = ")
+        .replace("ctypes.addressof(memory), ", "ctypes.addressof(memory_unit), ")
+        .replace("!= 700", "!= 0")
+    )
+    result, trace = tool.run([sys.executable, "-c", program], "--keep-launch", "store@0")
+    assert result.returncode == 0, result.stderr
+    assert tool("extract", f"{trace}:store@0", str(folder)).returncode == 0
+    subprocess.run(["cc", "-O1", "-o", "launch", "launch.c", "-ldl"], cwd=folder, check=True, timeout=HANG)
+    for command in (f"{sys.executable} launch.py", "./launch"):
+        result = tool.unprofiled("sh", "-c", f"cd {folder} && {command}")
+        assert "nothing was compared: no memory was saved, because no parameter has " in result.stdout
+        assert "bytes equal" not in result.stdout
 
 
 def test_launch_that_does_not_end_is_saved_without_a_result(tmp_path: Path) -> None:

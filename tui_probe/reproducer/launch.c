@@ -3,6 +3,7 @@
  * Build it with a C compiler and the driver, without CUDA headers: cc -O2 -o launch launch.c -ldl
  * launch.h describes the launch, before.bin has the memory before it, after.bin the memory after it in the program, if
  * it ended there. Exit status: 0 the memory is the same, 1 it differs, 2 the launch could not be made, or failed. */
+#define _POSIX_C_SOURCE 200809L /* setenv, also with -std=c11 */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -415,6 +416,9 @@ int main(int argc, char **argv)
     const size_t differences = HAS_RESULT ? compare() : 0;
     if (!HAS_RESULT)
         puts("the launch ended here; in the program it failed or did not end, so there is no result to compare");
+    else if (!total_size())
+        puts("nothing was compared: no memory was saved, because no parameter has the address of an allocation that can be"
+             " saved");
     else if (differences)
         printf("%zu of %zu bytes differ from the program's result\n", differences, total_size());
     else

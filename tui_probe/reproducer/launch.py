@@ -340,6 +340,9 @@ def run(arguments: argparse.Namespace) -> int:
     total = sum(size for _, size in parts)
     if not launch["has_result"]:
         print("the launch ended here; in the program it failed or did not end, so there is no result to compare")
+    elif not total:
+        reason = "no parameter has the address of an allocation that can be saved"
+        print(f"nothing was compared: no memory was saved, because {reason}")
     elif differences:
         print(f"{differences} of {total} bytes differ from the program's result")
     else:
