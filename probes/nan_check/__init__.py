@@ -158,7 +158,7 @@ METRICS: Final = (
 )  # fmt: skip
 
 
-_ADVICE: Final = "to find the instruction that computed the value from finite numbers: run -p nan_check_birth"
+_ADVICE: Final = "to find the instruction that first computed a NaN or an infinity: run -p nan_check_birth"
 
 
 def findings(of: ProbeResult, analysis: NanCheck) -> Iterator[Finding]:

@@ -1,4 +1,6 @@
-"""Births of NaNs and infinities: the instructions whose inputs are finite, and whose results are not.
+"""Births of NaNs and infinities: a NaN from inputs that are not NaN, an infinity from finite inputs.
+
+Literals of the kernel are no inputs: ``fma`` of -1 and two literal infinities is the birth of a NaN.
 
 Records hold values of floating-point types by their bits, and blocks and threads by their linear numbers.
 """
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 KINDS: Final = {1: "f16", 2: "bf16", 3: "f32", 4: "f64"}
 """Types by the numbers of the helper ``KIND``."""
+_INFINITE_INPUT: Final = 8
+"""Added to the number of a type if an input is infinite."""
 
 
 def number_of_bits(bits: int, kind: str) -> float:
@@ -59,7 +63,7 @@ RECORD: Final = np.dtype(
 @dataclass(frozen=True, slots=True)
 class Birth:
     """One result. ``iterations`` are the starts of compiled loops that its thread had passed; ``warp`` is the number
-    of its warp.
+    of its warp; ``has_infinite_input`` is True for a NaN from an infinity that is no literal.
     """
 
     block: Dim3
@@ -68,6 +72,7 @@ class Birth:
     value: float
     kind: str
     iterations: int
+    has_infinite_input: bool
     line: int
     opcode: str
     source: SourceLine | None
@@ -76,6 +81,13 @@ class Birth:
     def text(self) -> str:
         """``NaN``, ``inf`` or ``-inf``, and which type."""
         return number_text(self.value, self.kind)
+
+    @property
+    def origin(self) -> str:
+        """Text for what the instruction computed the value from."""
+        if self.is_of_product:
+            return "computed by a wgmma, found at"
+        return f"from {'an infinite input' if self.has_infinite_input else 'finite inputs'} at"
 
     @property
     def is_of_product(self) -> bool:
@@ -105,7 +117,8 @@ def analyse(result: Result, folder: Path | None = None) -> Births:
 
 
 def _birth(record: InstructionRecord) -> Birth:
-    kind = KINDS.get(int(record.fields["kind"]), "?")
+    infinite, number = divmod(int(record.fields["kind"]), _INFINITE_INPUT)
+    kind = KINDS.get(number, "?")
     return Birth(
         block=record.block,
         warp=record.warp,
@@ -113,6 +126,7 @@ def _birth(record: InstructionRecord) -> Birth:
         value=number_of_bits(int(record.fields["value"]), kind),
         kind=kind,
         iterations=int(record.fields["iterations"]),
+        has_infinite_input=bool(infinite),
         line=record.line,
         opcode=record.opcode,
         source=record.source,
@@ -145,12 +159,11 @@ def findings(of: ProbeResult, analysis: Births) -> Iterator[Finding]:
     """The first birth, and how many there were."""
     first = analysis.first
     if first is None:
-        text = "none of the checked instructions turned finite numbers into NaN or infinity"
+        text = "none of the checked instructions computed a new NaN or infinity"
         yield Finding("births", "births", text, "lines", values={"total": counted(analysis.total, ideal=0)})
         return
     where = f"block ({index_text(first.block)}) thread ({index_text(first.thread)}) warp {first.warp}"
-    origin = "computed by a wgmma, found at" if first.is_of_product else "from finite inputs at"
-    text = f"{first.text} {origin} {place(first.line, first.source, first.opcode or None)} in {where}"
+    text = f"{first.text} {first.origin} {place(first.line, first.source, first.opcode or None)} in {where}"
     if first.iterations:
         text += f", in iteration {first.iterations} of the compiled loops ({_ITERATIONS})"
     values = {"total": counted(analysis.total, ideal=0), "iterations": counted(first.iterations)}
@@ -158,7 +171,7 @@ def findings(of: ProbeResult, analysis: Births) -> Iterator[Finding]:
         "first_birth", f"first {first.text.split()[0]}", text, "lines", first.line, True, values=values,
         warp=first.warp, brief=f"{first.text} first computed", wrong_result=True,
     )  # fmt: skip
-    text = f"{units.counted(analysis.total, 'NaN or infinite result')} from finite inputs, counted per warp"
+    text = f"{units.counted(analysis.total, 'new NaN or infinite result')}, counted per warp"
     yield Finding("births", "births", text, "lines", values={"total": counted(analysis.total, ideal=0)})
     del of
 

@@ -320,6 +320,48 @@ ret;""",
     assert (births.total, births.births[0].text) == (1, "inf (f16)")
 
 
+LITERALS = """.reg .pred %p<3>;
+.reg .b32 %r<4>;
+.reg .f32 %f<9>;
+.reg .b64 %rd<3>;
+ld.param.u64 %rd1, [out];
+mov.u32 %r1, %tid.x;
+mad.wide.u32 %rd2, %r1, 4, %rd1;
+ld.global.f32 %f1, [%rd2];
+mov.f32 %f2, 0f7F800000;
+mov.f32 %f3, 0f7FFFFFFF;
+setp.lt.f32 %p1, %f1, 0f00000000;
+{body}
+st.global.f32 [%rd2], %f8;
+ret;"""
+
+
+@pytest.mark.parametrize(
+    ("body", "value", "birth"),
+    [
+        ("fma.rn.f32 %f8, %f1, %f2, %f2;", -5, "NaN (f32) from finite inputs"),  # as in logf
+        ("fma.rn.f32 %f8, %f1, %f2, %f2;", math.inf, ""),
+        ("fma.rn.f32 %f8, %f1, %f2, %f2;", math.nan, ""),
+        ("sub.f32 %f8, %f1, %f1;", -math.inf, "NaN (f32) from an infinite input"),
+        ("mul.f32 %f8, %f1, 0f00000000;", math.inf, "NaN (f32) from an infinite input"),
+        ("add.f32 %f8, %f1, 0f3F800000;", -math.inf, ""),
+        ("mul.f32 %f8, %f1, 0f7F000000;", -8, "-inf (f32) from finite inputs"),
+        ("mov.f32 %f8, %f1;\n@%p1 mov.f32 %f8, 0f7FFFFFFF;", -5, "NaN (f32) from finite inputs"),  # as in powf
+        ("mov.f32 %f8, %f1;\n@%p1 mov.f32 %f8, 0f7FFFFFFF;", 5, ""),
+        ("selp.f32 %f8, %f3, %f1, %p1;", -5, "NaN (f32) from finite inputs"),
+        ("selp.f32 %f8, %f3, %f1, %p1;", math.nan, ""),
+        ("selp.f32 %f8, 0fFF800000, %f1, %p1;", -5, ""),  # a mask
+    ],
+)
+def test_birth_of_literal_or_infinite_inputs(tmp_path: Path, body: str, value: float, birth: str) -> None:
+    text = entry(LITERALS.format(body=body), ".param .u64 out")
+    with np.errstate(all="ignore"):
+        values = np.full(32, value, np.float32)
+        births = analyse_births(result_of(tmp_path, "nan_check_birth", text, values, block=(32,)), tmp_path)
+    assert births.total == len(births.births) == bool(birth)
+    assert [f"{own.text} {own.origin}" for own in births.births] == [f"{birth} at"] * births.total
+
+
 FUSED = """.reg .f32 %f<5>;
 .reg .b64 %rd<3>;
 .reg .b32 %r<3>;

@@ -53,11 +53,12 @@ _ENTRY_BYTES: Final = 24
 #
 # A number is one of them if all bits of its exponent are set. Each number of a vector, or packed into one register, is
 # checked; ``VALUE`` is the first of them that is not finite, ``KIND`` the type of all of them. At arithmetic these are
-# about its results, and ``FINITE`` is 1 if no number that it reads is one of them.
+# about its results. ``WORST_IN`` and ``WORST_OUT`` rank what it reads, literals of the kernel aside, and what it
+# writes: 0 finite, 1 infinite, 2 NaN. With ``WORST_OUT``, ``VALUE`` is a result of that rank.
 
 NONFINITE_KINDS: Final = {"f16": 1, "bf16": 2, "f32": 3, "f64": 4}
 """The numbers of ``KIND``."""
-NONFINITE_HELPERS: Final = frozenset({"NONFINITE", "VALUE", "KIND", "FINITE"})
+NONFINITE_HELPERS: Final = frozenset({"NONFINITE", "VALUE", "KIND", "WORST_IN", "WORST_OUT"})
 _MAX_BITS: Final = 64
 _EXPONENT_MASKS: Final = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F80_0000, "f64": 0x7FF0_0000_0000_0000}
 BOX_HELPERS: Final = frozenset({"SECTORS", "UNSIZED"}) | BOX_FIELDS.keys()
@@ -114,10 +115,13 @@ def bounds_lines(address: str, size: str, names: UnusedNames) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class NonfiniteTest:
-    """The lines that compute a predicate and a value in registers of theirs, and the number of the type."""
+    """The lines that compute a result and a value in registers of theirs, and the number of the type.
+
+    The result is a predicate, or a rank of 32 bits.
+    """
 
     lines: list[str]
-    predicate: str
+    result: str
     value: str
     value_type: str
     kind: int
@@ -130,12 +134,10 @@ def nonfinite_test(
 
     ``types`` has the PTX type of each register. None if they do not all hold numbers of one type.
     """
-    kinds = {element for _, elements in stored for element in elements or ("",)}
-    if len(kinds) != 1 or (kind := kinds.pop()) not in NONFINITE_KINDS:
+    split = _split_numbers(stored, types, names)
+    if split is None:
         return None
-    held = {name: 8 * TYPE_BYTES.get(types[name], 0) for name, _ in stored}
-    if any(not FLOAT_BITS[kind] <= bits <= _MAX_BITS for bits in held.values()):
-        return None
+    kind, numbers = split
     bits = 64 if kind == "f64" else 32
     predicate, is_nonfinite, value, masked = (
         names.temporary(f"{name}{suffix}", held)
@@ -145,9 +147,6 @@ def nonfinite_test(
         )
     )  # fmt: skip
     lines: list[str] = [f"mov.b{bits} {value}, 0;", f"setp.ne.u32 {predicate}, 0, 0;"]
-    numbers = [
-        text for name, elements in stored for text in _number_lines(name, elements or (), kind, held[name], names)
-    ]
     exponent = _EXPONENT_MASKS[kind]
     for *before, name in reversed(numbers):  # so that the first of several is the value at the end
         lines += before
@@ -158,6 +157,54 @@ def nonfinite_test(
             f"or.pred {predicate}, {predicate}, {is_nonfinite};",
         ]
     return NonfiniteTest(lines, predicate, value, f"b{bits}", NONFINITE_KINDS[kind])
+
+
+def rank_test(
+    numbers: list[tuple[str, Elements | None]], types: dict[str, str], names: UnusedNames, *, has_value: bool = True
+) -> NonfiniteTest | None:
+    """Return code to rank the worst number in registers: 0 if all are finite, 1 if one is infinite, 2 if one is NaN.
+
+    Without its sign, the bits of a number that is not finite are larger than those of all that rank below it. None as
+    for ``nonfinite_test``; ``has_value``: whether the worst number is kept.
+    """
+    split = _split_numbers(numbers, types, names)
+    if split is None:
+        return None
+    kind, parts = split
+    bits, infinity = 64 if kind == "f64" else 32, _EXPONENT_MASKS[kind]
+    is_larger, rank = names.temporary("found", "pred"), names.temporary("rank", "b32")
+    value, size, largest = (names.temporary(f"{name}_b{bits}", f"b{bits}") for name in ("value", "masked", "largest"))
+    (*first, name), *others = parts
+    unsigned = (1 << FLOAT_BITS[kind] - 1) - 1
+    lines = [*first, f"and.b{bits} {largest}, {name}, {unsigned};", f"mov.b{bits} {value}, {name};"]
+    for *before, name in others:
+        lines += [*before, f"and.b{bits} {size}, {name}, {unsigned};"]
+        if has_value:
+            lines += [f"setp.gt.u{bits} {is_larger}, {size}, {largest};",
+                      f"selp.b{bits} {value}, {name}, {value}, {is_larger};"]  # fmt: skip
+        lines.append(f"max.u{bits} {largest}, {largest}, {size};")
+    lines += [
+        f"setp.ge.u{bits} {is_larger}, {largest}, {infinity};",
+        f"selp.b32 {rank}, 1, 0, {is_larger};",
+        f"setp.gt.u{bits} {is_larger}, {largest}, {infinity};",
+        f"selp.b32 {rank}, 2, {rank}, {is_larger};",
+    ]
+    return NonfiniteTest(lines, rank, value, f"b{bits}", NONFINITE_KINDS[kind])
+
+
+def _split_numbers(
+    registers: list[tuple[str, Elements | None]], types: dict[str, str], names: UnusedNames
+) -> tuple[str, list[list[str]]] | None:
+    """Return the type of the numbers in registers, and ``_number_lines`` of each; None if the types differ."""
+    kinds = {element for _, elements in registers for element in elements or ("",)}
+    if len(kinds) != 1 or (kind := kinds.pop()) not in NONFINITE_KINDS:
+        return None
+    held = {name: 8 * TYPE_BYTES.get(types[name], 0) for name, _ in registers}
+    if any(not FLOAT_BITS[kind] <= bits <= _MAX_BITS for bits in held.values()):
+        return None
+    return kind, [
+        lines for name, elements in registers for lines in _number_lines(name, elements or (), kind, held[name], names)
+    ]
 
 
 def _number_lines(register: str, elements: Elements, kind: str, held: int, names: UnusedNames) -> Iterator[list[str]]:
@@ -232,8 +279,8 @@ class Helpers:
             return self._multiply_adds()
         if helper in BOX_HELPERS:
             return self._of_box(helper)
-        if helper == "FINITE":
-            return self._finite_inputs()
+        if helper == "WORST_IN":
+            return self._worst_input()
         if helper in NONFINITE_HELPERS:
             return self._nonfinite(helper)
         if helper in BOUNDS_HELPERS:
@@ -257,7 +304,7 @@ class Helpers:
 
     def tells(self, snippet: Snippet) -> bool:
         """Return whether a snippet applies here: one that uses NONFINITE does only where numbers are stored."""
-        if "FINITE" in snippet.helpers and self._inputs() is None:
+        if "WORST_IN" in snippet.helpers and self._inputs() is None:
             return False
         if snippet.helpers & BOUNDS_HELPERS and not self._has_bounds():
             return False
@@ -283,34 +330,37 @@ class Helpers:
     def _inputs(self) -> list[tuple[str, Elements]] | None:
         return self._kernel.value_types(self._function).of_inputs(self._instruction)
 
-    def _find_nonfinite(self) -> NonfiniteTest | None:
+    def _find_nonfinite(self, *, ranks: bool = False) -> NonfiniteTest | None:
         values = self._kernel.value_types(self._function)
         is_store = self._instruction.opcode in _STORES and "mma" not in self._instruction.modifiers
-        return self._test(values.of_stored(self._instruction) if is_store else values.of_results(self._instruction))
+        numbers = values.of_stored(self._instruction) if is_store else values.of_results(self._instruction)
+        test = rank_test if ranks else nonfinite_test
+        return test(numbers, self._types_of(numbers), self._names) if numbers else None
 
-    def _test(self, numbers: Sequence[tuple[str, Elements | None]]) -> NonfiniteTest | None:
-        types = {name: register_type(name, self._types) for name, _ in numbers}
-        return nonfinite_test(list(numbers), types, self._names) if numbers else None
+    def _types_of(self, numbers: Sequence[tuple[str, Elements | None]]) -> dict[str, str]:
+        return {name: register_type(name, self._types) for name, _ in numbers}
 
-    def _finite_inputs(self) -> HelperValue:
-        """A predicate that holds where all numbers that an instruction reads are finite."""
-        finite = self._names.temporary("finite", "pred")
-        lines = [f"setp.eq.u32 {finite}, 0, 0;"]
+    def _worst_input(self) -> HelperValue:
+        """The rank of the worst number that an instruction reads."""
+        worst = self._names.temporary("worst_in", "b32")
+        lines = [f"mov.b32 {worst}, 0;"]
         inputs = self._inputs() or []
         for kind in dict.fromkeys(elements[0] for _, elements in inputs):
-            test = self._test([(name, elements) for name, elements in inputs if elements[0] == kind])
+            numbers: list[tuple[str, Elements | None]] = [own for own in inputs if own[1][0] == kind]
+            test = rank_test(numbers, self._types_of(numbers), self._names, has_value=False)
             if test is not None:
-                unless = f"@{test.predicate} setp.ne.u32 {finite}, 0, 0;"
-                lines += [*test.lines, unless]
-        return HelperValue(finite, "pred", lines, frozenset(name for name, _ in inputs))
+                lines += [*test.lines, f"max.u32 {worst}, {worst}, {test.result};"]
+        return HelperValue(worst, "b32", lines, frozenset(name for name, _ in inputs))
 
     def _nonfinite(self, helper: str) -> HelperValue:
-        nonfinite = self._find_nonfinite()
+        nonfinite = self._find_nonfinite(ranks=helper == "WORST_OUT")
         if nonfinite is None:
             raise self._absent(f"{helper}: the instruction stores no numbers of a known type")
         match helper:
             case "NONFINITE":
-                return HelperValue(nonfinite.predicate, "pred", nonfinite.lines)
+                return HelperValue(nonfinite.result, "pred", nonfinite.lines)
+            case "WORST_OUT":
+                return HelperValue(nonfinite.result, "b32", nonfinite.lines)
             case "VALUE":
                 return HelperValue(nonfinite.value, nonfinite.value_type)
         return HelperValue(str(nonfinite.kind), "b32")

@@ -41,6 +41,7 @@ Elements = tuple[str, ...]
 """The numbers in a value, lowest bits first: ``f16 bf16 f32 f64``, or ``int`` for a whole number of any width."""
 
 FLOAT_BITS: Final = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64}
+_INFINITY: Final = {32: 0x7F80_0000, 64: 0x7FF0_0000_0000_0000}
 ANYTHING: Final[Elements] = ()
 """A constant, which is of any type it is used as."""
 
@@ -108,8 +109,11 @@ class ValueTypes:
         """The registers of floating-point numbers that arithmetic reads, each with the numbers in it.
 
         A product that ptxas may fuse is replaced by its factors; None if they are not known, or if a part of a vector
-        is read.
+        is read. Literals of the kernel, which come from nowhere else, are left out. ``mov`` and ``selp`` count only
+        where they bring in a literal NaN, as powf does for a negative base: None for others.
         """
+        if instruction.opcode in ("mov", "selp") and not self._brings_nan(instruction):
+            return None
         if any(isinstance(value, Register) and value.selector for value in _flat_operands(instruction.operands[1:])):
             return None
         inputs: list[tuple[str, Elements]] = []
@@ -118,7 +122,26 @@ class ValueTypes:
             if factors is None:
                 return None
             inputs += [(factor, elements) for factor in factors]
-        return list(dict.fromkeys(inputs))
+        return [own for own in dict.fromkeys(inputs) if own[0] not in self._literals]
+
+    def _brings_nan(self, instruction: Instruction) -> bool:
+        """Return whether a move or a selection takes a literal NaN to a register that may hold other numbers."""
+        is_literal = any(name in self._literals for name, _ in _written_registers(instruction))
+        return not is_literal and any(map(self._is_nan, instruction.operands[1:3]))
+
+    def _is_nan(self, operand: Operand) -> bool:
+        if isinstance(operand, Register):
+            writers = self._writers.get(operand.name, ()) if operand.name in self._literals else ()
+            return any(self._is_nan(writer.operands[1]) for writer, _ in writers)
+        bits = _float_bits(operand.text) if isinstance(operand, Immediate) else None
+        return bits is not None and bits[0] & ~(1 << bits[1] - 1) > _INFINITY[bits[1]]
+
+    @cached_property
+    def _literals(self) -> frozenset[str]:
+        """The registers that only moves of immediate operands write."""
+        return frozenset(
+            name for name, writers in self._writers.items() if all(_moves_literal(writer) for writer, _ in writers)
+        )
 
     @cached_property
     def _accumulators(self) -> Accumulators:
@@ -129,7 +152,7 @@ class ValueTypes:
         is_matrix = instruction.opcode in _MATRICES or "mma" in instruction.modifiers
         if is_matrix and len(kinds) == 2:  # of wmma, whose factors are halves where it names the type of sums only
             kinds = [kinds[0], "f16", "f16", kinds[1]]
-        operands = instruction.operands[1:4] if is_matrix else instruction.operands[1:]
+        operands = instruction.operands[1 : {"selp": 3}.get(instruction.opcode, 4)]
         named = kinds[1:4] if is_matrix else kinds[-1:] * len(operands)
         return [
             (value.name, elements)
@@ -317,6 +340,16 @@ def _in_register(kind: str, *, is_matrix: bool) -> Elements:
     """The numbers of a type in one register; fragments of matrices hold halves in pairs."""
     elements = _PACKED.get(kind, ANYTHING)
     return elements * 2 if is_matrix and elements in (("f16",), ("bf16",)) else elements
+
+
+def _float_bits(text: str) -> tuple[int, int] | None:
+    """The bits of a literal such as ``0f7FFFFFFF``, and how many there are; None of another literal."""
+    width = {"0f": 32, "0d": 64}.get(text[:2].lower())
+    return None if width is None else (int(text[2:], 16), width)
+
+
+def _moves_literal(instruction: Instruction) -> bool:
+    return instruction.opcode == "mov" and isinstance(instruction.operands[1], Immediate)
 
 
 def _first_type(instruction: Instruction) -> str:
