@@ -9,7 +9,7 @@ from tui_probe.draw import units
 from tui_probe.trace.kernel_files import Offset
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from .analysis import PlaceGroup, StuckWarp, StuckWarps
 
@@ -128,7 +128,30 @@ def unwritten_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     lanes, wait_for_lanes = _other_lanes(stuck, group)
     if wait_for_lanes:
         advice = f"let all lanes of a mask reach the shfl, vote or __syncwarp with this mask; otherwise {advice}"
-    yield Cause("flag-not-set", f"{_polled(group)}; {text}{lanes}", advice, group.warps[0])
+    key = "value-not-reached" if _is_written(stuck, group) else "flag-not-set"
+    yield Cause(key, f"{_polled(group)}; {text}{lanes}", advice, group.warps[0])
+
+
+def _is_written(stuck: StuckWarps, group: PlaceGroup) -> bool:
+    """Return whether the kernel writes through the pointer that warps poll, and all of them read a value but 0."""
+    line = group.place.line
+    return not isinstance(line, Offset) and _writes_there(stuck, line)[1] and all(own.saw for own in group.warps)
+
+
+def _writes_there(stuck: StuckWarps, line: int) -> tuple[list[int], bool]:
+    """The recorded writes of the kernel through the pointer that an instruction polls, and True. If there are none,
+    those whose pointer is not known, and False.
+    """
+    code = stuck.code
+    through = {other: code.through_same_pointer(line, other) for other in code.writes if other != line}
+    same = [other for other, is_same in through.items() if is_same]
+    return (same, True) if same else ([other for other, is_same in through.items() if is_same is None], False)
+
+
+def _places_text(opcodes: Mapping[int, str]) -> str:
+    """``red.global.add.u32 PTX:19 and st.release.gpu.u32 PTX:24``."""
+    texts = [f"{opcode} PTX:{line}" for line, opcode in opcodes.items()]
+    return " and ".join(texts[:_MOST_NAMED]) + (", …" if len(texts) > _MOST_NAMED else "")
 
 
 def _unknown_writer(stuck: StuckWarps, group: PlaceGroup) -> tuple[str, str]:
@@ -142,19 +165,20 @@ def _unknown_writer(stuck: StuckWarps, group: PlaceGroup) -> tuple[str, str]:
             "check the awaited value, and whether its writers reach the instruction that writes it;"
             f" otherwise {advice}",
         )
-    other_write = next(((line, opcode) for line, opcode in code.writes.items() if line != place.line), None)
-    if other_write is not None:
-        line, opcode = other_write
+    lines, is_same = _writes_there(stuck, place.line)
+    if lines:
+        verb = "writes through the same pointer" if is_same else "may write there"
+        writes = _places_text({line: code.writes[line] for line in lines})
+        where = f"this kernel {verb} at {writes}, but only the last write of a warp is recorded"
         if place.opcode.startswith("atom"):
             return (
-                f"this kernel also writes at {opcode} PTX:{line}, but only the last write of a warp is recorded; the"
-                " last write of these warps is the polling atomic",
+                f"{where}; the last write of these warps is the polling atomic",
                 "compare the awaited value with the number of writes, and reset the memory before each use",
             )
         return (
-            f"this kernel writes at {opcode} PTX:{line}, but no warp on the GPU is known to have written there"
-            f"{warps_elsewhere(stuck, group)}",
-            f"check the address that is written, and that no writer waits for a warp that polls; otherwise {advice}",
+            f"{where}, and no warp on the GPU is known to have written there last{warps_elsewhere(stuck, group)}",
+            "compare the awaited value with what these writes leave, reset the memory before each launch, and let no"
+            f" writer wait for a warp that polls; otherwise {advice}",
         )
     if code.has_plain_stores:
         return (
@@ -162,6 +186,9 @@ def _unknown_writer(stuck: StuckWarps, group: PlaceGroup) -> tuple[str, str]:
             "let the writer store before it waits for a warp that polls; write flags with st.release or an atomic,"
             f" which the watchdog records; otherwise {advice}",
         )
+    if code.writes.keys() - {place.line}:
+        unless = "unless another pointer leads to the same memory"
+        return f"no other instruction of this kernel writes through this pointer: {another}, {unless}", advice
     if code.is_known:
         return f"no other instruction of this kernel writes global memory: {another}", advice
     return f"no warp of this launch is known to write there: {another}", advice

@@ -36,6 +36,7 @@ _FULL_MASK: Final = 0xFFFFFFFF
 _ARRIVALS: Final = frozenset({"arrive", "arrive_drop"})
 _WAITS: Final = frozenset({"try_wait", "test_wait"})
 _EXITS: Final = frozenset({"ret", "exit"})
+_ACCESSES: Final = frozenset({"atom", "red", "st", "ld"})
 _COPIES: Final = frozenset({"mov", "cvt", "cvta"})
 _OPERATIONS: Final[Mapping[str, Callable[[int, int], int]]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "shl": operator.lshift, "shr": operator.rshift,
@@ -56,17 +57,41 @@ class Value(NamedTuple):
     symbol: str = ""
 
 
+class Pointer(NamedTuple):
+    """An address in the memory that a parameter or variable ``base`` leads to; ``offset`` is None if not known."""
+
+    base: str
+    offset: int | None
+
+    def moved(self, by: int | None) -> Pointer:
+        """The address ``by`` bytes behind; None: an unknown number."""
+        return Pointer(self.base, None if by is None or self.offset is None else self.offset + by)
+
+
+class Access(NamedTuple):
+    """An access of global memory. ``value`` is what it stores, ``expected`` what a compare-and-swap compares with; None
+    if that is not known, and of accesses that do neither.
+    """
+
+    opcode: str
+    pointer: Pointer | None = None
+    value: int | None = None
+    expected: int | None = None
+
+
 class _LaunchValues:
     """Values of registers of one function that are the same in all threads of a launch: numbers, sizes of the launch,
     addresses of variables, and what is computed from these.
     """
 
     def __init__(self, function: Function, grid: Dim3 | None, block: Dim3 | None) -> None:
+        self._is_kernel = function.kind == "entry"
         shapes = {"%ntid": block, "%nctaid": grid}
         self._sizes = {
             (name, axis): size for name, shape in shapes.items() for axis, size in zip("xyz", shape or (), strict=False)
         }
         self._known: dict[str, Value | None] = {}
+        self._pointers: dict[str, Pointer | None] = {}
         self._writers: dict[str, list[Instruction]] = {}
         for own in instructions_in(function.body or ()):
             for name in operand_registers(_results(own)):
@@ -95,6 +120,36 @@ class _LaunchValues:
         """The value of an operand if it is a number."""
         value = self.of(operand)
         return value.number if value is not None and not value.symbol else None
+
+    def pointer(self, operand: Operand, depth: int = 0) -> Pointer | None:
+        """Return which memory an address is in; None if that is not known."""
+        match operand:
+            case Symbol(name=name, offset=offset):
+                return Pointer(name, offset)
+            case Sum(base=base, offset=offset) | Memory(base=base, offset=offset, coordinates=()) if base is not None:
+                at = self.pointer(base, depth)
+                return None if at is None else at.moved(offset)
+            case Register(name=name, selector="") if len(self._writers.get(name, ())) == 1 and depth < _MAX_DEPTH:
+                if name not in self._pointers:
+                    self._pointers[name] = self._pointer_computed(self._writers[name][0], depth + 1)
+                return self._pointers[name]
+        return None
+
+    def _pointer_computed(self, own: Instruction, depth: int) -> Pointer | None:
+        if own.predicate is not None:
+            return None
+        if own.opcode == "ld" and "param" in own.modifiers:
+            at = self.pointer(own.operands[1], depth) if self._is_kernel else None
+            return None if at is None else Pointer(f"{at.base}+{at.offset}", 0)
+        inputs = own.operands[3:] if own.opcode == "mad" else own.operands[1:]
+        if own.opcode not in (*_COPIES, "add", "mad"):
+            return None
+        pointers = [(number, at) for number, own in enumerate(inputs) if (at := self.pointer(own, depth)) is not None]
+        if len(pointers) != 1:
+            return None
+        (number, at) = pointers[0]
+        others = [self.number(other) for place, other in enumerate(inputs) if place != number]
+        return at.moved(others[0] if others else None if own.opcode == "mad" else 0)
 
     def _in_register(self, name: str, depth: int) -> Value | None:
         if name not in self._known:
@@ -165,6 +220,7 @@ class Synchronization:
     sources: Mapping[int, SourceLine] = field(default_factory=dict)
     shared_reads: Mapping[int, str] = field(default_factory=dict)
     lane_waits: LaneWaits = field(default_factory=LaneWaits, compare=False)
+    accesses: Mapping[int, Access] = field(default_factory=dict, compare=False)
 
     @classmethod
     def of(
@@ -193,7 +249,7 @@ class Synchronization:
             any(map(_is_plain_store, code)), bool(code), dict(_exits(functions, ended_from)),
             frozenset(line for function in functions for line in _endless_loops(function)),
             {**lines.lines, **lines.calls}, _opcodes(filter(_polls_shared_memory, code)),
-            LaneWaits.of(functions, counts.partial),
+            LaneWaits.of(functions, counts.partial), counts.accesses,
         )  # fmt: skip
 
     def init_of(self, line: int) -> Init | None:
@@ -212,6 +268,13 @@ class Synchronization:
         match = _VARIABLE.fullmatch(at.symbol) if at is not None and not at.number else None
         return match[2] if match is not None and len(match[2]) == int(match[1]) else ""
 
+    def through_same_pointer(self, line: int, other: int) -> bool | None:
+        """Return whether two instructions access memory through one pointer; None if that is not known."""
+        one, two = (self.accesses[at].pointer if at in self.accesses else None for at in (line, other))
+        if one is None or two is None:
+            return None
+        return one.base == two.base and (one.offset is None or two.offset is None or one.offset == two.offset)
+
     def line_text(self, line: int, opcode: str = "") -> str:
         """``mbarrier.init PTX:19 tile.cu:12``."""
         return place_text(line, self.sources.get(line), opcode or None)
@@ -229,10 +292,13 @@ class _Counts:
     barriers: dict[int, int | None] = field(default_factory=dict)
     addresses: dict[int, Value | None] = field(default_factory=dict)
     partial: set[int] = field(default_factory=set)
+    accesses: dict[int, Access] = field(default_factory=dict)
 
     def add(self, function: Function, values: _LaunchValues) -> None:
         """Read one function."""
         for own in instructions_in(function.body or ()):
+            if own.opcode in _ACCESSES and not {*own.modifiers} & _OF_BLOCK:
+                self.accesses[own.span.line] = _access(own, values)
             if is_exchange(own):
                 mask = values.number(own.operands[-1]) if own.operands else None
                 if mask is None or mask & _FULL_MASK != _FULL_MASK:
@@ -246,6 +312,17 @@ class _Counts:
                     _put(self.inits, own, _INIT_COUNT, values)
                 elif _ARRIVALS & {*own.modifiers} and not _expects_bytes(own):
                     _put(self.arrivals, own, _ARRIVE_COUNT, values)
+
+
+def _access(own: Instruction, values: _LaunchValues) -> Access:
+    address = next((operand for operand in own.operands if isinstance(operand, Memory)), None)
+    stores = own.opcode == "st" or {"exch", "cas"} & {*own.modifiers}
+    return Access(
+        ".".join((own.opcode, *own.modifiers)),
+        None if address is None else values.pointer(address),
+        values.number(own.operands[-1]) if stores else None,
+        values.number(own.operands[-2]) if "cas" in own.modifiers else None,
+    )
 
 
 def _put(counts: dict[int, int | None], instruction: Instruction, place: int, values: _LaunchValues) -> None:

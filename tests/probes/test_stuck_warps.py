@@ -218,7 +218,7 @@ WAITERS = [warp(BARRIER, block, 1) for block in range(2)]
         ),
         (launch(ADDERS, 3, 32, WRITES), "grid-does-not-fit", "so 1 block cannot start"),
         (launch([warp(FLAG, 1)], 9, 32, WRITES), "grid-does-not-fit", "1 of 9 blocks is on the GPU and does not end"),
-        (launch([warp(FLAG, 2)], 9, 32, WRITES), "flag-not-set", "is known to have written there; 2 warps ended"),
+        (launch([warp(FLAG, 2)], 9, 32, WRITES), "flag-not-set", "is known to have written there last; 2 warps ended"),
         (
             launch([warp(FLAG)], 9, 32, Synchronization(is_known=True)),
             "flag-not-set",
@@ -388,6 +388,65 @@ def test_synchronization_of_a_kernel(tmp_path: Path) -> None:
     )
     assert code.lane_waits.exchanges == {numbers["shfl.sync.idx.b32 %r2, %r2, 0, 31, -1;"]: "shfl.sync.idx.b32"}
     assert Synchronization.of(None) == Synchronization()
+
+
+GENERATIONS = entry(
+    """.reg .pred %p<3>;
+.reg .b32 %r<4>;
+.reg .b64 %rd<9>;
+ld.param.u64 %rd1, [count];
+ld.param.u64 %rd2, [flag];
+cvta.to.global.u64 %rd3, %rd1;
+cvta.to.global.u64 %rd4, %rd2;
+FIRST
+atom.global.add.u32 %r1, [%rd3], 1;
+$poll:
+ld.volatile.global.u32 %r2, [%rd4];
+setp.eq.u32 %p1, %r2, %r1;
+@%p1 bra $poll;
+ret;""",
+    ".param .u64 count, .param .u64 flag",
+)
+"""A counter, and a flag in other memory that warps poll."""
+
+
+@pytest.mark.parametrize(
+    ("write", "value", "key", "words"),
+    [
+        (
+            "atom.global.add.u32 %r3, [%rd4], 1;", 2, "value-not-reached",
+            "this kernel writes through the same pointer at atom.global.add.u32 PTX:{}, but only the last write of a"
+            " warp is recorded, and no warp on the GPU is known to have written there last",
+        ),
+        ("red.global.add.u32 [%rd4], 1;", 0, "flag-not-set", "through the same pointer at red.global.add.u32 PTX:{}, "),
+        (
+            "mad.wide.u32 %rd5, %r1, 4, %rd4; red.global.add.u32 [%rd5], 1;", 2, "value-not-reached",
+            "through the same pointer at red.global.add.u32 PTX:{}, ",
+        ),
+        (
+            "add.s64 %rd5, %rd4, 8; red.global.add.u32 [%rd5], 1;", 2, "flag-not-set",
+            "no other instruction of this kernel writes through this pointer: another kernel, another GPU or the host"
+            " must write the value, unless another pointer leads to the same memory",
+        ),
+        (
+            "ld.global.u64 %rd6, [%rd3]; red.global.add.u32 [%rd6], 1;", 2, "flag-not-set",
+            "this kernel may write there at red.global.add.u32 PTX:{}, but only",
+        ),
+        ("", 2, "flag-not-set", "no other instruction of this kernel writes through this pointer"),
+    ],
+)  # fmt: skip
+def test_only_writes_through_the_polled_pointer_are_named(
+    write: str, value: int, key: str, words: str, tmp_path: Path
+) -> None:
+    text = GENERATIONS.replace("FIRST", write)
+    (tmp_path / "pruned.ptx").write_text(text)
+    line, poll = (text[: text.index(start)].count("\n") + 1 for start in (write or "ret;", "ld.volatile"))
+    polling = replace(warp(replace(FLAG, line=poll)), saw=value)
+    cause = likely_cause(launch([polling], 1, 32, Synchronization.of(tmp_path)))
+    assert cause is not None
+    assert cause.key == key
+    assert words.format(line) in cause.words
+    assert "address" not in cause.advice
 
 
 REDUCED = entry(
