@@ -362,6 +362,37 @@ def test_birth_of_literal_or_infinite_inputs(tmp_path: Path, body: str, value: f
     assert [f"{own.text} {own.origin}" for own in births.births] == [f"{birth} at"] * births.total
 
 
+HALVES = """.reg .b32 %r<4>;
+.reg .b64 %rd<3>;
+ld.param.u64 %rd1, [out];
+ld.global.b32 %r1, [%rd1];
+ld.global.b32 %r2, [%rd1+4];
+{opcode}.{kind} %r3, %r1, %r2;
+st.global.b32 [%rd1], %r3;
+ret;"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "numbers", "birth"),
+    [
+        ("f16x2", (0x7C00_3C00, 0xFC00_3C00), "NaN (f16)"),  # inf - inf in the upper half
+        ("f16x2", (0x7BFF_3C00, 0x7BFF_3C00), "inf (f16)"),
+        ("f16x2", (0x7BFF_7C00, 0x7BFF_3C00), ""),  # the upper half overflows beside an infinity
+        ("f16x2", (0x7BFF_7E00, 0x7BFF_3C00), ""),
+        ("bf16x2", (0x3F80_7F80, 0x3F80_FF80), "NaN (bf16)"),
+        ("bf16x2", (0x3F80_7FC0, 0x3F80_3F80), ""),
+    ],
+)
+def test_birth_in_packed_halves(tmp_path: Path, kind: str, numbers: tuple[int, int], birth: str) -> None:
+    text = entry(HALVES.format(opcode="add", kind=kind), ".param .u64 out")
+    with np.errstate(all="ignore"):
+        births = analyse_births(
+            result_of(tmp_path, "nan_check_birth", text, np.array(numbers, np.uint32), block=(1,)), tmp_path
+        )
+    assert [own.text for own in births.births] == [birth] * births.total
+    assert births.total == bool(birth)
+
+
 FUSED = """.reg .f32 %f<5>;
 .reg .b64 %rd<3>;
 .reg .b32 %r<3>;
