@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
@@ -72,10 +73,18 @@ class RankCause:
 
 def rank_states(traces: Sequence[Trace]) -> list[RankState]:
     """The processes of a run, by rank; those without a rank in the order of their traces, behind the others."""
-    known = [trace.state.rank.rank for trace in traces if trace.state.rank is not None]
-    unknown = iter(range(max(known, default=-1) + 1, len(traces) + max(known, default=-1) + 1))
-    states = [_state(trace, trace.state.rank.rank if trace.state.rank else next(unknown)) for trace in traces]
+    ranks = _known_ranks(traces)
+    unknown = count(max((rank for rank in ranks if rank is not None), default=-1) + 1)
+    states = [_state(trace, next(unknown) if rank is None else rank) for trace, rank in zip(traces, ranks, strict=True)]
     return sorted(states, key=lambda state: state.rank)
+
+
+def _known_ranks(traces: Sequence[Trace]) -> list[int | None]:
+    """The rank of each process. Without a number of ranks, equal ranks are none: all processes may share a variable."""
+    given = [trace.state.rank for trace in traces]
+    ranks = [rank.rank for rank in given if rank is not None]
+    distinct = len(set(ranks)) == len(ranks)
+    return [rank.rank if rank is not None and (distinct or rank.size) else None for rank in given]
 
 
 def _state(trace: Trace, rank: int) -> RankState:

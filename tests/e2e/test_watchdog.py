@@ -133,6 +133,31 @@ def test_rank_that_has_not_arrived_is_named(ranks: Tool) -> None:
     assert "launch 2 of #1 all_reduce: 2 warps on the GPU" in own_page
 
 
+ONE_LAUNCH = r"""
+import ctypes
+cuda = ctypes.CDLL("libcuda.so.1")
+PTX = b".version 7.8\n.target sm_80\n.address_size 64\n.visible .entry empty() { ret; }\n"
+context, module, kernel = (ctypes.c_void_p() for _ in range(3))
+cuda.cuInit(0)
+cuda.cuCtxCreate_v2(ctypes.byref(context), 0, 0)
+cuda.cuModuleLoadData(ctypes.byref(module), PTX)
+cuda.cuModuleGetFunction(ctypes.byref(kernel), module, b"empty")
+cuda.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, None, None, None)
+"""
+
+
+def test_rank_is_known_without_the_number_of_ranks(natives: Path, tmp_path: Path) -> None:
+    tool = Tool(tmp_path, natives)
+    (tmp_path / "program.py").write_text(ONE_LAUNCH)
+    launchers = ("RANK=1", "RANK=0 WORLD_SIZE=x", "RANK=3 PMI_RANK=0 PMI_SIZE=2")
+    script = "\n".join(f"{variables} {sys.executable} program.py" for variables in launchers)
+    result = tool("run", "--sim", "--no-report", "-p", "block_sched", "--", "sh", "-c", script)
+    assert result.returncode == 0, result.stderr
+    logs = [path.read_text() for path in tmp_path.glob("trace/*/event.log")]
+    ranks = [line for log in logs for line in log.splitlines() if line.startswith("[init] rank ")]
+    assert sorted(ranks) == ["[init] rank 0 of 2", "[init] rank 1 of 0"]
+
+
 OWN_ENDS = {"alarm": 142, "abort": 134, "fault": 139, "_exit": 3, "exit": 3, "exec": 0}
 """Ways in which a process ends by itself while its launch runs, with the status of the run."""
 SIGNALLED = {

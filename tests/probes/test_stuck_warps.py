@@ -22,7 +22,7 @@ from probes.stuck_warps.analysis import (
     with_polling_blocks,
 )
 from probes.stuck_warps.causes import likely_cause
-from probes.stuck_warps.ranks import RankState, rank_cause
+from probes.stuck_warps.ranks import RankState, rank_cause, rank_states
 from probes.stuck_warps.synchronization import Init, Synchronization
 from probes.stuck_warps.view import StuckView, waits_for
 from tests.engine.kernels import entry, probed, toml_probe
@@ -36,6 +36,7 @@ from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.record_counts import sampled_blocks_text
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.waiting import LaneWaits
+from tui_probe.trace.event_types import RankGiven
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.kernel_files import Offset
 from tui_probe.trace.result_file import Sample
@@ -732,6 +733,31 @@ def test_cause_among_ranks(states: list[RankState], key: str, words: str) -> Non
     assert cause is not None
     assert cause.key == key
     assert words in cause.text
+
+
+def process(name: str, given: RankGiven | None) -> Trace:
+    """A trace of a process with the rank that its launcher gave it."""
+    state = SimpleNamespace(rank=given, stuck=[])
+    return cast("Trace", SimpleNamespace(directory=name, state=state, kernels=[]))
+
+
+@pytest.mark.parametrize(
+    ("given", "numbers"),
+    [
+        ([RankGiven(1, 2), RankGiven(0, 2)], {"first": 1, "second": 0}),
+        ([RankGiven(1, 0), RankGiven(0, 0)], {"first": 1, "second": 0}),
+        ([RankGiven(3, 0), None], {"first": 3, "second": 4}),
+        ([RankGiven(3, 0), RankGiven(3, 0)], {"first": 0, "second": 1}),
+        ([None, None], {"first": 0, "second": 1}),
+    ],
+)
+def test_ranks_without_their_number_are_used_if_distinct(
+    given: list[RankGiven | None], numbers: dict[str, int]
+) -> None:
+    traces = [process(name, rank) for name, rank in zip(("first", "second"), given, strict=True)]
+    states = rank_states(traces)
+    assert {str(state.trace.directory): state.rank for state in states} == numbers
+    assert [state.rank for state in states] == sorted(numbers.values())
 
 
 def test_lanes_and_ranges_as_words() -> None:

@@ -78,6 +78,7 @@ class RankGiven(NamedTuple):
 
     rank: int
     size: int
+    """Number of ranks; 0 if the launcher does not say it."""
 
 
 class Epoch(NamedTuple):

@@ -131,22 +131,35 @@ static size_t command_line(char *text, char *spare, size_t size)
     return length;
 }
 
-/* The process's place among those of a parallel program, by the variables of its launcher; "" without any. */
+/* The number in a variable of the environment; -1 if it is not set or not a number from 0. */
+static long number_in(const char *name)
+{
+    const char *text = getenv(name);
+    char *end = NULL;
+    const long number = text ? strtol(text, &end, 10) : -1;
+    return text && *text && !*end ? number : -1;
+}
+
+/* The process's place among those of a parallel program, by the variables of its launcher; "" without any. A rank
+ * whose program has no known size is written "of 0". */
 static void rank_line(char *line, size_t size)
 {
     static const char *const NAMES[][2] = {{"RANK", "WORLD_SIZE"},
                                            {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
                                            {"PMI_RANK", "PMI_SIZE"},
                                            {"SLURM_PROCID", "SLURM_NTASKS"}};
-    line[0] = '\0';
-    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES && !line[0]; i++) {
-        const char *rank = getenv(NAMES[i][0]), *size_text = getenv(NAMES[i][1]);
-        char *ends[2] = {NULL, NULL};
-        const long number = rank ? strtol(rank, &ends[0], 10) : -1,
-                   n = size_text ? strtol(size_text, &ends[1], 10) : -1;
-        if (number >= 0 && n > number && !*ends[0] && !*ends[1])
-            snprintf(line, size, "[init] rank %ld of %ld\n", number, n);
+    long rank = -1, ranks = 0;
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES && !ranks; i++) {
+        const long number = number_in(NAMES[i][0]), n = number_in(NAMES[i][1]);
+        if (number >= 0 && n > number) {
+            rank = number;
+            ranks = n;
+        } else if (rank < 0 && !getenv(NAMES[i][1]))
+            rank = number;
     }
+    line[0] = '\0';
+    if (rank >= 0)
+        snprintf(line, size, "[init] rank %ld of %ld\n", rank, ranks);
 }
 
 static bool open_log(void)
