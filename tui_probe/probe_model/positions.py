@@ -55,6 +55,7 @@ POSITION_FORMS: Final = "'kernel', instructions such as 'ld.global:st.global', o
 _POSITION_SEPARATOR: Final = re.compile(r"(?<!:):(?!:)")
 _LINE_RANGE: Final = re.compile(r"(?!(?:PTX|SASS):)([^:]*[^:\s]):(\d{1,9})(?:-(\d{1,9}))?", re.IGNORECASE)
 """``attn.py:22``, ``attn.py:22-26``; a file may have no suffix, as what is compiled at run time often has."""
+_ASSEMBLY_LINES: Final = re.compile(r"(?:PTX|SASS):", re.IGNORECASE)
 _LINE_RANGE_LIKE: Final = re.compile(r"[^:\s]*:\s*\d.*")
 _POSITION: Final = re.compile(r"([A-Za-z_]\w*(?:\.!?\w+(?:::\w+)*)*)(\+?)")
 
@@ -136,10 +137,12 @@ def parse_positions(text: str) -> tuple[Position, ...]:
     if lines is not None:
         return (_range_position(lines[1], int(lines[2]), int(lines[3] or lines[2])),)
     if _LINE_RANGE_LIKE.fullmatch(text.strip()):
-        raise ValueError(
-            f"{text!r} is not a position: FILE:FIRST-LAST are lines of a source file, not of PTX; do not combine"
-            f" FILE:FIRST-LAST with other positions"
+        problem = (
+            "lines of PTX or SASS cannot be given"
+            if _ASSEMBLY_LINES.match(text.strip())
+            else "a position with source lines is one FILE:LINE or FILE:FIRST-LAST, without other positions"
         )
+        raise ValueError(f"{text!r} is not a position: {problem}")
     positions = []
     for part in _POSITION_SEPARATOR.split(text):
         name = part.strip()
