@@ -55,7 +55,7 @@ def test_results_of_a_kernel_are_a_spread(trace: Trace, page: str, monkeypatch: 
     assert len(lines) < 80
     assert len(rows) == 32 + 32 + 3
     text = "\n".join(lines)
-    assert "200 results, 32 read (evenly spaced)" in text
+    assert "200 results, 32 of them read (evenly spaced from first to last)" in text
     (span, *_) = (line for line in lines if line.lstrip().startswith("span"))
     least, median, most = (float(number.replace(" ", "")) for number in re.findall(r"(\d[\d ]*\.\d\d) cycles", span))
     assert least < median < most

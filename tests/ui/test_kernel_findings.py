@@ -109,7 +109,7 @@ async def test_the_page_of_results_has_a_few_lines_for_each_kernel(tmp_path: Pat
     async with on_stage(Session(traces=(writer.directory,)), (120, 50)) as stage:
         await stage.press("0", "r")
         lines = [line.strip() for line in stage.inside.split("\n")]
-        assert "300 results, 32 read (evenly spaced)" in lines, stage.text
+        assert "300 results, 32 of them read (evenly spaced from first to last)" in lines, stage.text
         assert sum(line.startswith("running  ") for line in lines) == 1
         assert sum(" cycles per slot" in line for line in lines) == 2
         assert "1 result of unknown kernels" in lines

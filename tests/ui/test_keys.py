@@ -305,14 +305,14 @@ async def _(stage: Stage, key: str) -> None:
     assert stage.target is not None
     trace = stage.target.traces[0]
     await stage.press(key)
-    assert "K runs the program again with --watchdog 10s" in stage.text
+    assert "press K to run the program again with --watchdog 10s" in stage.text
     with (trace / "event.log").open("a") as events:
         reason = "the run had no watchdog code not-watched"
         events.write(f"[stuck] launch 900 kernel 0 seconds 12.3 warps 0 left-out 0 reason {reason}\n")
     await stage.refresh()
     await stage.press(key)
     assert "launch 900 of " in stage.text
-    assert "has run for over 12 s. End it (Ctrl-C twice, t); K then runs" in stage.text
+    assert "has run for over 12 s. End the program (Ctrl-C twice, t); then press K" in stage.text
     (trace / "run.json").write_text(json.dumps({"launcher": os.getpid(), "options": {"watchdog": 2.0}}))
     await stage.refresh()
     await stage.press(key)

@@ -81,7 +81,7 @@ def size(text: str) -> int:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)(?:I?B)?", text.strip().upper())
     value = int(Decimal(match[1]) * UNITS[match[2]]) if match else 0
     if value <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a size; write 512M, 4G or a number of bytes")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size in bytes, such as 4096, 512M or 4G")
     return value
 
 
@@ -122,7 +122,7 @@ def seconds(text: str) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)?", text.strip().lower())
     value = float(match[1]) * SECONDS[match[2] or "s"] if match else 0.0
     if value <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time; write 30s, 500ms or 2m")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time, such as 30s, 500ms or 2m")
     return value
 
 

@@ -137,7 +137,7 @@ def percent(word: str) -> float:
     except ValueError:
         number = -1.0
     if not 0 <= number < inf:
-        raise argparse.ArgumentTypeError(f"{word!r} is not a percentage; write 5%")
+        raise argparse.ArgumentTypeError(f"{word!r} is not a percentage, such as 5%")
     return number / 100
 
 

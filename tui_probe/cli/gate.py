@@ -238,7 +238,7 @@ def _share(text: str) -> float:
     number = re.fullmatch(r"(\d*\.?\d+)(%?)", text)
     value = float(number[1]) / (100 if number[2] else 1) if number else 1.0
     if value >= 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a share below 100%; write 1%")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share below 100%, such as 1%")
     return value
 
 

@@ -244,7 +244,7 @@ def add_budget_option(parser: argparse.ArgumentParser) -> None:
 
 def _chars(word: str) -> int:
     if not re.fullmatch(r"\d{1,12}", word) or int(word) < MIN_CHARS:
-        raise argparse.ArgumentTypeError(f"{word!r} is not a number of at least {MIN_CHARS}; write 4000")
+        raise argparse.ArgumentTypeError(f"{word!r} is not a number of at least {MIN_CHARS}, such as 4000")
     return int(word)
 
 

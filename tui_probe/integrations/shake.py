@@ -239,8 +239,8 @@ def _memory_text(folder: Path) -> bytes:
             counts[place] += 1
     if not lines:
         raise UsageError(
-            "--compare-memory: no parameter of a launched kernel with this name points to known memory; write KERNEL,"
-            " or KERNEL@N for parameter N, counted from 0"
+            "--compare-memory: no launched kernel has KERNEL in its name, or none of the compared parameters points to"
+            " known memory. Write KERNEL, or KERNEL@N for parameter N, counted from 0."
         )
     return "\n".join(lines).encode()
 

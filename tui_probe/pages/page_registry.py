@@ -109,7 +109,8 @@ _LIVE_PAGES: Final[dict[str, tuple[str, ...]]] = {
     "stderr": ("Standard error of the program.",),
     "results": (
         "The probe's values for each kernel, sorted by GPU time. A kernel with few results has one line per result."
-        " With more results, each value has its minimum, median and maximum over evenly spaced results. tui-probe"
+        " A kernel with more results has one line per value, with minimum, median and maximum. If there are very many"
+        " results, tui-probe reads only some of them, evenly spaced from the first to the last. tui-probe"
         " reads the results of a kernel again when their number has doubled, and at the end. Press Enter on a kernel"
         " to see single launches.",
     ),

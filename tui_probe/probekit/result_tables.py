@@ -112,7 +112,7 @@ def result_lines(trace: Trace, kernel: KernelFacts, cells: int, listed: int, mos
         yield from _problems(trace, read, cells)
         return
     read = [analyse_result(trace, kernel, row) for row in spread_rows(rows, most)]
-    part = f", {len(read)} read (evenly spaced)" if len(read) < len(rows) else ""
+    part = f", {len(read)} of them read (evenly spaced from first to last)" if len(read) < len(rows) else ""
     simulated = ", simulated" if trace.state.simulated else ""
     yield from hang_line(f"  {units.counted(len(rows), 'result')}{part}{simulated}", cells)
     groups = results_by_extent(result for result in read if result.analysis is not None)

@@ -130,11 +130,11 @@ def no_watchdog_text(trace: Trace) -> str:
     unfinished = [event for kernel in trace.kernels for event in unfinished_launches(kernel)]
     last = max(unfinished, key=lambda event: event.launch, default=None)
     if last is None:
-        return f"this run has no watchdog; after the run, K runs the program again with {WATCHDOG_OPTION}"
+        return f"this run has no watchdog; after the run, press K to run the program again with {WATCHDOG_OPTION}"
     name = shorten(trace.kernels[last.kernel].demangled, _NOTICE_NAME)
     return (
-        f"launch {last.launch} of {name} has run for over {last.seconds:.0f} s. End it (Ctrl-C twice, t); K then"
-        f" runs it with {WATCHDOG_OPTION}"
+        f"launch {last.launch} of {name} has run for over {last.seconds:.0f} s. End the program (Ctrl-C twice, t);"
+        f" then press K to run it with {WATCHDOG_OPTION}"
     )
 
 

@@ -282,8 +282,8 @@ EVALUATION: Final = Evaluation(
         " convolutions and attention are Triton kernels. In runs with several probes, launches alternate between the"
         " probes.",
         "Sized: computed from the shape of each launch, without probing (run --memusage). Counted: the number of"
-        " records depends on data, so a version of the kernel counted the records before the launch. Probed: an"
-        " ordinary run; its limits may have dropped records.",
+        " records depends on data, so a version of the kernel counted the records before the launch. Probed:"
+        " measured in an ordinary probed run. If the run reached a limit, records may be missing.",
         "Original memory is the value in the program's output line “max memory: BYTES”, or else the peak of its"
         " allocations in event.log, including memory that a framework keeps for later.",
         "For each launch, the published system allocated exactly the memory that its records need; the ratio uses"
