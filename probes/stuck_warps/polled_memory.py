@@ -32,16 +32,20 @@ def _polled(group: PlaceGroup, verb: str = "polled") -> str:
     """``0x7f00 (value 4) is polled by 4 warps at ld.acquire.u32 PTX:20``."""
     values = {warp.saw for warp in group.warps}
     value = values.pop() if len(values) == 1 else None
-    read = "" if value is None else f" (value {value if value < _MOST_DECIMAL else hex(value)})"
+    read = "" if value is None else f" (value {_number(value)})"
     warps = units.counted(len(group.warps), "warp")
     return f"{group.place.address:#x}{read} is {verb} by {warps} at {group.place.text}"
+
+
+def _number(value: int) -> str:
+    return str(value) if value < _MOST_DECIMAL else hex(value)
 
 
 def free_lock(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     """Warps try to take a lock that no warp on the GPU is known to hold."""
     if group.place.kind != "lock" or isinstance(group.place.line, Offset):
         return
-    ended, holder = stuck.warps_ended, stuck.ended_holder(group.place.address)
+    holder = stuck.ended_holder(group.place.address)
     if holder is not None and holder.took is not None:
         where = f"which {stuck.warp_text(holder)} took at PTX:{holder.took.line} and did not release; it"
         yield Cause(
@@ -51,17 +55,57 @@ def free_lock(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
             group.warps[0],
         )
         return
-    reason = (
-        f"{units.counted(ended, 'warp')} ended, perhaps without releasing the lock"
-        if ended
-        else "no warp has ended, so the lock was not free before the launch, or its holder has since taken another lock"
-    )
+    reason, advice = _why_not_free(stuck, group)
     yield Cause(
         "lock-not-free",
-        f"lock {_polled(group, 'wanted')}, and no warp on the GPU is known to hold it; {reason}",
-        "release the lock on every path, and set it to its free value before the launch",
+        f"lock {_polled(group, 'wanted')}{_expected_text(stuck, group)}, and no warp on the GPU is known to hold it;"
+        f" {reason}",
+        f"{advice}release the lock on every path, and set it to its free value before the launch",
         group.warps[0],
     )
+
+
+def _expected_text(stuck: StuckWarps, group: PlaceGroup) -> str:
+    """``, which expects 0``: the value with which a compare-and-swap compares."""
+    access = stuck.code.accesses.get(group.place.line)
+    if access is None or access.expected is None:
+        return ""
+    return f", which expects {_number(access.expected % (1 << (64 if access.opcode.endswith('64') else 32)))}"
+
+
+def _why_not_free(stuck: StuckWarps, group: PlaceGroup) -> tuple[str, str]:
+    """Return why no warp holds a lock that is not free, and the beginning of the advice."""
+    ended, (others, is_sure) = stuck.warps_ended, _other_writes(stuck, group.place.line)
+    if others:
+        gone = f"{units.counted(ended, 'warp')} ended; " if ended else ""
+        writers = [own for own in stuck.writers(group.place) if own.did is not None and own.did.line in others]
+        wrote = f"; {_writes_text(stuck, writers)}" if writers else ""
+        return (
+            f"{gone}this kernel also writes through the same pointer at {_places_text(others)}, which may have set its"
+            f" value{wrote}",
+            "compare the value that the lock expects with the values that the other writes leave; ",
+        )
+    if ended:
+        return f"{units.counted(ended, 'warp')} ended, perhaps without releasing the lock", ""
+    if is_sure:
+        reason = "so the lock was not free before the launch, or its holder has since taken another lock"
+    else:
+        reason = (
+            "so the lock was not free before the launch, its holder has since taken another lock, or another write of"
+            " this kernel changed it"
+        )
+    return f"no warp has ended, {reason}", ""
+
+
+def _other_writes(stuck: StuckWarps, line: int) -> tuple[dict[int, str], bool]:
+    """The opcodes by line of writes through the pointer of a lock that neither take nor release it as the instruction
+    at ``line`` does; and False if the pointers of such writes are not known.
+    """
+    code = stuck.code
+    lock = code.accesses.get(line)
+    writes = {} if lock is None else {at: own for at, own in code.accesses.items() if own.changes(lock) and at != line}
+    through = {at: code.through_same_pointer(line, at) for at in writes}
+    return {at: writes[at].opcode for at, is_same in through.items() if is_same}, None not in through.values()
 
 
 def written_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
@@ -143,9 +187,10 @@ def _writes_there(stuck: StuckWarps, line: int) -> tuple[list[int], bool]:
     those whose pointer is not known, and False.
     """
     code = stuck.code
-    through = {other: code.through_same_pointer(line, other) for other in code.writes if other != line}
-    same = [other for other, is_same in through.items() if is_same]
-    return (same, True) if same else ([other for other, is_same in through.items() if is_same is None], False)
+    reads = {at for at, own in code.accesses.items() if own.only_reads}
+    through = {other: code.through_same_pointer(line, other) for other in code.writes.keys() - reads - {line}}
+    same = sorted(other for other, is_same in through.items() if is_same)
+    return (same, True) if same else (sorted(other for other, is_same in through.items() if is_same is None), False)
 
 
 def _places_text(opcodes: Mapping[int, str]) -> str:

@@ -37,6 +37,9 @@ _ARRIVALS: Final = frozenset({"arrive", "arrive_drop"})
 _WAITS: Final = frozenset({"try_wait", "test_wait"})
 _EXITS: Final = frozenset({"ret", "exit"})
 _ACCESSES: Final = frozenset({"atom", "red", "st", "ld"})
+_KEEPING: Final = frozenset({"add", "or", "xor"})
+"""Operations that keep what they are given if they are given 0."""
+_STORING: Final = frozenset({"exch", "cas"})
 _COPIES: Final = frozenset({"mov", "cvt", "cvta"})
 _OPERATIONS: Final[Mapping[str, Callable[[int, int], int]]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "shl": operator.lshift, "shr": operator.rshift,
@@ -69,14 +72,34 @@ class Pointer(NamedTuple):
 
 
 class Access(NamedTuple):
-    """An access of global memory. ``value`` is what it stores, ``expected`` what a compare-and-swap compares with; None
-    if that is not known, and of accesses that do neither.
+    """An access of global memory. ``value`` is what it stores or adds, ``expected`` what a compare-and-swap compares
+    with; None if that is not known, and of accesses that do neither.
     """
 
     opcode: str
     pointer: Pointer | None = None
     value: int | None = None
     expected: int | None = None
+
+    @property
+    def only_reads(self) -> bool:
+        """True of loads, and of atomics that add or set nothing."""
+        name, *modifiers = self.opcode.split(".")
+        return name == "ld" or (self.value == 0 and not _KEEPING.isdisjoint(modifiers))
+
+    def changes(self, lock: Access) -> bool:
+        """Return whether it writes, and neither takes nor releases a lock that ``lock`` takes.
+
+        A store of the free value releases the lock; a compare-and-swap with it, or an atomic that stores what ``lock``
+        does, takes the lock.
+        """
+        modifiers = self.opcode.split(".")
+        free = 0 if "exch" in lock.opcode else lock.expected
+        if self.only_reads or (modifiers[0] != "st" and _STORING.isdisjoint(modifiers)):
+            return not self.only_reads
+        if free is None or self.value == free or (modifiers[0] == "atom" and self.value == lock.value):
+            return False
+        return self.expected is None or self.expected != free
 
 
 class _LaunchValues:
@@ -316,11 +339,10 @@ class _Counts:
 
 def _access(own: Instruction, values: _LaunchValues) -> Access:
     address = next((operand for operand in own.operands if isinstance(operand, Memory)), None)
-    stores = own.opcode == "st" or {"exch", "cas"} & {*own.modifiers}
     return Access(
         ".".join((own.opcode, *own.modifiers)),
         None if address is None else values.pointer(address),
-        values.number(own.operands[-1]) if stores else None,
+        None if own.opcode == "ld" else values.number(own.operands[-1]),
         values.number(own.operands[-2]) if "cas" in own.modifiers else None,
     )
 

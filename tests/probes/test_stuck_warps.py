@@ -391,6 +391,64 @@ def test_synchronization_of_a_kernel(tmp_path: Path) -> None:
     assert Synchronization.of(None) == Synchronization()
 
 
+READERS = entry(
+    """.reg .pred %p<3>;
+.reg .b32 %r<4>;
+.reg .b64 %rd<9>;
+ld.param.u64 %rd1, [lock];
+ld.param.u64 %rd2, [out];
+FIRST
+$take:
+atom.global.cas.b32 %r1, [%rd1], 1, -100;
+setp.ne.u32 %p1, %r1, 1;
+@%p1 bra $take;
+st.global.u32 [%rd2], %r1;
+LAST
+ret;""",
+    ".param .u64 lock, .param .u64 out",
+)
+"""A lock that is free at 1, and other writes."""
+SURE, UNSURE = (
+    "so the lock was not free before the launch, or its holder has since taken another lock",
+    "lock, or another write of this kernel changed it",
+)
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "reason"),
+    [
+        ("", "atom.global.exch.b32 %r2, [%rd1], 1;", SURE),
+        ("atom.global.cas.b32 %r1, [%rd1], 1, 5;", "st.global.u32 [%rd1], 1;", SURE),
+        ("atom.global.add.u32 %r1, [%rd1], 0;", "", SURE),
+        ("add.s64 %rd5, %rd1, 4; st.global.u32 [%rd5], 7;", "", SURE),
+        ("ld.global.u64 %rd6, [%rd2]; st.global.u32 [%rd6], 7;", "", UNSURE),
+        (
+            "atom.global.add.u32 %r1, [%rd1], 1;", "atom.global.exch.b32 %r2, [%rd1], 0;",
+            "known to hold it; this kernel also writes through the same pointer at atom.global.add.u32 PTX:{first} and"
+            " atom.global.exch.b32 PTX:{last}, which may have set its value; 1 warp of 1 block wrote there"
+            " (atom.global.add.u32 PTX:{first})",
+        ),
+        ("st.global.u32 [%rd1], 7;", "", "through the same pointer at st.global.u32 PTX:{first}, which may have"),
+        ("", "atom.global.cas.b32 %r1, [%rd1], 3, 5;", "at atom.global.cas.b32 PTX:{last}, which may have set"),
+    ],
+)  # fmt: skip
+def test_other_writes_to_a_lock_replace_the_conclusion_about_the_launch(
+    first: str, last: str, reason: str, tmp_path: Path
+) -> None:
+    text = READERS.replace("FIRST", first).replace("LAST", last)
+    (tmp_path / "pruned.ptx").write_text(text)
+    at = {name: text[: text.index(own or "ret;")].count("\n") + 1 for name, own in (("first", first), ("last", last))}
+    take = text[: text.index("atom.global.cas.b32 %r1, [%rd1], 1, -100;")].count("\n") + 1
+    wanting = warp(replace(LOCK, line=take), did=Mark(at["first"], LOCK.address, 1) if ".add" in first else None)
+    code = Synchronization.of(tmp_path)
+    cause = likely_cause(launch([replace(wanting, saw=3)], 1, 32, code))
+    assert cause is not None
+    assert cause.key == "lock-not-free"
+    assert f"0x100 (value 3) is wanted by 1 warp at atom.global.cas.b32 PTX:{take}, which expects 1, and" in cause.words
+    assert reason.format(**at) in cause.words
+    assert ("so the lock was not free" in cause.words) == (reason in (SURE, UNSURE))
+
+
 GENERATIONS = entry(
     """.reg .pred %p<3>;
 .reg .b32 %r<4>;
