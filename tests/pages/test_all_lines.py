@@ -69,6 +69,17 @@ def test_without_lines_it_says_which_probe_tells_them(tmp_path: Path) -> None:
     assert f"note: {no_lines_text()}" in " ".join(" ".join(line_page(trace).text(80)).split())
 
 
+def test_lines_without_a_number_are_on_the_page_of_their_kernel(tmp_path: Path) -> None:
+    writer = TraceWriter(tmp_path / "trace")
+    writer.start(device="Simulated GPU", sms=8)
+    add_specimen(writer, 0, "nan_check", tmp_path)
+    writer.exit()
+    text = " ".join(" ".join(line_page(open_trace(writer.directory)).text(80)).split())
+    assert "note: #0: lines of nan_check have no number to sort them by." in text
+    assert "tui-probe show lines TRACE:KERNEL" in text
+    assert "No probe of this trace measures lines" not in text
+
+
 def test_damaged_result_is_named_and_the_others_are_listed(tmp_path: Path) -> None:
     trace = two_kernels(tmp_path)
     path = trace.results.path(trace.kernels[1].result_rows[-1])

@@ -89,10 +89,13 @@ class KernelLine:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredLines:
-    """Lines with a measurement, and an error text for each result that cannot be read."""
+    """Lines with a number to compare kernels by, and an error text for each result that cannot be read. ``in_words``
+    has kernel and probe of the results whose lines have words only, such as the kind of an invalid access.
+    """
 
     lines: list[KernelLine]
     errors: list[str]
+    in_words: list[tuple[Kernel, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +108,7 @@ class _RankedResult:
     spec: LineSpec
     values: Sequence[tuple[LineRow, float]]
     opcodes: Mapping[int, str]
+    is_in_words: bool
 
     def lines(self, total: float) -> Iterator[KernelLine]:
         """Yield the lines. ``total`` is the sum of the measure over all kernels with the same probe."""
@@ -135,7 +139,7 @@ def measured_lines(
             totals[result.probe, result.name] += value
     lines = [line for result in results for line in result.lines(totals[result.probe, result.name])]
     lines.sort(key=lambda line: (not line.is_main, -line.share, line.kernel.index, line.row.line))
-    return MeasuredLines(lines, errors)
+    return MeasuredLines(lines, errors, [(result.kernel, result.probe) for result in results if result.is_in_words])
 
 
 def _sources_with_lines(trace: Trace, kernel: Kernel) -> Iterator[ViewSource]:
@@ -158,7 +162,8 @@ def _ranked_result(kernel: Kernel, source: ViewSource) -> _RankedResult:
         value = row.values.get(name)
         if isinstance(value, int | float) and row.line:
             values.append((row, value if isinstance(value, ShareValue) else float(value)))
-    return _RankedResult(kernel, joined.name, name, spec, values, opcodes)
+    is_in_words = any(isinstance(row.values.get(name), str) for row in rows.rows)
+    return _RankedResult(kernel, joined.name, name, spec, values, opcodes, is_in_words)
 
 
 def _ranking_measure(spec: LineSpec, lines: LineRows) -> str:
@@ -255,17 +260,25 @@ def line_page(trace: Trace, progress: Progress = no_progress) -> TablePage[Kerne
         "Lines of all kernels",
         ALL_LINES_COLUMNS,
         rows,
-        PageTexts((), [_summary(rows)] if rows else [], [*_missing_notes(trace, rows), *measured.errors], LINES_ABOUT),
+        PageTexts(
+            (), [_summary(rows)] if rows else [], [*_missing_notes(trace, measured), *measured.errors], LINES_ABOUT
+        ),
         text_rows=MAX_LINES_SHOWN,
         opens=opens if rows else None,
         names=lambda line: (line.kernel.demangled, line.place, line.opcode or ""),
     )
 
 
-def _missing_notes(trace: Trace, rows: Sequence[KernelLine]) -> Iterator[str]:
-    """Yield how to get lines if there are none, and the kernels with results too large to be read here."""
-    if not rows:
+def _missing_notes(trace: Trace, measured: MeasuredLines) -> Iterator[str]:
+    """Yield how to get lines if there are none, and the kernels whose lines are not in this table."""
+    if not measured.lines and not has_line_measures(trace):
         yield no_lines_text()
+    for probe in dict.fromkeys(probe for _, probe in measured.in_words):
+        kernels = ", ".join(f"#{kernel.index}" for kernel, own in measured.in_words if own == probe)
+        yield (
+            f"{kernels}: lines of {probe} have no number to sort them by. The page of the kernel lists them:"
+            " tui-probe show lines TRACE:KERNEL"
+        )
     for kernel in trace.kernels:
         if (read := result_bytes(ViewSource(trace, kernel))) > MAX_UNASKED_BYTES:
             yield f"#{kernel.index}: its {size(read)} of results are read only when you open this kernel's page"
