@@ -188,6 +188,12 @@ def head_lines(trace: Trace, cells: int | None = None) -> list[str]:
     return lines
 
 
+def _unended_text(trace: Trace) -> str:
+    """``, 1 more had not ended``: launches that are in no count, because their lines follow their end; "" for none."""
+    unended = {event.launch for event in trace.state.stuck if event.launch >= trace.state.launches}
+    return f", {units.count(len(unended))} more had not ended" if unended else ""
+
+
 def _head_entries(trace: Trace) -> Iterator[tuple[str, str]]:
     state = trace.state
     yield from _failure_entries(kernel for kernel in trace.kernels if ended_context(kernel.failures))
@@ -204,7 +210,7 @@ def _head_entries(trace: Trace) -> Iterator[tuple[str, str]]:
         yield "sample", f"{_sample_text(sample)} of each grid; all values cover only these blocks"
     launches = probed_launches_text(state.launches, state.launches_probed)
     results = f"{units.counted(state.results, 'result')}, {units.size(state.bytes_written)}"
-    yield "seen", f"{units.counted(state.kernels, 'kernel')}, {launches}, {results}"
+    yield "seen", f"{units.counted(state.kernels, 'kernel')}, {launches}{_unended_text(trace)}, {results}"
     if trace.run_info is not None and trace.run_info.ptxas is None and state.kernels:
         yield "", NO_PTXAS_NOTE
     yield from _damaged_file_entries(trace)
