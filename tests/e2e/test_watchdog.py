@@ -291,3 +291,21 @@ def test_run_without_a_watchdog_names_the_launch_that_runs(tool: Tool) -> None:
     assert status == 143, messages
     (trace,) = tool.folder.glob("*_*_*")
     check_unfinished_launch(trace, messages)
+
+
+@pytest.mark.parametrize(
+    ("signals", "limit"), [((), "400ms"), (("SIGINT", "SIGINT"), LIMIT), (("SIGINT", "SIGINT"), "")]
+)
+def test_fault_before_a_launch_was_ended_is_reported_once(tool: Tool, signals: Sequence[str], limit: str) -> None:
+    options = ("--sim", "--tracedir", str(tool.folder))
+    environment = {**tool.environment, "TUI_PROBE_LONG_LAUNCH": "500", "TUI_PROBE_SIM_CHECK": "1"}
+    status, messages = interrupted(
+        options, environment, "wait", *signals, kernel="stray", limit=limit,
+        reported_in=None if limit else tool.folder,
+    )  # fmt: skip
+    assert status == 143, messages
+    (trace,) = tool.folder.glob("*_*_*")
+    (line,) = (text for text in (trace / "event.log").read_text().splitlines() if text.startswith("[sanitizer] "))
+    fault = json.loads(line.removeprefix("[sanitizer] "))
+    assert (fault["launch"], fault["kernel"], fault["kind"]) == (0, "stray", "out_of_bounds")
+    assert "directly after an allocation of 4096 bytes" in " ".join(messages.split())

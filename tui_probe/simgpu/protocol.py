@@ -6,6 +6,8 @@ with ``VERSION`` as a u32. Then each request has one reply:
 
     request     u32 kind, u32 length of the body, body
     reply       u32 status, u32 length of the body, body. Unless the status is OK the body is a Failure.
+
+Before the reply to a launch there may be others with the status RUNNING, whose body is RunningFindings.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from tui_probe.errors import SimulationError
 # Everything is little-endian; ``protocol`` documents the messages.
 
 MessageT = TypeVar("MessageT")
-VERSION: Final = 5
+VERSION: Final = 6
 SOCKET_DESCRIPTOR: Final = 3
 MEMORY_DESCRIPTOR: Final = 4
 """The first numbers behind the standard streams; the driver in ``hook/simgpu`` puts the files there."""
@@ -186,6 +188,7 @@ class Status(IntEnum):
     DEADLOCK = 7
     ASSERT = 8
     UNSUPPORTED_VERSION = 9
+    RUNNING = 10
 
 
 class VariableSpace(IntEnum):
@@ -351,6 +354,13 @@ class Failure:
     message: Annotated[str, TEXT]
     printed: Annotated[bytes, BYTES] = b""
     findings: Annotated[tuple[str, ...], Sequence(TEXT)] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunningFindings:
+    """All findings so far of a kernel that runs and may never end, in the order of those in the reply to Launch."""
+
+    findings: Annotated[tuple[str, ...], Sequence(TEXT)]
 
 
 Reply: TypeAlias = LoadReply | DescribeReply | LaunchReply | LinkReply | EmptyReply

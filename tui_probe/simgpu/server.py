@@ -8,6 +8,7 @@ import os
 import select
 import socket
 import threading
+import time
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from tui_probe.errors import ImageError, ProbeError, PtxError, SimulationError
 from tui_probe.simgpu import executor
 from tui_probe.simgpu.executor import DeviceMemory, Machine
+from tui_probe.simgpu.executor.checks.checker import fault_texts
 from tui_probe.simgpu.modules import LoadedModule, PtxVersionError, link
 from tui_probe.simgpu.protocol import (
     MEMORY_DESCRIPTOR,
@@ -35,6 +37,7 @@ from tui_probe.simgpu.protocol import (
     PlaceRequest,
     Reply,
     Request,
+    RunningFindings,
     Status,
     UnloadRequest,
     Variable,
@@ -45,8 +48,11 @@ from tui_probe.simgpu.protocol import (
 
 if TYPE_CHECKING:
     from tui_probe.ptx.tree import Module
+    from tui_probe.simgpu.executor.checks.accesses import Fault
 
 MAX_THREADS = 1024
+_REPORT_SECONDS: Final = 0.1
+"""Pause between reports of a launch that runs. The driver waits longer before it reports one as stuck."""
 _INTERNAL_ERROR = "the simulated GPU failed because of a bug in tui-probe"
 
 # The first that fits: a misaligned address is a memory fault too.
@@ -77,20 +83,38 @@ class Server:
         self._modules: dict[int, LoadedModule] = {}
         self._last_module = 0
         self._launched: tuple[str, Module] | None = None
+        self._runs = threading.Event()
+        self._sending = threading.Lock()
 
     def serve(self, requests: BinaryIO, replies: BinaryIO) -> None:
         """Answer requests until they end."""
         replies.write(U32.write(VERSION))
         replies.flush()
+        if self._checker is not None:
+            threading.Thread(target=self._report_running, args=(self._checker, replies), daemon=True).start()
         while len(header := requests.read(8)) == 8:
             kind, length = (int.from_bytes(header[start : start + 4], "little") for start in (0, 4))
             body = requests.read(length)
             if len(body) < length:
                 return
             status, answer = self.answer(kind, body)
-            content = pack(answer)
-            replies.write(U32.write(status) + U32.write(len(content)) + content)
-            replies.flush()
+            with self._sending:
+                self._runs.clear()
+                _send(replies, status, answer)
+
+    def _report_running(self, checker: executor.Checker, replies: BinaryIO) -> None:
+        """Send the findings of the launch that runs whenever there are others: it may never end."""
+        sent: list[Fault] = []
+        while self._runs.wait():
+            time.sleep(_REPORT_SECONDS)
+            with self._sending:
+                faults = checker.faults_so_far()
+                if self._launched is not None and self._runs.is_set() and faults != sent:
+                    sent = faults
+                    try:
+                        _send(replies, Status.RUNNING, RunningFindings(fault_texts(faults, *self._launched)))
+                    except OSError:
+                        return  # the program has ended; so does this process
 
     def answer(self, kind: int, body: bytes) -> tuple[Status, Reply | Failure]:
         """The reply to one request, given as its kind and its body."""
@@ -160,6 +184,7 @@ class Server:
         if self._checker is not None:
             self._checker.apply((change.kind, change.address, change.size) for change in request.changes)
             self._launched = (kernel.name, module.tree)
+            self._runs.set()
         execution = executor.execute(
             kernel,
             memory=self._memory,
@@ -181,6 +206,12 @@ class Server:
         if self._checker is None or self._launched is None:
             return ()
         return self._checker.take_texts(*self._launched)
+
+
+def _send(replies: BinaryIO, status: Status, message: object) -> None:
+    content = pack(message)
+    replies.write(U32.write(status) + U32.write(len(content)) + content)
+    replies.flush()
 
 
 def serve_process(setup: str) -> None:

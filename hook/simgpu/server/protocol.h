@@ -8,7 +8,8 @@
  * Then each request has one reply:
  *   request     u32 kind, u32 length of the body, body
  *   reply       u32 status, u32 length of the body, body. Unless the status is OK the body is a TEXT: what went wrong,
- *               BYTES: what threads printed before that, u32 findings, a TEXT each.
+ *               BYTES: what threads printed before that, u32 findings, a TEXT each. Before the reply to a LAUNCH there
+ *               may be replies with the status RUNNING: u32 findings so far, a TEXT each.
  *
  * LOAD          BYTES image as given to cuModuleLoadData, without what follows its end
  *   OK          u64 module, u32 target (80 for sm_80), u32 kernels, a TEXT each: name,
@@ -37,7 +38,7 @@
 
 #include <stdint.h>
 
-enum { PROTOCOL_VERSION = 5, SOCKET_DESCRIPTOR = 3, MEMORY_DESCRIPTOR = 4 };
+enum { PROTOCOL_VERSION = 6, SOCKET_DESCRIPTOR = 3, MEMORY_DESCRIPTOR = 4 };
 
 enum request_kind {
     REQUEST_LOAD = 1,
@@ -59,6 +60,7 @@ enum reply_status {
     STATUS_DEADLOCK = 7,
     STATUS_ASSERT = 8,
     STATUS_UNSUPPORTED_VERSION = 9, /* PTX of a version that is not known */
+    STATUS_RUNNING = 10,            /* no reply yet: findings of a kernel that has not ended, and may never do so */
 };
 
 #endif

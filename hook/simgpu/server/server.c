@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "driver.h"
+#include "findings.h"
 #include "report.h"
 #include "server_process.h"
 
@@ -90,13 +91,9 @@ static bool greet(void)
     return greeted;
 }
 
-static bool exchange(enum request_kind kind, const struct message *request, uint32_t *status, struct reply *reply)
+static bool receive_reply(uint32_t *status, struct reply *reply)
 {
-    if (!is_connected() || !greet())
-        return false;
-    uint32_t header[2] = {(uint32_t)kind, (uint32_t)request->length};
-    if (!send_all(header, sizeof header) || !send_all(request->bytes, request->length))
-        return false;
+    uint32_t header[2];
     if (!receive_all(header, sizeof header) || header[1] > LARGEST_REPLY)
         return false;
     reply->memory = malloc(header[1] + 1);
@@ -105,6 +102,23 @@ static bool exchange(enum request_kind kind, const struct message *request, uint
     reply->body = (struct reader){.next = reply->memory, .end = reply->memory + header[1]};
     *status = header[0];
     return true;
+}
+
+static bool exchange(enum request_kind kind, const struct message *request, uint32_t *status, struct reply *reply)
+{
+    if (!is_connected() || !greet())
+        return false;
+    uint32_t header[2] = {(uint32_t)kind, (uint32_t)request->length};
+    if (!send_all(header, sizeof header) || !send_all(request->bytes, request->length))
+        return false;
+    while (receive_reply(status, reply)) {
+        if (*status != STATUS_RUNNING)
+            return true;
+        findings_keep_running(&reply->body);
+        reply_free(reply);
+        *status = STATUS_OK; /* no reply so far */
+    }
+    return false;
 }
 
 static CUresult result_of(uint32_t status)

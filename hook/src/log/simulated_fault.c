@@ -53,7 +53,19 @@ bool simulated_memory(void *to, uint64_t address, size_t size)
 struct findings_table {
     size_t size;
     void (*take)(char *text, size_t size);
+    void (*take_running)(char *text, size_t size);
 };
+
+/* NULL for other drivers, and without checks. */
+static const struct findings_table *findings_table(void)
+{
+    static const unsigned char NAME[16] = "tui-probe check"; /* hook/simgpu/server/findings.c has the table */
+    const struct findings_table *table = NULL;
+    if (!settings.simulated_checks)
+        return NULL;
+    CUresult result = REAL_OR_NOT_FOUND(cuGetExportTable, (const void **)&table, NAME);
+    return result == CUDA_SUCCESS && table && table->size >= sizeof *table ? table : NULL;
+}
 
 /* A finding is a JSON object that begins with the name of its kernel; other threads may have launched others. */
 static bool is_of(const char *finding, const char *kernel)
@@ -64,19 +76,26 @@ static bool is_of(const char *finding, const char *kernel)
            finding[begin + length] == '"';
 }
 
-void simulated_findings_log(const char *kernel, uint64_t launch)
+static void log_all(void (*take)(char *text, size_t size), const char *kernel, uint64_t launch)
 {
-    static const unsigned char NAME[16] = "tui-probe check"; /* hook/simgpu/server/findings.c has the table */
-    const struct findings_table *table = NULL;
-    if (!settings.simulated_checks)
-        return;
-    CUresult result = REAL_OR_NOT_FOUND(cuGetExportTable, (const void **)&table, NAME);
-    if (result != CUDA_SUCCESS || !table || table->size < sizeof *table)
-        return;
     char text[FINDING_BYTES];
-    for (table->take(text, sizeof text); text[0]; table->take(text, sizeof text))
+    for (take(text, sizeof text); text[0]; take(text, sizeof text))
         if (kernel && is_of(text, kernel))
             event_log_summary("[sanitizer] {\"launch\":%llu,%s\n", (unsigned long long)launch, text + 1);
         else
             event_log_summary("[sanitizer] %s\n", text);
+}
+
+void simulated_findings_log(const char *kernel, uint64_t launch)
+{
+    const struct findings_table *table = findings_table();
+    if (table)
+        log_all(table->take, kernel, launch);
+}
+
+void simulated_findings_log_running(const char *kernel, uint64_t launch)
+{
+    const struct findings_table *table = findings_table();
+    if (table)
+        log_all(table->take_running, kernel, launch);
 }

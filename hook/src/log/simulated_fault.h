@@ -18,4 +18,7 @@ bool simulated_memory(void *to, uint64_t address, size_t size);
 /* Logs the findings of checks since the last call, those of KERNEL as ones of its LAUNCH. NULL: of an unknown launch. */
 void simulated_findings_log(const char *kernel, uint64_t launch);
 
+/* Logs those so far of LAUNCH of KERNEL, which has not ended and may never do so. Each finding is logged once. */
+void simulated_findings_log_running(const char *kernel, uint64_t launch);
+
 #endif

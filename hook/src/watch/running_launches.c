@@ -11,6 +11,7 @@
 #include "run_notes.h"
 #include "settings.h"
 #include "signals.h"
+#include "simulated_fault.h"
 #include "timers.h"
 #include "watched_launches.h"
 
@@ -134,6 +135,7 @@ static void report(struct running *launch, const struct run_end *end, uint64_t n
     event_log("[stuck] launch %llu kernel %u seconds %.1f warps 0 left-out 0 reason %s\n",
               (unsigned long long)launch->number, launch->kernel->index, (double)(now - launch->since) / 1e9,
               reason->written);
+    simulated_findings_log_running(launch->kernel->name, launch->number);
 }
 
 /* The launcher ends the process at the limit of the watchdog, or at the second interrupt of the launch. */

@@ -134,6 +134,7 @@ static void report(struct seen *entry, const uint8_t *table, uint64_t now)
     event_log("[stuck] launch %llu kernel %u seconds %.1f warps %u left-out %u%s reason %s\n",
               (unsigned long long)watched.number, watched.probe->kernel->index, (double)(now - entry->since) / 1e9,
               entry->warps.n, left_out, is_deadlock(entry) ? " deadlock" : "", reason ? reason->written : "-");
+    simulated_findings_log_running(watched.probe->kernel->name, watched.number);
 }
 
 static bool is_over_limit(const struct seen *entry, uint64_t now)

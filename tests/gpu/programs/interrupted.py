@@ -2,7 +2,8 @@
 
 Its second block says that it runs, and its first ends. The process then writes ``running`` and ends as ``HOW`` says.
 ``wait`` waits for the kernel in a call of the driver, in which Python handles no signal; so does ``handle``, which has
-a handler of its own. The kernel ``count`` ends when it has counted to four billion.
+a handler of its own. The kernel ``stray`` stores past its memory before it waits;
+``count`` ends when it has counted to four billion.
 """
 
 from __future__ import annotations
@@ -30,6 +31,20 @@ PTX = """
     .loc 1 8 0
     st.volatile.global.u32 [%rd1+8], 1;
     .loc 1 9 0
+POLL:
+    ld.volatile.global.u32 %r1, [%rd1];
+    setp.eq.u32 %p1, %r1, 0;
+    @%p1 bra POLL;
+    ret;
+}
+.visible .entry stray(.param .u64 memory)
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<3>;
+    .reg .b64 %rd<2>;
+    ld.param.u64 %rd1, [memory];
+    st.global.u32 [%rd1+4096], 1;
+    st.volatile.global.u32 [%rd1+8], 1;
 POLL:
     ld.volatile.global.u32 %r1, [%rd1];
     setp.eq.u32 %p1, %r1, 0;

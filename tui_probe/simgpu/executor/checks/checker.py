@@ -130,12 +130,20 @@ class Checker:
 
     def take_texts(self, kernel: str, module: Module) -> tuple[str, ...]:
         """Take the faults of a launch of ``kernel`` as JSON texts, without races of what probes inserted."""
-        faults = self.take_faults()
-        if not faults:
-            return ()
-        inserted, sites = inserted_lines(module.source), SiteTable(module)
-        faults = [fault for fault in faults if fault.kind != "race" or fault.place.line not in inserted]
-        return tuple(finding_text(kernel, fault, sites) for fault in faults)
+        return fault_texts(self.take_faults(), kernel, module)
+
+    def faults_so_far(self) -> list[Fault]:
+        """The new faults, which stay. For other threads than the one that executes kernels, too."""
+        return list(self._faults.values())
+
+
+def fault_texts(faults: list[Fault], kernel: str, module: Module) -> tuple[str, ...]:
+    """Faults of a launch of ``kernel`` as JSON texts, without races of what probes inserted."""
+    if not faults:
+        return ()
+    inserted, sites = inserted_lines(module.source), SiteTable(module)
+    faults = [fault for fault in faults if fault.kind != "race" or fault.place.line not in inserted]
+    return tuple(finding_text(kernel, fault, sites) for fault in faults)
 
 
 class KeptLoads:
