@@ -217,7 +217,7 @@ def _unknown_writer(stuck: StuckWarps, group: PlaceGroup) -> tuple[str, str]:
         where = f"this kernel {verb} at {writes}, but only the last write of a warp is recorded"
         if place.opcode.startswith("atom"):
             return (
-                f"{where}; the last write of these warps is the polling atomic",
+                f"{where}; the last write of a polling warp is its own atomic, so its earlier writes are not known",
                 "compare the awaited value with the number of writes, and reset the memory before each use",
             )
         return (
