@@ -1,6 +1,6 @@
 """Births of NaNs and infinities: a NaN from inputs that are not NaN, an infinity from finite inputs.
 
-Literals of the kernel are no inputs: ``fma`` of -1 and two literal infinities is the birth of a NaN.
+Literals of the kernel are not inputs: ``fma`` of -1 and two literal infinities is the birth of a NaN.
 
 Records hold values of floating-point types by their bits, and blocks and threads by their linear numbers.
 """
@@ -63,7 +63,7 @@ RECORD: Final = np.dtype(
 @dataclass(frozen=True, slots=True)
 class Birth:
     """One result. ``iterations`` are the starts of compiled loops that its thread had passed; ``warp`` is the number
-    of its warp; ``has_infinite_input`` is True for a NaN from an infinity that is no literal.
+    of its warp; ``has_infinite_input`` is True for a NaN from an infinity that is not a literal.
     """
 
     block: Dim3

@@ -11,12 +11,13 @@ import pytest
 from .conftest import PROGRAMS
 
 PROGRAM = str(PROGRAMS / "races.py")
-_ALONE = pytest.mark.exclusive
+_EXCLUSIVE = pytest.mark.exclusive
 RACY = (
-    "lower_warp", pytest.param("tree", marks=_ALONE), "neighbours", "counter", pytest.param("tiles", marks=_ALONE),
-    "warp_sums", pytest.param("message", marks=_ALONE), "last_writer", "histogram", "flag",
+    "lower_warp", pytest.param("tree", marks=_EXCLUSIVE), "neighbours", "counter",
+    pytest.param("tiles", marks=_EXCLUSIVE), "warp_sums", pytest.param("message", marks=_EXCLUSIVE), "last_writer",
+    "histogram", "flag",
 )  # fmt: skip
-"""Cases that run alone race without the delays of ``--shake``, too, while other programs use the GPU."""
+"""Exclusive cases race without the delays of ``--shake``, too, while other programs use the GPU."""
 SEEDS = 50
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import shlex
@@ -148,6 +149,13 @@ def test_the_engine_answers_as_the_page_says(tmp_path: Path) -> None:
                 assert file.readline() == expected + "\n"
     assert (folder / "kernel.info").is_file()
     assert (folder / "process.log").is_file()
+
+
+def test_all_requests_to_the_engine_are_listed() -> None:
+    table = help_page("sockets").split("| Request | Fields | Answer |\n")[1].split("\n\n")[0]
+    answered = re.findall(r'case \["(\w+)",', inspect.getsource(EngineServer))
+    assert answered
+    assert sorted(re.findall(r"^\| `(\w+)`", table, re.MULTILINE)) == sorted(answered)
 
 
 def test_the_simulated_gpus_protocol_is_listed() -> None:

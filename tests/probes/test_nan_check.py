@@ -377,7 +377,7 @@ ret;"""
     [
         ("f16x2", (0x7C00_3C00, 0xFC00_3C00), "NaN (f16)"),  # inf - inf in the upper half
         ("f16x2", (0x7BFF_3C00, 0x7BFF_3C00), "inf (f16)"),
-        ("f16x2", (0x7BFF_7C00, 0x7BFF_3C00), ""),  # the upper half overflows beside an infinity
+        ("f16x2", (0x7BFF_7C00, 0x7BFF_3C00), ""),  # the upper half overflows next to an infinity
         ("f16x2", (0x7BFF_7E00, 0x7BFF_3C00), ""),
         ("bf16x2", (0x3F80_7F80, 0x3F80_FF80), "NaN (bf16)"),
         ("bf16x2", (0x3F80_7FC0, 0x3F80_3F80), ""),

@@ -553,15 +553,15 @@ def test_lanes_may_only_wait_behind_what_all_lanes_passed(
     opcodes = {**code.lane_waits.exchanges, **code.lane_waits.barriers}
     assert [opcodes[line] for line in code.lane_waits.of_missing(poll)] == waits
     polling = replace(warp(flag), lanes=1)
-    alone = likely_cause(launch([polling], 1, 32, code))
-    assert alone is not None
-    assert f"31 other lanes of the warp may wait at {waits[0]} PTX:" in alone.words
-    assert ("let all lanes of a mask" in alone.advice) == (len(waits) == 2)
+    of_one_warp = likely_cause(launch([polling], 1, 32, code))
+    assert of_one_warp is not None
+    assert f"31 other lanes of the warp may wait at {waits[0]} PTX:" in of_one_warp.words
+    assert ("let all lanes of a mask" in of_one_warp.advice) == (len(waits) == 2)
     at_barrier = warp(replace(BARRIER, line=barrier, address=0), number=1)
-    beside = likely_cause(launch([polling, at_barrier], code=code))
-    assert beside is not None
-    assert f"31 other lanes of the warp may wait at bar.sync PTX:{barrier}" in beside.words
-    assert "of a mask" not in beside.advice
+    with_barrier = likely_cause(launch([polling, at_barrier], code=code))
+    assert with_barrier is not None
+    assert f"31 other lanes of the warp may wait at bar.sync PTX:{barrier}" in with_barrier.words
+    assert "of a mask" not in with_barrier.advice
 
 
 BARRIER_OF_BLOCK = entry(

@@ -262,8 +262,8 @@ class MultiPreparer:
                 link_pruned_binary(made, directory / part.name)  # the fused kernel may get it from there later
 
     def prepare_sampled(self, place: int, directory: Path, arch: str, name: str, threads: int = 0) -> Answer:
-        """A kernel that is prepared already, with the probe at ``place``, for launches of which only some blocks are
-        measured: all of their records would be too many.
+        """A kernel that is prepared already, with the probe at ``place``, for launches in which only some blocks are
+        measured: the records of all blocks would be too many.
         """
         if not 0 <= place < len(self._probes):
             return Answer.refusal("failed", because("request-unknown"))

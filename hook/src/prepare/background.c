@@ -79,7 +79,7 @@ static bool prepare(struct job *job)
     return false;
 }
 
-/* Nanoseconds of a launch of which no time is known: a kernel of more threads is taken to need more. */
+/* Nanoseconds of a launch that was not timed: a kernel of more threads is taken to need more. */
 static double estimated_time(const struct launch *launch)
 {
     double threads = 1;
@@ -209,8 +209,8 @@ static void wait_for(const atomic_bool *is_awaited, uint64_t most)
         ;
 }
 
-/* Waits for the late probes of KERNEL for at most MOST nanoseconds, of which launches have a part in all: kernels that
- * come later must get a first probe. The lock is held. */
+/* Waits for the late probes of KERNEL for at most MOST nanoseconds. All such waits together have a part of the allowance:
+ * kernels that come later must get a first probe. The lock is held. */
 static void wait_for_late(struct kernel *kernel, uint64_t most)
 {
     const uint64_t began = clock_now(), left = rest(allowance() / LATE_PART, waited_late);

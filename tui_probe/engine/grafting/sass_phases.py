@@ -4,8 +4,8 @@ A record is at an instruction that may be executed elsewhere: the first of the p
 only some ways lead to a start from other phases, as into a loop, the records are at the ends of the blocks before it.
 If such a block can also be followed by code of the phase that it ends with, the record is at the start itself instead,
 so that a loop may have a record for each iteration. It is there, too, if the block is in a loop that the start is not
-in, or if the record would precede a copy, load or product of the phase that ends: then the phase may go on with a
-record that begins nothing.
+in, or if the record would precede a copy, load or product of the phase that ends: then a record may be inside a
+phase and begin nothing.
 """
 
 from __future__ import annotations

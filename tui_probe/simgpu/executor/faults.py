@@ -58,7 +58,7 @@ class DeadlockError(SimulationError):
 
 
 class AbortError(SimulationError):
-    """The kernel ends itself, or cannot go on. ``kind`` is that of the finding, ``detail`` the reason."""
+    """The kernel ends itself, or cannot continue. ``kind`` is that of the finding, ``detail`` the reason."""
 
     kind = "trap"
 
