@@ -15,7 +15,7 @@ from tui_probe.cli.main import main
 from tui_probe.errors import ControlError
 from tui_probe.launcher.control import BUDGETS, NO_LIMIT, ControlPage, RecordingWindow, find_page, page_of_trace
 from tui_probe.launcher.options import RunOptions
-from tui_probe.launcher.supervised_target import OutputLog
+from tui_probe.launcher.supervisor import OutputLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -200,12 +200,12 @@ def test_the_copy_of_the_output_is_limited_and_the_output_is_not(
 
 
 def test_the_screens_copy_of_the_output_is_limited(tmp_path: Path) -> None:
-    keeper = OutputLog(tmp_path / "stdout.log", limit=1000)
+    output_log = OutputLog(tmp_path / "stdout.log", limit=1000)
     for _ in range(100):
-        os.write(keeper.target_end, b"x" * 99)
-    os.close(keeper.target_end)
-    keeper.finish(5.0)
-    assert (keeper.log.stat().st_size, keeper.cut) == (1000, True)
+        os.write(output_log.target_end, b"x" * 99)
+    os.close(output_log.target_end)
+    output_log.finish(5.0)
+    assert (output_log.log.stat().st_size, output_log.cut) == (1000, True)
 
 
 def test_the_target_sees_the_page(tool: Runner) -> None:
