@@ -30,7 +30,8 @@ from tui_probe.engine.map_layout import parse_layout
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.ptx.operands import MADE_UP
 from tui_probe.ptx.tree import Instruction
-from tui_probe.sass.operations import bulk_copy_of, mnemonic
+from tui_probe.sass.bulk_copies import bulk_copy_of
+from tui_probe.sass.operations import mnemonic
 from tui_probe.sass.snippets import MARK_STEP
 from tui_probe.sass.target import GraftTarget
 from tui_probe.sass.words import WORD_BYTES

@@ -9,8 +9,8 @@ import pytest
 from tests.sass.conftest import ARCHITECTURES
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.waiting import blocks_may_wait as by_ptx
-from tui_probe.sass.operations import blocks_may_wait as by_machine_code
 from tui_probe.sass.target import GraftTarget
+from tui_probe.sass.waiting import blocks_may_wait as by_machine_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable

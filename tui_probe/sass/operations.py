@@ -1,4 +1,4 @@
-"""Operations of SASS: names, classes of work, matrix products, bulk copies, whether blocks may wait for one another.
+"""Operations of SASS: names, classes of work, multiply-adds of matrix products.
 
 The classes are those of PTX (``ptx/instruction_facts.py``), so that a probe of ``block.fp32`` means the same. Other
 than there every instruction is one that is issued, the moves and loads of constants among ``other``, too. The names are
@@ -8,18 +8,15 @@ those of nvdisasm for sm_80 to sm_120; ``python -m tests.bench.sass_operations``
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass import accesses
 from tui_probe.sass.accesses import ATOM, ATOMG, RED, atomic_of
-from tui_probe.sass.words import uniform_bits
+from tui_probe.sass.bulk_copies import bulk_copy_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from tui_probe.sass.accesses import MemoryAccess
     from tui_probe.sass.words import Word
 
@@ -50,7 +47,7 @@ _OPERATION_NAMES: Final[dict[int, str]] = {
     )
 }
 _CHANGED_NAMES: Final = {0x035: ("HFMA2", 120, "IADD"), 0x04A: ("FMUL2", 120, "UVIMNMX")}
-"""The name of an operation before an architecture, and from that on."""
+"""By operation: its name before an architecture, that architecture, and its name from then on."""
 _CLASSES: Final = {
     name: work
     for work, names in {
@@ -74,9 +71,10 @@ _HALF_OPERATIONS: Final = frozenset({0x030, 0x031, 0x032, 0x033, 0x034, 0x035, 0
 _IS_BFLOAT: Final = 85
 """Bit of a half-precision operation that is set if its numbers are bfloat16."""
 _TEXTURES: Final = range(0x160, 0x178)
-"""Loads through textures, whose names no one needs here."""
+"""Loads through textures: the class is the same for all, and the names are not needed."""
 _WARP: Final = 32
 _HMMA, _IMMA, _BMMA, _DMMA, _QMMA = 0x03C, 0x037, 0x03D, 0x03F, 0x07A
+# By operation: the bits that select a shape, and the multiply-adds (m * n * k) of each combination.
 _SHAPES: Final[dict[int, tuple[tuple[int, ...], dict[tuple[int, ...], int]]]] = {
     _HMMA: ((78, 75), {(0, 0): 16 * 8 * 8, (0, 1): 16 * 8 * 16, (1, 0): 16 * 8 * 4, (1, 1): 16 * 8 * 32}),
     _IMMA: (
@@ -97,13 +95,15 @@ PRODUCT_NAMES: Final = {
     0x1F0: "HGMMA", 0x1F1: "IGMMA", 0x1F2: "BGMMA", 0x1F3: "QGMMA",
 }  # fmt: skip
 _WARPGROUP: Final = 128
+"""Threads of a warp group: four warps, which execute one HGMMA together."""
 _WARPGROUP_M: Final = 64
+"""Rows of the result of every warp group product; its columns are a field of the instruction, in units of 8, less 1."""
 _GROUP_N_AT, _GROUP_N_BITS, _GROUP_N_UNIT = 53, 5, 8
 _HGMMA, _QGMMA = 0x1F0, 0x1F3
 _UNKNOWN_PRODUCTS: Final = frozenset({0x1F1, 0x1F2})
-"""IGMMA, BGMMA: of no known shape."""
+"""IGMMA, BGMMA: products whose shapes are not decoded here, so that probes of multiply-adds refuse them."""
 _NEVER_SET: Final = {_IMMA: (73, 77, 79)}
-"""Bits that say something of a shape that is not known."""
+"""Bits that are clear in every known shape: one that is set means an unknown shape."""
 _TF32: Final = 58
 """Bit of HGMMA that is set if its numbers are TF32."""
 PRODUCT_OPERATIONS: Final = frozenset({*_SHAPES, _DMMA, _HGMMA, _QGMMA}) | _UNKNOWN_PRODUCTS
@@ -129,7 +129,7 @@ _NARROW_SUFFIXES: Final = {1: ".8", 2: ".16"}
 
 
 def operation_name(word: Word, arch: int) -> str:
-    """The name up to the first dot, ``HFMA2``; "" for an operation that is not known."""
+    """Return the name up to the first dot, e.g. ``HFMA2``; "" for an unknown operation."""
     if word.operation in _CHANGED_NAMES:
         before, first, since = _CHANGED_NAMES[word.operation]
         return since if arch >= first else before
@@ -137,20 +137,20 @@ def operation_name(word: Word, arch: int) -> str:
 
 
 def operation_class(word: Word, arch: int) -> str:
-    """The class of an instruction; ``other`` for one that is not known."""
+    """Return the class of an instruction; ``other`` for an unknown one."""
     work = _CLASSES.get(operation_name(word, arch), "load" if word.operation in _TEXTURES else "other")
     return "bf16" if work == "fp16" and word.operation in _HALF_OPERATIONS and word.field(_IS_BFLOAT, 1) else work
 
 
 class MatrixProduct(NamedTuple):
-    """``share`` is what one lane stands for of the multiply-adds; ``of_group``: four warps work together."""
+    """``share``: multiply-adds per lane. ``of_group``: the four warps of a warp group work together."""
 
     share: int
     of_group: bool
 
 
 def matrix_product(word: Word, arch: int) -> MatrixProduct:
-    """The product of one of ``PRODUCT_OPERATIONS``. Raises UnsupportedKernelError for a shape that is not known."""
+    """Return the product of one of ``PRODUCT_OPERATIONS``. Raises UnsupportedKernelError for an unknown shape."""
     if word.operation == _DMMA and arch < _FIRST_WIDE_DMMA:
         return MatrixProduct(8 * 8 * 4 // _WARP, of_group=False)
     if word.operation in (_HGMMA, _QGMMA):
@@ -172,79 +172,8 @@ def known_access(word: Word, arch: int) -> MemoryAccess | None:
         return None
 
 
-_TENSOR_LOAD, _TENSOR_STORES, _TENSOR_PREFETCH = 0x1B4, frozenset({0x1B5, 0x1B6}), 0x1B8
-"""UTMALDG; UTMASTG and UTMAREDG; UTMAPF."""
-_BEFORE_COORDINATES: Final = {_TENSOR_LOAD: 2, **dict.fromkeys(_TENSOR_STORES, 1), _TENSOR_PREFETCH: 0}
-"""Uniform registers before the coordinates: the address in shared memory, and that of the mbarrier."""
-_TENSOR_COPIES: Final = frozenset(_BEFORE_COORDINATES)
-_BULK_COPIES: Final = frozenset({0x1BA, 0x1BB})
-"""UBLKCP, UBLKRED."""
-_BULK_PREFETCH: Final = 0x1BC
-UNIFORM_COPIES: Final = _TENSOR_COPIES | _BULK_COPIES | {_BULK_PREFETCH}
-_DIRECTION: Final = 73, 2
-_TO_SHARED, _TO_GLOBAL = 1, 2
-_SIZE_REGISTER: Final = 64
-_FIRST_OPERAND, _SECOND_OPERAND = 32, 24
-"""Positions of uniform registers with the operands of copies: in shared memory the address, and of loads the mbarrier,
-then the coordinates of a box; in global memory the address of the bytes or of the map.
-"""
-_MULTICAST: Final = 75, 1
-_FORM, _LAST_DIMENSION = (82, 3), (79, 3)
-"""Fields of copies by tensor map: 0 for tiles, others for pixels (im2col) and gathers; the dimensions, less 1."""
-
-
-@dataclass(frozen=True, slots=True)
-class BulkCopy:
-    """A bulk copy between global and shared memory, or a prefetch of one, which a warp executes once for all its lanes.
-
-    ``size`` is the uniform register whose low 16 bits are the size in units of 16 bytes; None if a tensor map has it.
-    ``address`` is the first of two uniform registers with the address of the bytes, or of the map. A box has that many
-    ``dimensions``, and its coordinates are in the uniform registers from ``coordinates`` on; 0 for other forms.
-    """
-
-    is_load: bool
-    is_prefetch: bool
-    size: int | None
-    address: int
-    coordinates: int = 0
-    dimensions: int = 0
-    is_multicast: bool = False
-
-    @property
-    def suffix(self) -> str:
-        """``.2D``, ``.S.G.MULTICAST``: what follows the name of the instruction."""
-        form = f".{self.dimensions}D" if self.dimensions else ""
-        if self.size is not None and not self.is_prefetch:
-            form = ".S.G" if self.is_load else ".G.S"
-        return form + ".MULTICAST" * self.is_multicast
-
-
-def bulk_copy_of(word: Word, arch: int) -> BulkCopy | None:
-    """Return the bulk copy that an instruction starts; None for other instructions, and between shared memories."""
-    operation = word.operation
-    if operation not in UNIFORM_COPIES:
-        return None
-    bits = uniform_bits(arch)
-    first, second, size = (word.field(at, bits) for at in (_FIRST_OPERAND, _SECOND_OPERAND, _SIZE_REGISTER))
-    is_multicast = bool(word.field(*_MULTICAST))
-    if operation in _TENSOR_COPIES:
-        is_load, dimensions = operation not in _TENSOR_STORES, word.field(*_LAST_DIMENSION) + 1
-        dimensions = 0 if word.field(*_FORM) else dimensions
-        coordinates = first + _BEFORE_COORDINATES[operation]
-        return BulkCopy(
-            is_load, operation == _TENSOR_PREFETCH, None, second, coordinates, dimensions, is_multicast=is_multicast
-        )
-    if operation == _BULK_PREFETCH:
-        return BulkCopy(True, True, size, second)
-    direction = word.field(*_DIRECTION)
-    if direction not in (_TO_SHARED, _TO_GLOBAL):
-        return None
-    is_load = direction == _TO_SHARED
-    return BulkCopy(is_load, False, size, second if is_load else first, is_multicast=is_multicast)
-
-
 def mnemonic(word: Word, arch: int) -> str:
-    """``LDG.64``, ``HMMA``, ``BAR``; ``0x98f`` for what has no name here."""
+    """Return ``LDG.64``, ``HMMA``, ``BAR``; the opcode, ``0x98f``, of an instruction without a name here."""
     name = _ACCESS_NAMES.get(word.operation)
     if name is None:
         copy = bulk_copy_of(word, arch)
@@ -253,38 +182,3 @@ def mnemonic(word: Word, arch: int) -> str:
         name = "RED"
     access = known_access(word, arch)
     return name + ("" if access is None else (_WIDE_SUFFIXES | _NARROW_SUFFIXES).get(access.bytes, ""))
-
-
-# Kernels whose blocks may wait for one another, recognised by their SASS.
-#
-# A block observes another one by reading memory in an order that the hardware keeps: by a strong load, by an
-# atomic operation that returns what was there, or by any load behind a fence. Without any of these blocks
-# cannot wait, and run one after another as well as at the same time. Blocks of a cluster may: they start
-# together, always.
-
-_LOAD_OPERATIONS: Final = frozenset({"LD", "LDG"})
-_ORDERING_OPERATIONS: Final = frozenset({"ATOM", "ATOMG", "LDGMC", "MEMBAR", "ERRBAR", "CCTL"})
-_LEADS_AWAY: Final = frozenset({0x143, 0x14A, 0x14B, 0x153})
-"""CALL.ABS, JMP, JMX, JMXU: code that is not looked at."""
-_ORDER_FIELD: Final = (77, 4)
-_WEAK_ORDER: Final = frozenset({0, 4})
-"""Weak, and of memory that no one writes. Strong loads are 5, 7 and 10 (block, GPU, system), of mapped devices 12: so
-nvdisasm reads them for sm_80, sm_90, sm_100 and sm_120.
-"""
-
-
-def blocks_may_wait(words: Iterable[Word], arch: int) -> bool:
-    """Return whether anything in a kernel's code tells a block what others do; True for what is not known, too."""
-    return any(_may_signal(word, arch) for word in words if not word.never_runs)
-
-
-def is_strong_load(word: Word, arch: int) -> bool:
-    """Return whether a load sees what others store: one that is volatile, relaxed or acquires."""
-    return operation_name(word, arch) in _LOAD_OPERATIONS and word.field(*_ORDER_FIELD) not in _WEAK_ORDER
-
-
-def _may_signal(word: Word, arch: int) -> bool:
-    name = operation_name(word, arch)
-    if name in _LOAD_OPERATIONS:
-        return is_strong_load(word, arch)
-    return not name or name in _ORDERING_OPERATIONS or word.operation in _LEADS_AWAY

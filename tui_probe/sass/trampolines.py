@@ -54,8 +54,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
+from tui_probe.sass.bulk_copies import UNIFORM_COPIES
 from tui_probe.sass.inline_code import FreeRegisters, InlineCode, MarkValue
-from tui_probe.sass.operations import UNIFORM_COPIES
 from tui_probe.sass.wait_probe import clock_word, uniform_sum
 from tui_probe.sass.words import (
     ALL_BARRIERS,

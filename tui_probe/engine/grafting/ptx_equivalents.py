@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tui_probe.probe_model.positions import Position
     from tui_probe.probe_model.probe import ProbePoint
     from tui_probe.sass.accesses import MemoryAccess
-    from tui_probe.sass.operations import BulkCopy
+    from tui_probe.sass.bulk_copies import BulkCopy
     from tui_probe.sass.words import Word
 
 PtxFamily = tuple[Instruction, ...]

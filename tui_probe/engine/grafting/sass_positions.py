@@ -41,9 +41,11 @@ from tui_probe.ptx.tree import Instruction
 from tui_probe.reasons import because
 from tui_probe.sass import accesses, operations
 from tui_probe.sass.accesses import ATOM, ATOMG, ATOMS
+from tui_probe.sass.bulk_copies import bulk_copy_of
 from tui_probe.sass.flow import FlowGraph
 from tui_probe.sass.inline_code import MarkValue
-from tui_probe.sass.operations import is_strong_load, operation_name
+from tui_probe.sass.operations import operation_name
+from tui_probe.sass.waiting import is_strong_load
 from tui_probe.sass.words import ALWAYS, CONTROL_FLOW, RZ, WORD_BYTES
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ if TYPE_CHECKING:
     from tui_probe.probe_model.probe import Map, Probe, ProbePoint
     from tui_probe.reasons import Reason
     from tui_probe.sass.accesses import MemoryAccess
-    from tui_probe.sass.operations import BulkCopy
+    from tui_probe.sass.bulk_copies import BulkCopy
     from tui_probe.sass.target import GraftTarget
     from tui_probe.sass.words import Word
 
@@ -242,7 +244,7 @@ def has_optional_sites(probe: Probe, target: GraftTarget) -> bool:
 
 def has_boxes(target: GraftTarget) -> bool:
     """Return whether a kernel has copies whose sizes are in tensor maps."""
-    copies = (operations.bulk_copy_of(word, target.arch) for word in target.words)
+    copies = (bulk_copy_of(word, target.arch) for word in target.words)
     return any(copy is not None and copy.dimensions > 0 for copy in copies)
 
 
@@ -277,7 +279,7 @@ def excluded_copies(probe: Probe, used: Probe, target: GraftTarget) -> Reason | 
     points = [point for point in probe.points if point.ptx_only or point not in used.points]
     if not points:
         return None
-    copies = [operations.bulk_copy_of(word, target.arch) for word in target.words if not word.never_runs]
+    copies = [bulk_copy_of(word, target.arch) for word in target.words if not word.never_runs]
     equivalents = [bulk_equivalent(copy) for copy in copies if copy is not None]
     count = sum(any(_is_for(point, equivalent) for point in points) for equivalent in equivalents)
     return because("graft-bulk", probe=probe.name, copies=count) if count else None
@@ -338,7 +340,7 @@ def _matching_sites(probe: Probe, target: GraftTarget) -> _MatchingSites:
         if index in stays:
             matching.sites.append(_stay_site(probe, target, index, stays[index]))
             continue
-        if (copy := operations.bulk_copy_of(word, target.arch)) is not None:
+        if (copy := bulk_copy_of(word, target.arch)) is not None:
             matching.sites.extend(_bulk_sites(probe, index, copy))
             continue
         equivalent, facts, access = ptx_equivalent(word, target.arch, opcodes)
