@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tui_probe.trace.device_memory import LaunchMemory, Tensor
+    from tui_probe.trace.device_memory import LaunchMemory
+    from tui_probe.trace.tensors import Tensor
 
     from .accesses import Accesses, RecordPart
     from .boxes import Boxes

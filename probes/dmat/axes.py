@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tui_probe.trace.device_memory import LaunchMemory, Tensor
+    from tui_probe.trace.device_memory import LaunchMemory
+    from tui_probe.trace.tensors import Tensor
 
 _GAP: Final = 2 << 20
 """Bytes that no one touched between two ranges that are not known to belong together."""

@@ -12,8 +12,9 @@ from tui_probe.draw.spans import clip
 from tui_probe.draw.view import Spot
 from tui_probe.probekit import probe_results
 from tui_probe.records.probed_sites import access_lines
-from tui_probe.trace.device_memory import read_launch_memory, read_tensors
+from tui_probe.trace.device_memory import read_launch_memory
 from tui_probe.trace.kernel_files import code_page
+from tui_probe.trace.tensors import read_tensors
 
 from . import picture
 from .access_map import read_map

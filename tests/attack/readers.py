@@ -40,7 +40,6 @@ from tui_probe.ptx.references import prune_to_kernel
 from tui_probe.sass.prune import prune_cubin
 from tui_probe.sass.target import GraftTarget
 from tui_probe.settings import read_settings
-from tui_probe.trace.device_memory import read_tensors
 from tui_probe.trace.events import parse_line
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.kernel_files import parse_kernel_info, parse_process_log
@@ -51,6 +50,7 @@ from tui_probe.trace.results import read_result
 from tui_probe.trace.run_info import read_run_info
 from tui_probe.trace.sites import parse_sites
 from tui_probe.trace.source_lines import files_of, lines_of_directives, named_files
+from tui_probe.trace.tensors import read_tensors
 from tui_probe.verdicts.bandwidth import parse_bandwidth
 
 LARGEST: Final = 40_000

@@ -20,9 +20,10 @@ from tui_probe.probekit.measured import analyse_results
 from tui_probe.probes import gmem_bytes
 from tui_probe.probes.dmat.accesses import read_accesses
 from tui_probe.probes.dmat.boxes import read_boxes
-from tui_probe.trace.device_memory import LaunchMemory, read_tensors
+from tui_probe.trace.device_memory import LaunchMemory
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.results import read_result
+from tui_probe.trace.tensors import read_tensors
 
 from .conftest import PROGRAMS, Runner
 

@@ -17,8 +17,9 @@ from tui_probe.probes.dmat.access_map import merged_runs, read_map, survey_acces
 from tui_probe.probes.dmat.accesses import RECORD, UNKNOWN, WARP, Selection, read_accesses
 from tui_probe.probes.dmat.axes import bands_of
 from tui_probe.probes.dmat.density import Grid, raster
-from tui_probe.trace.device_memory import Allocation, LaunchMemory, Tensor
+from tui_probe.trace.device_memory import Allocation, LaunchMemory
 from tui_probe.trace.results import read_result
+from tui_probe.trace.tensors import Tensor
 
 BASE = 0x7F00_0000_0000
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.tensortrace.programs import interpreters, run
-from tui_probe.trace.device_memory import read_tensors
 from tui_probe.trace.model import Trace
+from tui_probe.trace.tensors import read_tensors
 
 PYTHONS = pytest.mark.parametrize("python", interpreters(), ids=lambda path: Path(path).name)
 BLOCK = """

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.trace.make import TraceWriter
-from tui_probe.trace.device_memory import Allocation, LaunchMemory, read_launch_memory, read_tensors
+from tui_probe.trace.device_memory import Allocation, LaunchMemory, read_launch_memory
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
+from tui_probe.trace.tensors import read_tensors
 
 
 def trace_of(directory: Path) -> tuple[Trace, list[int]]:

@@ -47,7 +47,7 @@ _OPERATION_NAMES: Final[dict[int, str]] = {
     )
 }
 _CHANGED_NAMES: Final = {0x035: ("HFMA2", 120, "IADD"), 0x04A: ("FMUL2", 120, "UVIMNMX")}
-"""By operation: its name before an architecture, that architecture, and its name from then on."""
+"""Operations that were reused: the earlier name, the first architecture of the later one, and that."""
 _CLASSES: Final = {
     name: work
     for work, names in {

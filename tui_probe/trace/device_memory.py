@@ -1,6 +1,6 @@
-"""Device memory of a launch: live allocations, kernel parameters and named tensors.
+"""Device memory of a launch: live allocations and kernel parameters.
 
-Both are in ``event.log`` before the launch, and are read from there when someone asks: a trace holds neither.
+Both are in ``event.log`` before the launch. They are read from there on request, since a trace in memory holds neither.
 """
 
 from __future__ import annotations
@@ -8,20 +8,17 @@ from __future__ import annotations
 import hashlib
 import re
 import struct
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_right
 from dataclasses import dataclass, field
-from itertools import chain
-from math import prod
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import TraceError
-from tui_probe.input_limits import TENSOR_TRACE
 from tui_probe.trace.locate import LOG
 from tui_probe.trace.log_index import LogTail
-from tui_probe.trace.plain_file import read_start, text_of
+from tui_probe.trace.tensors import read_tensors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from tui_probe.trace.launches import Launch
@@ -37,7 +34,7 @@ _TENSOR_MAP: Final = re.compile(
 )
 _NEWLINE: Final = ord("\n")
 _MAX_PARAMETERS_LINE: Final = 1 << 14
-"""Bytes of a line of parameters that are looked at."""
+"""Bytes of a line of parameters that are read: 4 KiB of parameters in hexadecimal, with room. A log may be damaged."""
 _OLDER_LAUNCH: Final = re.compile(
     rb"^\[exec\] (\d{1,19}) param ([^\n]*)\n\[exec\] grid \d+ \d+ \d+ block \d+ \d+ \d+ shared \d+\s*$", re.MULTILINE
 )
@@ -59,8 +56,8 @@ class Allocation:
 class LaunchMemory:
     """Memory that a launch could reach. ``allocations`` are by ascending address and do not overlap.
 
-    ``parameters`` are the values of its kernel's parameters, of one that is longer than 8 bytes its bytes. None where
-    the log does not tell them.
+    ``parameters`` are the values of its kernel's parameters; bytes for one that is longer than 8 bytes. None if they
+    are not in the log.
     """
 
     allocations: tuple[Allocation, ...] = ()
@@ -81,7 +78,7 @@ class LaunchMemory:
                 yield from ((f"{index}[{8 * place}]", word) for place, (word,) in enumerate(pieces))
 
     def allocation_at(self, address: int) -> Allocation | None:
-        """The allocation that an address is in."""
+        """Return the allocation that contains an address; None if none does."""
         place = bisect_right(self.allocations, address, key=lambda allocation: allocation.start) - 1
         nearest = self.allocations[place] if place >= 0 else None
         return nearest if nearest is not None and address < nearest.end else None
@@ -240,151 +237,3 @@ def _read_older(trace: Trace, path: Path, kernel: int, progress: Callable[[float
         for launch, (time, words) in zip(timed, pairs, strict=False)
         if launch.kernel == kernel and launch.number is not None and launch.time_ns == int(time)
     }
-
-
-# ``tensor.trace``: the tensors that a program had, and the names of the variables that held them.
-#
-# A line for each, fields two blanks apart: ``[call]`` or ``[ret]``, nanoseconds since the epoch, the shape, the bytes
-# of the memory that holds the tensor, its address in decimal, the name, the function, and file:line. Ours add the
-# type, bytes per element, strides in elements, and where the memory begins.
-
-TENSORS_FILE: Final = "tensor.trace"
-_TENSOR_LINE: Final = re.compile(rb"^\[(?:call|ret)\]  [^\n]*$", re.MULTILINE)
-_NUMBER: Final = re.compile(rb"\d{1,20}")
-_SIDES: Final = re.compile(rb"\d{1,12}")
-_ELEMENTS: Final = (1, 2, 4, 8, 16)
-"""Bytes of an element, where only the size of all of them is known."""
-_FIELDS: Final = 6
-_MORE: Final = slice(8, 12)
-
-
-@dataclass(frozen=True, slots=True)
-class Tensor:
-    """``size`` bytes from address ``start`` on. ``shape`` is () where it could not be read; ``element`` is in bytes.
-
-    ``strides`` are in elements, () where they are unknown: then the tensor counts as laid out row by row.
-    """
-
-    name: str
-    start: int
-    size: int
-    shape: tuple[int, ...]
-    element: int | None = None
-    dtype: str = ""
-    strides: tuple[int, ...] = ()
-    storage: int | None = None
-    """Start of the memory that it may share with other tensors."""
-    function: str = ""
-    place: str = ""
-    """``file:line``, where it was seen first."""
-    time_ns: int | None = None
-
-    @property
-    def end(self) -> int:
-        return self.start + self.size
-
-    @property
-    def text(self) -> str:
-        """Shape and type: ``(4, 32, 4096, 64) float16``."""
-        sides = ", ".join(map(str, self.shape)) + ("," if len(self.shape) == 1 else "")
-        return f"({sides}) {self.dtype.removeprefix('torch.')}".rstrip()
-
-    def index(self, offset: int) -> tuple[int, ...] | None:
-        """The index of the element at a byte offset; None for bytes between elements, and where it is not known."""
-        if self.element is None or not 0 <= offset < self.size:
-            return None
-        place, position = offset // self.element, [0] * len(self.shape)
-        strides = self.strides or _row_by_row(self.shape)
-        for side in sorted(range(len(strides)), key=lambda axis: strides[axis], reverse=True):
-            if strides[side] > 0 and self.shape[side] > 1:
-                position[side], place = divmod(place, strides[side])
-        inside = all(at < side for at, side in zip(position, self.shape, strict=True))
-        return tuple(position) if inside and place == 0 else None
-
-
-def read_tensors(trace: Run, time_ns: int | None = None) -> list[Tensor]:
-    """The tensors by ascending address, none in another; none if there is no such file.
-
-    Of those that were at one place those named last before ``time_ns`` (a launch's), then the first named after it;
-    without a time the last. Lines that are not as they should be say nothing.
-    """
-    path = trace.file(TENSORS_FILE)
-    if path is None:
-        return []
-    try:
-        text = read_start(path, TENSOR_TRACE)
-    except OSError:
-        return []
-    tensors = list(filter(None, (_parse_tensor(match[0].rstrip(b"\r")) for match in _TENSOR_LINE.finditer(text))))
-    return _without_overlaps(_nearest_in_time(tensors, time_ns))
-
-
-def _nearest_in_time(tensors: Sequence[Tensor], time_ns: int | None) -> Iterable[Tensor]:
-    """The last before a time first, then those after it."""
-    before = [tensor for tensor in tensors if time_ns is None or tensor.time_ns is None or tensor.time_ns <= time_ns]
-    after = (
-        tensor for tensor in tensors if time_ns is not None and tensor.time_ns is not None and tensor.time_ns > time_ns
-    )
-    return chain(reversed(before), after)
-
-
-def _without_overlaps(tensors: Iterable[Tensor]) -> list[Tensor]:
-    """Return, by address, the tensors that do not overlap an earlier one; a whole replaces parts of its own memory."""
-    distinct: list[Tensor] = []
-    for tensor in tensors:
-        low = bisect_left(distinct, tensor.start + 1, key=lambda other: other.end)
-        high = bisect_left(distinct, tensor.end, key=lambda other: other.start)
-        if low < high:
-            if not all(_is_part(other, tensor) for other in distinct[low:high]):
-                continue
-            del distinct[low:high]
-        insort(distinct, tensor, key=lambda other: other.start)
-    return distinct
-
-
-def _is_part(part: Tensor, container: Tensor) -> bool:
-    same = part.storage is not None and part.storage == container.storage
-    return same and part.size < container.size and container.start <= part.start and part.end <= container.end
-
-
-def _row_by_row(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(prod(shape[place + 1 :]) for place in range(len(shape)))
-
-
-def _parse_tensor(line: bytes) -> Tensor | None:
-    fields = line.split(b"  ")
-    if len(fields) < _FIELDS or not all(map(_NUMBER.fullmatch, fields[3:5])):
-        return None
-    shape, size, start = _parse_numbers(fields[2]), int(fields[3]), int(fields[4])
-    if size <= 0 or start + size >= 1 << 64:
-        return None
-    time_ns = int(fields[1]) if _NUMBER.fullmatch(fields[1]) else None
-    count = prod(shape)
-    element = size // count if shape and count and size % count == 0 else None
-    names = [text_of(field).strip() for field in fields[5:8]] + ["", ""]
-    plain = Tensor(
-        names[0], start, size, shape, element if element in _ELEMENTS else None, function=names[1], place=names[2],
-        time_ns=time_ns,
-    )  # fmt: skip
-    return _with_more(plain, fields[_MORE]) or plain
-
-
-def _with_more(plain: Tensor, fields: Sequence[bytes]) -> Tensor | None:
-    """The tensor with what only our lines tell; ``size`` is then what its own elements take, not all of its memory."""
-    if len(fields) < 4 or not (_NUMBER.fullmatch(fields[1]) and _NUMBER.fullmatch(fields[3])):
-        return None
-    element, strides, storage = int(fields[1]), _parse_numbers(fields[2]), int(fields[3])
-    if len(strides) != len(plain.shape) or not 0 < element <= plain.size or b"-" in fields[2]:
-        return None
-    last = sum((side - 1) * stride for side, stride in zip(plain.shape, strides, strict=True))
-    size = (last + 1) * element
-    if not 0 < size < 1 << 63 or 0 in plain.shape:
-        return None
-    return Tensor(
-        plain.name, plain.start, size, plain.shape, element, text_of(fields[0]), strides, storage, plain.function,
-        plain.place, plain.time_ns,
-    )  # fmt: skip
-
-
-def _parse_numbers(field: bytes) -> tuple[int, ...]:
-    return tuple(map(int, _SIDES.findall(field)))
