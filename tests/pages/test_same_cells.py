@@ -37,8 +37,9 @@ from tui_probe.pages.trace_list import RUN_COLUMNS, ListedRun, RunPage
 from tui_probe.pages.view_output import json_lines, text_lines, view_lines
 from tui_probe.pages.views import kind_of
 from tui_probe.pages.views.launches import Launches
+from tui_probe.pages.views.original_sass import OriginalSassView
 from tui_probe.pages.views.results import MetricRow
-from tui_probe.pages.views.sass import SassOriginal, SassView
+from tui_probe.pages.views.sass import SassView
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.result_tables import CountTable
 from tui_probe.trace.follow import open_trace
@@ -193,7 +194,7 @@ def kernel_page(page: str, folder: Path) -> ShownPage:
     """A page of one kernel: ``show`` prints the lines of the same document that the screen scrolls."""
     source = kernel_source(page, folder)
     view = kind_of(KERNEL_PAGES[page]).open(source, no_progress)
-    assert isinstance(view, Launches | CountTable | SassView | SassOriginal)
+    assert isinstance(view, Launches | CountTable | SassView | OriginalSassView)
     if isinstance(view, SassView):
         view.text.folded = False
     content: TableContent[Any] = view.content

@@ -24,7 +24,7 @@ from tui_probe.pages.code.measure_column import MeasureColumn
 from tui_probe.pages.code.sass_text import SassCode, count_classes
 from tui_probe.pages.view_output import text_lines, view_lines
 from tui_probe.pages.views import kind_of
-from tui_probe.pages.views.sass import SassOriginal
+from tui_probe.pages.views.original_sass import OriginalSassView
 from tui_probe.probekit.lines import LineMeasure
 from tui_probe.probekit.probe_results import choose_target
 from tui_probe.toolchain import Tool, find_disassembler
@@ -138,7 +138,7 @@ def test_unprobed_code_keeps_the_source_line_of_other_pages() -> None:
     code = SassCode(lines, [None, 0, 16, 32], ["", "a.cu:4", "a.cu:4", "a.cu:5"], count_classes(lines))
     of_ptx = {30: SourceLine("/src/a.cu", 4), 31: SourceLine("/src/a.cu", 4), 40: SourceLine("/src/a.cu", 9)}
     kernel = cast("KernelFacts", SimpleNamespace(demangled="f"))
-    view = SassOriginal(kernel, "nvdisasm", code, SourceLines(of_ptx))
+    view = OriginalSassView(kernel, "nvdisasm", code, SourceLines(of_ptx))
     load = view.place_of(31, 80)
     assert load is not None
     assert "LDG.E" in "".join(text for text, _ in view.lines(80)[load])
@@ -150,7 +150,7 @@ def test_unprobed_code_keeps_the_source_line_of_other_pages() -> None:
     assert view.place_of(40, 80) is None
     assert view.missing_reason(Spot((40,))) == "a.cu:9 has no SASS"
     assert view.missing_reason(Spot((50,))) == "PTX line 50 has no source line, so its instructions are unknown"
-    bare = SassOriginal(kernel, "nvdisasm", replace(code, sources=[""] * 4), SourceLines(of_ptx))
+    bare = OriginalSassView(kernel, "nvdisasm", replace(code, sources=[""] * 4), SourceLines(of_ptx))
     assert bare.missing_reason(Spot((30,))) == "this SASS has no source lines, so its instructions are unknown"
 
 
