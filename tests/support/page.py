@@ -19,24 +19,30 @@ RESULTS: Final = Path(__file__).with_name("results.json")
 PAGE: Final = ROOT / "tui_probe" / "help" / "support.md"
 HEAD: Final = """# support: programs, GPUs and drivers with which tui-probe was run
 
-`python -m tests.support.matrix` makes this page from `tests/support/results.json`. The command runs each program of
-`tests/support/programs` twice: without tui-probe, and with `run --machine-code all --tensors --wait` and the default
-probes. *Unharmed* means that the output and the exit status are the same in both runs. *Not run* means that the program
-was not tried; the program may work.
+`python -m tests.support.matrix` makes this page. The command runs each program of `tests/support/programs` twice. The
+first run is without tui-probe. The second run is with `run --machine-code all --tensors --wait` and the default probes.
+A program with the outcome `not run` was not tried, but may work.
 
 """
 PROGRAM_NOTES: Final = """
-*Outcome* is `unharmed` if output and exit status are the same with tui-probe. A program with `failed` fails without
-tui-probe, too: the compiler of cuTile does not compile this program for an H200. *Kernels* is the number of
-kernels that the program launched. *PTX* and *SASS* are the numbers of kernels with a probe in that mode. *Lines* is the
-number of source files that the trace names, *tensors* the number of tensors with names. The simulated GPU uses the same
-hook, engine and probes as a GPU; programs that need the CUDA runtime cannot run there.
+| column | meaning |
+|---|---|
+| outcome | `unharmed`: output and exit status are the same with tui-probe |
+| kernels | number of launched kernels |
+| PTX | number of kernels probed in PTX mode |
+| SASS | number of kernels probed in SASS mode |
+| lines | number of source files in the trace |
+| tensors | number of named tensors |
+
+The cuTile program also fails without tui-probe: the cuTile compiler does not compile this program for an H200. The
+simulated GPU uses the same hook, engine and probes as a GPU. Programs that need the CUDA runtime cannot run on the
+simulated GPU.
 
 ## Kernels without a probe
 
-Without `--wait`, tui-probe prepares kernels in the background, and launches run unprobed until their kernel is ready.
-If a short program launches a kernel once, this launch can be unprobed in the first run. The next run probes it, because
-prepared kernels are cached. With `--wait`, each launch waits for its kernel, and the first run probes it.
+Without `--wait`, tui-probe prepares kernels in the background. Launches run unprobed until their kernel is prepared. If
+a short program launches a kernel once, the first run may have no result for this kernel. The next run takes the
+prepared kernel from the cache. With `--wait`, each launch waits until its kernel is prepared.
 
 """
 ALL_PROBED: Final = "Every kernel in the table above is probed.\n"
@@ -44,24 +50,24 @@ UNPROBED_HEAD: Final = ("program", "kernels without a probe, by reason", "run")
 EARLIER: Final = """
 ## Earlier runs
 
-The programs of the next table were run before the first table existed (`tui-probe help measured`):
+The next programs ran with an earlier version of tui-probe. `tui-probe help measured` has run times.
 
 """
 EARLIER_HEAD: Final = ("program", "GPU", "kernels", "probed in PTX", "probed with `--machine-code all`", "versions")
 GPU_NOTES: Final = """
 ## Architectures
 
-*Run* lists the GPUs on which programs ran. Without a GPU, each of the probes `block_sched`, `gmem_sectors`, `dmat` and
-`inst_mix` was inserted into the SASS of test kernels. *Grafted* is the number of pairs of a kernel and a probe for
-which `nvdisasm` could read the result. tui-probe refuses the other pairs.
-`tui-probe help architectures` lists the kinds of probes. PTX mode does not depend on the architecture.
+The column *run* lists the GPUs on which programs ran. The column *grafted* was measured without a GPU. Four probes
+(`block_sched`, `gmem_sectors`, `dmat`, `inst_mix`) were inserted into the SASS of test kernels. A pair of kernel and
+probe counts as grafted if `nvdisasm` reads the new SASS. tui-probe refuses the other pairs. The table is only for SASS
+mode: PTX mode does not depend on the architecture. `tui-probe help architectures` lists the kinds of probes.
 
 """
 DRIVER_NOTES: Final = """
 ## CUDA and drivers
 
-Runs on GPUs used driver 580.159 with CUDA 13.0, on H100 and H200. Other drivers were not tried. A wheel works
-with any CUDA version, because the hook is built without CUDA headers. `ptxas` 13.0 and 13.5 were used.
+All runs on GPUs used an H100 or H200, driver 580.159 and CUDA 13.0. Other drivers were not tried. A wheel works with
+any CUDA version, because the hook is built without CUDA headers. `ptxas` 13.0 and 13.5 were used.
 """
 
 
