@@ -1,4 +1,4 @@
-"""Raise a kernel's PTX version and target to what a probe needs, or substitute loops for newer instructions.
+"""Raise a kernel's PTX version and target to what a probe needs, or substitute older instructions in the probe.
 
 Only the header changes, and only upward: as far up as the probe's instructions need and the device supports.
 That must change nothing of what the kernel itself means, so what depends on the two decides (PTX ISA, Volta
@@ -6,7 +6,7 @@ compatibility guide):
 
 - A target below sm_70 stays below it. For such PTX a later device keeps the warps in step as before Volta, and a
   ``bar`` of one lane is one of its whole warp; kernels that count on that would compute something else, or wait for
-  ever. What the probe lacks there is written with what there is (``warp_substitutes``).
+  ever. What the probe lacks there is written with what there is (``warp_substitutes.py``).
 - From sm_70 to later ones instructions are added. ``ld.volatile``, ``membar`` and the scheduling of threads do not
   change any more.
 - ``sm_90a`` and ``sm_100f`` have instructions that no other target has, and stay.
@@ -21,174 +21,27 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tui_probe.engine.additions import REDUX_FROM
 from tui_probe.engine.kernel import function_instructions
-from tui_probe.engine.snippet import parse_snippet
+from tui_probe.engine.warp_substitutes import can_substitute, with_substitutes
 from tui_probe.errors import UnsupportedKernelError
-from tui_probe.probe_model.probe import Level, Probe, ProbePoint, Snippet, SnippetCode
-from tui_probe.ptx.tree import REPLACED_MARK, Pair
+from tui_probe.probe_model.probe import Level, SnippetCode
+from tui_probe.ptx.tree import REPLACED_MARK
 from tui_probe.reasons import because
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tui_probe.engine.kernel import Kernel
-    from tui_probe.probe_model.probe import SnippetStatement
+    from tui_probe.probe_model.probe import Probe
     from tui_probe.ptx.tree import Instruction
 
-# ``match.any`` and ``redux`` of a probe for PTX that has neither: loops of ``shfl`` and ``vote`` over the lanes.
-#
-# Each turn takes the highest lane that is left and tells its value to all lanes of the mask. All of them go through
-# the same turns, so that they stay together, which PTX for targets before sm_70 demands of ``.sync``.
-
-_NEUTRAL_VALUES: Final = {
-    "add": "0",
-    "or": "0",
-    "xor": "0",
-    "and": "-1",
-    "max.u32": "0",
-    "min.u32": "-1",
-    "max.s32": "-2147483648",
-    "min.s32": "2147483647",
-}
-_LOOP_REGISTERS: Final = {
-    **dict.fromkeys(("left", "lane", "turn", "result", "low", "high", "other"), "b32"),
-    **dict.fromkeys(("equal", "again"), "pred"),
-}
-_MATCH_LOOP: Final = """
-mov.b32 {left}, {mask};
-mov.b32 {result}, 0;
-{split}
-{label}:
-bfind.u32 {lane}, {left};
-shfl.sync.idx.b32 {other}, {low_word}, {lane}, 31, {mask};
-setp.eq.u32 {equal}, {other}, {low_word};
-{upper}
-vote.sync.ballot.b32 {turn}, {equal}, {mask};
-@{equal} mov.b32 {result}, {turn};
-not.b32 {turn}, {turn};
-and.b32 {left}, {left}, {turn};
-setp.ne.u32 {again}, {left}, 0;
-@{again} bra {label};
-mov.b32 {target}, {result};
-"""
-_MATCH_ALL: Final = """
-{split}
-bfind.u32 {lane}, {mask};
-shfl.sync.idx.b32 {other}, {low_word}, {lane}, 31, {mask};
-setp.eq.u32 {equal}, {other}, {low_word};
-{upper}
-vote.sync.ballot.b32 {turn}, {equal}, {mask};
-setp.eq.u32 {equal}, {turn}, {mask};
-selp.b32 {target}, {mask}, 0, {equal};
-"""
-"""Each lane is compared with the highest one."""
-_UPPER_HALF: Final = """
-shfl.sync.idx.b32 {other}, {high}, {lane}, 31, {mask};
-setp.eq.and.u32 {equal}, {other}, {high}, {equal};
-"""
-_REDUX_LOOP: Final = """
-mov.b32 {left}, {mask};
-mov.b32 {result}, {neutral};
-{label}:
-bfind.u32 {lane}, {left};
-shfl.sync.idx.b32 {other}, {source}, {lane}, 31, {mask};
-{operation} {result}, {result}, {other};
-shl.b32 {turn}, 1, {lane};
-xor.b32 {left}, {left}, {turn};
-setp.ne.u32 {again}, {left}, 0;
-@{again} bra {label};
-mov.b32 {target}, {result};
-"""
 _LOCKSTEP_BELOW: Final = 70
 """First architecture whose lanes do not run in lockstep; before, ``shfl`` and ``vote`` need no members."""
 _SYNC_ONLY_FROM: Final = (6, 4)
 """First PTX version in which ``shfl`` and ``vote`` exist with ``.sync`` only for sm_70 and later."""
 _OLDEST_RAISED: Final = (3, 0)
+"""First PTX version that may be raised: see the end of the module's docstring."""
 _TARGET: Final = re.compile(r"sm_([0-9]+)([a-z]?)")
-
-
-def can_substitute(instruction: Instruction) -> bool:
-    """Return whether there is something to write for an instruction."""
-    opcode, modifiers = instruction.opcode, instruction.modifiers
-    if opcode == "match":
-        return not isinstance(instruction.operands[0], Pair)
-    return opcode == "redux" and modifiers[-1] in ("u32", "s32", "b32")
-
-
-def without_redux(probe: Probe, arch: int) -> Probe:
-    """The probe in instructions that machine code of ``arch`` (90) has."""
-    snippets = (snippet for point in probe.points for snippet in (point.before, point.after) if snippet)
-    codes = (
-        statement.instruction
-        for snippet in snippets
-        for statement in snippet.statements
-        if isinstance(statement, SnippetCode)
-    )
-    if arch >= REDUX_FROM or not any(instruction and instruction.opcode == "redux" for instruction in codes):
-        return probe
-    return with_substitutes(probe, frozenset({"redux"}))
-
-
-def with_substitutes(probe: Probe, opcodes: frozenset[str]) -> Probe:
-    """The probe without these instructions, and with loops that compute the same."""
-    stem = "%substitute_"
-    while any(name.startswith(stem) for name in probe.registers):
-        stem += "_"
-    registers = {name: f"{stem}{name}" for name in _LOOP_REGISTERS}
-    points = tuple(_substituted_point(point, opcodes, registers) for point in probe.points)
-    added = {registers[name]: kind for name, kind in _LOOP_REGISTERS.items()}
-    return replace(probe, points=points, registers=probe.registers | added)
-
-
-def _substituted_point(point: ProbePoint, opcodes: frozenset[str], registers: dict[str, str]) -> ProbePoint:
-    before, after = (
-        snippet and _substituted_snippet(snippet, opcodes, registers) for snippet in (point.before, point.after)
-    )
-    return replace(point, before=before, after=after)
-
-
-def _substituted_snippet(snippet: Snippet, opcodes: frozenset[str], registers: dict[str, str]) -> Snippet:
-    statements: list[SnippetStatement] = []
-    labels = set(snippet.labels)
-    for statement in snippet.statements:
-        if isinstance(statement, SnippetCode) and statement.instruction and statement.instruction.opcode in opcodes:
-            written = parse_snippet(_substitute_text(statement, len(labels), registers), statement.place).snippet
-            statements += [replace(replacement, place=statement.place) for replacement in written.statements]
-            labels |= written.labels
-        else:
-            statements.append(statement)
-    return replace(snippet, statements=tuple(statements), labels=frozenset(labels))
-
-
-def _substitute_text(statement: SnippetCode, number: int, registers: dict[str, str]) -> str:
-    """The loop instead of one instruction, under its predicate if it has one."""
-    assert statement.instruction is not None
-    instruction = statement.instruction
-    _, _, written = statement.text.rstrip("; ").partition(f"{instruction.opcode}.")
-    modifiers, _, operands = written.partition(" ")
-    target, source, mask = (operand.strip() for operand in operands.split(","))
-    names = registers | {"label": f"SUBSTITUTE{number}", "target": target, "source": source, "mask": mask}
-    loop = _match_loop(names, modifiers) if instruction.opcode == "match" else _redux_loop(names, modifiers)
-    if instruction.predicate is None:
-        return loop
-    unless = "" if instruction.predicate_negated else "!"
-    return f"@{unless}{instruction.predicate} bra SKIPPED{number};\n{loop}\nSKIPPED{number}:"
-
-
-def _match_loop(names: dict[str, str], modifiers: str) -> str:
-    text = _MATCH_ALL if modifiers.startswith("all") else _MATCH_LOOP
-    if not modifiers.endswith("64"):
-        return text.format(**names, low_word=names["source"], split="", upper="")
-    split = "mov.b64 {{{low}, {high}}}, {source};".format(**names)
-    return text.format(**names, low_word=names["low"], split=split, upper=_UPPER_HALF.format(**names))
-
-
-def _redux_loop(names: dict[str, str], modifiers: str) -> str:
-    """The operation is the last but one of the modifiers: ``.sync.add.u32``."""
-    name, kind = modifiers.split(".")[-2:]
-    neutral = _NEUTRAL_VALUES.get(f"{name}.{kind}", _NEUTRAL_VALUES.get(name, ""))
-    return _REDUX_LOOP.format(**names, operation=f"{name}.{kind}", neutral=neutral)
 
 
 class Isa(NamedTuple):
@@ -209,8 +62,8 @@ _NEEDS: Final = {
     "dp4a": Isa((5, 0), 61),
     "dp2a": Isa((5, 0), 61),
 }
-"""PTX version and architecture by opcode, or by opcode and modifier; others are as old as any PTX that is assembled
-today.
+"""PTX version and architecture that introduced an opcode, or an opcode with a modifier (PTX ISA). All others are as old
+as any PTX that is assembled today.
 """
 
 

@@ -24,7 +24,7 @@ from tui_probe.engine.grafting.sass_positions import (
 from tui_probe.engine.grafting.site_kernel_text import ENTRY, EXIT
 from tui_probe.engine.grafting.site_values import Mark
 from tui_probe.engine.grafting.snippet_ptx import LEADING_BYTES, MANY_LEADING_BYTES
-from tui_probe.engine.ptx_target import without_redux
+from tui_probe.engine.warp_substitutes import without_redux
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass import lane_registers
