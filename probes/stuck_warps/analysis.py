@@ -63,6 +63,7 @@ _SASS_KINDS: Final[Mapping[str, PlaceKind]] = {
     "ATOM": "lock", "ATOMG": "lock", "ATOMS": "lock",
 }  # fmt: skip
 """Kinds of places by operations of SASS; others are heads of loops."""
+_BEFORE_PLACES: Final = "before its first loop or wait"
 _COUNTS: Final = 1 << 32
 """Counts of lanes start again at 0."""
 
@@ -93,8 +94,13 @@ class WarpPlace:
 
     @property
     def text(self) -> str:
-        """``bar.sync PTX:19 tile.cu:12``; before the first place that is known, ``the entry``."""
-        return place_text(self.line, self.source, self.opcode or None) if self.line else "the entry"
+        """``bar.sync PTX:19 tile.cu:12``; ``before its first loop or wait`` of a warp that has come to none."""
+        return place_text(self.line, self.source, self.opcode or None) if self.line else _BEFORE_PLACES
+
+    @property
+    def at_text(self) -> str:
+        """``at bar.sync PTX:19 tile.cu:12``, or ``before its first loop or wait``."""
+        return f"at {self.text}" if self.line else self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,11 +239,11 @@ class StuckWarps:
         return f"block {block} warp {warp.warp}"
 
     def where(self, warp: StuckWarp) -> str:
-        """The place of a warp; ``ended at exit PTX:70 tile.cu:31`` of one that ended, ``ended`` if there are several
+        """``at`` the place of a warp; ``ended at exit PTX:70 tile.cu:31`` of one that ended, ``ended`` if there are several
         exits.
         """
         if warp not in self.ended:
-            return warp.place.text
+            return warp.place.at_text
         line = self.code.exits.get(warp.place.line)
         return "ended" if line is None else f"ended at {self.code.line_text(line, 'exit')}"
 

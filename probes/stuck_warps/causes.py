@@ -129,7 +129,7 @@ def _lock_holders(stuck: StuckWarps, address: int) -> list[tuple[StuckWarp, Mark
 
 def _wants_text(warp: StuckWarp) -> str:
     wants = f"wants lock {warp.place.address:#x}" if warp.place.kind == "lock" else "is"
-    return f"{wants} at {warp.place.text}"
+    return f"{wants} {warp.place.at_text}"
 
 
 def _grid_barrier(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
@@ -248,14 +248,14 @@ def _absent(stuck: StuckWarps, group: PlaceGroup, block: int) -> str:
         if warp.block == block:
             by_place.setdefault(stuck.where(warp), []).append(warp.warp)
     texts = [
-        f"; {warp_words(numbers)} {where if where.startswith('ended') else _are(numbers, where)}"
+        f"; {warp_words(numbers)} {where if where.startswith('ended') else f'{_are(numbers)} {where}'}"
         for where, numbers in by_place.items()
     ]
     return "".join(texts[:_MOST_NAMED]) + ("; …" if len(texts) > _MOST_NAMED else "")
 
 
-def _are(numbers: Sequence[int], where: str) -> str:
-    return f"{'is' if len(numbers) == 1 else 'are'} at {where}"
+def _are(numbers: Sequence[int]) -> str:
+    return "is" if len(numbers) == 1 else "are"
 
 
 def _missing_warps(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:

@@ -123,7 +123,7 @@ def written_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     if absent:
         blocks = len({own.block for own in absent})
         others = (
-            f"{units.counted(blocks, 'other block')} did not: {stuck.warp_text(absent[0])} is at {absent[0].place.text}"
+            f"{units.counted(blocks, 'other block')} did not: {stuck.warp_text(absent[0])} is {absent[0].place.at_text}"
         )
     else:
         others = "" if ended else "no other block is left, so the awaited value or the value before the launch is wrong"
@@ -148,8 +148,8 @@ def _last_stores(stuck: StuckWarps, group: PlaceGroup, writers: Sequence[StuckWa
     cycle = f", where it polls what {stuck.warp_text(group.warps[0])} wrote: they wait for each other" * is_cycle
     return Cause(
         "value-not-reached",
-        f"{_polled(group)}; {_writes_text(stuck, writers)}; {stuck.warp_text(writer)} is now at"
-        f" {writer.place.text}{cycle}",
+        f"{_polled(group)}; {_writes_text(stuck, writers)}; {stuck.warp_text(writer)} is now"
+        f" {writer.place.at_text}{cycle}",
         "compare the awaited value with the last value that the writer stores, and let the writer store before it"
         " waits",
         group.warps[0],
@@ -250,7 +250,7 @@ def shared_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     writers = f"only warps of the same {shared_by} can write it, since each {shared_by} has its own"
     there = {own.warp for own in group.warps if own.block == warp.block}
     others = [own for own in stuck.warps if own.block == warp.block and own.warp not in there]
-    away = "".join(f"; {stuck.warp_text(own)} is at {own.place.text}" for own in others[:_MOST_NAMED])
+    away = "".join(f"; {stuck.warp_text(own)} is {own.place.at_text}" for own in others[:_MOST_NAMED])
     warps = f"{units.counted(len(group.warps), 'warp')} of {units.counted(len(group.blocks), 'block')}"
     yield Cause(
         "flag-not-set",
@@ -299,6 +299,6 @@ def warps_elsewhere(stuck: StuckWarps, group: PlaceGroup) -> str:
     others = [
         own for own in stuck.warps if own.place != place and not (place.address and own.place.address == place.address)
     ]
-    named = [f"; {stuck.warp_text(own)} is at {own.place.text}" for own in others[:_MOST_NAMED]]
+    named = [f"; {stuck.warp_text(own)} is {own.place.at_text}" for own in others[:_MOST_NAMED]]
     ended = stuck.warps_ended
     return "".join(named) + (f"; {units.counted(ended, 'warp')} ended" if ended else "")

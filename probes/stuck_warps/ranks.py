@@ -210,7 +210,7 @@ _COLUMNS: Final[tuple[Column[RankState], ...]] = (
            lambda s: units.count(s.stuck.warps) if s.stuck else units.NOT_MEASURED, rank=2),
     Column("place", _where, "where", _where, False, narrow=20),
     Column("waits_for", lambda s: waits_for(s.group.place) if s.group else None, "waits for",
-           lambda s: waits_for(s.group.place) if s.group else units.NOT_MEASURED, False, narrow=10),
+           lambda s: (waits_for(s.group.place) if s.group else None) or units.NOT_MEASURED, False, narrow=10),
     Column("cause", lambda s: s.cause or None),
     Column("launches", lambda s: dict(sorted(s.launches.items())), nested=True),
 )  # fmt: skip

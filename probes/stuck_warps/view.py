@@ -70,8 +70,8 @@ def _line(place: WarpPlace) -> int | None:
     return int(place.line) if place.line else None
 
 
-def waits_for(place: WarpPlace) -> str:
-    """Object that the warps at a place wait for: ``barrier 0``, ``mbarrier 0x10 phase 1``, ``lock 0x7f…``."""
+def waits_for(place: WarpPlace) -> str | None:
+    """Object that the warps at a place wait for: ``barrier 0``, ``mbarrier 0x10 phase 1``, ``lock 0x7f…``. None: not known."""
     if isinstance(place.line, Offset) and not place.address:  # SASS does not tell which
         return place.kind
     match place.kind:
@@ -83,13 +83,17 @@ def waits_for(place: WarpPlace) -> str:
             return f"mbarrier {place.address:#x}" + ("" if place.phase is None else f" phase {place.phase}")
         case "lock" | "flag":
             return f"{place.kind} {place.address:#x}"
+        case "entry":
+            return None
     return place.kind
 
 
 def _waits_text(group: PlaceGroup) -> str:
     """Object that the warps of a row wait for; ``256 flags`` of a row with several addresses."""
     addresses = {warp.place.address for warp in group.warps}
-    return units.counted(len(addresses), group.place.kind) if len(addresses) > 1 else waits_for(group.place)
+    if len(addresses) > 1:
+        return units.counted(len(addresses), group.place.kind)
+    return waits_for(group.place) or units.NOT_MEASURED
 
 
 def _rows_of(groups: Sequence[PlaceGroup]) -> list[PlaceGroup]:
@@ -115,7 +119,7 @@ def _missing_text(group: PlaceGroup) -> str:
     """``3 at bar.sync PTX:31; 0 ended``: warps that do not wait there, by their place."""
     places: dict[str, list[StuckWarp]] = {}
     for warp in group.missing:
-        places.setdefault("ended" if warp.has_ended else f"at {warp.place.text}", []).append(warp)
+        places.setdefault("ended" if warp.has_ended else warp.place.at_text, []).append(warp)
     texts = [f"{range_words(warp.warp for warp in warps)} {where}" for where, warps in places.items()]
     return "; ".join(texts[:_MOST_MISSING]) + ("; …" if len(texts) > _MOST_MISSING else "")
 

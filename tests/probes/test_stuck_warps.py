@@ -194,6 +194,11 @@ WAITERS = [warp(BARRIER, block, 1) for block in range(2)]
             "warp 0 came with lanes 16-31, its 16 other lanes may wait at shfl.sync.idx.b32 PTX:9",
         ),
         (MISSING, "barrier-not-reached", "1 of 2 warps arrived; warp 1 is at PTX:50"),
+        (
+            launch([warp(BARRIER), warp(WarpPlace(0, "entry"), number=1)]),
+            "barrier-not-reached",
+            "1 of 2 warps arrived; warp 1 is before its first loop or wait",
+        ),
         (launch([warp(FLAG)]), "flag-not-set", "another GPU or the host must write the value"),
         (launch([warp(WarpPlace(50, "loop"))]), "long-loop", "1 warp last seen at PTX:50"),
         (
@@ -885,6 +890,14 @@ def test_page_has_one_row_for_many_addresses_of_an_instruction() -> None:
     ]
     assert view.counted() == 1
     assert len(view.record()["places"]) == 6
+
+
+def test_page_has_no_object_of_a_warp_that_came_to_no_place() -> None:
+    view = StuckView.__new__(StuckView)
+    view.result = cast("ProbeResult", SimpleNamespace(which="launch 0 of #0", name="kernel"))
+    view.stuck, view.cause, view.end = launch([warp(WarpPlace(0, "entry"))]), None, None
+    lines = ["".join(text for text, _ in line) for line in view.lines(120)]
+    assert any(line.split() == "1 1 before its first loop or wait – 0 –".split() for line in lines)
 
 
 def test_grid_that_does_not_fit_counts_the_blocks_at_all_addresses() -> None:

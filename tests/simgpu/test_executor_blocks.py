@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pytest
@@ -49,6 +49,25 @@ def test_threads_that_left_do_not_hold_up_a_barrier() -> None:
         if alive[i]:
             expected[i] = shared[i]
     assert output.tolist() == expected
+
+
+STARVING: Final = """
+.visible .entry k(.param .u64 out) {
+.reg .b64 %rd<2>; .reg .b32 %r<4>; .reg .pred %p<3>;
+ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, LOW; @%p1 bra $later;
+$loop: add.u32 %r3, %r3, 1; ld.global.u32 %r2, [%rd1]; setp.eq.u32 %p2, %r2, 0; @%p2 bra $loop;
+st.global.u32 [%rd1+4], %r3; bra $end;
+$later: st.global.u32 [%rd1], 1;
+$end: bar.sync 0; ret; }"""
+
+
+@pytest.mark.parametrize("low", [32, 40])
+def test_other_warps_have_a_turn_while_one_is_in_a_loop_for_long(low: int) -> None:
+    """A warp of its own, and a whole warp with lanes of another: these lanes stay behind those in the loop."""
+    output = np.zeros(2, np.uint32)
+    Device().launch(compiled(STARVING.replace("LOW", str(low))), output, block=(96,))
+    assert output[0] == 1
+    assert output[1] > 1000
 
 
 def test_named_barriers() -> None:

@@ -13,7 +13,7 @@ from tui_probe.simgpu.executor.clusters import blocks_in_order, checked_cluster
 from tui_probe.simgpu.executor.faults import DeadlockError
 from tui_probe.simgpu.executor.lanes import missing_lanes
 from tui_probe.simgpu.executor.memory import ParameterMemory
-from tui_probe.simgpu.executor.model import Machine, Placement, Schedule
+from tui_probe.simgpu.executor.model import WARP_SIZE, Machine, Placement, Schedule
 from tui_probe.simgpu.executor.scope import Launch
 from tui_probe.simgpu.executor.threads import Batch, ThreadGroup, merge
 from tui_probe.simgpu.executor.waiting_threads import Barriers, PhaseWaits
@@ -36,11 +36,18 @@ if TYPE_CHECKING:
 # divergent paths meet early. A group that jumps back in a loop that may wait for another thread (it holds an atomic,
 # a volatile load or the like) gives way to all others, so that every thread gets on. One that tries an mbarrier waits
 # for the end of the phase, and gives up only where nothing else can continue.
+#
+# A loop that waits for nobody gives way only after many basic blocks, and to other warps only: lanes of its own warps
+# wait until they can be merged, as on a GPU.
 
 GroupPosition: TypeAlias = tuple[int, tuple[int, ...], int]
 
 _MAX_POLL_ROUNDS: Final = 1000
 """Rounds of groups that poll in a loop while others try an mbarrier, before these give up."""
+_STARVING_STEPS: Final = 1 << 14
+"""Basic blocks that run before the warps that had no turn get one, and then twice as many."""
+_STEPS_OF_STARVED: Final = 1 << 12
+"""Basic blocks that such warps run."""
 MAX_THREADS: Final = 1024
 """Threads of a block, on every device."""
 
@@ -59,6 +66,10 @@ class Scheduler:
         self._checks_barriers = batch.checks is not None and any(block.meets_block for block in program.blocks)
         self._turns = 0
         self._rounds = 0
+        self._steps = 0
+        self._max_steps = _STARVING_STEPS
+        # Groups of warps that have run for long, while others do.
+        self._aside: list[ThreadGroup] = []
 
     def put(self, group: ThreadGroup, gives_way: bool = False) -> None:
         """Keep ``group`` for later; after all others, if it ``gives_way``."""
@@ -79,11 +90,47 @@ class Scheduler:
         try:
             while group is not None:
                 self._advance(group)
+                if self._steps >= self._max_steps:
+                    self._run_starved(group)
                 group = self._next()
             self._check_deadlock()
         except DeadlockError as error:
             error.elsewhere = self._waits_elsewhere(error)
             raise
+
+    def _run_starved(self, group: ThreadGroup) -> None:
+        """Let the other warps run until they wait, or for some steps, after ``group`` has run for many."""
+        last: ThreadGroup | None = group
+        while last is not None:
+            self._aside += self._take_warps(last)
+            self._max_steps = self._steps + _STEPS_OF_STARVED
+            last = self._next()
+            while last is not None and self._steps < self._max_steps:
+                self._advance(last)
+                last = last if self._steps >= self._max_steps else self._next()
+        for own in self._aside:
+            self.put(own)
+        self._aside = []
+        self._max_steps = 2 * self._steps
+
+    def _take_warps(self, group: ThreadGroup) -> list[ThreadGroup]:
+        """Take all lanes of the warps of ``group`` out of the groups that can run."""
+        is_own = np.zeros(group.lanes.place_count // WARP_SIZE, np.bool_)
+        is_own[group.lanes.warp] = True
+        able = [own for groups in self._ready.values() for own in groups]
+        self._ready.clear()
+        taken = []
+        for own in able:
+            is_taken = is_own[own.lanes.warp]
+            if is_taken.all():
+                taken.append(own)
+                continue
+            if is_taken.any():
+                part = merge([own]).split(is_taken, own.block)
+                part.turn = own.turn
+                taken.append(part)
+            self.put(own)
+        return taken
 
     def _check_deadlock(self) -> None:
         self.barriers.check_deadlock()
@@ -124,7 +171,8 @@ class Scheduler:
                 operation(group)
             batch.charge(group.lanes, block.cycles, block.length)
             group = block.finish(group, self)
-            if ready and group is not None and self._should_wait(group):
+            self._steps += 1
+            if group is not None and (self._steps >= self._max_steps or (ready and self._should_wait(group))):
                 self.put(group)
                 return
 
@@ -137,7 +185,8 @@ class Scheduler:
         if all(_turn(groups) for groups in self._ready.values()):
             # Nothing runs freely: see what those that wait are waiting for.
             self._release()
-            self._give_up()
+            if not self._aside:
+                self._give_up()
         if not self._ready:
             return None
         place = min(self._ready, key=lambda place: (_turn(self._ready[place]), place))
