@@ -37,7 +37,7 @@ WARP_THREADS: Final = 32
 _ALL_LANES: Final = 0xFFFFFFFF
 _MOST_RANGES: Final = 4
 
-PlaceKind = Literal["entry", "loop", "barrier", "warp barrier", "mbarrier", "lock", "flag"]
+PlaceKind = Literal["entry", "loop", "barrier", "warp barrier", "mbarrier", "lock", "flag", "shared flag"]
 _KINDS: Final[Mapping[str, PlaceKind]] = {
     "loop": "loop",
     "barrier": "barrier",
@@ -48,12 +48,15 @@ _KINDS: Final[Mapping[str, PlaceKind]] = {
     "wait_for_state": "mbarrier",
     "poll": "flag",
     "poll_vector": "flag",
+    "poll_shared": "shared flag",
     "lock_32": "lock",
     "lock_64": "lock",
     "lock_by_exchange": "lock",
 }
 """Kinds of places by the points of the probe."""
-_POLLING: Final = frozenset({"wait_for_phase", "wait_for_state", "poll", "poll_vector", "lock_32", "lock_64"})
+_POLLING: Final = frozenset(
+    {"wait_for_phase", "wait_for_state", "poll", "poll_vector", "poll_shared", "lock_32", "lock_64"}
+)
 _WITHOUT_ADDRESS: Final = frozenset({"loop", "other_barrier", "stay"})
 _NUMBERED: Final = "barrier"
 """Barriers whose number is in the code."""
@@ -239,8 +242,8 @@ class StuckWarps:
         return f"block {block} warp {warp.warp}"
 
     def where(self, warp: StuckWarp) -> str:
-        """``at`` the place of a warp; ``ended at exit PTX:70 tile.cu:31`` of one that ended, ``ended`` if there are several
-        exits.
+        """``at`` the place of a warp; ``ended at exit PTX:70 tile.cu:31`` of one that ended, ``ended`` if there are
+        several exits.
         """
         if warp not in self.ended:
             return warp.place.at_text
@@ -375,7 +378,7 @@ def _warps(result: Result, places: _Places) -> Iterator[StuckWarp]:
         is_released = took is not None and did is not None and did.address == took.address
         number = int(warps[block, warp]["block"])
         place = places.at(line, address)
-        saw = values[block, warp] if place.kind in ("flag", "lock") else None
+        saw = values[block, warp] if place.kind in ("flag", "shared flag", "lock") else None
         value = int(saw["value"]) if saw is not None and saw["line"] == place.line and not _is_sass(place) else None
         on_gpu = int(counts[block, warp]["entered"]) - int(counts[block, warp]["left"])
         polled = places.polled(int(values[block, warp]["line"]), line, address) if place.kind == "barrier" else None

@@ -54,7 +54,7 @@ def likely_cause(stuck: StuckWarps) -> Cause | None:
 
 
 def _waits_for_polls(group: PlaceGroup) -> bool:
-    kinds = {"flag", "lock", "mbarrier"} if group.place.kind == "barrier" else {"flag", "lock"}
+    kinds = {"flag", "shared flag", "lock", "mbarrier"} if group.place.kind == "barrier" else {"flag", "lock"}
     return any(warp.place.kind in kinds for warp in group.missing)
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.draw import units
 from tui_probe.trace.kernel_files import Offset
 
+from .synchronization import innermost
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -242,23 +244,39 @@ def _unknown_writer(stuck: StuckWarps, group: PlaceGroup) -> tuple[str, str]:
 def shared_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     """Warps poll shared memory, which only warps of their own block or cluster write."""
     place, warp = group.place, group.warps[0]
-    reads = sorted(stuck.code.shared_reads.keys() & stuck.code.loops.get(place.line, frozenset()))
-    if place.kind != "loop" or not reads or place.line in stuck.code.counted:
+    is_known = place.kind == "shared flag"
+    loop = innermost(stuck.code.loops, place.line) if is_known else stuck.code.loops.get(place.line, frozenset())
+    reads = sorted(stuck.code.shared_reads.keys() & loop - {place.line if is_known else 0})
+    if not (is_known or (place.kind == "loop" and reads)) or place.line in stuck.code.counted:
         return
-    read = stuck.code.shared_reads[reads[0]]
+    read = place.opcode if is_known else stuck.code.shared_reads[reads[0]]
     shared_by = "cluster" if "::cluster" in read or ".cluster" in read else "block"
     writers = f"only warps of the same {shared_by} can write it, since each {shared_by} has its own"
     there = {own.warp for own in group.warps if own.block == warp.block}
     others = [own for own in stuck.warps if own.block == warp.block and own.warp not in there]
-    away = "".join(f"; {stuck.warp_text(own)} is {own.place.at_text}" for own in others[:_MOST_NAMED])
-    warps = f"{units.counted(len(group.warps), 'warp')} of {units.counted(len(group.blocks), 'block')}"
+    ended = [own for own in stuck.ended if own.block == warp.block]
+    away = [f"; {stuck.warp_text(own)} is {own.place.at_text}" for own in others]
+    away += [f"; {stuck.warp_text(own)} {stuck.where(own)}" for own in ended]
+    named = "".join(away[:_MOST_NAMED]) + ("; …" if len(away) > _MOST_NAMED else "")
+    if is_known:
+        polled = f"{stuck.code.name_of(place.line) or 'shared memory'} at {_polled(group)}"
+        polled += f"; its loop also reads {_shared_text(stuck, reads[0])}" if reads else ""
+    else:
+        warps = f"{units.counted(len(group.warps), 'warp')} of {units.counted(len(group.blocks), 'block')}"
+        polled = f"shared memory is polled by {warps} at {stuck.code.line_text(reads[0], read)}"
+    last = "the awaited value before it " + ("ends" if ended and not others else "waits for the polling warp")
     yield Cause(
         "flag-not-set",
-        f"shared memory is polled by {warps} at"
-        f" {stuck.code.line_text(reads[0], read)}; {writers}{away}{_other_lanes(stuck, group)[0]}",
-        "let a warp write the awaited value before it waits for the polling warp; if other blocks must write the value,"
-        " move it to global memory",
+        f"{polled}; {writers}{named}{_other_lanes(stuck, group)[0]}",
+        f"let a warp write {last}; if other blocks must write the value, move it to global memory",
         warp,
+    )
+
+
+def _shared_text(stuck: StuckWarps, line: int) -> str:
+    """``tail at ld.volatile.shared.u32 PTX:80``."""
+    return (
+        f"{stuck.code.name_of(line) or 'shared memory'} at {stuck.code.line_text(line, stuck.code.shared_reads[line])}"
     )
 
 

@@ -216,11 +216,11 @@ class Synchronization:
     """Facts by lines of ``pruned.ptx``: counts that ``mbarrier.init`` sets, and of ``arrivals`` that count for more
     than one, None if only the launch knows it; ``numbers`` of barriers; ``barriers`` with a number of threads; lines
     of arrivals that also ``expect`` bytes; opcodes of ``writes`` that the probe records; the lines of each loop by its
-    first one; ``lane_waits``, at which lanes may wait that left their warp; ``updates``,
-    compare-and-swaps of a value that their loop reads: these take no lock; lines of loops that are ``counted``, where
-    no warp waits; ``addresses`` of mbarriers, where they are known; ``exits`` of warps that ended, by their last
-    place; ``endless`` loops, which no branch leaves; lines of ``sources``; opcodes of ``shared_reads``, which see what
-    other warps write to shared memory.
+    first one; ``lane_waits``, at which lanes may wait that left their warp; ``updates``, compare-and-swaps of a value
+    that their loop reads: these take no lock; lines of loops that are ``counted``, where no warp waits; ``addresses``
+    of mbarriers and of polled shared memory, where they are known; ``exits`` of warps that ended, by their last place;
+    ``endless`` loops, which no branch leaves; lines of ``sources``; opcodes of ``shared_reads``, which see what other
+    warps write to shared memory.
 
     ``has_plain_stores``: the kernel writes global memory with stores that the probe does not record. ``is_known``:
     there is PTX.
@@ -286,7 +286,7 @@ class Synchronization:
         return Init(min(inits), counts.pop()) if len(counts) == 1 else None
 
     def name_of(self, line: int) -> str:
-        """The name of the variable that is the mbarrier of an instruction; "" if it is not known."""
+        """The name of the variable that is the mbarrier or the polled memory of an instruction; "": not known."""
         at = self.addresses.get(line)
         match = _VARIABLE.fullmatch(at.symbol) if at is not None and not at.number else None
         return match[2] if match is not None and len(match[2]) == int(match[1]) else ""
@@ -329,6 +329,8 @@ class _Counts:
             elif own.opcode in ("bar", "barrier"):
                 _put(self.numbers, own, _BARRIER_NUMBER, values)
                 _put(self.barriers, own, _BARRIER_COUNT, values)
+            elif _polls_shared_memory(own):
+                self.addresses[own.span.line] = next(map(values.of, own.operands[1:2]), None)
             elif own.opcode == "mbarrier":
                 self.addresses.update((own.span.line, values.of(at)) for at in own.operands if isinstance(at, Memory))
                 if "init" in own.modifiers:

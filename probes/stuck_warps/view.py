@@ -71,7 +71,7 @@ def _line(place: WarpPlace) -> int | None:
 
 
 def waits_for(place: WarpPlace) -> str | None:
-    """Object that the warps at a place wait for: ``barrier 0``, ``mbarrier 0x10 phase 1``, ``lock 0x7f…``. None: not known."""
+    """Object that warps wait for: ``barrier 0``, ``mbarrier 0x10 phase 1``, ``lock 0x7f…``; None: not known."""
     if isinstance(place.line, Offset) and not place.address:  # SASS does not tell which
         return place.kind
     match place.kind:
@@ -81,7 +81,7 @@ def waits_for(place: WarpPlace) -> str | None:
             return f"lanes {place.address:#x}"
         case "mbarrier":
             return f"mbarrier {place.address:#x}" + ("" if place.phase is None else f" phase {place.phase}")
-        case "lock" | "flag":
+        case "lock" | "flag" | "shared flag":
             return f"{place.kind} {place.address:#x}"
         case "entry":
             return None

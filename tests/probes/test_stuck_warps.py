@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 from probes.stuck_warps.analysis import (
+    MARK,
+    SAW,
     Mark,
     StuckWarp,
     StuckWarps,
@@ -23,7 +25,7 @@ from probes.stuck_warps.analysis import (
 )
 from probes.stuck_warps.causes import likely_cause
 from probes.stuck_warps.ranks import RankState, rank_cause, rank_states
-from probes.stuck_warps.synchronization import Init, Synchronization
+from probes.stuck_warps.synchronization import Init, Synchronization, Value
 from probes.stuck_warps.view import StuckView, waits_for
 from tests.engine.kernels import entry, probed, toml_probe
 from tests.probes.running import result_of
@@ -85,7 +87,7 @@ ADDED = Mark(19, 0x200, 1)
 def warp(
     place: WarpPlace, block: int = 0, number: int = 0, took: Mark | None = None, did: Mark | None = None
 ) -> StuckWarp:
-    return StuckWarp(block, number, place, ALL, took, did, 7 if place.kind in ("flag", "lock") else None)
+    return StuckWarp(block, number, place, ALL, took, did, 7 if place.kind in ("flag", "shared flag", "lock") else None)
 
 
 def launch(
@@ -103,6 +105,30 @@ def test_warps_have_their_last_place_and_release(target: str, tmp_path: Path) ->
     assert {own.place.line for own in stuck.warps} == {PRUNED.index("bar.sync 3;") + 1}
     assert all(own.took is None for own in stuck.warps), "the lock was given back"
     assert [own.did is not None for own in sorted(stuck.warps, key=lambda own: own.warp)] == [True, True, False, False]
+
+
+POLLS_SHARED = entry(
+    """.shared .b32 flag[2];
+.reg .pred %p<3>;
+.reg .b32 %r<4>;
+st.volatile.shared.u32 [flag+4], 7;
+$poll:
+ld.volatile.shared.u32 %r1, [flag+4];
+setp.ne.u32 %p1, %r1, 7;
+@%p1 bra $poll;
+ld.volatile.shared.u32 %r2, [flag];
+ret;""",
+    ".param .u64 out",
+)
+
+
+def test_poll_of_shared_memory_has_its_address_and_value(tmp_path: Path) -> None:
+    """The load that no loop retries is not a place."""
+    result = result_of(tmp_path, "stuck_warps", POLLS_SHARED, np.zeros(1, np.uint32), grid=(1,), block=(32,))
+    polled = POLLS_SHARED.replace("\n\n", "\n").splitlines().index("ld.volatile.shared.u32 %r1, [flag+4];") + 1
+    at, saw = result.one_record(2, MARK)[0, 0], result.one_record(5, SAW)[0, 0]
+    assert (at["line"], saw["line"], saw["value"]) == (polled, polled, 7)
+    assert at["address"] % 8 == 4
 
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_90"])
@@ -152,6 +178,12 @@ SHARED = Synchronization(
     loops={50: frozenset({50, 51})}, shared_reads={50: "ld.volatile.shared.u32"},
     lane_waits=waits_of({8: "@%p1 bra $poll;", 9: "bar.warp.sync -1;", 20: "$poll: ld.volatile.global.u32 %r, [%rd];"}),
 )  # fmt: skip
+HEAD = replace(SPUN, kind="shared flag", address=8)
+RING = Synchronization(
+    loops={50: frozenset({50, 51})},
+    shared_reads=dict.fromkeys((50, 51), "ld.volatile.shared.u32"),
+    addresses={50: Value(0, "_ZZ1kPiE4head")},
+)
 QUEUE = [
     warp(FLAG, did=Mark(61, 0x240, 1)),
     warp(WarpPlace(25, "flag", 0x240, None, "ld.volatile.global.u32"), 1, did=Mark(60, 0x200, 1)),
@@ -287,6 +319,18 @@ WAITERS = [warp(BARRIER, block, 1) for block in range(2)]
             "flag-not-set",
             "shared memory is polled by 1 warp of 1 block at ld.volatile.shared.u32 PTX:50; only warps of the same"
             " block can write it, since each block has its own; block 0 warp 0 is at bar.sync PTX:30",
+        ),
+        (
+            replace(launch([warp(HEAD)], code=RING), ended=(replace(warp(HEAD, number=1), on_gpu=0),)),
+            "flag-not-set",
+            "head at 0x8 (value 7) is polled by 1 warp at ld.volatile.shared.u32 PTX:50; its loop also reads shared"
+            " memory at ld.volatile.shared.u32 PTX:51; only warps of the same block can write it, since each block has"
+            " its own; block 0 warp 1 ended",
+        ),
+        (
+            launch([warp(HEAD)], code=replace(RING, counted=frozenset({50}))),
+            "long-loop",
+            "last seen at ld.volatile.shared.u32 PTX:50, in a loop that a counter ends",
         ),
         (
             launch([warp(BARRIER), warp(SPUN, number=1)], code=replace(SHARED, shared_reads={})),
@@ -897,7 +941,7 @@ def test_page_has_no_object_of_a_warp_that_came_to_no_place() -> None:
     view.result = cast("ProbeResult", SimpleNamespace(which="launch 0 of #0", name="kernel"))
     view.stuck, view.cause, view.end = launch([warp(WarpPlace(0, "entry"))]), None, None
     lines = ["".join(text for text, _ in line) for line in view.lines(120)]
-    assert any(line.split() == "1 1 before its first loop or wait – 0 –".split() for line in lines)
+    assert any(" ".join(line.split()) == "1 1 before its first loop or wait – 0 –" for line in lines)
 
 
 def test_grid_that_does_not_fit_counts_the_blocks_at_all_addresses() -> None:

@@ -8,7 +8,7 @@ from tests.engine.kernels import DATA, entry
 from tui_probe.ptx.control_flow import basic_blocks, loop_heads, natural_loops
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.tree import Instruction
-from tui_probe.ptx.waiting import WaitLoop, wait_loops
+from tui_probe.ptx.waiting import WaitLoop, retried_reads, wait_loops
 
 TRY = "mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r1], 0;"
 CUTLASS = f"""mov.u32 %r2, 1;
@@ -63,6 +63,33 @@ COUNTS = f"mov.u32 %r2, 9;\n$again:\n{TRY}\nsub.u32 %r2, %r2, 1;\nsetp.ne.u32 %p
 ENTERED_TWICE = f"@%p2 bra $middle;\n$again:\nmov.u32 %r2, 1;\n$middle:\n{TRY}\n@!%p1 bra $again;\nret;"
 ALONE = f"mov.u32 %r2, 0;\n{TRY}\nret;"
 GUARDED = f"mov.u32 %r2, 0;\n$again:\n@%p2 {TRY}\n@!%p1 bra $again;\nret;"
+
+
+RING = """mov.u32 %r9, 0;
+$slot:
+ld.volatile.shared.u32 %r2, [%r1];
+ld.volatile.shared.u32 %r3, [%r1+4];
+sub.u32 %r4, %r2, %r3;
+setp.gt.u32 %p1, %r4, 3;
+@%p1 bra $slot;
+st.shared.u32 [%r1+8], %r9;
+ld.volatile.shared.u32 %r5, [%r1+12];
+add.u32 %r9, %r9, 1;
+setp.lt.u32 %p2, %r9, %r5;
+@%p2 bra $slot;
+$empty:
+atom.shared.add.u32 %r6, [%r1], 0;
+setp.eq.u32 %p3, %r6, 0;
+@%p3 bra $skip;
+bra $empty;
+$skip:
+ld.relaxed.gpu.global.u32 %r7, [%rd1];
+ret;"""
+
+
+def test_reads_are_retried_in_a_loop_that_begins_with_the_one_around_it() -> None:
+    retried = retried_reads(parse(entry(RING)).entries()[0])
+    assert [(read.opcode, str(read.operands[0])) for read in retried] == [("ld", "%r2"), ("ld", "%r3"), ("atom", "%r6")]
 
 
 def is_tried(instruction: Instruction) -> bool:

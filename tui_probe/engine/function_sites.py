@@ -18,6 +18,7 @@ from tui_probe.probe_model.positions import (
     LOOP,
     MERGED,
     PHASE,
+    RETRIED,
     SOURCE,
     UNBOUNDED,
     matches,
@@ -255,8 +256,24 @@ class FunctionSites:
         modifiers = (MERGED,) if instruction.opcode == "ld" and id(instruction) in self._merged else ()
         if instruction.opcode in BARRIERS and isinstance(next(iter(instruction.operands), None), Immediate):
             modifiers = (IMMEDIATE,)
+        elif self._names_retried and instruction.span.start in self._retried:
+            modifiers = (*modifiers, RETRIED)
         space = self._kernel.named_space(instruction)
         return (*modifiers, space) if space else modifiers
+
+    @cached_property
+    def _names_retried(self) -> bool:
+        positions = (
+            position for points in self._by_opcode.values() for point in points for position in point.positions
+        )
+        return any(RETRIED in position.modifiers for position in positions)
+
+    @cached_property
+    def _retried(self) -> frozenset[int]:
+        """Places of the strong loads and atomics that loops do nothing but try again."""
+        from tui_probe.ptx.waiting import retried_reads  # few probes ask for loops
+
+        return frozenset(instruction.span.start for instruction in retried_reads(self._function))
 
     def _find_blocks(self, notes: SiteNotes) -> Iterator[BlockSite]:
         """Yield each basic block that holds instructions of a point's class, and each loop."""

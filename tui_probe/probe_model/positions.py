@@ -2,7 +2,8 @@
 
 ``!`` before a modifier leaves out the instructions that have it: ``ld.!param``. ``ld.shared.!merged`` leaves out those
 that :mod:`tui_probe.ptx.assembler_effects` finds to be part of another load, for which nothing is left in machine code.
-``bar.sync.immediate`` are those whose barrier has a number in the code, not in a register.
+``bar.sync.immediate`` are those whose barrier has a number in the code, not in a register. ``ld.shared.retried`` are
+those in a loop that does nothing but try strong loads and atomics again.
 ``block`` is the start of each basic block, ``block.fp32`` of each that holds instructions of that class. ``loop`` is
 the start of each block that begins a loop, which is passed once per iteration; ``loop.unbounded`` only of loops that
 no count ends, as :mod:`tui_probe.ptx.waiting` finds them, and whose first block has no other site of the probe.
@@ -48,6 +49,7 @@ WAIT: Final = "wait"
 """Stands for an opcode in the position of instructions of machine code at which warps wait."""
 MERGED: Final = "merged"
 IMMEDIATE: Final = "immediate"
+RETRIED: Final = "retried"
 BARRIERS: Final = frozenset({"bar", "barrier"})
 UNBOUNDED: Final = "unbounded"
 POSITION_FORMS: Final = "'kernel', instructions such as 'ld.global:st.global', or source lines such as 'attn.py:22-26'"

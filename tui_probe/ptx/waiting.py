@@ -73,6 +73,41 @@ def wait_loops(function: Function, is_tried: Callable[[Instruction], bool]) -> l
     return sorted(loops, key=lambda loop: loop.tries[0].span.start)
 
 
+def retried_reads(function: Function) -> Iterator[Instruction]:
+    """The strong loads and atomics that a thread does nothing but try again, until one reads what it waits for.
+
+    A loop of such tries may begin at the same block as a loop around it.
+    """
+    flow = Flow.of(function)
+    loops = natural_loops([flow.successors(index) for index in range(len(flow.blocks))])
+    for head, inside in loops.items():
+        for last in (index for index in inside if head in flow.successors(index)):
+            code = [own for index in _blocks_between(flow, head, last) for own in flow.blocks[index]]
+            tries = [own for own in code if _is_strong_read(own)]
+            if all(own in tries or _is_idle(own) for own in code):
+                yield from tries
+
+
+def _blocks_between(flow: Flow, head: int, last: int) -> set[int]:
+    """The blocks on ways from ``head`` to ``last`` that do not come to ``head`` again."""
+    known, waiting = {head, last}, [last] if last != head else []
+    while waiting:
+        index = waiting.pop()
+        before = {other for other in range(len(flow.blocks)) if index in flow.successors(other)} - known
+        known |= before
+        waiting += before
+    return known
+
+
+def _is_strong_read(instruction: Instruction) -> bool:
+    is_strong = not _STRONG_MODIFIERS.isdisjoint(instruction.modifiers)
+    return instruction.opcode == "atom" or (instruction.opcode == "ld" and is_strong)
+
+
+def _is_idle(instruction: Instruction) -> bool:
+    return instruction.opcode in _IDLE_OPCODES or class_of(instruction) == "integer"
+
+
 class _LoopSearch:
     """Looks for loops in the flow of one function."""
 
@@ -111,7 +146,7 @@ class _LoopSearch:
     def _only_waits(self, instruction: Instruction) -> bool:
         if self._is_tried(instruction):
             return instruction.predicate is None
-        return instruction.opcode in _IDLE_OPCODES or class_of(instruction) == "integer"
+        return _is_idle(instruction)
 
     def _has_one_entry(self, head: int, inside: set[int]) -> bool:
         return head > 0 and all(before in inside for index in inside - {head} for before in self._before[index])
