@@ -33,7 +33,6 @@ from __future__ import annotations
 from copy import copy
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tui_probe.engine.helpers import TYPE_BITS
 from tui_probe.probe_model.probe import (
     FIELD_BYTES,
     LONGEST_HELPER,
@@ -46,6 +45,7 @@ from tui_probe.probe_model.probe import (
     SnippetCode,
 )
 from tui_probe.probe_model.storage import Layout, Storage
+from tui_probe.ptx.instruction_facts import TYPE_BITS
 from tui_probe.ptx.operands import parse_integer
 from tui_probe.ptx.tree import Immediate, Register, Symbol
 

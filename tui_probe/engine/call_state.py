@@ -21,11 +21,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.helpers import TYPE_BITS
 from tui_probe.engine.kernel import function_instructions
 from tui_probe.engine.snippet import written_registers
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.probe import Save, SnippetCode
+from tui_probe.ptx.instruction_facts import TYPE_BITS
 from tui_probe.ptx.lexer import tokenize
 from tui_probe.ptx.operands import MADE_UP, print_instruction, print_operand
 from tui_probe.ptx.references import alias_of, names_in

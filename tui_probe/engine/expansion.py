@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.additions import SiteRecords, Summation
-from tui_probe.engine.helpers import TYPE_BITS, HelperValue
 from tui_probe.engine.recording import NO_ROOM, NO_ROOM_OF_WARPS, RecordAddress, Recording, RecordTurn
 from tui_probe.engine.snippet import LAUNCH_HELPER
 from tui_probe.probe_model.probe import (
@@ -24,12 +23,14 @@ from tui_probe.probe_model.probe import (
     SnippetCode,
 )
 from tui_probe.probe_model.storage import LAUNCH_PARAMETER, storage_of
+from tui_probe.ptx.instruction_facts import TYPE_BITS
 from tui_probe.ptx.lexer import NAME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tui_probe.engine.addressing import Addressing
+    from tui_probe.engine.helper_values.helpers import HelperValue
     from tui_probe.engine.kernel import UnusedNames
     from tui_probe.ptx.tree import Instruction
 

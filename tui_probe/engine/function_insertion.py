@@ -18,13 +18,14 @@ from tui_probe.engine.additions import can_elect
 from tui_probe.engine.addressing import Addressing, BlockShape
 from tui_probe.engine.expansion import ONLY_RECORD, Expander, Sampling
 from tui_probe.engine.function_sites import BlockSite, FunctionSites, PhaseSite
-from tui_probe.engine.helpers import TYPE_BITS, Helpers, HelperValue
+from tui_probe.engine.helper_values.helpers import Helpers, HelperValue
 from tui_probe.engine.kernel import mark_lines
 from tui_probe.engine.recording import RecordTurn
 from tui_probe.engine.snippet import BLOCK_HELPER, ISSUED_HELPER, LINE_HELPER
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.probe import Level, Locate, Save, SnippetCode
 from tui_probe.ptx.control_flow import basic_blocks
+from tui_probe.ptx.instruction_facts import TYPE_BITS
 from tui_probe.ptx.phase_names import is_block_barrier
 from tui_probe.ptx.references import names_in
 from tui_probe.ptx.tree import Register

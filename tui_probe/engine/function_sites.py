@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.helpers import Helpers
+from tui_probe.engine.helper_values.helpers import Helpers
 from tui_probe.engine.kernel import function_instructions, register_types
 from tui_probe.engine.site_file import SiteSources, phase_fields
 from tui_probe.probe_model.positions import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tui_probe.engine.helpers import NONFINITE_HELPERS
+from tui_probe.engine.helper_values.nonfinite import NONFINITE_HELPERS
 from tui_probe.engine.site_file import SiteSources
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.positions import LOOP, PHASE, position_text

@@ -6,8 +6,9 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.helpers import BOUNDS_HELPERS, BOX_HELPERS
-from tui_probe.engine.helpers import NONFINITE_HELPERS as NONFINITE
+from tui_probe.engine.helper_values.allocation_bounds import BOUNDS_HELPERS
+from tui_probe.engine.helper_values.helpers import BOX_HELPERS
+from tui_probe.engine.helper_values.nonfinite import NONFINITE_HELPERS
 from tui_probe.errors import ProbeFileError, PtxError
 from tui_probe.probe_model.probe import (
     LONGEST_HELPER,
@@ -49,7 +50,7 @@ LAUNCH_HELPER: Final = "LAUNCH"
 SNIPPET_HELPERS: Final = (
     frozenset({"OUT", "IN1", "IN2", "IN3", "ADDR", "BYTES", "MULTIPLY_ADDS"})
     | {BLOCK_HELPER, ISSUED_HELPER, LINE_HELPER, WAIT_HELPER, LONGEST_HELPER, LAUNCH_HELPER}
-    | NONFINITE
+    | NONFINITE_HELPERS
     | BOX_HELPERS
     | BOUNDS_HELPERS
 )

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.helpers import TYPE_BITS
 from tui_probe.engine.snippet import (
     BLOCK_HELPER,
     ISSUED_HELPER,
@@ -36,6 +35,7 @@ from tui_probe.probe_model.probe import (
     Snippet,
     SnippetCode,
 )
+from tui_probe.ptx.instruction_facts import TYPE_BITS
 from tui_probe.ptx.operands import parse_integer
 from tui_probe.ptx.tree import (
     Element,

@@ -157,6 +157,8 @@ TYPE_BYTES: Final = {
     **dict.fromkeys(("b64", "u64", "s64", "f64"), 8),
     "b128": 16,
 }
+"""Bytes of a value by PTX type; predicates have none."""
+TYPE_BITS: Final = {name: size * 8 for name, size in TYPE_BYTES.items()}
 VECTORS: Final = {"v2": 2, "v4": 4, "v8": 8}
 _ACCESS_KINDS: Final[dict[str, AccessKind]] = {
     "ld": "load", "ldu": "load", "st": "store", "atom": "atomic", "red": "atomic", "cp": "copy",

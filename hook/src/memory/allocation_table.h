@@ -1,4 +1,4 @@
-/* The table of allocations that kernels search: see tui_probe/engine/helpers.py. */
+/* The table of allocations that kernels search: see tui_probe/engine/helper_values/allocation_bounds.py. */
 #ifndef TUI_PROBE_ALLOCATION_TABLE_H
 #define TUI_PROBE_ALLOCATION_TABLE_H
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from tui_probe.engine.addressing import Addressing, LaunchKind
 from tui_probe.engine.expansion import Expander, Sampling
 from tui_probe.engine.grafting.site_values import SITE_HELPERS, Mark, SiteValues
-from tui_probe.engine.helpers import HelperValue
+from tui_probe.engine.helper_values.helpers import HelperValue
 from tui_probe.engine.kernel import UnusedNames
 from tui_probe.engine.recording import RecordTurn
 from tui_probe.engine.snippet import BLOCK_HELPER, ISSUED_HELPER

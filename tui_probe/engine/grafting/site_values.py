@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.helpers import BOX_HELPERS, HelperValue
-from tui_probe.engine.tensor_maps import BOX_FIELDS, BoxLines
+from tui_probe.engine.helper_values.helpers import BOX_HELPERS, HelperValue
+from tui_probe.engine.helper_values.tensor_maps import BOX_FIELDS, BoxLines
 from tui_probe.ptx.operands import MADE_UP
 from tui_probe.ptx.tree import Instruction, Memory, Register
 from tui_probe.sass.snippets import MARK_STEP

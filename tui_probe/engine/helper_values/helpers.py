@@ -6,8 +6,8 @@ address in global memory, if the instruction has one, or else in the first memor
 reads less than it writes what it reads; of a copy by tensor map the box inside the tensor, whose SECTORS are those of
 its rows, unless it is UNSIZED. MULTIPLY_ADDS is a thread's share of those of a matrix instruction.
 LINE is where the instruction is in ``pruned.ptx``, counted from 1. NONFINITE, VALUE and KIND report what a store
-writes: see ``NONFINITE_KINDS``. OUTSIDE and those found with it look ADDR up in the table of allocations: see
-``BOUNDS_HELPERS``.
+writes: see ``nonfinite.py``. OUTSIDE and those computed with it look ADDR up in the table of allocations: see
+``allocation_bounds.py``.
 """
 
 from __future__ import annotations
@@ -15,228 +15,35 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.engine.helper_values.allocation_bounds import BOUNDS_HELPERS, bounds_lines, bounds_register
+from tui_probe.engine.helper_values.nonfinite import NONFINITE_HELPERS, nonfinite_test, rank_test
+from tui_probe.engine.helper_values.tensor_maps import BOX_FIELDS, BoxLines
 from tui_probe.engine.kernel import register_type
-from tui_probe.engine.tensor_maps import BOX_FIELDS, BoxLines
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.probe import OUTSIDE_HELPER
-from tui_probe.probe_model.storage import ALLOCATIONS_PARAMETER
-from tui_probe.ptx.instruction_facts import TYPE_BYTES, access_bytes, fragment_bytes, multiply_adds
+from tui_probe.ptx.instruction_facts import TYPE_BITS, access_bytes, fragment_bytes, multiply_adds
 from tui_probe.ptx.operands import print_operand
 from tui_probe.ptx.tree import Element, Immediate, Instruction, Memory, Operand, Register, Sum, Symbol, Vector
-from tui_probe.ptx.value_types import FLOAT_BITS
 from tui_probe.reasons import because
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from tui_probe.engine.helper_values.nonfinite import NonfiniteTest
     from tui_probe.engine.kernel import Kernel, UnusedNames
     from tui_probe.probe_model.probe import Snippet
     from tui_probe.ptx.tree import Function
     from tui_probe.ptx.value_types import Elements
 
-# ``OUTSIDE``: whether an access is outside of all allocations, by the table that the hook passes to the kernel.
-#
-# The table is sorted by address: u64 number of entries, then three u64 for each::
-#
-#     start   first address
-#     end     behind the last byte, or start if the allocation was freed
-#     limit   behind the last byte that it has, or had
-#
-# The first entry begins at 0, and behind the last one is another start, the largest u64. So some entry begins at or
-# below any address, and some above it. A binary search finds them.
-BOUNDS_HELPERS: Final = frozenset({OUTSIDE_HELPER, "BELOW", "BELOW_END", "BELOW_LIMIT", "ABOVE"})
-"""OUTSIDE: a predicate, and the code that finds the others: the entry at or below the address, and the next start."""
-_FIRST_ENTRY: Final = 8
-_ENTRY_BYTES: Final = 24
-
-# ``NONFINITE``: 1 if a store writes a NaN or an infinity, from the bits of its values.
-#
-# A number is one of them if all bits of its exponent are set. Each number of a vector, or packed into one register, is
-# checked; ``VALUE`` is the first of them that is not finite, ``KIND`` the type of all of them. At arithmetic these are
-# about its results. ``WORST_IN`` and ``WORST_OUT`` rank what it reads, literals of the kernel aside, and what it
-# writes: 0 finite, 1 infinite, 2 NaN. With ``WORST_OUT``, ``VALUE`` is a result of that rank.
-
-NONFINITE_KINDS: Final = {"f16": 1, "bf16": 2, "f32": 3, "f64": 4}
-"""The numbers of ``KIND``."""
-NONFINITE_HELPERS: Final = frozenset({"NONFINITE", "VALUE", "KIND", "WORST_IN", "WORST_OUT"})
-_MAX_BITS: Final = 64
-_EXPONENT_MASKS: Final = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F80_0000, "f64": 0x7FF0_0000_0000_0000}
 BOX_HELPERS: Final = frozenset({"SECTORS", "UNSIZED"}) | BOX_FIELDS.keys()
 """Properties of copies by tensor map, besides ``BYTES``."""
 _OPERANDS: Final = {"OUT": 0, "IN1": 1, "IN2": 2, "IN3": 3}
 _STORES: Final = frozenset({"st", "wmma"})
 _SPACES: Final = ("global", "shared", "local", "const", "param")
 _OFFSETS: Final = frozenset({"shared", "local"})
-"""The state spaces whose variables have an address of their own there, which is not their generic address."""
-TYPE_BITS: Final = {name: size * 8 for name, size in TYPE_BYTES.items()}
+"""State spaces in which the name of a variable is an offset, not a generic address."""
 _ADDRESSES: Final = (Memory, Element)
 _INNER_FIELDS: Final = ("base", "index", "first", "second", "operand")
-
-
-def bounds_register(helper: str, names: UnusedNames) -> tuple[str, str]:
-    """Return the register that holds a helper, and its type."""
-    kind = "pred" if helper == OUTSIDE_HELPER else "b64"
-    return names.temporary(f"bounds_{helper.lower()}", kind), kind
-
-
-def bounds_lines(address: str, size: str, names: UnusedNames) -> list[str]:
-    """Return the code that fills all registers. ``size`` is a number, or a register of 32 bits."""
-    own = {helper: bounds_register(helper, names)[0] for helper in sorted(BOUNDS_HELPERS)}
-    table, last, entry = (names.temporary(f"bounds_{name}", "b64") for name in ("table", "last", "entry"))
-    low, high, middle = (names.temporary(f"bounds_{name}", "b32") for name in ("low", "high", "middle"))
-    is_done, again, done = names.temporary("bounds_is_done", "pred"), names.new_label(), names.new_label()
-    return [
-        f"ld.param.u64 {table}, [{names.parameter(*ALLOCATIONS_PARAMETER)}];",
-        f"ld.global.u32 {high}, [{table}];",
-        f"mov.u32 {low}, 0;",
-        f"{again}:",
-        f"sub.u32 {middle}, {high}, {low};",
-        f"setp.le.u32 {is_done}, {middle}, 1;",
-        f"@{is_done} bra {done};",
-        f"shr.u32 {middle}, {middle}, 1;",
-        f"add.u32 {middle}, {middle}, {low};",
-        f"mad.wide.u32 {entry}, {middle}, {_ENTRY_BYTES}, {table};",
-        f"ld.global.u64 {last}, [{entry}+{_FIRST_ENTRY}];",
-        f"setp.gt.u64 {is_done}, {last}, {address};",
-        f"selp.b32 {high}, {middle}, {high}, {is_done};",
-        f"selp.b32 {low}, {low}, {middle}, {is_done};",
-        f"bra {again};",
-        f"{done}:",
-        f"mad.wide.u32 {entry}, {low}, {_ENTRY_BYTES}, {table};",
-        f"ld.global.u64 {own['BELOW']}, [{entry}+{_FIRST_ENTRY}];",
-        f"ld.global.u64 {own['BELOW_END']}, [{entry}+{_FIRST_ENTRY + 8}];",
-        f"ld.global.u64 {own['BELOW_LIMIT']}, [{entry}+{_FIRST_ENTRY + 16}];",
-        f"ld.global.u64 {own['ABOVE']}, [{entry}+{_FIRST_ENTRY + _ENTRY_BYTES}];",
-        f"cvt.u64.u32 {last}, {size};" if size.startswith("%") else f"mov.u64 {last}, {size};",
-        f"add.u64 {last}, {last}, {address};",
-        f"setp.gt.u64 {own[OUTSIDE_HELPER]}, {last}, {own['BELOW_END']};",
-    ]
-
-
-@dataclass(frozen=True, slots=True)
-class NonfiniteTest:
-    """The lines that compute a result and a value in registers of theirs, and the number of the type.
-
-    The result is a predicate, or a rank of 32 bits.
-    """
-
-    lines: list[str]
-    result: str
-    value: str
-    value_type: str
-    kind: int
-
-
-def nonfinite_test(
-    stored: list[tuple[str, Elements | None]], types: dict[str, str], names: UnusedNames
-) -> NonfiniteTest | None:
-    """Return code to find a number that is not finite among ``stored`` registers and what is in each.
-
-    ``types`` has the PTX type of each register. None if they do not all hold numbers of one type.
-    """
-    split = _split_numbers(stored, types, names)
-    if split is None:
-        return None
-    kind, numbers = split
-    bits = 64 if kind == "f64" else 32
-    predicate, is_nonfinite, value, masked = (
-        names.temporary(f"{name}{suffix}", held)
-        for name, suffix, held in (
-            ("nonfinite", "", "pred"), ("found", "", "pred"),
-            ("value", f"_b{bits}", f"b{bits}"), ("masked", f"_b{bits}", f"b{bits}"),
-        )
-    )  # fmt: skip
-    lines: list[str] = [f"mov.b{bits} {value}, 0;", f"setp.ne.u32 {predicate}, 0, 0;"]
-    exponent = _EXPONENT_MASKS[kind]
-    for *before, name in reversed(numbers):  # so that the first of several is the value at the end
-        lines += before
-        lines += [
-            f"and.b{bits} {masked}, {name}, {exponent};",
-            f"setp.eq.u{bits} {is_nonfinite}, {masked}, {exponent};",
-            f"selp.b{bits} {value}, {name}, {value}, {is_nonfinite};",
-            f"or.pred {predicate}, {predicate}, {is_nonfinite};",
-        ]
-    return NonfiniteTest(lines, predicate, value, f"b{bits}", NONFINITE_KINDS[kind])
-
-
-def rank_test(
-    numbers: list[tuple[str, Elements | None]], types: dict[str, str], names: UnusedNames, *, has_value: bool = True
-) -> NonfiniteTest | None:
-    """Return code to rank the worst number in registers: 0 if all are finite, 1 if one is infinite, 2 if one is NaN.
-
-    Without its sign, the bits of a number that is not finite are larger than those of all that rank below it. None as
-    for ``nonfinite_test``; ``has_value``: whether the worst number is kept.
-    """
-    split = _split_numbers(numbers, types, names)
-    if split is None:
-        return None
-    kind, parts = split
-    bits, infinity = 64 if kind == "f64" else 32, _EXPONENT_MASKS[kind]
-    is_larger, rank = names.temporary("found", "pred"), names.temporary("rank", "b32")
-    value, size, largest = (names.temporary(f"{name}_b{bits}", f"b{bits}") for name in ("value", "masked", "largest"))
-    (*first, name), *others = parts
-    unsigned = (1 << FLOAT_BITS[kind] - 1) - 1
-    lines = [*first, f"and.b{bits} {largest}, {name}, {unsigned};", f"mov.b{bits} {value}, {name};"]
-    for *before, name in others:
-        lines += [*before, f"and.b{bits} {size}, {name}, {unsigned};"]
-        if has_value:
-            lines += [f"setp.gt.u{bits} {is_larger}, {size}, {largest};",
-                      f"selp.b{bits} {value}, {name}, {value}, {is_larger};"]  # fmt: skip
-        lines.append(f"max.u{bits} {largest}, {largest}, {size};")
-    lines += [
-        f"setp.ge.u{bits} {is_larger}, {largest}, {infinity};",
-        f"selp.b32 {rank}, 1, 0, {is_larger};",
-        f"setp.gt.u{bits} {is_larger}, {largest}, {infinity};",
-        f"selp.b32 {rank}, 2, {rank}, {is_larger};",
-    ]
-    return NonfiniteTest(lines, rank, value, f"b{bits}", NONFINITE_KINDS[kind])
-
-
-def _split_numbers(
-    registers: list[tuple[str, Elements | None]], types: dict[str, str], names: UnusedNames
-) -> tuple[str, list[list[str]]] | None:
-    """Return the type of the numbers in registers, and ``_number_lines`` of each; None if the types differ."""
-    kinds = {element for _, elements in registers for element in elements or ("",)}
-    if len(kinds) != 1 or (kind := kinds.pop()) not in NONFINITE_KINDS:
-        return None
-    held = {name: 8 * TYPE_BYTES.get(types[name], 0) for name, _ in registers}
-    if any(not FLOAT_BITS[kind] <= bits <= _MAX_BITS for bits in held.values()):
-        return None
-    return kind, [
-        lines for name, elements in registers for lines in _number_lines(name, elements or (), kind, held[name], names)
-    ]
-
-
-def _number_lines(register: str, elements: Elements, kind: str, held: int, names: UnusedNames) -> Iterator[list[str]]:
-    """Yield, per number in a register of ``held`` bits, the lines that move it into one of 32 or 64 bits, then that
-    name.
-    """
-    width = FLOAT_BITS[kind]
-    wide, part = names.temporary("bits_b64", "b64"), names.temporary("bits_b32", "b32")
-    if held == 16:
-        half = names.temporary("bits_b16", "b16")
-        yield [f"mov.b16 {half}, {register};", f"cvt.u32.u16 {part}, {half};", part]
-        return
-    if width == held:
-        same = wide if held == 64 else part
-        yield [f"mov.b{held} {same}, {register};", same]
-        return
-    for place in range(len(elements)):
-        shift = f"shr.b{held} {{target}}, {{source}}, {place * width};"
-        if held == 64:
-            yield [f"mov.b64 {wide}, {register};", shift.format(target=wide, source=wide),
-                   f"cvt.u32.u64 {part}, {wide};", *_low_bits(part, width), part]  # fmt: skip
-        else:
-            yield [
-                f"mov.b32 {part}, {register};",
-                shift.format(target=part, source=part),
-                *_low_bits(part, width),
-                part,
-            ]
-
-
-def _low_bits(register: str, width: int) -> list[str]:
-    return [f"and.b32 {register}, {register}, 65535;"] if width == 16 else []
 
 
 @dataclass(slots=True)
@@ -250,7 +57,7 @@ class HelperValue:
 
 
 class Helpers:
-    """Helper values for one probed instruction of a ``function`` of ``kernel``, whose registers are of ``types``."""
+    """Helper values for one probed instruction of ``function``; ``types`` has the PTX types of its registers."""
 
     def __init__(
         self,
@@ -270,7 +77,7 @@ class Helpers:
         self._named_space = named_space
 
     def value(self, helper: str) -> HelperValue:
-        """The value of a helper. Raises UnsupportedKernelError where the instruction has no such thing."""
+        """Return the value of a helper. Raises UnsupportedKernelError if the instruction has none."""
         if helper == "LINE":
             return HelperValue(str(self._kernel.line_of(self._instruction)), "b32")
         if helper == "BYTES":
@@ -373,20 +180,20 @@ class Helpers:
         )
 
     @property
-    def _whole_name(self) -> str:
+    def _full_opcode(self) -> str:
         return ".".join((self._instruction.opcode, *self._instruction.modifiers))
 
     def _absent(self, helper: str) -> UnsupportedKernelError:
-        """``helper`` is what the instruction has none of, and why."""
+        """Return the error for a helper that the instruction has not; ``helper`` names it and the reason."""
         line = self._instruction.span.line
-        return UnsupportedKernelError(because("helper-absent", line=line, instruction=self._whole_name, helper=helper))
+        return UnsupportedKernelError(because("helper-absent", line=line, instruction=self._full_opcode, helper=helper))
 
     def _global_operand(self) -> Memory | Element:
         """The memory operand in global memory: ``cp.async.ca.shared.global [dst], [src]`` names spaces in order."""
         addresses = [operand for operand in self._instruction.operands if isinstance(operand, _ADDRESSES)]
         if not addresses:
             line = self._instruction.span.line
-            raise UnsupportedKernelError(because("no-address", line=line, instruction=self._whole_name))
+            raise UnsupportedKernelError(because("no-address", line=line, instruction=self._full_opcode))
         spaces = [part for modifier in self._instruction.modifiers if (part := modifier.partition("::")[0]) in _SPACES]
         index = spaces.index("global") if "global" in spaces else 0
         return addresses[min(index, len(addresses) - 1)]

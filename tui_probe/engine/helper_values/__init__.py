@@ -1,0 +1,1 @@
+"""Values of the helpers that snippets may use: ``ADDR``, ``BYTES``, ``NONFINITE``, ``OUTSIDE`` .."""

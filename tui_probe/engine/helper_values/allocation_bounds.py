@@ -1,0 +1,66 @@
+"""``OUTSIDE``: whether an access is outside of all allocations, by the table that the hook passes to the kernel.
+
+The table is sorted by address: u64 number of entries, then three u64 per entry::
+
+    start   first address
+    end     behind the last byte, or start if the allocation was freed
+    limit   behind the last byte that it has, or had
+
+The first entry begins at 0, and behind the last one is another start, the largest u64. So some entry begins at or below
+any address, and some above it. A binary search in PTX finds them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.probe_model.probe import OUTSIDE_HELPER
+from tui_probe.probe_model.storage import ALLOCATIONS_PARAMETER
+
+if TYPE_CHECKING:
+    from tui_probe.engine.kernel import UnusedNames
+
+BOUNDS_HELPERS: Final = frozenset({OUTSIDE_HELPER, "BELOW", "BELOW_END", "BELOW_LIMIT", "ABOVE"})
+"""OUTSIDE: a predicate, and the code that finds the others: the entry at or below the address, and the next start."""
+_FIRST_ENTRY: Final = 8
+_ENTRY_BYTES: Final = 24
+
+
+def bounds_register(helper: str, names: UnusedNames) -> tuple[str, str]:
+    """Return the register that holds a helper, and its type."""
+    kind = "pred" if helper == OUTSIDE_HELPER else "b64"
+    return names.temporary(f"bounds_{helper.lower()}", kind), kind
+
+
+def bounds_lines(address: str, size: str, names: UnusedNames) -> list[str]:
+    """Return the code that fills all registers. ``size`` is a number, or a register of 32 bits."""
+    own = {helper: bounds_register(helper, names)[0] for helper in sorted(BOUNDS_HELPERS)}
+    table, last, entry = (names.temporary(f"bounds_{name}", "b64") for name in ("table", "last", "entry"))
+    low, high, middle = (names.temporary(f"bounds_{name}", "b32") for name in ("low", "high", "middle"))
+    is_done, again, done = names.temporary("bounds_is_done", "pred"), names.new_label(), names.new_label()
+    return [
+        f"ld.param.u64 {table}, [{names.parameter(*ALLOCATIONS_PARAMETER)}];",
+        f"ld.global.u32 {high}, [{table}];",
+        f"mov.u32 {low}, 0;",
+        f"{again}:",
+        f"sub.u32 {middle}, {high}, {low};",
+        f"setp.le.u32 {is_done}, {middle}, 1;",
+        f"@{is_done} bra {done};",
+        f"shr.u32 {middle}, {middle}, 1;",
+        f"add.u32 {middle}, {middle}, {low};",
+        f"mad.wide.u32 {entry}, {middle}, {_ENTRY_BYTES}, {table};",
+        f"ld.global.u64 {last}, [{entry}+{_FIRST_ENTRY}];",
+        f"setp.gt.u64 {is_done}, {last}, {address};",
+        f"selp.b32 {high}, {middle}, {high}, {is_done};",
+        f"selp.b32 {low}, {low}, {middle}, {is_done};",
+        f"bra {again};",
+        f"{done}:",
+        f"mad.wide.u32 {entry}, {low}, {_ENTRY_BYTES}, {table};",
+        f"ld.global.u64 {own['BELOW']}, [{entry}+{_FIRST_ENTRY}];",
+        f"ld.global.u64 {own['BELOW_END']}, [{entry}+{_FIRST_ENTRY + 8}];",
+        f"ld.global.u64 {own['BELOW_LIMIT']}, [{entry}+{_FIRST_ENTRY + 16}];",
+        f"ld.global.u64 {own['ABOVE']}, [{entry}+{_FIRST_ENTRY + _ENTRY_BYTES}];",
+        f"cvt.u64.u32 {last}, {size};" if size.startswith("%") else f"mov.u64 {last}, {size};",
+        f"add.u64 {last}, {last}, {address};",
+        f"setp.gt.u64 {own[OUTSIDE_HELPER]}, {last}, {own['BELOW_END']};",
+    ]
