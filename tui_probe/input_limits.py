@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from typing import Any, Final, NamedTuple
 
 _UNITS: Final = ((20, "GiB"), (10, "MiB"), (0, "KiB"))
@@ -100,6 +99,8 @@ def parse_toml(text: str) -> dict[str, Any]:
     if long_key := _LONG_KEY.search(text):
         line = text.count("\n", 0, long_key.start()) + 1
         raise ValueError(f"line {line}: a key with more than {TOML_KEY.most} parts")
+    import tomllib  # most runs read no TOML: it takes 3 ms
+
     try:
         return tomllib.loads(text)
     except RecursionError:

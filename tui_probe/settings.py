@@ -9,7 +9,7 @@ import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tui_probe.input_limits import PROBE_FILE, parse_toml
 from tui_probe.probe_files import DEFAULT_PROBE
@@ -57,8 +57,7 @@ class Settings:
     problems: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(NamedTuple):
     """A row of the documentation: what a key takes, what holds where it is not set, and what it does."""
 
     key: str

@@ -6,11 +6,10 @@ import os
 import re
 import shutil
 import subprocess
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.errors import ToolchainError
 
@@ -28,8 +27,7 @@ NVDISASM_HINT: Final = "install the wheel nvidia-cuda-nvdisasm, or set CUDA_HOME
 _DISASSEMBLY_SECONDS: Final = 120
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(NamedTuple):
     """A program of a CUDA release. ``release`` is (13, 0); ``version`` the full number, 13.0.88."""
 
     path: Path

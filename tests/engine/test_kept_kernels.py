@@ -134,7 +134,7 @@ def test_whatever_decides_the_outcome_is_in_the_key(runs: Runs, change: dict[str
 
 def test_another_assembler_prepares_anew(runs: Runs) -> None:
     runs()
-    runs.tools = [replace(runs.tools[0], version="99.9")]
+    runs.tools = [runs.tools[0]._replace(version="99.9")]
     assert runs()[1] == 0
     runs.tools = []
     assert runs() == (Answer("ok", "probed.ptx"), 0)

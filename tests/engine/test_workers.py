@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import os
 import signal
 import socket
@@ -138,7 +139,7 @@ def test_patience_of_a_run_is_spent_by_few_kernels(monkeypatch: pytest.MonkeyPat
     moments = iter([0, 2, 2, 4, 4, 6, 6, 6])
     waits: list[float] = []
     monkeypatch.setattr(workers, "time", SimpleNamespace(monotonic=lambda: next(moments)))
-    monkeypatch.setattr(workers, "wait", lambda _, seconds: waits.append(seconds))
+    monkeypatch.setattr(concurrent.futures, "wait", lambda _, seconds: waits.append(seconds))
     patience = SharedPatience(2)
     for _ in range(4):
         patience.wait([])

@@ -181,7 +181,7 @@ def test_framework_variables_of_user_stay() -> None:
 
 @pytest.mark.parametrize("folder", ["/with space", "/with:colon"])
 def test_a_place_that_the_loader_cannot_read(folder: str) -> None:
-    places = HookPaths(Path(folder, "libcuda.so.1"), *list(vars(PLACES).values())[1:])
+    places = PLACES._replace(hook=Path(folder, "libcuda.so.1"))
     with pytest.raises(LaunchError, match="LD_PRELOAD"):
         target_environment({}, RunOptions(("x",)), REAL, places, "")
 

@@ -89,9 +89,9 @@ def _callback_of(word: str) -> NamedCallback | None:
     try:
         name, _ = split_choice(word)
         probe = next(iter(probe_files_in(Path(name)).values()), Path(name))
-        if any(name in files() or probe.resolve() in files().values() for files in (built_in_files, installed_files)):
-            return None
         if find_set(name):
+            return None
+        if any(name in files() or probe.resolve() in files().values() for files in (built_in_files, installed_files)):
             return None
         values = parse_toml(read_within(probe, PROBE_FILE).decode("utf-8", "replace"))
     except (OSError, ValueError, ProbeFileError):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import shutil
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 from tui_probe.draw.printable import printable_lines
 from tui_probe.errors import did_you_mean, suggestion
@@ -25,8 +24,7 @@ class Command(Protocol):
     def run(self, arguments: argparse.Namespace) -> int: ...
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """A command: its module, imported only when it is used, its line in the help, and its group; "" for a main one."""
 
     module: str

@@ -10,8 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.draw import units
 from tui_probe.errors import ProbeError
@@ -110,8 +109,7 @@ class TraceAnnouncer:
         self._announced += 1
 
 
-@dataclass(frozen=True, slots=True)
-class CommandTraces:
+class CommandTraces(NamedTuple):
     """The traces of one command, the longest log first."""
 
     command: str

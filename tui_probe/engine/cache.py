@@ -19,9 +19,8 @@ import json
 import os
 import struct
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.engine.whole_files import read_file, write_file
 from tui_probe.own_python import cache_home
@@ -59,8 +58,7 @@ def default_cache_directory(what: str = "kernels") -> Path | None:
     return None if home is None else Path(home) / what
 
 
-@dataclass(frozen=True, slots=True)
-class CacheUsage:
+class CacheUsage(NamedTuple):
     """Content of a cache: number of entries and their bytes."""
 
     entries: int

@@ -14,7 +14,6 @@ import os
 import signal
 import socket
 import threading
-from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Final, Literal, NamedTuple, Protocol
 
@@ -23,6 +22,7 @@ from tui_probe.reasons import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from concurrent.futures import Future
     from pathlib import Path
 
 PROTOCOL: Final = "1"
@@ -119,6 +119,8 @@ class Reception:
     """Serves each connection in a thread of this process."""
 
     def __init__(self, listener: Listener) -> None:
+        from concurrent.futures import Future  # with logging, which the launcher need not read
+
         self._listener = listener
         self._answers: Future[Callable[[bytes], Iterator[str]]] = Future()
         self._elsewhere: Callable[[socket.socket], bool] | None = None

@@ -15,8 +15,6 @@ import signal
 import socket
 import struct
 import time
-import traceback
-from concurrent.futures import wait
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -91,6 +89,8 @@ class SharedPatience:
 
     def wait(self, answers: Collection[Future[Any]]) -> None:
         """Wait for the answers, as long as this kernel may and the run has not spent its time."""
+        from concurrent.futures import wait  # see Reception
+
         begun = time.monotonic()
         wait(answers, min(self._seconds, max(_PATIENT_KERNELS * self._seconds - self._spent[0], 0.0)))
         self._spent[0] += time.monotonic() - begun  # of two processes at the same moment, one may be lost
@@ -190,6 +190,8 @@ def _run(work: Callable[[], None]) -> None:
         work()
         os._exit(0)
     except BaseException:  # noqa: BLE001  nothing of the engine's may run on in this process
+        import traceback
+
         traceback.print_exc()
     finally:
         os._exit(1)

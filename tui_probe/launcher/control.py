@@ -17,7 +17,7 @@ import struct
 import weakref
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from tui_probe.errors import ControlError
 from tui_probe.input_limits import RUN_JSON, parse_json
@@ -313,8 +313,7 @@ class RecordingWindow:
             self._control.switch(False)
 
 
-@dataclass(frozen=True)
-class Recording:
+class Recording(NamedTuple):
     """State of recording, and the names of the budgets that are exhausted."""
 
     on: bool

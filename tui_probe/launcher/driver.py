@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from tui_probe.errors import LaunchError, NoDriverError
 from tui_probe.version import __version__, package_folders
@@ -97,8 +96,7 @@ def package_path() -> str:
     return os.pathsep.join(dict.fromkeys(str(folder.parent) for folder in folders if folder.name == "tui_probe"))
 
 
-@dataclass(frozen=True)
-class Driver:
+class Driver(NamedTuple):
     """A CUDA driver library (absolute path) and whether it is the simulated one."""
 
     path: Path

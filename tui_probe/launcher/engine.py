@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import pickle
 import shutil
 import signal
 import subprocess
@@ -148,6 +147,8 @@ class Engine:
 
 def finish_later(options: RunOptions, probes: Sequence[ChosenProbe], kernels: Sequence[NotedKernel]) -> None:
     """Put kernels into the cache, for the next run, in a process that outlives this one."""
+    import pickle  # most runs leave no kernels
+
     with contextlib.suppress(OSError):  # then the next run prepares them
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "tui_probe.launcher.engine_process"],

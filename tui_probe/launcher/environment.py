@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.engine.cache import EMPTY_KERNEL_DIRECTORY, default_cache_directory
 from tui_probe.errors import LaunchError
@@ -126,8 +125,7 @@ PYCUDA_FLAGS = "PYCUDA_DEFAULT_NVCC_FLAGS"
 XLA_LINE_INFO = "--xla_gpu_generate_line_info"
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(NamedTuple):
     """A variable of a framework that was set for the target, and why."""
 
     name: str
@@ -135,8 +133,7 @@ class Setting:
     reason: str
 
 
-@dataclass(frozen=True)
-class HookPaths:
+class HookPaths(NamedTuple):
     """The paths that are passed to the hook, all absolute."""
 
     hook: Path

@@ -15,7 +15,6 @@ import select
 import signal
 import sys
 import threading
-import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -91,6 +90,8 @@ def run_apart(prepare: Callable[[], None], work: Callable[[], int]) -> NoReturn:
     except SystemExit:  # a signal came before the launcher's handlers were left behind
         status = CRASHED
     except BaseException:  # noqa: BLE001  nothing of the launcher's may run on in this process
+        import traceback  # read before each program starts, it would take 1 ms
+
         traceback.print_exc()
     finally:
         os._exit(status)

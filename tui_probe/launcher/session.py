@@ -7,7 +7,6 @@ import errno
 import os
 import threading
 import time
-from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -358,7 +357,7 @@ class Session:
             "probes": [{"name": probe.name, "sample": probe.sample or None} for probe in self.probes],
             "options": self.options.record(),
             "driver": {"path": str(self.driver.path), "simulated": self.driver.simulated},
-            "environment": [vars(setting) for setting in settings],
+            "environment": [setting._asdict() for setting in settings],
             "cache": self.cache_counts,
             "budgets": self.control.record(),
             "engine_failure": self.engine_failure(),
@@ -385,6 +384,8 @@ def _control_page(folder: Path, options: RunOptions, probes: Sequence[ChosenProb
 
 def read_end_code() -> None:
     """Import the code that a run needs at its end: next to the program, not before its start."""
+    import datetime  # noqa: F401
+
     import tui_probe.launcher.diagnosis
     import tui_probe.probe_model.read_script  # noqa: F401
 
@@ -414,4 +415,6 @@ def absolute(path: Path) -> Path:
 
 def iso(seconds: float) -> str:
     """A time since the epoch in ISO 8601, local with its offset, to the millisecond."""
+    from datetime import datetime  # see read_end_code
+
     return datetime.fromtimestamp(seconds).astimezone().isoformat(timespec="milliseconds")

@@ -8,10 +8,9 @@ import os
 import shutil
 import signal
 import subprocess
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from tui_probe.errors import SCARCE, TargetError
 
@@ -63,8 +62,7 @@ class SignalScope(Enum):
     SESSION = "a new session, which does not have the terminal of tui-probe"
 
 
-@dataclass(frozen=True)
-class StandardStreams:
+class StandardStreams(NamedTuple):
     """The file descriptors of a target's standard streams; None: it has ours."""
 
     stdin: int | None

@@ -11,7 +11,6 @@ import json
 import os
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
@@ -50,8 +49,7 @@ _RESIDENT: Final = re.compile(r"^resident\s*=\s*true", re.MULTILINE)
 _NAME: Final = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]{0,198}")
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogueEntry:
+class CatalogueEntry(NamedTuple):
     """Facts by which a user chooses a probe.
 
     ``weight`` is ``light`` or ``heavy``, for which fewer launches are probed. ``checked`` tells against what its
@@ -133,8 +131,7 @@ def _saved_text(own_map: Map) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeSet:
+class ProbeSet(NamedTuple):
     """A named set: ``choices`` are what a user would write behind ``-p`` instead.
 
     ``benchmark`` is the one that ``--benchmark`` times where the set is the default, "" for none.
@@ -171,8 +168,7 @@ class ProbeFacts(NamedTuple):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenProbe:
+class ChosenProbe(NamedTuple):
     """A probe of a run, and the ``sample`` of blocks that it measures; "" for all of them.
 
     The file is parsed when ``probe`` is read: the program starts 70 ms earlier with the facts of an earlier run.
@@ -231,7 +227,7 @@ def _stored(
     it of JSON. Any change of a file of our code is another version.
     """
     home = cache_home()
-    if home is None or not set(files) <= set(built_in_files().values()):
+    if home is None or not set(files) <= {*built_in_files().values(), *built_in_set_files().values()}:
         return make()
     sizes = "\n".join([__version__, *code_stamps(), *(str(len(part)) for part in parts)]).encode()
     key = hashlib.blake2b(b"".join([sizes, *parts]), digest_size=_KEY_BYTES).hexdigest()
@@ -346,10 +342,12 @@ def _exists(name: str) -> bool:
 
 def find_set(text: str) -> ProbeSet | None:
     """The set of this name, or in the file at this path; None if it is not a set. Raises ProbeFileError if damaged."""
-    if text in built_in_files() or text in installed_files():
+    if text in built_in_files():
         return None
     if text in built_in_sets():
         return built_in_sets()[text]
+    if text in installed_files():  # last: it looks at each installed package
+        return None
     path = Path(text)
     return _read_set(path) if path.suffix == ".toml" and path.is_file() else None
 
@@ -384,7 +382,8 @@ def set_within(probes: Collection[str]) -> str:
 def _read_set(path: Path) -> ProbeSet | None:
     """Read a set; None if the file is none: reading it as a probe reports the error."""
     try:
-        values = parse_toml(read_within(path, PROBE_FILE).decode("utf-8"))
+        data = read_within(path, PROBE_FILE)
+        values = _stored([path], [b"set", data], lambda: parse_toml(data.decode("utf-8")), dict[str, Any])
     except (OSError, ValueError):
         return None
     if "probes" not in values:

@@ -60,10 +60,11 @@ def probe_name_of(file: Path) -> str:
 
     A file that is of no probe's folder is called as it is.
     """
-    folder = file.resolve().parent.name
-    if not is_in_probe_folder(file):
-        return file.stem
-    return folder if file.stem == MAIN_STEM else f"{folder}_{file.stem}"
+    return _name_in(file.resolve().parent, file) if is_in_probe_folder(file) else file.stem
+
+
+def _name_in(folder: Path, file: Path) -> str:
+    return folder.name if file.stem == MAIN_STEM else f"{folder.name}_{file.stem}"
 
 
 def probe_files_in(folder: Path) -> dict[str, Path]:
@@ -72,7 +73,10 @@ def probe_files_in(folder: Path) -> dict[str, Path]:
     if not mains:
         return {}
     variants = sorted(file for file in folder.glob("*.toml") if file.stem != MAIN_STEM)
-    return {probe_name_of(file): file for file in (mains[0], *variants)}
+    resolved = folder.resolve()  # once: a run looks at all built-in probes before its program starts
+    return {
+        probe_name_of(file) if file.is_symlink() else _name_in(resolved, file): file for file in (mains[0], *variants)
+    }
 
 
 @cache

@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import contextlib
 import re
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.errors import TraceError
 from tui_probe.trace.locate import LOG, is_trace, traces_in
@@ -36,8 +35,7 @@ _MAX_TRACES: Final = 2000
 """Traces in which a name is looked for, the newest first."""
 
 
-@dataclass(frozen=True)
-class Brief:
+class Brief(NamedTuple):
     """A trace in one line. ``when`` is the time of its last event, in seconds since 1970; None: not known.
 
     ``kernels`` counts those in the part of the log that was read, ``all_read`` says whether that is all of it.
@@ -90,8 +88,7 @@ def brief(directory: Path) -> Brief | None:
     )
 
 
-@dataclass(frozen=True)
-class ExitCounts:
+class ExitCounts(NamedTuple):
     """Counts of the hook: launches, probed ones among them, and their results that were not kept."""
 
     launches: int

@@ -7,7 +7,6 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -194,6 +193,8 @@ def _texts(value: object) -> tuple[str, ...]:
 def _time(value: object) -> float | None:
     if not isinstance(value, str):
         return None
+    from datetime import datetime  # starting a program needs none
+
     try:
         return datetime.fromisoformat(value).timestamp()
     except (ValueError, OverflowError, OSError):
