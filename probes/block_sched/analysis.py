@@ -231,7 +231,7 @@ def _require_per_block(result: Result, reduced: Reduced) -> Reduced:
     """Return the reduced records. Raises TraceError unless there is one per block."""
     if reduced.group != "block":
         raise TraceError(
-            f"{result.path}: the file has one record per {reduced.group}, but block_sched needs one per block"
+            f"{result.path}: the file has one record per {reduced.group}, but block_sched needs one record per block"
         )
     return reduced
 

@@ -289,7 +289,7 @@ def _open(source: ViewSource, progress: Progress) -> Blocks:
 BLOCKS: Final = probe_view(
     "blocks",
     "Blocks",
-    "running and gap cycles of each SM, block times",
+    "running and gap cycles of each SM, and times of blocks",
     _open,
     explanation=(
         "The cycles of a slot have four parts: running (a block runs), ramp-up (before the first block), gaps (between"

@@ -39,7 +39,7 @@ ILLEGAL_ADDRESS: Final = 700
 NULL_PAGES: Final = 1 << 16
 """Addresses below are those of a null pointer with an index."""
 _ADVICE: Final = {
-    "null pointer": "check the result of the allocation, and that the pointer is passed to the kernel",
+    "null pointer": "check that the allocation succeeded, and that the program passes its pointer to the kernel",
     "use after free": "free the memory after the last kernel that uses it",
     "out of bounds": "compare the index with the size before the access",
 }
@@ -222,8 +222,8 @@ def _rows(of: ProbeResult, bounds: Bounds) -> LineRows:
     return LineRows(
         rows,
         [
-            f"{units.counted(bounds.total, 'warp access')} outside of allocations; the table lists the first of each"
-            f" warp"
+            f"{units.counted(bounds.total, 'warp access')} outside of allocations; the table lists the first such"
+            " access of each warp"
         ],
     )
 

@@ -170,7 +170,7 @@ def _rows(of: ProbeResult, counted: CountsByLine[Divergence]) -> LineRows:
         }
         rows.append((lanes - WARP_SIZE * executions, LineRow(line.line, line.source, values)))
     rows.sort(key=lambda pair: pair[0])
-    return LineRows([row for _, row in rows], ["idle lanes: inactive lanes of the 32, summed over all executions"])
+    return LineRows([row for _, row in rows], ["idle lanes: inactive lanes of a warp, summed over all executions"])
 
 
 LINES: Final = LineSpec(

@@ -168,7 +168,8 @@ def _all_accesses(table: AccessTable) -> Finding:
         text += f", {sectors / requests:.1f} sectors per request"
     if table.kept != table.accesses:
         text += (
-            f"; recorded: the first {units.count(table.capacity)} of each thread, {units.count(table.kept)} in total"
+            f"; recorded: the first {units.count(table.capacity)} accesses of each thread, {units.count(table.kept)}"
+            " in total"
         )
     if table.copies:
         text += f"; {units.count(table.box_copies)} bulk copies, {units.size(table.box_bytes)}"
@@ -261,14 +262,15 @@ _EXPLANATION: Final = (
     " all tensors and allocations. Below the name of a band are its number of accesses and their share of all accesses."
     " Memory between bands is not drawn. A cell covers a range of cycles and bytes: more dots, or a stronger shade,"
     " mean more accesses.",
-    "Sectors per request: a warp's load or store moves whole 32-byte sectors. 32 adjacent lanes of 4 bytes touch 4"
-    " sectors; 32 scattered lanes touch 32. “used” is the share of the moved bytes that the lanes requested. Sectors"
-    " above the minimum for the requested bytes are excessive; the page Lines counts them. If 32 adjacent lanes access"
-    " 16 bytes each, they touch 16 sectors, and none of these is excessive. A sector is always moved whole, so some"
-    " bytes can be unused even without excessive sectors. One of the colour schemes shows the share of excessive"
-    " sectors in steps of 10 %.",
-    "A bulk copy (TMA) counts as one access per 32-byte sector of its box inside the tensor, at the time when a lane"
-    " starts it. A copy to several blocks of a cluster (multicast) counts once, and so does a reduction.",
+    "Sectors per request: a warp's load or store moves whole 32-byte sectors. If each lane accesses 4 bytes, 32"
+    " adjacent lanes touch 4 sectors, and 32 scattered lanes touch 32 sectors. “used” is the share of the moved"
+    " bytes that the lanes requested. Sectors above the minimum for the requested bytes are excessive; the page"
+    " Lines counts them. If 32 adjacent lanes access 16 bytes each, they touch 16 sectors, and none of these is"
+    " excessive. A sector is always moved whole, so some bytes can be unused even without excessive sectors. One of"
+    " the colour schemes shows the share of excessive sectors in steps of 10 %.",
+    "A bulk copy (TMA) counts as one access per 32-byte sector of its box, if the sector is inside the tensor. The"
+    " time is when a lane starts the copy. A copy to several blocks of a cluster (multicast) counts once. A"
+    " reduction also counts once.",
     "A flat row is memory that is accessed repeatedly. A diagonal is a walk through memory. A column is many addresses"
     " at one time. The lines below the picture describe the cell under the cursor.",
 )

@@ -326,7 +326,7 @@ def read_accesses(
     warps = next((place for place, section in enumerate(result.sections) if section.level == "warp"), None)
     if not places or warps is None:
         raise TraceError(
-            f"{result.path}: dmat needs one map per thread and one per warp, but the file has {result.layout}"
+            f"{result.path}: dmat needs one map per thread and one map per warp, but the file has {result.layout}"
         )
     begun = result.one_record(warps, WARP)
     counts = next((place for place in places[1:] if result.sections[place].slot_bytes == 4), None)

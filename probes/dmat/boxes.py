@@ -46,7 +46,7 @@ MAX_POINTS: Final = 2 << 20
 _PIECE_POINTS: Final = 1 << 18
 _PIECE_RECORDS: Final = 1 << 20
 """Records that are read at a time, with those of warps that copy nothing."""
-UNKNOWN_SIZE_TEXT: Final = "bulk copies of unknown size are not drawn: im2col, gathers, element strides, packed types"
+UNKNOWN_SIZE_TEXT: Final = "not drawn: bulk copies of unknown size (im2col, gathers, element strides, packed types)"
 _MAX_SECTORS: Final = 1 << 32
 """Sectors of a box: more than a copy can move."""
 _SASS_COPIES: Final = ("UTMA", "UBLK")

@@ -184,7 +184,7 @@ class Dmat(VisibleAccesses):
         """Return why the cursor's cell leads to no other view."""
         if not self.painter.knows_kinds:
             return "these records do not contain the instruction: run with -p dmat"
-        return "no access here; press . for the next access in this row, ! for the worst"
+        return "no access here; press . for the next access in this row, or ! for the worst access"
 
     def ptx_line(self) -> int | None:
         """Return the PTX line with most accesses under the cursor."""

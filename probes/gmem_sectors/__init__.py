@@ -49,16 +49,17 @@ _COALESCED: Final = 4
 _FLAGGED_SHARE: Final = 0.1
 """The part of all sectors from which on what is wasted stands out."""
 _SECTORS_SCALE: Final = (
-    "coalesced accesses of 4, 8 or 16 bytes per lane touch 4, 8 or 16 sectors; the worst case is 32, one per lane"
+    "coalesced accesses of 4, 8 or 16 bytes per lane touch 4, 8 or 16 sectors; the worst case is 32 sectors, one per"
+    " lane"
 )
 SECTORS: Final = count_kind(
     "sectors",
     "Sectors",
     "global memory requests, and sectors per request",
     (
-        "A request is one load or store that a warp executes with at least one active lane. A sector is 32 bytes. With"
-        " 4 bytes per lane, 4 sectors per request mean adjacent lanes; 32 mean a different sector per lane."
-        " Nsight Compute counts in the same way.",
+        "A request is one load or store that a warp executes with at least one active lane. A sector is 32 bytes. If"
+        " each lane accesses 4 bytes, adjacent lanes need 4 sectors per request. If each lane accesses another"
+        " sector, a request needs 32 sectors. Nsight Compute counts in the same way.",
     ),
     order=80,
 )

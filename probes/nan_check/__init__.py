@@ -158,7 +158,7 @@ METRICS: Final = (
 )  # fmt: skip
 
 
-_ADVICE: Final = "to find the instruction that first computed a NaN or an infinity: run -p nan_check_birth"
+_ADVICE: Final = "to find the instruction that first computed a NaN or an infinity, run with -p nan_check_birth"
 
 
 def findings(of: ProbeResult, analysis: NanCheck) -> Iterator[Finding]:
@@ -213,8 +213,8 @@ def _rows(of: ProbeResult, analysis: NanCheck) -> LineRows:
     return LineRows(
         rows,
         [
-            f"{units.counted(analysis.stores, 'warp store')} of NaN or infinity;"
-            " the table lists the first of each warp, sorted by time"
+            f"{units.counted(analysis.stores, 'warp store')} of NaN or infinity; the table lists the first such store"
+            " of each warp, sorted by time"
         ],
     )
 

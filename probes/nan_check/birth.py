@@ -149,7 +149,7 @@ METRICS: Final = (
            standalone_title="births of NaN or infinity"),
     Metric("first_line", "first at PTX line", place=True, over_launches="none", read=_first_line, shown=where_known),
     Metric(
-        "iterations", "loop iterations until then", over_launches="none", read=_first_iteration, shown=where_known,
+        "iterations", "loop iterations before", over_launches="none", read=_first_iteration, shown=where_known,
         standalone_title="loop iterations until the first birth",
     ),
 )  # fmt: skip
@@ -191,7 +191,7 @@ def _rows(of: ProbeResult, analysis: Births) -> LineRows:
         )
         for birth in analysis.births
     ]
-    note = f"{units.counted(analysis.total, 'birth')}; the table lists the first of each warp, sorted by time"
+    note = f"{units.counted(analysis.total, 'birth')}; the table lists the first birth of each warp, sorted by time"
     return LineRows(rows, [note, f"iterations of the compiled loops are {_ITERATIONS}"])
 
 

@@ -147,11 +147,11 @@ PHASES_VIEW: Final = probe_view(
     _open,
     explanation=(
         "Each warp has one row; time runs to the right. A letter stands for the phase that takes most of the time in"
-        " the cell; the table lists the phases. The second group of rows shows some iterations of the main loop. Warps"
-        " that run the same loops have one role.",
-        "The median is over iterations for a phase in a loop, and over warps for other phases. A wait ends when the"
-        " other role has signaled and the copies are complete. The notes and the sentence above the table show how"
-        " much of the wait was before the signal.",
+        " the cell; the table lists the phases. The second group of rows shows some iterations of the main loop."
+        " Warps that run the same loops have the same role.",
+        "For a phase in a loop, the median is over iterations. For another phase, the median is over warps. A wait"
+        " ends when the other role has signaled and the copies are complete. The notes and the sentence above the"
+        " table show how much of the wait was before the signal.",
     ),
     order=18,
 )

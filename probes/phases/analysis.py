@@ -180,8 +180,8 @@ class Phases:
         share = percent(int(self.spans.cycles[self.skipped].sum()), self.life)
         return (
             f"every {units.ordinal(self.every)} iteration of innermost loops; {share} of warp life is in the other"
-            " iterations (drawn as ?). Their phases are estimated from the recorded iterations of the same warp;"
-            " medians, times, waits and arrivals are of recorded iterations only"
+            " iterations (drawn as ?). Phases in these iterations are estimated from the recorded iterations of the"
+            " same warp; medians, times, waits and arrivals use only recorded iterations"
         )
 
     @property

@@ -140,8 +140,9 @@ class Sentences:
         place = f" ({longest.place})" if longest.place else ""
         yield (
             f"in no named phase: {percent(cycles, self.launch.life)} of warp life, most of it in"
-            f" “{longest.phase.name}”{place}. Compilers may give all code of a loop a single line (CuTe DSL: the line"
-            f" of the function's end). Include this line in a --phase, or omit --phase: automatic phases name each loop"
+            f" “{longest.phase.name}”{place}. A compiler may assign all code of a loop to one source line (CuTe DSL:"
+            " the line of the function's end). Include this line in a --phase, or omit --phase: automatic phases"
+            " name each loop"
         )
 
     def _measurement_notes(self) -> Iterator[str]:
@@ -175,7 +176,8 @@ class Sentences:
             if above:
                 phases = ", ".join(f"“{row.phase.name}”" for row in above)
                 text += (
-                    f"; products are issued faster than the peak rate, and also execute after the phase, in {phases}"
+                    "; this phase issues products faster than the tensor core executes them, so some execute later,"
+                    f" in {phases}"
                 )
             yield text
         yield from self._gap_notes()
@@ -203,7 +205,7 @@ class Sentences:
                 f" {_causes_text(stalls.elsewhere)}. The code or source line of these stalls belongs to several phases,"
                 " or the code has no source line"
             )
-        yield f"stalls: measured in {stalls.launches}; shares are parts of the warp life of all roles"
+        yield f"stalls: measured in {stalls.launches}; each share is a part of the warp life of all roles"
 
     @cached_property
     def product_gaps(self) -> ProductGaps | None:
@@ -267,9 +269,8 @@ def wait_text(wait: Wait) -> str:
     full = f"; all {wait.stages_full} stages are in use" if wait.stages_full else ""
     order = _stages_text(wait) if wait.by_order else "; waits are matched with signals by time"
     return (
-        f"{text}{wait.partner} has not finished “{wait.signal.name}”; the rest of the wait is for copies or the"
-        f" barrier"
-        f"{order}{full}{_busy_text(wait)}"
+        f"{text}{wait.partner} has not finished “{wait.signal.name}”; for the remaining time, the wait is for copies"
+        f" or for the barrier itself{order}{full}{_busy_text(wait)}"
     )
 
 
@@ -300,7 +301,9 @@ def _late_warp_text(wait: Wait) -> str:
         return "the last warp has not arrived"
     if wait.last_share >= _ALMOST_ALWAYS:
         return f"warp {wait.last_warp} has not arrived"
-    return f"the last warp has not arrived (warp {wait.last_warp} in {percent(wait.last_share, 1)} of this time)"
+    return (
+        f"the last warp has not arrived (in {percent(wait.last_share, 1)} of this time, this is warp {wait.last_warp})"
+    )
 
 
 def _busy_text(wait: Wait) -> str:

@@ -208,7 +208,8 @@ def _rows(of: ProbeResult, analysis: Stalls) -> LineRows:
         [
             *([_SPILL_NOTE] if spills else []),
             f"cycles that warps wait at the instruction, summed over warps. The probe hides up to {DELAY} cycles of"
-            " each wait. The values include an estimate of the hidden cycles, at most as large as the measured cycles",
+            " each wait. The values include an estimate of the hidden cycles; the estimate is at most as large as"
+            " the measured cycles",
             f"measured waits: {measured_text(analysis, 'unmeasured waits')}",
         ],
     )

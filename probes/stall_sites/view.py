@@ -89,7 +89,10 @@ class StallsView(Document):
         yield from self._line_note()
         yield from self._site_notes()
         if any(row.site.kind and not row.site.producer for row in self.rows):
-            yield "producer –: unknown; a barrier wait ends when the last warp arrives, which is not recorded"
+            yield (
+                "producer –: unknown; a barrier wait ends when the last warp arrives, and the probe does not"
+                " record this warp"
+            )
         yield self._cost_note()
         yield self._cycles_note(shown)
         yield "waits include cycles in which a warp is ready but not selected"
@@ -316,7 +319,7 @@ def _sample_notes(results: Sequence[tuple[ProbeResult, Stalls]], *, has_executio
     counts = Counter(stalls.sample for _, stalls in results if stalls.sample)
     texts = [
         f"{units.count(of.blocks)} of {units.count(of.launched)} blocks in{' each of' if launches > 1 else ''}"
-        f" {units.counted(launches, 'launch')}, {units.count(of.warps)} warps each"
+        f" {units.counted(launches, 'launch')}, {units.count(of.warps)} warps per block"
         for of, launches in counts.items()
     ]
     if texts:
@@ -371,7 +374,7 @@ def _groups_of_kernel(source: ViewSource) -> set[str]:
 STALLS_VIEW: Final = probe_view(
     "stalls",
     "Stalls",
-    "SASS instructions at which warps wait, and for what",
+    "SASS instructions at which warps wait, with the causes",
     StallsView,
     explanation=(
         "One row per SASS instruction at which warps wait, sorted by share of warp life. Warp life is the time from"

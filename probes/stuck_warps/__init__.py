@@ -72,7 +72,7 @@ def _rows(of: ProbeResult, analysis: StuckWarps) -> LineRows:
         for group in analysis.groups
         if group.place.line
     ]
-    return LineRows(rows, ["warps of a launch that did not end, by the last place that each warp reached"])
+    return LineRows(rows, ["for a launch that did not end, the last place that each warp reached"])
 
 
 LINES: Final = LineSpec(

@@ -212,7 +212,7 @@ def _expected_text(stuck: StuckWarps, init: Init | None) -> str:
 def _arrivals_text(arrived: Arrivals, block: int) -> str:
     """``block 0 made 33 arrivals (warp 0; warp 1 with lane 0)``: the last arrivals of its warps."""
     if not arrived.marks:
-        return f"no warp of block {block} is known to have made its last arrival there"
+        return f"for no warp of block {block}, the last recorded arrival is at this mbarrier"
     by_lanes: dict[int, list[int]] = {}
     for number, mark in arrived.marks.items():
         by_lanes.setdefault(mark.lanes, []).append(number)
@@ -223,7 +223,7 @@ def _arrivals_text(arrived: Arrivals, block: int) -> str:
     warps = "; ".join(texts[:_MOST_NAMED]) + ("; …" if len(texts) > _MOST_NAMED else "")
     if arrived.count is None:
         threads = units.counted(arrived.threads, "thread")
-        return f"{threads} of block {block} arrived ({warps}), with a count that is computed at run time"
+        return f"{threads} of block {block} arrived ({warps}); the count of these arrivals is computed at run time"
     return f"block {block} made {units.counted(arrived.count, 'arrival')} ({warps})"
 
 
@@ -289,7 +289,7 @@ def _missing_warps(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
         advice = "let all threads of the barrier reach the barrier, e.g. move the barrier out of branches"
     looping = next((own for own in group.missing if own.block == warp.block and own.place.kind == "loop"), None)
     if looping is not None and not looping.has_ended:
-        advice = f"check the condition that ends the loop at {looping.place.text}; otherwise {advice}"
+        advice = f"check the condition that ends the loop at {looping.place.text}; if it is right, {advice}"
     if warp.lanes_away and place.kind == "barrier" and there == stuck.warps_per_block:
         waits += _lanes_away(stuck, warp)
         advice = (
@@ -303,7 +303,7 @@ def _bar_advice(count: int | None, there: int, warp: StuckWarp, group: PlaceGrou
     threads = there * WARP_THREADS
     absent = [other.warp for other in group.missing if other.block == warp.block]
     if count is None or threads >= count:
-        return "count the threads that arrive at the barrier, and pass this number to the barrier in all of them"
+        return "count the threads that arrive at the barrier, and pass this number to the barrier in all these threads"
     who = f"let {warp_words(absent)} arrive" if absent else f"let {count - threads} more threads arrive"
     return f"{who}, or pass {threads} instead of {count} to the barrier in all threads that arrive"
 
@@ -313,7 +313,7 @@ def _lanes_away(stuck: StuckWarps, warp: StuckWarp) -> str:
     places = missing_lanes_at(stuck, [warp])
     elsewhere = "is elsewhere" if warp.lanes_away == 1 else "are elsewhere"
     where = waits_text(places) if places else elsewhere
-    came = f"warp {warp.warp} came with {lane_words(warp.lanes)}"
+    came = f"warp {warp.warp} arrived with {lane_words(warp.lanes)}"
     return f"; {came}, its {units.counted(warp.lanes_away, 'other lane')} {where}"
 
 

@@ -83,9 +83,9 @@ def _why_not_free(stuck: StuckWarps, group: PlaceGroup) -> tuple[str, str]:
         writers = [own for own in stuck.writers(group.place) if own.did is not None and own.did.line in others]
         wrote = f"; {_writes_text(stuck, writers)}" if writers else ""
         return (
-            f"{gone}this kernel also writes through the same pointer at {_places_text(others)}, which may have set its"
-            f" value{wrote}",
-            "compare the value that the lock expects with the values that the other writes leave; ",
+            f"{gone}this kernel also writes through the same pointer at {_places_text(others)}, which may have"
+            f" changed the value of the lock{wrote}",
+            "compare the value that the lock expects with the values that the other writes store; ",
         )
     if ended:
         return f"{units.counted(ended, 'warp')} ended, perhaps without releasing the lock", ""
@@ -125,7 +125,8 @@ def written_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     if absent:
         blocks = len({own.block for own in absent})
         others = (
-            f"{units.counted(blocks, 'other block')} did not: {stuck.warp_text(absent[0])} is {absent[0].place.at_text}"
+            f"{units.counted(blocks, 'other block')} did not write there: {stuck.warp_text(absent[0])} is"
+            f" {absent[0].place.at_text}"
         )
     else:
         others = "" if ended else "no other block is left, so the awaited value or the value before the launch is wrong"
@@ -173,7 +174,7 @@ def unwritten_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     text, advice = _unknown_writer(stuck, group)
     lanes, wait_for_lanes = _other_lanes(stuck, group)
     if wait_for_lanes:
-        advice = f"let all lanes of a mask reach the shfl, vote or __syncwarp with this mask; otherwise {advice}"
+        advice = f"let all lanes of a mask reach the shfl, vote or __syncwarp with this mask; if they do, {advice}"
     key = "value-not-reached" if _is_written(stuck, group) else "flag-not-set"
     yield Cause(key, f"{_polled(group)}; {text}{lanes}", advice, group.warps[0])
 
@@ -209,8 +210,8 @@ def _unknown_writer(stuck: StuckWarps, group: PlaceGroup) -> tuple[str, str]:
     if isinstance(place.line, Offset):
         return (
             f"without PTX, writes are not recorded: a warp of this launch, {another}",
-            "check the awaited value, and whether its writers reach the instruction that writes it;"
-            f" otherwise {advice}",
+            "check the awaited value, and check that the writers reach the instruction that writes it; if both are"
+            f" right, {advice}",
         )
     lines, is_same = _writes_there(stuck, place.line)
     if lines:
@@ -223,15 +224,16 @@ def _unknown_writer(stuck: StuckWarps, group: PlaceGroup) -> tuple[str, str]:
                 "compare the awaited value with the number of writes, and reset the memory before each use",
             )
         return (
-            f"{where}, and no warp on the GPU is known to have written there last{warps_elsewhere(stuck, group)}",
-            "compare the awaited value with what these writes leave, reset the memory before each launch, and let no"
-            f" writer wait for a warp that polls; otherwise {advice}",
+            f"{where}, and no warp on the GPU made its last write there{warps_elsewhere(stuck, group)}",
+            "compare the awaited value with the values that these writes store, reset the memory before each launch,"
+            f" and let no writer wait for a warp that polls; if all this is right, {advice}",
         )
     if code.has_plain_stores:
         return (
-            f"plain stores of this kernel are not recorded: one of them, {another}{warps_elsewhere(stuck, group)}",
+            "plain stores of this kernel are not recorded: one of these stores,"
+            f" {another}{warps_elsewhere(stuck, group)}",
             "let the writer store before it waits for a warp that polls; write flags with st.release or an atomic,"
-            f" which the watchdog records; otherwise {advice}",
+            f" which the watchdog records; if the kernel does not write the value, {advice}",
         )
     if code.writes.keys() - {place.line}:
         unless = "unless another pointer leads to the same memory"
@@ -251,7 +253,7 @@ def shared_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
         return
     read = place.opcode if is_known else stuck.code.shared_reads[reads[0]]
     shared_by = "cluster" if "::cluster" in read or ".cluster" in read else "block"
-    writers = f"only warps of the same {shared_by} can write it, since each {shared_by} has its own"
+    writers = f"only warps of the same {shared_by} can write it, since each {shared_by} has its own shared memory"
     there = {own.warp for own in group.warps if own.block == warp.block}
     others = [own for own in stuck.warps if own.block == warp.block and own.warp not in there]
     ended = [own for own in stuck.ended if own.block == warp.block]

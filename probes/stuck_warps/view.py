@@ -278,13 +278,15 @@ def _missing_reason(source: ViewSource) -> str | None:
     limit = run.options.get("watchdog") if run is not None else None
     if not limit:
         return f"the run had no watchdog: run with {_OPTION}"
-    return f"no launch of this kernel ran longer than {limit:g} s, and none was running when the run was interrupted"
+    return (
+        f"no launch of this kernel ran longer than {limit:g} s, and no launch was running when the run was interrupted"
+    )
 
 
 _VIEW: Final = probe_view(
     "stuck",
     "Stuck warps",
-    "places of the warps of a launch that did not end",
+    "for a launch that did not end, the place of each warp",
     StuckView,
     explanation=(
         "One row per place: a loop without a counter, a barrier, an mbarrier, a lock or a polled address. The warps of"

@@ -104,7 +104,9 @@ def _operations(result: Result, sums: dict[str, int], threads_missing: int) -> T
     for name, lanes in _LANES.items():
         counts[name], remainder = divmod(sums[name], lanes)
         if remainder and not threads_missing:
-            raise TraceError(f"{result.path}: {sums[name]} lanes executed {name}, which is not a multiple of {lanes}")
+            raise TraceError(
+                f"{result.path}: {sums[name]} lanes executed {name}; this number is not a multiple of {lanes}"
+            )
     return TensorOperations(sums["multiply_adds"], **counts, threads_missing=threads_missing)
 
 

@@ -206,9 +206,9 @@ PROGRESS: Final = probe_view(
     "progress of each warp in the main loop; stragglers",
     _open,
     explanation=(
-        "One line per warp: time runs to the right, iterations of the main loop upwards. Parallel lines are warps of"
-        " equal speed. A flat section is a wait. A slow warp has a lower line, or a line that ends later. Press ! to"
-        " go to the slowest warp.",
+        "One line per warp: time runs to the right, and iterations of the main loop run upwards. Parallel lines are"
+        " warps of equal speed. A flat section is a wait. A slow warp has a lower line, or a line that ends later."
+        " Press ! to go to the slowest warp.",
     ),
     order=50,
     short="Warps",

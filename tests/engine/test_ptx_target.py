@@ -240,6 +240,7 @@ def test_unavailable_features_are_refused() -> None:
     assert raised.value.reason is not None
     assert raised.value.reason.code == "target-too-old"
     assert raised.value.reason.text == (
-        "the probe's elect needs PTX 8.0 for sm_90; the kernel has PTX 6.4 for sm_75, which tui-probe cannot raise"
+        "the probe's elect needs PTX 8.0 and the target sm_90; the kernel has PTX 6.4 for sm_75, and tui-probe"
+        " cannot raise this target"
     )
     assert headers(kernel_of(6, 4, 75), probe) == [".version 8.0", ".target sm_90"]

@@ -80,8 +80,8 @@ def test_serialising_forms_are_excluded(tmp_path: Path, remark: str, always: int
     folder = tmp_path / "kernel"
     answer = prepared(folder, [speaking(tmp_path, remark, always)], load)
     assert (answer.outcome, answer.text) == ("ok", f"probed.{load}")
-    note = "own left out 2 wgmma.wait_group: with a probe at these instructions, ptxas would serialize wgmma, or"
-    note += f" wait for wgmma {always + 2} times instead of {always}"
+    note = "own left out 2 wgmma.wait_group: with a probe there, wgmma would run serially, or the kernel would wait"
+    note += f" for wgmma {always + 2} times instead of {always} times"
     info = (folder / "kernel.info").read_text()
     assert note_in(info).startswith(note)
     assert f"[note] {note}" in (folder / "process.log").read_text()

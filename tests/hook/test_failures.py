@@ -315,7 +315,7 @@ print(read(w))
     run = host.python(script, TUI_PROBE_MAX_PROBE_MEMORY=str(1 << 20))
     assert (run.status, run.stdout) == (0, "201\n"), run.stderr
     (backup,) = run.lines(r"\[exec\] backup")
-    assert backup.endswith("reason needs 4194304 bytes of probe memory, more than the limit of 1048576")
+    assert backup.endswith("reason the launch needs 4194304 bytes of probe memory, more than the limit of 1048576")
     assert len(run.results) == 200
     assert not [line for line in run.calls if line.startswith("DIRTY")]
 

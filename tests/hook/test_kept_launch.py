@@ -36,7 +36,7 @@ def test_launch_from_the_number_on_is_saved_once(host: Host) -> None:
     [
         (
             {"TUI_PROBE_MAX_KEPT_BYTES": "15"},
-            "a copy of its memory before and after the launch takes at least 16 bytes; the budget is 15 bytes",
+            "copies of the kernel's memory before and after the launch need at least 16 bytes; the budget is 15 bytes",
         ),
         ({"TUI_PROBE_MIN_FREE_DISK": "9999999T"}, "disk is nearly full"),
     ],

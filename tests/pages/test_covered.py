@@ -188,5 +188,5 @@ def test_report_says_that_another_run_has_launches_that_were_missed(writer: Trac
     assert report.startswith(
         "1 of 2 launches ran unprobed, the kernel was still being prepared: #0 first fix: Kernels are prepared"
     )
-    assert report.count("run again (prepared kernels are cached), or let launches wait with --wait") == 1
+    assert report.count("or run it again: prepared kernels are cached") == 1
     assert report.endswith("the kernel was still being prepared: #1 second")

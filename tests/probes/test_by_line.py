@@ -235,7 +235,7 @@ def test_lanes_that_make_no_whole_instruction(tmp_path: Path) -> None:
     changed["wmma"] -= changed["wmma"] > 0
     path = tmp_path / "broken.bin"
     path.write_bytes(result.path.read_bytes().replace(records.tobytes(), changed.tobytes()))
-    with pytest.raises(TraceError, match="863 lanes executed wmma, which is not a multiple of 32"):
+    with pytest.raises(TraceError, match="863 lanes executed wmma; this number is not a multiple of 32"):
         tensorop_count.analyse_lines(read_result(path), range(len(records)))
 
 

@@ -245,7 +245,7 @@ def test_phases_above_the_peak_rate_share_a_sentence(peak: int | None) -> None:
     of = SimpleNamespace(kernel=SimpleNamespace(slowdown=None), simulated=False, products_per_clock=peak)
     sentences = Sentences(of, replace(launch, sites=issuing), 0, None)  # type: ignore[arg-type]
     (text,) = (text for text in sentences.others() if text.startswith("consumer: "))
-    above = "faster than the peak rate, and also execute after the phase, in “loop 2: mma”, “loop 1: mma”"
+    above = "faster than the tensor core executes them, so some execute later, in “loop 2: mma”, “loop 1: mma”"
     assert text.endswith(above) == (peak is not None)
     assert text.count(" in “loop ") == (1 if peak else 2)
 

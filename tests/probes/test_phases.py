@@ -671,7 +671,7 @@ async def test_screen_shows_page_at_all_sizes(trace: Path, monkeypatch: pytest.M
         assert kernel.current == "phases"
         page = "\n".join(stage.text.split("\n")[:-1])  # without the footer: few goldens list keys
         golden("phases-screen.txt", page, width=80)
-        for columns, rows, shown in ((60, 15, "the rest of"), (61, 30, "the rest of"), (200, 50, "consumer w0")):
+        for columns, rows, shown in ((60, 15, "remaining"), (61, 30, "remaining"), (200, 50, "consumer w0")):
             await stage.resize(columns, rows)
             assert max(map(width, stage.text.split("\n"))) <= columns
             assert shown in stage.text, "the answer next to the table, and the lanes where there is room"

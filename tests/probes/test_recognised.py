@@ -93,7 +93,7 @@ def test_dmat_says_which_maps_a_trace_has(tmp_path: Path, capsys: pytest.Capture
     writer = write_unnamed(tmp_path / "t", launches=4)
     assert main(["report", str(writer.directory), "--probe", "dmat"]) == 0
     report = " ".join(capsys.readouterr().out.split())
-    assert report.count("dmat needs one map per thread and one per warp, but the file has 16 B per warp") == 1
+    assert report.count("dmat needs one map per thread and one map per warp, but the file has 16 B per warp") == 1
 
 
 def test_not_where_the_records_are_others(tmp_path: Path) -> None:

@@ -144,7 +144,7 @@ def shown_text(directory: Path, capsys: pytest.CaptureFixture[str]) -> str:
 def test_page_states_launches_and_sample(groups: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = shown_text(groups, capsys)
     assert "attn_fwd, launches 0–1 of #0" in text
-    assert "sample: 4 of 4 blocks in each of 2 launches, 8 warps each" in text
+    assert "sample: 4 of 4 blocks in each of 2 launches, 8 warps per block" in text
     assert "slowdown with the probe: –, because no grid and block size was timed both" in text
 
 
@@ -209,7 +209,7 @@ def test_groups_without_sites_are_not_missing(
     assert sites[GROUPS[0]] > 0 == sites[GROUPS[-1]]
     text = shown_text(writer.directory, capsys)
     assert "k, launch 0 of #0" in text
-    assert "sample: 4 of 4 blocks in 1 launch, 8 warps each" in text
+    assert "sample: 4 of 4 blocks in 1 launch, 8 warps per block" in text
     assert "further groups" not in text
     assert front.main(["report", str(writer.directory)]) == 0
     report = " ".join(capsys.readouterr().out.split())

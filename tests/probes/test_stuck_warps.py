@@ -213,17 +213,18 @@ WAITERS = [warp(BARRIER, block, 1) for block in range(2)]
         (
             launch([warp(MBARRIER, did=ADDED)], code=COUNTED),
             "mbarrier-count",
-            "expects 64 arrivals (mbarrier.init PTX:38); no warp of block 0 is known to have made its last arrival",
+            "expects 64 arrivals (mbarrier.init PTX:38); for no warp of block 0, the last recorded arrival is at"
+            " this mbarrier",
         ),
         (
             launch([warp(MBARRIER)], code=COUNTED),
             "mbarrier-count",
-            "known to have made its last arrival there; arrivals of 32 threads that ended are not known",
+            "the last recorded arrival is at this mbarrier; arrivals of 32 threads that ended are not known",
         ),
         (
             APART,
             "barrier-not-reached",
-            "warp 0 came with lanes 16-31, its 16 other lanes may wait at shfl.sync.idx.b32 PTX:9",
+            "warp 0 arrived with lanes 16-31, its 16 other lanes may wait at shfl.sync.idx.b32 PTX:9",
         ),
         (MISSING, "barrier-not-reached", "1 of 2 warps arrived; warp 1 is at PTX:50"),
         (
@@ -252,11 +253,11 @@ WAITERS = [warp(BARRIER, block, 1) for block in range(2)]
         (
             launch([*ADDERS, warp(WarpPlace(50, "loop"), 2)], grid=3, code=WRITES),
             "value-not-reached",
-            "1 other block did not: block 2 warp 0 is at PTX:50",
+            "1 other block did not write there: block 2 warp 0 is at PTX:50",
         ),
         (launch(ADDERS, 3, 32, WRITES), "grid-does-not-fit", "so 1 block cannot start"),
         (launch([warp(FLAG, 1)], 9, 32, WRITES), "grid-does-not-fit", "1 of 9 blocks is on the GPU and does not end"),
-        (launch([warp(FLAG, 2)], 9, 32, WRITES), "flag-not-set", "is known to have written there last; 2 warps ended"),
+        (launch([warp(FLAG, 2)], 9, 32, WRITES), "flag-not-set", "made its last write there; 2 warps ended"),
         (
             launch([warp(FLAG)], 9, 32, Synchronization(is_known=True)),
             "flag-not-set",
@@ -265,7 +266,7 @@ WAITERS = [warp(BARRIER, block, 1) for block in range(2)]
         (
             launch([warp(FLAG)], code=Synchronization(has_plain_stores=True, is_known=True)),
             "flag-not-set",
-            "plain stores of this kernel are not recorded: one of them, another kernel",
+            "plain stores of this kernel are not recorded: one of these stores, another kernel",
         ),
         (
             launch([warp(FLAG), warp(BARRIER, number=1)], code=Synchronization(has_plain_stores=True, is_known=True)),
@@ -318,7 +319,7 @@ WAITERS = [warp(BARRIER, block, 1) for block in range(2)]
             launch([warp(BARRIER), warp(SPUN, number=1)], code=SHARED),
             "flag-not-set",
             "shared memory is polled by 1 warp of 1 block at ld.volatile.shared.u32 PTX:50; only warps of the same"
-            " block can write it, since each block has its own; block 0 warp 0 is at bar.sync PTX:30",
+            " block can write it, since each block has its own shared memory; block 0 warp 0 is at bar.sync PTX:30",
         ),
         (
             replace(launch([warp(HEAD)], code=RING), ended=(replace(warp(HEAD, number=1), on_gpu=0),)),
@@ -361,7 +362,7 @@ def test_likely_cause(stuck: StuckWarps, key: str, words: str) -> None:
 def test_barrier_that_waits_for_a_loop_has_the_loop_as_its_fix() -> None:
     cause = likely_cause(MISSING)
     assert cause is not None
-    assert cause.advice.startswith("check the condition that ends the loop at PTX:50; otherwise let all threads")
+    assert cause.advice.startswith("check the condition that ends the loop at PTX:50; if it is right, let all threads")
 
 
 def test_lanes_that_do_not_poll_are_named_only_if_all_warps_have_such_lanes() -> None:
@@ -473,12 +474,12 @@ SURE, UNSURE = (
         ("ld.global.u64 %rd6, [%rd2]; st.global.u32 [%rd6], 7;", "", UNSURE),
         (
             "atom.global.add.u32 %r1, [%rd1], 1;", "atom.global.exch.b32 %r2, [%rd1], 0;",
-            "known to hold it; this kernel also writes through the same pointer at atom.global.add.u32 PTX:{first} and"
-            " atom.global.exch.b32 PTX:{last}, which may have set its value; 1 warp of 1 block wrote there"
-            " (atom.global.add.u32 PTX:{first})",
+            "known to hold it; this kernel also writes through the same pointer at atom.global.add.u32 PTX:{first}"
+            " and atom.global.exch.b32 PTX:{last}, which may have changed the value of the lock; 1 warp of 1 block"
+            " wrote there (atom.global.add.u32 PTX:{first})",
         ),
         ("st.global.u32 [%rd1], 7;", "", "through the same pointer at st.global.u32 PTX:{first}, which may have"),
-        ("", "atom.global.cas.b32 %r1, [%rd1], 3, 5;", "at atom.global.cas.b32 PTX:{last}, which may have set"),
+        ("", "atom.global.cas.b32 %r1, [%rd1], 3, 5;", "at atom.global.cas.b32 PTX:{last}, which may have changed"),
     ],
 )  # fmt: skip
 def test_other_writes_to_a_lock_replace_the_conclusion_about_the_launch(
@@ -524,7 +525,7 @@ ret;""",
         (
             "atom.global.add.u32 %r3, [%rd4], 1;", 2, "value-not-reached",
             "this kernel writes through the same pointer at atom.global.add.u32 PTX:{}, but only the last write of a"
-            " warp is recorded, and no warp on the GPU is known to have written there last",
+            " warp is recorded, and no warp on the GPU made its last write there",
         ),
         ("red.global.add.u32 [%rd4], 1;", 0, "flag-not-set", "through the same pointer at red.global.add.u32 PTX:{}, "),
         (
@@ -714,7 +715,7 @@ def waiting(threads: int = 64, code: Synchronization = COUNTED, lanes: int = ALL
         ),
         (
             waiting(32, HALF),
-            "32 threads of block 0 arrived (warp 0), with a count that is computed at run time",
+            "32 threads of block 0 arrived (warp 0); the count of these arrivals is computed at run time",
             "count the threads that arrive",
         ),
     ],

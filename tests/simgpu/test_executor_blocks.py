@@ -332,7 +332,9 @@ def test_carry_on_past_an_unsupported_instruction_that_is_not_reached() -> None:
 )
 def test_other_copies_by_tensor_map_are_refused_with_what_there_is(instruction: str) -> None:
     source = f".visible .entry copies() {{ .reg .b32 %r<6>; .reg .b64 %rd; .reg .b16 %h; {instruction}; ret; }}"
-    with pytest.raises(UnsupportedInstructionError, match="the simulated GPU copies single tiles by tensor map: no"):
+    with pytest.raises(
+        UnsupportedInstructionError, match="the simulated GPU does not support tensor-map copies with im2col"
+    ):
         Device().launch(compiled(source))
 
 
