@@ -12,7 +12,9 @@ import pytest
 
 from tests.e2e.conftest import Tool
 from tests.patience import HANG
+from tests.trace.make import TraceWriter
 from tui_probe.errors import ChoiceError, TraceError, UsageError
+from tui_probe.pages.run_report import run_report
 from tui_probe.reproducer.extraction import c_text, differences, extract, readme
 from tui_probe.reproducer.kept_launch import (
     KeptLaunch,
@@ -23,6 +25,7 @@ from tui_probe.reproducer.kept_launch import (
     read_kept_launch,
     saved_launches,
 )
+from tui_probe.trace.follow import open_trace
 
 PROGRAM = Path(__file__).with_name("pointers.py")
 
@@ -194,6 +197,19 @@ def test_launch_that_does_not_end_is_saved_without_a_result(tmp_path: Path) -> N
     (tmp_path / "event.log").write_text(kernel)
     [(_, problem)] = keep_problems([tmp_path], ["add@0"])
     assert problem == "launch 0@3 is saved without a result, because it did not end"
+
+
+def test_saved_launch_that_does_not_end_is_a_finding_with_its_commands(tmp_path: Path) -> None:
+    writer = TraceWriter(tmp_path)
+    writer.kernel(0, "add")
+    writer.run_json(options={"keep_launch": ["add@0"]}, exit_status=None, signal=2)
+    launch = kept(tmp_path, "kernel add\ngrid 1 1 1\nblock 1 1 1\n")
+    report = " ".join(run_report(open_trace(tmp_path)).split())
+    assert "#0 add not complete: launch 3 had not ended when the process ended" in report
+    assert f"tui-probe extract {tmp_path}:0@3 DIR, then tui-probe run --watchdog 10s -- python3 DIR/launch.py" in report
+    assert "0 launches (0 probed), 1 more had not ended" in report
+    (launch.folder / "after.bin").write_bytes(b"")
+    assert "had not ended" not in run_report(open_trace(tmp_path))
 
 
 def changed_bytes(output: str) -> list[str]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from tui_probe.trace.model import Trace
+    from tui_probe.trace.model import Run, Trace
 
 FOLDER: Final = "kept"
 INFO: Final = "launch.info"
@@ -273,6 +273,19 @@ def keep_problems(traces: Sequence[Path], wanted: Sequence[str]) -> Iterator[tup
         part, number = split_option(word)
         if not any(part in name and own >= number for name, own in reached):
             yield traces[0], f"--keep-launch {word}: {_missing_text(opened, part, number)}"
+
+
+def unended_launches(trace: Run) -> list[KeptLaunch]:
+    """The saved launches of a trace whose process ended before them; none if they cannot be read."""
+    options = trace.run_info.options.get("keep_launch") if trace.run_info is not None else None
+    if not options or trace.state.running:
+        return []
+    try:
+        unended = [launch for launch in kept_launches(trace.directory) if not launch.has_result]
+        logged = {(event.index, event.number) for event in keep_outcomes(trace.directory)} if unended else set()
+    except (OSError, TraceError):
+        return []
+    return [launch for launch in unended if (launch.index, launch.number) not in logged]
 
 
 def _launches_without_end(

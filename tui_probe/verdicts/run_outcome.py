@@ -16,7 +16,7 @@ from tui_probe.trace.kernel_status import ended_context
 from tui_probe.trace.source_lines import copied_names
 from tui_probe.verdicts.code_places import failure_lines
 from tui_probe.verdicts.probe_coverage import unmeasured_probes, unmeasured_texts, unused_probes
-from tui_probe.verdicts.simulator_findings import faulty_kernels
+from tui_probe.verdicts.simulator_findings import faulty_kernels, unended_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -73,13 +73,13 @@ def measuring_command(trace: Trace) -> str:
 
 
 def measuring_options(trace: Trace) -> list[str]:
-    """Return the options of a run with launches for every probe; none if all had some.
+    """Return the options of a run with launches for every probe; none if all had some, or one did not end.
 
     After a run with ``--replay`` they name one such probe only, so that every launch has that.
     """
     unmeasured = next((probe for kernel in trace.kernels for probe in unmeasured_probes(kernel)), None)
     run = trace.run_info
-    if unmeasured is None or run is None or run.probe is None or trace.state.running:
+    if unmeasured is None or run is None or run.probe is None or trace.state.running or unended_numbers(trace):
         return []
     named = [word for probe in run.probe.split(", ") for word in ("-p", probe)]
     return ["-p", unmeasured.probe] if run.options.get("replay") else ["--replay", *named]
@@ -190,7 +190,7 @@ def head_lines(trace: Trace, cells: int | None = None) -> list[str]:
 
 def _unended_text(trace: Trace) -> str:
     """``, 1 more had not ended``: launches that are in no count, because their lines follow their end; "" for none."""
-    unended = {event.launch for event in trace.state.stuck if event.launch >= trace.state.launches}
+    unended = {number for number in unended_numbers(trace) if number >= trace.state.launches}
     return f", {units.count(len(unended))} more had not ended" if unended else ""
 
 

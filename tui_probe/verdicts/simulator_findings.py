@@ -14,14 +14,16 @@ from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import safe
 from tui_probe.input_limits import PTX_TEXT, parse_json
 from tui_probe.probekit.finding import Finding, counted, place, timed
+from tui_probe.reproducer.kept_launch import unended_launches
 from tui_probe.trace.plain_file import read_within
 from tui_probe.trace.source_lines import SourceLines, source_position
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tui_probe.probekit.finding import Evidence, Number
     from tui_probe.trace.event_types import LaunchStuck
-    from tui_probe.trace.model import KernelFacts, Trace
+    from tui_probe.trace.model import KernelFacts, Run, Trace
 
 WATCHDOG_OPTION: Final = "--watchdog 10s"
 """Option of a run that shows where the warps of a launch are."""
@@ -96,9 +98,15 @@ def simulator_findings(kernel: KernelFacts) -> Iterator[Finding]:
 def faulty_kernels(trace: Trace) -> frozenset[str]:
     """Names of the kernels that have faults, or launches that did not end, in the log."""
     parsed = map(_parsed, trace.state.faults)
-    unfinished = (event.kernel for event in trace.state.stuck if event.reason is not None)
+    stuck = [event.kernel for event in trace.state.stuck if event.reason is not None]
+    unfinished = stuck + [launch.index for launch in unended_launches(trace)]
     names = [trace.kernels[index].name for index in unfinished if index < len(trace.kernels)]
     return frozenset([*names, *(str(fault["kernel"]) for fault in parsed if fault is not None and "kernel" in fault)])
+
+
+def unended_numbers(trace: Run) -> set[int]:
+    """Numbers of the launches that had not ended when they were reported, or when their process ended."""
+    return {event.launch for event in trace.state.stuck} | {launch.number for launch in unended_launches(trace)}
 
 
 def unfinished_launches(kernel: KernelFacts) -> list[LaunchStuck]:
@@ -110,7 +118,13 @@ def unfinished_launches(kernel: KernelFacts) -> list[LaunchStuck]:
 
 def unfinished_finding(kernel: KernelFacts) -> Iterator[Finding]:
     """Yield the last launch that does not end."""
-    for event in unfinished_launches(kernel)[-1:]:
+    saved = [launch.number for launch in unended_launches(kernel.trace) if launch.index == kernel.index]
+    events = unfinished_launches(kernel)[-1:]
+    if saved and not events:
+        text = f"launch {saved[-1]} had not ended when the process ended or was interrupted"
+        values: dict[str, Number | Evidence] = {"launch": counted(saved[-1]), "seconds": timed(None, "s")}
+        yield _unfinished("not complete", text, _alone_text(kernel, saved[-1]), values)
+    for event in events:
         limit = kernel.trace.run_info.options.get("watchdog") if kernel.trace.run_info is not None else None
         is_long = event.seconds >= (limit or _LIMIT)
         at = "and had not ended" if is_long else "when the process ended or was interrupted"
@@ -118,11 +132,25 @@ def unfinished_finding(kernel: KernelFacts) -> Iterator[Finding]:
         again = f"tui-probe run --again {shell_word(kernel.trace.directory)} {WATCHDOG_OPTION}"
         reason = "" if event.reason is None else event.reason.sentence
         advice = f"its warps are not known: {reason}" if limit else f"run again to see where its warps are: {again}"
+        advice = _alone_text(kernel, event.launch) if event.launch in saved else advice
         values = {"launch": counted(event.launch), "seconds": timed(event.seconds, "s")}
-        yield Finding(
-            "unfinished", "does not end" if is_long else "not complete", text, stands_out=True, values=values,
-            advice=safe(advice), brief=text, wrong_result=True,
-        )  # fmt: skip
+        yield _unfinished("does not end" if is_long else "not complete", text, advice, values)
+
+
+def _unfinished(what: str, text: str, advice: str, values: dict[str, Number | Evidence]) -> Finding:
+    return Finding(
+        "unfinished", what, text, stands_out=True, values=values, advice=safe(advice), brief=text, wrong_result=True
+    )
+
+
+def _alone_text(kernel: KernelFacts, launch: int) -> str:
+    """Return the commands that run a saved launch alone, with a watchdog."""
+    address = shell_word(f"{kernel.trace.directory}:{kernel.index}@{launch}")
+    simulated = "--sim " if kernel.trace.state.simulated else ""
+    return (
+        f"run this launch alone to see where its warps are: tui-probe extract {address} DIR, then tui-probe run"
+        f" {simulated}{WATCHDOG_OPTION} -- python3 DIR/launch.py"
+    )
 
 
 def no_watchdog_text(trace: Trace) -> str:
