@@ -326,7 +326,7 @@ WAITERS = [warp(BARRIER, block, 1) for block in range(2)]
             "flag-not-set",
             "head at 0x8 (value 7) is polled by 1 warp at ld.volatile.shared.u32 PTX:50; its loop also reads shared"
             " memory at ld.volatile.shared.u32 PTX:51; only warps of the same block can write it, since each block has"
-            " its own; block 0 warp 1 ended",
+            " its own shared memory; block 0 warp 1 ended",
         ),
         (
             launch([warp(HEAD)], code=replace(RING, counted=frozenset({50}))),
