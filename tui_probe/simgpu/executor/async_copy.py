@@ -66,9 +66,9 @@ class CopyWait:
             if group.batch.checks is not None:
                 order = group.batch.checks.order
                 if self.bulk:
-                    order.bulk_awaited(group.lanes, self.pending or 0, self.bulk)
+                    order.copies.bulk_awaited(group.lanes, self.pending or 0, self.bulk)
                 else:
-                    order.copies_awaited(group.lanes, self.pending)
+                    order.copies.awaited(group.lanes, self.pending)
             group.block = following
             return group
 
@@ -141,7 +141,7 @@ def _build_into_shared(
         times = [now + COPY_LATENCY + copy_cycles(size) for now, size in zip(issued, sizes, strict=True)]
         mbarriers = words_of(access, group, line)
         if group.batch.checks is not None:
-            group.batch.checks.order.copies_counted(mbarriers)
+            group.batch.checks.order.copies.counted(mbarriers)
         apply_events(group, line, mbarriers, [MBarrierEvent(transfer=-size) for size in sizes], times)
 
     return run
@@ -168,7 +168,7 @@ def _build_multicast(operands: tuple[Operand, ...], bind: Binder) -> Operation:
                 _copy_units(place, origin, size)
                 word_there = words_of(access, own, line, at_rank(values[lane : lane + 1], rank, own))
                 if own.batch.checks is not None:
-                    own.batch.checks.order.copies_counted(word_there)
+                    own.batch.checks.order.copies.counted(word_there)
                 apply_events(own, line, word_there, [MBarrierEvent(transfer=-size)], [time])
 
     return run
@@ -184,7 +184,7 @@ def _build_out_of_shared(to: Operand, source: Operand, size: Operand, bind: Bind
         group.batch.bulk_reads.add(group.lanes, issued + cycles)
         group.batch.bulk_writes.add(group.lanes, issued + cycles + COPY_LATENCY)
         if group.batch.checks is not None:
-            group.batch.checks.order.bulk_issued(group.lanes)
+            group.batch.checks.order.copies.bulk_issued(group.lanes)
 
     return run
 
@@ -261,7 +261,7 @@ def _commit_bulk(group: ThreadGroup) -> None:
     group.batch.bulk_reads.commit(group.lanes)
     group.batch.bulk_writes.commit(group.lanes)
     if group.batch.checks is not None:
-        group.batch.checks.order.bulk_committed(group.lanes)
+        group.batch.checks.order.copies.bulk_committed(group.lanes)
 
 
 def build_copy_wait(instruction: Instruction, bind: Binder) -> CopyWait | None:
@@ -325,7 +325,7 @@ def _build_copy(instruction: Instruction, bind: Binder) -> Operation:
 
 def _note_issue(group: ThreadGroup) -> None:
     if group.batch.checks is not None:
-        group.batch.checks.order.copy_issued(group.lanes)
+        group.batch.checks.order.copies.issued(group.lanes)
 
 
 def _byte_access(source: Operand, number: int, bind: Binder) -> Access:
@@ -364,7 +364,7 @@ def _copy_clock(size: int) -> Operation:
 def _commit(group: ThreadGroup) -> None:
     group.batch.copies.commit(group.lanes)
     if group.batch.checks is not None:
-        group.batch.checks.order.copies_committed(group.lanes)
+        group.batch.checks.order.copies.committed(group.lanes)
 
 
 BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {"cp": _build_async}

@@ -263,7 +263,7 @@ def build_tracking(instruction: Instruction, bind: Binder) -> Operation:
         lanes = group.lanes
         end = np.maximum(group.batch.copies.end_of_all(lanes), group.batch.counters[lanes.warp])
         if group.batch.checks is not None:
-            group.batch.checks.order.copies_tracked(lanes)
+            group.batch.checks.order.copies.tracked(lanes)
         apply_events(group, line, words_of(access, group, line), [event] * lanes.count, end.tolist())
 
     return run

@@ -208,7 +208,7 @@ def _build_load(to: Operand, box: _TensorOperand, word: Operand, bind: Binder) -
         time = int(own.batch.counters[own.lanes.warp[0]]) + COPY_LATENCY + copy_cycles(tile.bytes)
         mbarriers = words_of(barrier, own, line)
         if own.batch.checks is not None:
-            own.batch.checks.order.copies_counted(mbarriers)
+            own.batch.checks.order.copies.counted(mbarriers)
         apply_events(own, line, mbarriers, [MBarrierEvent(transfer=-tile.bytes)], [time])
 
     return _by_lanes(copy, reads)
@@ -230,7 +230,7 @@ def _build_store(box: _TensorOperand, operand: Operand, bind: Binder) -> Operati
         own.batch.bulk_reads.add(own.lanes, end)
         own.batch.bulk_writes.add(own.lanes, end + COPY_LATENCY)
         if own.batch.checks is not None:
-            own.batch.checks.order.bulk_issued(own.lanes)
+            own.batch.checks.order.copies.bulk_issued(own.lanes)
 
     return _by_lanes(copy, reads)
 

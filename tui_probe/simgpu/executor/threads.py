@@ -78,7 +78,7 @@ class Batch:
         self.mbarriers = MBarriers(self.shared)
         self.checks = BatchChecks(checks, launch, self.block_indices) if checks is not None else None
         if self.checks is not None:
-            self.mbarriers.watchers.append(self.checks.order.phase_ended)
+            self.mbarriers.watchers.append(self.checks.order.copies.phase_ended)
         # Where the addresses in registers lead; see ``access``.
         self.located: dict[tuple[str, int, int], LocatedAddress] = {}
 

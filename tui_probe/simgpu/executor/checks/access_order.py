@@ -1,92 +1,37 @@
 """Order of accesses: which of two threads' accesses happens before the other.
 
-Time counts accesses and synchronisations in the order of execution. A stamp of a byte is the time of its last access
-and the thread that made it; a clock of a warp has, for each warp of its cluster, the time up to which everything that
-one did happens before what this one does next. Barriers and mbarriers join clocks. Between blocks, and through flags in
-memory, a fence after the one access and an atomic, a fence or a strong load after it in the other thread order both:
-an order that may exist is assumed.
+A clock of a warp has, for each warp of its cluster, the time (see ``access_clock``) up to which everything that one did
+happens before what this one does next: a vector clock. Barriers and mbarriers join clocks. Between blocks, and through
+flags in memory, a fence after the one access and an atomic, a fence or a strong load after it in the other thread order
+both: an order that may exist is assumed, so that a reported race is one.
 """
 
 from __future__ import annotations
 
-from array import array
-from functools import cached_property, wraps
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tui_probe.simgpu.executor.async_state import CopyGroups
+from tui_probe.simgpu.executor.checks.access_clock import (
+    FULL_MASK,
+    STRONG,
+    STRONG_BLOCK,
+    STRONG_CLUSTER,
+    THREAD_BITS,
+    TIME_BITS,
+    harmless,
+)
+from tui_probe.simgpu.executor.checks.copy_order import CopyOrder
 from tui_probe.simgpu.executor.model import WARP_SIZE
 from tui_probe.simgpu.executor.scalars import U64, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from numpy.typing import NDArray
 
+    from tui_probe.simgpu.executor.checks.access_clock import LaunchClock
     from tui_probe.simgpu.executor.lanes import Lanes, Places
     from tui_probe.simgpu.executor.scope import Launch
-
-# A stamp: the time in the upper half, below it flags and the thread's number in the grid.
-TIME_BITS: Final = 32
-COPIED: Final = 1 << 31
-"""Stamp of a ``cp.async``, which is complete when its thread has waited for it."""
-TRACKED: Final = 1 << 30
-"""Stamp of a copy whose bytes an mbarrier counts."""
-BULK: Final = COPIED | TRACKED
-"""Stamp of a bulk copy out of shared memory, which is complete when its thread has waited for its group."""
-STRONG_BLOCK: Final = 1 << 28
-STRONG_CLUSTER: Final = 2 << 28
-STRONG: Final = 3 << 28
-"""Stamps of atomics and other accesses that may race with their like, within their scope; this one of the GPU."""
-MAX_THREADS: Final = 1 << 28
-_THREAD: Final = np.uint64(MAX_THREADS - 1)
-SAME: Final = np.uint64(COPIED | TRACKED | MAX_THREADS - 1)
-"""Bits that two stamps of the same thread have in common."""
-_ACCESS_BITS: Final = 2
-FULL_MASK: Final = (1 << WARP_SIZE) - 1
-
-
-def harmless(check: Callable[..., None]) -> Callable[..., None]:
-    """A method of a check, which ends all checks of the launch where it fails: the kernel runs without them."""
-
-    @wraps(check)
-    def guarded(self: _Check, *arguments: Any) -> None:
-        if not self.clock.failure:
-            try:
-                check(self, *arguments)
-            except Exception as error:  # noqa: BLE001  a mistake of a check must not fail the kernel
-                self.clock.failure = f"{type(error).__name__}: {error}"
-
-    return guarded
-
-
-class _Check(Protocol):
-    clock: LaunchClock
-
-
-class LaunchClock:
-    """Time of a launch, which ``begin`` continues from the last one, and the instruction of each access."""
-
-    def __init__(self, begin: int, blocks: int) -> None:
-        self.begin = self.now = begin
-        self.failure = ""
-        """The error that ended the checks of the launch."""
-        self._accesses = array("Q")
-        # By block of the grid: its last fence for the GPU, and the last time when it may have seen those of others.
-        self.released = np.zeros(blocks, np.int64)
-        self.acquired = np.zeros(blocks, np.int64)
-
-    def tick(self, line: int = 0, code: int = 0) -> int:
-        """The time of an access by the instruction at a line, or of another event."""
-        self._accesses.append(line << _ACCESS_BITS | code)
-        self.now += 1
-        return self.now
-
-    def access_at(self, time: int) -> tuple[int, int]:
-        """The line and code of the access at a time."""
-        packed = self._accesses[time - self.begin - 1]
-        return packed >> _ACCESS_BITS, packed & (1 << _ACCESS_BITS) - 1
 
 
 class BatchOrder:
@@ -98,71 +43,37 @@ class BatchOrder:
         self._threads = shape.block[0] * shape.block[1] * shape.block[2]
         self._cluster = shape.cluster_size
         self._block_warps = -(-self._threads // WARP_SIZE)
-        self._width = self._cluster * self._block_warps
+        self._cluster_warps = self._cluster * self._block_warps
         warps = len(blocks) * self._block_warps
-        self._own = np.arange(warps) % self._width
-        self._known = np.zeros((warps, self._width), np.int64)
+        self._cluster_warp = np.arange(warps) % self._cluster_warps
+        """Number of each warp of the batch within its cluster."""
+        self._known = np.zeros((warps, self._cluster_warps), np.int64)
+        """Clock of each warp: the time of each warp of its cluster that it knows."""
         numbers = (blocks * self._threads)[:, None] + np.arange(self._block_warps * WARP_SIZE)
         self._thread_at = numbers.reshape(-1).astype(U64)
+        """Number in the grid of the thread at each place: a place per lane, of incomplete warps too."""
         self._in_batch = np.full(len(clock.released), -1, np.int64)
+        """Number in the batch of each block of the grid, -1 for others."""
         self._in_batch[blocks] = np.arange(len(blocks))
-        in_warp = np.minimum(self._threads - np.arange(self._block_warps) * WARP_SIZE, WARP_SIZE)
-        self._all_lanes = np.tile((1 << in_warp) - 1, len(blocks))
-        """The lanes of each warp that have a thread, as a mask."""
-        # All accesses within a block until then are ordered.
+        warp_threads = np.minimum(self._threads - np.arange(self._block_warps) * WARP_SIZE, WARP_SIZE)
+        self._all_lanes = np.tile((1 << warp_threads) - 1, len(blocks))
+        """Lanes of each warp that have a thread, as a mask."""
         self.floor = clock.begin
-        # By warp, for its block and for its cluster.
+        """Time until which all accesses within a block are ordered."""
+        # Times of the last fence of each warp: row 0 of any scope, row 1 of those for a cluster or the GPU.
         self._released = np.zeros((2, warps), np.int64)
         self._acquired = np.zeros((2, warps), np.int64)
-        self.has_copies = False
+        self.copies = CopyOrder(clock, len(self._thread_at))
+        self._lane_clocks: LaneClocks | None = None  # most kernels synchronise whole warps, and need neither
+        self._meetings: LaneMeetings | None = None
         self.first_stamp = np.uint64(clock.begin << TIME_BITS | (1 << TIME_BITS) - 1)
-        """Stamps of this launch are greater."""
-        # Clocks of barriers, joined of those who arrived, and their rows.
-        self._clocks = np.zeros((0, self._width), np.int64)
+        """The greatest stamp before this launch: memory keeps stamps from one launch to the next."""
+        # Clocks of barriers, joined of those that arrived, and their rows by kind and number of a barrier.
+        self._clocks = np.zeros((0, self._cluster_warps), np.int64)
         self._rows: dict[tuple[str, int], int] = {}
-        self._phase_ends: dict[int, int] = {}
-        self._awaited: dict[int, int] = {}
-        self._tracked_words: dict[int, int] = {}
-        self._uncounted: list[int] = []
-        self._bulk_reads: set[int] = set()
-
-    @cached_property
-    def _met_at(self) -> NDArray[np.int64]:
-        """Time of the last meeting of some lanes of a warp, by place."""
-        return np.zeros(len(self._thread_at), np.int64)
-
-    @cached_property
-    def _met_lanes(self) -> NDArray[np.int64]:
-        """The lanes that the one at each place has met, directly or through others, as a mask.
-
-        The order of their accesses until the last meeting may be more than there is.
-        """
-        return np.zeros(len(self._thread_at), np.int64)
-
-    @cached_property
-    def _of_lanes(self) -> LaneClocks:
-        return LaneClocks(len(self._own), self._width)
-
-    @cached_property
-    def _bulk(self) -> BulkCopies:
-        return BulkCopies(len(self._thread_at))
-
-    @cached_property
-    def _copies(self) -> CopyGroups:
-        return CopyGroups(len(self._thread_at))
-
-    @cached_property
-    def _copied(self) -> NDArray[np.int64]:
-        """Time until which the thread's copies are complete for itself, by place."""
-        return np.zeros(len(self._thread_at), np.int64)
-
-    @cached_property
-    def _published(self) -> NDArray[np.int64]:
-        """Time until which the thread's copies are complete for others, by place."""
-        return np.zeros(len(self._thread_at), np.int64)
 
     def threads(self, lanes: Lanes) -> NDArray[np.uint64]:
-        """The number in the grid of each lane's thread."""
+        """Return the number in the grid of each lane's thread."""
         threads: NDArray[np.uint64] | None = lanes.cache.get("threads")
         if threads is None:
             is_complete = lanes.count == len(self._thread_at)
@@ -180,12 +91,12 @@ class BatchOrder:
         return len(self._thread_at)
 
     def thread_at(self, place: int) -> int:
-        """The number in the grid of the thread at a place."""
+        """Return the number in the grid of the thread at a place."""
         return int(self._thread_at[place])
 
     def place(self, stamp: int) -> tuple[int, int]:
-        """The block of the grid and the thread of a stamp."""
-        block, thread = divmod(stamp & int(_THREAD), self._threads)
+        """Return the block of the grid and the thread of a stamp."""
+        block, thread = divmod(stamp & int(THREAD_BITS), self._threads)
         return block, thread
 
     # -- synchronisation
@@ -194,66 +105,72 @@ class BatchOrder:
     def sync_warps(self, lanes: Lanes, members: Value) -> None:
         """The lanes of each warp that ``members`` names have met: a mask per lane, or one for all."""
         now = self.clock.tick()
-        self._publish(lanes)
+        self.copies.publish(lanes.places)
         is_full = members == FULL_MASK
         if is_full.all():
             warps = lanes.warps
-            self._known[np.arange(len(self._own))[warps], self._own[warps]] = now
+            self._known[np.arange(len(self._cluster_warp))[warps], self._cluster_warp[warps]] = now
             return
         masks, is_full = lanes.spread(members).astype(np.int64), lanes.spread(is_full)
         full_warps = lanes.warp[is_full]
-        self._known[full_warps, self._own[full_warps]] = now
+        self._known[full_warps, self._cluster_warp[full_warps]] = now
         _, group = np.unique(lanes.warp << WARP_SIZE | masks, return_inverse=True)
         met = np.zeros(lanes.count, np.int64)
         np.bitwise_or.at(met, group, masks | self._still_met(lanes))
-        self._met_lanes[lanes.places], self._met_at[lanes.places] = met[group], now
+        if self._meetings is None:
+            self._meetings = LaneMeetings(self.place_count)
+        self._meetings.meet(lanes.places, met[group], now)
 
     def _still_met(self, lanes: Lanes) -> NDArray[np.int64]:
-        """The lanes, as a mask, that each lane has met since the last barrier of its warp."""
-        of_warp = np.maximum(self._known[lanes.warp, self._own[lanes.warp]], self.floor)
-        return np.where(self._met_at[lanes.places] > of_warp, self._met_lanes[lanes.places], 0)
+        """Return the lanes, as a mask, that each lane has met since the last barrier of its warp."""
+        if self._meetings is None:
+            return np.zeros(lanes.count, np.int64)
+        last_barrier = np.maximum(self._known[lanes.warp, self._cluster_warp[lanes.warp]], self.floor)
+        return self._meetings.still_met(lanes.places, last_barrier)
 
     @harmless
     def sync_blocks(self) -> None:
         """All threads of all blocks have met, those of each block."""
         self.floor = self.clock.tick()
-        if self.has_copies:
-            self._published[:] = self._copied
-            self._bulk.publish(slice(None))
-
-    def _publish(self, lanes: Lanes) -> None:
-        """The copies that each lane has waited for are complete for others, too."""
-        if self.has_copies:
-            self._published[lanes.places] = self._copied[lanes.places]
-            self._bulk.publish(lanes.places)
+        self.copies.publish(slice(None))
 
     @harmless
     def arrive(self, kind: str, barriers: Places, lanes: Lanes) -> None:
         """Each lane arrives at a barrier, given by number: what it did happens before what those who leave it do."""
         now = self.clock.tick()
-        self._publish(lanes)
-        warps, numbers, pair = _pairs(lanes.warp, barriers)
+        self.copies.publish(lanes.places)
+        warps, numbers, pair = _warp_barriers(lanes.warp, barriers)
         joined, rows = self._joined(kind, numbers)
         known = self._known[warps]
-        in_block = self._own[warps, None] // self._block_warps == np.arange(self._width) // self._block_warps
+        cluster_blocks = np.arange(self._cluster_warps) // self._block_warps
+        in_block = self._cluster_warp[warps, None] // self._block_warps == cluster_blocks
         np.maximum.at(joined, rows, np.where(in_block, np.maximum(known, self.floor), known))
-        # Whole warps come to other barriers than mbarriers.
+        # At barriers of blocks and clusters (``bar``, ``barrier.cluster``) a warp counts as whole.
         arrived = np.zeros(len(warps), np.int64)
         np.bitwise_or.at(arrived, pair, 1 << lanes.lane)
         is_complete = (arrived == self._all_lanes[warps]) | (kind != "mbarrier")
-        joined[rows[is_complete], self._own[warps[is_complete]]] = now
-        if not is_complete.all() or "_of_lanes" in self.__dict__:
-            np.bitwise_or.at(arrived, pair, self._still_met(lanes))
-            self._of_lanes.arrive(rows, warps, self._own[warps], np.where(is_complete, 0, arrived), now)
+        joined[rows[is_complete], self._cluster_warp[warps[is_complete]]] = now
+        if is_complete.all() and self._lane_clocks is None:
+            return
+        if self._lane_clocks is None:
+            self._lane_clocks = LaneClocks(len(self._cluster_warp), self._cluster_warps)
+        np.bitwise_or.at(arrived, pair, self._still_met(lanes))
+        self._lane_clocks.arrive(rows, warps, self._cluster_warp[warps], np.where(is_complete, 0, arrived), now)
 
     @harmless
     def leave(self, kind: str, barriers: Places, lanes: Lanes) -> None:
         """Each lane continues behind a barrier."""
-        warps, numbers, _ = _pairs(lanes.warp, barriers)
+        warps, numbers, _ = _warp_barriers(lanes.warp, barriers)
         joined, rows = self._joined(kind, numbers)
         np.maximum.at(self._known, warps, joined[rows])
-        if "_of_lanes" in self.__dict__:
-            self._of_lanes.leave(rows, warps)
+        if self._lane_clocks is not None:
+            self._lane_clocks.leave(rows, warps)
+
+    @harmless
+    def word_awaited(self, words: Places, lanes: Lanes) -> None:
+        """Each lane has waited for a phase of an mbarrier."""
+        self.leave("mbarrier", words, lanes)
+        self.copies.phases_awaited(words)
 
     def _joined(self, kind: str, numbers: Places) -> tuple[NDArray[np.int64], Places]:
         """The clocks of all barriers of a kind, and the rows of some of them."""
@@ -261,7 +178,7 @@ class BatchOrder:
             [self._rows.setdefault((kind, number), len(self._rows)) for number in numbers.tolist()], np.intp
         )
         if len(self._rows) > len(self._clocks):
-            larger = np.zeros((2 * len(self._rows), self._width), np.int64)
+            larger = np.zeros((2 * len(self._rows), self._cluster_warps), np.int64)
             larger[: len(self._clocks)] = self._clocks
             self._clocks = larger
         return self._clocks, rows
@@ -282,127 +199,111 @@ class BatchOrder:
         if scope == STRONG:
             by_block[self._blocks[lanes.block]] = now
 
-    # -- copies
-
-    @harmless
-    def copy_issued(self, lanes: Lanes) -> None:
-        """Each lane has issued a ``cp.async``."""
-        self.has_copies = True
-        self._copies.add(lanes, np.full(lanes.count, self.clock.now))
-
-    @harmless
-    def copies_committed(self, lanes: Lanes) -> None:
-        """Each lane commits its copies as a group."""
-        self._copies.commit(lanes)
-
-    @harmless
-    def copies_awaited(self, lanes: Lanes, pending: int | None) -> None:
-        """Each lane has waited for its groups but the ``pending`` newest; for all copies if None."""
-        ends = self._copies.end_of_all(lanes) if pending is None else self._copies.end_of_groups(lanes, pending)
-        self._copied[lanes.places] = np.maximum(self._copied[lanes.places], ends)
-
-    @harmless
-    def copies_tracked(self, lanes: Lanes) -> None:
-        """An mbarrier tracks the copies of each lane so far."""
-        self._copied[lanes.places] = self._published[lanes.places] = self.clock.now
-
-    def copy_made(self) -> None:
-        """The last access is that of a copy whose bytes an mbarrier counts."""
-        self.has_copies = True
-        self._uncounted.append(self.clock.now)
-
-    @harmless
-    def copies_counted(self, words: Places) -> None:
-        """The mbarriers at ``words`` count the bytes of the copies since the last call, in their order."""
-        self._tracked_words.update(zip(self._uncounted, words.tolist(), strict=False))
-        self._uncounted.clear()
-
-    @harmless
-    def phase_ended(self, word: int, parity: int, time: int) -> None:  # noqa: ARG002 - a watcher of mbarriers
-        """A phase of the mbarrier ends."""
-        self._phase_ends[word] = self.clock.now
-
-    @harmless
-    def word_awaited(self, words: Places, lanes: Lanes) -> None:
-        """Each lane has waited for a phase of an mbarrier."""
-        self.leave("mbarrier", words, lanes)
-        for word in np.unique(words).tolist():
-            self._awaited[word] = self._phase_ends.get(word, 0)
-
-    def bulk_accessed(self, *, reads: bool) -> None:
-        """The last access is the read or the write of a bulk copy out of shared memory."""
-        self.has_copies = True
-        if reads:
-            self._bulk_reads.add(self.clock.now)
-
-    @harmless
-    def bulk_issued(self, lanes: Lanes) -> None:
-        """Each lane has issued a bulk copy out of shared memory."""
-        self._bulk.groups.add(lanes, np.full(lanes.count, self.clock.now))
-
-    @harmless
-    def bulk_committed(self, lanes: Lanes) -> None:
-        """Each lane commits these copies as a group."""
-        self._bulk.groups.commit(lanes)
-
-    @harmless
-    def bulk_awaited(self, lanes: Lanes, pending: int, parts: Sequence[int]) -> None:
-        """Each lane has waited for its groups but the ``pending`` newest: for their writes (0), their reads (1)."""
-        self._bulk.wait(lanes, pending, parts)
-
     # -- order
 
     def in_scope(
         self, stamps: NDArray[np.uint64], lanes: Lanes, positions: Places, scope: int | NDArray[np.int64]
     ) -> NDArray[np.bool_]:
         """Return, per stamp of a strong access and position of a lane, whether the scopes of both have both threads."""
-        mine = lanes.block[positions]
-        theirs = self._in_batch[((stamps & _THREAD) // np.uint64(self._threads)).astype(np.int64)]
-        in_cluster = (theirs >= 0) & (theirs // self._cluster == mine // self._cluster)
-        needed = np.where(theirs == mine, STRONG_BLOCK, np.where(in_cluster, STRONG_CLUSTER, STRONG))
+        pairs = self._pairs(stamps, lanes, positions)
+        is_same_block = pairs.other_block == pairs.block
+        needed = np.where(is_same_block, STRONG_BLOCK, np.where(pairs.in_cluster, STRONG_CLUSTER, STRONG))
         within: NDArray[np.bool_] = np.minimum((stamps & np.uint64(STRONG)).astype(np.int64), scope) >= needed
         return within
 
     def is_unordered(self, stamps: NDArray[np.uint64], lanes: Lanes, positions: Places) -> NDArray[np.bool_]:
         """Return, per stamp and position of a lane, whether no order makes the access of the stamp happen first."""
-        time = (stamps >> np.uint64(TIME_BITS)).astype(np.int64)
-        thread = (stamps & _THREAD).astype(np.int64)
-        block, index = np.divmod(thread, self._threads)
-        theirs, mine = self._in_batch[block], lanes.block[positions]
-        warp = lanes.warp[positions]
-        in_cluster = (theirs >= 0) & (theirs // self._cluster == mine // self._cluster)
-        their_warp = np.where(in_cluster, theirs * self._block_warps + index // WARP_SIZE, 0)
-        known = self._known[warp, self._own[their_warp]]
-        known = np.where(theirs == mine, np.maximum(known, self.floor), known)
-        if "_of_lanes" in self.__dict__:
-            known = np.maximum(known, self._of_lanes.known(warp, self._own[their_warp], index % WARP_SIZE))
-        if "_met_at" in self.__dict__:
-            own_place = lanes.places[positions]
-            has_met = (their_warp == warp) & (self._met_lanes[own_place] >> index % WARP_SIZE & 1 > 0)
-            known = np.where(has_met, np.maximum(known, self._met_at[own_place]), known)
-        ordered = in_cluster & (time <= known)
-        scope = (theirs != mine).astype(np.intp)
-        ordered |= in_cluster & (self._released[scope, their_warp] > time) & (self._acquired[scope, warp] > time)
-        own_block = self._blocks[mine]
-        ordered |= (theirs != mine) & (self.clock.released[block] > time) & (self.clock.acquired[own_block] > time)
-        own_thread = thread == self.threads(lanes)[positions].astype(np.int64)
-        ordered |= own_thread
-        kind = stamps & np.uint64(BULK)
-        copied, tracked, bulk = kind == COPIED, kind == TRACKED, kind == BULK
-        place = np.where(in_cluster, their_warp * WARP_SIZE + index % WARP_SIZE, 0)
-        if copied.any():
-            complete = np.maximum(self._published[place], np.where(own_thread, self._copied[place], 0))
-            ordered &= ~copied | (time <= complete)
-        if bulk.any():
-            times, which = np.unique(time, return_inverse=True)
-            reads = np.array([at in self._bulk_reads for at in times.tolist()])[which]
-            complete = self._bulk.ends(place, reads.astype(np.intp), own_thread)
-            ordered &= ~bulk | ~in_cluster | (time <= complete)
-        for number in np.flatnonzero(tracked).tolist():
-            word = self._tracked_words.get(int(time[number]), -1)
-            ordered[number] = time[number] <= self._awaited.get(word, -1)
-        unordered: NDArray[np.bool_] = ~ordered
+        pairs = self._pairs(stamps, lanes, positions)
+        own_thread = pairs.other_thread == self.threads(lanes)[positions].astype(np.int64)
+        ordered = pairs.in_cluster & (pairs.time <= self._known_until(pairs)) | self._by_fences(pairs) | own_thread
+        unordered: NDArray[np.bool_] = ~self.copies.are_complete(
+            ordered, stamps, pairs.other_place, own_thread, pairs.in_cluster
+        )
         return unordered
+
+    def _pairs(self, stamps: NDArray[np.uint64], lanes: Lanes, positions: Places) -> AccessPairs:
+        thread = (stamps & THREAD_BITS).astype(np.int64)
+        grid_block, index = np.divmod(thread, self._threads)
+        other_block, block = self._in_batch[grid_block], lanes.block[positions]
+        in_cluster = (other_block >= 0) & (other_block // self._cluster == block // self._cluster)
+        return AccessPairs(
+            time=(stamps >> np.uint64(TIME_BITS)).astype(np.int64),
+            other_thread=thread,
+            other_grid_block=grid_block,
+            other_block=other_block,
+            other_place=np.where(in_cluster, other_block * self._block_warps * WARP_SIZE + index, 0),
+            in_cluster=in_cluster,
+            block=block,
+            place=lanes.places[positions],
+            warp=lanes.warp[positions],
+        )
+
+    def _known_until(self, pairs: AccessPairs) -> NDArray[np.int64]:
+        """Return the time until which barriers order what the warp of each stamp did before what the lane does now."""
+        other_warp, other_lane = np.divmod(pairs.other_place, WARP_SIZE)
+        other = self._cluster_warp[other_warp]
+        known = self._known[pairs.warp, other]
+        known = np.where(pairs.other_block == pairs.block, np.maximum(known, self.floor), known)
+        if self._lane_clocks is not None:
+            known = np.maximum(known, self._lane_clocks.known(pairs.warp, other, other_lane))
+        if self._meetings is not None:
+            met_until = self._meetings.met_until(pairs.place, other_lane)
+            known = np.where(other_warp == pairs.warp, np.maximum(known, met_until), known)
+        return known
+
+    def _by_fences(self, pairs: AccessPairs) -> NDArray[np.bool_]:
+        """Return, per pair, whether a fence behind the earlier access and one before the later may order them."""
+        other_warp = pairs.other_place // WARP_SIZE
+        is_other_block = pairs.other_block != pairs.block
+        scope = is_other_block.astype(np.intp)
+        released, acquired = self._released[scope, other_warp], self._acquired[scope, pairs.warp]
+        within_cluster: NDArray[np.bool_] = pairs.in_cluster & (released > pairs.time) & (acquired > pairs.time)
+        released, acquired = self.clock.released[pairs.other_grid_block], self.clock.acquired[self._blocks[pairs.block]]
+        within_gpu: NDArray[np.bool_] = is_other_block & (released > pairs.time) & (acquired > pairs.time)
+        return np.logical_or(within_cluster, within_gpu)
+
+
+@dataclass(frozen=True, slots=True)
+class AccessPairs:
+    """Pairs of an earlier access, known by its stamp, and a lane that accesses the same byte now: arrays of one length.
+
+    Blocks and warps are numbered within the batch. ``other_block`` is -1 outside of it, ``other_place`` is 0 outside of
+    the lane's cluster (see ``in_cluster``).
+    """
+
+    time: NDArray[np.int64]
+    other_thread: NDArray[np.int64]
+    other_grid_block: NDArray[np.int64]
+    other_block: NDArray[np.int64]
+    other_place: NDArray[np.int64]
+    in_cluster: NDArray[np.bool_]
+    block: NDArray[np.int64]
+    place: Places
+    warp: Places
+
+
+class LaneMeetings:
+    """Meetings of some lanes of a warp, which make no order for the others: ``bar.warp.sync`` with a part of the mask.
+
+    By place: the lanes that a lane has met, directly or through others, as a mask, and the time of its last meeting.
+    The order of their accesses until that meeting may be more than there is.
+    """
+
+    def __init__(self, place_count: int) -> None:
+        self._lanes, self._until = np.zeros((2, place_count), np.int64)
+
+    def meet(self, places: Places, met: NDArray[np.int64], now: int) -> None:
+        """The lanes at these places meet those of the masks ``met``."""
+        self._lanes[places], self._until[places] = met, now
+
+    def still_met(self, places: Places, since: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the lanes, as a mask, that the one at each place has met since a time."""
+        return np.where(self._until[places] > since, self._lanes[places], 0)
+
+    def met_until(self, places: Places, other_lanes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the time of the last meeting of the lane at each place, 0 if it has not met the other lane."""
+        has_met = self._lanes[places] >> other_lanes & 1 > 0
+        return np.where(has_met, self._until[places], 0)
 
 
 class LaneClocks:
@@ -443,33 +344,7 @@ class LaneClocks:
             self._arrived_until = np.concatenate((self._arrived_until, more))
 
 
-class BulkCopies:
-    """Bulk copies out of shared memory: times until which those of a thread are complete, and have been read, by place;
-    for the thread itself, and for others, who need a barrier behind its wait.
-    """
-
-    def __init__(self, place_count: int) -> None:
-        self.groups = CopyGroups(place_count)
-        self._own = np.zeros((2, place_count), np.int64)
-        self._published = np.zeros((2, place_count), np.int64)
-
-    def wait(self, lanes: Lanes, pending: int, parts: Sequence[int]) -> None:
-        """Each lane waits for these parts of its groups but the ``pending`` newest."""
-        ends = self.groups.end_of_groups(lanes, pending)
-        for part in parts:
-            self._own[part, lanes.places] = np.maximum(self._own[part, lanes.places], ends)
-
-    def publish(self, places: Places | slice) -> None:
-        """The copies that threads have waited for are complete for others, too."""
-        self._published[:, places] = self._own[:, places]
-
-    def ends(self, places: Places, reads: Places, own: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """The time until which copies of the thread at each place are complete; ``reads`` is 1 for those of reads."""
-        ends: NDArray[np.int64] = np.where(own, self._own[reads, places], self._published[reads, places])
-        return ends
-
-
-def _pairs(warps: Places, barriers: Places) -> tuple[Places, Places, Places]:
+def _warp_barriers(warps: Places, barriers: Places) -> tuple[Places, Places, Places]:
     """Each warp with each barrier of its lanes, without most repetitions, and the number of the pair of each lane.
 
     ``warps`` are ascending.

@@ -14,14 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from tui_probe.ptx.tree import REPLACED_MARK
-from tui_probe.simgpu.executor.checks.access_order import (
-    BULK,
-    COPIED,
-    STRONG,
-    STRONG_BLOCK,
-    STRONG_CLUSTER,
-    TRACKED,
-)
+from tui_probe.simgpu.executor.checks.access_clock import BULK, COPIED, STRONG, STRONG_BLOCK, STRONG_CLUSTER, TRACKED
 from tui_probe.simgpu.executor.scalars import U8
 
 if TYPE_CHECKING:

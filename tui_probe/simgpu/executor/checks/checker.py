@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tui_probe.ptx.tree import inserted_lines
-from tui_probe.simgpu.executor.checks.access_order import (
+from tui_probe.simgpu.executor.checks.access_clock import (
     BULK,
     FULL_MASK,
     MAX_THREADS,
     TIME_BITS,
     TRACKED,
-    BatchOrder,
     LaunchClock,
     harmless,
 )
+from tui_probe.simgpu.executor.checks.access_order import BatchOrder
 from tui_probe.simgpu.executor.checks.accesses import (
     ACCESS_NAMES,
     MAX_FINDINGS,
@@ -366,9 +366,9 @@ class BatchChecks:
         for race in races:
             self._report_race(access, race)
         if access.kind.flag == TRACKED:
-            self.order.copy_made()
+            self.order.copies.made()
         if access.kind.flag == BULK:
-            self.order.bulk_accessed(reads=access.kind.reads)
+            self.order.copies.bulk_accessed(reads=access.kind.reads)
         if access.kind.releases:
             self.order.release(access.lanes, access.kind.scope)
         if access.kind.acquires:

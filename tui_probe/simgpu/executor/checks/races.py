@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from tui_probe.simgpu.executor.checks.access_order import BULK, MAX_THREADS, SAME, STRONG, TIME_BITS
+from tui_probe.simgpu.executor.checks.access_clock import BULK, MAX_THREADS, SAME, STRONG, TIME_BITS
 from tui_probe.simgpu.executor.checks.accesses import ATOMIC, gathered, scatter
 from tui_probe.simgpu.executor.checks.byte_states import sparse_bytes
 from tui_probe.simgpu.executor.model import WARP_SIZE
@@ -207,7 +207,7 @@ class RaceSearch:
 
     def _races(self, record: StampRecord, scope: int, *, excuses_weak: bool) -> list[Race]:
         """Return the race with an access of a record, if there is one. See ``_race``."""
-        if record.newest <= self._floor and not self._order.has_copies:
+        if record.newest <= self._floor and not self._order.copies.is_used:
             return []
         size, chosen = self._access.size, self._chosen
         stamps = [record.last(size, chosen)]
@@ -222,7 +222,7 @@ class RaceSearch:
         This access races with no strong one if the scopes of both, ``scope`` and its own, have the threads of both;
         ``excuses_weak``: with no weak one.
         """
-        if not self._order.has_copies and before.max() <= self._floor:
+        if not self._order.copies.is_used and before.max() <= self._floor:
             return None
         recent = (before > self._floor) | (((before & _COPIES) != 0) & (before > self._order.first_stamp))
         differs = recent & (((before ^ self._lane_stamps[:, None]) & SAME) != 0)

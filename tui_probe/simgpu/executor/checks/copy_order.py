@@ -1,0 +1,199 @@
+"""Completion of asynchronous copies: from which time on one is complete for its thread, and for others.
+
+A ``cp.async`` and a bulk copy out of shared memory are complete for their thread when it has waited for their group,
+and for others behind a barrier after that. A copy whose bytes an mbarrier counts is complete when a thread has waited
+for a phase of that mbarrier.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tui_probe.simgpu.executor.async_state import CopyGroups
+from tui_probe.simgpu.executor.checks.access_clock import BULK, COPIED, TIME_BITS, TRACKED, harmless
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from tui_probe.simgpu.executor.checks.access_clock import LaunchClock
+    from tui_probe.simgpu.executor.lanes import Lanes, Places
+
+
+class CopyOrder:
+    """Copies of the threads of a batch. Its arrays have a time per place of a thread in the batch."""
+
+    def __init__(self, clock: LaunchClock, place_count: int) -> None:
+        self.clock = clock
+        self.is_used = False
+        """True once a copy was made: most kernels make none, and skip all of this."""
+        self._place_count = place_count
+        self._phase_ends: dict[int, int] = {}
+        """Time of the last end of a phase, by word of an mbarrier."""
+        self._awaited: dict[int, int] = {}
+        """End of the last phase that some thread has waited for, by word of an mbarrier."""
+        self._tracked_words: dict[int, int] = {}
+        """Word of the mbarrier that counts the bytes of a copy, by the copy's time."""
+        self._uncounted: list[int] = []
+        self._bulk_reads: set[int] = set()
+        """Times of reads by bulk copies; their other accesses are writes."""
+
+    @cached_property
+    def _bulk(self) -> BulkCopies:
+        return BulkCopies(self._place_count)
+
+    @cached_property
+    def _groups(self) -> CopyGroups:
+        return CopyGroups(self._place_count)
+
+    @cached_property
+    def _complete(self) -> NDArray[np.int64]:
+        """Time until which the thread's copies are complete for itself."""
+        return np.zeros(self._place_count, np.int64)
+
+    @cached_property
+    def _published(self) -> NDArray[np.int64]:
+        """Time until which the thread's copies are complete for others."""
+        return np.zeros(self._place_count, np.int64)
+
+    def publish(self, places: Places | slice) -> None:
+        """Complete for others the copies that the threads at these places have waited for: they meet others."""
+        if self.is_used:
+            self._published[places] = self._complete[places]
+            self._bulk.publish(places)
+
+    # -- cp.async
+
+    @harmless
+    def issued(self, lanes: Lanes) -> None:
+        """Each lane has issued a ``cp.async``."""
+        self.is_used = True
+        self._groups.add(lanes, np.full(lanes.count, self.clock.now))
+
+    @harmless
+    def committed(self, lanes: Lanes) -> None:
+        """Each lane commits its copies as a group."""
+        self._groups.commit(lanes)
+
+    @harmless
+    def awaited(self, lanes: Lanes, pending: int | None) -> None:
+        """Each lane has waited for its groups but the ``pending`` newest; for all copies if None."""
+        ends = self._groups.end_of_all(lanes) if pending is None else self._groups.end_of_groups(lanes, pending)
+        self._complete[lanes.places] = np.maximum(self._complete[lanes.places], ends)
+
+    @harmless
+    def tracked(self, lanes: Lanes) -> None:
+        """An mbarrier tracks the copies of each lane so far."""
+        self._complete[lanes.places] = self._published[lanes.places] = self.clock.now
+
+    # -- copies whose bytes an mbarrier counts
+
+    def made(self) -> None:
+        """The last access is that of a copy whose bytes an mbarrier counts."""
+        self.is_used = True
+        self._uncounted.append(self.clock.now)
+
+    @harmless
+    def counted(self, words: Places) -> None:
+        """The mbarriers at ``words`` count the bytes of the copies since the last call, in their order."""
+        self._tracked_words.update(zip(self._uncounted, words.tolist(), strict=False))
+        self._uncounted.clear()
+
+    @harmless
+    def phase_ended(self, word: int, parity: int, time: int) -> None:  # noqa: ARG002 - a watcher of mbarriers
+        """A phase of the mbarrier ends."""
+        self._phase_ends[word] = self.clock.now
+
+    def phases_awaited(self, words: Places) -> None:
+        """Threads have waited for a phase of each of these mbarriers."""
+        for word in np.unique(words).tolist():
+            self._awaited[word] = self._phase_ends.get(word, 0)
+
+    # -- bulk copies out of shared memory
+
+    def bulk_accessed(self, *, reads: bool) -> None:
+        """The last access is the read or the write of a bulk copy out of shared memory."""
+        self.is_used = True
+        if reads:
+            self._bulk_reads.add(self.clock.now)
+
+    @harmless
+    def bulk_issued(self, lanes: Lanes) -> None:
+        """Each lane has issued a bulk copy out of shared memory."""
+        self._bulk.groups.add(lanes, np.full(lanes.count, self.clock.now))
+
+    @harmless
+    def bulk_committed(self, lanes: Lanes) -> None:
+        """Each lane commits these copies as a group."""
+        self._bulk.groups.commit(lanes)
+
+    @harmless
+    def bulk_awaited(self, lanes: Lanes, pending: int, parts: Sequence[int]) -> None:
+        """Each lane has waited for its groups but the ``pending`` newest: for their writes (0), their reads (1)."""
+        self._bulk.wait(lanes, pending, parts)
+
+    # -- order
+
+    def are_complete(
+        self,
+        ordered: NDArray[np.bool_],
+        stamps: NDArray[np.uint64],
+        places: Places,
+        own_thread: NDArray[np.bool_],
+        in_cluster: NDArray[np.bool_],
+    ) -> NDArray[np.bool_]:
+        """Return ``ordered``, per stamp, without the accesses of copies that are not complete.
+
+        ``places``: the thread of each stamp, 0 if it is not ``in_cluster``. ``own_thread``: the thread that accesses
+        the byte now made the copy itself.
+        """
+        kind, times = stamps & np.uint64(BULK), (stamps >> np.uint64(TIME_BITS)).astype(np.int64)
+        copied, tracked, bulk = kind == COPIED, kind == TRACKED, kind == BULK
+        if copied.any():
+            ends = np.maximum(self._published[places], np.where(own_thread, self._complete[places], 0))
+            ordered = ordered & (~copied | (times <= ends))
+        if bulk.any():
+            distinct, number = np.unique(times, return_inverse=True)
+            reads = np.array([time in self._bulk_reads for time in distinct.tolist()])[number]
+            ends = self._bulk.ends(places, reads.astype(np.intp), own_thread)
+            ordered = ordered & (~bulk | ~in_cluster | (times <= ends))
+        if tracked.any():
+            ordered = np.where(tracked, times <= self._awaited_until(times, tracked), ordered)
+        return ordered
+
+    def _awaited_until(self, times: NDArray[np.int64], tracked: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Return, per time of a tracked copy, the end of the last awaited phase of its mbarrier; -1: none."""
+        until = np.full(len(times), -1)
+        for number in np.flatnonzero(tracked).tolist():
+            until[number] = self._awaited.get(self._tracked_words.get(int(times[number]), -1), -1)
+        return until
+
+
+class BulkCopies:
+    """Bulk copies out of shared memory: times until which those of a thread are complete, and have been read, by place;
+    for the thread itself, and for others, who need a barrier behind its wait.
+    """
+
+    def __init__(self, place_count: int) -> None:
+        self.groups = CopyGroups(place_count)
+        self._own = np.zeros((2, place_count), np.int64)
+        self._published = np.zeros((2, place_count), np.int64)
+
+    def wait(self, lanes: Lanes, pending: int, parts: Sequence[int]) -> None:
+        """Each lane waits for these parts of its groups but the ``pending`` newest."""
+        ends = self.groups.end_of_groups(lanes, pending)
+        for part in parts:
+            self._own[part, lanes.places] = np.maximum(self._own[part, lanes.places], ends)
+
+    def publish(self, places: Places | slice) -> None:
+        """Complete for others the copies that threads have waited for."""
+        self._published[:, places] = self._own[:, places]
+
+    def ends(self, places: Places, reads: Places, own: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Return the time until which copies of the thread at each place are complete; ``reads`` is 1 for reads."""
+        ends: NDArray[np.int64] = np.where(own, self._own[reads, places], self._published[reads, places])
+        return ends
