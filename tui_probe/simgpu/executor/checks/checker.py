@@ -6,7 +6,7 @@ Checks change nothing that a kernel sees: an access that they report is executed
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -46,7 +46,7 @@ from tui_probe.simgpu.executor.checks.byte_states import (
     distance_after,
     whole_word,
 )
-from tui_probe.simgpu.executor.checks.races import Race, RaceSearch, Stamps
+from tui_probe.simgpu.executor.checks.races import AllocationUse, KeptLoads, Race, RaceSearch, Stamps
 from tui_probe.simgpu.executor.checks.split_barriers import SplitBarrierSearch
 from tui_probe.simgpu.executor.faults import AbortError, DeadlockError, MemoryFaultError, MisalignedAddressError
 from tui_probe.simgpu.executor.memory import CTA_BYTES, DeviceMemory
@@ -72,8 +72,6 @@ _MAX_GRANULE: Final = 4
 _MAX_TIME: Final = 1 << 31
 """Time from which on stamps begin anew: their upper 32 bits are the time, and the next launch has to fit."""
 _OWNERS: Final = {"shared": "the block", "local": "the thread"}
-_MAX_KEPT_BYTES: Final = 64 << 20
-"""Bytes of loads that are kept without stamps."""
 
 
 class Checker:
@@ -90,7 +88,7 @@ class Checker:
     def launch_checks(
         self, kernel: str, shape: Launch, least_access: int, code: Sequence[CodeBlock]
     ) -> LaunchChecks | None:
-        """The checks of a launch; None where there is no memory for them, which is reported."""
+        """Return the checks of a launch; None if there is no memory for them, which is reported as a fault."""
         try:
             return LaunchChecks(self, kernel, shape, least_access, code)
         except (OSError, MemoryError) as error:
@@ -98,7 +96,7 @@ class Checker:
             return None
 
     def begin(self, granule: int, blocks: int) -> tuple[LaunchClock, Stamps]:
-        """The clock of a launch of this many blocks, and the stamps of device memory. Raises OSError."""
+        """Return the clock of a launch of this many blocks, and the stamps of device memory. Raises OSError."""
         self.states.begin()
         if self._stamps is None or self._stamps.granule > granule or self._time > _MAX_TIME:
             self._stamps, self._time = Stamps.of_device(self._memory_bytes, granule), 0
@@ -123,7 +121,7 @@ class Checker:
             self._faults[key] = fault
 
     def take_faults(self) -> list[Fault]:
-        """The new faults since the last call."""
+        """Return the new faults since the last call."""
         faults = list(self._faults.values())
         self._faults.clear()
         return faults
@@ -133,53 +131,17 @@ class Checker:
         return fault_texts(self.take_faults(), kernel, module)
 
     def faults_so_far(self) -> list[Fault]:
-        """The new faults, which stay. For other threads than the one that executes kernels, too."""
+        """Return the new faults without taking them. Any thread may call it: the dictionary is copied in one step."""
         return list(self._faults.values())
 
 
 def fault_texts(faults: list[Fault], kernel: str, module: Module) -> tuple[str, ...]:
-    """Faults of a launch of ``kernel`` as JSON texts, without races of what probes inserted."""
+    """Return faults of a launch of ``kernel`` as JSON texts, without races of what probes inserted."""
     if not faults:
         return ()
     inserted, sites = inserted_lines(module.source), SiteTable(module)
     faults = [fault for fault in faults if fault.kind != "race" or fault.place.line not in inserted]
     return tuple(finding_text(kernel, fault, sites) for fault in faults)
-
-
-class KeptLoads:
-    """Loads that have left no stamps yet. With too many of them the earlier ones are forgotten."""
-
-    def __init__(self) -> None:
-        self._loads: list[RaceSearch] = []
-        self._bytes = 0
-
-    def keep(self, load: RaceSearch) -> None:
-        """Keep a load until the next store to its memory."""
-        self._bytes += load.kept_bytes
-        if self._bytes > _MAX_KEPT_BYTES:
-            self._loads.clear()
-            self._bytes = load.kept_bytes
-        self._loads.append(load)
-
-    def take(self) -> list[RaceSearch]:
-        """The loads, in their order, which are no longer kept."""
-        loads, self._loads, self._bytes = self._loads, [], 0
-        return loads
-
-
-@dataclass(slots=True)
-class _Use:
-    """Use of an allocation in a launch: stores to it, loads that have left stamps, and ``loads`` that have not."""
-
-    is_stored: bool = False
-    is_loaded: bool = False
-    loads: KeptLoads = field(default_factory=KeptLoads)
-
-    def stamp_loads(self) -> None:
-        """Write the stamps of all loads."""
-        for load in self.loads.take():
-            self.is_loaded = True
-            load.stamp_loads()
 
 
 class LaunchChecks:
@@ -194,8 +156,8 @@ class LaunchChecks:
         self.granule = min(least_access, _MAX_GRANULE)
         blocks = shape.grid[0] * shape.grid[1] * shape.grid[2]
         self.clock, self.stamps = checker.begin(self.granule, blocks)
-        self._uses: dict[int, _Use] = {}
-        self._elsewhere = _Use()
+        self._uses: dict[int, AllocationUse] = {}
+        self._elsewhere = AllocationUse()
         threads = shape.block[0] * shape.block[1] * shape.block[2]
         self.has_races = blocks * threads <= MAX_THREADS
 
@@ -206,8 +168,8 @@ class LaunchChecks:
             self.report(Fault("unchecked", AccessPlace(0, "", None, None), detail=self.clock.failure))
 
     def races(self, search: RaceSearch, allocation: Allocation | None, *, writes: bool) -> Iterator[Race]:
-        """The races of an access to device memory. Loads of memory that no store reaches leave no stamps."""
-        use = self._elsewhere if allocation is None else self._uses.setdefault(allocation.start, _Use())
+        """Yield the races of an access to device memory. Loads of memory that no store reaches leave no stamps."""
+        use = self._elsewhere if allocation is None else self._uses.setdefault(allocation.start, AllocationUse())
         known = list(self._uses.values()) if allocation is None else [use]
         is_stored = self._elsewhere.is_stored or any(other.is_stored for other in known)
         if is_stored:
@@ -356,7 +318,7 @@ class BatchChecks:
             self._shared_loads.keep(search)
             return
         for load in self._shared_loads.take():
-            # Those of before a barrier of all blocks are ordered, except copies.
+            # Loads from before a barrier of all blocks are ordered, except copies.
             if load.time > self.order.floor or load.is_pending:
                 load.stamp_loads()
         yield from search.with_loads()
@@ -393,7 +355,7 @@ class BatchChecks:
         if known is None:
             states = ByteStates.uninitialised(len(space.view(U8)))
             if any(other.name == space.name for other, _ in self._states.values()):
-                # Recursion made it larger: it has what was there before.
+                # Recursion made the stack larger: its bytes were copied, so they count as initialised.
                 states.fill(0, len(states.states), INITIALISED)
             known = self._states[id(space)] = (space, states)
         return known[1]
@@ -451,7 +413,7 @@ class BatchChecks:
 
 
 def _count(flags: Value, access: CheckedAccess) -> int:
-    """The lanes of an access for which a flag holds, which may be one for all."""
+    """Count the lanes of an access for which a flag is set; one flag may stand for all."""
     if access.elements.ndim:
         return int(np.count_nonzero(flags))
     return access.lanes.count if access.positions is None else len(access.positions)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -27,6 +28,8 @@ _STRONG: Final = np.uint64(STRONG)
 _COPIES: Final = np.uint64(BULK)
 _WARP: Final = np.uint64(MAX_THREADS - WARP_SIZE)
 """Bits of a stamp that differ between warps, of blocks of whole warps."""
+_MAX_KEPT_BYTES: Final = 64 << 20
+"""Bytes of loads without stamps that are kept: of more, the oldest are not searched for races."""
 
 
 class Race(NamedTuple):
@@ -313,8 +316,44 @@ class RaceSearch:
 
     @staticmethod
     def _winners(elements: Value, lost: Places) -> Places:
-        """The last lane that stores to the element of each of ``lost``."""
+        """Return the last lane that stores to the element of each of ``lost``."""
         order = np.argsort(elements, kind="stable")
         ends: Places = np.searchsorted(elements[order], elements[lost], side="right") - 1
         winners: Places = order[ends]
         return winners
+
+
+class KeptLoads:
+    """Loads that have left no stamps yet. With too many of them the earlier ones are forgotten."""
+
+    def __init__(self) -> None:
+        self._loads: list[RaceSearch] = []
+        self._bytes = 0
+
+    def keep(self, load: RaceSearch) -> None:
+        """Keep a load until the next store to its memory."""
+        self._bytes += load.kept_bytes
+        if self._bytes > _MAX_KEPT_BYTES:
+            self._loads.clear()
+            self._bytes = load.kept_bytes
+        self._loads.append(load)
+
+    def take(self) -> list[RaceSearch]:
+        """Return the loads in their order, and keep them no longer."""
+        loads, self._loads, self._bytes = self._loads, [], 0
+        return loads
+
+
+@dataclass(slots=True)
+class AllocationUse:
+    """Use of an allocation in a launch: stores to it, loads that have left stamps, and ``loads`` that have not."""
+
+    is_stored: bool = False
+    is_loaded: bool = False
+    loads: KeptLoads = field(default_factory=KeptLoads)
+
+    def stamp_loads(self) -> None:
+        """Write the stamps of all loads."""
+        for load in self.loads.take():
+            self.is_loaded = True
+            load.stamp_loads()
