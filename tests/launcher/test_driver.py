@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 
 import pytest
 
+from tests.e2e.conftest import ROOT
 from tui_probe.errors import LaunchError, NoDriverError
 from tui_probe.launcher import driver
-from tui_probe.launcher.driver import Driver, find_driver, native_library, package_path
+from tui_probe.launcher.driver import Driver, find_driver, native_library, outdated_build, package_path
 
 from .conftest import compile_library
 
@@ -84,6 +87,32 @@ def test_a_missing_native_library_says_how_to_get_it(tmp_path: Path, monkeypatch
     monkeypatch.setattr("tui_probe.__path__", [str(tmp_path)])
     with pytest.raises(LaunchError, match=r"the simulated driver is missing; .*pip install \."):
         native_library("sim")
+
+
+def test_editable_install_reports_a_build_from_other_sources(
+    natives: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkout, native = tmp_path / "checkout", tmp_path / "site" / "tui_probe" / "_native"
+    shutil.copytree(ROOT / "hook", checkout / "hook")
+    (checkout / "tui_probe" / "reasons").mkdir(parents=True)
+    shutil.copy(ROOT / "tui_probe" / "reasons" / "reasons.def", checkout / "tui_probe" / "reasons")
+    native.mkdir(parents=True)
+    record = Path(shutil.copy(natives / "sources.sha256", native))
+    monkeypatch.delenv("TUI_PROBE_NATIVE", raising=False)
+    monkeypatch.setattr("tui_probe.__path__", [str(native.parent), str(checkout / "tui_probe")])
+    os.utime(record, (1, 1))
+    assert outdated_build() is None, "newer files with the same content"
+    with (checkout / "hook" / "src" / "log" / "reasons.h").open("a") as source:
+        source.write("/* changed */")
+    expected = (f"the hook driver was built from other sources than those in {checkout}/hook",
+                f"rebuild it: pip install -e {checkout}")  # fmt: skip
+    assert outdated_build() == expected
+    os.utime(record)
+    assert outdated_build() is None, "no source is newer than the build"
+    record.unlink()
+    assert outdated_build() == expected, "a build of a time without the record"
+    monkeypatch.setattr("tui_probe.__path__", [str(native.parent)])
+    assert outdated_build() is None, "an install that is not editable"
 
 
 def test_package_path_lets_fresh_python_import_package(monkeypatch: pytest.MonkeyPatch) -> None:

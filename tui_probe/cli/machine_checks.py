@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from tui_probe.errors import LaunchError
-from tui_probe.launcher.driver import REINSTALL, Driver, find_driver, native_library, package_path
+from tui_probe.launcher.driver import REINSTALL, Driver, find_driver, native_library, outdated_build, package_path
 from tui_probe.own_python import own_environment
 from tui_probe.toolchain import PTXAS_HINT, find_tools, silent_tools
 
@@ -222,6 +222,9 @@ def hook_items() -> list[Item]:
         return [Item("hook", "missing", f"{hook} does not load: {answer['error']}", REINSTALL)]
     if not (answer["same"] and answer["cuInit"]):
         return [Item("hook", "missing", f"{hook} does not replace libcuda.so.1", REINSTALL)]
+    outdated = outdated_build()
+    if outdated is not None:
+        return [Item("hook", "warn", *outdated)]
     return [Item("hook", "ok", f"{hook} replaces libcuda.so.1")]
 
 

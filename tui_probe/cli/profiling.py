@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tui_probe.draw import units
 from tui_probe.errors import SCARCE, ProbeFileError, UsageError
+from tui_probe.launcher.driver import outdated_build
 from tui_probe.launcher.passthrough import is_pumped, run_with_passthrough
 from tui_probe.launcher.run_traces import Outcome
 from tui_probe.launcher.session import Session
@@ -63,6 +64,8 @@ def profile(options: RunOptions, arguments: argparse.Namespace) -> int:
     for trace in traces_to_report(outcome.traces):
         remember(trace)
     report_kept_launches(options, outcome)
+    if outcome.traces and (outdated := outdated_build()) is not None:
+        report_message(outcome.traces[0], "; ".join(outdated))
     if callback is not None and not outcome.asked_to_end:
         run_callback(callback, outcome.traces)
     elif callback is None and outcome.traces and (named := named_callback(options.probes)) is not None:

@@ -67,6 +67,10 @@ USUAL_FOLDERS = (
     "/usr/local/nvidia/lib64",
     "/run/opengl-driver/lib",
 )
+_SOURCES_RECORD: Final = "sources.sha256"
+"""Written by the build, next to the libraries."""
+_SOURCE_FOLDERS: Final = ("audit", "by_name", "simgpu", "src")
+_OTHER_SOURCES: Final = ("CMakeLists.txt", "symbols.txt", "trampolines.cmake", "../tui_probe/reasons/reasons.def")
 OWN_LIBRARY_LIMIT = 8 << 20
 """Larger files are not searched for our own marks: the real driver has tens of MB, our libraries below 1 MB."""
 
@@ -87,6 +91,43 @@ def native_library(kind: Literal["hook", "sim"]) -> Path:
     require_hook()
     advice = "build it there (cmake -S hook)" if chosen else REINSTALL
     raise LaunchError(f"the {what} is missing; expected at {' or '.join(map(str, places))}; {advice}")
+
+
+def outdated_build() -> tuple[str, str] | None:
+    """Return that the C parts of an editable install were built from other sources, and the fix; None if they were not.
+
+    Other installs cost one look for a file. An editable one reads its sources only if one is newer than the build.
+    """
+    folders = package_folders()
+    checkout = next((own.parent for own in folders if (own.parent / "hook" / "CMakeLists.txt").is_file()), None)
+    if checkout is None or os.environ.get("TUI_PROBE_NATIVE"):
+        return None
+    try:
+        sources = _native_sources(checkout / "hook")
+        record = next((path for own in folders if (path := own / "_native" / _SOURCES_RECORD).is_file()), None)
+        if record is not None:
+            is_newer = max(os.stat(path).st_mtime for path in sources.values()) > record.stat().st_mtime  # noqa: PTH116 - fast
+            if not is_newer or record.read_text().strip() == _digest(sources):
+                return None
+    except OSError:
+        return None
+    problem = f"the hook driver was built from other sources than those in {checkout}/hook"
+    return problem, f"rebuild it: pip install -e {checkout}"
+
+
+def _native_sources(hook: Path) -> dict[str, str]:
+    """Paths of the files that ``hook/CMakeLists.txt`` compares, by their names there, in order."""
+    start = len(f"{hook}/")
+    walks = (os.walk(hook / name) for name in _SOURCE_FOLDERS)
+    paths = [f"{folder}/{name}" for walk in walks for folder, _, names in walk for name in names]
+    return dict(sorted((path[start:], path) for path in [*paths, *(f"{hook}/{name}" for name in _OTHER_SOURCES)]))
+
+
+def _digest(sources: Mapping[str, str]) -> str:
+    import hashlib  # only for sources that are newer than the build
+
+    lines = (f"{hashlib.sha256(Path(path).read_bytes()).hexdigest()}  {name}\n" for name, path in sources.items())
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
 def package_path() -> str:
