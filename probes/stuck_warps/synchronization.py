@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
@@ -12,63 +11,45 @@ from tui_probe.input_limits import PTX_TEXT
 from tui_probe.probekit.finding import place as place_text
 from tui_probe.ptx.control_flow import Flow, natural_loops
 from tui_probe.ptx.counted_loops import counted_lines
-from tui_probe.ptx.operands import parse_integer
 from tui_probe.ptx.parser import parse
-from tui_probe.ptx.tree import Immediate, Memory, Register, Sum, Symbol, instructions_in
-from tui_probe.ptx.waiting import LaneWaits, is_barrier, is_exchange, operand_registers
+from tui_probe.ptx.tree import Memory, Register, instructions_in
+from tui_probe.ptx.waiting import LaneWaits, is_barrier, is_exchange
 from tui_probe.trace.plain_file import read_within
 from tui_probe.trace.sites import source_lines
 
+from .launch_values import LaunchValues, Value
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from tui_probe.ptx.tree import Function, Instruction, Operand
     from tui_probe.trace.launch_shape import Dim3
     from tui_probe.trace.source_lines import SourceLine
 
+    from .launch_values import Pointer
+
 _INIT_COUNT, _ARRIVE_COUNT, _BARRIER_NUMBER, _BARRIER_COUNT = 1, 2, 0, 1
-"""Places of the operand that is the count, or the number of a barrier."""
+"""Indices of the operand with the count, or with the number of a barrier (PTX ISA, bar and mbarrier)."""
 _PTX_FILE: Final = "pruned.ptx"
 _STRONG: Final = frozenset({"volatile", "release", "relaxed", "mmio"})
+"""Modifiers of stores that other threads may see without a barrier (PTX ISA, memory consistency model)."""
 _OF_BLOCK: Final = frozenset({"shared", "shared::cta", "shared::cluster", "local", "param"})
+"""State spaces that other clusters cannot access."""
 _FULL_MASK: Final = 0xFFFFFFFF
 _ARRIVALS: Final = frozenset({"arrive", "arrive_drop"})
 _WAITS: Final = frozenset({"try_wait", "test_wait"})
 _EXITS: Final = frozenset({"ret", "exit"})
 _ACCESSES: Final = frozenset({"atom", "red", "st", "ld"})
 _KEEPING: Final = frozenset({"add", "or", "xor"})
-"""Operations that keep what they are given if they are given 0."""
+"""Operations that leave memory as it is if their operand is 0."""
 _STORING: Final = frozenset({"exch", "cas"})
-_COPIES: Final = frozenset({"mov", "cvt", "cvta"})
-_OPERATIONS: Final[Mapping[str, Callable[[int, int], int]]] = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "shl": operator.lshift, "shr": operator.rshift,
-    "and": operator.and_, "or": operator.or_, "min": min, "max": max,
-}  # fmt: skip
+"""Operations that replace the value in memory, as taking or releasing a lock does."""
 _VARIABLE: Final = re.compile(r"_ZZ.+E(\d{1,3})([A-Za-z_]\w*)")
-"""The mangled name of a variable of a function."""
-_MAX_DEPTH, _MAX_SHIFT = 16, 31
+"""Mangled name of a variable of a function (Itanium C++ ABI): length and name after the function's."""
 
 
 _Known = TypeVar("_Known", int, "Value")
-
-
-class Value(NamedTuple):
-    """A number, or an address: that of the variable ``symbol`` and ``number`` bytes."""
-
-    number: int
-    symbol: str = ""
-
-
-class Pointer(NamedTuple):
-    """An address in the memory that a parameter or variable ``base`` leads to; ``offset`` is None if not known."""
-
-    base: str
-    offset: int | None
-
-    def moved(self, by: int | None) -> Pointer:
-        """The address ``by`` bytes behind; None: an unknown number."""
-        return Pointer(self.base, None if by is None or self.offset is None else self.offset + by)
 
 
 class Access(NamedTuple):
@@ -100,107 +81,6 @@ class Access(NamedTuple):
         if free is None or self.value == free or (modifiers[0] == "atom" and self.value == lock.value):
             return False
         return self.expected is None or self.expected != free
-
-
-class _LaunchValues:
-    """Values of registers of one function that are the same in all threads of a launch: numbers, sizes of the launch,
-    addresses of variables, and what is computed from these.
-    """
-
-    def __init__(self, function: Function, grid: Dim3 | None, block: Dim3 | None) -> None:
-        self._is_kernel = function.kind == "entry"
-        shapes = {"%ntid": block, "%nctaid": grid}
-        self._sizes = {
-            (name, axis): size for name, shape in shapes.items() for axis, size in zip("xyz", shape or (), strict=False)
-        }
-        self._known: dict[str, Value | None] = {}
-        self._pointers: dict[str, Pointer | None] = {}
-        self._writers: dict[str, list[Instruction]] = {}
-        for own in instructions_in(function.body or ()):
-            for name in operand_registers(_results(own)):
-                self._writers.setdefault(name, []).append(own)
-
-    def of(self, operand: Operand, depth: int = 0) -> Value | None:
-        """The value of an operand; None if it is not known, or not always the same."""
-        match operand:
-            case Immediate(text="WARP_SZ"):
-                return Value(32)
-            case Immediate(text=text):
-                number = parse_integer(text)
-                return None if number is None else Value(number)
-            case Symbol(name=name, offset=offset):
-                return Value(offset, name)
-            case Sum(base=base, offset=offset) | Memory(base=base, offset=offset, coordinates=()) if base is not None:
-                at = self.of(base, depth)
-                return None if at is None else Value(at.number + offset, at.symbol)
-            case Register(name=name, selector=selector) if (name, selector) in self._sizes:
-                return Value(self._sizes[name, selector])
-            case Register(name=name, selector=""):
-                return self._in_register(name, depth + 1)
-        return None
-
-    def number(self, operand: Operand) -> int | None:
-        """The value of an operand if it is a number."""
-        value = self.of(operand)
-        return value.number if value is not None and not value.symbol else None
-
-    def pointer(self, operand: Operand, depth: int = 0) -> Pointer | None:
-        """Return which memory an address is in; None if that is not known."""
-        match operand:
-            case Symbol(name=name, offset=offset):
-                return Pointer(name, offset)
-            case Sum(base=base, offset=offset) | Memory(base=base, offset=offset, coordinates=()) if base is not None:
-                at = self.pointer(base, depth)
-                return None if at is None else at.moved(offset)
-            case Register(name=name, selector="") if len(self._writers.get(name, ())) == 1 and depth < _MAX_DEPTH:
-                if name not in self._pointers:
-                    self._pointers[name] = self._pointer_computed(self._writers[name][0], depth + 1)
-                return self._pointers[name]
-        return None
-
-    def _pointer_computed(self, own: Instruction, depth: int) -> Pointer | None:
-        if own.predicate is not None:
-            return None
-        if own.opcode == "ld" and "param" in own.modifiers:
-            at = self.pointer(own.operands[1], depth) if self._is_kernel else None
-            return None if at is None else Pointer(f"{at.base}+{at.offset}", 0)
-        inputs = own.operands[3:] if own.opcode == "mad" else own.operands[1:]
-        if own.opcode not in (*_COPIES, "add", "mad"):
-            return None
-        pointers = [(number, at) for number, own in enumerate(inputs) if (at := self.pointer(own, depth)) is not None]
-        if len(pointers) != 1:
-            return None
-        (number, at) = pointers[0]
-        others = [self.number(other) for place, other in enumerate(inputs) if place != number]
-        return at.moved(others[0] if others else None if own.opcode == "mad" else 0)
-
-    def _in_register(self, name: str, depth: int) -> Value | None:
-        if name not in self._known:
-            self._known[name] = None  # of one that is computed from itself
-            values = {self._computed(own, depth) for own in self._writers.get(name, ())}
-            self._known[name] = values.pop() if len(values) == 1 else None
-        return self._known[name]
-
-    def _computed(self, own: Instruction, depth: int) -> Value | None:
-        if own.predicate is not None or depth > _MAX_DEPTH or not isinstance(own.operands[0], Register):
-            return None
-        values = [self.of(operand, depth) for operand in own.operands[1:]]
-        match own.opcode, values:
-            case opcode, [Value() as copied] if opcode in _COPIES:
-                return copied
-            case "mad", [Value(first, ""), Value(second, ""), Value(third, symbol)] if "hi" not in own.modifiers:
-                return Value(first * second + third, symbol)
-            case "add", [Value(first, symbol), Value(second, "")] | [Value(second, ""), Value(first, symbol)]:
-                return Value(first + second, symbol)
-            case opcode, [Value(first, ""), Value(second, "")] if opcode in _OPERATIONS and "hi" not in own.modifiers:
-                is_shift = opcode in ("shl", "shr")
-                return None if is_shift and not 0 <= second <= _MAX_SHIFT else Value(_OPERATIONS[opcode](first, second))
-        return None
-
-
-def _results(instruction: Instruction) -> Sequence[Operand]:
-    """The operand that an instruction writes; none if it writes memory."""
-    return [own for own in instruction.operands[:1] if not isinstance(own, Memory)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +140,7 @@ class Synchronization:
             return cls()
         counts = _Counts()
         for function in functions:
-            counts.add(function, _LaunchValues(function, grid, block))
+            counts.add(function, LaunchValues(function, grid, block))
         lines = source_lines(folder)
         return cls(
             counts.inits, counts.arrivals, _known(counts.numbers), counts.barriers,
@@ -317,7 +197,7 @@ class _Counts:
     partial: set[int] = field(default_factory=set)
     accesses: dict[int, Access] = field(default_factory=dict)
 
-    def add(self, function: Function, values: _LaunchValues) -> None:
+    def add(self, function: Function, values: LaunchValues) -> None:
         """Read one function."""
         for own in instructions_in(function.body or ()):
             if own.opcode in _ACCESSES and not {*own.modifiers} & _OF_BLOCK:
@@ -339,7 +219,7 @@ class _Counts:
                     _put(self.arrivals, own, _ARRIVE_COUNT, values)
 
 
-def _access(own: Instruction, values: _LaunchValues) -> Access:
+def _access(own: Instruction, values: LaunchValues) -> Access:
     address = next((operand for operand in own.operands if isinstance(operand, Memory)), None)
     return Access(
         ".".join((own.opcode, *own.modifiers)),
@@ -349,7 +229,7 @@ def _access(own: Instruction, values: _LaunchValues) -> Access:
     )
 
 
-def _put(counts: dict[int, int | None], instruction: Instruction, place: int, values: _LaunchValues) -> None:
+def _put(counts: dict[int, int | None], instruction: Instruction, place: int, values: LaunchValues) -> None:
     """Add the count of an instruction that has one."""
     for operand in instruction.operands[place : place + 1]:
         counts[instruction.span.line] = values.number(operand)
@@ -364,7 +244,7 @@ def _expects_bytes(instruction: Instruction) -> bool:
 
 
 def _opcodes(instructions: Iterable[Instruction]) -> dict[int, str]:
-    """The opcodes with their modifiers, by line."""
+    """Return the opcodes with their modifiers, by line."""
     return {own.span.line: ".".join((own.opcode, *own.modifiers)) for own in instructions}
 
 
@@ -399,7 +279,7 @@ def _is_plain_store(instruction: Instruction) -> bool:
 
 
 def _loops(function: Function) -> dict[int, frozenset[int]]:
-    """The lines of the loops of a function, by the line of the first instruction."""
+    """Return the lines of each loop of a function, by the line of its first instruction."""
     flow = Flow.of(function)
     loops = natural_loops([flow.successors(index) for index in range(len(flow.blocks))])
     return {
@@ -409,7 +289,7 @@ def _loops(function: Function) -> dict[int, frozenset[int]]:
 
 
 def _endless_loops(function: Function) -> Iterator[int]:
-    """The first lines of loops that no branch and no exit leaves."""
+    """Yield the first lines of loops that no branch and no exit leaves."""
     flow = Flow.of(function)
     loops = natural_loops([flow.successors(index) for index in range(len(flow.blocks))])
     for head, blocks in loops.items():
@@ -420,7 +300,7 @@ def _endless_loops(function: Function) -> Iterator[int]:
 
 
 def _updates(function: Function) -> Iterator[int]:
-    """The lines of the compare-and-swaps in a loop that computes the value to compare."""
+    """Yield the lines of compare-and-swaps in a loop that computes the value to compare."""
     code = list(instructions_in(function.body or ()))
     swaps = [own for own in code if own.opcode == "atom" and "cas" in own.modifiers]
     loops = _loops(function) if swaps else {}
@@ -439,7 +319,7 @@ def _computes(instruction: Instruction, operand: Operand) -> bool:
 
 
 def _exits(functions: Sequence[Function], places: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """The exit that a warp takes from a place, 0 for the entry, without another wait; nothing if there are several."""
+    """Yield the exit that a warp takes from a place, 0 for the entry, without another wait; none for several."""
     for function in (own for own in functions if own.kind == "entry" and own.body):
         flow = Flow.of(function)
         number = {own.span.line: index for index, block in enumerate(flow.blocks) for own in block}
@@ -471,5 +351,5 @@ def _waits(instruction: Instruction) -> bool:
 
 
 def innermost(loops: Mapping[int, frozenset[int]], line: int) -> frozenset[int]:
-    """The lines of the innermost loop around a line; none if there is no loop."""
+    """Return the lines of the innermost loop around a line; none if there is no loop."""
     return min((lines for lines in loops.values() if line in lines), key=len, default=frozenset())

@@ -24,8 +24,9 @@ from probes.stuck_warps.analysis import (
     with_polling_blocks,
 )
 from probes.stuck_warps.causes import likely_cause
+from probes.stuck_warps.launch_values import Value
 from probes.stuck_warps.ranks import RankState, rank_cause, rank_states
-from probes.stuck_warps.synchronization import Init, Synchronization, Value
+from probes.stuck_warps.synchronization import Init, Synchronization
 from probes.stuck_warps.view import StuckView, waits_for
 from tests.engine.kernels import entry, probed, toml_probe
 from tests.probes.running import result_of
