@@ -186,6 +186,14 @@ def test_doctor_ends_with_what_works(working: set[str], end: str) -> None:
     assert doctor.as_table(items, doctor.can_profile(items), 120).endswith(f"{end}\n")
 
 
+def test_outdated_hook_is_a_warning_and_profiles(monkeypatch: pytest.MonkeyPatch, natives: Path) -> None:
+    monkeypatch.setenv("TUI_PROBE_NATIVE", str(natives))
+    monkeypatch.setattr(machine_checks, "outdated_build", lambda: ("built from other sources", "rebuild it: pip"))
+    items = [*machine_checks.hook_items(), Item("simulated GPU", "ok", "")]
+    assert items[0] == Item("hook", "warn", "built from other sources", "rebuild it: pip")
+    assert doctor.can_profile(items)
+
+
 def test_doctor_shows_progress(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("tui_probe.cli.output.os.isatty", lambda descriptor: descriptor == 2)
     monkeypatch.setattr("tui_probe.cli.output.PROGRESS_INTERVAL", 0.0)

@@ -286,7 +286,8 @@ def check_machine() -> list[Item]:
 def can_profile(items: list[Item]) -> bool:
     """Return whether the hook and a driver, real or simulated, work."""
     working = {item.name for item in items if item.state == "ok"}
-    return "hook" in working and not working.isdisjoint({"driver", "simulated GPU"})
+    has_hook = any(item.name == "hook" and item.state != "missing" for item in items)
+    return has_hook and not working.isdisjoint({"driver", "simulated GPU"})
 
 
 def as_table(items: list[Item], works: bool, columns: int) -> str:
@@ -316,7 +317,7 @@ def works_here(items: list[Item], works: bool) -> list[str]:
     """Return what can be done on this machine, a line each."""
     states = {item.name: item.state for item in items}
     if not works:
-        missing = "the hook" if states.get("hook") != "ok" else "a driver or the simulated GPU"
+        missing = "the hook" if states.get("hook") == "missing" else "a driver or the simulated GPU"
         return [
             f"tui-probe cannot profile here: {missing} is missing. These commands work: open, report, compare, import."
         ]
