@@ -12,7 +12,7 @@ import pytest
 
 from tui_probe.evals.inputs import COLLECTED_SCHEMA
 from tui_probe.schemas import read_schema, schema_names
-from tui_probe.trace.sites import SITES_FORMAT
+from tui_probe.trace.kernel_files import SITES_FORMAT
 from tui_probe.ui.help_text import help_page
 from tui_probe.version import installed_version
 

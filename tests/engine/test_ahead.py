@@ -24,7 +24,7 @@ from tui_probe.engine.workers import Workers
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.probe_model import FUSED_NAME
 from tui_probe.toolchain import Tool
-from tui_probe.trace.sites import SITES_FILE
+from tui_probe.trace.kernel_files import SITES_FILE
 
 LIMIT = 60
 """Seconds; reaching it means that something hangs."""

@@ -139,6 +139,24 @@ def test_facts_of_a_built_in_probe_are_kept_for_the_next_run(tmp_path: Path, mon
     assert len(parsed) == len(first)
 
 
+def test_a_built_in_probe_is_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next process has the same probe without its parser; a damaged copy is made again."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for name in NAMES:
+        choices._probe_of.cache_clear()
+        (chosen,) = choose_probes([name])
+        before = set((tmp_path / "tui-probe" / "probes").iterdir())
+        assert chosen.probe == load_probe(name)
+        (kept,) = set((tmp_path / "tui-probe" / "probes").iterdir()) - before
+        choices._probe_of.cache_clear()
+        with monkeypatch.context() as parsing:
+            parsing.setattr(choices, "read_probe", None)
+            assert chosen.probe == load_probe(name)
+        kept.write_bytes(kept.read_bytes()[:-9])
+        choices._probe_of.cache_clear()
+        assert chosen.probe == load_probe(name)
+
+
 def test_facts_are_found_again_after_any_change_of_their_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that only finds facts and makes the reader imports our code from the directories that are compared."""
     program = """import sys

@@ -25,9 +25,7 @@ from tui_probe.probe_model.positions import (
 )
 from tui_probe.ptx.assembler_effects import merged_loads
 from tui_probe.ptx.control_flow import basic_blocks, loop_heads
-from tui_probe.ptx.counted_loops import unbounded_loop_heads
 from tui_probe.ptx.instruction_facts import class_of, sass_instruction_count
-from tui_probe.ptx.phases import phase_starts, with_every
 from tui_probe.ptx.tree import Immediate
 
 if TYPE_CHECKING:
@@ -301,6 +299,8 @@ class FunctionSites:
     def _loop_heads(self, point: ProbePoint) -> list[Instruction]:
         if not all(UNBOUNDED in position.modifiers for position in point.positions if position.opcode == LOOP):
             return loop_heads(self._function)
+        from tui_probe.ptx.counted_loops import unbounded_loop_heads  # few probes ask for loops
+
         probed = {site.instruction.span.start for site in self.instructions if site.point.saved_maps & point.saved_maps}
         blocks = {block[0].span.start: block for block in basic_blocks(self._function)}
         heads = unbounded_loop_heads(self._function)
@@ -321,6 +321,8 @@ class FunctionSites:
         """
         if not self._by_opcode[PHASE] or self._function is not self._kernel.entry:
             return
+        from tui_probe.ptx.phases import phase_starts, with_every  # few probes ask for phases
+
         line_of = self._kernel.line_of
         names = source_names(self._kernel, self._probe.phases) if self._probe.phases else None
         by_line = groupby(phase_starts(self._function, names), key=lambda start: line_of(start.first))

@@ -19,7 +19,7 @@ from tui_probe.engine.snippet import parse_snippet
 from tui_probe.engine.whole_files import put_file, put_link, read_file, write_file
 from tui_probe.probe_model.probe import FileLocation, Locate, Probe, ProbeAbout, Save, Snippet, SnippetCode
 from tui_probe.ptx.lexer import NAME
-from tui_probe.trace.sites import SITES_FILE
+from tui_probe.trace.kernel_files import SITES_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

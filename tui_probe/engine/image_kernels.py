@@ -30,7 +30,6 @@ from tui_probe.ptx.images import (
     ptx_targets,
 )
 from tui_probe.reasons import because
-from tui_probe.trace.kernel_status import demangle
 from tui_probe.trace.locate import name_test
 from tui_probe.trace.plain_file import read_plain, read_within
 
@@ -358,11 +357,15 @@ def _name_hint(kernels: Sequence[FoundKernel], word: str) -> str:
 
 
 def _spellings(kernel: FoundKernel) -> set[str]:
+    from tui_probe.trace.kernel_status import demangle  # preparing kernels needs it not
+
     return {kernel.name, demangle(kernel.name)}
 
 
 def _short_names(kernel: FoundKernel) -> Iterator[str]:
     """Names that a user would type: names without the types first, which are fewer; then the compiler's."""
+    from tui_probe.trace.kernel_status import demangle
+
     readable = demangle(kernel.name)
     if readable != kernel.name:
         yield _ARGUMENT_LIST.sub("", readable).rpartition(" ")[2]

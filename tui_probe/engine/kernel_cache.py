@@ -18,7 +18,7 @@ from tui_probe.engine.probed_forms import LARGEST_BLOCK
 from tui_probe.engine.whole_files import put_file, put_link, read_file, write_file
 from tui_probe.ptx.images import HeldPtx, held_ptx, image_entries, image_kind
 from tui_probe.ptx.parser import parse
-from tui_probe.trace.sites import SITES_FILE
+from tui_probe.trace.kernel_files import SITES_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence

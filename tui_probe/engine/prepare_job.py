@@ -24,7 +24,7 @@ from tui_probe.engine.reception import Answer
 from tui_probe.engine.whole_files import read_file, write_file
 from tui_probe.errors import ImageError, NewerPtxError, ProbeError, ToolchainError, UnsupportedKernelError
 from tui_probe.reasons import because
-from tui_probe.trace.sites import SITES_FILE
+from tui_probe.trace.kernel_files import SITES_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -29,7 +29,7 @@ from tui_probe.probe_model import FUSED_NAME
 from tui_probe.probe_model.positions import matches
 from tui_probe.reasons import because
 from tui_probe.toolchain import PTXAS_HINT
-from tui_probe.trace.sites import SITES_FILE
+from tui_probe.trace.kernel_files import SITES_FILE
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor

@@ -20,7 +20,7 @@ from tui_probe.ptx.instruction_facts import access_bytes, facts_of
 from tui_probe.ptx.operands import MADE_UP
 from tui_probe.ptx.parameters import barrier_names
 from tui_probe.ptx.tree import Directive, Instruction, Location, Scope, instructions_in
-from tui_probe.trace.sites import MAX_SITE_NUMBER, PTX, SITES_FORMAT
+from tui_probe.trace.kernel_files import MAX_SITE_NUMBER, PTX, SITES_FORMAT
 from tui_probe.trace.source_lines import SourceLine, chains_of_tables, is_of_toolkit, named_files
 
 if TYPE_CHECKING:

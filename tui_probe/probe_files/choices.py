@@ -10,8 +10,9 @@ import hashlib
 import json
 import os
 import re
+import sys
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 MAX_PROBES: Final = 16
 """Probes of one run."""
-_CODE_FOLDERS: Final = (".", "engine", "probe_files", "probe_model", "ptx", "reasons", "trace")
+_CODE_FOLDERS: Final = (".", "engine", "engine/helper_values", "probe_files", "probe_model", "ptx", "reasons", "trace")
 """Directories of this package with all the code that finds a probe's facts and makes read.py."""
 _Stored = TypeVar("_Stored")
 _KEY_BYTES: Final = 16
@@ -189,7 +190,7 @@ class ChosenProbe(NamedTuple):
 
     @property
     def probe(self) -> Probe:
-        return read_probe(self.data, self.file)
+        return _probe_of(self.data, self.file)
 
 
 def _choose(name: str, sample: str) -> ChosenProbe:
@@ -205,7 +206,31 @@ def _facts_of(data: bytes, path: Path) -> ProbeFacts:
     Raises ProbeFileError.
     """
     parts = [path.name.encode(), data]
-    return _stored([path], parts, lambda: ProbeFacts.of(read_probe(data, path)), lambda values: ProbeFacts(*values))
+    return _stored(
+        [path], parts, lambda: ProbeFacts.of(read_probe(data, path)), lambda stored: ProbeFacts(*json.loads(stored))
+    )
+
+
+@lru_cache(maxsize=MAX_PROBES)
+def _probe_of(data: bytes, path: Path) -> Probe:
+    """Return a probe, a built-in one as an earlier run parsed it: its snippets take 4 ms. Raises ProbeFileError.
+
+    The folder is as trusted as compiled modules, which are in the same one.
+    """
+    import pickle
+
+    def load(stored: bytes) -> Probe:
+        try:
+            probe: Probe = pickle.loads(stored)
+        except Exception as error:
+            raise ValueError("not a stored probe") from error
+        return probe
+
+    def dump(probe: Probe) -> bytes:
+        return pickle.dumps(probe)
+
+    parts = [b"probe", str(sys.implementation.cache_tag).encode(), str(path).encode("utf-8", "surrogateescape"), data]
+    return _stored([path], parts, lambda: read_probe(data, path), load, dump)
 
 
 def reader_of(probes: Sequence[ChosenProbe]) -> str:
@@ -217,14 +242,24 @@ def reader_of(probes: Sequence[ChosenProbe]) -> str:
         return read_script(*(chosen.probe for chosen in probes))
 
     parts = [part for chosen in probes for part in (chosen.name.encode(), chosen.data)]
-    return _stored([chosen.file for chosen in probes], [b"read.py", *parts], make, str)
+    return _stored(
+        [chosen.file for chosen in probes], [b"read.py", *parts], make, lambda stored: str(json.loads(stored))
+    )
+
+
+def _json_of(made: object) -> bytes:
+    return json.dumps(made).encode()
 
 
 def _stored(
-    files: Sequence[Path], parts: Sequence[bytes], make: Callable[[], _Stored], read: Callable[[Any], _Stored]
+    files: Sequence[Path],
+    parts: Sequence[bytes],
+    make: Callable[[], _Stored],
+    load: Callable[[bytes], _Stored],
+    dump: Callable[[_Stored], bytes] = _json_of,
 ) -> _Stored:
-    """Return what ``make`` makes of ``parts``, of built-in ``files`` only once per version of our code; ``read`` makes
-    it of JSON. Any change of a file of our code is another version.
+    """Return what ``make`` makes of ``parts``, of built-in ``files`` only once per version of our code: ``load`` makes
+    it of the bytes that ``dump`` made of it. Any change of a file of our code is another version.
     """
     home = cache_home()
     if home is None or not set(files) <= {*built_in_files().values(), *built_in_set_files().values()}:
@@ -233,12 +268,12 @@ def _stored(
     key = hashlib.blake2b(b"".join([sizes, *parts]), digest_size=_KEY_BYTES).hexdigest()
     stored = Path(home) / "probes" / key
     with suppress(OSError, ValueError, TypeError):
-        return read(json.loads(stored.read_text()))
+        return load(stored.read_bytes())
     made = make()
     with suppress(OSError):  # the disk is full: the next run makes it again
         stored.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         unfinished = stored.with_name(f"{key}.{os.getpid()}")
-        unfinished.write_text(json.dumps(made))
+        unfinished.write_bytes(dump(made))
         unfinished.replace(stored)
         _remove_oldest(stored.parent)
     return made
@@ -383,7 +418,7 @@ def _read_set(path: Path) -> ProbeSet | None:
     """Read a set; None if the file is none: reading it as a probe reports the error."""
     try:
         data = read_within(path, PROBE_FILE)
-        values = _stored([path], [b"set", data], lambda: parse_toml(data.decode("utf-8")), dict[str, Any])
+        values = _stored([path], [b"set", data], lambda: parse_toml(data.decode("utf-8")), _table)
     except (OSError, ValueError):
         return None
     if "probes" not in values:
@@ -394,6 +429,10 @@ def _read_set(path: Path) -> ProbeSet | None:
     texts = [*(_text_in(about, key) for key in ("title", "measures", "cost")), _text_in(values, "benchmark")]
     title, measures, cost, benchmark = texts
     return ProbeSet(path.stem, title, tuple(names), path, measures, cost, benchmark)
+
+
+def _table(stored: bytes) -> dict[str, Any]:
+    return dict(json.loads(stored))
 
 
 def _text_in(table: object, key: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
@@ -208,6 +207,8 @@ def choose_ptx(
     if matching:
         return max(matching, key=lambda text: (code is not None and text.is_source_of(code), *text.rank))
     if entry is not None and others:
+        from difflib import get_close_matches  # most kernels are found
+
         known = sorted({name for text in others for name in text.entry_names})
         near = ", ".join(get_close_matches(entry, known, 3) or known[:3]) or "none"
         raise ImageError(because("no-ptx-for-kernel", kernel=entry, others=near))

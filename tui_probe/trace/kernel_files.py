@@ -1,4 +1,4 @@
-"""Files of a kernel: ``kernel.info``, ``process.log``, and positions of instructions."""
+"""Files of a kernel: ``kernel.info``, ``process.log``, names in ``sites.json``, and positions of instructions."""
 
 from __future__ import annotations
 
@@ -20,6 +20,14 @@ if TYPE_CHECKING:
     from tui_probe.reasons import Reason
     from tui_probe.trace.launch_shape import Level
 
+SITES_FILE: Final = "sites.json"
+SITES_FORMAT: Final = 1
+PTX: Final = "ptx"
+"""The way, in ``sites.json``, of a probe that was put into PTX."""
+GRAFT: Final = "graft"
+"""The way of a probe that was put into machine code: its sites have an ``offset`` in place of a ``line``."""
+MAX_SITE_NUMBER: Final = 1 << 32
+"""All numbers of ``sites.json`` are smaller."""
 _LEVELS: Final[dict[str, Level]] = {"0": "thread", "1": "warp"}
 _READER, _READER_END = "# BEGIN OF GENERATED CODE", "# END OF GENERATED CODE"
 """Markers around the text in process.log that is a program that reads results."""

@@ -11,12 +11,12 @@ A file of the version that this module reads::
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from tui_probe.errors import TraceError
 from tui_probe.input_limits import SITES, parse_json
 from tui_probe.ptx.instruction_facts import CLASSES, AccessKind
-from tui_probe.trace.kernel_files import Offset
+from tui_probe.trace.kernel_files import GRAFT, MAX_SITE_NUMBER, PTX, SITES_FILE, SITES_FORMAT, Offset
 from tui_probe.trace.plain_file import read_plain, text_of
 from tui_probe.trace.source_lines import SourceLine, SourceLines
 
@@ -24,14 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-SITES_FILE: Final = "sites.json"
-SITES_FORMAT: Final = 1
-PTX: Final = "ptx"
-"""The way of a probe that was put into PTX."""
-GRAFT: Final = "graft"
-"""The way of a probe that was put into machine code: its sites have an ``offset`` in place of a ``line``."""
-MAX_SITE_NUMBER: Final = 1 << 32
-"""All numbers are smaller."""
 
 SiteKind = Literal["instruction", "block", "loop", "phase"]
 T = TypeVar("T")

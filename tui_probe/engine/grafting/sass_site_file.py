@@ -12,7 +12,7 @@ from tui_probe.ptx.instruction_facts import facts_of
 from tui_probe.sass.operations import mnemonic, operation_class, operation_name
 from tui_probe.sass.wait_probe import null_wait
 from tui_probe.sass.words import WORD_BYTES
-from tui_probe.trace.sites import GRAFT, MAX_SITE_NUMBER, SITES_FORMAT
+from tui_probe.trace.kernel_files import GRAFT, MAX_SITE_NUMBER, SITES_FORMAT
 from tui_probe.trace.source_lines import is_of_toolkit
 
 if TYPE_CHECKING:
