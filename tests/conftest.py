@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import gc
-import importlib
 import itertools
 import os
 import re
@@ -14,7 +11,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +20,7 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import WorkStealingScheduling
 
 from tests.assemblies import assemble_once, disassemble_once
+from tests.forked_workers import use_forks
 from tests.hook_builds import ROOT, SHELF, built_once, digest_of_hook
 from tests.warm_start import WarmStarts
 from tui_probe.engine.cache import EMPTY_KERNEL_DIRECTORY
@@ -74,60 +71,22 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(lambda: (os.environ.pop(ASSEMBLIES), folder.cleanup()))
     assemble_once(Path(os.environ[ASSEMBLIES]))
     disassemble_once(Path(os.environ[ASSEMBLIES]))
-    config.add_cleanup(WarmStarts(dict(os.environ), os.environ[ASSEMBLIES]).close)
-    report_calls_only(config)
-
-
-def report_calls_only(config: pytest.Config) -> None:
-    """Let a process of xdist send no report of a setup or teardown that passed: no one counts them, and they take a
-    quarter of the time of a test that does little."""
-    for worker in (plugin for plugin in config.pluginmanager.get_plugins() if hasattr(plugin, "sendevent")):
-        worker.sendevent = functools.partial(send_news, worker.sendevent)
-
-
-def send_news(send: Callable[..., None], name: str, **more: Any) -> None:
-    data = more.get("data", {})
-    if name != "testreport" or data["when"] == "call" or data["outcome"] != "passed":
-        send(name, **more)
+    warm_starts = WarmStarts(dict(os.environ), os.environ[ASSEMBLIES])
+    config.add_cleanup(warm_starts.close)
+    use_forks(config, warm_starts.close)
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Twice the cores, for most tests wait: for a program and its engine in turn, for a terminal to be quiet.
+    """Twice the cores, for most tests wait: for a program and its engine in turn, for a terminal to be quiet; and two.
 
-    With three processes on two cores, a seventh of the cores' time was left; a process more takes 10 s of CPU time.
+    With three processes on two cores, a seventh of the cores' time was left, with four a tenth.
     """
-    return 2 * cores()
+    return 2 * cores() + 2
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> WorkStealingScheduling | None:
-    """Each process has neighbouring tests, so that fixtures and caches of a module are made once, not in each."""
+    """As in ``forked_workers``: each process has neighbouring tests, so that fixtures of a module are made once."""
     return WorkStealingScheduling(config, log) if config.getoption("dist") == "load" else None
-
-
-@pytest.hookimpl(trylast=True)  # when Hypothesis has started
-def pytest_sessionstart(session: pytest.Session) -> None:
-    """Do a share of what is the same in each process: the other ones find it done, in place of doing all of it."""
-    worker, config = os.environ.get("PYTEST_XDIST_WORKER", ""), session.config
-    if not worker or config.args != config.getini("testpaths"):
-        return
-    number, count = int(worker.removeprefix("gw")), int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
-    for path in sorted(ROOT.glob("tests/**/test_*.py"))[number::count]:
-        with contextlib.suppress(Exception, pytest.skip.Exception):  # the collection reports it
-            importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
-    read_constants(number, count)
-
-
-def read_constants(number: int, count: int) -> None:
-    """Let Hypothesis read the constants in a share of our sources, which it stores by their contents.
-
-    It looks for them in every module at the end of the collection: 14 CPU s in a fresh clone.
-    """
-    with contextlib.suppress(ImportError):
-        from hypothesis.internal.constants_ast import constants_from_module
-
-        for name, module in sorted(sys.modules.items()):
-            if name.startswith("tui_probe.") and zlib.crc32(name.encode()) % count == number:
-                constants_from_module(module)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
