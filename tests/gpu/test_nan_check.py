@@ -46,7 +46,7 @@ def test_planted_births_of_cuda_kernels(runner: Runner) -> None:
     profiled = planted(runner, "nan_check_birth")
     births = first_births(profiled.trace)
     rows = [line.split("\t") for line in profiled.outcome.stdout.splitlines()]
-    assert len(rows) == len(births) == 5, profiled.outcome.stderr
+    assert len(rows) == len(births) == 7, profiled.outcome.stderr
     for name, opcode, block, thread, iteration, number in rows:
         birth = births[name]
         assert birth is not None, name

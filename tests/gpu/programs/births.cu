@@ -28,6 +28,19 @@ extern "C" __global__ void quotients(float *values, int turns)
     values[index] = (values[index] - turns) / (values[index] - turns);
 }
 
+/* Infinite and NaN literals of the kernel are no inputs. */
+extern "C" __global__ void logarithms(float *values, int turns)
+{
+    const int index = blockIdx.x * blockDim.x + threadIdx.x;
+    values[index] = logf(values[index] + turns);
+}
+
+extern "C" __global__ void powers(float *values, int turns)
+{
+    const int index = blockIdx.x * blockDim.x + threadIdx.x;
+    values[index] = powf(values[index], 1.0f / turns);
+}
+
 extern "C" __global__ void sums(float *values, int turns)
 {
     const int index = blockIdx.x * blockDim.x + threadIdx.x;
