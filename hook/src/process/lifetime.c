@@ -70,11 +70,13 @@
 #include "watchdog.h"
 #include "watched_launches.h"
 
+/* Limits on waits of the thread that ends the process. They come after the time for the flush: the program may be held
+ * by a hook thread that hangs in the driver or in the disk, and must end all the same. */
 enum {
-    GIVE_UP_MILLISECONDS = 200,
-    TELL_MILLISECONDS = 200,
-    TELL_AT_EXIT_MILLISECONDS = 1000,
-    OTHER_MILLISECONDS = 2000,
+    GIVE_UP_MILLISECONDS = 200,              /* for the drain thread, which writes the final lines after giving up */
+    FINAL_LINES_MILLISECONDS = 200,          /* for a hook thread that writes them instead */
+    FINAL_LINES_AT_EXIT_MILLISECONDS = 1000, /* the same in an exit handler */
+    OTHER_THREAD_MILLISECONDS = 2000,        /* for a thread that ends the process, too, and was first */
     STEP_MICROSECONDS = 1000
 };
 
@@ -82,19 +84,20 @@ enum {
 static atomic_int exit_status = -1;
 static atomic_uint gave_up_after; /* milliseconds; 0: everything was drained in time */
 static atomic_uint_fast64_t waited_since; /* a flush at exit has waited already, without success; 0: none has */
-static atomic_bool leaving; /* for another program, by exec, which may fail */
+static atomic_bool in_exec; /* the call may fail: then the trace continues */
 static atomic_bool interrupted; /* in a launch, or with a lock that others wait for: it never continues */
 static pid_t owner;
 
-static unsigned patience(void)
+/* Milliseconds for a flush: 0 after one at exit that did not succeed, since the program has waited once. */
+static unsigned flush_timeout(void)
 {
     return atomic_load(&waited_since) ? 0 : settings.exit_timeout * 1000;
 }
 
 void hook_flush(void)
 {
-    if (hook_is_on() && !drain_flush(patience()))
-        event_log("[exec] gave up waiting for records after %u ms\n", patience());
+    if (hook_is_on() && !drain_flush(flush_timeout()))
+        event_log("[exec] gave up waiting for records after %u ms\n", flush_timeout());
 }
 
 /* A hook thread that hangs, in the driver or in the disk, cannot count what it holds. */
@@ -104,8 +107,8 @@ static uint64_t unsaved_count(uint64_t dropped)
     return dropped + (probed > known ? probed - known : 0);
 }
 
-/* Takes locks. */
-static void what_is_left(void)
+/* Logs what is only complete at the end. Takes locks, which an interrupted thread may hold. */
+static void log_totals(void)
 {
     graph_log_end();
     prepare_log_unprepared();
@@ -117,13 +120,14 @@ static void what_is_left(void)
     event_log_dropped();
 }
 
-static void last_words(void)
+/* The lines at the end of event.log, from which readers know that it is complete. */
+static void write_final_lines(void)
 {
     const struct reason *reason = NULL;
     if (!sandbox_is_deadly())
         unseen_drivers_report();
     if (!atomic_load(&gave_up_after) || !atomic_load(&interrupted))
-        what_is_left();
+        log_totals();
     uint64_t dropped = drain_dropped_count(&reason);
     if (atomic_load(&gave_up_after))
         event_log("[exit] gave up waiting for kernels and results after %u ms\n", atomic_load(&gave_up_after));
@@ -138,7 +142,7 @@ static void last_words(void)
         event_log("[exit] status %d\n", atomic_load(&exit_status));
     event_log("[exit] launches %llu probed %llu dropped %llu reason %s\n", (unsigned long long)launch_run_count(),
               (unsigned long long)launch_probed_count(), (unsigned long long)dropped, reason ? reason->written : "-");
-    if (!atomic_load(&leaving))
+    if (!atomic_load(&in_exec))
         hook_state_off();
 }
 
@@ -149,8 +153,8 @@ static void leave_interrupted(void)
     log_file_hurry();
 }
 
-/* Another thread says the last words. */
-static void wait_for_last_words(unsigned milliseconds)
+/* Another thread writes the final lines. */
+static void wait_for_final_lines(unsigned milliseconds)
 {
     const uint64_t latest = clock_now() + milliseconds * 1000000ull;
     while (hook_active() && clock_now() < latest)
@@ -163,13 +167,13 @@ static void give_up(uint64_t began)
     atomic_store(&gave_up_after, waited ? waited : 1);
 }
 
-/* Anyone who ends second waits for the first one's flush. */
-static bool wait_for_other(void)
+/* A second thread that ends the process waits for the flush of the first. */
+static bool wait_for_other_thread(void)
 {
     const uint64_t began = clock_now();
     if (!hook_state_is_ending())
         return true;
-    wait_for_last_words(OTHER_MILLISECONDS);
+    wait_for_final_lines(OTHER_THREAD_MILLISECONDS);
     if (!hook_state_is_ending())
         return true;
     give_up(began);
@@ -179,20 +183,20 @@ static bool wait_for_other(void)
 static bool finish(bool here)
 {
     if (!here)
-        return drain_finish(patience());
+        return drain_finish(flush_timeout());
     if (signals_is_held())
         leave_interrupted();
-    if (drain_finish_here(patience()))
+    if (drain_finish_here(flush_timeout()))
         return true;
     if (drain_was_stuck())
         leave_interrupted();
     return false;
 }
 
-/* Ends the trace, once; later launches run unseen. False if a hook thread hangs and has not said the last
- * words. HERE: the thread that ends the process is the calling one. Takes no lock and allocates nothing, for it may run
- * in a signal handler. */
-static bool end(bool here)
+/* Ends the trace, once; later launches run unseen. False if a hook thread hangs and has not written the final lines.
+ * HERE: the thread that ends the process is the calling one. Takes no lock and allocates nothing, for it may run in a
+ * signal handler. */
+static bool end_trace(bool here)
 {
     if (getpid() != owner)
         return true;
@@ -200,7 +204,7 @@ static bool end(bool here)
     if (!hook_state_end() && !taken_over) {
         if (!hook_state_is_ending())
             unseen_drivers_report();
-        return wait_for_other();
+        return wait_for_other_thread();
     }
     const uint64_t began = clock_now(), before = atomic_load(&waited_since);
     watchdog_end();
@@ -210,26 +214,26 @@ static bool end(bool here)
     return drain_give_up(GIVE_UP_MILLISECONDS);
 }
 
-static void tell(void)
+static void write_unclaimed_final_lines(void)
 {
-    if (drain_silence())
-        last_words();
+    if (drain_claim_final_lines())
+        write_final_lines();
 }
 
-/* For calls that may be in a signal handler: another thread has the locks that telling takes. */
-static void end_anywhere(unsigned milliseconds)
+/* For calls that may be in a signal handler, where the final lines cannot be written: that takes locks. */
+static void end_in_any_context(unsigned milliseconds)
 {
-    if (end(true))
+    if (end_trace(true))
         return;
-    signals_tell();
-    wait_for_last_words(milliseconds);
+    signals_request_final_lines();
+    wait_for_final_lines(milliseconds);
 }
 
 static void end_at_exit(void)
 {
     if (signals_pending())
         signals_wait_for_end(); /* the status is the signal's, and the records are being saved */
-    end_anywhere(TELL_AT_EXIT_MILLISECONDS);
+    end_in_any_context(FINAL_LINES_AT_EXIT_MILLISECONDS);
 }
 
 /* Saves the launches so far before the runtime libraries take their contexts down. The trace continues: handlers
@@ -243,7 +247,7 @@ static void save_at_exit(void)
     const uint64_t began = clock_now();
     if (hook_is_on() && !signals_is_held()) {
         watchdog_end();
-        if (drain_flush_here(patience()))
+        if (drain_flush_here(flush_timeout()))
             return;
     }
     atomic_store(&waited_since, began);
@@ -262,9 +266,9 @@ static void save_with_status(int status, void *unused)
 static void end_at_signal(void)
 {
     deadline_shorten();
-    if (!end(false)) {
-        signals_let_go(); /* they may have the locks that telling takes */
-        tell();
+    if (!end_trace(false)) {
+        signals_let_go(); /* the stopped threads may have the locks that the final lines take */
+        write_unclaimed_final_lines();
     }
 }
 
@@ -273,7 +277,7 @@ static bool start(void)
     if (!trace_dir_create() || !launch_log_start())
         return false;
     result_start();
-    if (!drain_start(last_words))
+    if (!drain_start(write_final_lines))
         return false;
     /* Registered this late, it runs before the runtime libraries take their contexts down. */
 #ifdef __GLIBC__
@@ -281,12 +285,12 @@ static bool start(void)
 #else
     atexit(save_at_exit);
 #endif
-    signals_watch(end_at_signal, tell);
+    signals_watch(end_at_signal, write_unclaimed_final_lines);
     last_thread_begin();
     return true;
 }
 
-static void start_here(void *started)
+static void start_if_allowed(void *started)
 {
     if (sandbox_is_deadly())
         run_note("no-trace", "the program's seccomp filter kills the program at system calls that a trace needs");
@@ -297,7 +301,7 @@ static void start_here(void *started)
 static bool begin(void)
 {
     bool started = false;
-    errand_run(start_here, &started);
+    errand_run(start_if_allowed, &started);
     return started;
 }
 
@@ -309,7 +313,7 @@ static void begin_in_child(void)
     settings.stamp = NULL;
     atomic_store(&exit_status, -1);
     atomic_store(&waited_since, 0);
-    atomic_store(&leaving, false);
+    atomic_store(&in_exec, false);
     log_file_reset();
     event_log_reset();
     launch_log_reset();
@@ -356,20 +360,20 @@ static void begin_in_child(void)
 
 /* The function that the program would call without us: a sanitizer's may choose the status. NULL: it calls ours. */
 static void (*next_exit)(int);
-static atomic_flag passed_on = ATOMIC_FLAG_INIT;
+static atomic_flag next_exit_called = ATOMIC_FLAG_INIT; /* it may call _exit, which is ours, again */
 
 static void leave_for_exec(void)
 {
     if (getpid() != owner || !hook_is_on())
         return;
-    atomic_store(&leaving, true);
-    end_anywhere(TELL_MILLISECONDS);
+    atomic_store(&in_exec, true);
+    end_in_any_context(FINAL_LINES_MILLISECONDS);
 }
 
 /* exec has failed: the trace continues. */
-static void stay_here(void)
+static void continue_after_exec(void)
 {
-    if (getpid() == owner && atomic_exchange(&leaving, false))
+    if (getpid() == owner && atomic_exchange(&in_exec, false))
         hook_state_resume();
 }
 
@@ -382,7 +386,7 @@ static void end_now(int status)
     atomic_store(&exit_status, status & 0xff);
     if (signals_pending())
         signals_wait_for_end();
-    end_anywhere(TELL_MILLISECONDS);
+    end_in_any_context(FINAL_LINES_MILLISECONDS);
 }
 
 /* The process ends with its last thread, and ours would outlive that. */
@@ -392,16 +396,17 @@ static void end_thread(int status)
         last_thread_leaves(status, hook_is_on());
 }
 
-static void come_before_the_ends(void)
+/* Puts our functions before those that end the process or replace its program. */
+static void intercept_ends(void)
 {
     struct reference ends[4 + SIGNAL_FUNCTIONS + EXEC_FUNCTIONS] = {
         {"_exit", (void *)(uintptr_t)_exit},
         {"_Exit", (void *)(uintptr_t)_Exit},
         {"quick_exit", (void *)(uintptr_t)quick_exit},
     };
-    raw_calls_watch(&(struct raw_call_ends){end_now, end_thread, leave_for_exec, stay_here}, ends + 3);
+    raw_calls_watch(&(struct raw_call_ends){end_now, end_thread, leave_for_exec, continue_after_exec}, ends + 3);
     signal_calls_list(ends + 4);
-    exec_calls_watch(leave_for_exec, stay_here, ends + 4 + SIGNAL_FUNCTIONS);
+    exec_calls_watch(leave_for_exec, continue_after_exec, ends + 4 + SIGNAL_FUNCTIONS);
     void *program =
         loader_open(NULL, RTLD_LAZY); /* RTLD_DEFAULT begins with this library, which is linked symbolically */
     void *program_exit = program ? dlsym(program, "_exit") : NULL;
@@ -420,7 +425,7 @@ __attribute__((constructor)) static void loaded(void)
         return;
     pthread_atfork(NULL, NULL, begin_in_child);
     last_thread_watch(_exit);
-    come_before_the_ends();
+    intercept_ends();
     run_notes_open();
     const bool as_asked = control_start();
     if (settings.capture_range)
@@ -441,7 +446,7 @@ __attribute__((destructor)) static void unloaded(void)
 __attribute__((visibility("default"), noreturn)) void _exit(int status)
 {
     end_now(status);
-    if (next_exit && getpid() == owner && !atomic_flag_test_and_set(&passed_on))
+    if (next_exit && getpid() == owner && !atomic_flag_test_and_set(&next_exit_called))
         next_exit(status);
     for (;;)
         system_call(SYS_exit_group, status, 0, 0);

@@ -31,7 +31,7 @@ static atomic_int pending;
 static atomic_int faulting; /* the thread whose fault it is, which ends the process once the records are saved */
 static atomic_bool saved, let_go;
 static pid_t owner;
-static void (*end)(void), (*tell)(void);
+static void (*end)(void), (*write_final_lines)(void);
 
 static void set_default(int signal_number)
 {
@@ -147,7 +147,7 @@ static void *wait_for_signal(void *unused)
     (void)unused;
     while (!atomic_load(&pending))
         if (sem_wait(&arrived) == 0 && !atomic_load(&pending))
-            tell();
+            write_final_lines();
     stop_all();
     end();
     if (!is_fault(atomic_load(&pending)))
@@ -156,7 +156,7 @@ static void *wait_for_signal(void *unused)
     return NULL;
 }
 
-void signals_tell(void)
+void signals_request_final_lines(void)
 {
     sem_post(&arrived);
 }
@@ -203,11 +203,11 @@ void signals_expect(int signal_number)
     errno = error;
 }
 
-void signals_watch(void (*end_process)(void), void (*tell_in_a_thread)(void))
+void signals_watch(void (*end_process)(void), void (*final_lines_writer)(void))
 {
     owner = getpid();
     end = end_process;
-    tell = tell_in_a_thread;
+    write_final_lines = final_lines_writer;
     if (sem_init(&arrived, 0, 0) != 0 || !thread_start(wait_for_signal))
         return;
     for (size_t i = 0; i < N_WATCHED; i++)

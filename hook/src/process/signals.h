@@ -6,11 +6,12 @@
 #include <stdbool.h>
 
 /* SIGTERM, SIGINT, SIGHUP and the like, where the program leaves them to the system, first call END on a hook thread
- * and then end the process as they would have. All threads of the program stop meanwhile. TELL is for signals_tell. */
-void signals_watch(void (*end)(void), void (*tell)(void));
+ * and then end the process as they would have. All threads of the program stop meanwhile. WRITE_FINAL_LINES is for
+ * signals_request_final_lines. */
+void signals_watch(void (*end)(void), void (*write_final_lines)(void));
 
-/* Has that thread call TELL. Safe in a signal handler. */
-void signals_tell(void);
+/* Has that thread call WRITE_FINAL_LINES. Safe in a signal handler. */
+void signals_request_final_lines(void);
 
 /* Between these two a signal does not stop the calling thread, for it may hold what END needs; the second
  * one then does. They nest. */

@@ -22,10 +22,10 @@ enum { LAUNCH_MILLISECONDS = 1000 }; /* that a flush at the end waits for launch
 
 static atomic_bool was_stuck;
 
-bool drain_start(void (*last_words)(void))
+bool drain_start(void (*write_final_lines)(void))
 {
     drain_wake_start();
-    if (!writer_start() || !drain_thread_start(last_words))
+    if (!writer_start() || !drain_thread_start(write_final_lines))
         drain_wake_stop();
     return drain_is_running();
 }
@@ -175,7 +175,7 @@ bool drain_give_up(unsigned milliseconds)
     return true;
 }
 
-bool drain_silence(void)
+bool drain_claim_final_lines(void)
 {
     return atomic_exchange(&drain_requests.finishing, false);
 }

@@ -7,7 +7,7 @@
 #include "cuda_abi.h"
 
 /* Starts it. LAST_WORDS runs on it once, after drain_finish has had everything drained. */
-bool drain_start(void (*last_words)(void));
+bool drain_start(void (*write_final_lines)(void));
 
 /* Asks for everything to be drained and waits until it is, at most this long. False if time ran out. */
 bool drain_flush(unsigned milliseconds);
@@ -27,18 +27,18 @@ bool drain_finish(unsigned milliseconds);
  * a launch of its own is not waited for, nor are hook threads that wait for a lock that it may hold. */
 bool drain_finish_here(unsigned milliseconds);
 
-/* The same, and the last words are not said: the process continues for a moment. */
+/* The same, without the final lines: the process continues for a moment. */
 bool drain_flush_here(unsigned milliseconds);
 
 /* True if such threads were waited for without success. */
 bool drain_was_stuck(void);
 
-/* Gives up what is still to be drained: all of it counts as dropped. Waits until the thread has said its last words, at
- * most this long. False if it has not: then no one but the caller shall say them, and only if DRAIN_SILENCE allows. */
+/* Gives up what is still to be drained: all of it counts as dropped. Waits until the thread has written the final lines,
+ * at most this long. False if it has not: then only the caller may, and only if drain_claim_final_lines allows. */
 bool drain_give_up(unsigned milliseconds);
 
-/* The thread shall say no last words. False if it has begun to, or was not to say any. */
-bool drain_silence(void);
+/* Takes the final lines over from the thread. False if it has begun to write them, or was not to. */
+bool drain_claim_final_lines(void);
 
 void drain_reset(void);
 

@@ -19,7 +19,7 @@ enum { TICK_MILLISECONDS = IDLE_MILLISECONDS, FLUSH_TICK_MICROSECONDS = 500 };
 enum { WAITING_TICK_MICROSECONDS = 1000 }; /* where no sealed chunk can be drained yet */
 
 struct drain_requests drain_requests;
-static void (*last_words)(void);
+static void (*write_final_lines)(void);
 
 /* A flush is over when all chunks that were in use when it was asked for are drained. */
 struct flush {
@@ -58,7 +58,7 @@ static void end_flush(struct flush *flush)
     if (atomic_load(&drain_requests.flush_done) == flush->seen)
         return;
     if (atomic_exchange(&drain_requests.finishing, false))
-        last_words();
+        write_final_lines();
     atomic_store(&drain_requests.flush_done, flush->seen);
 }
 
@@ -129,8 +129,8 @@ static void *drain(void *unused)
     return NULL;
 }
 
-bool drain_thread_start(void (*say_last_words)(void))
+bool drain_thread_start(void (*final_lines_writer)(void))
 {
-    last_words = say_last_words;
+    write_final_lines = final_lines_writer;
     return thread_start(drain);
 }
