@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 _UNITS: Final = ((20, "GiB"), (10, "MiB"), (0, "KiB"))
 _ERROR: Final = "an error"
-_REST_IGNORED: Final = "the rest is not read"
+_REST_IGNORED: Final = "the remaining content is not read"
 _EXTRACT: Final = "cuobjdump -xelf all -xptx all"
 BYTES_PER_ROW: Final = 4
 """Bytes that a row of an sqlite table takes at least: with more rows than that, its pages are linked in a circle."""

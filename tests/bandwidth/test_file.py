@@ -72,7 +72,9 @@ def test_anything_else_says_how_to_make_one(tmp_path: Path, content: str) -> Non
 
 def test_two_results_are_not_opened_at_once(tmp_path: Path) -> None:
     paths = [write_result(tmp_path / name) for name in ("a.json", "b.json")]
-    with pytest.raises(ImportFileError, match=r"a\.json: a bandwidth result must be opened alone"):
+    with pytest.raises(
+        ImportFileError, match=r"a\.json: a bandwidth result cannot be opened together with other files"
+    ):
         open_imported(paths)
 
 

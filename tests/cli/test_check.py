@@ -446,7 +446,7 @@ def test_ptx_for_an_unknown_target_is_compiled_for_the_oldest_known_gpu(
     outcome = Outcome(("block_sched", "made.ptx", *options), capsys, knowing)
     assert (outcome.status, outcome.err) == (0, "")
     assert f"\nstore: ok ({arch}, PTX)\n" in outcome.out
-    target_line = f"\n  target    {target}; compiled for {arch}, like the driver on this architecture\n"
+    target_line = f"\n  target    {target}; compiled for {arch}, as the driver does on this architecture\n"
     assert (target_line in outcome.out) == (not target.startswith(arch))
 
 

@@ -132,4 +132,4 @@ def test_callback_of_traces_probe_is_refused(tool: Tool) -> None:
     _, trace = tool.run(COMMAND, "-p", "own.toml")
     done = tool("run", "--again", str(trace), "--callback")
     assert done.returncode == 2
-    assert "probes in a trace cannot run a callback; pass --callback FILE.py, or the probe with -p" in done.stderr
+    assert "probes in a trace cannot run a callback; pass --callback FILE.py, or pass the probe with -p" in done.stderr

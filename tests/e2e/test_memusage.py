@@ -59,7 +59,7 @@ def test_a_dynamic_map_is_counted(tool: Tool) -> None:
 
 def test_a_run_that_saves_no_results_says_so(tool: Tool) -> None:
     for option, words in (
-        ("--memusage", "--memusage does not probe kernels: run without it"),
+        ("--memusage", "--memusage does not probe kernels: run without --memusage"),
         ("--benchmark", "--benchmark saves no results: add --save-results"),
     ):
         result, trace = tool.run(SAXPY, "-p", "block_sched", option)

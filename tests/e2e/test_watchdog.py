@@ -284,7 +284,7 @@ def check_unfinished_launch(trace: Path, messages: str) -> None:
     seconds = float(line.split(" seconds ")[1].split()[0])
     verdict = "does not end" if seconds >= LONG_SECONDS else "not complete"
     assert f"! #0 spin {verdict}: launch 0 had run for " in text
-    assert "run again to see where its warps are: tui-probe run --again " in text
+    assert "to see where the warps of the launch are, run again: tui-probe run --again " in text
     assert "launch 0 was still running at the second interrupt; the process was ended; to see where" in text
 
 

@@ -63,7 +63,7 @@ def test_words_that_do_not_go_together(folder: Path, capsys: pytest.CaptureFixtu
     assert main(["eval", "scheduling", "--out", str(folder)]) == 2
     assert main(["eval", "scheduling", str(folder.parent), "--run", "--sim"]) == 2
     errors = capsys.readouterr().err
-    assert "--only nothing: the runs are" in errors
+    assert "--only nothing: not a run; use one of" in errors
     assert "--out and --only require --run" in errors
     assert "--run collects traces and accepts only files as arguments" in errors
 

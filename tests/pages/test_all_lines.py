@@ -75,7 +75,7 @@ def test_lines_without_a_number_are_on_the_page_of_their_kernel(tmp_path: Path) 
     add_specimen(writer, 0, "nan_check", tmp_path)
     writer.exit()
     text = " ".join(" ".join(line_page(open_trace(writer.directory)).text(80)).split())
-    assert "note: #0: lines of nan_check have no number to sort them by." in text
+    assert "note: #0: lines of nan_check have no value for sorting." in text
     assert "tui-probe show lines TRACE:KERNEL" in text
     assert "No probe of this trace measures lines" not in text
 

@@ -461,7 +461,7 @@ def test_no_kernel_in_both_is_nothing_to_compare(capfd: pytest.CaptureFixture[st
     sides = [str(EVALUATED / "scheduling" / name) for name in ("plain", "persistent")]
     assert main(["compare", *sides]) == 1
     out, err = capfd.readouterr()
-    assert out.startswith(" no kernel is in both; 1 only in A; 1 only in B\n")
+    assert out.startswith(" no kernel is in both A and B; 1 only in A; 1 only in B\n")
     assert err == "tui-probe: error: nothing to compare, because no kernel is in both traces\n"
 
 

@@ -89,15 +89,15 @@ def test_barrier_names_thread_elsewhere(tmp_path: Path) -> None:
     there = {**WRITTEN, "access": "ends", "text": "ret;"}
     (finding,) = found(tmp_path, line(kind="divergent_barrier", size=None, value=None, count=1, other=there))
     assert finding.words.endswith(
-        "another thread bypasses the barrier and ends, last at ret line 12 of its PTX, block (1, 0, 0), thread"
-        " (40, 0, 0)"
+        "another thread ended without this barrier; its last position is ret line 12 of its PTX, block (1, 0, 0),"
+        " thread (40, 0, 0)"
     )
 
 
 @pytest.mark.parametrize(
     ("here", "other", "fix"),
     [
-        ({}, {}, "order the two accesses: within a block with a barrier"),
+        ({}, {}, "order the two accesses: use a barrier within a block"),
         ({"access": "copy"}, {}, "wait for the copy before the other access"),
         ({"block": [1, 0, 0], "thread": [41, 0, 0]}, {}, "order the two accesses with __syncwarp"),
     ],

@@ -51,7 +51,7 @@ def test_nothing_is_overwritten(
     [
         ("PTX:30-40", "'PTX:30-40' is not a position: lines of PTX or SASS cannot be given; write 'kernel'"),
         ("softmax.cu:22,25", "'softmax.cu:22,25' is not a position: a position with source lines is one FILE:LINE or"),
-        ("attn.py:30-20", "lines count from 1, and FIRST is not after LAST"),
+        ("attn.py:30-20", "lines count from 1, and FIRST must not be after LAST"),
         ("attn.py", "unknown PTX instruction attn; lines are FILE:FIRST-LAST"),
         ("garbage", "unknown PTX instruction garbage"),
         ("LD.GLOBAL", "unknown PTX instruction LD: did you mean ld?"),

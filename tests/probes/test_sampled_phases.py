@@ -139,7 +139,9 @@ def test_every_needs_a_leader_and_a_power_of_two(tmp_path: Path, words: str) -> 
         f'[map.m]\nlevel = "warp"\n{words}\nevery = {6 if "9" in words else 8}\n[map.m.regs]\nclock = "u32"\n'
         '[probe.p]\nposition = "phase"\nbefore = "SAVE [ m ] {%clock};"\n'
     )
-    with pytest.raises(ProbeFileError, match=r"must be a power of two; needs leader = true; not with 'latest'"):
+    with pytest.raises(
+        ProbeFileError, match=r"must be a power of two; needs leader = true; cannot be combined with 'latest'"
+    ):
         load_probe(str(path))
 
 

@@ -756,7 +756,7 @@ def test_barrier_with_a_count_names_its_ended_warp(count: int | None, words: str
 def test_blocks_of_the_records_are_named() -> None:
     blocks = Sample((512, 1, 1), range(300, 420), resident=True)
     assert sampled_blocks_text(blocks) == (
-        "blocks 300 to 419 of 512 blocks, on the GPU or already ended when the watchdog read its table"
+        "blocks 300 to 419 of 512 blocks; when the watchdog read them, these blocks were running or had ended"
     )
 
 

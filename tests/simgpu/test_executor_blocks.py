@@ -96,7 +96,7 @@ def test_barrier_of_a_count_counts_whole_warps(arrival: str, threads: int, first
 def test_deadlock_is_reported_immediately() -> None:
     with pytest.raises(
         DeadlockError,
-        match=r"deadlock at barrier [12], line \d+: 16 threads of 32 arrived, one that waits is",
+        match=r"deadlock at barrier [12], line \d+: 16 threads of 32 arrived; one of the waiting threads is",
     ):
         Device().launch(kernel("blocks", "deadlock"), np.zeros(32, np.int32))
 

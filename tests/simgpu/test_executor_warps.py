@@ -206,7 +206,8 @@ def test_halves_of_a_warp_at_different_shuffles_are_a_deadlock() -> None:
     other:
         shfl.sync.idx.b32 %r2, %r1, 1, 31, 0xffffffff; ret; }"""
     message = (
-        r"line 8: lanes 0-15 of the mask 0xffffffff have not arrived, one that waits is block \(0, 0, 0\), thread \(16"
+        r"line 8: lanes 0-15 of the mask 0xffffffff have not arrived; one of the waiting threads is"
+        r" block \(0, 0, 0\), thread \(16"
     )
     with pytest.raises(DeadlockError, match=message):
         Device().launch(compiled(source))

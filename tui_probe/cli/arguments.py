@@ -40,7 +40,7 @@ ADDRESS = (
     " the name of a run; default: the newest trace"
 )
 """Help for trace addresses: KERNEL is an index or a part of a name, LAUNCH the number of a launch of the process."""
-KERNEL = "select a kernel by its index, or by A or B in its name; regex:RE: by a name that matches RE"
+KERNEL = "select a kernel by its index, or by a part of its name (A or B); regex:RE selects names that match RE"
 
 
 @cache

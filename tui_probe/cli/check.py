@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--kernel",
         action="append",
         metavar="A:B",
-        help="check only kernels with A or B in their mangled or C++ names; regex:RE: names that match RE",
+        help="check only kernels with A or B in their mangled or C++ names; regex:RE selects names that match RE",
     )
     parser.add_argument(
         "--arch", type=architecture, metavar="sm_XY", help="the GPU's architecture; default: the newest in the file"

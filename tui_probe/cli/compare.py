@@ -44,10 +44,10 @@ FORMATS = ("table", "json", "csv", "md")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the sides and the output format."""
     parser.epilog = (
-        "A and B are TRACE, TRACE:KERNEL or TRACE:KERNEL@LAUNCH; TRACE is a directory or the name of a run, KERNEL an"
-        " index or a part of a name. Without TRACE, A is in the newest trace, and B in the trace of A: tui-probe"
-        " compare trace:matmul@0 :matmul@5. Exit status 1: --fail-if-worse found a regression, or nothing is"
-        " comparable. Exit status 5: no verdict, because times are simulated or of one launch, kernels differ, a"
+        "A and B are TRACE, TRACE:KERNEL or TRACE:KERNEL@LAUNCH; TRACE is a directory or the name of a run; KERNEL"
+        " is an index or a part of a name. Without TRACE, A is in the newest trace, and B is in the trace of A:"
+        " tui-probe compare trace:matmul@0 :matmul@5. Exit status 1: --fail-if-worse found a regression, or nothing"
+        " is comparable. Exit status 5: no verdict, because times are simulated or of one launch, kernels differ, a"
         " program failed, or A and B have no measured value in common."
     )
     parser.add_argument("before", metavar="A", help="baseline")

@@ -82,7 +82,7 @@ def selected_collections(collections: list[Collection], only: list[str] | None) 
     names = [collection.name for collection in collections]
     unknown = [name for name in only or () if name not in names]
     if unknown:
-        raise UsageError(f"--only {unknown[0]}: the runs are {', '.join(names)}")
+        raise UsageError(f"--only {unknown[0]}: not a run; use one of {', '.join(names)}")
     return [collection for collection in collections if not only or collection.name in only]
 
 

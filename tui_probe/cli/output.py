@@ -238,7 +238,7 @@ def add_budget_option(parser: argparse.ArgumentParser) -> None:
     """Add the option ``--max-chars``."""
     parser.add_argument(
         _BUDGET_OPTION, type=_chars, metavar="N",
-        help="write at most N characters: the most important lines, and the command that shows the rest",
+        help="write at most N characters: the most important lines, and the command that shows all lines",
     )  # fmt: skip
 
 

@@ -43,8 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=FORMATS, default="table", help="default %(default)s")
     parser.add_argument(
         "--brief", action="store_true",
-        help="write at most 4000 characters: the kernels with the largest shares of time, the limiter and worst lines"
-             " of each, and what to measure next",
+        help="write at most 4000 characters: the kernels with most time, the limiter and the worst lines of each"
+             " kernel, and what to measure next",
     )  # fmt: skip
     add_budget_option(parser)
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")

@@ -106,7 +106,8 @@ def take_again(arguments: argparse.Namespace) -> Path:
     if not arguments.probe and info.probe:
         if arguments.callback is True:
             raise UsageError(
-                "--callback: probes in a trace cannot run a callback; pass --callback FILE.py, or the probe with -p"
+                "--callback: probes in a trace cannot run a callback; pass --callback FILE.py, or pass the probe"
+                " with -p"
             )
         arguments.probe = info.probe.split(", ")
     return folder

@@ -115,8 +115,8 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--phase-records", metavar="{first,last,every:K}",
-        help="first: keep the first 2048 phase starts of each warp (default); last: keep the last 2048; every:K:"
-             " record every K-th iteration of loops; last and every:K add -p phases",
+        help="first: keep the first 2048 phase starts of each warp (default); last: keep the last 2048 phase starts;"
+             " every:K: record every K-th iteration of loops; last and every:K add -p phases",
     )  # fmt: skip
     parser.add_argument(
         "--callback", type=Path, nargs="?", const=True, metavar="FILE.py",
@@ -145,8 +145,8 @@ def add_choice_options(chosen: argparse._ArgumentGroup) -> None:
     )
     chosen.add_argument(
         "--launches", type=launches, metavar="WHICH",
-        help="probe these launches of each kernel: all, a list, e.g. 0-9,20, or auto (the first of each shape, then"
-             " samples); default: auto, or with --benchmark all",
+        help="probe these launches of each kernel: all, a list such as 0-9,20, or auto (the first launch of each"
+             " shape, then samples); default: auto; with --benchmark: all",
     )  # fmt: skip
     chosen.add_argument(
         "--sample", type=sample, metavar="SPEC",

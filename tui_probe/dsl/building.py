@@ -254,7 +254,9 @@ def read_loop(node: ast.For, constants: Mapping[str, int], source: ProbeSource) 
     if not values:
         raise source.error(node, f"{values} is empty: the loop never runs; remove the loop")
     if values[0] < 0 or values[-1] < 0:
-        raise source.error(node, f"{name} would be negative in {values}; numbers are unsigned, count from 0")
+        raise source.error(
+            node, f"{name} would be negative in {values}; numbers are unsigned, so use a range without negative values"
+        )
     if len(values) > MAX_ITERATIONS:
         raise source.error(node, f"{values} has {len(values)} values; at most {MAX_ITERATIONS} are allowed")
     return Loop(name, values)

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 _ALTERNATIVES: Final[dict[type[ast.stmt], str]] = {
     ast.While: "a loop needs a bound; write 'for i in range(4):'",
-    ast.Return: "put the rest of the function under 'if' or 'else'",
-    ast.Break: "put the rest of the loop under 'if'",
-    ast.Continue: "put the rest of the loop under 'if'",
+    ast.Return: "put the remaining statements of the function under 'if' or 'else'",
+    ast.Break: "put the remaining statements of the loop under 'if'",
+    ast.Continue: "put the remaining statements of the loop under 'if'",
 }
 _ALLOWED_STATEMENTS: Final = "a function may contain assignments, if, for, pass, X.save(…), X.add(…) and X.locate()"
 
@@ -141,7 +141,8 @@ class Saver:
         if len(node.args) != len(fields):
             raise self._source.error(
                 node,
-                f"'{word}' takes a value for each field of map {declared.name} ({names}); {len(node.args)} given",
+                f"'{word}' takes a value for each field of map {declared.name} ({names}); values given:"
+                f" {len(node.args)}",
             )
         return [64 if kind == "u64" else 32 for _, kind in fields]
 

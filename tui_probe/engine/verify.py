@@ -241,7 +241,10 @@ class _SnippetCheck:
     def _locate(self, locate: Locate) -> None:
         self._map(locate.map, locate.place)
         if self._located is not None:
-            raise self._error(locate.place, "second LOCATE before the SAVE of the first LOCATE; save that record first")
+            raise self._error(
+                locate.place,
+                "second LOCATE before the SAVE of the first LOCATE; save the first record before this LOCATE",
+            )
         self._located = locate
 
     def _save(self, save: Save) -> None:
@@ -260,7 +263,8 @@ class _SnippetCheck:
             word = "ADD" if save.adds else "SAVE"
             raise self._error(
                 save.place,
-                f"{word} takes a value for each field of map {own_map.name} ({names}); {len(save.values)} given",
+                f"{word} takes a value for each field of map {own_map.name} ({names}); values given:"
+                f" {len(save.values)}",
             )
         if not save.adds:
             for value, field in zip(save.values, own_map.fields, strict=True):

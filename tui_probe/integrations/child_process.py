@@ -132,7 +132,7 @@ class ProfiledRun:
             return self.traces[0]
         if self.traces:
             processes = f"{len(self.traces)} processes of {shlex.join(command)}"
-            raise TraceError(f"{processes} launched kernels: pass the command of one of them")
+            raise TraceError(f"{processes} launched kernels: pass the command of one process")
         raise TraceError(self.messages or f"{shlex.join(command)} launched no kernel (exit status {self.status})")
 
 

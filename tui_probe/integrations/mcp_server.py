@@ -71,7 +71,9 @@ class Roots:
     def _allowed(self, path: str) -> Path:
         chosen = (self.roots[0] / path).resolve()
         if not any(chosen.is_relative_to(root) for root in self.roots):
-            raise ToolError(f"{path} is outside of the allowed directories ({self}): add one with tui-probe mcp --root")
+            raise ToolError(
+                f"{path} is outside of the allowed directories ({self}): to allow a directory, use tui-probe mcp --root"
+            )
         return chosen
 
     def __str__(self) -> str:
@@ -172,7 +174,7 @@ class Tools:
     async def expand(
         self,
         page: Annotated[
-            str, Field(description="page named by a brief or by `tui-probe show --help`, e.g. lines, sass")
+            str, Field(description="name of a page, from a result or from `tui-probe show --help`, e.g. lines, sass")
         ],
         trace: Trace = "",
         kernel: Kernel = "",

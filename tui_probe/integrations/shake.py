@@ -89,7 +89,7 @@ def _first_difference(before: bytes, now: bytes) -> str:
     for number, (line, other) in enumerate(zip(lines, others, strict=False), 1):
         if line != other:
             return f"line {number} is {other[:80]!r}; in the first run, it was {line[:80]!r}"
-    return f"{len(others)} lines; the first run had {len(lines)}"
+    return f"{len(others)} lines; the first run had {len(lines)} lines"
 
 
 @dataclass(frozen=True)

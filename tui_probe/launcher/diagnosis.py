@@ -59,7 +59,10 @@ def unreachable(command: Sequence[str], path: str | None) -> list[str]:
     if is_static(Path(program)):
         return [f"{program} is statically linked, so tui-probe cannot see its launches; link it with the shared libc"]
     if takes_other_rights(Path(program)):
-        return [f"{program} runs with the rights of another user, so the hook cannot be loaded; run it as its owner"]
+        return [
+            f"{program} runs with the rights of another user, so the hook cannot be loaded; run the program as"
+            " its owner"
+        ]
     return []
 
 
@@ -153,7 +156,7 @@ _FIXES: Final = tuple(
         ),
         (
             r"^.*Numba needs NumPy.*$|^.*initialization of _internal failed without raising.*$",
-            "upgrade numba, or install a NumPy that it supports: pip install -U numba numba-cuda",
+            "upgrade numba, or install a NumPy that numba supports: pip install -U numba numba-cuda",
         ),
         (
             r"^.*compiled using NumPy 1\.x cannot be run in.*$|^.*numpy\.dtype size changed.*$"

@@ -276,8 +276,8 @@ def _missing_notes(trace: Trace, measured: MeasuredLines) -> Iterator[str]:
     for probe in dict.fromkeys(probe for _, probe in measured.in_words):
         kernels = ", ".join(f"#{kernel.index}" for kernel, own in measured.in_words if own == probe)
         yield (
-            f"{kernels}: lines of {probe} have no number to sort them by. The page of the kernel lists them:"
-            " tui-probe show lines TRACE:KERNEL"
+            f"{kernels}: lines of {probe} have no value for sorting. To list these lines: tui-probe show lines"
+            " TRACE:KERNEL"
         )
     for kernel in trace.kernels:
         if (read := result_bytes(ViewSource(trace, kernel))) > MAX_UNASKED_BYTES:

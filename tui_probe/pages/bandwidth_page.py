@@ -25,25 +25,25 @@ if TYPE_CHECKING:
 
 CACHES_EXPLANATION: Final = (
     "Caches: the buffer for memory is at least four times as large as L2, and is read from start to end. When a word"
-    " is read again, L2 no longer holds it. The buffer for L2 is a quarter of L2 and is read repeatedly,"
-    " bypassing L1."
+    " is read again, L2 no longer holds it. The buffer for L2 is a quarter of the size of L2. This buffer is read"
+    " repeatedly, and these reads bypass L1."
 )
 TIMES_EXPLANATION: Final = (
     "Values are medians over repeats; the first repeat is not counted. Kernels and driver copies are timed with"
-    " events, pageable copies and the disk with the host's clock. A copy counts each byte twice, once read and once"
-    " written. Spread is the slowest minus the fastest time."
+    " events. Pageable copies and the disk are timed with the host's clock. A copy counts each byte twice: once for"
+    " the read, and once for the write. Spread is the slowest minus the fastest time."
 )
 BANDWIDTH_EXPLANATION: Final = (
     "Each value is bytes moved divided by time. “of spec.” is the value as a percentage of the specification: the"
-    " bandwidth that clock and width of the memory bus allow. Reads reach 90 to 95 % of it; DRAM refresh takes the"
-    " rest. Writes and copies reach less, because the bus has to change its direction.",
+    " bandwidth that clock and width of the memory bus allow. Reads reach 90 to 95 % of the specification; DRAM"
+    " refresh takes the remaining time. Writes and copies reach less, because the bus has to change its direction.",
     "Do caches distort a bandwidth test? Yes, if data is read again before it is evicted. A buffer that fits in L2"
     " shows the bandwidth of L2, not of memory; the line above the table gives the size of this error on this GPU. The"
     " buffer for memory is therefore at least four times as large as L2 and is read once from start to end. If a launch"
     " has few blocks, it reads a small part of the buffer, and the next launch reads the next part.",
     "What do blocks share? All blocks share L2 and DRAM. The blocks on one SM share its L1, which contains shared"
     " memory; each block has its own part of shared memory. A GPU reaches its bandwidth only with blocks on all SMs."
-    " The buffers of its blocks limit the bytes that an SM has in flight.",
+    " The bytes that an SM has in flight are limited by the buffers of its blocks.",
     "How close is a kernel to these limits? tui-probe roofline TRACES --bandwidth FILE shows probed kernels together"
     " with this measurement.",
 )
@@ -51,9 +51,9 @@ SWEEP_EXPLANATION: Final = (
     "Rows are numbers of blocks. Columns are the numbers of bytes that each block has in flight, from memory to its"
     " shared memory. Cells show the bandwidth of the whole GPU. By Little's law, bytes in flight = bandwidth × latency:"
     " a GPU reaches its bandwidth when enough bytes are in flight; their division among blocks does not matter.",
-    "Bandwidth grows with blocks × bytes per block until enough bytes are in flight. Beyond that, more blocks only"
-    " queue. If bandwidth falls again, blocks compete in L2 and in the memory queues: this loss is the cost of"
-    " contention. The lines above the table show the cost of contention on this GPU.",
+    "Bandwidth grows with blocks × bytes per block until enough bytes are in flight. With still more blocks,"
+    " requests only wait in queues. If bandwidth falls again, blocks compete in L2 and in the memory queues: this"
+    " loss is the cost of contention. The lines above the table show the cost of contention on this GPU.",
     "A kernel with few blocks needs more bytes in flight per block: deeper pipelines, wider loads or more warps."
     " Shared memory and registers limit these bytes. A kernel with many blocks needs few bytes in flight"
     " per block.",

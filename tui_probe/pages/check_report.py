@@ -79,7 +79,7 @@ def group_lines(kernels: Sequence[tuple[KernelCheck, ProcessLog]], arrow: str) -
             yield f"  instead    {first.instead}"
         yield from _kernel_names(left_out)
     yield ""
-    yield "For all kernels use --format json, for one kernel --kernel NAME"
+    yield "For all kernels, use --format json; for one kernel, use --kernel NAME"
 
 
 def _unprobed_groups(kernels: Sequence[KernelCheck]) -> list[list[KernelCheck]]:
@@ -183,7 +183,7 @@ def _kernel_lines(check: CheckResult, kernel: KernelCheck, log: ProcessLog, arro
     if (readable := demangle(kernel.name)) != kernel.name:
         yield _field("  is", readable)
     if kernel.target != kernel.arch:
-        compiled = f"compiled for {kernel.arch}, like the driver on this architecture"
+        compiled = f"compiled for {kernel.arch}, as the driver does on this architecture"
         runs = f"{kernel.arch} can run this code, too"
         yield _field("  target", f"{kernel.target}; {compiled if kernel.mode == 'ptx' else runs}")
     if check.probe is not None:

@@ -97,7 +97,7 @@ _LIVE_PAGES: Final[dict[str, tuple[str, ...]]] = {
         " reason and advice.",
     ),
     "kernel": (
-        "The selected kernel: whether and why it was probed, with advice, the overhead of the probe, and its launches."
+        "The selected kernel: whether it was probed, reason and advice, the overhead of the probe, and the launches."
         " Press Enter to open the findings.",
     ),
     "process": ("process.log of the selected kernel: how it was pruned, probed and assembled.",),

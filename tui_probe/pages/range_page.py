@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 RANGES_ABOUT: Final = (
-    "NVTX ranges of the program (torch.cuda.nvtx.range_push, nvtx.annotate). A range has the kernels that were launched"
-    " in the range on the same thread. Ranges with explicit start and end include launches of all threads. A kernel is"
-    " listed below its innermost range. Ranges without launches are not listed.",
+    "NVTX ranges of the program (torch.cuda.nvtx.range_push, nvtx.annotate). A range contains the kernels that its"
+    " thread launched between the start and the end of the range. Ranges with explicit start and end include"
+    " launches of all threads. A kernel is listed below its innermost range. Ranges without launches are not listed.",
     "Host time is the time from push to pop. Host time is not GPU time: a kernel that was launched in a range can run"
     " after the end of the range. “In kernels” is the time of the launches, computed as launches × median time of the"
     " kernel (needs --benchmark). Press o to merge ranges that have the same name in the same outer range, e.g. the"

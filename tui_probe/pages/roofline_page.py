@@ -43,16 +43,18 @@ ROOFLINE_NOTE: Final = (
     " cores at the highest clock."
 )
 ROOFLINE_ABOUT: Final = (
-    "A kernel is limited by the unit with at least 60 % utilization: memory, tensor cores, fp32, fp64 or fp16 pipes, or"
-    " issue slots. If no unit reaches 60 %, there are three cases. The kernel is latency bound: warps wait for each"
-    " other, for memory or for blocks. Or it is too small for the GPU. Or it is so short that the launch itself takes"
-    " most of the time.",
-    "Bytes are counted at instructions, before caches. The share of memory is therefore an upper bound (≤). The share"
-    " exceeds 100 % if caches serve a part of the bytes. The page shows the level, DRAM or L2, if it is known from the"
-    " memory that the launch can touch or from ncu (--ncu FILE.csv). The shares of other units are lower bounds.",
-    "The roof is the limit of the GPU: memory bandwidth × operations per byte to the left of the ridge, the tensor core"
-    " peak to the right. Below the slanted part, a kernel becomes faster only with fewer bytes per operation: larger"
-    " tiles, fused kernels or smaller types. Kernels without operations are not in the chart.",
+    "A kernel is limited by the unit with at least 60 % utilization: memory, tensor cores, fp32, fp64 or fp16 pipes,"
+    " or issue slots. If no unit reaches 60 %, there are three cases. First, the kernel is latency bound: warps wait"
+    " for each other, for memory or for blocks. Second, the kernel is too small for the GPU. Third, the kernel is so"
+    " short that the launch itself takes most of the time.",
+    "Bytes are counted at instructions, before caches. The share of memory is therefore an upper bound (≤). The"
+    " share exceeds 100 % if caches serve a part of the bytes. The page names the level (DRAM or L2) if ncu measured"
+    " the level (--ncu FILE.csv). The page also names the level if the memory that the launch can touch shows the"
+    " level. The shares of other units are lower bounds.",
+    "The roof is the limit of the GPU. To the left of the ridge, the roof is memory bandwidth × operations per byte."
+    " To the right, it is the tensor core peak. Below the slanted part, a kernel becomes faster only with fewer"
+    " bytes per operation: larger tiles, fused kernels or smaller types. Kernels without operations are not in the"
+    " chart.",
 )
 _NAME_WIDTH: Final = 48
 _MOVES: Final[dict[str, tuple[str, Callable[[RooflineChart], str | None]]]] = {

@@ -128,7 +128,7 @@ def _with_flags(table: TomlTable, level: Level, made: Map) -> Map:
         )
     is_single = level is Level.WARP and made.cap == 1
     if resident and (not is_single or sparse or "reduce" in table):
-        raise table.error("resident", "needs level = 'warp' and cap = 1; not with 'sparse' or 'reduce'")
+        raise table.error("resident", "needs level = 'warp' and cap = 1; cannot be combined with 'sparse' or 'reduce'")
     is_queue = level is Level.WARP and made.cap not in (1, None)
     if leader and (not is_queue or QUEUE_HEADER % made.record_bytes):
         raise table.error("leader", "needs a map with level = 'warp' and several records per warp, of 4, 8 or 16 bytes")
@@ -137,10 +137,12 @@ def _with_flags(table: TomlTable, level: Level, made: Map) -> Map:
         raise table.error("latest", "needs leader = true, and a cap that is a power of two")
     every = table.number("every", least=2, most=_MAX_EVERY) if "every" in table else 0
     if every and (not leader or latest or every.bit_count() != 1):
-        raise table.error("every", "must be a power of two; needs leader = true; not with 'latest'")
+        raise table.error("every", "must be a power of two; needs leader = true; cannot be combined with 'latest'")
     host = table.flag("host")
     if host and (level is not Level.WARP or made.cap == 1 or leader):
-        raise table.error("host", "needs level = 'warp' and several records per warp; not with leader = true")
+        raise table.error(
+            "host", "needs level = 'warp' and several records per warp; cannot be combined with leader = true"
+        )
     optional = table.flag("optional")
     return replace(
         made, even=even, sparse=sparse, resident=resident, leader=leader, latest=latest, every=every, host=host,
@@ -176,7 +178,7 @@ def refuse_wrong_optional(table: TomlTable, maps: Sequence[Map]) -> None:
     """Raise ProbeFileError for an optional map in front of one that all kernels have: results name maps by place."""
     flags = [own_map.optional for own_map in maps]
     if "optional" in table and (flags != sorted(flags) or all(flags)):
-        raise table.error("optional", "must be last; declare maps that all kernels have before optional maps")
+        raise table.error("optional", "must be last; declare optional maps after the maps that all kernels have")
 
 
 def _parse_cap(table: TomlTable, key: str, value: object, *, dynamic: str) -> int | None:

@@ -160,7 +160,9 @@ def parse_positions(text: str) -> tuple[Position, ...]:
 
 def _range_position(file: str, first: int, last: int) -> Position:
     if not 0 < first <= last:
-        raise ValueError(f"'{file}:{first}-{last}' is not a position: lines count from 1, and FIRST is not after LAST")
+        raise ValueError(
+            f"'{file}:{first}-{last}' is not a position: lines count from 1, and FIRST must not be after LAST"
+        )
     return Position(SOURCE, source=SourceRange(file, first, last))
 
 

@@ -69,7 +69,7 @@ def _own_probe(run: RunInfo | None) -> str:
 def _nothing_saved_reason(trace: Run, advice: str) -> str:
     options = {} if trace.run_info is None else trace.run_info.options
     if options.get("memusage"):
-        return "--memusage does not probe kernels: run without it"
+        return "--memusage does not probe kernels: run without --memusage"
     if options.get("benchmark") and options.get("save_results") is False:
         return "--benchmark saves no results: add --save-results, or run without --benchmark"
     return "no result was saved yet" if trace.state.running else f"no launch has a result of this probe: {advice}"

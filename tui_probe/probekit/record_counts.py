@@ -90,7 +90,7 @@ def sampled_blocks_text(sample: Sample) -> str:
     blocks, total = sample.blocks, units.counted(prod(sample.grid), "block")
     if sample.resident:
         numbers = f"block {blocks.start}" if len(blocks) == 1 else f"blocks {blocks.start} to {blocks[-1]}"
-        return f"{numbers} of {total}, on the GPU or already ended when the watchdog read its table"
+        return f"{numbers} of {total}; when the watchdog read them, these blocks were running or had ended"
     if len(blocks) == 1:
         return f"sampled block {blocks.start} of {total}"
     which = f"{blocks.start} to {blocks[-1]}" if blocks.step == 1 else f"one in {units.count(blocks.step)}"
@@ -120,7 +120,7 @@ def _reduced(result: Result, index: int) -> str:
     lacking = int((~left.saved).sum())
     text = f"one record per {left.group} kept"
     return (
-        (f"{text}, none for {units.count(lacking)} of {units.counted(left.saved.size, left.group)}")
+        (f"{text}; no record for {units.count(lacking)} of {units.counted(left.saved.size, left.group)}")
         if lacking
         else text
     )

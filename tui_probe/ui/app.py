@@ -250,7 +250,7 @@ class ProbeApp(OpenApp):
         if marked is None or marked == mark:
             MARKED.keep(mark)
             self.analyses.submit("comparison", partial(import_module, _COMPARISON), lambda _: None)
-            self.speaking.notice(f"marked {words_of(source)}; press C on another to compare")
+            self.speaking.notice(f"marked {words_of(source)}; press C on another kernel or launch to compare")
         elif (trace := self._open_trace(marked.directory)) is not None:
             self._show_comparison(source, marked.of(trace))
         else:

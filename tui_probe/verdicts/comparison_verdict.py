@@ -172,7 +172,7 @@ def traces_verdict(
 
 def _matched_text(pairs: Sequence[KernelPair], kernels: int, unmeasured: str) -> str:
     if not pairs:
-        return "no kernel is in both"
+        return "no kernel is in both A and B"
     counts = Counter(pair.verdict for pair in pairs if not (unmeasured and pair.verdict == "same"))
     counted = ", ".join(_verdict_count_text(counts[verdict], verdict) for verdict in _VERDICT_ORDER if counts[verdict])
     shapes = f" in {units.counted(len(pairs), 'shape')}" if len(pairs) > kernels else ""

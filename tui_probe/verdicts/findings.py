@@ -61,7 +61,7 @@ _GRIDS_READ: Final = 64
 _OWN_GPU: Final = "the GPU"
 _REAL_GPUS: Final = {"8.0": ("an A100", 108), "9.0": ("an H100", 132)}
 """The GPU that a simulated one of a compute capability stands for, and its SMs."""
-_GRID_ADVICE: Final = "launch more blocks, each with less work, until every SM has several"
+_GRID_ADVICE: Final = "launch more blocks, each with less work, until every SM has several blocks"
 _SPILL_ADVICE: Final = "split the kernel, unroll less, or allow more registers (__launch_bounds__, -maxrregcount)"
 _CACHE_SIZE: Final = 64
 NO_PROBE: Final = "(no probe)"
@@ -308,7 +308,10 @@ def _with_other_launches(result: ResultFindings, kernel: ProbedKernel, unchecked
         for finding in result.findings
     ]
     if unchecked:
-        text = f"{units.counted(unchecked, 'result')} of other launches; to read one: tui-probe show lines TRACE@LAUNCH"
+        text = (
+            f"{units.counted(unchecked, 'result')} of other launches; to read the result of a launch: tui-probe"
+            " show lines TRACE@LAUNCH"
+        )
         findings.append(Finding(_UNCHECKED_KEY, "not checked", text, values={"results": counted(unchecked)}))
     return replace(result, findings=tuple(findings))
 

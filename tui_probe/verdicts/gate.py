@@ -194,8 +194,8 @@ def judge_times(blocks: Mapping[str, Sequence[tuple[float, float]]], within: flo
         yield Judgement(
             kernel, "time", "time", f"{before * 1e6:.4g} µs", f"{before * interval.ratio * 1e6:.4g} µs",
             time_verdict(interval, within),
-            f"{interval.ratio - 1:+.2%} ({interval.low - 1:+.2%} to {interval.high - 1:+.2%}), detects changes of"
-            f" {interval.detectable - 1:.2%} or more",
+            f"{interval.ratio - 1:+.2%} ({interval.low - 1:+.2%} to {interval.high - 1:+.2%}); the smallest"
+            f" detectable change is {interval.detectable - 1:.2%}",
         )  # fmt: skip
 
 

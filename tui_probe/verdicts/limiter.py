@@ -439,4 +439,4 @@ def _memory_level_text(limiter: KernelLimiter) -> str:
         return "L1 and shared memory: each request takes at least one cycle"
     if fits_in_l2(limiter.demand, limiter.machine):
         return f"L2: the footprint (up to {units.size(touched)}) fits in L2"
-    return f"DRAM or L2: requests do not show which of the two; use {probe_option_for('footprint')} or ncu"
+    return f"DRAM or L2: requests do not show the level; use {probe_option_for('footprint')} or ncu"

@@ -39,7 +39,7 @@ _ADVICE_BY_STATUS = {
     "excluded": "Excluded by --kernel or --exclude. Run without these options to probe the kernel.",
     "pending": "The kernel is being pruned, probed and assembled.",
     "failed": "The original kernel ran instead and produced the results. See process.log for the error.",
-    "skipped": "The original kernel ran instead. See its first launch in event.log.",
+    "skipped": "The original kernel ran instead. See the first launch of the kernel in event.log.",
 }
 _MAX_NAMED = 4
 NO_MATCH_NOTE = "Kernels in which the probe matched nothing"

@@ -149,8 +149,8 @@ def _budget_text(budget: BudgetEvent) -> str:
             )
         case _:
             return (
-                "launches that needed more than their share of the budget ran unprobed, or saved only some of their"
-                " blocks"
+                "launches that needed more than their share of the budget ran unprobed, or only some of their blocks"
+                " were saved"
             )
 
 

@@ -47,7 +47,7 @@ _LABELS: Final = {
 _ACCESSES: Final = {"ld": "load", "ldu": "load", "st": "store", "atom": "atomic", "red": "atomic", "cp": "copy"}
 """Accesses by opcode, for a fault that ended the kernel before its access."""
 _WARP_THREADS: Final = 32
-_MASK_ADVICE: Final = "let all lanes of the mask execute the same instruction, or remove the others from the mask"
+_MASK_ADVICE: Final = "let all lanes of the mask execute the same instruction, or remove the other lanes from the mask"
 _DEADLOCK_ADVICE: Final = (
     ("mbarrier", "count the arrivals per phase, initialize the mbarrier with this number, and check the awaited phase"),
     ("cluster", "let all threads of all blocks of the cluster arrive"),
@@ -60,10 +60,10 @@ _ADVICE: Final = {
     "use_after_free": "free the memory after the last kernel that uses it",
     "misaligned": "align the address to the size of the access, or access smaller elements",
     "uninitialized": "initialize the memory before the kernel reads it",
-    "race": "order the two accesses: within a block with a barrier; between blocks with atomics or separate launches",
+    "race": "order the two accesses: use a barrier within a block, or atomics or separate launches between blocks",
     "race with a copy": (
-        "wait for the copy before the other access: cp.async.wait_group or the mbarrier that counts its bytes, then a"
-        " barrier if other threads access the bytes"
+        "wait for the copy before the other access, with cp.async.wait_group or with the copy's mbarrier; if other"
+        " threads access the bytes, add a barrier after this wait"
     ),
     "race within a warp": "order the two accesses with __syncwarp, or exchange the values with a shuffle",
     "divergent_barrier": "move the barrier to a place that all threads of the block reach",
@@ -72,10 +72,10 @@ _ADVICE: Final = {
     "assertion": "check the values that the assertion compares",
     "invalid_mbarrier": (
         "let one thread initialize the mbarrier with the number of arrivals per phase, and let all threads meet at"
-        " __syncthreads before they use it"
+        " __syncthreads before they use the mbarrier"
     ),
-    "invalid_mask": "pass a mask with all lanes that execute the instruction, and no others",
-    "unchecked": "report this as a defect of tui-probe; to run without checks: run --no-check",
+    "invalid_mask": "pass a mask with exactly the lanes that execute the instruction",
+    "unchecked": "report this as a defect of tui-probe; to run without checks, use run --no-check",
 }
 
 
@@ -131,7 +131,11 @@ def unfinished_finding(kernel: KernelFacts) -> Iterator[Finding]:
         text = f"launch {event.launch} had run for {event.seconds:.1f} s {at}"
         again = f"tui-probe run --again {shell_word(kernel.trace.directory)} {WATCHDOG_OPTION}"
         reason = "" if event.reason is None else event.reason.sentence
-        advice = f"its warps are not known: {reason}" if limit else f"run again to see where its warps are: {again}"
+        advice = (
+            (f"the warps of the launch are not known: {reason}")
+            if limit
+            else (f"to see where the warps of the launch are, run again: {again}")
+        )
         advice = _alone_text(kernel, event.launch) if event.launch in saved else advice
         values = {"launch": counted(event.launch), "seconds": timed(event.seconds, "s")}
         yield _unfinished("does not end" if is_long else "not complete", text, advice, values)
@@ -298,7 +302,7 @@ def _other(kernel: KernelFacts, other: Any) -> str:
     if other.get("access") == "waits":
         return f"another thread waits at {there}"
     if other.get("access") == "ends":
-        return f"another thread bypasses the barrier and ends, last at {there}"
+        return f"another thread ended without this barrier; its last position is {there}"
     return f"conflicts with the {other.get('access')} at {there}"
 
 

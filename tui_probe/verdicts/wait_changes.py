@@ -35,7 +35,7 @@ _NOTABLE: Final = 0.01
 """Part of warp life from which on a wait is compared."""
 _SHARED: Final = (
     "not compared: results that A and B share. Each launch measures only some instructions. For the other"
-    " instructions, A and B use the same nearest launches"
+    " instructions, the pages of A and B take results from the same nearby launches"
 )
 _VALUE: Final = KernelValue(
     "share", "measured waits, share of warp life", None, lambda share: f"{share:.1%}", is_time=True
@@ -294,7 +294,11 @@ def _notes(pairs: Sequence[_Pair], *, is_same_code: bool, is_whole: bool) -> Ite
             " its SASS instructions at which warps wait"
         )
     if left:
-        cause = "or only a part of their line" if is_same_code else "or only a part of their line, or has no such line"
+        cause = (
+            ("or measured only a part of their line")
+            if is_same_code
+            else ("or measured only a part of their line, or has no such line")
+        )
         yield (
             f"not compared: {units.counted(sum(own for own, _ in left), 'instruction')} of A,"
             f" {sum(others for _, others in left)} of B. The other side did not measure these instructions, {cause}."
@@ -304,7 +308,7 @@ def _notes(pairs: Sequence[_Pair], *, is_same_code: bool, is_whole: bool) -> Ite
         what = "instruction" if is_same_code else "line"
         yield f"no total of measured waits: no {what} was measured completely in both A and B"
     elif not is_whole:
-        yield "“measured waits” is the sum over the compared lines, so the pages of A and B have other values"
+        yield "“measured waits” is the sum over the compared lines; the pages of A and B have sums over all lines"
 
 
 def _measured(source: ViewSource, shape: LaunchShape | None, excluded: frozenset[int]) -> dict[str, _Side]:

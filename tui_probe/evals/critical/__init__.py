@@ -287,9 +287,9 @@ EVALUATION: Final = Evaluation(
     question="which kernel of a program is the critical kernel, and does it store the minimum number of sectors?",
     probes=(PROBE,),
     reading=(
-        "A sector is 32 bytes. A request is one warp instruction: 32 lanes that store adjacent 4-byte values touch 4"
-        " sectors; with gaps of 4 bytes between the values, 8 sectors. A probe counts the same values as ncu and needs"
-        " no permission for counters.",
+        "A sector is 32 bytes. A request is one warp instruction. If 32 lanes store adjacent 4-byte values, they"
+        " touch 4 sectors. With gaps of 4 bytes between the values, they touch 8 sectors. A probe counts the same"
+        " values as ncu and needs no permission for counters.",
         "A kernel that writes a tensor once stores elements × bytes / 32 sectors (expected), and at most one sector per"
         " element. The critical kernel is the kernel that uses the tensor cores. If several kernels use the tensor"
         " cores, the critical kernel is the kernel that stores the tensor. The answer shows the selection steps.",

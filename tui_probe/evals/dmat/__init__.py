@@ -232,8 +232,8 @@ EVALUATION: Final = Evaluation(
     question="how do implementations of attention access memory, and how much memory is in use at a time?",
     probes=ACCESS_PROBES,
     reading=(
-        "In each figure, time runs to the right and addresses downwards, with one band per tensor; darker is denser."
-        " A flat row is memory that is accessed repeatedly. A diagonal is a walk through memory.",
+        "In each figure, time runs to the right, and addresses run downwards. Each tensor has a band. Darker cells"
+        " have more accesses. A flat row is memory that is accessed repeatedly. A diagonal is a walk through memory.",
         "“In use” is the memory touched in one column of the figure, averaged over columns. A cache of this size"
         " serves repeated accesses within a column. A smaller share of all touched memory means better locality.",
         "Memory in use is an upper bound, because the value is computed from the rows and columns of the figure. If"

@@ -293,16 +293,16 @@ EVALUATION: Final = Evaluation(
     probes=PROBES,
     reading=(
         "Each operation is called many times, one call at a time. The time of a call runs from the call to the"
-        " result, measured by the host's clock. “Original” is the same call without a probe, “ncu” the same call under"
-        " Nsight Compute.",
+        " result, measured by the host's clock. “Original” is the same call without a probe, “ncu” is the same call"
+        " under Nsight Compute.",
         "Records are kept in pooled buffers. The buffers are cleared in bulk and copied back while the program"
         " continues, so the parts of a call are defined as waits of the host. The prologue is the host's wait until"
-        " the launch call"
-        " returns. The kernel part is the time between an event before and an event after the launch, measured while"
-        " earlier work keeps the GPU busy; it includes all work between these events. The epilogue is the remaining"
-        " time until the result is available, and never less than 0. Prologue and kernel part are medians; the epilogue"
-        " is the median of the whole call minus these two. The original call has these parts, too: the cost of the"
-        " probe is the difference. The wait at the program's end, until the last records are saved, is not included.",
+        " the launch call returns. The kernel part is the time between an event before the launch and an event after"
+        " the launch. Earlier work keeps the GPU busy during this measurement. All work between the two events"
+        " counts. The epilogue is the remaining time until the result is available, and never less than 0. Prologue"
+        " and kernel part are medians; the epilogue is the median of the whole call minus these two. The original"
+        " call has these parts, too: the cost of the probe is the difference. The wait at the program's end, until"
+        " the last records are saved, is not included.",
         "CSV files with the columns probe, original, ncu, neutrino, prologue, kernel, epilogue are also read, one file"
         " per operation. --csv --table OPERATION writes such a file. In these files, the column “neutrino” is the"
         " probed call.",

@@ -275,8 +275,8 @@ EVALUATION: Final = Evaluation(
     probes=PROBES,
     reading=(
         "Probe memory is the value of probe-mem in event.log, for the launch with the most records. On the device,"
-        " padding and a mark per written slot take a little more. Several launches can be in flight at the same time;"
-        " --max-probe-memory limits the probe memory of all of them together.",
+        " padding and a mark per written slot need slightly more memory. Several launches can be in flight at the"
+        " same time; --max-probe-memory limits the probe memory of all of them together.",
         "Each model is one transformer block, run eagerly with random weights: the largest launch is the same in every"
         " block. Llama 1B has 16 blocks, 3B has 28 and 8B has 32. A whole model needs more memory. Products,"
         " convolutions and attention are Triton kernels. In runs with several probes, launches alternate between the"
@@ -284,8 +284,9 @@ EVALUATION: Final = Evaluation(
         "Sized: computed from the shape of each launch, without probing (run --memusage). Counted: the number of"
         " records depends on data, so a version of the kernel counted the records before the launch. Probed:"
         " measured in an ordinary probed run. If the run reached a limit, records may be missing.",
-        "Original memory is the value in the program's output line “max memory: BYTES”, or else the peak of its"
-        " allocations in event.log, including memory that a framework keeps for later.",
+        "Original memory is the value in the program's output line “max memory: BYTES”. Without this line, it is the"
+        " peak of the program's allocations in event.log. This peak includes memory that a framework keeps for"
+        " later.",
         "For each launch, the published system allocated exactly the memory that its records need; the ratio uses"
         " this size. Kernels without a probe, e.g. kernels of closed libraries, are not included.",
     ),

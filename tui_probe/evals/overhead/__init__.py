@@ -324,17 +324,17 @@ EVALUATION: Final = Evaluation(
     question="how much does a probe slow kernels down, and how many registers does it add?",
     probes=("block_sched", "tensorop_count", "gmem_bytes", "dmat"),
     reading=(
-        "Slowdown is probed time / original time: the median of five pairs of launches per run, then the median over"
-        " runs. The spread is (max - min) / median over the runs. Registers are probed minus pruned registers per"
-        " thread, as assigned by the assembler. If a row covers several kernels, the kernel with the longest time"
-        " counts.",
+        "Slowdown is probed time / original time. For each run, it is the median of five pairs of launches. The"
+        " table shows the median over the runs. The spread is (max - min) / median over the runs. Registers are"
+        " probed minus pruned registers per thread, as assigned by the assembler. If a row covers several kernels,"
+        " the kernel with the longest time counts.",
         "If a kernel has no free registers, it spills: its slowdown is due to memory and not to the probe's"
         " instructions. Such rows are marked and listed. Means are given with and without these rows.",
         "A study is a TOML file with probes, repeats, and [[kernel]] tables. Each table has a name, group, kernel (a"
         " part of the kernel's name), command, and the required modules and tools. Kernels of one run are measured"
         " together. The default study is small and has four kernels; published.study.toml has all kernels of the"
-        " published table. To run your own study: tui-probe eval overhead study.toml --run. To show it again, pass its"
-        " directory and the study.",
+        " published table. To run your own study: tui-probe eval overhead study.toml --run. To show the results"
+        " again, pass the directory of the results and the study.",
     ),
     open=answer,
     collect=collect,

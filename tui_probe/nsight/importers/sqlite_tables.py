@@ -184,8 +184,8 @@ def _refuse_unfinished(path: Path) -> os.stat_result:
         raise ImportFileError(f"{path}: {reason}; pass a readable sqlite file") from error
     complete = f"sqlite3 {shlex.quote(str(path))} 'PRAGMA wal_checkpoint(TRUNCATE)'"
     raise ImportFileError(
-        f"{path}: incomplete, because {change.name} has further changes. Wait until the export has ended. If no program"
-        f" is writing it, export the report again, or complete the file with {complete}"
+        f"{path}: incomplete, because {change.name} has further changes. Wait until the export has ended. If no"
+        f" program is writing the file, export the report again, or complete the file with {complete}"
     )
 
 

@@ -17,11 +17,11 @@ NSYS_PAGES: Final[tuple[NsysPage, ...]] = ("totals", "kernels", "ranges", "gaps"
 
 EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
     "kernels": (
-        "One row per kernel, grid and block. A kernel may have several configurations. Rows are sorted by kept"
-        " time. “Kept” launches are the launches of the measured iterations, after the warm-up. If nothing repeats, all"
+        "One row per kernel, grid and block. A kernel may have several configurations. Rows are sorted by kept time."
+        " “Kept” launches are the launches of the measured iterations, after the warm-up. If nothing repeats, all"
         " launches are kept. Kept time and share cover kept launches; total, mean and p99 cover all launches. Press"
-        " Enter to see every launch. The number of launches of a kernel is warm-up + runs, or a multiple of it."
-        " Warm-up and runs come from the options --warmup and --runs, or from the repeating part of the launch"
+        " Enter to see every launch. The number of launches of a kernel is warm-up + runs, or a multiple of this"
+        " sum. Warm-up and runs come from the options --warmup and --runs, or from the repeating part of the launch"
         " sequence.",
         "Blocks of a grid share global memory and L2. Threads of a block share its shared memory and barriers. All"
         " blocks on an SM share its L1. A grid with fewer blocks than SMs leaves SMs idle. If a kernel is slow and no"
@@ -34,9 +34,9 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         " ending in .sum count executed instructions.",
     ),
     "traffic": (
-        "Bytes of DRAM, L2 and L1 moved per iteration. Values are means over the measured iterations of DRAM"
-        " dram__bytes.sum, L2 lts__t_bytes.sum and L1 l1tex__t_bytes.sum. “of best” divides by the smallest value of"
-        " the column.",
+        "Bytes of DRAM, L2 and L1 moved per iteration. Values are means over the measured iterations. The metrics"
+        " are dram__bytes.sum (DRAM), lts__t_bytes.sum (L2) and l1tex__t_bytes.sum (L1). “of best” divides by the"
+        " smallest value of the column.",
         "Do caches distort these values? Yes, in two ways. First, ncu flushes all caches before each pass, so each"
         " launch starts with cold caches. Without ncu, a kernel reads some data of earlier kernels from L2;"
         " under ncu, it reads this data from DRAM. Second, data that fits in L2 is written back after the"
@@ -47,20 +47,20 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         " evict each other's data from L2.",
     ),
     "sectors": (
-        "Requests and sectors of global memory, by kernel. A request is one load or store that a warp executes with at"
-        " least one active lane. A sector is 32 bytes. 32"
-        " adjacent lanes with 2, 4, 8 or 16 bytes each need 2, 4, 8 or 16 sectors; 32 scattered lanes need 32. ncu"
-        " needs permission to count requests and sectors; a probe does not.",
+        "Requests and sectors of global memory, by kernel. A request is one load or store that a warp executes with"
+        " at least one active lane. A sector is 32 bytes. 32 adjacent lanes with 2, 4, 8 or 16 bytes each need 2, 4,"
+        " 8 or 16 sectors; 32 scattered lanes need 32 sectors. ncu needs permission to count requests and sectors; a"
+        " probe does not.",
         "Expected sectors of a tensor = batch × heads × sequence length × head dimension × bytes / 32. A kernel that"
-        " writes the tensor once, coalesced, stores exactly this number; the maximum is one sector per element. “with"
-        " row sums” adds one fp32 value per row and head: attention for training stores the logarithm of each row's"
-        " sum of exponentials. Example: batch 1, sequence length 128, 32 heads of 128 bf16 values: 32 768 sectors"
-        " for the result + 512 for the row sums = 33 280.",
+        " writes the tensor once, coalesced, stores exactly this number of sectors; the maximum is one sector per"
+        " element. “with row sums” adds one fp32 value per row and head: attention for training stores the logarithm"
+        " of each row's sum of exponentials. Example: batch 1, sequence length 128, 32 heads of 128 bf16 values: 32"
+        " 768 sectors for the result + 512 for the row sums = 33 280.",
         "The column “vs. expected” shows “equal”, “with row sums”, or the measured store sectors divided by the"
-        " expected sectors. If this ratio is below 1, the kernel stores only a part of the tensor, or another tensor."
-        " If it is above 1, adjacent lanes do not store adjacent elements. If there is more than one sector per"
-        " element, the kernel stores more than the tensor. “= probes” means that ncu and the probe counted the same;"
-        " otherwise the difference is shown.",
+        " expected sectors. If this ratio is below 1, the kernel stores only a part of the tensor, or another"
+        " tensor. If this ratio is above 1, adjacent lanes do not store adjacent elements. If there is more than one"
+        " sector per element, the kernel stores more than the tensor. “= probes” means that ncu and the probe"
+        " counted the same; otherwise the difference is shown.",
         "Other metrics count accesses by cp.async or a tensor map (TMA). On Ampere and later, the loads and stores"
         " shown here can therefore be fewer than the tensor needs.",
     ),
@@ -97,8 +97,8 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         " source lines. The ncu option --import-source yes adds the text of the lines.",
     ),
     "sass": (
-        "The counters of the page Lines by SASS instruction. Rows are in code order. Offsets are relative to the first"
-        " counted instruction.",
+        "The counters of the page Lines, for each SASS instruction. Rows are in code order. Offsets are relative to"
+        " the first counted instruction.",
         "With --trace, the counts of a SASS probe are compared by offset. A PTX probe counts before the compiler moves,"
         " merges or repeats accesses. Its counts are therefore compared only for lines with"
         " one load, store or atomic in PTX and in SASS.",
@@ -117,16 +117,17 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         " number of bytes in flight. Blocks that do not fit at the same time run in waves; more waves add no bandwidth,"
         " and their blocks compete for L2.",
         "Blocks share L2 and DRAM. Threads of one block share its shared memory and can wait for each other at"
-        " barriers; blocks cannot, except in a cluster or a cooperative launch. All warps of a block run on one SM.",
+        " barriers; blocks cannot wait for each other, except in a cluster or a cooperative launch. All warps of a"
+        " block run on one SM.",
     ),
     "nsys ranges": (
-        "NVTX ranges and the time of their kernels. A kernel belongs to a range if it was launched within the range, on"
-        " the same thread. On each stream,"
-        " the range then extends from the start of its first kernel to the end of its last. Host time (sleeping,"
-        " Python) does not count, and ranges without launches have no row. Indentation shows nesting.",
-        "Press Enter on a range to see its kernels with the time of their launches, and on a kernel to see its"
-        " launches. With --page totals --search NAME, tui-probe import prints the same for all ranges whose names"
-        " contain NAME.",
+        "NVTX ranges and the time of their kernels. A kernel belongs to a range if it was launched within the range,"
+        " on the same thread. On each stream, the range then extends from the start of its first kernel to the end"
+        " of its last kernel. Host time (sleeping, Python) does not count, and ranges without launches have no row."
+        " Indentation shows nesting.",
+        "Press Enter on a range to see its kernels with the time of their launches. Press Enter on a kernel to see"
+        " its launches. With --page totals --search NAME, tui-probe import prints the same for all ranges whose"
+        " names contain NAME.",
     ),
     "nsys sums": (
         "One row per range name. “Calls” counts the ranges that launched a kernel; time is the kernel time on all"
@@ -136,10 +137,10 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         "Press Enter to see the kernels in all ranges of this name, one row per kernel.",
     ),
     "nsys gaps": (
-        "Time between two kernels of a stream, longest first. A gap is the time from the end of one kernel to the start"
-        " of the next on the same stream. “Why” is the"
-        " cause of most of the gap: a copy on the stream, or a late launch (the host launched after the previous kernel"
-        " had ended). Otherwise the kernel waited for the GPU itself (typically 1 µs), another stream, or an event.",
+        "Time between two kernels of a stream, longest first. A gap is the time from the end of one kernel to the"
+        " start of the next kernel on the same stream. “Why” is the cause of most of the gap: a copy on the stream,"
+        " or a late launch (the host launched after the previous kernel had ended). Otherwise the kernel waited for"
+        " the GPU itself (typically 1 µs), another stream, or an event.",
     ),
     "nsys timeline": (
         "One row per stream shows its kernels. Below it are the NVTX ranges projected on the stream, outermost first."

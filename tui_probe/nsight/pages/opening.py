@@ -136,7 +136,7 @@ def _is_bandwidth(paths: Sequence[Path]) -> bool:
         if kind not in ("bandwidth", "chrome"):
             raise ImportFileError(f"{path}: {json_advice(path)}")
         if len(paths) > 1:
-            what = "a bandwidth result must be opened alone"
+            what = "a bandwidth result cannot be opened together with other files"
             if kind == "chrome":
                 what = "a Chrome trace cannot be opened with other kinds of files"
             raise ImportFileError(f"{path}: {what}; use tui-probe open {shell_word(path)}")

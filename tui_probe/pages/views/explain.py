@@ -39,7 +39,7 @@ _FILES: Final = (
     ("probe.toml", "the probe of this run"),
     (LOG, "events of the hook, one line per event"),
     ("kernel", "one directory per prepared kernel"),
-    ("result", "records of the probe, one file per saved launch, named after the seconds since the start"),
+    ("result", "records of the probe, one file per saved launch; its name has the seconds since the start"),
     ("read.py", "a Python reader for this probe's result files"),
     ("run.json", "command, machine and outcome of the run"),
     ("stdout.log", "standard output of the program"),
@@ -104,7 +104,7 @@ def _log_section(trace: Trace) -> Iterator[str]:
         has_more = bool(file.readline())
     shown = sum(min(count, EVENTS_PER_KIND) for kind, count in seen.items() if kind != "others")
     more = units.counted(sum(seen.values()) - shown, "more line") + (" or more" if has_more else "")
-    yield f"{more} of these and other kinds: see the page event.log"
+    yield f"for {more}, of these and other kinds, see the page event.log"
 
 
 def _kernel_section(kernel: KernelFacts | None) -> Iterator[str]:
@@ -244,9 +244,9 @@ KIND: Final = ViewKind(
     _missing,
     _open,
     explanation=(
-        "A tour from the files of a trace to the values: the purpose of each file, the meaning of lines in event.log,"
-        " the code that the probe added to this kernel. At the end, it shows the layout of a result file of this"
-        " kernel, and the values of the analysis.",
+        "A tour from the files of a trace to the values: the purpose of each file, the meaning of lines in"
+        " event.log, the code that the probe added to this kernel. At the end, the tour shows the layout of a result"
+        " file of this kernel, and the values of the analysis.",
     ),
     order=99,
     short="Explain",

@@ -356,9 +356,9 @@ KIND: Final = ViewKind(
     _open,
     explanation=(
         "The probe's file of this run. The code of a TOML table with a position was inserted at all matching"
-        " instructions; the heading of the table shows their number in this kernel. On other pages, press p on a line"
-        " that the probe added to see the TOML table that the line comes from. Press Enter on a TOML table to see the"
-        " first line at which its code was inserted.",
+        " instructions; the heading of the table shows their number in this kernel. On other pages, some lines were"
+        " added by the probe. To see the TOML table of such a line, press p on the line. Press Enter on a TOML table"
+        " to see the first line at which its code was inserted.",
     ),
     order=97,
 )

@@ -228,7 +228,7 @@ KIND: Final = ViewKind(
         "“!” marks a block or warp that takes far longer than the others. “–” marks an SM without blocks. “T” marks the"
         " start of the tail: the last part of the launch, in which at least one SM is idle. A gap in a slot is the time"
         " until the next block starts there.",
-        "Each SM has its own clock; the line below the axis shows how precisely they are aligned.",
+        "Each SM has its own clock; the line below the axis shows how precisely these clocks are aligned.",
     ),
     order=30,
     short="Time",

@@ -333,7 +333,7 @@ def _go_to_longest(view: ShownRows) -> str:
             f"the longest {'warp' if rows.choice.level == 'warp' else 'block'}: {_interval_name(view, rows, longest)}"
         )
     if rows is None or last is None:
-        return "no stragglers and no tail: all take equally long and end at the same time"
+        return "no stragglers and no tail: all rows take equally long and end at the same time"
     view.point(rows, last[0], last[1])
     return f"the start of the tail: {_interval_name(view, rows, last[0])} ends last"
 

@@ -50,7 +50,7 @@ class DeadlockError(SimulationError):
     """
 
     def __init__(self, what: str, line: int, where: str, detail: str) -> None:
-        super().__init__(f"deadlock at {what}, line {line}: {detail}, one that waits is {where}")
+        super().__init__(f"deadlock at {what}, line {line}: {detail}; one of the waiting threads is {where}")
         self.detail = f"{what}: {detail}"
         self.where = where
         self.line = line
