@@ -14,6 +14,7 @@ from tui_probe.probekit.lines import IDEAL_SECTORS_NOTE, LineMeasure, LineRow, L
 from tui_probe.probekit.metric import Metric, metric_values, where_any, where_known
 from tui_probe.probekit.probe import Probe, Question, Stamps
 from tui_probe.probekit.probe_view import probe_view
+from tui_probe.records.copied_boxes import ONLY_COPIES_TEXT
 from tui_probe.records.counter_sums import ratio
 from tui_probe.trace.launch_shape import SECTOR_BYTES
 
@@ -112,9 +113,11 @@ def findings(of: ProbeResult, analysis: AccessTable | AccessCount) -> Iterator[F
     del of
     if isinstance(analysis, AccessCount):
         yield _access_count(analysis, "")
-        return
-    yield from _worst_access(analysis)
-    yield _all_accesses(analysis)
+    elif analysis.requests is None or analysis.sectors is None:
+        yield _bulk_copies(analysis)
+    else:
+        yield from _worst_access(analysis, analysis.sectors)
+        yield _all_accesses(analysis, analysis.requests, analysis.sectors)
 
 
 def findings_of_compact(of: ProbeResult, analysis: AccessTable | AccessCount) -> Iterator[Finding]:
@@ -129,9 +132,14 @@ def _access_count(count: AccessCount, asks: str) -> Finding:
     return Finding("accesses", "accesses", text, "dmat", asks=asks, values={"accesses": counted(count.accesses)})
 
 
-def _worst_access(table: AccessTable) -> Iterator[Finding]:
+def _bulk_copies(table: AccessTable) -> Finding:
+    text = f"{units.counted(table.box_copies, 'bulk copy')}, {units.size(table.box_bytes)}"
+    values = {"copies": counted(table.box_copies), "bytes": counted(table.box_bytes, "B")}
+    return Finding("bulk_copies", "bulk copies", f"{text}; {ONLY_COPIES_TEXT}", "dmat", values=values)
+
+
+def _worst_access(table: AccessTable, sectors: int) -> Iterator[Finding]:
     worst_with_waste = worst_access(table.rows)
-    sectors = table.sectors
     if worst_with_waste is None:
         if sectors and all(row.used is not None for row in table.rows):
             yield Finding("coalesced", "coalesced", "no load or store moves more sectors than its bytes need", "lines")
@@ -160,8 +168,7 @@ def _where(row: LineAccesses) -> str:
     return place(row.line, row.code.source if row.code else None, row.code.opcode if row.code else None)
 
 
-def _all_accesses(table: AccessTable) -> Finding:
-    requests, sectors = table.requests, table.sectors
+def _all_accesses(table: AccessTable, requests: int, sectors: int) -> Finding:
     text = units.count(table.accesses) if table.accesses is not None else f"{units.count(table.kept)} kept"
     text += f" in {units.counted(requests, 'request')}"
     if requests:
@@ -200,7 +207,7 @@ def _rows(of: ProbeResult, analysis: AccessTable | AccessCount) -> LineRows:
         for row in sorted(table.rows, key=lambda row: (-(row.wasted or 0), -row.sectors, row.line))
     ]
     rows += [_copies_row(row) for row in table.copies]
-    notes = [IDEAL_SECTORS_NOTE]
+    notes = [IDEAL_SECTORS_NOTE if table.kept is not None else ONLY_COPIES_TEXT]
     if table.unsized_copies:
         notes.append(UNKNOWN_SIZE_TEXT)
     if table.kept != table.accesses:

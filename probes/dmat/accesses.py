@@ -16,16 +16,18 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tui_probe.errors import TraceError
+from tui_probe.records.copied_boxes import read_copies
 from tui_probe.records.sm_clocks import ClockAxis, align_clocks, clock_domains, distinct_sms, shared_clock
 from tui_probe.trace.device_memory import LaunchMemory
 from tui_probe.trace.launch_shape import WARP_SIZE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from tui_probe.probekit.probe_results import ProbeResult
+    from tui_probe.records.copied_boxes import BulkCopies
     from tui_probe.trace.results import Result
 
 RECORD: Final = np.dtype([("address", "<u8"), ("clock", "<u4"), ("line", "<u4")])
@@ -69,7 +71,7 @@ class Records:
     """
 
     result: Result
-    index: int
+    index: int | None
     dtype: np.dtype[Any]
     shape: tuple[int, int, int]
 
@@ -95,6 +97,8 @@ class Records:
         return records
 
     def _read(self, first: int, last: int) -> NDArray[Any]:
+        if self.index is None:
+            return np.zeros((max(last - first, 0), *self.shape[1:]), self.dtype)
         return self.result.some_records(self.index, self.dtype, first, max(first, last))
 
 
@@ -120,10 +124,18 @@ class Accesses:
     """Allocations, which give the upper bits of the addresses of compact records."""
     long: bool = False
     """True if warps may run for 2**31 cycles or more, so that their clocks must be unwrapped."""
+    copies: BulkCopies | None = None
+    """Bulk copies of a kernel of which nothing else is recorded."""
 
     @property
     def compact(self) -> bool:
+        """True if records name no instruction."""
         return self.records.dtype == COMPACT
+
+    @property
+    def are_recorded(self) -> bool:
+        """False if only bulk copies are recorded."""
+        return self.copies is None
 
     @property
     def made(self) -> int | None:
@@ -316,15 +328,22 @@ def raised(low: NDArray[np.uint64], memory: LaunchMemory) -> NDArray[np.uint64]:
 
 
 def read_accesses(
-    result: Result, *, compact: bool, memory: LaunchMemory, simulated: bool, clock_khz: int | None = None
+    result: Result,
+    *,
+    compact: bool,
+    memory: LaunchMemory,
+    simulated: bool,
+    clock_khz: int | None = None,
+    copies: BulkCopies | None = None,
 ) -> Accesses:
     """The accesses of one launch; TraceError if the maps are not those of the probe.
 
-    ``clock_khz`` is the device's highest SM clock, for launches too short to measure the rate.
+    ``clock_khz`` is the device's highest SM clock, for launches too short to measure the rate. ``copies`` are those of
+    a result that has nothing else.
     """
     places = [place for place, section in enumerate(result.sections) if section.level == "thread"]
     warps = next((place for place, section in enumerate(result.sections) if section.level == "warp"), None)
-    if not places or warps is None:
+    if (not places and copies is None) or warps is None:
         raise TraceError(
             f"{result.path}: dmat needs one map per thread and one map per warp, but the file has {result.layout}"
         )
@@ -337,14 +356,22 @@ def read_accesses(
         raise TraceError(f"{result.path}: {error}") from None
     return Accesses(
         result=result,
-        records=Records(result, places[0], *result.form(places[0], COMPACT if compact else RECORD)),
+        records=_records_of(result, places, COMPACT if compact else RECORD),
         attempts=attempts,
         entry=entry,
         start=begun["start"],
         clocks=clocks,
         cycles_per_ns=rate,
         memory=memory,
+        copies=copies,
     )
+
+
+def _records_of(result: Result, places: Sequence[int], dtype: np.dtype[Any]) -> Records:
+    """The records of threads; of a result without such a map none."""
+    if not places:
+        return Records(result, None, dtype, (len(result.blocks), result.header.threads, 0))
+    return Records(result, places[0], *result.form(places[0], dtype))
 
 
 def accesses_of(of: ProbeResult, memory: LaunchMemory | None = None) -> Accesses:
@@ -355,6 +382,7 @@ def accesses_of(of: ProbeResult, memory: LaunchMemory | None = None) -> Accesses
         memory=memory or LaunchMemory(),
         simulated=of.simulated,
         clock_khz=of.clock_khz,
+        copies=read_copies(of.result, of.kernel.folder, of.kernel.trace, of.launch),
     )
 
 

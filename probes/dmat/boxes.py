@@ -14,6 +14,7 @@ import numpy as np
 
 from tui_probe.draw import units
 from tui_probe.errors import TraceError
+from tui_probe.records.copied_boxes import BOX, DIMENSIONS, bytes_of, rows_of
 from tui_probe.trace.launch_shape import SECTOR_BYTES
 
 from .density import CellIndex
@@ -23,24 +24,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from tui_probe.records.copied_boxes import BulkCopies
     from tui_probe.records.probed_sites import AccessLine
 
     from .accesses import Accesses, Selection
     from .density import Grid
 
-DIMENSIONS: Final = range(1, 5)
-BOX: Final = np.dtype(
-    [
-        ("start", "<u8"),
-        *((f"stride{dimension}", "<u8") for dimension in DIMENSIONS),
-        ("clock", "<u4"),
-        ("line", "<u4"),
-        ("row", "<u4"),
-        *((f"count{dimension}", "<u4") for dimension in DIMENSIONS),
-        ("lanes", "<u4"),
-    ]
-)
-"""Record of map ``boxes``."""
 MAX_POINTS: Final = 2 << 20
 """Sectors of a picture that are placed one by one; of more, some stand for those that follow them."""
 _PIECE_POINTS: Final = 1 << 18
@@ -91,16 +80,12 @@ class Boxes:
     @property
     def rows(self) -> NDArray[np.int64]:
         """Rows of each box."""
-        counts = [self.records[f"count{dimension}"].astype(np.int64) for dimension in DIMENSIONS]
-        is_known: NDArray[np.bool_] = self.records["row"] > 0
-        product: NDArray[np.int64] = np.prod(counts, axis=0)
-        return np.where(is_known, product, 0)
+        return rows_of(self.records)
 
     @property
     def bytes(self) -> NDArray[np.int64]:
         """Bytes of each box."""
-        sizes: NDArray[np.int64] = self.rows * self.records["row"]
-        return sizes
+        return bytes_of(self.records)
 
     @property
     def is_even(self) -> NDArray[np.bool_]:
@@ -214,6 +199,8 @@ def read_boxes(accesses: Accesses) -> Boxes | None:
 
     Raises TraceError for a box that no copy can move.
     """
+    if accesses.copies is not None:
+        return _boxes_of_copies(accesses, accesses.copies)
     result = accesses.result
     index = next((i for i in range(len(result.sections)) if result.record_bytes(i) == BOX.itemsize), None)
     if index is None:
@@ -236,6 +223,19 @@ def read_boxes(accesses: Accesses) -> Boxes | None:
     if (sectors > _MAX_SECTORS).any() or (ends > _MAX_ADDRESS).any():
         raise TraceError(f"{result.path} is damaged: it has a bulk copy that no GPU can make")
     return boxes
+
+
+def _boxes_of_copies(accesses: Accesses, copies: BulkCopies) -> Boxes:
+    """The boxes of a result that records bulk copies only."""
+    start, entry = (values.reshape(-1)[copies.warps] for values in (accesses.start, accesses.entry))
+    times = (copies.boxes["clock"] - start.astype(np.uint32)).astype(np.int64)
+    if accesses.long:
+        turned = np.zeros(len(times), np.int64)
+        turned[1:] = (times[1:] < times[:-1]) & (copies.warps[1:] == copies.warps[:-1])
+        turns = np.cumsum(turned)
+        _, begins, which = np.unique(copies.warps, return_index=True, return_inverse=True)
+        times += (turns - turns[begins][which]) << 32
+    return Boxes(copies.boxes, times + entry, copies.warps, copies.made, accesses.start.shape[1])
 
 
 def _read_piece(

@@ -109,7 +109,8 @@ def copies_by_line(boxes: Boxes, code: Mapping[int, AccessLine]) -> tuple[LineCo
         np.bincount(which, weights, len(lines)).astype(np.int64).tolist()
         for weights in (None, boxes.bytes, boxes.sectors(), ~boxes.is_known)
     ]
-    rows = [LineCopies(line, code.get(line), *numbers) for line, *numbers in zip(lines.tolist(), *sums, strict=True)]
+    places = (code[line].line if line in code else line for line in lines.tolist())
+    rows = [LineCopies(line, code.get(line), *numbers) for line, *numbers in zip(places, *sums, strict=True)]
     return tuple(sorted(rows, key=lambda row: (-row.bytes, row.line)))
 
 
@@ -117,14 +118,15 @@ def copies_by_line(boxes: Boxes, code: Mapping[int, AccessLine]) -> tuple[LineCo
 class AccessTable:
     """All instructions that accessed global memory, the one with the most sectors first.
 
-    ``accesses`` were made (None if not known of all threads), ``kept`` of them recorded: the rows are of those.
+    ``accesses`` were made (None if not known of all threads), ``kept`` of them recorded: the rows are of those. Both
+    and ``capacity`` are None if only bulk copies were recorded.
     ``silent`` are the lines of accesses that were not executed; empty where records are missing that could tell.
     """
 
     rows: tuple[LineAccesses, ...]
     accesses: int | None
-    kept: int
-    capacity: int
+    kept: int | None
+    capacity: int | None
     """Records that a thread has room for."""
     threads_missing: int = field(default=0)
     silent: tuple[int, ...] = ()
@@ -149,14 +151,14 @@ class AccessTable:
         return sum(row.unknown for row in self.copies)
 
     @property
-    def requests(self) -> int:
-        """Number of requests of all instructions."""
-        return sum(row.requests for row in self.rows)
+    def requests(self) -> int | None:
+        """Number of requests of all instructions; None if only bulk copies were recorded."""
+        return None if self.kept is None else sum(row.requests for row in self.rows)
 
     @property
-    def sectors(self) -> int:
-        """Number of sectors of all instructions."""
-        return sum(row.sectors for row in self.rows)
+    def sectors(self) -> int | None:
+        """Number of sectors of all instructions, likewise."""
+        return None if self.kept is None else sum(row.sectors for row in self.rows)
 
     @property
     def worst(self) -> LineAccesses | None:
@@ -197,6 +199,8 @@ def by_line(accesses: Accesses, folder: Path | None) -> AccessTable:
     silent = tuple(line for line in named if line not in counts["accesses"]) if recorded == accesses.made else ()
     boxes = read_boxes(accesses)
     copies = () if boxes is None else copies_by_line(boxes, code)
+    if not accesses.are_recorded:
+        return AccessTable((), None, None, None, copies=copies)
     footprint = SECTOR_BYTES * len(touched) if recorded == accesses.made and not copies else None
     table = AccessTable(tuple(rows), accesses.made, recorded, accesses.capacity, silent=silent, footprint=footprint)
     return replace(table, copies=copies)

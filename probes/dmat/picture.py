@@ -218,9 +218,9 @@ def record(view: PictureState, frame: Frame | None) -> dict[str, Any]:
     block = None if place is None else view.block_number(place)
     return {
         "simulated": view.probe_result.simulated,
-        "kept": survey.kept,
+        "kept": survey.kept if accesses.are_recorded else None,
         "accesses": accesses.made,
-        "capacity": accesses.capacity,
+        "capacity": accesses.capacity if accesses.are_recorded else None,
         "boxes": None if view.map.boxes is None else view.map.boxes.record(),
         "blocks": view.probe_result.result.header.blocks,
         "blocks_measured": len(view.probe_result.result.blocks),

@@ -95,6 +95,8 @@ class Dmat(VisibleAccesses):
 
     def _access_totals(self) -> str:
         recorded, made = self.map.survey.kept, self.map.accesses.made
+        if not self.map.accesses.are_recorded:
+            return "loads and stores not recorded"
         if made is None:
             return f"{units.counted(recorded, 'access')} kept, total unknown"
         if recorded < made:

@@ -30,15 +30,19 @@ from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.probekit.finding import Finding, counted, percent, place, timed
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec, share_text
 from tui_probe.probekit.metric import BYTES_READ, BYTES_WRITTEN, Metric, metrics_by_line, where_any
-from tui_probe.probekit.probe import Probe, Question, of_result, of_sites
+from tui_probe.probekit.probe import Probe, Question, of_sites
 from tui_probe.probekit.result_tables import count_kind
+from tui_probe.records.copied_boxes import ONLY_COPIES_TEXT, read_copies
+from tui_probe.records.copied_boxes import bytes_of as box_bytes
 from tui_probe.records.counter_sums import CountsByLine, line_sums, line_totals, site_dtype, sum_records, worst_line
+from tui_probe.trace.launch_shape import WARP_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from tui_probe.probekit.probe_results import ProbeResult
+    from tui_probe.records.copied_boxes import BulkCopies
     from tui_probe.records.counter_sums import LineSums
     from tui_probe.trace.results import Result
 
@@ -69,32 +73,58 @@ MEMORY: Final = count_kind(
 
 @dataclass(frozen=True, slots=True)
 class MemoryBytes:
-    """Bytes of one launch; ``tensor_loads`` and ``tensor_stores`` are executed instructions of unknown size."""
+    """Bytes of one launch; ``tensor_loads`` and ``tensor_stores`` are executed instructions of unknown size.
 
-    loaded: int
-    stored: int
-    copied: int
-    bulk_loaded: int
-    bulk_stored: int
+    Where only bulk copies are recorded, the bytes of others are None, and those of bulk copies if some had no record.
+    """
+
+    loaded: int | None
+    stored: int | None
+    copied: int | None
+    bulk_loaded: int | None
+    bulk_stored: int | None
     tensor_loads: int
     tensor_stores: int
     threads_missing: int
 
     @property
+    def has_copies_only(self) -> bool:
+        """True if only bulk copies are recorded."""
+        return self.loaded is None
+
+    @property
     def read(self) -> int | None:
         """All bytes read from global memory, if they are known."""
-        return None if self.tensor_loads else self.loaded + self.copied + self.bulk_loaded
+        return None if self.tensor_loads else _sum_of(self.loaded, self.copied, self.bulk_loaded)
 
     @property
     def written(self) -> int | None:
         """All bytes written to global memory, if they are known."""
-        return None if self.tensor_stores else self.stored + self.bulk_stored
+        return None if self.tensor_stores else _sum_of(self.stored, self.bulk_stored)
+
+
+def _sum_of(*sizes: int | None) -> int | None:
+    known = [size for size in sizes if size is not None]
+    return sum(known) if len(known) == len(sizes) else None
 
 
 def analyse(result: Result) -> MemoryBytes:
     """The bytes of one launch; TraceError if map 0 holds no records of ``gmem_bytes``."""
     sums = sum_records(result, RECORD, "gmem_bytes")
     return MemoryBytes(**sums.totals, threads_missing=sums.threads_missing)
+
+
+def analyse_copies(copies: BulkCopies) -> MemoryBytes:
+    """The bytes of a launch of which only bulk copies are recorded."""
+    sizes = box_bytes(copies.boxes)
+    loaded, stored = (copies.sum(sizes, loads=loads) for loads in (True, False))
+    unknown = copies.unknown(loads=True), copies.unknown(loads=False)
+    return MemoryBytes(None, None, None, loaded, stored, *unknown, WARP_SIZE * copies.warps_missing)
+
+
+def _analyse(of: ProbeResult) -> MemoryBytes:
+    copies = read_copies(of.result, of.kernel.folder, of.kernel.trace, of.launch)
+    return analyse(of.result) if copies is None else analyse_copies(copies)
 
 
 def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = None) -> CountsByLine[MemoryBytes]:
@@ -166,6 +196,9 @@ BY_LINE: Final = metrics_by_line(METRICS, "most bytes")
 
 def findings(of: ProbeResult, analysis: MemoryBytes) -> Iterator[Finding]:
     """Yield the bytes that were read and written."""
+    if analysis.has_copies_only:
+        yield _bulk_finding(analysis)
+        return
     read, written = analysis.read, analysis.written
     text = f"{units.size(read)} read, {units.size(written)} written (requested, before caches)"
     speed = None
@@ -176,6 +209,18 @@ def findings(of: ProbeResult, analysis: MemoryBytes) -> Iterator[Finding]:
         text += "; sizes of some copies by tensor map are unknown"
     values = {"read": counted(read, "B"), "written": counted(written, "B"), "bytes_per_second": timed(speed, "B/s")}
     yield Finding("bytes", "bytes", text, "memory", values=values)
+
+
+def _bulk_finding(analysis: MemoryBytes) -> Finding:
+    """Return the bytes of bulk copies where nothing else is recorded."""
+    sizes = {"loaded": analysis.bulk_loaded, "stored": analysis.bulk_stored}
+    values = {f"bulk_{name}": counted(size, "B") for name, size in sizes.items()}
+    return Finding("bulk_bytes", "bytes", f"{_bulk_text(analysis)}; {ONLY_COPIES_TEXT}", "memory", values=values)
+
+
+def _bulk_text(analysis: MemoryBytes) -> str:
+    """``2 MB read, 1 MB written by bulk copies``."""
+    return f"{units.size(analysis.bulk_loaded)} read, {units.size(analysis.bulk_stored)} written by bulk copies"
 
 
 def findings_by_line(of: ProbeResult, analysis: CountsByLine[MemoryBytes]) -> Iterator[Finding]:
@@ -210,6 +255,8 @@ LINES: Final = LineSpec((LineMeasure("share"), LineMeasure("bytes", "sum")), "by
 
 def notes(analysis: MemoryBytes) -> list[str]:
     """The newest launch in words."""
+    if analysis.has_copies_only:
+        return [f"newest launch: {_bulk_text(analysis)}", ONLY_COPIES_TEXT]
     read, written = units.size(analysis.read), units.size(analysis.written)
     text = f"newest launch: {read} read, {written} written (requested, before caches)"
     if analysis.tensor_loads or analysis.tensor_stores:
@@ -220,7 +267,7 @@ def notes(analysis: MemoryBytes) -> list[str]:
 PROBES: Final = (
     Probe(
         name="gmem_bytes",
-        analyse=of_result(analyse),
+        analyse=_analyse,
         metrics=METRICS,
         question=Question("bytes", "how many bytes of global memory are requested?", 80),
         findings=findings,

@@ -23,11 +23,13 @@ from tui_probe.probekit.lines import IDEAL_SECTORS_NOTE, LineMeasure, LineRow, L
 from tui_probe.probekit.metric import Metric, metrics_by_line, never, where_any, where_known
 from tui_probe.probekit.probe import Probe, Question
 from tui_probe.probekit.result_tables import count_kind
+from tui_probe.records.copied_boxes import ONLY_COPIES_TEXT, read_copies
 from tui_probe.records.counter_sums import ratio
 from tui_probe.trace.launch_shape import SECTOR_BYTES
 
 from .analysis import (
     analyse,
+    analyse_copies,
     analyse_lines,
     is_counted,
     requests_and_sectors,
@@ -67,7 +69,7 @@ SECTORS: Final = count_kind(
 
 def _has_copies(sectors: MemorySectors, value: Any) -> bool:
     del value
-    return sectors.copy_requests > 0
+    return bool(sectors.copy_requests)
 
 
 def _wasted_percent(kind: str) -> Callable[[MemorySectors], float | None]:
@@ -138,9 +140,19 @@ BY_LINE: Final = metrics_by_line(METRICS, "most sectors per request")
 
 
 def findings(of: ProbeResult, sectors: MemorySectors) -> Iterator[Finding]:
-    """Loads and stores."""
+    """Loads and stores; bulk copies where nothing else is recorded."""
     del of
+    if sectors.has_copies_only:
+        yield _bulk_finding(sectors)
+        return
     yield from _sectors(sectors, "coalescing")
+
+
+def _bulk_finding(sectors: MemorySectors) -> Finding:
+    loads, stores = sectors.bulk_load_sectors, sectors.bulk_store_sectors
+    text = f"{units.count(loads)} sectors read, {units.count(stores)} written by bulk copies; {ONLY_COPIES_TEXT}"
+    values = {"bulk_load_sectors": counted(loads), "bulk_store_sectors": counted(stores)}
+    return Finding("bulk_sectors", "bulk copies", text, "sectors", values=values)
 
 
 def findings_by_line(of: ProbeResult, counts: CountsByLine[MemorySectors]) -> Iterator[Finding]:
@@ -175,7 +187,7 @@ def _sectors(counts: MemorySectors, asks: str) -> Iterator[Finding]:
         ("store", counts.store_requests, counts.store_sectors, counts.store_ideal),
     ):
         mean = ratio(sectors, requests)
-        if mean is None:
+        if mean is None or requests is None or sectors is None:
             continue
         text = f"{units.counted(requests, 'request')}, {mean:.1f} sectors each"
         wasted = None if ideal is None else sectors - ideal
@@ -228,13 +240,16 @@ LINES: Final = LineSpec(
 
 def notes(sectors: MemorySectors) -> list[str]:
     """Loads and stores of the newest launch, and what their numbers mean."""
+    if sectors.has_copies_only:
+        return [ONLY_COPIES_TEXT]
     ratios = (("load", sectors.sectors_per_load), ("store", sectors.sectors_per_store))
     sentences = [f"a {name} touches {ratio:.2f} sectors on average" for name, ratio in ratios if ratio is not None]
     return [*sentences, _SECTORS_SCALE] if sentences else []
 
 
 def _analyse(of: ProbeResult) -> MemorySectors:
-    return _without_older_copies(of, analyse(of.result))
+    copies = read_copies(of.result, of.kernel.folder, of.kernel.trace, of.launch)
+    return _without_older_copies(of, analyse(of.result)) if copies is None else analyse_copies(copies)
 
 
 def _analyse_lines(of: ProbeResult) -> CountsByLine[MemorySectors]:

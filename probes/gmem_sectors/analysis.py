@@ -26,6 +26,7 @@ import numpy as np
 
 from tui_probe.errors import TraceError
 from tui_probe.probekit.lines import ShareValue
+from tui_probe.records.copied_boxes import sectors_of
 from tui_probe.records.counter_sums import (
     CounterSums,
     CountsByLine,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from tui_probe.records.copied_boxes import BulkCopies
     from tui_probe.records.counter_sums import LineSums
     from tui_probe.records.probed_sites import AccessLine
     from tui_probe.trace.results import Result
@@ -75,16 +77,18 @@ _GLOBAL_IN_MACHINE_CODE: Final = ("LDG", "STG", "UBLK", "UTMA")
 
 @dataclass(frozen=True, slots=True)
 class MemorySectors:
-    """Requests and sectors of one launch; loads include ``cp.async``, which is also listed under copies."""
+    """Requests and sectors of one launch; loads include ``cp.async``, which is also listed under copies. All are None
+    where only bulk copies are recorded.
+    """
 
-    load_requests: int
-    load_sectors: int
-    store_requests: int
-    store_sectors: int
-    copy_requests: int
-    copy_sectors: int
-    matrix_accesses: int
-    generic_accesses: int
+    load_requests: int | None
+    load_sectors: int | None
+    store_requests: int | None
+    store_sectors: int | None
+    copy_requests: int | None
+    copy_sectors: int | None
+    matrix_accesses: int | None
+    generic_accesses: int | None
     threads_missing: int
     load_ideal: int | None = None
     """The minimum sectors; None where the probe did not tell."""
@@ -95,6 +99,11 @@ class MemorySectors:
     bulk_store_sectors: int | None = None
     unsized_copies: int | None = None
     """Copies by tensor map whose size is not known; with any, the sectors of bulk copies are None."""
+
+    @property
+    def has_copies_only(self) -> bool:
+        """True if only bulk copies are recorded."""
+        return self.load_requests is None
 
     @property
     def wasted_of_loads(self) -> float | None:
@@ -126,6 +135,20 @@ def analyse(result: Result) -> MemorySectors:
     """The requests and sectors of one launch; TraceError if map 0 holds no records of ``gmem_sectors``."""
     sums = _summed(result)
     return _of_sums(sums.totals, sums.threads_missing)
+
+
+def analyse_copies(copies: BulkCopies) -> MemorySectors:
+    """The sectors of a launch of which only bulk copies are recorded."""
+    sectors, unknown = sectors_of(copies.boxes), int((~copies.is_known).sum())
+    loads, stores = (None if unknown else copies.sum(sectors, loads=is_load) for is_load in (True, False))
+    return MemorySectors(
+        *(None, None, None, None, None, None, None, None),
+        threads_missing=WARP_SIZE * copies.warps_missing,
+        bulk_copies=None if copies.made is None else copies.made - unknown,
+        bulk_load_sectors=loads,
+        bulk_store_sectors=stores,
+        unsized_copies=unknown,
+    )
 
 
 def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = None) -> CountsByLine[MemorySectors]:
@@ -175,8 +198,8 @@ def _fits(result: Result, record: np.dtype[Any]) -> bool:
         return False
 
 
-def _wasted_share(sectors: int, ideal: int | None) -> float | None:
-    return None if ideal is None else ratio(sectors - ideal, sectors)
+def _wasted_share(sectors: int | None, ideal: int | None) -> float | None:
+    return None if ideal is None or sectors is None else ratio(sectors - ideal, sectors)
 
 
 def _of_sums(sums: dict[str, int], threads_missing: int) -> MemorySectors:

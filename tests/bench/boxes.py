@@ -18,8 +18,9 @@ from functools import partial
 import numpy as np
 
 from tui_probe.draw.view import no_progress
-from tui_probe.probes.dmat.boxes import BOX, Boxes, raster_boxes
+from tui_probe.probes.dmat.boxes import Boxes, raster_boxes
 from tui_probe.probes.dmat.density import Grid
+from tui_probe.records.copied_boxes import BOX
 
 BASE, TENSOR = 0x7F00_0000_0000, 1 << 26
 CYCLES, ROWS, COLUMNS = 1 << 20, 160, 240

@@ -27,8 +27,9 @@ from tui_probe.draw.view import no_progress
 from tui_probe.errors import TraceError
 from tui_probe.probes.dmat import access_map, frame
 from tui_probe.probes.dmat.accesses import COMPACT, RECORD, WARP, Selection, read_accesses
-from tui_probe.probes.dmat.boxes import BOX, Boxes, kind_of, raster_boxes, read_boxes, repeats_text, shape_text
+from tui_probe.probes.dmat.boxes import Boxes, kind_of, raster_boxes, read_boxes, repeats_text, shape_text
 from tui_probe.probes.dmat.density import Grid
+from tui_probe.records.copied_boxes import BOX
 from tui_probe.records.probed_sites import AccessLine
 from tui_probe.trace.device_memory import LaunchMemory
 from tui_probe.trace.results import read_result

@@ -44,7 +44,7 @@ KNOWN = [
     (
         f"[tensor-map] cuTensorMapEncodeTiled 0 hash {'1f' * 20} address 7f00 rank 2 type 7 dims 44,20 strides 192 "
         "box 16,8 steps 1,1 interleave 0 swizzle 0 promotion 0 fill 0",
-        p.TensorMapMade("cuTensorMapEncodeTiled", 0, "1f" * 20, 0x7F00, 7, (44, 20), (192,), (16, 8)),
+        p.TensorMapMade("cuTensorMapEncodeTiled", 0, "1f" * 20, 0x7F00, 7, (44, 20), (192,), (16, 8), steps=(1, 1)),
     ),
     (
         "[tensor-map] cuTensorMapEncodeIm2col 1 hash - address 0 rank 1 type 0 dims 44 strides - channels 8 pixels 4",

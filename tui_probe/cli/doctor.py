@@ -113,7 +113,7 @@ def _limitation(trial: TrialOutcome | None, where: str) -> str:
         return f"kernels without PTX are not probed {where}: the saved self-test result cannot be read"
     if trial.outcome != "passed":
         return f"kernels without PTX are not probed {where}: {trial.words or trial.outcome}"
-    own = trial.short_records or "passed"  # "": there is no such code for this GPU
+    own, copies = trial.short_records or "passed", trial.copies or "passed"  # "": there is no such code for this GPU
     parts = (
         ("only entry/exit probes work", "probes can be inserted at instructions", trial.instructions),
         ("probes cannot record each access", "probes can record each access", trial.records),
@@ -122,6 +122,11 @@ def _limitation(trial: TrialOutcome | None, where: str) -> str:
             "phases of kernels with few free registers are not recorded",
             "phases of kernels with few free registers are recorded",
             own,
+        ),
+        (
+            "bulk copies of kernels with few free registers are not recorded",
+            "bulk copies of kernels with few free registers are recorded",
+            copies,
         ),
     )
     for remainder, question, result in parts:

@@ -218,6 +218,8 @@ class DriverNeed(StrEnum):
     """A cubin of its own."""
     SHORT_RECORDS = "short_records"
     """Records of phases in shorter code."""
+    COPIES = "copies"
+    """Records of bulk copies alone."""
 
 
 class RestoredKernel(NamedTuple):

@@ -112,13 +112,15 @@ class SassPreparation:
                 return not self.gate.pruning_fault(arch)
             case DriverNeed.SHORT_RECORDS:
                 return self.gate.closed(arch, TrialPart.SHORT_RECORDS) is None
+            case DriverNeed.COPIES:
+                return self.gate.closed(arch, TrialPart.COPIES) is None
 
-    def refuse_if_closed(self, arch: int, *, short_records: bool = False) -> None:
-        """Remove the probe's files and raise UnsupportedKernelError where nothing may be grafted into SASS, or with
-        ``short_records`` no such records.
+    def refuse_if_closed(self, arch: int, part: TrialPart | None = None) -> None:
+        """Remove the probe's files and raise UnsupportedKernelError where nothing may be grafted into SASS, or not this
+        part; by default, that of the probe.
         """
         off = self.work.is_sass_off
-        part = TrialPart.SHORT_RECORDS if short_records else trial_part(self.work.probe)
+        part = part or trial_part(self.work.probe)
         closed = because("machine-code-off") if off else self.gate.closed(arch, part)
         if closed is not None:
             for file in ("probed.bin", "kernel.info", SITES_FILE):
@@ -141,7 +143,7 @@ class SassPreparation:
         if grafted.short_records and not self.allows(request.arch_number, DriverNeed.SHORT_RECORDS):
             with contextlib.suppress(UnsupportedKernelError):  # a kernel that leaves too few registers for others
                 grafted = self.grafter().graft(cubin, request.name, request.map_layout, short_records=False)
-        self.refuse_if_closed(request.arch_number, short_records=grafted.short_records)
+        self.refuse_if_closed(request.arch_number, _part_of(grafted))
         write_file(work.directory / "probed.bin", grafted.probed)
         work.write("kernel.info", grafted.info)
         work.write(SITES_FILE, grafted.sites)
@@ -150,6 +152,7 @@ class SassPreparation:
             DriverNeed.SLOTS: grafted.in_slots,
             DriverNeed.PRUNED: is_pruned,
             DriverNeed.SHORT_RECORDS: grafted.short_records,
+            DriverNeed.COPIES: grafted.copies_only,
         }
         needs = [need for need, is_needed in needed.items() if is_needed]
         work.keep_later(work.keep_files, request, "probed.bin", [prune_log, grafted.log_text], needs)
@@ -170,6 +173,13 @@ class SassPreparation:
             if not self.gate.allows_slots(request.arch_number):
                 raise
             return self.grafter().graft(cubin, request.name, request.map_layout, in_slots=True)
+
+
+def _part_of(grafted: GraftedKernel) -> TrialPart | None:
+    """Return the part of the self-test that code of its own needs; None without such code."""
+    if grafted.copies_only:
+        return TrialPart.COPIES
+    return TrialPart.SHORT_RECORDS if grafted.short_records else None
 
 
 @dataclass(slots=True)

@@ -94,6 +94,7 @@ def probe_of_tables(values: dict[str, object], path: Path, name: str, *, source:
         points=_limited(top, contents.points),
         about=_read_about(top),
         phases=_read_phases(top),
+        records_copies=top.flag("bulk_copies"),
     )
     verify_probe(probe)
     return probe

@@ -309,6 +309,8 @@ class Probe:
     """Phases by source lines, for points at the starts of phases; without any, the kernel's code tells them."""
     is_lean: bool = False
     """True if few registers matter more than time: records are stored in narrow pieces."""
+    records_copies: bool = False
+    """True if, in SASS that leaves too few registers, its bulk copies are recorded and nothing else."""
 
     @property
     def positions(self) -> list[Position]:

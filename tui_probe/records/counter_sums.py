@@ -73,9 +73,9 @@ def sum_records(result: Result, record: np.dtype[Any], probe: str, reduced: np.d
     return CounterSums(totals, launched - threads)
 
 
-def ratio(part: int, whole: int) -> float | None:
-    """``part / whole``, or None where there is nothing to divide by."""
-    return part / whole if whole else None
+def ratio(part: int | None, whole: int | None) -> float | None:
+    """``part / whole``, or None where there is nothing to divide by, or one of them is unknown."""
+    return part / whole if whole and part is not None else None
 
 
 # Counts of single instructions: the sums of a launch for each line of ``pruned.ptx`` that a probe is at.

@@ -63,6 +63,7 @@ _RESULT_SIZE, _RESULT_REGISTERS = (73, 3), (1, 1, 1, 1, 1, 2, 4, 4)
 
 _POINTERS_TO_PARAMETERS: Final = frozenset({0x198, 0x348})
 """Offsets in bank 0 of the address of the kernel's parameters: on sm_90, and from sm_100 on."""
+TENSOR_MAP_BYTES: Final = 128
 _NO_REGISTER: Final = -1
 _MAX_STEPS: Final = 4096
 """Registers of blocks that an address is followed through at most."""
@@ -154,6 +155,25 @@ class AddressOrigins:
             base = self._target.base
             constants |= {base + end.offset for end in ends if end.constant in _POINTERS_TO_PARAMETERS}
         return tuple(sorted(set(self._numbers(constants))))
+
+    def map_place(self, index: int) -> tuple[int, int] | None:
+        """Return the number of the parameter with the tensor map of a bulk copy, and the byte offset of the map there;
+        None without such a map, and if the map is not known to be in a parameter.
+        """
+        copy = bulk_copy_of(self._target.words[index], self._target.arch)
+        if copy is None or copy.size is not None:
+            return None
+        ends = self._paths.ends(index, {AddressTerm(UNIFORM_BASE + copy.address, 0)})
+        base, places = self._target.base, set[int]()
+        for end in ends:
+            if end.constant in _POINTERS_TO_PARAMETERS and not end.indexed:
+                places.add(base + end.offset)
+            elif end.indexed or (end.constant or 0) >= base:  # not a number that only another way leads to
+                return None
+        for number, offsets in self._parameters:
+            if len(places) == 1 and (place := min(places)) in offsets and place + TENSOR_MAP_BYTES <= offsets.stop:
+                return number, place - offsets.start
+        return None
 
     def of_access(self, index: int) -> tuple[int, ...]:
         """Return the numbers of the parameters that an access gets its address from; () if they are unknown."""

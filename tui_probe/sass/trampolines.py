@@ -44,6 +44,17 @@ A record of lane 0 has shorter code, in four registers and no predicate::
 Lanes without lane 0 store where the next record of lane 0 will be: a store of one warp to an address is behind the
 earlier ones. If no instruction up to the next record names the four registers, this record waits for the operands, not
 a NOP.
+
+The record of a bulk copy has the same registers, and pieces of 8 bytes that go through one pair, one after another::
+
+    MOV, CS2R.32, MOV, MOV, VIMNMX, IMAD.WIDE a, w, 16, a, MOV w, offset      as above
+    STG.64 [a], v               clock and offset
+    MOV v, first; MOV w, second uniform registers of the copy, when the store has read the pair
+    STG.64 [a+8], v
+    the same twice more         third, offset | 1; fourth, fifth: of a copy with more than two
+    UIADD3  count, count, n     records, under the guard of the copy: a warp starts one copy for all its lanes
+
+What a copy with a false guard stores is where the next record will be.
 """
 
 from __future__ import annotations
@@ -56,7 +67,7 @@ from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass.bulk_copies import UNIFORM_COPIES
 from tui_probe.sass.inline_code import FreeRegisters, InlineCode, MarkValue
-from tui_probe.sass.wait_probe import clock_word, uniform_sum
+from tui_probe.sass.wait_probe import clock_word, plus_number, uniform_sum
 from tui_probe.sass.words import (
     ALL_BARRIERS,
     ALWAYS,
@@ -111,6 +122,13 @@ instruction.
 _FIRST_YIELDING: Final = 3
 """Stall cycles from which ptxas mostly lets other warps issue first; with fewer it never does."""
 _RECORD_BYTES: Final = 8
+COPY_RECORD_BYTES: Final = 16
+_COPY_VALUES: Final = 2
+"""Values of a bulk copy in its first record; the second one has the others."""
+_PIECE_BYTES: Final = 8
+_TO_WAIT: Final = 2
+"""Cycles until an instruction can wait for the scoreboard barrier of a store."""
+_OFFSET_IN_STORE: Final = 40, 24
 _SETTLED_STALL: Final = 13
 """Cycles after which a predicate or a register that a fixed-latency instruction wrote can be read by any other."""
 
@@ -289,27 +307,78 @@ def record_words(
 
     Each result is read as many cycles later as in code of ptxas for sm_90: 4 or 5, and 6 from a uniform register.
     """
-    clock, word, address = registers.value, registers.value + 1, registers.address
-    until_count = max(1, _TO_COUNT - cycles_behind)
-    high, low = (MarkValue(uniform=registers.base[half]).move(address + half) for half in (1, 0))
+    word, until_count = registers.value + 1, max(1, _TO_COUNT - cycles_behind)
+    *begin, smaller, multiplied = _begin_record(registers, cap, _RECORD_BYTES)
     code = [
-        MarkValue(uniform=registers.count).move(word).with_stall(1),
-        clock_word(clock, 1),
-        high.with_stall(1),
-        low.with_stall(1),
-        _made(_SMALLER, word, word, cap, stall=1),
+        *begin,
+        smaller.with_stall(1),
         _made(_LANES, registers.step, stall=_TO_PRODUCT - 1),
-        _made(_MULTIPLY_WIDE, address, word, _RECORD_BYTES, address, stall=1),
+        multiplied,
         MarkValue(number=line).move(word).with_stall(1),
         _made(_AND, registers.step, registers.step, 1, stall=_TO_STORE - 1),
-        _made(_STORE_PAIR, 0, address, clock, stall=1).with_read_barrier(wait.barrier),
+        _made(_STORE_PAIR, 0, registers.address, registers.value, stall=1).with_read_barrier(wait.barrier),
         uniform_sum(registers.count, registers.count, registers.step, arch).with_stall(until_count),
     ]
+    return _finished_record(code, wait)
+
+
+def _begin_record(registers: RecordRegisters, cap: int, record_bytes: int) -> list[Word]:
+    """Return the code that reads the clock and computes the address of the next record."""
+    word, address = registers.value + 1, registers.address
+    high, low = (MarkValue(uniform=registers.base[half]).move(address + half) for half in (1, 0))
+    return [
+        MarkValue(uniform=registers.count).move(word).with_stall(1),
+        clock_word(registers.value, 1),
+        high.with_stall(1),
+        low.with_stall(1),
+        _made(_SMALLER, word, word, cap, stall=_TO_PRODUCT),
+        _made(_MULTIPLY_WIDE, address, word, record_bytes, address, stall=1),
+    ]
+
+
+def _finished_record(code: list[Word], wait: OperandWait) -> list[Word]:
     code = [word.with_field(YIELD, 1, int(word.stall < _FIRST_YIELDING)) for word in code]
     code[0] = code[0].with_wait_mask(wait.before)
     if wait.behind:
         code.append(nop_word().with_stall(1).with_wait_mask(1 << wait.barrier))
     return code
+
+
+def copy_record_words(
+    registers: RecordRegisters, at: int, values: Sequence[int], cap: int, wait: OperandWait, copy: Word, arch: int
+) -> list[Word]:
+    """Return the code for the record of a bulk copy at byte offset ``at``: one or two of 16 bytes, of up to ``cap`` in
+    a warp. ``values`` are up to five uniform registers, ``copy`` is the instruction.
+    """
+    word, records = registers.value + 1, records_of_copy(len(values))
+    move = [MarkValue(uniform=number).move for number in values]
+    code = [
+        *_begin_record(registers, cap, COPY_RECORD_BYTES),
+        MarkValue(number=at).move(word).with_stall(_TO_STORE),
+        _store_piece(registers, 0, wait),
+    ]
+    pieces = [move[:_COPY_VALUES]]
+    if records > 1:
+        pieces += [[move[_COPY_VALUES], MarkValue(number=at | 1).move], move[_COPY_VALUES + 1 :]]
+    for number, piece in enumerate(filter(None, pieces), 1):
+        moved = [value(registers.value + half).with_stall(1) for half, value in enumerate(piece)]
+        moved[0] = moved[0].with_wait_mask(1 << wait.barrier)
+        moved[-1] = moved[-1].with_stall(_TO_STORE)
+        code += [*moved, _store_piece(registers, number, wait)]
+    counted = plus_number(registers.count, registers.count, records, arch).with_stall(_TO_COUNT)
+    code.append(counted.guarded(copy.guard, negated=copy.guard_negated))
+    return _finished_record(code, wait)
+
+
+def records_of_copy(values: int) -> int:
+    """Return the number of records of a bulk copy with that many values."""
+    return 1 if values <= _COPY_VALUES else 2
+
+
+def _store_piece(registers: RecordRegisters, number: int, wait: OperandWait) -> Word:
+    """Return the store of a pair to the piece of a record."""
+    stored = _made(_STORE_PAIR, 0, registers.address, registers.value, stall=_TO_WAIT)
+    return stored.with_field(*_OFFSET_IN_STORE, number * _PIECE_BYTES).with_read_barrier(wait.barrier)
 
 
 def _made(bits: int, to: int, source: int = 0, second: int = 0, third: int | None = None, *, stall: int) -> Word:

@@ -133,7 +133,7 @@ def wait_splice(
 def _summing_words(site: int, registers: WaitRegisters, own: SiteResources, arch: int) -> list[Word]:
     """Return the code that adds the difference of the clocks to the sum of a site, and 1 to its count."""
     sums = registers.sites[site]
-    counted = _plus_number(sums.count, sums.count, 1, arch)
+    counted = plus_number(sums.count, sums.count, 1, arch)
     summed = uniform_sum(sums.cycles, sums.cycles, registers.wait, arch)
     scoreboard = NO_BARRIER if own.scoreboard is None else own.scoreboard
     moved = to_uniform_word(arch, registers.wait, own.after, scoreboard)
@@ -172,7 +172,7 @@ def cleared_sums(registers: WaitRegisters, arch: int) -> list[Word]:
     """Return the code that sets all sums to 0."""
     zero = (1 << uniform_bits(arch)) - 1
     numbers = [number for site in registers.sites for number in site.registers]
-    return [_plus_number(number, zero, 0, arch) for number in numbers]
+    return [plus_number(number, zero, 0, arch) for number in numbers]
 
 
 def clock_word(to: int, stall: int) -> Word:
@@ -198,7 +198,8 @@ def uniform_sum(to: int, left: int, right: int, arch: int) -> Word:
     return _uniform_addition(_UIADD3, to, left, arch).with_field(32, uniform_bits(arch), right)
 
 
-def _plus_number(to: int, left: int, number: int, arch: int) -> Word:
+def plus_number(to: int, left: int, number: int, arch: int) -> Word:
+    """``UIADD3``: a uniform register gets the sum of another one and a number."""
     return _uniform_addition(_UIADD3 & ~_FORM_BITS | _NUMBER_FORM, to, left, arch).with_field(32, 32, number)
 
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import TraceError
+from tui_probe.trace.event_types import TensorMapMade
+from tui_probe.trace.events import parse_line
 from tui_probe.trace.locate import LOG
 from tui_probe.trace.log_index import LogTail
 from tui_probe.trace.tensors import read_tensors
@@ -32,6 +34,7 @@ _MEMORY: Final = re.compile(
 _TENSOR_MAP: Final = re.compile(
     rb"^\[tensor-map\] cu\w+ 0 hash ([0-9a-f]{40})(?: of [0-9a-f]{40})? address (?:0x)?([0-9a-f]{1,16})\b", re.MULTILINE
 )
+_TENSOR_MAP_LINE: Final = re.compile(rb"^\[tensor-map\] cu\w+ 0 [^\n]*", re.MULTILINE)
 _NEWLINE: Final = ord("\n")
 _MAX_PARAMETERS_LINE: Final = 1 << 14
 """Bytes of a line of parameters that are read: 4 KiB of parameters in hexadecimal, with room. A log may be damaged."""
@@ -112,6 +115,20 @@ def _tensor_maps(trace: Run) -> dict[str, int]:
     slices = LogTail(trace.directory / LOG).slices()
     matches = (match for text in slices for match in _TENSOR_MAP.finditer(text))
     return {match[1].decode(): int(match[2], 16) for match in matches}
+
+
+def read_tensor_maps(trace: Run) -> dict[str, TensorMapMade]:
+    """The tensor maps that the program encoded, by SHA-1; one whose address was replaced has the other properties of
+    the map that it was made of. TraceError if the log is unreadable.
+    """
+    maps: dict[str, TensorMapMade] = {}
+    for text in LogTail(trace.directory / LOG).slices():
+        for line in _TENSOR_MAP_LINE.findall(text):
+            made = parse_line(line)
+            if isinstance(made, TensorMapMade) and made.content is not None:
+                before = maps.get(made.of or "")
+                maps[made.content] = made if before is None else before._replace(address=made.address)
+    return maps
 
 
 def read_launch_memory(trace: Run, launch: Launch | None) -> LaunchMemory:

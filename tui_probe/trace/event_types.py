@@ -138,6 +138,9 @@ class TensorMapMade(NamedTuple):
     strides: tuple[int, ...] = ()
     box: tuple[int, ...] | None = None
     of: str | None = None
+    steps: tuple[int, ...] = ()
+    """Element strides; () in a line without a box."""
+    interleave: int = 0
 
 
 class ReasonNamed(NamedTuple):

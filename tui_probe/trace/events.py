@@ -65,7 +65,9 @@ _ENCODED: Final = (
     + _LIST
     + r"(?: box "
     + _LIST
-    + ")?"
+    + "(?: steps "
+    + _LIST
+    + " interleave {CODE})?)?"
 )
 _REPLACED: Final = r"(cu\w+) {CODE} hash ([0-9a-f]{40}|-) of ([0-9a-f]{40}|-) address {POINTER}"
 _EXIT: Final = "launches {COUNT} probed {COUNT} dropped {COUNT} reason (.*)"
@@ -98,10 +100,11 @@ def _numbers(words: bytes | None) -> tuple[int, ...]:
 
 
 def _encoded_map(m: Match) -> Event:
-    call, status, content, address, kind, sizes, strides, box = m.groups()
+    call, status, content, address, kind, sizes, strides, box, steps, interleave = m.groups()
     return TensorMapMade(
         text_of(call), int(status), maybe_text(content), maybe_hex(address) or 0, int(kind), _numbers(sizes),
-        _numbers(strides), None if box is None else _numbers(box),
+        _numbers(strides), None if box is None else _numbers(box), steps=() if steps is None else _numbers(steps),
+        interleave=int(interleave or 0),
     )  # fmt: skip
 
 

@@ -112,6 +112,24 @@ class SitePhase:
 
 
 @dataclass(frozen=True, slots=True)
+class SiteCopy:
+    """A bulk copy whose records have the uniform registers of the instruction: of a ``sized`` copy its address and
+    size, else the coordinates of a box of that many ``dimensions``; 0 for a copy that is no tile. ``map`` is the number
+    of the kernel parameter with the tensor map, and its offset there; None if the map is elsewhere.
+    """
+
+    is_load: bool
+    is_sized: bool
+    dimensions: int
+    map: tuple[int, int] | None = None
+
+    @property
+    def records(self) -> int:
+        """Number of records of the copy."""
+        return 2 if self.is_sized or self.dimensions > 2 else 1
+
+
+@dataclass(frozen=True, slots=True)
 class Site:
     """A place at which ``points`` of a probe are: an instruction, or the first one of a basic block or a loop.
 
@@ -127,6 +145,7 @@ class Site:
     block: tuple[SiteInstruction, ...] = ()
     wait: SiteWait | None = None
     phase: SitePhase | None = None
+    copy: SiteCopy | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +258,9 @@ class _Reader:
         points = _tables_in(_text, entry.get("points"))
         wait = self._wait(entry["wait"]) if "wait" in entry else None
         phase = _phase(_table(entry["phase"])) if "phase" in entry else None
-        return Site(at, points, self._instruction(entry), self._source(entry.get("following")), block, wait, phase)
+        copy = _copy(_table(entry["copy"])) if "copy" in entry else None
+        following = self._source(entry.get("following"))
+        return Site(at, points, self._instruction(entry), following, block, wait, phase, copy)
 
     def _wait(self, value: object) -> SiteWait:
         entry = _table(value)
@@ -302,6 +323,16 @@ def _one_of(value: object, words: Sequence[T]) -> T:
         if word == value:
             return word
     raise ValueError(f"{_quoted(value)} is not one of {', '.join(map(str, words))}")
+
+
+def _copy(entry: Mapping[str, Any]) -> SiteCopy:
+    place = _table(entry["map"]) if "map" in entry else None
+    return SiteCopy(
+        entry.get("load") is True,
+        entry.get("sized") is True,
+        _number(entry.get("dimensions")),
+        None if place is None else (_number(place.get("parameter")), _number(place.get("offset"))),
+    )
 
 
 def _phase(entry: Mapping[str, Any]) -> SitePhase:

@@ -54,7 +54,8 @@ class TrialOutcome(NamedTuple):
     """Outcome of a trial: ``passed``, ``failed`` or ``impossible``; ``slots``: with values kept in slots,
     ``instructions``: with probes at single instructions, ``pruned``: with the kernel in a cubin of its own,
     ``records``: with several records of a thread, ``blocks``: with probes at basic blocks, and ``short_records``: with
-    starts of phases in shorter code, ``passed``, what went wrong, or "" if there is no such code.
+    starts of phases in shorter code, ``copies``: with bulk copies alone, ``passed``, what went wrong, or "" if there is
+    no such code.
     """
 
     outcome: str
@@ -65,11 +66,13 @@ class TrialOutcome(NamedTuple):
     records: str = ""
     blocks: str = ""
     short_records: str = ""
+    copies: str = ""
 
 
 class TrialPart(Enum):
     """Kind of graft: code at entries and exits only, at instructions, where basic blocks begin, records at
-    instructions, several per slot, or starts of phases in shorter code, for kernels that leave few registers, too.
+    instructions, several per slot, or starts of phases in shorter code, for kernels that leave few registers, too, or
+    bulk copies alone, for those that leave too few for more.
     """
 
     ENTRIES = "entries"
@@ -77,6 +80,7 @@ class TrialPart(Enum):
     BLOCKS = "blocks"
     RECORDS = "records"
     SHORT_RECORDS = "short_records"
+    COPIES = "copies"
 
 
 def trial_part(probe: Probe) -> TrialPart:
@@ -146,6 +150,7 @@ class GraftGate:
                 TrialPart.BLOCKS: (outcome.instructions, outcome.records, outcome.blocks),
                 TrialPart.RECORDS: (outcome.instructions, outcome.records),
                 TrialPart.SHORT_RECORDS: (outcome.instructions, outcome.records, outcome.short_records),
+                TrialPart.COPIES: (outcome.records, outcome.short_records, outcome.copies),
             }[part]
             failed = next((result for result in tried if result != "passed"), None)
             return None if failed is None else because("graft-instructions-fail", words=failed or _NOT_TRIED)

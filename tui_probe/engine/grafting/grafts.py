@@ -12,13 +12,15 @@ architecture. ``kernel.info`` also has, for such a kernel:
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.grafting.instruction_grafts import graft_instructions
+from tui_probe.engine.grafting.instruction_grafts import graft_copies, graft_instructions
 from tui_probe.engine.grafting.sass_positions import (
+    copies_form,
     excluded_copies,
     has_boxes,
     has_optional_sites,
@@ -77,6 +79,8 @@ if TYPE_CHECKING:
     from tui_probe.sass.words import Word
 
 
+_FEW_REGISTERS: Final = frozenset({"graft-registers", "graft-uniform"})
+"""Codes of kernels in which the code of a probe has too few registers."""
 _CODE_ALIGNMENT: Final = 16
 """ptxas reads parameters together where they begin at a multiple of this."""
 _CODE_ASSEMBLERS: Final = 4
@@ -133,6 +137,8 @@ class GraftedKernel:
     in_slots: bool = False
     short_records: bool = False
     """True if records of phases have the shorter code."""
+    copies_only: bool = False
+    """True if only bulk copies are recorded."""
 
     @property
     def probed(self) -> bytes:
@@ -191,6 +197,19 @@ class Grafter:
         if any(point.within for point in self._probe.points):
             raise UnsupportedKernelError(because("graft-snippet", what="a choice of source lines"))
         target = GraftTarget.of(cubin, name)
+        try:
+            return self._with_or_without_boxes(target, cubin, map_layout, in_slots, short_records)
+        except UnsupportedKernelError as error:
+            form = copies_form(self._probe, target) if error.reason.code in _FEW_REGISTERS else None
+            if form is None:
+                raise
+            with contextlib.suppress(UnsupportedKernelError):
+                return self._with_copies_only(target, cubin, form)
+            raise
+
+    def _with_or_without_boxes(
+        self, target: GraftTarget, cubin: Cubin, map_layout: MapLayout | None, in_slots: bool, short_records: bool
+    ) -> GraftedKernel:
         probe = self._whole_probe if has_optional_sites(self._whole_probe, target) else self._probe
         try:
             return self._grafted(target, cubin, probe, map_layout, in_slots=in_slots, short_records=short_records)
@@ -199,6 +218,22 @@ class Grafter:
                 raise
         # Without optional maps and the sizes of boxes, the probe needs fewer registers.
         return self._grafted(target, cubin, self._probe, None, in_slots=in_slots, short_records=short_records)
+
+    def _with_copies_only(self, target: GraftTarget, cubin: Cubin, form: Probe) -> GraftedKernel:
+        """Put the form of the probe that records bulk copies only into a kernel."""
+        grafted, parts = graft_copies(target, form, self._snippets, sampled=self._sampled)
+        info = kernel_info(
+            target.name,
+            target.parameters,
+            map_slots(form, {}),
+            form.callback,
+            sampled=self._sampled,
+            independent=not blocks_may_wait(target.words, target.arch),
+            note=because("graft-copies", probe=form.name, copies=len(parts.sites)),
+            way=_info_lines(grafted),
+        )
+        sites = sass_site_file(form.name, target, parts.sites, [], {}, copies_only=True)
+        return GraftedKernel(cubin.image, grafted, info, sites, _log_text(target, grafted, 0), copies_only=True)
 
     def _grafted(
         self,

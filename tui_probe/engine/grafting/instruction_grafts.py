@@ -15,8 +15,11 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.binaries.cubin import CODE_PREFIX
 from tui_probe.engine.grafting.instruction_ptx import InstructionPtx, block_kernel_name, site_kernel_name
 from tui_probe.engine.grafting.sass_positions import (
+    COPIES,
+    RECORD_ARCHITECTURES,
     ProbedParts,
     SassSite,
+    copy_sites,
     find_probed_parts,
     first_records,
     leader_record,
@@ -33,10 +36,11 @@ from tui_probe.sass.graft import Grafted, Splice, apply_splices
 from tui_probe.sass.graft_check import refuse_changes
 from tui_probe.sass.inline_code import FreeRegisters, InlineCode, MarkValue
 from tui_probe.sass.loop_copies import loops_to_copy
-from tui_probe.sass.register_room import RecordRoom
+from tui_probe.sass.register_room import PAIRS_OF_RECORD, RecordRoom
 from tui_probe.sass.snippets import UniformAssignment, assign_uniform_registers, with_initial_wait
 from tui_probe.sass.trampolines import (
     RecordRegisters,
+    copy_record_words,
     flag_value,
     least_used_barriers,
     opening_words,
@@ -68,8 +72,6 @@ _UNIFORM_BRANCHES_FROM: Final = 80
 """First architecture for which ptxas lets no lanes reconverge behind ``bra.uni``; before, it does so behind each
 branch.
 """
-RECORD_ARCHITECTURES: Final = range(90, 100)
-"""Architectures for which there is shorter code of records, which kernels that leave few registers have room for."""
 _PARAMETER_ALIGNMENT: Final = 16
 """Parameters may be read two at a time, so they must lie as they will in the kernel."""
 
@@ -207,7 +209,7 @@ def _graft_records(
     Raises UnsupportedKernelError, ``error`` if registers do not suffice, and ToolchainError.
     """
     room = RecordRoom.of(target)
-    parts = find_probed_parts(probe, target, room.has_pairs)
+    parts = _record_parts(target, probe, record, room)
     code = _assembled(target, probe, snippets, of_warps=True, sampled=sampled)
     code, uniform = _with_uniform_registers(target, code, code.ptx.words + 1)
     around = max(inline.registers for inline in code.all) + RESERVED
@@ -220,17 +222,45 @@ def _graft_records(
     splices = _entry_splices(code, replace(free, uniform=uniform.entry), kept_registers)
     rewritten = with_read_barriers(target.words)
     places = [site.at // WORD_BYTES for site in parts.sites]
-    loops = _loops_with_records(target, parts)
+    loops = [] if record is COPIES else _loops_with_records(target, parts)
     copied = {place for blocks in loops for block in blocks for place in block}
-    for place, ((address, value), wait) in zip(places, room.records(rewritten, places), strict=True):
-        own, at = RecordRegisters(address, value, (base[0], base[1]), count, step), place * WORD_BYTES
-        cycles = room.cycles_behind(place, places) if place in copied else BRANCH_STALL
-        code_words = record_words(own, at, record.cap or 0, wait, target.arch, cycles)
-        splices.append(Splice(at, tuple(code_words), together=True))
+    for site, ((address, value), wait) in zip(parts.sites, room.records(rewritten, places), strict=True):
+        own, place = RecordRegisters(address, value, (base[0], base[1]), count, step), site.at // WORD_BYTES
+        if site.copy is not None:
+            copy = target.words[place]
+            code_words = copy_record_words(own, site.at, site.copy_values, record.cap or 0, wait, copy, target.arch)
+        else:
+            cycles = room.cycles_behind(place, places) if place in copied else BRANCH_STALL
+            code_words = record_words(own, site.at, record.cap or 0, wait, target.arch, cycles)
+        splices.append(Splice(site.at, tuple(code_words), together=True))
     assert code.exit is not None
     splices = _with_exit_code(target, splices, tuple(with_initial_wait(code.exit.placed(free, kept_registers))))
     grafted = _apply(target, code, splices, free.registers, rewritten, uniform, loops)
     return grafted, replace(parts, short_records=True)
+
+
+def _record_parts(target: GraftTarget, probe: Probe, record: Map, room: RecordRoom) -> ProbedParts:
+    """Return the instructions with records: starts of phases that leave registers, or all bulk copies. Raises
+    UnsupportedKernelError if one of these leaves none.
+    """
+    if record is not COPIES:
+        return find_probed_parts(probe, target, room.has_pairs)
+    sites = copy_sites(target)
+    left = min(len(room.pairs(site.at // WORD_BYTES)) for site in sites)
+    if left < PAIRS_OF_RECORD:
+        raise UnsupportedKernelError(because("graft-registers", needed=2 * PAIRS_OF_RECORD, left=2 * left))
+    parts = ProbedParts(sites, [])
+    _refuse(target, probe, parts)
+    return parts
+
+
+def graft_copies(
+    target: GraftTarget, probe: Probe, snippets: SnippetStore, *, sampled: bool
+) -> tuple[Grafted, ProbedParts]:
+    """Put the form of a probe that records bulk copies only into a kernel. Raises UnsupportedKernelError and
+    ToolchainError.
+    """
+    return _graft_records(target, without_redux(probe, target.arch), COPIES, snippets, sampled=sampled)
 
 
 def _loops_with_records(target: GraftTarget, parts: ProbedParts) -> list[tuple[range, ...]]:

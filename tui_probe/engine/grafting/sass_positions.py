@@ -35,7 +35,7 @@ from tui_probe.engine.grafting.site_kernel_text import SnippetSite
 from tui_probe.engine.grafting.site_values import InstructionFacts, Mark
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.positions import BLOCK, PHASE, STAY, matches
-from tui_probe.probe_model.probe import Level, Save
+from tui_probe.probe_model.probe import Field, Level, Map, ProbePoint, Save
 from tui_probe.ptx.operands import MADE_UP
 from tui_probe.ptx.tree import Instruction
 from tui_probe.reasons import because
@@ -45,19 +45,32 @@ from tui_probe.sass.bulk_copies import bulk_copy_of
 from tui_probe.sass.flow import FlowGraph
 from tui_probe.sass.inline_code import MarkValue
 from tui_probe.sass.operations import operation_name
+from tui_probe.sass.trampolines import COPY_RECORD_BYTES
 from tui_probe.sass.waiting import is_strong_load
 from tui_probe.sass.words import ALWAYS, CONTROL_FLOW, RZ, WORD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from tui_probe.probe_model.probe import Map, Probe, ProbePoint
+    from tui_probe.probe_model.probe import Probe
     from tui_probe.reasons import Reason
     from tui_probe.sass.accesses import MemoryAccess
     from tui_probe.sass.bulk_copies import BulkCopy
     from tui_probe.sass.target import GraftTarget
     from tui_probe.sass.words import Word
 
+COPIES: Final = Map(
+    "copies",
+    Level.WARP,
+    tuple(Field(name, "u32", 4 * index) for index, name in enumerate(("clock", "line", "first", "second"))),
+    COPY_RECORD_BYTES,
+    2048,
+    leader=True,
+)
+"""Map of the form of a probe that records bulk copies only."""
+RECORD_ARCHITECTURES: Final = range(90, 100)
+"""Architectures for which there is shorter code of records, which kernels that leave few registers have room for."""
+_COPY: Final = ProbePoint("copy", (), None, None)
 _CLOCK_AND_LINE: Final = ("%clock", "LINE")
 _ACCESS: Final = Instruction(STAY, ("access",), (), MADE_UP)
 _OTHER: Final = Instruction(STAY, ("other",), (), MADE_UP)
@@ -156,6 +169,16 @@ class SassSite:
     phase: SassPhase | None = None
     """The phase that begins here."""
     copy: BulkCopy | None = None
+
+    @property
+    def copy_values(self) -> list[int]:
+        """Return the uniform registers that tell which bytes a bulk copy moves: coordinates, or address and size."""
+        copy = self.copy
+        if copy is None:
+            return []
+        if copy.size is not None:
+            return [copy.address, copy.address + 1, copy.size]
+        return list(range(copy.coordinates, copy.coordinates + copy.dimensions))
 
     def sources(self) -> dict[int, MarkValue]:
         """Return the values of the marks in the snippets, except those of the flag and of saved registers."""
@@ -265,6 +288,40 @@ def leader_record(probe: Probe) -> Map | None:
     return own_map if own_map.leader and not own_map.latest and not own_map.every and not others else None
 
 
+def copies_form(probe: Probe, target: GraftTarget) -> Probe | None:
+    """Return the form of a probe that records the bulk copies of a kernel and what is recorded once for a warp when it
+    begins; None if the probe has no such form, or the kernel no copies.
+    """
+    if not probe.records_copies or not _bulk_copies(target) or target.arch not in RECORD_ARCHITECTURES:
+        return None
+    points = tuple(point for point in probe.points if _saves_at_entry(point))
+    begun = {name for point in points for name in point.saved_maps}
+    maps = (*(own_map for own_map in probe.maps if own_map.name in begun), COPIES)
+    return replace(probe, points=points, maps=maps, registers={})
+
+
+def _saves_at_entry(point: ProbePoint) -> bool:
+    statements = point.before.statements if point.before and not point.after else ()
+    is_entry = all(position.is_kernel for position in point.positions)
+    return is_entry and bool(statements) and all(isinstance(own, Save) and not own.adds for own in statements)
+
+
+def copy_sites(target: GraftTarget) -> list[SassSite]:
+    """Return the sites of the records of a kernel's bulk copies."""
+    sites = []
+    for index, copy in _bulk_copies(target).items():
+        facts = InstructionFacts(bulk=True, tensor=copy.size is None, dimensions=copy.dimensions)
+        place = SnippetSite(_COPY, facts, bulk_equivalent(copy))
+        sites.append(SassSite(index * WORD_BYTES, (place,), None, copy=copy))
+    return sites
+
+
+def _bulk_copies(target: GraftTarget) -> dict[int, BulkCopy]:
+    """Return the bulk copies of a kernel by the number of the instruction."""
+    copies = {index: bulk_copy_of(word, target.arch) for index, word in enumerate(target.words) if not word.never_runs}
+    return {index: copy for index, copy in copies.items() if copy is not None}
+
+
 def first_records(probe: Probe) -> Probe | None:
     """Return the form of a probe in which warps keep their first records; None if they do already."""
     maps = tuple(replace(own_map, latest=False, every=0) for own_map in probe.maps)
@@ -279,8 +336,7 @@ def excluded_copies(probe: Probe, used: Probe, target: GraftTarget) -> Reason | 
     points = [point for point in probe.points if point.ptx_only or point not in used.points]
     if not points:
         return None
-    copies = [bulk_copy_of(word, target.arch) for word in target.words if not word.never_runs]
-    equivalents = [bulk_equivalent(copy) for copy in copies if copy is not None]
+    equivalents = [bulk_equivalent(copy) for copy in _bulk_copies(target).values()]
     count = sum(any(_is_for(point, equivalent) for point in points) for equivalent in equivalents)
     return because("graft-bulk", probe=probe.name, copies=count) if count else None
 

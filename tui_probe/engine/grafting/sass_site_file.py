@@ -9,6 +9,8 @@ from tui_probe.engine.grafting.sass_positions import SassSite
 from tui_probe.engine.grafting.wait_grafts import ProbedWait
 from tui_probe.engine.site_file import phase_fields
 from tui_probe.ptx.instruction_facts import facts_of
+from tui_probe.sass.address_origins import AddressOrigins
+from tui_probe.sass.flow import FlowGraph
 from tui_probe.sass.operations import mnemonic, operation_class, operation_name
 from tui_probe.sass.wait_probe import null_wait
 from tui_probe.sass.words import WORD_BYTES
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tui_probe.engine.grafting.sass_blocks import SassBlock
+    from tui_probe.sass.bulk_copies import BulkCopy
     from tui_probe.sass.target import GraftTarget
 
 _MAX_PRODUCERS: Final = 16
@@ -37,22 +40,24 @@ def sass_site_file(
     missing: int = 0,
     *,
     hidden_waits: Mapping[str, Sequence[int]] | None = None,
+    copies_only: bool = False,
 ) -> str:
     """Return the text of ``sites.json`` of a grafted kernel.
 
     ``maps``: the offsets of the instructions that each map has a record for, in order. ``wait_offsets`` are
     those of the instructions whose waits could be measured, in this group or another; ``hidden_waits`` those of
-    instructions whose waits cannot be, by name. ``missing`` starts of
-    phases have no site. Class, type and space are those of an instruction's PTX equivalent; source lines are from the
-    cubin's line table, where it has one.
+    instructions whose waits cannot be, by name. ``missing`` starts of phases have no site. ``copies_only``: sites tell
+    where the tensor maps of bulk copies are. Class, type and space are those of an instruction's PTX equivalent; source
+    lines are from the cubin's line table, where it has one.
     """
     files: dict[str, int] = {}
     sources = target.source_lines()
     calls = target.inlined_calls() if any(isinstance(site, SassSite) and site.phase for site in sites) else {}
+    origins = AddressOrigins(target, FlowGraph.of(target)) if copies_only else None
     fields = [
         _wait_fields(target, site, sources, files)
         if isinstance(site, ProbedWait)
-        else _instruction_fields(target, site, _source_of(site, sources, calls), files)
+        else _instruction_fields(target, site, _source_of(site, sources, calls), files, origins)
         for site in sites
     ]
     fields += [_block_fields(target, block, sources.get(block.first), files) for block in blocks]
@@ -82,7 +87,11 @@ def _source_of(
 
 
 def _instruction_fields(
-    target: GraftTarget, site: SassSite, source: tuple[str, int] | None, files: dict[str, int]
+    target: GraftTarget,
+    site: SassSite,
+    source: tuple[str, int] | None,
+    files: dict[str, int],
+    origins: AddressOrigins | None,
 ) -> dict[str, object]:
     first = site.places[0]
     facts = facts_of(first.ptx_equivalent)
@@ -100,7 +109,20 @@ def _instruction_fields(
     if site.phase is not None:
         inside = {"inside": True} if site.phase.inside else {}
         fields["phase"] = phase_fields(site.phase.start, site.phase.loop) | inside
+    if site.copy is not None and origins is not None:
+        fields["copy"] = _copy_fields(site, site.copy, origins)
     return {name: value for name, value in fields.items() if value is not None} | _source_fields(source, files)
+
+
+def _copy_fields(site: SassSite, copy: BulkCopy, origins: AddressOrigins) -> dict[str, object]:
+    """Return what the records of a bulk copy do not have: its direction, and where its tensor map is."""
+    place = origins.map_place(site.at // WORD_BYTES)
+    return {
+        "load": copy.is_load,
+        "sized": copy.size is not None,
+        "dimensions": copy.dimensions,
+        **({} if place is None else {"map": {"parameter": place[0], "offset": place[1]}}),
+    }
 
 
 def _opcode(target: GraftTarget, site: SassSite) -> str:

@@ -3,9 +3,9 @@
 ``python -m tui_probe.engine.trial.graft_trial --arch 90`` says in a line of JSON how it went: ``passed``, ``failed``
 with words, or ``impossible`` with words; and how it went with values kept in ``slots``, with probes at
 ``instructions``, with the kernel ``pruned`` out of a cubin with others, with several ``records`` saved by each thread,
-with counts of basic ``blocks``, and with ``short_records`` of phases. It says so anew before each part of it, so that
-what went well is known even where a later part never ends. It has a process of its own, so that nothing that goes wrong
-reaches the program.
+with counts of basic ``blocks``, with ``short_records`` of phases, and with bulk ``copies`` alone. It says so anew
+before each part of it, so that what went well is known even where a later part never ends. It has a process of its own,
+so that nothing that goes wrong reaches the program.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from tui_probe.binaries.line_tables import cut_table
 from tui_probe.cuda_driver import DRIVER_LIBRARY, CudaDevice
 from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.grafting.grafts import Grafter
-from tui_probe.engine.grafting.instruction_grafts import RECORD_ARCHITECTURES
+from tui_probe.engine.grafting.sass_positions import RECORD_ARCHITECTURES
 from tui_probe.engine.snippet import parse_snippet
+from tui_probe.engine.trial.copy_trial import copies_cubin, copies_trial
 from tui_probe.engine.trial.trial_cases import (
     block_cubin,
     block_trial,
@@ -131,6 +132,7 @@ def _optional_parts(arch: int, assembler: Assembler, plain: Cubin) -> list[_Opti
     ]
     if arch in RECORD_ARCHITECTURES:
         parts.append(_OptionalPart("short_records", partial(_phases_trials, arch, assembler)))
+        parts.append(_OptionalPart("copies", partial(_copies_trials, arch, assembler)))
     return parts
 
 
@@ -138,6 +140,12 @@ def _phases_trials(arch: int, assembler: Assembler) -> list[tuple[Cubin, TrialCa
     """Return starts of phases in registers above those of the kernel, and in registers that are free at each start."""
     cubins = [phases_cubin(arch, assembler, few_registers=few) for few in (False, True)]
     return [(cubin, phases_trial(cubin)) for cubin in cubins]
+
+
+def _copies_trials(arch: int, assembler: Assembler) -> list[tuple[Cubin, TrialCase]]:
+    """Return records of bulk copies in registers that are free at each of them."""
+    cubin = copies_cubin(arch, assembler)
+    return [(cubin, copies_trial(cubin))]
 
 
 def _try_parts(

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from tui_probe.binaries.cubin import Cubin
     from tui_probe.engine.assembler import Assembler
 
-_MAX_TURNS: Final = 7
+MAX_TURNS: Final = 7
 _LOOP_PTX: Final = f"""\
 	{{
 	.reg .pred %q<2>;
@@ -48,7 +48,7 @@ _LOOP_PTX: Final = f"""\
 	.reg .f32 %f<2>;
 	.reg .f64 %d<2>;
 	cvt.rn.f32.u32 %f1, %r4;
-	and.b32 %i1, %r5, {_MAX_TURNS};
+	and.b32 %i1, %r5, {MAX_TURNS};
 	mov.u32 %i2, 0;
 $turn:
 	setp.ge.u32 %q0, %i2, %i1;
@@ -72,7 +72,7 @@ $turned:
 	add.u32 %r11, %r11, %i3;
 	}}
 """
-_TURNS: Final = [(thread, turn) for thread in range(ACTIVE_THREADS) for turn in range(thread & _MAX_TURNS)]
+_TURNS: Final = [(thread, turn) for thread in range(ACTIVE_THREADS) for turn in range(thread & MAX_TURNS)]
 EXPECTED_BLOCK_COUNTS: Final = {
     "sums": sum((thread ^ turn) % 2 == 0 for thread, turn in _TURNS),
     "products": sum((thread ^ turn) % 2 == 1 for thread, turn in _TURNS),
@@ -270,7 +270,7 @@ MAX_RECORDS: Final = 4
 """Records of a thread: a load, a store, an addition, and room for one that must not be."""
 _WARP_RECORD: Final = struct.Struct("<QIxxxxI12x")
 _ACCESS_RECORD: Final = struct.Struct("<QII")
-_COUNT_WORD: Final = struct.Struct("<I")
+COUNT_WORD: Final = struct.Struct("<I")
 _HALF_RANGE: Final = 1 << 31
 _ACCESS_POSITIONS: Final = (
     Position("ld", ("global",)),
@@ -278,9 +278,9 @@ _ACCESS_POSITIONS: Final = (
     Position("atom", ("global",)),
     Position("red", ("global",), ("bulk",)),
 )
-_RECORD_WARPS: Final = THREADS_OF_GRID // WARP_SIZE
-_WARP_RECORD_BYTES: Final = _RECORD_WARPS * _WARP_RECORD.size
-_COUNT_BYTES: Final = WARP_SIZE * _COUNT_WORD.size
+RECORD_WARPS: Final = THREADS_OF_GRID // WARP_SIZE
+BEGUN_BYTES: Final = RECORD_WARPS * _WARP_RECORD.size
+_COUNT_BYTES: Final = WARP_SIZE * COUNT_WORD.size
 _COUNT_ROW_BYTES: Final = WARP_SIZE * _ACCESS_RECORD.size
 """The counts are at its start: see ``probe_model.storage``."""
 
@@ -305,14 +305,14 @@ def record_trial() -> TrialCase:
         ProbePoint("access", _ACCESS_POSITIONS, access.snippet, None),
     )
     probe = Probe(TRIAL_KERNEL, Path(TRIAL_KERNEL), "", "", {}, (begun, accesses), points)
-    sizes = _WARP_RECORD_BYTES, _RECORD_WARPS * storage_of(probe, accesses).slot_bytes
+    sizes = BEGUN_BYTES, RECORD_WARPS * storage_of(probe, accesses).slot_bytes
     return TrialCase(probe, sizes, check_access_records)
 
 
 def check_access_records(content: bytes) -> None:
     """Raise TrialFailedError unless warps and threads left the records that they must."""
-    _check_warp_records(content[:_WARP_RECORD_BYTES])
-    threads = _thread_records(content[_WARP_RECORD_BYTES:])
+    check_begun_warps(content[:BEGUN_BYTES])
+    threads = _thread_records(content[BEGUN_BYTES:])
     first = threads[0]
     if not first:
         raise TrialFailedError("the probed kernel saved no access of its first thread")
@@ -332,7 +332,8 @@ def check_access_records(content: bytes) -> None:
             raise TrialFailedError(f"warp {warp} of the probed kernel saved no record of an ADD")
 
 
-def _check_warp_records(content: bytes) -> None:
+def check_begun_warps(content: bytes) -> None:
+    """Raise TrialFailedError unless each warp saved when it began."""
     for start, sm, mark in _WARP_RECORD.iter_unpack(content):
         if mark != 1 or not start or sm >= MAX_SMS:
             raise TrialFailedError(f"a record of a warp has impossible values: start {start}, SM {sm}, mark {mark}")
@@ -342,8 +343,8 @@ def _thread_records(content: bytes) -> list[list[AccessRecord]]:
     """The records of each thread, in the order in which it saved them."""
     by_thread: list[list[AccessRecord]] = []
     pitch = _COUNT_ROW_BYTES + MAX_RECORDS * WARP_SIZE * _ACCESS_RECORD.size
-    for warp in range(_RECORD_WARPS):
-        counts = list(_COUNT_WORD.iter_unpack(content[warp * pitch : warp * pitch + _COUNT_BYTES]))
+    for warp in range(RECORD_WARPS):
+        counts = list(COUNT_WORD.iter_unpack(content[warp * pitch : warp * pitch + _COUNT_BYTES]))
         records = [
             AccessRecord(*record)
             for record in _ACCESS_RECORD.iter_unpack(content[warp * pitch + _COUNT_ROW_BYTES : (warp + 1) * pitch])
@@ -380,7 +381,7 @@ _MARKED_LOOP_PTX: Final = f"""\
 	.reg .b32 %i<4>;
 	shr.u32 %i1, %r5, 5;
 	add.u32 %i1, %i1, %r4;
-	and.b32 %i1, %i1, {_MAX_TURNS};
+	and.b32 %i1, %i1, {MAX_TURNS};
 	mov.u32 %i2, 0;
 $turn:
 	.pragma "nounroll";
@@ -422,7 +423,7 @@ def phases_trial(cubin: Cubin) -> TrialCase:
     probe = Probe(TRIAL_KERNEL, Path(TRIAL_KERNEL), "", "", {}, (starts,), (point,))
     phases, _ = sass_phases(probe, GraftTarget.of(cubin, TRIAL_KERNEL))
     marks = {phase.at: phase.start.work for phase in phases if phase.start.first.opcode == MARK}
-    sizes = (_RECORD_WARPS * storage_of(probe, starts).slot_bytes,)
+    sizes = (RECORD_WARPS * storage_of(probe, starts).slot_bytes,)
     return TrialCase(probe, sizes, lambda content: check_starts(content, marks))
 
 
@@ -430,10 +431,10 @@ def check_starts(content: bytes, marks: Mapping[int, str]) -> None:
     """Raise TrialFailedError unless each warp left the starts that it must. ``marks`` are works by offset."""
     pitch = QUEUE_HEADER + 2 * MAX_STARTS * _START.size
     others_of: dict[bool, int] = {}  # starts that are not marks, of warps that skip the loop and of the others
-    for warp in range(_RECORD_WARPS - 1):  # the last one leaves before the loop
-        turns = warp & _MAX_TURNS
+    for warp in range(RECORD_WARPS - 1):  # the last one leaves before the loop
+        turns = warp & MAX_TURNS
         slot = content[warp * pitch : (warp + 1) * pitch]
-        attempts = _COUNT_WORD.unpack_from(slot)[0] - 1
+        attempts = COUNT_WORD.unpack_from(slot)[0] - 1
         starts = list(_START.iter_unpack(slot[QUEUE_HEADER:]))[: min(attempts, MAX_STARTS)]
         expected = ["pmevent 1", "pmevent 2"] * turns
         saved = [marks[line] for _, line in starts if line in marks]

@@ -1,0 +1,263 @@
+"""Kernels in SASS whose warps have too few registers for a probe: their bulk copies are recorded, and nothing else."""
+
+from __future__ import annotations
+
+import re
+import struct
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.bench.assembling import assembler
+from tests.engine.test_bulk_copies import LAYOUT, LOAD
+from tests.engine.test_grafts import prepared
+from tests.engine.test_sass_phases import CYCLES_UNTIL_READ
+from tests.sass.conftest import code_texts
+from tests.sass.test_wait_probe import code_at
+from tui_probe.binaries.cubin import Cubin
+from tui_probe.engine.grafting.graft_gate import GraftGate, OpenGate, TrialOutcome, TrialPart
+from tui_probe.engine.grafting.grafts import Grafter
+from tui_probe.engine.trial import copy_trial
+from tui_probe.engine.trial.trial_cases import BEGUN_BYTES, RECORD_WARPS
+from tui_probe.engine.trial.trial_kernel import TRIAL_KERNEL, TrialFailedError
+from tui_probe.errors import UnsupportedKernelError
+from tui_probe.probe_files.loading import load_probe
+from tui_probe.probe_model.storage import QUEUE_HEADER
+from tui_probe.reasons import because
+from tui_probe.sass.bulk_copies import UNIFORM_COPIES
+from tui_probe.sass.target import GraftTarget
+from tui_probe.sass.words import ALWAYS, WORD_BYTES
+from tui_probe.trace.sites import SiteCopy, parse_sites
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from tui_probe.engine.grafting.grafts import GraftedKernel
+    from tui_probe.reasons import Reason
+    from tui_probe.sass.words import Word
+
+pytestmark = pytest.mark.usefixtures("ptxas")
+
+ROLES = """
+.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry roles(.param .u64 x, .param .u32 n, .param .align 64 .b8 maps[320], .param .u64 list)
+.maxnreg 64
+{
+	.reg .b32 %r<9>; .reg .b64 %d<9>; .reg .pred %p<3>; .reg .f32 %f<60>;
+	.shared .align 128 .b8 buffer[1024]; .shared .align 8 .b64 barrier;
+	ld.param.u64 %d1, [x]; ld.param.u32 %r3, [n]; mov.u32 %r1, buffer; mov.u32 %r2, barrier;
+	mov.b64 %d2, maps; cvta.param.u64 %d2, %d2; mov.u32 %r5, %ctaid.x; ld.param.u64 %d3, [list];
+	add.u64 %d4, %d2, 64; add.u64 %d5, %d2, 192;
+	setmaxnreg.dec.sync.aligned.u32 40;
+	cp.async.bulk.tensor.2d.LOAD [%r1], [%d4, {%r5, %r3}], [%r2];
+	cp.async.bulk.tensor.3d.LOAD [%r1], [%d5, {%r5, %r3, %r5}], [%r2];
+	cp.async.bulk.tensor.5d.LOAD [%r1], [%d3, {%r5, %r3, %r5, %r3, %r5}], [%r2];
+	cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%d1], 1024, [%r2];
+	cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%d4, {%r5, %r3}], [%r1];
+	st.global.u32 [%d1], %r5;
+	ret;
+}
+""".replace("LOAD", LOAD.format("tile."))
+PROBES = ("dmat", "gmem_bytes", "gmem_sectors")
+COORDINATES = (-3, 1 << 20, 7, 11, -1)
+
+
+@pytest.fixture(scope="module")
+def roles(tmp_path_factory: pytest.TempPathFactory) -> Cubin:
+    folder = tmp_path_factory.mktemp("roles")
+    (folder / "roles.ptx").write_text(ROLES)
+    assembler().assemble(folder / "roles.ptx", folder / "roles.bin", "sm_90a", "roles")
+    return Cubin.read((folder / "roles.bin").read_bytes())
+
+
+def grafted(cubin: Cubin, probe: str) -> GraftedKernel:
+    return Grafter(load_probe(probe), assembler(), sampled=False).graft(cubin, cubin.kernels[0], LAYOUT)
+
+
+@pytest.mark.parametrize("probe", PROBES)
+def test_kernels_that_exchange_registers_have_records_of_copies(roles: Cubin, probe: str) -> None:
+    kernel = grafted(roles, probe)
+    target = GraftTarget.of(roles, "roles")
+    assert kernel.copies_only
+    assert kernel.grafted.registers == target.registers
+    maps = ["1,24", "1,32768", "1,4"][probe != "dmat" :]
+    assert kernel.info.splitlines()[2 : 3 + len(maps)] == [str(len(maps)), *maps]
+    assert "note " + because("graft-copies", probe=probe, copies=5).written in kernel.info.splitlines()
+    (own,) = parse_sites(kernel.sites.encode())
+    assert [site.copy for site in own.sites] == [
+        SiteCopy(True, False, 2, (2, 64)),
+        SiteCopy(True, False, 3, (2, 192)),
+        SiteCopy(True, False, 5),
+        SiteCopy(True, True, 0),
+        SiteCopy(False, False, 2, (2, 64)),
+    ]
+
+
+@pytest.mark.parametrize("probe", ["what_limits", "gmem_bytes_by_line"])
+def test_other_probes_are_refused_as_before(roles: Cubin, probe: str) -> None:
+    with pytest.raises(UnsupportedKernelError) as caught:
+        grafted(roles, probe)
+    assert caught.value.reason.code == "graft-registers"
+
+
+# The code of a record, executed: registers, uniform registers and memory are numbers by name.
+
+
+def results(operation: str, guard: str | None, parts: Sequence[str], values: dict[str, int]) -> dict[str, int]:
+    """Return the registers that an instruction writes, with their values."""
+    numbers = [values[part] if part in values else int(part, 0) for part in parts[1:] if re.match(r"U?R\d|0x", part)]
+    match operation:
+        case "MOV":
+            return {parts[0]: numbers[0]}
+        case "CS2R":
+            return {parts[0]: values["CLOCK"]}
+        case "VIMNMX":
+            return {parts[0]: min(numbers)}
+        case "UIADD3":
+            return {parts[0]: values[parts[0]] + numbers[1] * (guard is None or values[guard])}
+        case _:
+            assert operation == "IMAD"
+            total = numbers[0] * numbers[1] + (values[parts[3]] | values[upper(parts[3])] << 32)
+            return {parts[0]: total & 0xFFFFFFFF, upper(parts[0]): total >> 32}
+
+
+def upper(register: str) -> str:
+    return f"R{int(register[1:]) + 1}"
+
+
+def store(parts: Sequence[str], values: dict[str, int], memory: dict[int, int]) -> set[str]:
+    """Store a pair of registers; return all that the store reads."""
+    at = re.fullmatch(r"\[(R\d+)(?:\.64)?(?:\+(0x[0-9a-f]+))?\]", parts[0])
+    assert at is not None
+    address = (values[at[1]] | values[upper(at[1])] << 32) + int(at[2] or "0", 16)
+    for half, register in enumerate((parts[1], upper(parts[1]))):
+        memory[address + 4 * half] = values[register]
+    return {at[1], upper(at[1]), parts[1], upper(parts[1])}
+
+
+def execute(texts: Sequence[str], code: Sequence[Word], values: dict[str, int], memory: dict[int, int]) -> None:
+    """Run the code of a record. A result that is read too early, or a register that is written while a store may still
+    read it, fails.
+    """
+    written_at: dict[str, tuple[int, str]] = {}
+    stored: set[str] = set()
+    clock = 0
+    for word, text in zip(code, texts, strict=True):
+        guard, name, operands = re.match(r"(?:@(!?UP\d) )?(\S+)\s*(.*)", text).groups()  # type: ignore[union-attr]
+        parts, operation = [part.strip() for part in operands.split(",")], name.partition(".")[0]
+        stored = set() if word.wait_mask else stored
+        reads = {register for part in parts[1:] for register in re.findall(r"U?R\d+", part)}
+        if operation == "STG":
+            reads = store(parts, values, memory)
+            stored |= reads
+        for register in reads & written_at.keys():
+            since, writer = written_at[register]
+            assert clock - since >= CYCLES_UNTIL_READ[writer, operation], f"{text}: {register} is read too early"
+        if operation not in ("STG", "NOP"):
+            written = results(operation, guard, parts, values)
+            assert not written.keys() & stored, f"{text}: a store may still read it"
+            values |= written
+            written_at |= dict.fromkeys(written, (clock, operation))
+        clock += word.stall
+
+
+def record_code(kernel: GraftedKernel, offset: int) -> list[Word]:
+    """The code in front of a copy at an offset."""
+    target = GraftTarget.of(Cubin.read(kernel.probed), Cubin.read(kernel.probed).kernels[0])
+    begin = code_at(kernel.probed, target.name, offset) // WORD_BYTES
+    end = next(index for index in range(begin, len(target.words)) if target.words[index].operation in UNIFORM_COPIES)
+    return list(target.words[begin:end])
+
+
+@pytest.mark.parametrize(("count", "place"), [(0, 0), (5, 5), (2048, 2048), (4000, 2048)])
+def test_code_of_records_stores_what_the_instruction_has(roles: Cubin, count: int, place: int) -> None:
+    kernel = grafted(roles, "gmem_bytes")
+    target = GraftTarget.of(roles, "roles")
+    for site in parse_sites(kernel.sites.encode())[0].sites:
+        copy, at = site.copy, int(site.instruction.line)
+        assert copy is not None
+        code = record_code(kernel, at)
+        (texts,) = code_texts(90, code)
+        sources = [re.findall(r"\bUR\d+", text)[0] for text in texts if re.match(r"MOV R\d+, UR", text)]
+        counter, high, low, *own = sources
+        values = {counter: count, high: 0x7F, low: 0xFFFFFFF0, "CLOCK": 1234}
+        operands = [value & 0xFFFFFFFF for value in COORDINATES[: 3 if copy.is_sized else copy.dimensions]]
+        assert len(own) == len(operands)
+        values |= dict(zip(own, operands, strict=True))
+        memory: dict[int, int] = {}
+        execute(texts, code, values, memory)
+        start = 0x7FFFFFFFF0 + 16 * place
+        expected = [1234, at, *operands[:2]]
+        if copy.records == 2:
+            expected += [operands[2], at | 1, *operands[3:]]
+        assert [memory[start + 4 * index] for index in range(len(expected))] == expected
+        assert set(memory) <= set(range(start, start + 16 * copy.records, 4))
+        assert values[counter] == count + copy.records
+        assert target.words[at // WORD_BYTES].operation in UNIFORM_COPIES
+
+
+def trial_content(places: Sequence[int], base: int = 0x7F0000000000) -> bytes:
+    """The records that each warp of the self-test must leave."""
+    begun = struct.pack("<QIxxxxI12x", 9, 3, 1) * RECORD_WARPS
+    content = b""
+    for warp in range(RECORD_WARPS):
+        copies = list(copy_trial.expected_copies(warp, places)) if warp < RECORD_WARPS - 1 else []
+        records = b""
+        for place, offset, size in copies:
+            address = base + offset
+            fields = 5, place, address & 0xFFFFFFFF, address >> 32, size // 16, place | 1, 0, 0
+            records += struct.pack("<8I", *fields)
+        slot = struct.pack("<I12x", 1 + 2 * len(copies)) + records
+        content += slot.ljust(copy_trial.storage_of_copies(), b"\0")
+    return begun + content
+
+
+def test_self_test_has_a_kernel_with_copies() -> None:
+    cubin = copy_trial.copies_cubin(90, assembler())
+    trial = copy_trial.copies_trial(cubin)
+    kernel = Grafter(trial.probe, assembler(), sampled=False).graft(cubin, TRIAL_KERNEL)
+    assert kernel.copies_only
+    places = [int(site.instruction.line) for site in parse_sites(kernel.sites.encode())[0].sites]
+    target = GraftTarget.of(cubin, TRIAL_KERNEL)
+    assert [target.words[place // WORD_BYTES].guard == ALWAYS for place in places] == [True, False]
+    guarded = record_code(kernel, places[1])
+    assert [word.guard for word in guarded if word.guard != ALWAYS] == [target.words[places[1] // WORD_BYTES].guard]
+    content = trial_content(places)
+    assert sum(trial.map_bytes) == len(content)
+    trial.check(content)
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "words"),
+    [
+        (0, 3, "saved 2 records of bulk copies, not 6"),
+        (QUEUE_HEADER, 0, "saved a copy without its clock"),
+        (QUEUE_HEADER + 4, 0x7770, "saved a copy at 0x7770 that it did not make"),
+        (QUEUE_HEADER + 16, 2, "saved a copy at 0x100 that it did not make"),
+    ],
+)
+def test_self_test_refuses_wrong_copies(at: int, value: int, words: str) -> None:
+    content = bytearray(trial_content([0x100, 0x200]))
+    struct.pack_into("<I", content, BEGUN_BYTES + 2 * copy_trial.storage_of_copies() + at, value)
+    with pytest.raises(TrialFailedError, match=f"warp 2 {words}"):
+        copy_trial.check_copies(bytes(content), [0x100, 0x200])
+
+
+class GateWithoutCopies(OpenGate):
+    """A GPU on which records of bulk copies went wrong."""
+
+    def closed(self, _arch: int, part: TrialPart) -> Reason | None:
+        return because("graft-instructions-fail", words="other copies") if part is TrialPart.COPIES else None
+
+
+def test_failed_self_test_refuses_kernels_with_copies_only(roles: Cubin, tmp_path: Path) -> None:
+    assert prepared(tmp_path / "before", roles.image, "roles", "dmat").outcome == "ok"
+    after = prepared(tmp_path / "after", roles.image, "roles", "dmat", gate=GateWithoutCopies())
+    assert (after.outcome, after.code) == ("skipped", "graft-instructions-fail")
+    gate, passed = GraftGate(None, []), dict.fromkeys(("instructions", "records", "short_records"), "passed")
+    gate._outcomes[90] = TrialOutcome("passed", **passed, copies="other copies")
+    assert gate.closed(90, TrialPart.SHORT_RECORDS) is None
+    assert gate.closed(90, TrialPart.COPIES) == because("graft-instructions-fail", words="other copies")

@@ -1,0 +1,249 @@
+"""Boxes of recorded bulk copies: which bytes each moves, from its coordinates and the tensor map in a parameter.
+
+A kernel in SASS whose warps have few registers records what an instruction has in uniform registers, 16 bytes each::
+
+    clock   offset       first   second     coordinates, or the halves of the address
+    third   offset | 1   fourth  fifth      of copies of more than two dimensions, or the size in units of 16 bytes
+
+``sites.json`` tells which parameter has the tensor map of the instruction, event.log the bytes of the parameters of the
+launch and the maps that the program made. A map has the same content, and so the same SHA-1, in both.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tui_probe.errors import TraceError
+from tui_probe.trace.device_memory import read_launch_memory, read_tensor_maps
+from tui_probe.trace.launch_shape import SECTOR_BYTES
+from tui_probe.trace.sites import read_sites
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from tui_probe.trace.event_types import TensorMapMade
+    from tui_probe.trace.launches import Launch
+    from tui_probe.trace.results import Result
+    from tui_probe.trace.run import Run
+    from tui_probe.trace.sites import SiteCopy
+
+DIMENSIONS: Final = range(1, 5)
+BOX: Final = np.dtype(
+    [
+        ("start", "<u8"),
+        *((f"stride{dimension}", "<u8") for dimension in DIMENSIONS),
+        ("clock", "<u4"),
+        ("line", "<u4"),
+        ("row", "<u4"),
+        *((f"count{dimension}", "<u4") for dimension in DIMENSIONS),
+        ("lanes", "<u4"),
+    ]
+)
+"""A copy: ``start`` is the first byte inside the tensor, 0 if the box is not known, ``row`` the bytes of a row there;
+``count`` rows per dimension are ``stride`` bytes apart.
+"""
+RECORD: Final = np.dtype([("clock", "<u4"), ("line", "<u4"), ("first", "<u4"), ("second", "<u4")])
+ONLY_COPIES_TEXT: Final = "only bulk copies are recorded, because warps of this kernel have too few registers"
+_CONTINUES: Final = 1
+"""Bit of the offset in the second record of a copy; offsets are multiples of 16."""
+_PIECE_RECORDS: Final = 1 << 20
+"""Records that are read at a time, with those of warps that copy nothing."""
+_SIZE_UNIT, _SIZE_MASK = 16, 0xFFFF
+_MAP_BYTES: Final = 128
+_ELEMENT_BYTES: Final = (1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4)
+"""Bytes by number of CUtensorMapDataType; others are packed."""
+_HALF_SECTOR: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class BulkCopies:
+    """The recorded copies of a launch, those of a warp in order. ``boxes`` have type ``BOX``, ``warps`` (i8) count
+    through the measured blocks, ``is_load`` is a mask. ``made``: all copies of the launch, None if some have no record.
+    ``warps_missing`` ended without the number of their copies.
+    """
+
+    boxes: NDArray[Any]
+    warps: NDArray[np.int64]
+    is_load: NDArray[np.bool_]
+    made: int | None
+    warps_missing: int
+
+    @property
+    def is_known(self) -> NDArray[np.bool_]:
+        """Mask of the copies whose box is known."""
+        known: NDArray[np.bool_] = self.boxes["start"] != 0
+        return known
+
+    def sum(self, values: NDArray[np.int64], *, loads: bool) -> int | None:
+        """Add up values of the loads or stores of known boxes; None if some copies have no record."""
+        chosen = self.is_known & (self.is_load == loads)
+        return None if self.made is None else int(values[chosen].sum())
+
+    def unknown(self, *, loads: bool) -> int:
+        """The number of loads or stores whose box is not known."""
+        return int(np.count_nonzero(~self.is_known & (self.is_load == loads)))
+
+
+def rows_of(boxes: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the rows of each box (i8)."""
+    counts = [boxes[f"count{dimension}"].astype(np.int64) for dimension in DIMENSIONS]
+    is_known: NDArray[np.bool_] = boxes["row"] > 0
+    return np.where(is_known, np.prod(counts, axis=0), 0)
+
+
+def bytes_of(boxes: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the bytes of each box (i8)."""
+    sizes: NDArray[np.int64] = rows_of(boxes) * boxes["row"]
+    return sizes
+
+
+def sectors_of(boxes: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the 32-byte sectors that the rows of each box touch (i8).
+
+    Strides are multiples of 16 bytes, so rows begin at two places within sectors. Of a dimension with an odd multiple,
+    the surplus of those that begin as the first one is 1 or 0.
+    """
+    rows, surplus = rows_of(boxes), np.ones(len(boxes), np.int64)
+    for dimension in DIMENSIONS:
+        count: NDArray[np.uint32] = boxes[f"count{dimension}"]
+        is_odd = boxes[f"stride{dimension}"] % SECTOR_BYTES == _HALF_SECTOR
+        surplus *= np.where(is_odd, count % 2, count)
+    alike = (rows + np.where(rows > 0, surplus, 0)) // 2
+    first = (boxes["start"] % SECTOR_BYTES).astype(np.int64)
+    row: NDArray[np.int64] = boxes["row"].astype(np.int64)
+    touched = [(place + row + SECTOR_BYTES - 1) // SECTOR_BYTES for place in (first, first ^ _HALF_SECTOR)]
+    return alike * touched[0] + (rows - alike) * touched[1]
+
+
+def copies_map(result: Result) -> int | None:
+    """Return the number of the map with records of bulk copies; None for a result without one."""
+    for index, section in enumerate(result.sections):
+        if (
+            section.level == "warp"
+            and result.record_bytes(index) == RECORD.itemsize
+            and result.attempts(index) is not None
+        ):
+            return index
+    return None
+
+
+def read_copies(result: Result, folder: Path | None, trace: Run, launch: Launch | None) -> BulkCopies | None:
+    """The bulk copies of a launch; None for a result that does not record them by themselves. ``folder`` is that of the
+    probed kernel. Raises TraceError.
+    """
+    if (index := copies_map(result)) is None:
+        return None
+    sites = copy_sites(folder)
+    maps: dict[tuple[int, int], TensorMapMade] = {}
+    if any(site.map for site in sites.values()):
+        values = read_launch_memory(trace, launch).parameters or ()
+        maps = _maps_in(values, read_tensor_maps(trace), {site.map for site in sites.values() if site.map})
+    return boxes_of_records(result, index, sites, maps)
+
+
+def copy_sites(folder: Path | None) -> dict[int, SiteCopy]:
+    """The bulk copies with records, by the offset of the instruction. Raises TraceError."""
+    probes = (read_sites(folder) or ()) if folder is not None else ()
+    return {site.instruction.line: site.copy for probe in probes for site in probe.sites if site.copy is not None}
+
+
+def _maps_in(
+    values: Sequence[int | bytes], made: Mapping[str, TensorMapMade], places: set[tuple[int, int]]
+) -> dict[tuple[int, int], TensorMapMade]:
+    """Return the tensor maps at these places of the parameters: numbers and offsets."""
+    maps = {}
+    for number, offset in places:
+        value = values[number] if number < len(values) else 0
+        content = value[offset : offset + _MAP_BYTES] if isinstance(value, bytes) else b""
+        own = made.get(hashlib.sha1(content).hexdigest())
+        if own is not None:
+            maps[number, offset] = own
+    return maps
+
+
+def boxes_of_records(
+    result: Result, index: int, sites: Mapping[int, SiteCopy], maps: Mapping[tuple[int, int], TensorMapMade]
+) -> BulkCopies:
+    """The copies of map ``index``. Raises TraceError for records of other instructions."""
+    attempts, saved = result.attempts(index), result.kept(index)
+    assert attempts is not None
+    assert saved is not None
+    parts = list(_records(result, index, np.maximum(saved, 0)))
+    records, warps = (np.concatenate(pieces) for pieces in zip(*parts, strict=True))
+    lines = records["line"] & ~np.uint32(_CONTINUES)
+    if unknown := set(np.unique(lines).tolist()) - sites.keys():
+        raise TraceError(f"{result.path}: records of an instruction at {min(unknown):#x}, where no bulk copy is")
+    of_two = np.isin(lines, [at for at, site in sites.items() if site.records > 1])
+    first = (records["line"] & _CONTINUES) == 0
+    follows = np.zeros(len(records), np.bool_)
+    follows[:-1] = (warps[1:] == warps[:-1]) & (records["line"][1:] == (lines[:-1] | _CONTINUES))
+    at = np.flatnonzero(first & (~of_two | follows))
+    more = np.where(of_two[at], at + 1, at)
+    coordinates = [records[name][at] for name in ("first", "second")]
+    coordinates += [records[name][more] for name in ("clock", "first", "second")]
+    boxes, is_load = np.zeros(len(at), BOX), np.zeros(len(at), np.bool_)
+    boxes["clock"], boxes["line"], boxes["lanes"] = records["clock"][at], lines[at], 1
+    for line, site in sites.items():
+        chosen = lines[at] == line
+        is_load[chosen] = site.is_load
+        boxes[chosen] = _with_box(boxes[chosen], site, [values[chosen] for values in coordinates], maps)
+    is_whole = bool((attempts >= 0).all() and (attempts == saved).all())
+    return BulkCopies(boxes, warps[at], is_load, len(at) if is_whole else None, int(np.count_nonzero(attempts < 0)))
+
+
+def _records(result: Result, index: int, kept: NDArray[np.int64]) -> Iterator[tuple[NDArray[Any], NDArray[np.int64]]]:
+    """Yield the records of some blocks at a time, warp by warp, and the warp of each."""
+    blocks, warps, cap = result.form(index, RECORD)[1]
+    step = max(_PIECE_RECORDS // max(warps * cap, 1), 1)
+    for begin in range(0, blocks, step):
+        records = result.some_records(index, RECORD, begin, min(begin + step, blocks))
+        written = np.arange(cap) < kept[begin : begin + step, :, np.newaxis]
+        block, warp, _ = np.nonzero(written)
+        yield records[written], (begin + block) * warps + warp
+
+
+def _with_box(
+    boxes: NDArray[Any],
+    site: SiteCopy,
+    coordinates: Sequence[NDArray[np.uint32]],
+    maps: Mapping[tuple[int, int], TensorMapMade],
+) -> NDArray[Any]:
+    """Return the records of copies of one instruction with their boxes."""
+    for dimension in DIMENSIONS:
+        boxes[f"count{dimension}"] = 1
+    if site.is_sized:
+        boxes["start"] = coordinates[0] | coordinates[1].astype(np.uint64) << np.uint64(32)
+        boxes["row"] = (coordinates[2] & _SIZE_MASK) * np.uint32(_SIZE_UNIT)
+        return boxes
+    own = None if site.map is None else maps.get(site.map)
+    if own is None or not _has_plain_boxes(own) or len(own.sizes) != site.dimensions:
+        return boxes
+    assert own.box is not None
+    assert own.element_type is not None
+    size = _ELEMENT_BYTES[own.element_type]
+    start = np.full(len(boxes), own.address, np.int64)
+    for dimension, stride in enumerate((size, *own.strides)):
+        corner = coordinates[dimension].view(np.int32).astype(np.int64)
+        begin = np.maximum(corner, 0)
+        count = np.maximum(np.minimum(corner + own.box[dimension], own.sizes[dimension]) - begin, 0)
+        start += begin * stride
+        if dimension:
+            boxes[f"stride{dimension}"], boxes[f"count{dimension}"] = stride, count
+        else:
+            boxes["row"] = count * size
+    boxes["start"] = start
+    return boxes
+
+
+def _has_plain_boxes(own: TensorMapMade) -> bool:
+    """Return whether the boxes of a map are tiles of whole elements side by side."""
+    is_sized = own.element_type is not None and 0 <= own.element_type < len(_ELEMENT_BYTES)
+    is_tile = own.box is not None and len(own.box) == len(own.sizes) == len(own.strides) + 1
+    return is_sized and is_tile and not own.interleave and all(step == 1 for step in own.steps)
