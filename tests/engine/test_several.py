@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -279,3 +280,65 @@ def test_counting_probes_of_one_kernel_at_a_time_use_the_interpreter(
     preparers.close()
     assert set(most_at_work) == {1}
     assert len(most_at_work) == 12
+
+
+COUNTED = ("gmem_sectors_by_line", "divergence_by_line", "block_sched")
+
+
+def counting_preparers(tool: Tool) -> MultiPreparer:
+    probes = [(load_probe(name), PrepareOptions(folder=name)) for name in COUNTED]
+    return MultiPreparer(probes, Assembler([tool]), fused=(0, 1), patience=60)
+
+
+def without_ptx(tmp_path: Path, tool: Tool) -> bytes:
+    (tmp_path / "store.ptx").write_text(HEADER + STORE)
+    Assembler([tool]).assemble(tmp_path / "store.ptx", tmp_path / "store.bin", "sm_90", "store")
+    return (tmp_path / "store.bin").read_bytes()
+
+
+@pytest.mark.parametrize("has_ptx", [False, True])
+def test_counting_probes_of_machine_code_are_prepared_elsewhere(
+    has_ptx: bool, tmp_path: Path, ptxas: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other process is a thread here, which answers with what its own preparers make in the same directory."""
+    monkeypatch.setattr(Preparer, "_graft_gate", lambda _: OpenGate())
+    image = (HEADER + STORE).encode() if has_ptx else without_ptx(tmp_path, ptxas)
+    directory = kernel_directory(tmp_path, image, "k")
+    own, its = socket.socketpair()
+    asked: list[str] = []
+
+    def serve() -> None:
+        with its, its.makefile("rb") as lines:
+            for line in lines:
+                _, place, folder, arch, name, threads = line.decode().split("\t")
+                asked.append(place)
+                answer = others.prepare_counting(int(place), Path(folder), arch, name, int(threads))
+                its.sendall(f"{answer.outcome}\t{place}\t{answer.written}\n".encode())
+
+    preparers, others = counting_preparers(ptxas), counting_preparers(ptxas)
+    preparers.count_elsewhere(lambda: own)
+    server = threading.Thread(target=serve)
+    server.start()
+    answers = list(preparers.prepare(directory, "sm_90", "store"))
+    preparers.close()
+    own.close()  # it was not needed for a kernel with PTX
+    server.join()
+    others.close()
+    assert [answer.outcome for answer in answers] == ["ok"] * 4
+    assert asked == ([] if has_ptx else ["3"])
+    assert ("way graft" in (directory / "fused" / "kernel.info").read_text()) is not has_ptx
+    assert all((directory / name / "kernel.info").exists() for name in COUNTED)
+
+
+def test_counting_probes_are_prepared_here_if_the_other_process_has_ended(
+    tmp_path: Path, ptxas: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Preparer, "_graft_gate", lambda _: OpenGate())
+    directory = kernel_directory(tmp_path, without_ptx(tmp_path, ptxas), "k")
+    own, its = socket.socketpair()
+    its.close()
+    preparers = counting_preparers(ptxas)
+    preparers.count_elsewhere(lambda: own)
+    answers = list(preparers.prepare(directory, "sm_90", "store"))
+    preparers.close()
+    assert [answer.outcome for answer in answers] == ["ok"] * 4

@@ -7,8 +7,9 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -33,7 +34,7 @@ class Engine:
         self.reception.start()
         self.reception.open(self.answers(0), self.workers.take)
 
-    def answers(self, place: int):  # type: ignore[no-untyped-def]
+    def answers(self, place: int, _: socket.socket | None = None):  # type: ignore[no-untyped-def]
         return lambda _: iter([f"{place}\t{os.getpid()}\n"])
 
     def finish(self) -> None:
@@ -114,7 +115,7 @@ def test_workers_end_with_the_engine(tmp_path: Path) -> None:
 
 
 def test_counts_are_those_of_all_processes() -> None:
-    counts = SharedCounts(3)
+    counts = SharedCounts(1)
     counts.set(0, 1, 2)
     if not (pid := os.fork()):
         counts.set(2, 10, 20)
@@ -155,7 +156,7 @@ def test_workers_that_no_one_needs_read_no_code_at_the_end(tmp_path: Path) -> No
         time.sleep(10)
         finished.touch()
 
-    task = WorkerTask(lambda _: lambda _: iter(()), lambda: None, read_code)
+    task = WorkerTask(lambda *_: lambda _: iter(()), lambda: None, read_code)
     with signal_blocked(signal.SIGTERM):  # as in the engine
         own = Workers(2, task)
         begun.read_text()
@@ -166,7 +167,7 @@ def test_workers_that_no_one_needs_read_no_code_at_the_end(tmp_path: Path) -> No
 def test_workers_end_quietly_if_the_engine_ends_first(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     finished = tmp_path / "finished"
     os.mkfifo(finished)
-    own = Workers(1, WorkerTask(lambda _: lambda _: iter(()), lambda: None, finished.read_text))
+    own = Workers(1, WorkerTask(lambda *_: lambda _: iter(()), lambda: None, finished.read_text))
     own._connections.close()
     finished.write_text("")
     assert os.waitstatus_to_exitcode(os.waitpid(own._pid, 0)[1]) == 0
@@ -176,7 +177,7 @@ def test_workers_end_quietly_if_the_engine_ends_first(tmp_path: Path, capfd: pyt
 def test_one_connection_stays_with_the_engine_while_workers_read_code(tmp_path: Path) -> None:
     finished = tmp_path / "finished"
     os.mkfifo(finished)
-    own = Workers(1, WorkerTask(lambda _: lambda _: iter(["worker\n"]), lambda: None, finished.read_text))
+    own = Workers(1, WorkerTask(lambda *_: lambda _: iter(["worker\n"]), lambda: None, finished.read_text))
     with ExitStack() as ends:
         ends.callback(own.stop)
         pairs = [socket.socketpair() for _ in range(2)]
@@ -200,7 +201,7 @@ def signal_blocked(number: int) -> Iterator[None]:
 def test_workers_have_code_that_was_read_before() -> None:
     read: list[int] = []
     task = WorkerTask(
-        lambda _: lambda _: iter([f"{len(read)} {read[0] != os.getpid()}\n"]),
+        lambda *_: lambda _: iter([f"{len(read)} {read[0] != os.getpid()}\n"]),
         lambda: None,
         lambda: read.append(os.getpid()),
     )
@@ -212,3 +213,37 @@ def test_workers_have_code_that_was_read_before() -> None:
         assert own.take(its)
         ours.sendall(b"ask\n")
         assert ours.makefile("rb").readline() == b"1 True\n"
+
+
+def test_worker_of_launches_has_one_for_counting_probes_that_ends_behind_it(tmp_path: Path) -> None:
+    ends = tmp_path / "ends"
+
+    def task(name: str) -> WorkerTask:
+        return WorkerTask(partial(answers_of, name), lambda: append(ends, name))
+
+    own = ready(Workers(1, task("launches"), counting_task=task("counting")))
+    ours, its = socket.socketpair()
+    with ours:
+        assert own.take(its)
+        ours.sendall(b"who\n")
+        assert ours.makefile("rb").readline() == b"launches 1 asked counting 2\n"
+        own.stop()
+    assert ends.read_text() == "launches\ncounting\n"
+
+
+def answers_of(name: str, place: int, counting: socket.socket | None) -> Callable[[bytes], Iterator[str]]:
+    """Answers of a worker with its name and place, and what the one for counting probes answers to it."""
+
+    def answers(_: bytes) -> Iterator[str]:
+        asked = ""
+        if counting is not None:
+            counting.sendall(b"who\n")
+            asked = f" asked {counting.makefile('rb').readline().decode().rstrip()}"
+        yield f"{name} {place}{asked}\n"
+
+    return answers
+
+
+def append(path: Path, line: str) -> None:
+    with path.open("a") as file:
+        print(line, file=file)

@@ -39,6 +39,7 @@ _MAX_IMAGE_BYTES: Final = 256 << 20
 _MAX_ASSEMBLIES: Final = 256
 """Kernels whose assemblies are remembered: the probes of one ask for it at about the same time."""
 PRUNED_FILE: Final = "pruned.bin"
+PROBED_PTX: Final = "probed.ptx"
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +204,7 @@ _CODE_PATTERNS: Final = (
     "trace/source_lines.py",
 )
 """Patterns of our files that decide what is written."""
-PREPARED_FILES: Final = ("pruned.ptx", "probed.ptx", "kernel.info", SITES_FILE, "pruned.bin", "probed.bin")
+PREPARED_FILES: Final = ("pruned.ptx", PROBED_PTX, "kernel.info", SITES_FILE, "pruned.bin", "probed.bin")
 _ORIGINAL_ENTRY: Final = "original.ptx"
 _DIRECTORY_MARK: Final = "\0directory\0"
 """Placeholder in stored ptxas output for the directory in which it worked."""

@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.fusion import fuse, hand_out, link_files, take_back, write_part_sites
 from tui_probe.engine.grafting.graft_gate import driver_version
-from tui_probe.engine.kernel_cache import PRUNED_FILE, Originals, PrunedAssemblies, link_pruned_binary
+from tui_probe.engine.kernel_cache import (
+    PROBED_PTX,
+    PRUNED_FILE,
+    Originals,
+    PrunedAssemblies,
+    link_pruned_binary,
+)
 from tui_probe.engine.kernel_work import Turn
 from tui_probe.engine.prepare_job import CacheCounts
 from tui_probe.engine.preparer import Preparer, directory_reason, ignore
@@ -24,6 +30,7 @@ from tui_probe.probe_model import FUSED_NAME
 from tui_probe.reasons import because
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from tui_probe.engine.cache import Cache
@@ -53,6 +60,35 @@ def _is_one_ready(answers: Collection[Future[Answer]], patience: SharedPatience)
             patience.wait(waiting)
             return True
     return False
+
+
+class CountingProcess:
+    """Another process that prepares counting probes: threads of one process work in turn, so the first probe of a
+    kernel, for which a launch waits, took several times as long next to them. Safe to use from several threads.
+    """
+
+    def __init__(self, connect: Callable[[], socket.socket]) -> None:
+        """``connect`` gives a connection to it when it is first needed, or raises OSError."""
+        self._connect = connect
+        self._connection: socket.socket | None = None
+        self._lock = threading.Lock()  # one request at a time
+
+    def prepare(self, place: int, directory: Path, arch: str, name: str, threads: int) -> Answer | None:
+        """The answer about the probe at ``place``; None if there is no such process any more."""
+        request = f"counting\t{place}\t{directory}\t{arch}\t{name}\t{threads}\n"
+        with self._lock, suppress(OSError, ValueError):
+            if self._connection is None:
+                self._connection = self._connect()
+                self._answers = self._connection.makefile("rb")
+            self._connection.sendall(request.encode("utf-8", "surrogateescape"))
+            return Answer.read(self._answers.readline().decode("utf-8", "replace"))
+        return None
+
+    def close(self) -> None:
+        """Let the process go."""
+        if self._connection is not None:
+            self._answers.close()
+            self._connection.close()
 
 
 class MultiPreparer:
@@ -86,6 +122,7 @@ class MultiPreparer:
             Preparer(probe, options, self._assembler, cache, self._originals, self._pruned)
             for probe, options in self._probes
         ]
+        self._counting: CountingProcess | None = None
         self._sampled: dict[int, Preparer] = {}
         self._lock = threading.Lock()  # of _sampled, which is filled on first use
         self._turn = threading.Lock()  # see _prepare_in_turn
@@ -98,6 +135,17 @@ class MultiPreparer:
         quickly = self._patience is not None and options.machine_code != "off"
         most = MAX_ASSEMBLED if quickly else None
         return fuse(self._parts), replace(options, folder=FUSED_NAME, sources=sources, most_assembled=most)
+
+    @property
+    def grafts_counting(self) -> bool:
+        """Return whether counting probes may be put into SASS next to others, so that a process for them helps."""
+        _, options = self._probes[0]
+        can_graft = options.load == "bin" and options.machine_code != "off"
+        return self._patience is not None and 0 < len(self._fused) < len(self._probes) - 1 and can_graft
+
+    def count_elsewhere(self, connect: Callable[[], socket.socket]) -> None:
+        """Leave counting probes of kernels without PTX to the process to which ``connect`` connects, from now on."""
+        self._counting = CountingProcess(connect)
 
     def find_assemblers(self) -> None:
         """Find assemblers, and compute the keys of the cache for the preparers that every kernel needs."""
@@ -224,20 +272,35 @@ class MultiPreparer:
     def _submit(
         self, place: int, directory: Path, arch: str, name: str, threads: int, begun: Begun = ignore
     ) -> Future[Answer]:
-        prepare = self._preparers[place].prepare
         if self._is_of_fused(place):
-            return self._pool.submit(self._prepare_in_turn, prepare, directory, arch, name, threads)
-        return self._pool.submit(prepare, directory, arch, name, threads, begun)
+            return self._pool.submit(self._prepare_counting, place, directory, arch, name, threads)
+        return self._pool.submit(self._preparers[place].prepare, directory, arch, name, threads, begun)
 
-    def _prepare_in_turn(
-        self, prepare: Callable[..., Answer], directory: Path, arch: str, name: str, threads: int
-    ) -> Answer:
+    def _prepare_counting(self, place: int, directory: Path, arch: str, name: str, threads: int) -> Answer:
+        """Prepare a kernel with the fused probe or a part of it, in the other process if it has no PTX.
+
+        ptxas works in a process of its own anyway, and the one that assembles the first probe has the kernel without
+        probe, too.
+        """
+        elsewhere = None
+        if self._counting is not None and self._is_in_sass(directory):
+            elsewhere = self._counting.prepare(place, directory, arch, name, threads)
+        return elsewhere or self.prepare_counting(place, directory, arch, name, threads)
+
+    def _is_in_sass(self, directory: Path) -> bool:
+        """Return whether the probe that is prepared first found no PTX of a kernel."""
+        first = next(options.folder for place, (_, options) in enumerate(self._probes) if place not in self._fused)
+        return (directory / first / PRUNED_FILE).exists() and not (directory / first / PROBED_PTX).exists()
+
+    def prepare_counting(self, place: int, directory: Path, arch: str, name: str, threads: int = 0) -> Answer:
         """Prepare counting probes of one kernel at a time until their ptxas works, so that the other probes of other
         kernels, for which launches wait, have half of this process at least.
         """
+        if not 0 <= place < len(self._preparers):
+            return Answer.refusal("failed", because("request-unknown"))
         turn = Turn(self._turn)
         try:
-            return prepare(directory, arch, name, threads, turn.end)
+            return self._preparers[place].prepare(directory, arch, name, threads, turn.end)
         finally:
             turn.end()
 
@@ -290,6 +353,8 @@ class MultiPreparer:
     def close(self) -> None:
         """Wait for what still runs, and keep the cache within its limit."""
         self._pool.shutdown(wait=True)
+        if self._counting is not None:
+            self._counting.close()
         for preparer in (*self._preparers, *self._sampled.values()):
             preparer.close()
         if self._cache is not None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Final, Literal, NamedTuple, Protocol
 
 from tui_probe.errors import LaunchError
-from tui_probe.reasons import Reason
+from tui_probe.reasons import Reason, read_reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -244,6 +244,16 @@ class Answer:
     def refusal(cls, outcome: Literal["skipped", "failed"], reason: Reason) -> Answer:
         """A kernel that is not probed, for a reason that is cut short if it is very long."""
         return cls(outcome, *reason.shortened(_MAX_REASON_LENGTH))
+
+    @classmethod
+    def read(cls, line: str) -> Answer:
+        """The answer of a line, which has its ``outcome``, an id and what was ``written``. Raises ValueError."""
+        match line.removesuffix("\n").split("\t", 2):
+            case ["ok", _, text]:
+                return cls("ok", text)
+            case ["skipped" | "failed" as outcome, _, written]:
+                return cls(outcome, *read_reason(written))
+        raise ValueError(f"no answer: {line!r}")
 
     @property
     def reason(self) -> Reason | None:

@@ -14,6 +14,8 @@
     engine → worker    ahead TAB step TAB kernel directory TAB sm_XY TAB kernel name
     worker → engine    ok TAB step TAB keys of its entries in the cache, none if it is refused; see ``ahead``
     worker → engine    later TAB step TAB      it is neither, for a reason that may not hold in the next run
+    worker → worker    counting TAB place of a probe TAB kernel directory TAB sm_XY TAB kernel name TAB threads
+    One answer, as to ``prepare``, with the place of the probe as its id.
 
 Requests of a connection are answered in order, connections in parallel: a process has one for each kernel that it waits
 for. The launcher runs the server in a process of its own, ``launcher.engine_process``, with workers next to it.
@@ -22,6 +24,7 @@ for. The launcher runs the server in a process of its own, ``launcher.engine_pro
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,7 +36,6 @@ from tui_probe.engine.workers import AHEAD_NICENESS, SharedCounts, Workers, Work
 from tui_probe.reasons import because, listed_reasons
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
 
@@ -67,13 +69,13 @@ class EngineServer:
         ``fused`` are the places of the probes that a kernel has at the same time;
         ``workers`` is the most processes that serve connections next to this one, ``patience`` as of ``MultiPreparer``.
         ``images`` is the datagram socket for images whose kernels of ``choice`` as many ``ahead_workers`` prepare.
-        ``counts`` has a place for this process and for each of the ``workers``.
+        ``counts`` has places for this process and the ``workers``.
         """
         self._path = path
         self._cache = cache
         self._max_workers = workers
         self._workers: Workers | None = None
-        self.counts = counts or SharedCounts(1 + workers)
+        self.counts = counts or SharedCounts(workers)
         self._images, self._choice, self._max_ahead = images, choice, ahead_workers if images else 0
         self._ahead: Ahead | None = None
         first = (probe, options or PrepareOptions())
@@ -95,7 +97,10 @@ class EngineServer:
                 WorkerTask(answers, self._preparers.close, self._read_code_of_workers)
                 for answers in (self._answers_of, self._ahead_of)
             )
-            self._workers = Workers(self._max_workers, task, self._max_ahead, ahead)
+            counting = WorkerTask(self._counting_of, self._preparers.close) if self._preparers.grafts_counting else None
+            self._workers = Workers(self._max_workers, task, self._max_ahead, ahead, counting)
+            if counting and self._max_workers:
+                self._preparers.count_elsewhere(self._connect_counting)
         self._reception.open(self._answers_of(0), self._workers.take if self._workers and self._max_workers else None)
         if self._images is not None and self._workers is not None:
             steps = self._preparers.ahead_steps
@@ -131,8 +136,21 @@ class EngineServer:
     ) -> None:
         self.stop()
 
-    def _answers_of(self, place: int) -> Callable[[bytes], Iterator[str]]:
-        """The answers of the process at ``place``: 0 is this one, those from 1 on are workers."""
+    def _connect_counting(self) -> socket.socket:
+        """A connection to a worker that prepares counting probes for this process. Raises OSError."""
+        own, its = socket.socketpair()
+        if self._workers is None or not self._workers.take_counting(its):
+            own.close()
+            its.close()
+            raise BrokenPipeError
+        return own
+
+    def _answers_of(self, place: int, counting: socket.socket | None = None) -> Callable[[bytes], Iterator[str]]:
+        """The answers of the process at ``place``: 0 is this one, those from 1 on are workers, and then those of
+        counting probes, one of which is at the other end of ``counting``.
+        """
+        if counting is not None:
+            self._preparers.count_elsewhere(lambda: counting)
 
         def answers(line: bytes) -> Iterator[str]:
             for answer in self._answers(line):
@@ -146,7 +164,12 @@ class EngineServer:
         self._preparers.warm_up()
         self._preparers.read_graft_code()
 
-    def _ahead_of(self, _: int) -> Callable[[bytes], Iterator[str]]:
+    def _counting_of(self, place: int, _: socket.socket | None) -> Callable[[bytes], Iterator[str]]:
+        """The answers of a worker that prepares counting probes, and takes processors behind first probes."""
+        os.nice(AHEAD_NICENESS)
+        return self._answers_of(place)
+
+    def _ahead_of(self, *_: object) -> Callable[[bytes], Iterator[str]]:
         """The answers of a worker that prepares ahead of launches, and takes processors last."""
         os.nice(AHEAD_NICENESS)
         self._preparers.work_ahead()
@@ -165,6 +188,9 @@ class EngineServer:
             case ["sample", request, directory, arch, name, place, threads] if (place + threads).isdecimal():
                 answer = self._preparers.prepare_sampled(int(place), Path(directory), arch, name, int(threads))
                 yield _answer_line(answer, request)
+            case ["counting", place, directory, arch, name, threads] if (place + threads).isdecimal():
+                answer = self._preparers.prepare_counting(int(place), Path(directory), arch, name, int(threads))
+                yield _answer_line(answer, place)
             case ["ahead", step, directory, arch, name] if step.isdecimal():
                 keys = self._preparers.prepare_ahead(int(step), Path(directory), arch, name)
                 yield f"later\t{step}\t\n" if keys is None else f"ok\t{step}\t{' '.join(keys)}\n"

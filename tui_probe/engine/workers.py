@@ -1,7 +1,9 @@
 """Worker processes of the engine: one process of Python runs one thread at a time, however many processors there are.
 
 The engine itself serves one connection. Those next to it go to workers in turn: a hook has a connection for each kernel
-that it has prepared at a time. Other workers prepare kernels ahead of their launches, and are ended with the engine.
+that it has prepared at a time. Next to each of these processes another one prepares counting probes of kernels without
+PTX, which take ten times as long as the first probe of a kernel: in the same process launches would wait for both.
+Other workers prepare kernels ahead of their launches, and are ended with the engine.
 Workers are forked when they are first needed, by a process that has a single thread: a fork of the engine could copy a
 lock that one of its threads holds.
 """
@@ -42,6 +44,8 @@ _LAUNCHES: Final = b"\0"
 """Byte sent with the descriptor of a connection: for a worker of launches."""
 _AHEAD: Final = b"\1"
 """Byte for a worker that prepares ahead of launches."""
+_COUNTING: Final = b"\3"
+"""Byte for a worker that prepares counting probes for another process."""
 _READY: Final = b"\2"
 """Byte sent back when workers have read their code."""
 
@@ -57,14 +61,15 @@ def usual_ahead_workers() -> int:
 
 
 class SharedCounts:
-    """Hits and misses of the cache, of the engine (place 0) and of each worker.
+    """Hits and misses of the cache: of the engine (place 0), of each of the ``workers`` that serve launches, from 1 on,
+    and then of those that prepare counting probes for these processes.
 
     All processes that are forked later can read them, and the one that made them.
     """
 
-    def __init__(self, places: int) -> None:
-        self.places = places
-        self._memory = mmap.mmap(-1, places * _COUNTS.size)
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        self._memory = mmap.mmap(-1, (1 + 2 * workers) * _COUNTS.size)
 
     def set(self, place: int, hits: int, misses: int) -> None:
         """Write those of one process, which no one else writes."""
@@ -97,28 +102,41 @@ class SharedPatience:
 
 
 class WorkerTask(NamedTuple):
-    """Work of a worker: ``answers(place)`` gives its answers to requests, ``finish`` ends it. ``read_code`` imports
+    """Work of a worker: ``answers(place, counting)`` gives its answers to requests, ``finish`` ends it. ``counting`` is
+    a connection to a worker that prepares counting probes for this one, None if there is none. ``read_code`` imports
     what workers mostly need, once for all, before the first one is forked.
     """
 
-    answers: Callable[[int], Callable[[bytes], Iterator[str]]]
+    answers: Callable[[int, socket.socket | None], Callable[[bytes], Iterator[str]]]
     finish: Callable[[], None]
     read_code: Callable[[], None] = lambda: None
 
 
 class Workers:
-    """Worker processes, ``limit`` for launches and ``ahead`` others at most.
+    """Worker processes, ``limit`` for launches, as many for counting probes if these have a task, and ``ahead`` others
+    at most.
 
     Construct it while no other thread of this process works.
     """
 
-    def __init__(self, limit: int, task: WorkerTask, ahead: int = 0, ahead_task: WorkerTask | None = None) -> None:
+    def __init__(
+        self,
+        limit: int,
+        task: WorkerTask,
+        ahead: int = 0,
+        ahead_task: WorkerTask | None = None,
+        counting_task: WorkerTask | None = None,
+    ) -> None:
         self._connections, own = socket.socketpair()
         self._is_ready = self._has_declined = False
         self._pid = os.fork()
         if not self._pid:
             self._connections.close()
-            teams = {_LAUNCHES: _Team(1, limit, task), _AHEAD: _Team(1 + limit, ahead, ahead_task or task)}
+            teams = {
+                _LAUNCHES: _Team(1, limit, task),
+                _COUNTING: _Team(1 + limit, limit if counting_task else 0, counting_task or task),
+                _AHEAD: _Team(1 + 2 * limit, ahead, ahead_task or task),
+            }
             _run(lambda: _Distributor(own, teams).run())
         own.close()
 
@@ -135,6 +153,10 @@ class Workers:
     def take_ahead(self, connection: socket.socket) -> bool:
         """Give a connection to a worker that prepares ahead of launches. False if there is none."""
         return self._send(_AHEAD, connection)
+
+    def take_counting(self, connection: socket.socket) -> bool:
+        """Give a connection to a worker that prepares counting probes. False if there is none."""
+        return self._send(_COUNTING, connection)
 
     def have_read_code(self) -> bool:
         """Return whether workers serve a connection immediately."""
@@ -235,21 +257,38 @@ class _Distributor:
             if self._teams[byte].limit:
                 self._hand_over(connection, byte)
             connection.close()
-        for place, worker in self._workers.items():
-            if place >= self._teams[_AHEAD].first:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(worker.pid, signal.SIGKILL)
-            worker.source.close()
-        for worker in self._workers.values():
-            os.waitpid(worker.pid, 0)
+        for worker in self._of_team(_AHEAD):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(worker.pid, signal.SIGKILL)
+        for byte in (_AHEAD, _LAUNCHES, _COUNTING):  # workers of launches wait for those of counting probes
+            for worker in self._of_team(byte):
+                worker.source.close()
+            for worker in self._of_team(byte):
+                os.waitpid(worker.pid, 0)
+
+    def _of_team(self, byte: bytes) -> list[_Worker]:
+        team = self._teams[byte]
+        return [worker for place, worker in self._workers.items() if team.first <= place < team.first + team.limit]
 
     def _hand_over(self, connection: socket.socket, byte: bytes) -> None:
         team = self._teams[byte]
         place = team.first + next(self._turns[byte]) % team.limit
         if place not in self._workers or not _pass_on(self._workers[place].source, connection):
-            others = [self._requests, *(worker.source for worker in self._workers.values())]
-            self._workers[place] = _fork_worker(place, team.task, others, own_group=byte == _AHEAD)
+            self._start(place, byte)
             _pass_on(self._workers[place].source, connection)
+
+    def _start(self, place: int, byte: bytes) -> None:
+        """Start a worker, one for launches with a connection to one for counting probes."""
+        others = [self._requests, *(worker.source for worker in self._workers.values())]
+        task, own_group = self._teams[byte].task, byte == _AHEAD
+        if byte != _LAUNCHES or not self._teams[_COUNTING].limit:
+            self._workers[place] = _fork_worker(place, task, others, own_group=own_group)
+            return
+        own, its = socket.socketpair()
+        with own, its:
+            self._workers[place] = _fork_worker(place, task, [*others, its], own, own_group=own_group)
+            own.close()  # no other worker may hold it open
+            self._hand_over(its, _COUNTING)
 
 
 def _pass_on(source: socket.socket, connection: socket.socket) -> bool:
@@ -260,7 +299,14 @@ def _pass_on(source: socket.socket, connection: socket.socket) -> bool:
         return False
 
 
-def _fork_worker(place: int, task: WorkerTask, of_others: list[socket.socket], *, own_group: bool) -> _Worker:
+def _fork_worker(
+    place: int,
+    task: WorkerTask,
+    of_others: list[socket.socket],
+    counting: socket.socket | None = None,
+    *,
+    own_group: bool,
+) -> _Worker:
     """Start a worker. ``of_others`` are sockets that it must not hold open: their ends are identified by them.
 
     ``own_group``: it is ended together with the assemblers that it has started.
@@ -273,15 +319,15 @@ def _fork_worker(place: int, task: WorkerTask, of_others: list[socket.socket], *
     if not pid:
         for other in (source, *of_others):
             other.close()
-        _run(lambda: _serve(place, task, own))
+        _run(lambda: _serve(place, task, own, counting))
     own.close()
     return _Worker(pid, source)
 
 
-def _serve(place: int, task: WorkerTask, own: socket.socket) -> None:
+def _serve(place: int, task: WorkerTask, own: socket.socket, counting: socket.socket | None) -> None:
     reception = Reception(_Handed(own))
     reception.start()
-    reception.open(task.answers(place))
+    reception.open(task.answers(place, counting))
     reception.wait()
     reception.stop()
     task.finish()

@@ -72,7 +72,7 @@ class Engine:
             return serve(*sockets, self._probes, self._options, self._counts, load_ptx=self._load_ptx)
 
         self._starts += 1
-        self._counts = SharedCounts(1 + usual_workers())
+        self._counts = SharedCounts(usual_workers())
         with self._log.open("ab") as output:
             sockets = {own.fileno() for own in (self._listener, self._images) if own is not None}
             return ForkedProcess(work, NAME, output.fileno(), sockets)

@@ -120,7 +120,7 @@ def _engine_server(
         others=others,
         reception=reception,
         fused=places_to_fuse(probes, options),
-        workers=counts.places - 1,
+        workers=counts.workers,
         patience=None if load_ptx or options.wait else PROBE_PATIENCE,
         images=images,
         choice=chosen_kernels(options),
