@@ -243,7 +243,7 @@ def test_constant_parameters_with_constant_variables_are_refused() -> None:
     text = entry(
         ".reg .b32 %r1; ld.const.u32 %r1, [c]; ret;", ".param .u64 .ptr .const .align 4 x", module=".const .u32 c;"
     )
-    with pytest.raises(UnsupportedKernelError, match="parameter in constant memory"):
+    with pytest.raises(UnsupportedKernelError, match="pointer parameter to constant memory"):
         probed_and_shared(text)
 
 

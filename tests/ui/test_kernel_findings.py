@@ -137,7 +137,7 @@ async def test_the_key_of_the_worst_goes_through_the_kernels_that_stand_out(tmp_
         process = stage.live.process
         assert process is not None
         texts = {1: "! first words", 2: "as it should be", 3: "! last words"}
-        stage.app.feed.tell(process, {index: FindingSummary(text) for index, text in texts.items()})
+        stage.app.feed.add_findings(process, {index: FindingSummary(text) for index, text in texts.items()})
         await stage.refresh()
         for index, notice in ((1, "flagged kernel 1 of 2: ! first words"), (3, "flagged kernel 2 of 2: ! last words")):
             await stage.press("exclamation_mark")

@@ -62,7 +62,9 @@ REDUX_FROM = 80
 """The first architecture that has ``redux``."""
 _ELECT_VERSION = (8, 0)
 _ELECT_FROM = 90
+"""First version and architecture that have ``elect``."""
 _WIDE_BYTES: Final = 8
+"""Bytes of one addition to a sparse map: two fields of 32 bits."""
 
 
 class SiteRecords:
@@ -87,7 +89,7 @@ class SiteRecords:
         return sites
 
     def note(self, instruction: Instruction, point: ProbePoint, line: int) -> None:
-        """An instruction that a point is at, before anything is written out: the number of sites must be known."""
+        """Number an instruction that a point is at. All are numbered before any code, which needs their count."""
         snippets = [snippet for snippet in (point.before, point.after) if snippet]
         for name in {s.map for snippet in snippets for s in snippet.statements if isinstance(s, Save)}:
             if name in self.lines and (name, id(instruction)) not in self._numbers:
@@ -96,11 +98,11 @@ class SiteRecords:
                 self.instructions[name].append(instruction)
 
     def numbers(self, instruction: Instruction) -> list[int | None]:
-        """The number of a noted instruction in each map of sites, None where it is in none."""
+        """Return the number of a noted instruction in each map of sites, None for a map that it is not in."""
         return [self._numbers.get((name, id(instruction))) for name in self.lines]
 
     def add(self, own_map: Map, values: tuple[str, ...], own: dict[str, str], instruction: Instruction) -> list[str]:
-        """Lines that add to the record of a noted instruction. ``own`` maps the probe's registers to the kernel's."""
+        """Return lines that add to the record of a noted instruction. ``own``: the kernel's registers."""
         address, lines = self.copy_address(own_map)
         record = self._numbers[own_map.name, id(instruction)] * own_map.record_bytes
         if register := self.registers.get(own_map.name):
@@ -150,7 +152,7 @@ class SiteRecords:
         return [*widened, f"red.global.{operation}.u64 [{address}{f'+{place}' if place else ''}], {operand};"]
 
     def _widened(self, value: str, own: dict[str, str]) -> tuple[list[str], str]:
-        """A lane's value with 64 bits."""
+        """Return the lines and the register of a lane's value with 64 bits."""
         if value not in own:
             return [], value
         if TYPE_BITS[self._probe.registers[value]] == 64:
@@ -174,8 +176,8 @@ def _is_at_least(module: Module, version: tuple[int, int], architecture: int) ->
     return module.version >= version and arch.isdecimal() and int(arch) >= architecture
 
 
-def never_counted(snippets: Iterable[Snippet]) -> frozenset[str]:
-    """The registers that these snippets only ever set to 0, and which therefore add nothing."""
+def always_zero(snippets: Iterable[Snippet]) -> frozenset[str]:
+    """Return the registers that these snippets only ever set to 0, so that adding them can be left out."""
     zero: dict[str, bool] = {}
     for snippet in snippets:
         for statement in snippet.statements:
@@ -195,7 +197,7 @@ def never_counted(snippets: Iterable[Snippet]) -> frozenset[str]:
 
 
 def _written_registers(operand: object) -> Iterable[str]:
-    """The registers in an operand that is written: one, or several in a vector or a pair."""
+    """Yield the registers in an operand that is written: one, or several in a vector or a pair."""
     if isinstance(operand, Register | Symbol):
         return (operand.name,)
     inner = getattr(operand, "elements", None) or (getattr(operand, "first", None), getattr(operand, "second", None))
@@ -229,8 +231,9 @@ class Summation:
         self._reduces = reduces
         self._end = ""
         self._made = 0
+        """Sums so far: with ``gathers`` they are live at the same time, so each has registers of its own."""
         self._late: list[str] | None = None
-        """Instructions of one lane at the end of an exit, after all sums."""
+        """Instructions of one lane at the end of an exit, after all sums; None if each map adds immediately."""
         self._sparse = SparseSummation(names, own)
 
     def begin_exit(self) -> None:
@@ -314,7 +317,7 @@ class Summation:
         return self._names.temporary("follows", "pred")
 
     def _lowest_lane(self, follows: str) -> list[str]:
-        """Lines after which ``follows`` holds in all lanes but the lowest."""
+        """Return lines after which ``follows`` holds in all lanes but the lowest."""
         lower = self._names.temporary("lower", "b32")
         return [
             f"mov.u32 {lower}, %lanemask_lt;",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
-from tui_probe.engine.additions import can_reduce, never_counted
+from tui_probe.engine.additions import always_zero, can_reduce
 from tui_probe.engine.call_state import CallState, KernelCallGraph, add_parameters, live_registers
 from tui_probe.engine.expansion import SAMPLE_PARAMETERS
 from tui_probe.engine.function_insertion import MAX_WRITTEN_OUT, FunctionInsertion, SnippetFunctions
@@ -145,7 +145,7 @@ class _Inserter:
         if not inserted and all(own_map.resident for own_map in self._probe.maps):
             raise UnsupportedKernelError(because("nothing-to-watch"))
         before, after = self._snippets("before"), self._snippets("after")
-        zero = never_counted([*inserted, *before, *after])
+        zero = always_zero([*inserted, *before, *after])
         for part in self._parts.values():
             part.expander.zero = zero
             self._at_exits(part, after)

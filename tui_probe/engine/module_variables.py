@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 _PRINTERS: Final = frozenset({"vprintf", "__assertfail"})
 _REFERENCE_TYPES: Final = frozenset({"texref", "samplerref", "surfref"})
 _MATH_TABLE_PREFIX: Final = "__cudart_"
+"""Prefix of the tables of CUDA's mathematical functions, e.g. 2/pi for the reduction of large arguments."""
 
 
 def is_only_printed(kernel: Kernel, name: str) -> bool:
@@ -84,7 +85,7 @@ def _is_for_printing(store: Instruction, following: Sequence[Instruction]) -> bo
 
 
 def _operand_names(operands: Sequence[Operand]) -> Iterator[str]:
-    """The registers and symbols in operands."""
+    """Yield the registers and symbols in operands."""
     for operand in operands:
         match operand:
             case Register(name=name) | Symbol(name=name) | Memory(base=Register(name=name) | Symbol(name=name)):
@@ -164,7 +165,7 @@ def replay_hazard(kernel: Kernel) -> Reason | None:
 
 
 def called_function(instruction: Instruction) -> str:
-    """The function that a ``call`` names, or ""."""
+    """Return the function that a ``call`` names; "" for another instruction, or an indirect call."""
     if instruction.opcode != "call":
         return ""
     return next((operand.name for operand in instruction.operands if isinstance(operand, Symbol)), "")
@@ -180,7 +181,7 @@ def _is_private(kernel: Kernel, variable: Variable) -> bool:
 
 
 def _refuse_local_variables(kernel: Kernel, spaces: tuple[str, ...]) -> None:
-    """Variables inside functions: no program finds them by name, so that of constants a copy does as well."""
+    """Refuse variables inside functions, in these spaces. No program finds them by name: constants may be copied."""
     for function in (kernel.entry, *kernel.functions):
         for node in statements_in(function.body or ()):
             if isinstance(node, Variable) and node.space in spaces:
@@ -189,31 +190,31 @@ def _refuse_local_variables(kernel: Kernel, spaces: tuple[str, ...]) -> None:
 
 
 def _refuse_function_addresses(kernel: Kernel) -> None:
-    """Another kernel that calls such an address would find a function of the probed module there, whose constants are
-    not its own. An address that is called here and nowhere else is this module's affair.
+    """Refuse addresses of functions that leave the kernel: another kernel that calls one would reach a function of the
+    probed module, which has other constants. An address that is only called here is allowed.
     """
     names = {function.name for function in kernel.functions}
     for function in (kernel.entry, *kernel.functions):
-        held: dict[str, str] = {}
+        function_in: dict[str, str] = {}  # by register: the function whose address it has
         for instruction in function_instructions(function):
             if instruction.opcode == "call":
                 continue
             for operand in instruction.operands:
                 register = operand.base if isinstance(operand, Sum) else operand
-                if isinstance(register, Register) and register.name in held:
-                    _refuse_address(instruction, held[register.name])
+                if isinstance(register, Register) and register.name in function_in:
+                    _refuse_address(instruction, function_in[register.name])
             named = [operand.name for operand in instruction.operands if isinstance(operand, Symbol)]
             for name in names.intersection(named):
                 target = instruction.operands[0]
                 if instruction.opcode != "mov" or not isinstance(target, Register):
                     _refuse_address(instruction, name)
                 else:
-                    held[target.name] = name
+                    function_in[target.name] = name
 
 
 def _refuse_indirect_calls(kernel: Kernel) -> None:
-    """An address out of memory is one of the original module: the probed module was compiled without what is there, and
-    calling it from here ends in an invalid program counter on the GPU.
+    """Refuse calls of addresses from memory. They lead into the original module, which the probed one was not compiled
+    with: such a call ends in an invalid program counter on the GPU.
     """
     names = {function.name for function in kernel.functions}
     for function in (kernel.entry, *kernel.functions):
@@ -233,14 +234,14 @@ def _refuse_address(instruction: Instruction, function: str) -> None:
 def _refuse_unsharable(variable: Variable, functions: set[str]) -> None:
     if variable.type in _REFERENCE_TYPES or variable.space == "tex":
         raise UnsupportedKernelError(because("reference-variable", line=variable.span.line, variable=variable.name))
-    if held := names_in(variable.initializer) & functions:
+    if addressed := names_in(variable.initializer) & functions:
         raise UnsupportedKernelError(
-            because("function-pointer", line=variable.span.line, variable=variable.name, function=min(held))
+            because("function-pointer", line=variable.span.line, variable=variable.name, function=min(addressed))
         )
 
 
 def _refuse_foreign_constants(kernel: Kernel, constants: set[str]) -> None:
-    """Constant memory that is not a shared variable could be mistaken for one, once an address is in a register."""
+    """Refuse constant memory that is no shared variable: once an address is in a register, the two look alike."""
     _refuse_local_variables(kernel, ("const",))
     name = min(constants)
     if any(".const" in kernel.text(parameter.span).split() for parameter in kernel.entry.parameters):
@@ -255,7 +256,7 @@ def _refuse_foreign_constants(kernel: Kernel, constants: set[str]) -> None:
 
 
 def _unused_variables(variables: dict[str, Variable], private: set[str]) -> list[Variable]:
-    """The variables that the probed module no longer mentions."""
+    """Return the variables that the probed module no longer mentions."""
     needed: set[str] = set()
     waiting = set(private)
     while waiting:
@@ -267,7 +268,7 @@ def _unused_variables(variables: dict[str, Variable], private: set[str]) -> list
 
 
 def _drop_declarations(variables: list[Variable], edits: Edits) -> None:
-    """Leave out declarations, so that the probed module has no copies of them."""
+    """Remove declarations, so that the probed module has no copies of these variables."""
     declarations = {variable.span.start: variable.span for variable in variables}
     for start, span in declarations.items():
         names = ", ".join(variable.name for variable in variables if variable.span.start == start)
@@ -294,9 +295,9 @@ class _Rewriter:
             changed = self._rewrite(instruction, lines)
             if changed is not None:
                 rewritten[id(instruction)] = changed
-                was = " ".join(self._kernel.text(instruction.span).split())
+                original = " ".join(self._kernel.text(instruction.span).split())
                 self._edits.before(instruction.span, mark_lines(lines, "module variables"))
-                self._edits.replace(instruction.span, f"{_instruction_text(changed)} {REPLACED_MARK}{was}")
+                self._edits.replace(instruction.span, f"{_instruction_text(changed)} {REPLACED_MARK}{original}")
         return rewritten
 
     def _rewrite(self, instruction: Instruction, lines: list[str]) -> Instruction | None:

@@ -91,7 +91,7 @@ class Recording:
         self._counted = [own_map for own_map in probe.maps if own_map.cap != 1]
 
     def begin(self) -> list[str]:
-        """Lines for the kernel's entry: the registers of resident maps, and of maps with several records per slot."""
+        """Return lines for the entry that set the registers of resident maps, and of maps with several records."""
         lines = self._begin_resident() if self._probe.is_resident else []
         if not self._counted:
             return lines
@@ -138,7 +138,7 @@ class Recording:
         ]
 
     def leader_attempts(self) -> list[str]:
-        """The registers that count attempts of lane 0 only."""
+        """Return the registers that count attempts of lane 0 only."""
         return [self._attempts(own_map) for own_map in self._counted if own_map.leader]
 
     def live_registers(self, own_map: Map | None = None) -> list[str]:
@@ -156,7 +156,7 @@ class Recording:
         return [*self._addressing.resident_halves, *lane, *names]
 
     def end(self) -> list[str]:
-        """Lines for an exit: how many records there were to be."""
+        """Return lines for an exit, which store the number of records that were to be saved."""
         lines = []
         for own_map in self._counted:
             storage, count = storage_of(self._probe, own_map), self._b32("index")
@@ -172,8 +172,8 @@ class Recording:
         return lines
 
     def locate(self, own_map: Map, skip: str, turn: RecordTurn) -> tuple[list[str], RecordAddress]:
-        """The place of the next record. Lanes that save none go to ``skip``, or are identified by the target's
-        ``where``. Only records of ``leader`` maps take turns.
+        """Return the place of the next record. Lanes that save none go to ``skip``, or are identified by ``where`` of
+        the target. Only records of ``leader`` maps take turns.
         """
         storage = storage_of(self._probe, own_map)
         if storage.layout is Layout.ROWS:
@@ -409,7 +409,7 @@ class Recording:
         ]
 
     def _unit_address(self, own_map: Map, index: str, unit: int) -> list[str]:
-        """The address of a piece by its index in the map."""
+        """Return the lines for the address of a unit by its index in the map."""
         wide = self._names.temporary("wide", "b64")
         return [
             f"ld.param.u64 {wide}, [{self._parameter(own_map)}];",
@@ -435,7 +435,7 @@ class Recording:
         return [f"ld.param.u32 {cap}, [{self._names.parameter('cap', own_map.name)}];"], cap
 
     def _stride(self, own_map: Map, storage: Storage, slot_bytes: int, header: int) -> tuple[list[str], str]:
-        """``header + cap × slot_bytes``."""
+        """Return the lines and the register, or the number, of ``header + cap × slot_bytes``."""
         if storage.cap:
             return [], str(header + storage.cap * slot_bytes)
         loaded, cap = self._cap(own_map)

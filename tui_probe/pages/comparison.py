@@ -164,7 +164,7 @@ class Comparison(Document):
         return max((change for change in self.worse(0) if change.counts), key=lambda change: change.size, default=None)
 
     @property
-    def _to_see_first(self) -> tuple[ValueChange, str] | None:
+    def _change_to_show_first(self) -> tuple[ValueChange, str] | None:
         """Return the largest regression; without one the largest change, by which the first kernel is judged."""
         if self.worst_change is not None:
             return self.worst_change, f"worst: {self.worst_change.text}"
@@ -204,13 +204,13 @@ class Comparison(Document):
 
     @property
     def _problems(self) -> list[str]:
-        """Count results without values, and give the reason of one of them."""
+        """Return the note on results without values, with the reason of one of them."""
         problems = list(dict.fromkeys(safe(problem) for pair in self.pairs for problem in pair.problems))
         return [f"{units.counted(len(problems), 'problem')} with results: {problems[0]}"] if problems else []
 
     @property
     def _resized(self) -> list[str]:
-        """Count kernels that may do another amount of work; of a single one the verdict says it."""
+        """Return the note on kernels that may do another amount of work; for a single one it is in the verdict."""
         sizes = ("blocks", "threads")
         other = sum(any(change.before.key in sizes and change.change for change in pair.changes) for pair in self.pairs)
         if not other or len(self.pairs) < 2:
@@ -221,7 +221,7 @@ class Comparison(Document):
         ]
 
     def lines(self, width: int) -> Sequence[Line]:
-        """Verdict, both sides, one table per kernel, and kernels that cannot be compared."""
+        """Return verdict, both sides, one table per kernel, and kernels that cannot be compared."""
         self._leads.clear()
         lines = self._head_lines(width)
         self._append_findings(lines, width)
@@ -236,7 +236,7 @@ class Comparison(Document):
         return lines
 
     def _head_lines(self, width: int) -> list[Line]:
-        """Warning, verdict, sides and notes."""
+        """Return warning, verdict, sides and notes."""
         lines: list[Line] = [((f" {words}", "warn"),) for words in wrap(self.warning, width - 2) if words]
         lines += [((f" {words}", "title"),) for words in wrapped_values(self.verdict, width - 2)]
         lines.append(())
@@ -256,7 +256,7 @@ class Comparison(Document):
         self, lines: list[Line], pairs: Sequence[KernelPair], cut: Callable[[str, int], str], width: int
     ) -> None:
         """Add the changed values of each kernel, and its waits behind all of these."""
-        first, self._worst = self._to_see_first, None
+        first, self._worst = self._change_to_show_first, None
         for pair in pairs:
             values = changed_values(pair, self._order)
             rows = (row for row, change in enumerate(values) if first and change is first[0])
@@ -285,7 +285,7 @@ class Comparison(Document):
         return f"A ({runs[0]})", f"B ({runs[1]})"
 
     def _lead(self, first: int, leads: Iterable[PageLink | None]) -> None:
-        """The lines from ``first`` on lead there."""
+        """Link the lines from ``first`` on to these pages."""
         self._leads |= {number: lead for number, lead in enumerate(leads, first) if lead is not None}
 
     def lead(self, number: int) -> PageLink | None:
@@ -327,7 +327,7 @@ class Comparison(Document):
         return next((number for number in self._leads if number > len(self.sides) + 2), 0)
 
     def record(self) -> dict[str, Any]:
-        """Verdict, both sides, the kernels and every value, as data."""
+        """Return verdict, both sides, the kernels and every value, as data."""
         before, after = self.sides
         return {
             "before": before.name,
@@ -351,7 +351,7 @@ class Comparison(Document):
         return replace(self.content, columns=[*pairs_too, warning]).cells()
 
     def markdown(self) -> Iterator[str]:
-        """Verdict, and one table per kernel."""
+        """Yield the verdict, and one table per kernel."""
         if self.warning:
             yield f"**{self.warning}**"
             yield ""

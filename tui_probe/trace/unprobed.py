@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 PREFIX: Final = b"[passed] "
 DEFAULT_REASON: Final = -1
-"""Instead of the number of a reason: the launch was not sampled."""
+"""Stands for the number of a reason: the launch was not sampled, as most are, so that its items are shorter."""
 
 _PACKED_LINE: Final = re.compile(
     rb"\[passed\] (\d{1,18}) (\d{1,19}) (\d{1,18})((?: (?:@\d{1,18}|\d{1,9}(?:/\d{1,4})?(?:x\d{1,9})?))+)\r?"
@@ -78,12 +78,12 @@ class PackedItems:
 
 
 def match_line(text: bytes, start: int = 0, end: int | None = None) -> re.Match[bytes] | None:
-    """The line between these offsets, if it is one of packed launches and nothing else."""
+    """Return the match of the line between these offsets; None if it is not a line of packed launches."""
     return _PACKED_LINE.fullmatch(text, start, len(text) if end is None else end)
 
 
 def read_packed(lines: Iterable[tuple[int, re.Match[bytes]]]) -> tuple[PackedSegments, PackedItems]:
-    """All that lines say, each given with its offset in the log."""
+    """Read lines, each given with its offset in the log: segments and items in the order of the lines."""
     offsets, matches = [], []
     for offset, match in lines:
         offsets.append(offset)
@@ -112,7 +112,7 @@ def read_packed(lines: Iterable[tuple[int, re.Match[bytes]]]) -> tuple[PackedSeg
 def _packed_items(
     text: bytes, ends_of_lines: NDArray[np.int64], first: NDArray[np.int64]
 ) -> tuple[PackedItems, NDArray[np.int64]]:
-    """The items of a text that is known to hold nothing else, each behind a blank, and the line that each is in."""
+    """Return the items of a text that contains nothing else, each behind a blank, and the line of each item."""
     codes = np.frombuffer(text, dtype=np.uint8)
     starts = np.flatnonzero(codes == _BLANK) + 1
     ends = np.append(starts[1:] - 1, len(text))[: len(starts)]
@@ -134,7 +134,7 @@ def _packed_items(
 
 
 def _byte_positions(codes: NDArray[np.uint8], starts: NDArray[np.int64], mark: int) -> NDArray[np.int64]:
-    """The offset of this byte in each item; -1 where an item does not have it."""
+    """Return the offset of this byte in each item; -1 for an item without it."""
     places = np.full(len(starts), -1, dtype=np.int64)
     offsets = np.flatnonzero(codes == mark)
     places[np.searchsorted(starts, offsets, side="right") - 1] = offsets
@@ -152,7 +152,7 @@ def _numbers(
     count: NDArray[np.int64],
     first: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """The number of each item's first launch: counted on from the last jump before it, or from the line's beginning."""
+    """Return the number of each item's first launch: counted from the last jump before it, or from the line's start."""
     if not len(line):
         return line
     before = np.cumsum(count) - count
@@ -171,10 +171,11 @@ def _numbers(
 
 _NOT_SAMPLED: Final = because("not-sampled")
 _MAX_REASONS: Final = 4096
+"""Reasons that are kept: a damaged log may name any number."""
 BLOCK: Final = 1 << 11
 """Lines whose positions are written to the file together."""
 _MANY: Final = 1 << 32
-"""More than a key or a reason: both make one number."""
+"""Larger than any key or reason, so that both fit into one number for ``np.unique``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +216,7 @@ class UnprobedTable:
         }
 
     def __len__(self) -> int:
-        """The number of launches, those among them that the log had no room for."""
+        """Return the number of launches, including those that the log had no room for."""
         return sum(self._counts.values()) + self.lost
 
     @property
@@ -225,11 +226,11 @@ class UnprobedTable:
 
     @property
     def segments(self) -> int:
-        """The number of lines."""
+        """Number of packed lines."""
         return len(self._columns["first"])
 
     def name_key(self, key: ShapeGroupNamed) -> int:
-        """Note what a key is of, unless that is known; how many launches of it were counted before."""
+        """Note the shape group of a key, unless it is known. Return how many of its launches were counted before."""
         if key.key in self.keys:
             return 0
         self.keys[key.key] = key
@@ -240,7 +241,7 @@ class UnprobedTable:
             self._reasons.setdefault(number, reason)
 
     def reason(self, number: int) -> Reason:
-        """The reason with this number in packed lines."""
+        """Return the reason with this number in packed lines."""
         if number == DEFAULT_REASON:
             return _NOT_SAMPLED
         return self._reasons.get(number) or Reason("the log has no reason", None)
@@ -267,20 +268,20 @@ class UnprobedTable:
             self._early[key] += count
 
     def counts(self) -> Iterator[tuple[int | None, Reason, int]]:
-        """Kernel, reason and number of launches; lost ones were not sampled, for others wait for room."""
+        """Yield kernel, reason and number of launches. Lost ones were not sampled: others wait for room."""
         for (key, reason), count in self._counts.items():
             yield self.kernel_of(key), self.reason(reason), count
         for key, count in self._lost.items():
             yield self.kernel_of(key), _NOT_SAMPLED, count
 
     def find(self, number: int) -> UnprobedLaunch | None:
-        """The packed launch that the process counts as ``number``; None if no line reports it."""
+        """Return the packed launch that the process counts as ``number``; None if no line reports it."""
         inside = (self._column("first") <= number) & (number <= self._column("last"))
         for line in np.flatnonzero(inside).tolist():
             _, items = self._read(np.array([line]))
-            meant = np.flatnonzero((items.number <= number) & (number < items.number + items.count))
-            if len(meant):
-                key, reason = int(items.key[meant[0]]), int(items.reason[meant[0]])
+            matching = np.flatnonzero((items.number <= number) & (number < items.number + items.count))
+            if len(matching):
+                key, reason = int(items.key[matching[0]]), int(items.reason[matching[0]])
                 time, span = (self._columns[name][line] for name in ("time_ns", "span_ns"))
                 return UnprobedLaunch(number, self.kernel_of(key), key, self.reason(reason), time, span)
         return None
@@ -333,7 +334,7 @@ class UnprobedTable:
 
 
 def _sums(items: PackedItems) -> Iterator[tuple[int, int, int]]:
-    """Key, reason and number of launches, each pair once."""
+    """Yield key, reason and number of launches, each pair once."""
     if not len(items):
         return
     codes, place = np.unique(items.key * _MANY + (items.reason - DEFAULT_REASON), return_inverse=True)

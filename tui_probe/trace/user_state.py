@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 VIEWS_FILE: Final = "places.json"
 MAX_VIEWS: Final = 200
-"""Traces that are remembered, those left last."""
+"""Traces whose views are remembered, the most recent ones: the file is read whole."""
 
 
 def state_file(name: str) -> Path:
-    """A file of tui-probe."""
+    """Return the path of a file in the state directory."""
     base = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")  # noqa: PTH111 - never raises
     return Path(base) / "tui-probe" / name
 
@@ -46,13 +46,13 @@ def read_state_record(name: str) -> dict[str, Any]:
 
 
 def write_state(name: str, text: str) -> None:
-    """Put this into it, where that can be."""
+    """Write a state file. Failure is silent: state is a convenience, and a home directory may be read-only."""
     with contextlib.suppress(OSError):
         replace_state(name, text)
 
 
 def replace_state(name: str, text: str) -> Path:
-    """Put this into it immediately, so that another of us reads the one or the other. Raises OSError."""
+    """Replace a state file in one step, so that another process reads the old text or the new. Raises OSError."""
     file = state_file(name)
     new = file.with_name(f"{file.name}.{os.getpid()}")
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -67,7 +67,7 @@ def update_state(name: str, text: str) -> Path:
 
 
 def append_state(name: str, text: str) -> None:
-    """Add this to its end, where that can be."""
+    """Append to a state file, if it can be written."""
     file = state_file(name)
     with contextlib.suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -77,10 +77,10 @@ def append_state(name: str, text: str) -> None:
 
 @dataclass(frozen=True)
 class LastView:
-    """The kernel with its index, the page of the live screen, and that of the kernel's own, "" if that was not open.
+    """Kernel by index, page of the live screen, and page of the kernel's own screen, "" if that was not open.
 
-    ``line`` is the line of ``pruned.ptx`` that one was on there, None for none. ``column`` is what the table is sorted
-    by, "" for its usual order.
+    ``line`` is the line of ``pruned.ptx`` at the cursor there, None for none. ``column`` is the sort column of the
+    table, "" for its default order.
     """
 
     kernel: int | None = None
@@ -92,7 +92,7 @@ class LastView:
 
 
 def last_view(trace: Path) -> LastView | None:
-    """The last view of a trace; None where that is not known."""
+    """Return the last view of a trace; None if unknown. Fields of other types, from a damaged file, are dropped."""
     state = read_state_record(VIEWS_FILE).get(str(trace.absolute()))
     if not isinstance(state, dict):
         return None
@@ -103,7 +103,7 @@ def last_view(trace: Path) -> LastView | None:
 
 
 def save_last_view(trace: Path, place: LastView) -> None:
-    """Remember where the user was."""
+    """Save the last view of a trace."""
     name = str(trace.absolute())
     known = [(path, view) for path, view in read_state_record(VIEWS_FILE).items() if path != name]
     newest = dict([*known, (name, asdict(place))][-MAX_VIEWS:])
@@ -112,8 +112,8 @@ def save_last_view(trace: Path, place: LastView) -> None:
 
 # The commands that this user has run, by their digests, in the user's state directory.
 #
-# What a trace says of its origin is not an evidence: one that comes from elsewhere, or was changed, names a command
-# that this user may never have seen.
+# A trace is no evidence of its origin: one from elsewhere, or a changed one, may name a command that this user has
+# never run. Only digests are stored, since commands may contain secrets.
 
 COMMANDS_FILE: Final = "commands"
 MAX_COMMANDS: Final = 4096

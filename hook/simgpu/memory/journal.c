@@ -6,6 +6,7 @@
 #include "given.h"
 #include "heap.h"
 
+/* Of more changes since the last launch, the state of all blocks is sent instead: so memory for them is bounded. */
 enum { MAX_CHANGES = 1 << 16 };
 
 struct change {

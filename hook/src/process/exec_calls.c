@@ -36,7 +36,7 @@ static void do_nothing(void)
 
 static void (*leave)(void) = do_nothing, (*stay)(void) = do_nothing;
 
-/* With RESULT. */
+/* Returns RESULT of a call that came back, with its errno. */
 static int failed(int result)
 {
     const int error = errno;

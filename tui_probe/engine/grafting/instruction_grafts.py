@@ -1,9 +1,9 @@
 """Graft probes at instructions and basic blocks of kernels without PTX; counts are in registers above the kernel's.
 
 Sums that live from the entry to the exits are kept in registers, set at the grafted entry and added up at the grafted
-exits, as the PTX way does it. The alternative, additions to the warp's slot at each access, would hold no register, but
+exits, as in PTX mode. The alternative, additions to the warp's slot at each access, would hold no register, but
 cost an atomic of the L2 cache for every access that a kernel makes: more traffic than what is measured. Maps of sites
-have a record for each instruction, and are added to where it stands, in both ways.
+have a record for each instruction, and are added to at that instruction, in both modes.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _PARAMETER_ALIGNMENT: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class InstructionCode:
-    """The machine code of a probe for what was met in one kernel."""
+    """The SASS of a probe for the probed parts of one kernel."""
 
     ptx: InstructionPtx
     entry: InlineCode | None
@@ -88,7 +88,7 @@ class InstructionCode:
 
     @property
     def all(self) -> list[InlineCode]:
-        """All of it."""
+        """All code: inside the kernel and at its exits."""
         return [code for code in (*self.inside, self.exit) if code is not None]
 
     @property
@@ -339,7 +339,7 @@ def _site_splice(
 def _exit_code(
     target: GraftTarget, code: InstructionCode, free: FreeRegisters, kept_registers: dict[int, MarkValue]
 ) -> tuple[tuple[Word, ...], dict[int, Word]]:
-    """The code of the exits, and the instructions that must be waited for if that has the kernel's registers."""
+    """Return the code of the exits, and the instructions to wait for if it reuses the kernel's registers."""
     if code.exit is None:
         return (), {}
     below = code.leaves_below(min((mark.register or 0 for mark in kept_registers.values()), default=0))
@@ -350,9 +350,9 @@ def _exit_code(
 def _with_exit_code(target: GraftTarget, splices: Sequence[Splice], leaving: tuple[Word, ...]) -> list[Splice]:
     """Add the exit code at each exit, after the code of a block that is nothing but an exit."""
     inside = {splice.at: splice.before for splice in splices if splice.at}
-    ways_out = {at: (*inside.get(at, ()), *leaving) for at in target.exits()}
-    others = [splice for splice in splices if not splice.at or splice.at not in ways_out]
-    return [*others, *(Splice(at, exit_words) for at, exit_words in ways_out.items())]
+    exits = {at: (*inside.get(at, ()), *leaving) for at in target.exits()}
+    others = [splice for splice in splices if not splice.at or splice.at not in exits]
+    return [*others, *(Splice(at, exit_words) for at, exit_words in exits.items())]
 
 
 def _refuse(target: GraftTarget, probe: Probe, parts: ProbedParts) -> None:
@@ -379,7 +379,7 @@ def _assembled(
 ) -> InstructionCode:
     """Return the machine code of a probe. Raises UnsupportedKernelError if called functions may use what it keeps."""
     code = assemble_code(target, probe, snippets, parts, map_layout=map_layout, of_warps=of_warps, sampled=sampled)
-    if code.ptx.words and (function := calls_outside(target)):  # what it leaves of registers no one says
+    if code.ptx.words and (function := calls_outside(target)):  # nothing states which registers it leaves unchanged
         raise UnsupportedKernelError(because("graft-calls", function=function))
     return code
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.additions import REDUX_FROM, SiteRecords, never_counted
+from tui_probe.engine.additions import REDUX_FROM, SiteRecords, always_zero
 from tui_probe.engine.expansion import SAMPLE_PARAMETERS
 from tui_probe.engine.grafting.site_kernel_text import (
     ENTRY,
@@ -87,7 +87,7 @@ class InstructionPtx:
         }
         self._begin = [point.before for point in around if point.before]
         self._end = [point.after for point in around if point.after]
-        self.zero = never_counted([*at_places, *at_blocks.values(), *self._begin, *self._end])
+        self.zero = always_zero([*at_places, *at_blocks.values(), *self._begin, *self._end])
         self.live_registers = self._live([self._begin, self._end, at_places, list(at_blocks.values())])
         for block in self._blocks:
             self._refuse_values_across_blocks(block)

@@ -72,16 +72,19 @@ RECORD_ARCHITECTURES: Final = range(90, 100)
 """Architectures for which there is shorter code of records, which kernels that leave few registers have room for."""
 _COPY: Final = ProbePoint("copy", (), None, None)
 _CLOCK_AND_LINE: Final = ("%clock", "LINE")
+"""Values of a record of phases: a probe that saves others has no shorter code."""
 _ACCESS: Final = Instruction(STAY, ("access",), (), MADE_UP)
 _OTHER: Final = Instruction(STAY, ("other",), (), MADE_UP)
 _BARRIERS: Final = frozenset({"BAR", "SYNCS", "UCGABAR"})
 _TESTS: Final = frozenset({"ISETP", "UISETP"})
+"""Comparisons of integers, which end counted loops; ``U``: of uniform registers."""
 _ADDITIONS: Final = frozenset({"IADD3", "VIADD", "IADD", "LEA", "UIADD3", "ULEA"})
 _PRODUCTS: Final = frozenset({"IMAD", "UIMAD"})
 _REGISTER_FORM: Final = 1
 _SUM_LAST: Final = frozenset({1, 4, 5, 6})
 """Forms whose third field is what a product is added to."""
 _THIRD: Final = 64, 8
+"""First bit and width of the third source register."""
 _ZEROS: Final = frozenset({RZ, 63})
 """Registers that read as 0; up to sm_90 the last uniform one, too."""
 
@@ -428,7 +431,7 @@ def _bulk_sites(probe: Probe, index: int, copy: BulkCopy) -> list[SassSite]:
 
 
 def _phase_sites(probe: Probe, target: GraftTarget, has_room: Callable[[int], bool]) -> tuple[list[SassSite], int]:
-    """The starts of the kernel's phases, for a point that is at these, and the number of those without a record."""
+    """Return the starts of the kernel's phases, for a point at these, and the number of those without a record."""
     points = [point for point in probe.points if any(position.opcode == PHASE for position in point.positions)]
     if not points:
         return [], 0

@@ -220,30 +220,31 @@ _COST_COLUMNS: Final[tuple[Column[Cost], ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """Means of a probe over all kernels, and over those that do not spill more (``calm``)."""
+    """Means of a probe over all kernels, and over those that do not spill more with it."""
 
     probe: str
     costs: tuple[Cost, ...]
 
     @property
-    def calm(self) -> list[Cost]:
+    def unspilled(self) -> list[Cost]:
         return [cost for cost in self.costs if not cost.spills_more]
 
     @property
     def spread(self) -> float | None:
-        """The largest of the kernels'."""
+        """The largest spread of a kernel."""
         return max((cost.spread for cost in self.costs if cost.spread is not None), default=None)
 
     def text(self) -> str:
-        """A sentence."""
+        """Return the sentence of the answer."""
         text = (
             f"{self.probe}: {_times(average(self.costs, _slowdown))} and"
             f" {_added(average(self.costs, _registers))} registers, mean of {units.counted(len(self.costs), 'kernel')}"
         )
-        if len(self.calm) < len(self.costs):
+        if len(self.unspilled) < len(self.costs):
             text += (
-                f"; without the {len(self.costs) - len(self.calm)} that spill:"
-                f" {_times(average(self.calm, _slowdown))} and {_added(average(self.calm, _registers))} registers"
+                f"; without the {len(self.costs) - len(self.unspilled)} that spill:"
+                f" {_times(average(self.unspilled, _slowdown))} and"
+                f" {_added(average(self.unspilled, _registers))} registers"
             )
         return text
 
@@ -263,18 +264,29 @@ def _registers(cost: Cost) -> float | None:
 _MEAN_COLUMNS: Final[tuple[Column[Mean], ...]] = (
     Column("probe", lambda r: r.probe, "probe", lambda r: r.probe, False),
     Column("kernels", lambda r: len(r.costs), "kernels", lambda r: str(len(r.costs))),
-    Column("spilling", lambda r: len(r.costs) - len(r.calm), "that spill", lambda r: str(len(r.costs) - len(r.calm))),
+    Column(
+        "spilling",
+        lambda r: len(r.costs) - len(r.unspilled),
+        "that spill",
+        lambda r: str(len(r.costs) - len(r.unspilled)),
+    ),
     Column(
         "slowdown", lambda r: average(r.costs, _slowdown), "slowdown", lambda r: _times(average(r.costs, _slowdown))
     ),
     Column(
-        "slowdown_calm", lambda r: average(r.calm, _slowdown), "without", lambda r: _times(average(r.calm, _slowdown))
+        "slowdown_calm",
+        lambda r: average(r.unspilled, _slowdown),
+        "without",
+        lambda r: _times(average(r.unspilled, _slowdown)),
     ),
     Column(
         "added", lambda r: average(r.costs, _registers), "registers", lambda r: _added(average(r.costs, _registers))
     ),
     Column(
-        "added_calm", lambda r: average(r.calm, _registers), "without", lambda r: _added(average(r.calm, _registers))
+        "added_calm",
+        lambda r: average(r.unspilled, _registers),
+        "without",
+        lambda r: _added(average(r.unspilled, _registers)),
     ),
     Column("spread", lambda r: r.spread, "largest spread", lambda r: _percent(r.spread), rank=1),
 )

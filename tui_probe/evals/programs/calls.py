@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 OPERATIONS = ("attn", "gmm", "conv", "gemm", "sums")
 WARM_UP = 3
-AHEAD_BYTES, AHEAD = 1 << 28, 24  # fills before launches are timed: some ms
+AHEAD_BYTES, AHEAD = 1 << 28, 24
+"""Bytes and number of memsets that keep the GPU busy for some ms, so that all timed calls are queued behind them."""
 
 
 def sums(gpu: Gpu, size: int) -> tuple[Callable[[], None], Callable[[], bool]]:
@@ -66,9 +67,9 @@ def by_stream(gpu: Gpu, launch: Callable[[], None], times: int, ahead: int) -> l
             launch()
         gpu.record(end)
     gpu.synchronize()
-    took = [1e3 * gpu.milliseconds(start, end) for start, end in pairs]
-    nothing = sorted(took[::2])[times // 2]
-    return [max(time - nothing, 0.0) for time in took[1::2]]
+    durations = [1e3 * gpu.milliseconds(start, end) for start, end in pairs]
+    empty = sorted(durations[::2])[times // 2]  # median of pairs without a launch between them
+    return [max(time - empty, 0.0) for time in durations[1::2]]
 
 
 def main() -> int:

@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 EVENTS_PER_KIND: Final = 2
 """Lines of the log that are explained of each kind; the others are counted."""
 MAX_ADDED_LINES: Final = 50_000
-"""Lines of the log that are looked through."""
+"""Lines of the log that are read: the page is made when it is opened, and a log may have millions."""
 _HEADER: Final = 32
 _SECTION: Final = 16
+"""Bytes of the header of a result file, and of each section: see ``trace/launch_shape.py``."""
 _FILES: Final = (
     ("probe.toml", "the probe of this run"),
     (LOG, "events of the hook, one line per event"),
@@ -62,7 +63,7 @@ _PARAGRAPH: Final = "  "
 
 
 def walk_lines(trace: Trace, cells: int, kernel: KernelFacts | None = None) -> Iterator[str]:
-    """The whole walk, as lines of at most ``cells`` cells. Without a ``kernel`` the first with a result is taken."""
+    """Yield the walk as lines of at most ``cells`` cells. Without a ``kernel`` the first with a result is taken."""
     chosen = kernel or _best_kernel(trace)
     for title, lines in (
         ("The files of the trace", _file_section(trace)),
@@ -78,13 +79,13 @@ def walk_lines(trace: Trace, cells: int, kernel: KernelFacts | None = None) -> I
 
 
 def _file_section(trace: Trace) -> Iterator[str]:
-    for name, words in _FILES:
+    for name, purpose in _FILES:
         path = path_in_trace(trace.directory, name)
         if path is not None and path.is_dir():
-            yield f"{name + '/':<14}{words} ({units.counted(sum(1 for _ in path.iterdir()), 'entry')})"
+            yield f"{name + '/':<14}{purpose} ({units.counted(sum(1 for _ in path.iterdir()), 'entry')})"
         else:
             size = units.size(path.stat().st_size) if path is not None and path.is_file() else "not in this trace"
-            yield f"{name:<14}{words} ({size})"
+            yield f"{name:<14}{purpose} ({size})"
 
 
 def _log_section(trace: Trace) -> Iterator[str]:
@@ -112,9 +113,9 @@ def _kernel_section(kernel: KernelFacts | None) -> Iterator[str]:
         yield "no kernel was prepared"
         return
     yield f"#{kernel.index} {safe(kernel.demangled)}: {kernel.status}"
-    for name, words in _KERNEL_FILES:
+    for name, purpose in _KERNEL_FILES:
         if (path := kernel.file(name)) is not None:
-            yield f"{name:<14}{words} ({units.size(path.stat().st_size)})"
+            yield f"{name:<14}{purpose} ({units.size(path.stat().st_size)})"
     if (info := kernel.read_info()) is not None:
         yield f"kernel.info: {units.counted(info.parameters, 'parameter')}, {units.counted(len(info.maps), 'map')}"
         for number, map_info in enumerate(info.maps):
@@ -126,7 +127,7 @@ def _kernel_section(kernel: KernelFacts | None) -> Iterator[str]:
 
 
 def _added_lines(kernel: KernelFacts) -> Iterator[str]:
-    """Lines that only the probed text has."""
+    """Count the lines that only the probed text has: both are compared as multisets, since the probe moves no line."""
     pruned, probed = kernel.file("pruned.ptx"), kernel.file("probed.ptx")
     if pruned is None or probed is None:
         return
@@ -180,7 +181,7 @@ def _analysis_section(trace: Trace, kernel: KernelFacts | None) -> Iterator[str]
 
 
 def _best_kernel(trace: Trace) -> Kernel | None:
-    """The first kernel with a result, else the first that was prepared."""
+    """Return the first kernel with a result, else the first that was prepared."""
     kernels = list(trace.kernels)
     with_results = (kernel for kernel in kernels if kernel.result_rows)
     return next(with_results, next((kernel for kernel in kernels if kernel.folder is not None), None))
@@ -194,12 +195,12 @@ class TraceWalk(Document):
         self.text = text
 
     def lines(self, width: int) -> Sequence[Line]:
-        """Titles set out, what the log says in words as the rest."""
+        """Return titles highlighted, all other lines plain."""
         del width
         return [((line, "" if line.startswith(_PARAGRAPH) else "title"),) for line in self.text]
 
     def anchors(self, width: int) -> Sequence[int]:
-        """The titles."""
+        """Return the lines of titles."""
         del width
         return [number for number, line in enumerate(self.text) if line and not line.startswith(_PARAGRAPH)]
 
@@ -207,7 +208,7 @@ class TraceWalk(Document):
         return "part"
 
     def record(self) -> dict[str, Any]:
-        """The lines by title."""
+        """Return the lines by title."""
         return {"parts": self._parts()}
 
     def cells(self) -> Iterator[Sequence[object]]:

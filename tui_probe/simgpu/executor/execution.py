@@ -45,11 +45,13 @@ GroupPosition: TypeAlias = tuple[int, tuple[int, ...], int]
 _MAX_POLL_ROUNDS: Final = 1000
 """Rounds of groups that poll in a loop while others try an mbarrier, before these give up."""
 _STARVING_STEPS: Final = 1 << 14
-"""Basic blocks that run before the warps that had no turn get one, and then twice as many."""
+"""Basic blocks that run before the warps that had no turn get one. The number doubles each time, so that a long loop
+that waits for nobody costs few merges.
+"""
 _STEPS_OF_STARVED: Final = 1 << 12
 """Basic blocks that such warps run."""
 MAX_THREADS: Final = 1024
-"""Threads of a block, on every device."""
+"""Threads per block that every device allows (CUDA C++ Programming Guide, compute capabilities)."""
 
 
 class Scheduler:
@@ -68,7 +70,7 @@ class Scheduler:
         self._rounds = 0
         self._steps = 0
         self._max_steps = _STARVING_STEPS
-        # Groups of warps that have run for long, while others do.
+        # Groups of warps that have run for long, set aside while others run.
         self._aside: list[ThreadGroup] = []
 
     def put(self, group: ThreadGroup, gives_way: bool = False) -> None:
@@ -142,7 +144,7 @@ class Scheduler:
                 raise DeadlockError("an exchange within a warp", block.line, self.batch.describe(lanes, 0), detail)
 
     def _waits_elsewhere(self, error: DeadlockError) -> str:
-        """The line, block and thread of one that waits in the same block at another line; "" if there is none."""
+        """Return line, block and thread of a thread that waits in the same block at another line; "" for none."""
         exchanges = ((self.program.blocks[other.block].line, other.lanes) for other in self._assembling.values())
         for line, lanes in (*self.barriers.waits(), *self.tries.waits(), *exchanges):
             for position in (0, lanes.count - 1):
@@ -181,9 +183,9 @@ class Scheduler:
         return any(other <= place and not _turn(groups) for other, groups in self._ready.items())
 
     def _next(self) -> ThreadGroup | None:
-        """The next group to run, with all others at the same place; None if nothing can run."""
+        """Return the next group to run, with all others at the same place; None if nothing can run."""
         if all(_turn(groups) for groups in self._ready.values()):
-            # Nothing runs freely: see what those that wait are waiting for.
+            # All groups gave way or wait: look whether what they wait for has happened.
             self._release()
             if not self._aside:
                 self._give_up()
@@ -241,6 +243,7 @@ class Scheduler:
 
 
 def _turn(groups: list[ThreadGroup]) -> int:
+    """Return the earliest turn; 0 if a group has not given way, so that it runs before all that have."""
     return min(group.turn for group in groups)
 
 
@@ -325,7 +328,7 @@ def _checked_launch(
 
 
 class _LaunchRun:
-    """One launch."""
+    """Executes one launch: batches of blocks, at the places and times that the model of time gives them."""
 
     def __init__(
         self,

@@ -37,7 +37,7 @@ _REDUCTIONS: Final[dict[str, tuple[Any, Callable[[np.dtype[Any]], int]]]] = {
 
 
 def _members(operand: Operand, bind: Binder) -> SourceOperand:
-    """The member mask: lanes wait at the start of the block until all of it are there."""
+    """Return the source of the member mask. Lanes wait at the start of the block until all members have come."""
     source = bind.source(operand, _U32)
     bind.effects.members = source
     return source
@@ -112,21 +112,21 @@ def _build_vote(instruction: Instruction, bind: Binder) -> Operation:
 
     def run(group: ThreadGroup) -> None:
         registers, lanes = group.registers, group.lanes
-        here = lanes.active_bits[lanes.warp]
+        participants = lanes.active_bits[lanes.warp]
         if members is not None:
-            here = here & members.read(registers)
-        votes = lanes.ballot(predicate.read(registers))[lanes.warp] & here
-        target.write(registers, _outcome(mode, votes, here))
+            participants = participants & members.read(registers)
+        votes = lanes.ballot(predicate.read(registers))[lanes.warp] & participants
+        target.write(registers, _outcome(mode, votes, participants))
 
     return run
 
 
-def _outcome(mode: str, votes: Value, here: Value) -> Value:
+def _outcome(mode: str, votes: Value, participants: Value) -> Value:
     if mode == "ballot":
         return votes
     if mode == "any":
         return np.not_equal(votes, 0)
-    same = np.equal(votes, here)
+    same = np.equal(votes, participants)
     return same if mode == "all" else same | np.equal(votes, 0)
 
 
@@ -141,13 +141,13 @@ def _build_match(instruction: Instruction, bind: Binder) -> Operation:
 
     def run(group: ThreadGroup) -> None:
         registers, lanes = group.registers, group.lanes
-        here = lanes.active_bits[lanes.warp] & members.read(registers)
-        same = _equal_lanes(lanes, lanes.spread(value.read(registers))) & here
+        participants = lanes.active_bits[lanes.warp] & members.read(registers)
+        same = _equal_lanes(lanes, lanes.spread(value.read(registers))) & participants
         if mode == "any":
             target.write(registers, same)
             return
-        all_same = same == here
-        target.write(registers, np.where(all_same, here, np.uint32(0)))
+        all_same = same == participants
+        target.write(registers, np.where(all_same, participants, np.uint32(0)))
         if flag is not None:
             flag.write(registers, all_same)
 
@@ -155,7 +155,7 @@ def _build_match(instruction: Instruction, bind: Binder) -> Operation:
 
 
 def _by_warp(lanes: Lanes, value: Value, fill: Any) -> Value:
-    """``value`` as an array of shape (warps, 32), ``fill`` where a warp has no lane in the group."""
+    """Return ``value`` as an array of shape (warps, 32), ``fill`` where a warp has no lane in the group."""
     table = np.full(lanes.place_count, fill, value.dtype)
     table[lanes.places] = value
     return table.reshape(-1, WARP_SIZE)
@@ -191,7 +191,7 @@ def _masks_of_groups(table: Value) -> Value:
 
 
 def _mask_of(table: Value) -> Value:
-    """Booleans of shape (lanes, 32) as one word per lane."""
+    """Return booleans of shape (lanes, 32) as one word per lane."""
     result: Value = np.packbits(table, axis=1, bitorder="little").view(np.dtype("<u4"))[:, 0]
     return result
 
@@ -208,21 +208,21 @@ def _build_reduction(instruction: Instruction, bind: Binder) -> Operation:
     value, members = bind.source(a, kind), _members(mask, bind)
     bit = np.arange(WARP_SIZE, dtype=np.uint32)
 
-    def reduced(table: Value, here: Value) -> Value:
-        chosen = (here[:, None] >> bit) & np.uint32(1) != 0
+    def reduced(table: Value, participants: Value) -> Value:
+        chosen = (participants[:, None] >> bit) & np.uint32(1) != 0
         result: Value = function.reduce(np.where(chosen, table, neutral), axis=1, dtype=kind.dtype)
         return result
 
     def run(group: ThreadGroup) -> None:
         registers, lanes = group.registers, group.lanes
         table = _by_warp(lanes, lanes.spread(value.read(registers)), neutral)
-        here = lanes.active_bits[lanes.warp] & members.read(registers)
+        participants = lanes.active_bits[lanes.warp] & members.read(registers)
         of_warp = np.zeros(len(table), U32)
-        of_warp[lanes.warp] = here
-        if (of_warp[lanes.warp] == here).all():  # one reduction per warp, not one per lane
+        of_warp[lanes.warp] = participants
+        if (of_warp[lanes.warp] == participants).all():  # one reduction per warp, not one per lane
             written.write(registers, reduced(table, of_warp)[lanes.warp])
         else:
-            written.write(registers, reduced(table[lanes.warp], here))
+            written.write(registers, reduced(table[lanes.warp], participants))
 
     return run
 
@@ -249,8 +249,8 @@ def _build_elect(instruction: Instruction, bind: Binder) -> Operation:
 
     def run(group: ThreadGroup) -> None:
         registers, lanes = group.registers, group.lanes
-        here = lanes.active_bits[lanes.warp] & members.read(registers)
-        lowest = bit_length(here & (~here + np.uint32(1))) - np.uint32(1)
+        participants = lanes.active_bits[lanes.warp] & members.read(registers)
+        lowest = bit_length(participants & (~participants + np.uint32(1))) - np.uint32(1)
         leader.write(registers, lowest)
         flag.write(registers, lowest == lanes.lane.astype(U32))
 

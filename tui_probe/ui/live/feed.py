@@ -310,14 +310,14 @@ class Feed:
             return_free_memory()
             self._given_back = now
 
-    def tell(self, process: ProcessView, findings: Mapping[int, FindingSummary]) -> None:
-        """Show what was found in kernels of a process, by index, from the next look on."""
+    def add_findings(self, process: ProcessView, findings: Mapping[int, FindingSummary]) -> None:
+        """Show findings of kernels of a process, by index of the kernel, from the next snapshot on."""
         trace = self._traces.get(process.directory)
         if trace is not None and process.trace is not None:
             trace.new_findings.append((process.trace, findings))
 
     def rest(self) -> None:
-        """A key was pressed: what it does goes before the folders that no one waits for."""
+        """Note a pressed key: its action goes before reading directories that no one waits for."""
         self._rest_until = time.monotonic() + RESTING
 
     def _rests(self) -> bool:

@@ -58,7 +58,9 @@ class LiveScreen(ViewScreen):
         self.table = KernelTable(self, "kernels", self.show_kernel)
         self.table.focused = True
         self.current_selection = selection = CurrentSelection(self.table)
-        self.findings = findings = KernelFindings(self, lambda process, found: self.probe_app.feed.tell(process, found))
+        self.findings = findings = KernelFindings(
+            self, lambda process, findings: self.probe_app.feed.add_findings(process, findings)
+        )
         self.pages = LivePages(self, selection, findings.found_in, findings.limits_of, ascii_only=ascii_only)
         self.preview = Preview(self, "preview", findings.found_in, findings.limits_of, ascii_only=ascii_only)
         self.switch = ProcessSwitch(self, selection, lambda: self.frames.show_again())

@@ -74,8 +74,8 @@ def find_more(
 class KernelFindings:
     """Looks at one process at a time: that which is shown."""
 
-    def __init__(self, desk: Desk, tell: Callable[[ProcessView, Mapping[int, FindingSummary]], None]) -> None:
-        self.desk, self.tell = desk, tell
+    def __init__(self, desk: Desk, add_findings: Callable[[ProcessView, Mapping[int, FindingSummary]], None]) -> None:
+        self.desk, self._add_findings = desk, add_findings
         self._busy = False
         self._done: ProcessView | None = None
         self._ran = True
@@ -111,7 +111,7 @@ class KernelFindings:
         self._busy = False
         if summaries:
             self._summaries |= summaries
-            self.tell(process, summaries)
+            self._add_findings(process, summaries)
         else:
             self._done, self._ran = process, running
 
