@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import re
 import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,8 +19,9 @@ from tests.probes.test_tensor_copies import TILINGS, Tiling, kernel
 from tui_probe.engine.assembler import Assembler
 from tui_probe.evals.evaluation import PROGRAMS_FOLDER as EVALUATED
 from tui_probe.probekit.measured import analyse_results
+from tui_probe.probekit.probe_results import read_result_row
 from tui_probe.probes import gmem_bytes
-from tui_probe.probes.dmat.accesses import read_accesses
+from tui_probe.probes.dmat.accesses import accesses_of, read_accesses
 from tui_probe.probes.dmat.boxes import read_boxes
 from tui_probe.trace.device_memory import LaunchMemory
 from tui_probe.trace.follow import open_trace
@@ -26,6 +29,10 @@ from tui_probe.trace.results import read_result
 from tui_probe.trace.tensors import read_tensors
 
 from .conftest import PROGRAMS, Runner
+
+if TYPE_CHECKING:
+    from tui_probe.probes.dmat.boxes import Boxes
+    from tui_probe.trace.model import Kernel
 
 SMALL = ("--batch", "1", "--heads", "2", "--length", "512")
 
@@ -187,15 +194,92 @@ def test_boxes_of_bulk_copies_are_the_bytes_of_their_tensors(mode: str, tmp_path
     for path in kernel.results:
         result = read_result(path)
         boxes = read_boxes(read_accesses(result, compact=False, memory=LaunchMemory(), simulated=False))
-        assert boxes is not None
-        assert (len(boxes.records), boxes.made, boxes.unknown) == (18, 18, 0)
-        copied = Counter(
-            int(record["start"]) + row * int(record["stride1"]) + byte
-            for record in boxes.records
-            for row in range(record["count1"])
-            for byte in range(record["row"])
-        )
-        assert copied == {address + offset: 1 for address in addresses for offset in inside}
-        assert all(0 <= time < 1 << 24 for time in boxes.times.tolist())
+        assert copied_bytes(boxes) == {address + offset: 1 for address in addresses for offset in inside}
         print(f"GPU-BOXES\t{boxes.text}\t{int(boxes.bytes.sum())} B\t{path.stat().st_size} B on disk")
     assert len(addresses) == 2
+
+
+def copied_bytes(boxes: Boxes | None) -> Counter[int]:
+    """Count the boxes of ``tensor_copy.py`` that have each byte."""
+    assert boxes is not None
+    assert (len(boxes.records), boxes.made, boxes.unknown) == (18, 18, 0)
+    assert all(0 <= time < 1 << 24 for time in boxes.times.tolist())
+    return Counter(
+        int(record["start"]) + row * int(record["stride1"]) + byte
+        for record in boxes.records
+        for row in range(record["count1"])
+        for byte in range(record["row"])
+    )
+
+
+COPIES_ONLY = ("dmat", "gmem_bytes", "gmem_sectors")
+
+
+@pytest.mark.exclusive
+@pytest.mark.parametrize("probe", COPIES_ONLY)
+def test_copies_of_warps_that_exchange_registers_are_recorded(probe: str, tmp_path: Path, runner: Runner) -> None:
+    """Warps with ``setmaxnreg`` have no registers for more; their copies are the same as without."""
+    source, cubin = tmp_path / "copies.ptx", tmp_path / "copies.cubin"
+    source.write_text(
+        PTX.replace("sm_90", "sm_90a").replace(") {", ") .maxnreg 64 {\nsetmaxnreg.dec.sync.aligned.u32 40;", 1)
+    )
+    Assembler().assemble(source, cubin, "sm_90a", "copies")
+    command = [sys.executable, str(PROGRAMS.parents[1] / "probes" / "tensor_copy.py"), str(cubin), "128"]
+    unprofiled = runner.unprofiled(command)
+    assert unprofiled.stdout == "True\n", unprofiled.stderr
+    profiled = runner.profiled(command, "-p", probe, "--launches", "all", "--wait")
+    assert (profiled.outcome.status, profiled.outcome.stdout) == (0, unprofiled.stdout), profiled.outcome.stderr
+    (kernel,) = open_trace(profiled.trace).kernels
+    inside = {row * STRIDE + byte for row in range(ROWS) for byte in range(4 * COLUMNS)}
+    log = (profiled.trace / "event.log").read_text()
+    addresses = {int(address, 16) for address in re.findall(r"cuTensorMapEncodeTiled 0 .* address (\w+) ", log)}
+    (analyses,) = copies_only(kernel).values()
+    assert len(analyses) == TIMES
+    for analysis in analyses:
+        if probe == "gmem_bytes":
+            assert (analysis.bulk_loaded, analysis.bulk_stored) == (4 * COLUMNS * ROWS,) * 2
+        elif probe == "gmem_sectors":
+            assert (analysis.bulk_load_sectors, analysis.bulk_store_sectors) == (ROWS * 3 * 2,) * 2
+            assert (analysis.bulk_copies, analysis.unsized_copies) == (18, 0)
+    for row in kernel.result_rows if probe == "dmat" else ():
+        boxes = read_boxes(accesses_of(read_result_row(kernel.trace, kernel, row)))
+        assert copied_bytes(boxes) == {address + offset: 1 for address in addresses for offset in inside}
+
+
+SIZE, TILE = 4096, 128
+"""Rows and columns of the product of ``cutlass_warp_specialised.cu``, and of a block's part of it."""
+
+
+@pytest.mark.exclusive
+def test_copies_of_cutlass_product_are_the_tiles_of_its_matrices(runner: Runner) -> None:
+    """Without PTX. Each tile of the result takes TILE rows of A and TILE columns of B, of two bytes each."""
+    program = Path(os.environ.get("TUI_PROBE_PROGRAMS", "."), "cutlass_warp_specialised").resolve()
+    if not program.is_file():
+        pytest.skip("TUI_PROBE_PROGRAMS names no folder with cutlass_warp_specialised, built with -arch=sm_90a")
+    unprofiled = runner.unprofiled([str(program)])
+    probes = [part for probe in COPIES_ONLY for part in ("-p", probe)]
+    profiled = runner.profiled([str(program)], *probes, "--launches", "all", "--wait", "--max-write-rate", "none")
+    assert (profiled.outcome.status, profiled.outcome.stdout) == (0, unprofiled.stdout), profiled.outcome.stderr
+    (kernel,) = open_trace(profiled.trace).kernels
+    analyses = copies_only(kernel)
+    assert analyses.keys() == {*COPIES_ONLY}
+    tiles, matrix = SIZE // TILE, 2 * SIZE * SIZE
+    for moved in analyses["gmem_bytes"]:
+        assert (moved.bulk_loaded, moved.bulk_stored) == (2 * tiles * matrix, matrix)
+    for sectors in analyses["gmem_sectors"]:
+        assert (sectors.bulk_load_sectors, sectors.bulk_store_sectors) == (2 * tiles * matrix // 32, matrix // 32)
+        assert sectors.unsized_copies == 0
+    for table in analyses["dmat"]:
+        assert (table.box_bytes, table.unsized_copies) == ((2 * tiles + 1) * matrix, 0)
+
+
+def copies_only(kernel: Kernel) -> dict[str, list[Any]]:
+    """The analyses of the probes of a kernel that has records of bulk copies alone, by probe."""
+    analyses = {}
+    for probed in kernel.by_probe():
+        assert (probed.status, probed.mode) == ("probed", "graft"), probed.reason
+        own = [result.analysis for result in analyse_results(probed.trace, probed)]
+        assert own, probed.probe
+        print(f"GPU-COPIES\t{probed.probe}\t{probed.reason}\t{own[-1]}"[:600])
+        analyses[probed.probe or ""] = own
+    return analyses

@@ -1,6 +1,6 @@
 """Copy a tensor box by box through shared memory, by tensor maps; prints whether the copy is right.
 
-The argument, if there is one, is a cubin of ``PTX`` to run instead.
+The arguments, if there are any, are a cubin of ``PTX`` to run instead, and the threads of a block.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ def main() -> None:
     """Copy, and compare."""
     device, driver = CudaDevice(), ctypes.CDLL("libcuda.so.1")
     image = Path(sys.argv[1]).read_bytes() if sys.argv[1:] else PTX.encode()
+    threads = int(sys.argv[2]) if sys.argv[2:] else 32
     copies = device.module_function(device.load_module(image), "copies")
     source, target = ctypes.c_uint64(), ctypes.c_uint64()
     values = bytes(7 * place % 251 for place in range(ROWS * STRIDE))
@@ -63,7 +64,7 @@ def main() -> None:
     driver.cuMemsetD8_v2(target, 0, ctypes.c_size_t(len(values)))
     grid = (-(-COLUMNS // BOX[0]), -(-ROWS // BOX[1]), 1)
     for _ in range(TIMES):
-        device.launch_kernel(copies, grid, (32, 1, 1), 0, encoded(driver, source), encoded(driver, target))
+        device.launch_kernel(copies, grid, (threads, 1, 1), 0, encoded(driver, source), encoded(driver, target))
     copy = ctypes.create_string_buffer(len(values))
     driver.cuMemcpyDtoH_v2(copy, target, ctypes.c_size_t(len(values)))
     rows = [slice(row * STRIDE, row * STRIDE + 4 * COLUMNS) for row in range(ROWS)]
