@@ -14,8 +14,8 @@ from tests.engine.kernels import BLOCK_SCHED, DATA, HEADER, STORE, toml_probe
 from tests.engine.test_server import connected, kernel_directory
 from tui_probe.engine import kernel_cache
 from tui_probe.engine.assembler import Assembler
-from tui_probe.engine.cache import Cache
-from tui_probe.engine.kernel_cache import Originals, PrepareOptions
+from tui_probe.engine.cache import Cache, digest
+from tui_probe.engine.kernel_cache import Originals, PrepareOptions, SharedDigests
 from tui_probe.engine.preparer import Preparer
 from tui_probe.engine.reception import Answer
 from tui_probe.engine.server import EngineServer
@@ -226,3 +226,29 @@ def test_image_of_several_kernels_is_read_once(tmp_path: Path) -> None:
     second.unlink()
     second.write_bytes(b"another")
     assert originals.read(second) == b"another"
+
+
+def test_digest_of_an_image_is_computed_by_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process reads nothing of an image whose kernels are in the cache; a changed file has another digest."""
+    image = tmp_path / "original.bin"
+    image.write_bytes(b"image")
+    originals = Originals()
+    if not (child := os.fork()):
+        originals.digest(image)
+        os._exit(0)
+    os.waitpid(child, 0)
+    monkeypatch.setattr(Originals, "read", lambda *_: pytest.fail("the image was read"))
+    assert originals.digest(image) == digest(b"image").encode()
+    monkeypatch.undo()
+    image.write_bytes(b"another")
+    assert originals.digest(image) == digest(b"another").encode()
+
+
+def test_digest_that_two_processes_wrote_at_a_time_is_none() -> None:
+    digests = SharedDigests()
+    file = (1, 2, 3, 4)
+    digests.put(file, b"a" * 64)
+    assert digests.get(file) == b"a" * 64
+    at = digests._offset(file) + 40
+    digests._memory[at : at + 1] = b"b"
+    assert digests.get(file) is None

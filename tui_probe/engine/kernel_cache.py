@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import shutil
+import struct
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 LoadKind: TypeAlias = Literal["bin", "ptx"]
 MachineCode: TypeAlias = Literal["auto", "all", "off"]
 """Kernels without PTX that are probed in SASS. Of closed libraries the hook asks with ``all`` only."""
+FileIdentity: TypeAlias = tuple[int, int, int, int]
+"""Device, inode, size and time of a file: links to it have the same."""
 _MAX_IMAGE_BYTES: Final = 256 << 20
 """Bytes of images that are kept in memory, apart from the newest one, which may be larger."""
 _MAX_ASSEMBLIES: Final = 256
@@ -98,6 +102,41 @@ class _Image:
         return cls(image_kind(image), len(image), held_ptx(image), list(image_entries(image)))
 
 
+class SharedDigests:
+    """Digests of images, computed once for all processes forked from this one: that takes 0.1 s for a library's image,
+    and each of its kernels may be prepared by another process.
+
+    The place of a file is that of a hash of its identity: another file there takes it over. Processes write without a
+    lock; a record with parts of two writers has a wrong check and counts as none.
+    """
+
+    _PLACES: Final = 1024
+    _RECORD: Final = struct.Struct("=3Qq64s16s")
+    """Identity of the file, digest, check."""
+
+    def __init__(self) -> None:
+        self._memory = mmap.mmap(-1, self._PLACES * self._RECORD.size)
+
+    def get(self, file: FileIdentity) -> bytes | None:
+        """The digest of a file; None if no process has computed it."""
+        *identity, image_digest, check = self._RECORD.unpack_from(self._memory, self._offset(file))
+        is_whole = tuple(identity) == file and check == self._check(file, image_digest)
+        return image_digest if is_whole else None
+
+    def put(self, file: FileIdentity, image_digest: bytes) -> None:
+        """Keep the digest of a file."""
+        record = self._RECORD.pack(*file, image_digest, self._check(file, image_digest))
+        offset = self._offset(file)
+        self._memory[offset : offset + len(record)] = record
+
+    def _offset(self, file: FileIdentity) -> int:
+        return hash(file) % self._PLACES * self._RECORD.size
+
+    @staticmethod
+    def _check(file: FileIdentity, image_digest: bytes) -> bytes:
+        return digest(repr(file).encode(), image_digest)[:16].encode()
+
+
 class Originals:
     """Reads images, finds the PTX of kernels and keeps what it parsed of the images last used.
 
@@ -106,13 +145,22 @@ class Originals:
 
     def __init__(self) -> None:
         self._images: OrderedDict[bytes, _Image] = OrderedDict()
-        self._files: OrderedDict[tuple[int, ...], bytes] = OrderedDict()
+        self._files: OrderedDict[FileIdentity, bytes] = OrderedDict()
+        self._digests = SharedDigests()
         self._lock = threading.Lock()
+
+    def digest(self, path: Path) -> bytes:
+        """Return the digest of an image. Raises OSError."""
+        file = _identity(path)
+        image_digest = self._digests.get(file)
+        if image_digest is None:
+            image_digest = digest(self.read(path)).encode()
+            self._digests.put(file, image_digest)
+        return image_digest
 
     def read(self, path: Path) -> bytes:
         """Return the bytes of an image. Its kernels have links to one file, which is read once. Raises OSError."""
-        status = path.stat()
-        file = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+        file = _identity(path)
         with self._lock:  # while it is read, too: all kernels of an image ask for it at about the same time
             if (image := self._files.get(file)) is None:
                 image = self._files[file] = read_file(path)
@@ -149,6 +197,11 @@ class Originals:
         """Let go of the images used longest ago, except the last."""
         while len(self._images) > 1 and sum(image.size for image in self._images.values()) > _MAX_IMAGE_BYTES:
             self._images.popitem(last=False)
+
+
+def _identity(path: Path) -> FileIdentity:
+    status = path.stat()
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 class PrunedAssemblies:
@@ -251,10 +304,10 @@ class KernelCache:
         self._written: dict[str, Path] = {}
         self.locks = KeyLocks(cache.folder)
 
-    def key(self, image: bytes, arch: str, name: str) -> str:
-        """The key of one kernel of an image on a device of ``arch``."""
+    def key(self, image_digest: bytes, arch: str, name: str) -> str:
+        """The key of one kernel of an image with that digest on a device of ``arch``."""
         inputs = self.surroundings, arch, name
-        return digest(*(text.encode("utf-8", "surrogateescape") for text in inputs), _image_digest(image))
+        return digest(*(text.encode("utf-8", "surrogateescape") for text in inputs), image_digest)
 
     def place(self, key: str) -> Path:
         """Path of the entry of a key."""
@@ -337,12 +390,6 @@ class KernelCache:
         put_file(path, entry[_ORIGINAL_ENTRY])
         self._written[name] = path
         return True
-
-
-@lru_cache(maxsize=2)
-def _image_digest(image: bytes) -> bytes:
-    """Return the digest of an image, computed once for all of its kernels: it takes 0.1 s for a library's image."""
-    return digest(image).encode()
 
 
 @lru_cache(maxsize=1)

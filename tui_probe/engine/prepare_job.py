@@ -29,6 +29,7 @@ from tui_probe.trace.kernel_files import SITES_FILE
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from concurrent.futures import Future
+    from pathlib import Path
 
     from tui_probe.engine.cache import KeyLock
     from tui_probe.engine.grafting.graft_gate import Gate
@@ -215,8 +216,8 @@ class PrepareJob:
         arch, layout = split_target(target)
         work, number = self._work, _arch_number(arch)
         work.log.write(_selection(work.options.kernels, work.options.filtered))
-        image = originals.read(work.kernel_directory / "original.bin")
-        key = work.cache.key(image, target, name) if work.cache else ""
+        image = work.kernel_directory / "original.bin"
+        key = work.cache.key(originals.digest(image), target, name) if work.cache else ""
         request = KernelRequest(arch, number, name, threads, key, map_layout=layout)
         if work.cache is None:
             return self._prepare(originals, image, request)
@@ -237,8 +238,8 @@ class PrepareJob:
             if lock is not None:
                 _release_later(lock, work.kept)
 
-    def _prepare(self, originals: Originals, image: bytes, request: KernelRequest) -> Answer:
-        work, name = self._work, request.name
+    def _prepare(self, originals: Originals, file: Path, request: KernelRequest) -> Answer:
+        work, name, image = self._work, request.name, originals.read(file)
         if work.probe.needs_machine_code:
             return self._sass.prepare(image, request, ImageError(because("needs-sass", probe=work.probe.name)))
         try:
