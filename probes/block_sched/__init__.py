@@ -32,7 +32,7 @@ _EXCLUDED_COUNTS: Final = (
 )
 _FLAGGED_SHARE: Final = 0.05
 """The part of a launch from which on what scheduling costs stands out."""
-_SCHEDULING_ADVICE: Final = "launch fewer, longer blocks, e.g. let each block loop over several tiles"
+_SCHEDULING_ADVICE: Final = "launch fewer blocks with more work each, e.g. let each block loop over several tiles"
 _IDEAL_PARTS: Final = {"scheduling": 0.0, "tail": 0.0}
 """Parts of the time of slots without any loss."""
 _FLAGGED_RATIO: Final = 1.25
@@ -146,6 +146,6 @@ PROBES: Final = (
         views=(BLOCKS,),
         pages=(REPORT,),
         line=schedule_line,
-        line_about="cycles per block slot, mean over SMs: cycles with a running block, cycles between blocks (gaps)",
+        line_about="cycles per block slot, mean over SMs: time with a running block, and time between blocks (gaps)",
     ),
 )

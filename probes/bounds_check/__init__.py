@@ -39,7 +39,8 @@ ILLEGAL_ADDRESS: Final = 700
 NULL_PAGES: Final = 1 << 16
 """Addresses below are those of a null pointer with an index."""
 _ADVICE: Final = {
-    "null pointer": "check that the allocation succeeded, and that the program passes its pointer to the kernel",
+    "null pointer": "check that the allocation succeeded, and that the program passes the allocated pointer to the"
+    " kernel",
     "use after free": "free the memory after the last kernel that uses it",
     "out of bounds": "compare the index with the size before the access",
 }

@@ -266,18 +266,18 @@ def _analyse(of: ProbeResult) -> AccessTable | AccessCount:
 
 _EXPLANATION: Final = (
     "Time runs to the right, addresses run down. Each tensor or allocation is a band; “range 0” is memory outside of"
-    " all tensors and allocations. Below the name of a band are its number of accesses and their share of all accesses."
-    " Memory between bands is not drawn. A cell covers a range of cycles and bytes: more dots, or a stronger shade,"
-    " mean more accesses.",
+    " all tensors and allocations. The line below the name of a band shows the number of accesses in the band, and"
+    " their share of all accesses. Memory between bands is not drawn. A cell covers a range of cycles and bytes:"
+    " more dots, or a stronger shade, mean more accesses.",
     "Sectors per request: a warp's load or store moves whole 32-byte sectors. If each lane accesses 4 bytes, 32"
-    " adjacent lanes touch 4 sectors, and 32 scattered lanes touch 32 sectors. “used” is the share of the moved"
-    " bytes that the lanes requested. Sectors above the minimum for the requested bytes are excessive; the page"
-    " Lines counts them. If 32 adjacent lanes access 16 bytes each, they touch 16 sectors, and none of these is"
-    " excessive. A sector is always moved whole, so some bytes can be unused even without excessive sectors. One of"
-    " the colour schemes shows the share of excessive sectors in steps of 10 %.",
+    " adjacent lanes touch 4 sectors, and 32 scattered lanes touch 32 sectors. “used” is requested bytes divided by"
+    " moved bytes. Sectors above the minimum for the requested bytes are excessive; the page Lines counts them. If"
+    " 32 adjacent lanes access 16 bytes each, they touch 16 sectors, and none of these is excessive. A sector is"
+    " always moved whole, so some bytes can be unused even without excessive sectors. One of the colour schemes"
+    " shows the share of excessive sectors in steps of 10 %.",
     "A bulk copy (TMA) counts as one access per 32-byte sector of its box, if the sector is inside the tensor. The"
-    " time is when a lane starts the copy. A copy to several blocks of a cluster (multicast) counts once. A"
-    " reduction also counts once.",
+    " time of these accesses is the start of the copy. A copy to several blocks of a cluster (multicast) counts"
+    " once. A reduction also counts once.",
     "A flat row is memory that is accessed repeatedly. A diagonal is a walk through memory. A column is many addresses"
     " at one time. The lines below the picture describe the cell under the cursor.",
 )

@@ -64,8 +64,8 @@ MEMORY: Final = count_kind(
     "Memory",
     "bytes of global memory that each launch requested",
     (
-        "Bytes that executed instructions requested, per launch, before caches. Divided by the time of the unprobed"
-        " kernel, these bytes give the requested bandwidth of the kernel, not its DRAM bandwidth.",
+        "Bytes that executed instructions requested, per launch, before caches. Requested bandwidth is these bytes"
+        " divided by the time of the unprobed kernel. DRAM bandwidth can differ, because caches serve some requests.",
     ),
     order=70,
 )

@@ -60,7 +60,7 @@ SECTORS: Final = count_kind(
     "global memory requests, and sectors per request",
     (
         "A request is one load or store that a warp executes with at least one active lane. A sector is 32 bytes. If"
-        " each lane accesses 4 bytes, adjacent lanes need 4 sectors per request. If each lane accesses another"
+        " each lane accesses 4 bytes, adjacent lanes need 4 sectors per request. If each lane accesses a different"
         " sector, a request needs 32 sectors. Nsight Compute counts in the same way.",
     ),
     order=80,

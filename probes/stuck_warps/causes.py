@@ -66,8 +66,8 @@ def _endless_loop(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     yield Cause(
         "endless-loop",
         f"{warps} in the loop at {group.place.text}, which does not end: its condition is computed before the loop",
-        "in each iteration, read the value that ends the loop, with a volatile load or cuda::atomic_ref; the compiler"
-        " moves other loads out of the loop",
+        "in each iteration, read the value with a volatile load or cuda::atomic_ref; the compiler moves other loads"
+        " out of the loop",
         group.warps[0],
     )
 
@@ -81,8 +81,8 @@ def _own_lock(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
             holders = lane_words(warp.took.lanes)
             yield Cause(
                 "lock-held-by-own-warp",
-                f"{stuck.warp_text(warp)} tries to take lock {group.place.address:#x} at {group.place.text},"
-                f" which {holders} of the same warp took at PTX:{warp.took.line} and did not release",
+                f"{stuck.warp_text(warp)} tries at {group.place.text} to take lock {group.place.address:#x};"
+                f" {holders} of the same warp took this lock at PTX:{warp.took.line} and did not release the lock",
                 "release the lock in the branch that takes the lock, before lanes of the warp wait for each other; or"
                 " let only one lane of each warp take the lock",
                 warp,
@@ -191,7 +191,7 @@ def _mbarrier(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
         yield Cause(
             "mbarrier-phase",
             f"{known}: {came}. The number of arrivals is right, but warps wait for another phase",
-            "check the parity of each wait, and that all threads arrive again in each phase",
+            "check the parity of each wait, and check that all threads arrive again in each phase",
             warp,
         )
 

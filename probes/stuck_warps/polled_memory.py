@@ -148,7 +148,9 @@ def _last_stores(stuck: StuckWarps, group: PlaceGroup, writers: Sequence[StuckWa
         return None
     writer = away[0]
     is_cycle = writer.place.kind == "flag" and any(own in group.warps for own in stuck.writers(writer.place))
-    cycle = f", where it polls what {stuck.warp_text(group.warps[0])} wrote: they wait for each other" * is_cycle
+    cycle = (
+        f", where it polls an address that {stuck.warp_text(group.warps[0])} wrote: these warps wait for each other"
+    ) * is_cycle
     return Cause(
         "value-not-reached",
         f"{_polled(group)}; {_writes_text(stuck, writers)}; {stuck.warp_text(writer)} is now"
@@ -206,7 +208,7 @@ def _unknown_writer(stuck: StuckWarps, group: PlaceGroup) -> tuple[str, str]:
     """Return who could have written what warps poll, and advice, by what the code of the kernel writes."""
     place, code = group.place, stuck.code
     another = "another kernel, another GPU or the host must write the value"
-    advice = "find the kernel or rank that must write it, and check in its trace that it was launched"
+    advice = "find the kernel or rank that must write the value, and check in its trace that the kernel was launched"
     if isinstance(place.line, Offset):
         return (
             f"without PTX, writes are not recorded: a warp of this launch, {another}",

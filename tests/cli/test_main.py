@@ -82,7 +82,7 @@ def test_asking_for_help_imports_nothing_heavy(words: str) -> None:
         (["run", "-p", "nonsense", "true"], "block_sched"),
         (["run", "--sim", "--driver", "/x", "true"], "not allowed with"),
         (["run", "--max-trace-bytes", "much", "true"], "not a size"),
-        (["run", "--min-free-disk", "1G,2G", "true"], "10G, 3% or 2G,5%, or 0"),
+        (["run", "--min-free-disk", "1G,2G", "true"], "10G, 3% or 2G,5%; 0 means no minimum"),
         (["run", "--min-free-disk", "100%", "true"], "not a size"),
         (["run", "--launches", "9-0", "true"], "does not name launches"),
         (["run", "-k", "a::b", "true"], "empty part"),

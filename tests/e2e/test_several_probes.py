@@ -100,7 +100,7 @@ def test_a_launch_that_had_another_probe_gives_way_to_the_nearest(several: tuple
     assert (had.returncode, had.stderr) == (0, "")
     other = tool("show", "sectors", f"{trace}:0@5")
     assert other.returncode == 0
-    assert "launch 5 had another probe; showing launch 6, the nearest with this probe" in other.stderr
+    assert "launch 5 had another probe; showing launch 6, the nearest launch with this probe" in other.stderr
     assert other.stdout == had.stdout
 
 

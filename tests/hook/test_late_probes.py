@@ -108,8 +108,8 @@ def test_launches_wait_for_late_probes_where_all_are_to_be_probed(host: Host, la
 
 def test_late_parts_alternate_if_the_fused_kernel_has_no_room(host: Host, late: LateEngine) -> None:
     reason = (
-        "with all counting probes together an SM would hold 3 blocks instead of 8, so launches alternate between the"
-        " probes"
+        "with all counting probes together, an SM would hold 3 blocks instead of 8, so launches alternate between"
+        " the probes"
     )
     script = script_of(late, reason=f"{reason} code fused-blocks")
     run = host.python(script, **HURRIED, STUB_BLOCKS="8", STUB_BLOCKS_PROBED="3")

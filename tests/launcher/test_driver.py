@@ -104,7 +104,7 @@ def test_editable_install_reports_a_build_from_other_sources(
     assert outdated_build() is None, "newer files with the same content"
     with (checkout / "hook" / "src" / "log" / "reasons.h").open("a") as source:
         source.write("/* changed */")
-    expected = (f"the hook driver was built from other sources than those in {checkout}/hook",
+    expected = (f"the hook driver was not built from the current sources in {checkout}/hook",
                 f"rebuild it: pip install -e {checkout}")  # fmt: skip
     assert outdated_build() == expected
     os.utime(record)

@@ -236,7 +236,7 @@ def test_a_change_within_what_launches_vary_is_none() -> None:
     few = ValueChange(launches(1.0, 1.8), launches(1.2, 1.9))
     assert (few.within_noise, few.before.spread, few.verdict) == (False, None, "worse")
     verdict = pair_verdict(KernelPair("", 0, "k", None, None, [noisy]))
-    assert verdict.startswith("B is as fast as A, no difference beyond launch-to-launch variation")
+    assert verdict.startswith("B is as fast as A: the difference is within launch-to-launch variation")
 
 
 def test_time_of_one_launch_has_no_verdict() -> None:

@@ -200,7 +200,7 @@ WAITERS = [warp(BARRIER, block, 1) for block in range(2)]
 @pytest.mark.parametrize(
     ("stuck", "key", "words"),
     [
-        (OWN, "lock-held-by-own-warp", "block 0 warp 0 tries to take lock 0x100 at atom.global.cas.b32 PTX:12"),
+        (OWN, "lock-held-by-own-warp", "block 0 warp 0 tries at atom.global.cas.b32 PTX:12 to take lock 0x100"),
         (HELD, "lock-not-released", "block 0 warp 0 took it at PTX:12 and is at bar.sync PTX:30"),
         (
             CYCLE,
@@ -348,7 +348,8 @@ WAITERS = [warp(BARRIER, block, 1) for block in range(2)]
             launch(QUEUE, 2, 32, STORES),
             "value-not-reached",
             "1 warp of 1 block wrote there (st.volatile.global.u32 PTX:60); block 1 warp 0 is now at"
-            " ld.volatile.global.u32 PTX:25, where it polls what block 0 warp 0 wrote: they wait for each other",
+            " ld.volatile.global.u32 PTX:25, where it polls an address that block 0 warp 0 wrote: these warps wait"
+            " for each other",
         ),
         (launch([warp(LANES)]), "barrier-not-reached", "waits for all lanes of block 0 warp 0: all lanes arrived last"),
     ],

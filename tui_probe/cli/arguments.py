@@ -135,8 +135,8 @@ def min_free(text: str) -> str:
     sizes = [part for part in parts if part not in shares]
     if len(shares) > 1 or len(sizes) > 1:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not an amount of free disk space; write a size, a percentage or both,"
-            " e.g. 10G, 3% or 2G,5%, or 0"
+            f"{text!r} is not an amount of free disk space; write a size, a percentage or both, e.g. 10G, 3% or"
+            " 2G,5%; 0 means no minimum"
         )
     return ",".join([*(str(size(part)) for part in sizes), *shares])
 

@@ -47,8 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "A and B are TRACE, TRACE:KERNEL or TRACE:KERNEL@LAUNCH; TRACE is a directory or the name of a run; KERNEL"
         " is an index or a part of a name. Without TRACE, A is in the newest trace, and B is in the trace of A:"
         " tui-probe compare trace:matmul@0 :matmul@5. Exit status 1: --fail-if-worse found a regression, or nothing"
-        " is comparable. Exit status 5: no verdict, because times are simulated or of one launch, kernels differ, a"
-        " program failed, or A and B have no measured value in common."
+        " is comparable. Exit status 5: no verdict. Either times are simulated, or a time is of only one launch, or"
+        " kernels differ, or a program failed, or A and B have no measured value in common."
     )
     parser.add_argument("before", metavar="A", help="baseline")
     parser.add_argument("after", metavar="B", help="candidate")

@@ -160,8 +160,8 @@ def add_choice_options(chosen: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     chosen.add_argument(
         "--keep-launch", type=kept_launch, action="append", metavar="KERNEL@N",
-        help="save a launch for `tui-probe extract`: the first launch with number N or higher of a kernel with KERNEL"
-            " in its name; may be repeated; see `help reproducer`",
+        help="save a launch for `tui-probe extract`: of the kernels with KERNEL in their names, the first launch"
+             " with number N or higher; may be repeated; see `help reproducer`",
     )  # fmt: skip
     chosen.add_argument("--no-times", action="store_true", help="do not sample GPU times")
     chosen.add_argument(
@@ -283,8 +283,7 @@ def add_probe_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--replay", action="store_true",
         help="launch each kernel again for every probe that has not measured the kernel yet; restore memory before"
-            " each launch,"
-             " like --benchmark",
+             " each launch, as --benchmark does",
     )  # fmt: skip
     parser.add_argument(
         "--wait", action="store_true",

@@ -99,7 +99,10 @@ def write_kernel_page(page: PageEntry, trace: Trace, address: Address, arguments
         inform(f"showing #{kernel.index} of {len(trace.kernels)} kernels{reason}; select a kernel with TRACE:KERNEL")
     shown = choice.source.launch
     if address.launch is not None and shown is not None and shown.number != address.launch:
-        inform(f"launch {address.launch} had another probe; showing launch {shown.number}, the nearest with this probe")
+        inform(
+            f"launch {address.launch} had another probe; showing launch {shown.number}, the nearest launch with"
+            " this probe"
+        )
     view = _open_view(kind, choice)
     commands = [word for word in getattr(arguments, "do", "").split(",") if word]
     for words in run_commands(view, commands, drawing_size(arguments)):

@@ -291,7 +291,8 @@ class FunctionScope:
         program = self._program
         if name in RESERVED_NAMES or name in program.constants or name in program.maps or name in program.functions:
             raise self._source.error(
-                node, f"{name} is a name of the language, a constant, a map or a function; assign another variable"
+                node,
+                f"{name} is a name of the probe language, a constant, a map or a function; assign another variable",
             )
         return name
 

@@ -111,7 +111,7 @@ def outdated_build() -> tuple[str, str] | None:
                 return None
     except OSError:
         return None
-    problem = f"the hook driver was built from other sources than those in {checkout}/hook"
+    problem = f"the hook driver was not built from the current sources in {checkout}/hook"
     return problem, f"rebuild it: pip install -e {checkout}"
 
 

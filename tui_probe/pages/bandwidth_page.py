@@ -49,8 +49,9 @@ BANDWIDTH_EXPLANATION: Final = (
 )
 SWEEP_EXPLANATION: Final = (
     "Rows are numbers of blocks. Columns are the numbers of bytes that each block has in flight, from memory to its"
-    " shared memory. Cells show the bandwidth of the whole GPU. By Little's law, bytes in flight = bandwidth × latency:"
-    " a GPU reaches its bandwidth when enough bytes are in flight; their division among blocks does not matter.",
+    " shared memory. Cells show the bandwidth of the whole GPU. By Little's law, bytes in flight = bandwidth ×"
+    " latency. A GPU reaches its bandwidth when enough bytes are in flight. The division of these bytes among blocks"
+    " does not matter.",
     "Bandwidth grows with blocks × bytes per block until enough bytes are in flight. With still more blocks,"
     " requests only wait in queues. If bandwidth falls again, blocks compete in L2 and in the memory queues: this"
     " loss is the cost of contention. The lines above the table show the cost of contention on this GPU.",

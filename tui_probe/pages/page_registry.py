@@ -67,20 +67,20 @@ _LIVE_PAGES: Final[dict[str, tuple[str, ...]]] = {
         " utilization or, if they are unknown, its first finding. “!” marks findings that cost time. “–” means that"
         " nothing was found, or that the run is still active. The text is computed once and saved in your state"
         " directory.",
-        "“▶3” marks three runs of one command. The list shows the newest run; press c to see the older runs. Below the"
-        " list are the findings of the selected run, and what changed since the previous run of its command.",
+        "“▶3” marks three runs of one command. The list shows the newest run; press c to see the older runs. Below"
+        " the list are the findings of the selected run, and the changes since the previous run of the same command.",
     ),
     "form": (
         "The program to start, and its options. Paths in the command are completed: → accepts the suggestion after"
         " the cursor. The last line shows the equivalent command line.",
     ),
     "machine": (
-        "The results of tui-probe doctor. “✘” marks a missing part, “!” a part that needs attention, “○” an optional"
-        " part.",
+        "The results of tui-probe doctor. “✘” marks a missing part, “!” marks a part that needs attention, and “○”"
+        " marks an optional part.",
     ),
     "figures": (
-        "Each value of A and B, and its change. “Better” is a change in the desired direction of the value, “worse” a"
-        " change in the other direction. “–” means not measured.",
+        "Each value of A and B, and its change. “Better” is a change in the desired direction of the value; “worse”"
+        " is a change in the other direction. “–” means not measured.",
     ),
     "kernels": (
         "One row per kernel, sorted by GPU time if launches were timed, else by first launch. 12 of 6 060, or 12/6.1k,"

@@ -62,9 +62,9 @@ _SHARE: Final[Column[RangeLine]] = Column("share", lambda r: r.share, "share", l
 RangeKey = tuple[str, str | None, int | None, int, float | None]
 """Identity of a range while the trace grows: text, domain, thread, depth and start."""
 TOTALS_ABOUT: Final = (
-    "The kernels launched in the range and in its inner ranges, each kernel once, sorted by time. The time of a kernel"
-    " is launches × its median over the whole run. The share is relative to the time of all kernels of the range; “–”"
-    " means that at least one of these kernels was not timed.",
+    "The kernels launched in the range and in its inner ranges, each kernel once, sorted by time. The time of a"
+    " kernel is the number of launches × the median launch time over the whole run. The share is relative to the"
+    " time of all kernels of the range; “–” means that at least one of these kernels was not timed.",
     "Press Enter to see the launches of a kernel, and q to go back to the ranges.",
 )
 TOTALS_COLUMNS: Final[tuple[Column[KernelTotal], ...]] = (

@@ -84,8 +84,8 @@ def watchdog_probe() -> str:
     named = (name for name, text in texts.items() if _RESIDENT.search(text) and load_probe(name).is_resident)
     if (name := next(named, None)) is None:
         raise ProbeFileError(
-            "--watchdog needs a probe that can be read while a kernel runs, and none is installed; install tui-probe"
-            " again"
+            "--watchdog needs a probe that can be read while a kernel runs, and no such probe is installed; install"
+            " tui-probe again"
         )
     return name
 

@@ -230,7 +230,7 @@ def write_phases_probe(name: str, files: Iterable[Path]) -> Path:
     base = next(filter(records_phases, files), None)
     if base is None:
         raise ProbeFileError(
-            "--phase needs a probe that records phases, and none is installed; install tui-probe again"
+            "--phase needs a probe that records phases, and no such probe is installed; install tui-probe again"
         )
     lines = [f"{json.dumps(phase)} = {json.dumps(text)}\n" for phase, text in phases_in(name).items()]
     text = base.read_text(encoding="utf-8") + "".join(["\n[phases]\n", *lines] if lines else [])

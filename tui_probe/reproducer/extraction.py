@@ -171,7 +171,8 @@ def readme(launch: KeptLaunch) -> str:
         "python3 launch.py [--repeat N] [--device N]",
         "cc -O2 -o launch launch.c -ldl && ./launch [--repeat N]",
         "",
-        "Both commands need only the CUDA driver (libcuda.so.1). Both map memory at the same addresses as the program,",
+        "Both commands need only the CUDA driver (libcuda.so.1). Both commands map memory at the same addresses as"
+        " the program,",
         "launch the kernel, and compare the memory with the program's memory after the launch. Exit status: 0 same,",
         "1 different, 2 launch failed. Floating-point atomics may give other results in each run.",
         *([""] if (notes := list(differences(launch))) else []),

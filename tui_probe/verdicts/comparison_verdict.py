@@ -135,7 +135,7 @@ def _is_part_of_time(change: ValueChange) -> bool:
 
 def _speed_text(lead: ValueChange) -> str:
     if lead.within_noise:
-        return "B is as fast as A, no difference beyond launch-to-launch variation"
+        return "B is as fast as A: the difference is within launch-to-launch variation"
     if lead.is_of_one_launch and lead.direction and lead.size:
         return "no verdict on time (one launch, spread unknown)"
     if not lead.counts:

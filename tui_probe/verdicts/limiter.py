@@ -370,7 +370,7 @@ def _verdict_sentence(limiter: KernelLimiter) -> str:
         if share > 1 and not _is_behind_caches(verdict):
             return f"{name}: fully utilized; the counts amount to {_percent(share)} of its peak"
         if share > 1:
-            return f"{name}: requests amount to {share:.1f} times its peak; caches serve the rest"
+            return f"{name}: requests amount to {share:.1f} times its peak; caches serve the other requests"
         return f"{name}: {_percent(share)} utilization"
     if verdict.limit == "latency":
         return f"latency bound: no unit reaches {LIMITING_UTILIZATION:.0%} utilization"
@@ -434,7 +434,7 @@ def _memory_level_text(limiter: KernelLimiter) -> str:
     if verdict.level == "DRAM":
         if limiter.demand.dram is not None:
             return "DRAM: measured by ncu"
-        return "DRAM: the kernel touches more bytes than L2 holds, each byte once"
+        return "DRAM: the kernel touches each byte only once, and touches more bytes than L2 holds"
     if verdict.level == "L1":
         return "L1 and shared memory: each request takes at least one cycle"
     if fits_in_l2(limiter.demand, limiter.machine):

@@ -290,9 +290,10 @@ EVALUATION: Final = Evaluation(
         "A sector is 32 bytes. A request is one warp instruction. If 32 lanes store adjacent 4-byte values, they"
         " touch 4 sectors. With gaps of 4 bytes between the values, they touch 8 sectors. A probe counts the same"
         " values as ncu and needs no permission for counters.",
-        "A kernel that writes a tensor once stores elements × bytes / 32 sectors (expected), and at most one sector per"
-        " element. The critical kernel is the kernel that uses the tensor cores. If several kernels use the tensor"
-        " cores, the critical kernel is the kernel that stores the tensor. The answer shows the selection steps.",
+        "A kernel that writes a tensor once stores at least elements × bytes / 32 sectors (the expected number), and"
+        " at most one sector per element. The critical kernel is the kernel that uses the tensor cores. If several"
+        " kernels use the tensor cores, the critical kernel is the kernel that stores the tensor. The answer shows"
+        " the selection steps.",
         "The data type of a kernel follows from the operands of its tensor core operations, from the counted"
         " instructions, or from its name. Files PROGRAM-ncu.csv and traces PROGRAM-probes are compared side by side."
         " For your own tensor: tui-probe import ncu FILE.csv --page critical --seq-len N --head-dim N --dtype bf16.",

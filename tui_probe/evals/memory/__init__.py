@@ -287,8 +287,8 @@ EVALUATION: Final = Evaluation(
         "Original memory is the value in the program's output line “max memory: BYTES”. Without this line, it is the"
         " peak of the program's allocations in event.log. This peak includes memory that a framework keeps for"
         " later.",
-        "For each launch, the published system allocated exactly the memory that its records need; the ratio uses"
-        " this size. Kernels without a probe, e.g. kernels of closed libraries, are not included.",
+        "For each launch, the published system allocated exactly the memory that the records of the launch need; the"
+        " ratio uses this size. Kernels without a probe, e.g. kernels of closed libraries, are not included.",
     ),
     open=answer,
     collect=collect,

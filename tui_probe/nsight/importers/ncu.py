@@ -45,8 +45,8 @@ HOW_TO_GET_PERMISSION: Final = (
     " permission: see tui-probe probes"
 )
 COLD_CACHE: Final = (
-    "cold caches: ncu flushes all caches before each pass, so each launch starts with an empty L2 and needs more DRAM"
-    " traffic (not with --cache-control none)"
+    "cold caches: ncu flushes all caches before each pass, so each launch starts with an empty L2 and needs more"
+    " DRAM traffic; with --cache-control none, ncu does not flush caches"
 )
 
 

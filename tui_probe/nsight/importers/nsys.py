@@ -196,7 +196,9 @@ def _sum(report: StatsReport, row: Sequence[str]) -> KernelSum:
 
 def _notes(kernels: Kernels, projected: list[ProjectedRange], sums: list[KernelSum]) -> Iterator[str]:
     if len(kernels) or projected:
-        yield ("CSV of nsys stats has no processes, no number of SMs and no launch calls; export to sqlite for these")
+        yield (
+            "CSV of nsys stats has no processes, no number of SMs and no launch calls; to see them, export to sqlite"
+        )
     if projected:
         yield "ranges as projected by nsys, over all streams; their counts include copies and memsets"
     if sums and not len(kernels):

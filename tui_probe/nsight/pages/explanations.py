@@ -76,9 +76,9 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         " arithmetic (ffma, fadd, fmul: fp32; d…: fp64; h…: fp16). Metrics such as …_op_ffma_pred_on.avg.peak_sustained"
         " are constants of the GPU and cannot distinguish types; use …_pred_on.sum. Only tensor core operations or the"
         " kernel's name distinguish bf16 from fp16.",
-        "“Bound” names the unit that is closer to its peak, compute or memory. “Neither” means that both are below 60"
-        " %. Such a kernel is probably latency bound: too few blocks or warps, or waits. Small problems do much"
-        " arithmetic per byte of DRAM because their data stays in L1 and L2.",
+        "“Bound” names the unit that is closer to its peak, compute or memory. “Neither” means that both are below"
+        " 60 %. Such a kernel is probably latency bound: it has too few blocks or warps, or its warps wait. Small"
+        " problems do much arithmetic per byte of DRAM because their data stays in L1 and L2.",
     ),
     "averages": (
         "Mean, min and max of each metric of each kept kernel. Each value is over the launches in the measured"
@@ -131,9 +131,10 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "nsys sums": (
         "One row per range name. “Calls” counts the ranges that launched a kernel; time is the kernel time on all"
-        " streams, each kernel counted once. Mean and p99 are per call. A range can contain another range of the same"
-        " name, e.g. in a recursive function. Both calls then include the inner kernels, and mean × calls exceeds the"
-        " total. The share is relative to the time of all kernels. Shares of nested ranges add up to more than 100 %.",
+        " streams. Each kernel counts once. Mean and p99 are per call. A range can contain another range of the same"
+        " name, e.g. in a recursive function. Both calls then include the inner kernels, and mean × calls exceeds"
+        " the total. The share is relative to the time of all kernels. Shares of nested ranges add up to more than"
+        " 100 %.",
         "Press Enter to see the kernels in all ranges of this name, one row per kernel.",
     ),
     "nsys gaps": (
@@ -143,9 +144,9 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         " the GPU itself (typically 1 µs), another stream, or an event.",
     ),
     "nsys timeline": (
-        "One row per stream shows its kernels. Below it are the NVTX ranges projected on the stream, outermost first."
-        " Where space allows, each kernel and range is a bar with its name. Elsewhere, the height of a cell is the"
-        " share of its time in which a kernel ran. Bars with the same name have the same colour; colours only"
-        " distinguish neighbours.",
+        "One row per stream shows its kernels. Below the kernels are the NVTX ranges projected on the stream,"
+        " outermost first. Where space allows, each kernel and range is a bar with its name. Elsewhere, the height"
+        " of a cell is the share of its time in which a kernel ran. Bars with the same name have the same colour;"
+        " colours only distinguish neighbours.",
     ),
 }

@@ -216,10 +216,10 @@ KIND: Final = ViewKind(
         "The page begins with the limiter of the kernel and the utilization of the units. Findings follow, sorted by"
         " possible gain. Each finding names the page with its details; “!” marks findings that cost time. Then come"
         " questions that another run can answer, and the cost of the probe in registers, spills and occupancy.",
-        "“Original” is the unchanged kernel, “probed” the kernel with the probe. “–” means not measured. Slowdown is"
-        " probed time divided by original time. With --benchmark, slowdown is the median of this ratio over pairs of"
-        " launches. This median usually differs from the ratio of the medians. Without --benchmark, slowdown is the"
-        " ratio of mean times.",
+        "“Original” is the unchanged kernel, “probed” is the kernel with the probe. “–” means not measured. Slowdown"
+        " is probed time divided by original time. With --benchmark, slowdown is the median of this ratio over pairs"
+        " of launches. This median usually differs from the ratio of the medians. Without --benchmark, slowdown is"
+        " the ratio of mean times.",
     ),
     order=0,
     short="Sum",

@@ -225,9 +225,9 @@ KIND: Final = ViewKind(
         " that run a block. With enough space, each block is a bar with its number. Colour and thickness of a bar show"
         " its duration relative to the median: below 0.9, about 1, above 1.1, or far longer. If several blocks share a"
         " cell, the block with most cycles sets the colour.",
-        "“!” marks a block or warp that takes far longer than the others. “–” marks an SM without blocks. “T” marks the"
-        " start of the tail: the last part of the launch, in which at least one SM is idle. A gap in a slot is the time"
-        " until the next block starts there.",
+        "“!” marks a block or warp that takes far longer than the others. “–” marks an SM without blocks. “T” marks"
+        " the start of the tail: the last part of the launch, in which at least one SM is idle. A gap is the time"
+        " until the next block starts in the same slot.",
         "Each SM has its own clock; the line below the axis shows how precisely these clocks are aligned.",
     ),
     order=30,
