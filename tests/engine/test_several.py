@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 NAMES = ("one", "two", "three")
 PROBES = [(replace(BLOCK_SCHED, name=name), PrepareOptions(folder=name)) for name in NAMES]
-ANY_BLOCK = replace(BLOCK_SCHED, name="two", about=replace(BLOCK_SCHED.about, every_block=False))
+ANY_BLOCK = replace(BLOCK_SCHED, name="two", about=BLOCK_SCHED.about._replace(every_block=False))
 
 
 class Counting(Assembler):

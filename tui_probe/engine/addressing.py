@@ -26,9 +26,8 @@ lives across it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.probe_model.probe import Level
 from tui_probe.probe_model.storage import FOLDED_SMS, RESIDENT_SMS, SLOTS_OF_SM
@@ -55,8 +54,7 @@ class LaunchKind(Enum):
     ANY = "any"
 
 
-@dataclass(frozen=True, slots=True)
-class BlockShape:
+class BlockShape(NamedTuple):
     """The block's extent if the kernel fixes it (``.reqntid``), so that it need not be computed at run time."""
 
     x: int

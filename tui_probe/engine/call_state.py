@@ -17,9 +17,9 @@ a pointer does not know of the parameters.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.engine.kernel import function_instructions
 from tui_probe.engine.snippet import written_registers
@@ -211,8 +211,7 @@ _STATE_ALIGNMENT = 8
 """Bytes of the widest register: each has a place of that size."""
 
 
-@dataclass(frozen=True, slots=True)
-class SavedRegister:
+class SavedRegister(NamedTuple):
     """A register that is kept in local memory while a function is called. ``changes``: a function may write it."""
 
     name: str

@@ -7,8 +7,7 @@ number that is there, and runs of bits: bit of the map, bit of the value, width.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.errors import ProbeError
 from tui_probe.reasons import because
@@ -22,8 +21,7 @@ _REQUIRED: Final = {f"{kind}{number}" for kind in "db" for number in range(5)} |
 _FIELD: Final = re.compile(r"([dbesat])([0-4]):([01]):([0-9.,]*)")
 
 
-@dataclass(frozen=True, slots=True)
-class BitRun:
+class BitRun(NamedTuple):
     """Bits of a parameter within one word of a map: ``width`` bits from ``bit`` of the map, ``shift`` in the value."""
 
     bit: int
@@ -41,16 +39,14 @@ class BitRun:
         return (1 << self.width) - 1 << self.bit % WORD_BITS
 
 
-@dataclass(frozen=True, slots=True)
-class MapField:
+class MapField(NamedTuple):
     """A parameter in a map; it is ``bias`` more than the number that is there."""
 
     bias: int
     runs: tuple[BitRun, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class MapLayout:
+class MapLayout(NamedTuple):
     """The fields of a map by name and dimension, as ``d0``, and the binary logarithms of bytes by element type."""
 
     fields: dict[str, MapField]

@@ -17,8 +17,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.engine.assembler import count_serialised
 from tui_probe.engine.kernel import function_instructions
@@ -47,8 +46,7 @@ _MAX_LIMIT: Final = 255
 """Registers that an instruction can name: of 8 bits the number 255 reads as 0."""
 
 
-@dataclass(frozen=True, slots=True)
-class KernelForm:
+class KernelForm(NamedTuple):
     """A way to build a probed kernel."""
 
     register_limit: int = 0
@@ -57,16 +55,14 @@ class KernelForm:
     """True for the lean variant of the probe."""
 
 
-@dataclass(frozen=True, slots=True)
-class FormTrial:
+class FormTrial(NamedTuple):
     """A form that was assembled, with the report of ptxas."""
 
     form: KernelForm
     report: AssemblyReport
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenForm:
+class ChosenForm(NamedTuple):
     """The chosen form, with its effects on launches."""
 
     trial: FormTrial

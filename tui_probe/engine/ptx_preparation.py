@@ -290,7 +290,8 @@ class FormAssembly:
         command = choice.trial.report.command
         for suffix in _SUFFIXES:
             command = command.replace(str(self._file(choice.trial.form, suffix)), str(self._installed(suffix)))
-        return replace(choice, trial=replace(choice.trial, report=replace(choice.trial.report, command=command)))
+        trial = choice.trial._replace(report=replace(choice.trial.report, command=command))
+        return choice._replace(trial=trial)
 
     def _installed(self, suffix: str) -> Path:
         return self.directory / f"{PROBED_STEM}{suffix}"

@@ -18,7 +18,7 @@ compatibility guide):
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.engine.kernel import function_instructions
@@ -67,8 +67,7 @@ as any PTX that is assembled today.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class _Header:
+class _Header(NamedTuple):
     """ISA version and target of a kernel's PTX, and the limits for raising it on a device of ``arch`` (90)."""
 
     isa: Isa

@@ -23,9 +23,8 @@ other work between the tries, each try counts by itself.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.errors import did_you_mean
 from tui_probe.ptx.instruction_facts import CLASSES, OPCODES, STATE_SPACES
@@ -62,8 +61,7 @@ _LINE_RANGE_LIKE: Final = re.compile(r"[^:\s]*:\s*\d.*")
 _POSITION: Final = re.compile(r"([A-Za-z_]\w*(?:\.!?\w+(?:::\w+)*)*)(\+?)")
 
 
-@dataclass(frozen=True, slots=True)
-class SourceRange:
+class SourceRange(NamedTuple):
     """Lines ``first`` to ``last`` of a file, which may be named by only the end of its path."""
 
     file: str
@@ -82,8 +80,7 @@ class SourceRange:
         return file == self.file or file.endswith(f"/{self.file}")
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(NamedTuple):
     """``kernel`` (no opcode), ``block``, ``loop``, ``wait``, or an opcode with modifiers that an instruction has in any
     place.
 
@@ -154,7 +151,7 @@ def parse_positions(text: str) -> tuple[Position, ...]:
         position = Position("") if match[1] == "kernel" else _opcode_position(*match[1].split("."))
         if match[2] and (position.is_kernel or position.is_block or position.is_wait):
             raise ValueError(f"{name!r} is not a position: '+' (a retry loop) is for instructions only")
-        positions.append(replace(position, retried=bool(match[2])))
+        positions.append(position._replace(retried=bool(match[2])))
     return tuple(positions)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,8 +50,7 @@ class Level(Enum):
     SITE = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """One value of a record. ``offset`` is in bytes from the start of the record."""
 
     name: str
@@ -102,8 +101,7 @@ class Reduction:
         return " ".join([self.group, f"record {self.record_bytes}", *(field.text for field in self.fields)])
 
 
-@dataclass(frozen=True, slots=True)
-class LeastShare:
+class LeastShare(NamedTuple):
     """Percentage of the first field of map ``whole``, reduced to one record, that the first field of some site needs.
 
     After a launch in which no site has it, launches of that shape have other probes of the run instead.
@@ -154,8 +152,7 @@ class Map:
         return -1 if self.cap is None else self.record_bytes * self.cap
 
 
-@dataclass(frozen=True, slots=True)
-class FileLocation:
+class FileLocation(NamedTuple):
     """A line of a probe file, for messages."""
 
     path: str
@@ -272,8 +269,7 @@ def _reads_clock(point: ProbePoint) -> bool:
     return any(_CLOCK.search(text) for text in point.texts)
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeAbout:
+class ProbeAbout(NamedTuple):
     """Description of a probe for users; "" where the file does not say."""
 
     title: str = ""

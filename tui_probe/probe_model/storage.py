@@ -48,7 +48,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import takewhile
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.probe_model.probe import LONGEST_HELPER, Level, Save
 from tui_probe.trace.launch_shape import WARP_SIZE
@@ -144,8 +144,7 @@ class Storage:
         return self.record_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class MapSlot:
+class MapSlot(NamedTuple):
     """A map as ``kernel.info`` lists it: who has a slot, and the bytes of a slot in the result file.
 
     ``purpose`` is ``map``, or ``count`` for the number of attempts to save in each slot of the map of that name, which

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from tui_probe.ptx.control_flow import Flow, natural_loops
 from tui_probe.ptx.instruction_facts import class_of
@@ -44,8 +44,7 @@ _EXCHANGES: Final = frozenset({"shfl", "vote", "match", "redux", "elect"})
 _BARRIERS: Final = frozenset({"bar", "barrier"})
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(NamedTuple):
     """A way into a loop or out of it: ``before`` an instruction; where a branch is ``taken``; or ``behind`` one, where
     it is not taken.
     """
@@ -54,8 +53,7 @@ class Edge:
     side: EdgeSide
 
 
-@dataclass(frozen=True, slots=True)
-class WaitLoop:
+class WaitLoop(NamedTuple):
     """One wait: the instructions that are tried, in source order, and all ways in and out."""
 
     tries: tuple[Instruction, ...]
@@ -301,8 +299,7 @@ class LaneWaits:
         return []
 
 
-@dataclass(frozen=True, slots=True)
-class _Paths:
+class _Paths(NamedTuple):
     """The lines of the instructions of a function, and the numbers of those that may run after and before each."""
 
     lines: list[int]

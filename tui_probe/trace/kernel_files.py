@@ -6,7 +6,7 @@ import os
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.errors import TraceError
 from tui_probe.input_limits import KERNEL_INFO, PROCESS_LOG
@@ -68,16 +68,14 @@ def long_position(line: int) -> str:
     return f"offset {line:#06x}" if isinstance(line, Offset) else f"PTX line {line}"
 
 
-@dataclass(frozen=True, slots=True)
-class MapInfo:
+class MapInfo(NamedTuple):
     """One map of a probe: a slot a ``thread`` or a ``warp``, ``size`` bytes each (-1: known only at the launch)."""
 
     level: Level
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class Graft:
+class Graft(NamedTuple):
     """Offsets of changes in a kernel's SASS, in bytes from its beginning: instructions at ``replaced`` became
     branches to code that was added from ``appended`` on.
     """
@@ -107,8 +105,7 @@ class KernelInfo:
     """True if results have the warps that were on the GPU at a time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Resources:
+class Resources(NamedTuple):
     """Resources of one function by ptxas: registers per thread, bytes of spills, stack, shared and constant memory."""
 
     registers: int
@@ -120,8 +117,7 @@ class Resources:
     """Bank 0, which holds the parameters."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessLog:
+class ProcessLog(NamedTuple):
     """``process.log``: the resources of the pruned and the probed kernel, or why there are none."""
 
     pruned: Resources | None = None

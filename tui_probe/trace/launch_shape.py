@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 Dim3: TypeAlias = tuple[int, int, int]
 Shape: TypeAlias = tuple[int, int, int, int, int, int, int]
@@ -26,8 +25,7 @@ SECTOR_BYTES: Final = 32
 Level = Literal["thread", "warp"]
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(NamedTuple):
     """The launch that a result is of. ``shared`` is the dynamic shared memory in bytes per block.
 
     ``blocks`` are those of the whole grid, measured or not.
@@ -54,8 +52,7 @@ class Header:
         return self.threads if level == "thread" else -(-self.threads // WARP_SIZE)
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(NamedTuple):
     """Position of a map: ``slot_bytes`` per slot, from ``offset`` on."""
 
     level: Level

@@ -7,7 +7,7 @@ a file of only some blocks of its grid.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
@@ -233,7 +233,7 @@ def read_result(path: Path, levels: Sequence[Level] | None = None) -> Result:
         return Result(path, header, sections, maps, dialect)
     about, end = read_map_records(path, data, header, sections)
     sample = read_sample(path, data, end, header.blocks) if about else None
-    launched = header if sample is None else replace(header, grid=sample.grid)
+    launched = header if sample is None else header._replace(grid=sample.grid)
     return Result(path, launched, sections, maps, dialect, about, sample)
 
 
