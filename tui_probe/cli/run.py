@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tui_probe.draw import units
 from tui_probe.errors import ImportFileError, LaunchError, UsageError
 from tui_probe.launcher.ncu import BYTE_METRICS, find_ncu, needs_root, run_ncu
-from tui_probe.launcher.options import RunOptions, why_not_itself
+from tui_probe.launcher.options import again_command, option_name, repeated_options, why_not_itself
 from tui_probe.probe_files.choices import split_choice
 from tui_probe.probe_files.loading import built_in_files
 from tui_probe.probe_files.option_probes import (
@@ -30,7 +30,7 @@ from tui_probe.probe_files.option_probes import (
     records_phases,
 )
 from tui_probe.trace.locate import parse_address
-from tui_probe.trace.run_info import recorded_run, rerun_command
+from tui_probe.trace.run_info import recorded_run
 from tui_probe.trace.user_state import is_own_command
 
 from .arguments import resolve_name, trace_dir, trace_folder_of
@@ -42,24 +42,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tui_probe.integrations.shake import Race
-    from tui_probe.trace.run_info import RunInfo
 
-TEXTS: Final = {
-    "kernel": "kernels", "exclude": "filter", "launches": "launches", "sample": "sample", "nvtx": "nvtx",
-    "machine_code": "machine_code", "min_free_disk": "min_free_disk",
-}  # fmt: skip
-"""Options that are texts, and what run.json calls them."""
 WHICH_KERNELS: Final = ("kernel", "exclude")
 """Options that select kernels: a new selection replaces all of the former one."""
-NUMBERS: Final = {
-    "after": "after", "duration": "for", "watchdog": "watchdog",
-    "max_trace_bytes": "max_trace_bytes", "max_result_files": "max_result_files",
-    "max_log_bytes": "max_log_bytes", "max_write_rate": "max_write_rate", "max_probe_memory": "max_probe_memory",
-    "max_host_memory": "max_host_memory", "max_kept_bytes": "max_kept_bytes",
-}  # fmt: skip
-SWITCHES: Final = ("benchmark", "save_results", "memusage", "replay", "wait", "detail", "capture_range", "tensors")
-PROBE_MODES: Final = ("benchmark", "save_results", "memusage")
-"""Options of the use of a probe: dropped if another probe is given."""
 HOOK_OPTIONS: Final = (
     "benchmark", "replay", "wait", "memusage", "detail", "machine_code", "kernel", "exclude", "launches",
     "max_trace_bytes", "max_result_files", "max_log_bytes", "max_write_rate", "min_free_disk", "max_probe_memory",
@@ -95,14 +80,15 @@ def take_again(arguments: argparse.Namespace) -> Path:
     """
     trace = trace_folder_of(resolve_name(parse_address(arguments.again))).absolute()
     asked = [word for probe in arguments.probe or () for word in ("-p", probe)]
-    info, folder = recorded_run(trace, asked)
+    asked += ["--watchdog", f"{arguments.watchdog:g}s"] if arguments.watchdog else []
+    info, folder = recorded_run(trace, lambda info: again_command(info, asked))
     if not is_own_command(info):
-        confirm_command(trace, folder, rerun_command(info, asked))
+        confirm_command(trace, folder, again_command(info, asked))
     _make_paths_absolute(arguments)
     arguments.command = list(info.command)
     arguments.tracedir = trace.parent if arguments.tracedir == trace_dir() else arguments.tracedir.absolute()
     arguments.sim = arguments.sim or (info.simulated and arguments.driver is None)
-    _take_options(arguments, _recorded_options(info, anew=bool(arguments.probe)))
+    _take_options(arguments, repeated_options(info, asked))
     if not arguments.probe and info.probe:
         if arguments.callback is True:
             raise UsageError(
@@ -130,31 +116,16 @@ def _make_paths_absolute(arguments: argparse.Namespace) -> None:
     arguments.probe = [f"{name}:{part}" if part else name for name, (_, part) in zip(files, chosen, strict=True)]
 
 
-def _recorded_options(info: RunInfo, *, anew: bool) -> dict[str, Any]:
-    """The options in run.json. With other probes (``anew``) times and sizes of the former are not taken again."""
-    asked = dict(info.options)
-    if anew and any(asked.get(name) for name in ("benchmark", "memusage")):
-        asked |= dict.fromkeys((*PROBE_MODES, "launches"))  # there every launch is the default
-    if not asked.get("benchmark"):
-        asked["save_results"] = None  # all but these say so
-    return asked
-
-
-def _take_options(arguments: argparse.Namespace, asked: dict[str, Any]) -> None:
-    """Set options from run.json; values of another type than it writes are ignored."""
-    usual = RunOptions(()).record()
+def _take_options(arguments: argparse.Namespace, taken: dict[str, Any]) -> None:
+    """Set the options that the command line leaves open."""
     chosen_anew = WHICH_KERNELS if arguments.kernel or arguments.all_kernels else ()
-    for name, key in (*TEXTS.items(), *NUMBERS.items()):
-        value = None if name in chosen_anew else asked.get(key)
-        wanted = isinstance(value, str if name in TEXTS else (int, float)) and value != usual[key]
-        if wanted and not getattr(arguments, name):
+    other_gpu = ("sim_arch",) if arguments.driver else ()
+    for name, value in taken.items():
+        given = getattr(arguments, name)
+        is_open = given is None or (given is False and name != "detail")
+        if is_open and name not in (*chosen_anew, *other_gpu):
             setattr(arguments, name, value)
-    for name in SWITCHES:
-        given = getattr(arguments, name)  # None where there is a --no-... that was not said either
-        if asked.get(name) is True and not given and (name != "detail" or given is None):
-            setattr(arguments, name, True)
-    arguments.save_results = arguments.save_results and arguments.benchmark  # run.json has it of all other runs, too
-    arguments.no_times = arguments.no_times or asked.get("times") is False
+    arguments.save_results = arguments.save_results and arguments.benchmark
 
 
 __all__ = ["add_arguments", "run"]
@@ -247,11 +218,6 @@ def refuse_hook_options(arguments: argparse.Namespace) -> None:
     given = [name for name, value in values.items() if value is not None and value is not False]
     if given:
         arguments.refuse(f"--ncu runs the command without the hook; omit {', '.join(map(option_name, given))}")
-
-
-def option_name(name: str) -> str:
-    """Return the option of a setting, as a user writes it."""
-    return f"--{name.replace('_', '-')}"
 
 
 def log_path(folder: Path) -> Path:

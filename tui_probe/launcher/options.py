@@ -1,4 +1,4 @@
-"""Options of a run, and the refusal of a command that is tui-probe itself."""
+"""Options of a run, what repeats them from ``run.json``, and the refusal of a command that is tui-probe itself."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.probe_files import DEFAULT_PROBE
+from tui_probe.trace.run_info import rerun_command
 
 from .control import NO_LIMIT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from tui_probe.trace.run_info import RunInfo
 
 MAX_TRACE_BYTES = 1 << 30
 """Default limit of bytes of a run on disk."""
@@ -31,6 +34,24 @@ OFF = "off"
 MACHINE_CODE = (AUTO, ALL, OFF)
 ARCHITECTURES = ("sm_80", "sm_90")
 """Architectures of the simulated GPU."""
+TEXTS: Final = {
+    "kernel": "kernels", "exclude": "filter", "launches": "launches", "sample": "sample", "nvtx": "nvtx",
+    "machine_code": "machine_code", "min_free_disk": "min_free_disk", "sim_arch": "sim_arch",
+}  # fmt: skip
+"""Options that are texts, by their names in the arguments of the command line, and what run.json calls them."""
+TIMES: Final = {"after": "after", "duration": "for", "watchdog": "watchdog"}
+"""Options in seconds."""
+LIMITS: Final = (
+    "max_trace_bytes", "max_result_files", "max_log_bytes", "max_write_rate", "max_probe_memory", "max_host_memory",
+    "max_kept_bytes",
+)  # fmt: skip
+SWITCHES: Final = ("benchmark", "save_results", "memusage", "replay", "wait", "detail", "capture_range", "tensors")
+PROBE_MODES: Final = ("benchmark", "save_results", "memusage")
+"""Options of the use of a probe: dropped if another probe is given."""
+_UNWATCHED: Final = ("replay", "sample")
+"""Options that ``--watchdog`` excludes, with those above."""
+_OPTION_NAMES: Final = {"kernel": "-k", "duration": "--for"}
+"""Options whose names differ from those of their arguments."""
 NAME: Final = "tui-probe"
 _PYTHON: Final = re.compile(r"python[\d.]*")
 
@@ -156,6 +177,8 @@ class RunOptions:
             "replay": self.replay,
             "wait": self.wait,
             "watchdog": self.watchdog,
+            "sim_arch": self.simulated_architecture,
+            "check": self.checked,
             "keep_launch": list(self.kept_launches),
             "max_kept_bytes": limit_in_json(self.max_kept_bytes),
         }
@@ -164,6 +187,63 @@ class RunOptions:
 def limit_in_json(limit: int) -> int | None:
     """A limit in JSON; None where there is none."""
     return None if limit == NO_LIMIT else limit
+
+
+def repeated_options(info: RunInfo, asked: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the options of a run that are not the defaults, by their names in the arguments.
+
+    ``asked`` are options that are given anew: with probes or ``--watchdog``, the modes of the former probes are not
+    repeated. Values of another type than run.json has are ignored.
+    """
+    recorded, usual = dict(info.options), RunOptions(()).record()
+    if "-p" in asked and any(recorded.get(name) for name in ("benchmark", "memusage")):
+        recorded |= dict.fromkeys((*PROBE_MODES, "launches"))  # there every launch is the default
+    if "--watchdog" in asked:
+        recorded |= dict.fromkeys((*PROBE_MODES, *_UNWATCHED))
+    texts = {name: recorded.get(key) for name, key in TEXTS.items() if isinstance(recorded.get(key), str)}
+    numbers: dict[str, Any] = {name: recorded.get(key) for name, key in TIMES.items()}
+    has_limits = "max_log_bytes" in recorded  # in older records, null is a limit that was not given
+    for name in LIMITS:
+        is_unlimited = has_limits and name in recorded and recorded[name] is None and usual[name] is not None
+        numbers[name] = NO_LIMIT if is_unlimited else recorded.get(name)
+    numbers = {name: value for name, value in numbers.items() if type(value) in (int, float)}
+    keys = {**TEXTS, **TIMES}
+    taken = {name: value for name, value in {**texts, **numbers}.items() if value != usual[keys.get(name, name)]}
+    taken |= {name: True for name in SWITCHES if recorded.get(name) is True}
+    if "benchmark" not in taken:
+        taken.pop("save_results", None)  # run.json has it of all other runs, too
+    taken |= {f"no_{name}": True for name in ("times", "check") if recorded.get(name) is False}
+    saved = recorded.get("keep_launch")
+    launches = [launch for launch in saved if isinstance(launch, str)] if isinstance(saved, list) else []
+    return taken | ({"keep_launch": launches} if launches else {})
+
+
+def again_command(info: RunInfo, asked: Sequence[str] = ()) -> str:
+    """Return the command line that runs a program again, with the probes and options of its run or those ``asked``."""
+    taken = repeated_options(info, asked)
+    former = info.probe.split(", ") if info.probe and "-p" not in asked and "--watchdog" not in asked else ()
+    probes = [word for probe in former for word in ("-p", probe)]
+    simulated = ["--sim"] if info.simulated and "sim_arch" not in taken else []
+    return rerun_command(info, [*simulated, *_option_words(taken), *probes, *asked])
+
+
+def _option_words(taken: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the options as a user writes them."""
+    for name, value in taken.items():
+        option = _OPTION_NAMES.get(name, option_name(name))
+        if value is True:
+            yield option
+        elif isinstance(value, list):
+            yield from (word for own in value for word in (option, own))
+        elif name in TIMES:
+            yield from (option, f"{value:g}s")
+        else:
+            yield from (option, "none" if value == NO_LIMIT else str(value))
+
+
+def option_name(name: str) -> str:
+    """Return the option of an argument, as a user writes it."""
+    return f"--{name.replace('_', '-')}"
 
 
 def why_not_itself(command: Sequence[str]) -> str:

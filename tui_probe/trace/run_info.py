@@ -15,7 +15,7 @@ from tui_probe.input_limits import RUN_JSON, parse_json
 from tui_probe.trace.plain_file import read_within
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 # Secrets in a command line, which traces that people share hold: by pattern, so not all of them.
 #
@@ -212,11 +212,10 @@ class MissingDirectoryError(UsageError):
         )
 
 
-def recorded_run(trace: Path, asked: Sequence[str] = ()) -> tuple[RunInfo, Path]:
+def recorded_run(trace: Path, again: Callable[[RunInfo], str]) -> tuple[RunInfo, Path]:
     """The run of a trace, and its working directory. UsageError where the trace does not say.
 
-    FolderGoneError where that folder is not here.
-    ``asked`` are options that choose probes in place of the former ones.
+    MissingDirectoryError if that directory is not here, with the command that ``again`` returns.
     """
     info = read_run_info(trace / "run.json") or RunInfo()
     if not info.command:
@@ -228,14 +227,12 @@ def recorded_run(trace: Path, asked: Sequence[str] = ()) -> tuple[RunInfo, Path]
         )
     folder = Path(info.cwd or ".")
     if not folder.is_dir():
-        raise MissingDirectoryError(trace, folder, rerun_command(info, asked))
+        raise MissingDirectoryError(trace, folder, again(info))
     return info, folder
 
 
-def rerun_command(info: RunInfo, asked: Sequence[str]) -> str:
-    """The command line that runs it again, for a shell; all of it is visible."""
-    former = info.probe.split(", ") if info.probe else ()
-    options = asked or [word for probe in former for word in ("-p", probe)]
+def rerun_command(info: RunInfo, options: Sequence[str]) -> str:
+    """The command line that runs it again with these options, for a shell; all of it is visible."""
     return " ".join(map(_shell_word, ["tui-probe", "run", *options, "--", *mask_words(info.command)]))
 
 

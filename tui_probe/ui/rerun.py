@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, cast
 
 from tui_probe.errors import UsageError
+from tui_probe.launcher.options import again_command
 from tui_probe.pages.findings_page import all_questions, open_questions
 from tui_probe.pages.views import kind_of
 from tui_probe.probe_files import DEFAULT_PROBE
@@ -103,7 +104,7 @@ def offer(trace: Path, kernel: Kernel | None, first: str = "") -> RerunOffer:
     trace = trace.absolute()
     before, previous = run_before(trace), run_before(trace, any_probe=True)
     try:
-        info, _ = recorded_run(trace, shlex.split(first))
+        info, _ = recorded_run(trace, lambda info: again_command(info, shlex.split(first)))
     except UsageError as error:
         return _offer_without_rerun(trace, error, before, previous)
     first = first or _cause_option(kernel)

@@ -53,6 +53,8 @@ def program_command(trace: Run) -> str:
     return safe(command or "") or "COMMAND"
 
 
+_SELECTING: Final = ("kernels", "filter", "sample", "nvtx", "after", "for", "capture_range")
+"""Options in run.json that select kernels or launches, with ``launches``."""
 _MAX_COMMAND: Final = 200
 """Characters of a program's command up to which it is written out; a longer one is named by its trace."""
 
@@ -60,14 +62,22 @@ _MAX_COMMAND: Final = 200
 def probing_command(trace: Run, probe: str) -> str:
     """``tui-probe run -p PROBE -- COMMAND``: the program of a trace with another probe."""
     command = program_command(trace)
-    if len(command) > _MAX_COMMAND:
+    if len(command) > _MAX_COMMAND or _selects_launches(trace):
         return f"tui-probe run -p {probe} --again {shell_word(trace.directory)}"
     return f"tui-probe run{' --sim' if trace.state.simulated else ''} -p {probe} -- {command}"
+
+
+def _selects_launches(trace: Run) -> bool:
+    """Return whether options of the run select kernels or launches, which ``--again`` repeats."""
+    options = trace.run_info.options if trace.run_info is not None else {}
+    return any(options.get(name) for name in _SELECTING) or options.get("launches") not in (None, "auto")
 
 
 def measuring_command(trace: Trace) -> str:
     """``tui-probe run --replay -p PROBES -- COMMAND``: the run, with launches for every probe; "" if all had some."""
     options = measuring_options(trace)
+    if options and _selects_launches(trace):
+        return f"tui-probe run {safe(shlex.join(options))} --again {shell_word(trace.directory)}"
     simulated = ["--sim"] * trace.state.simulated
     return f"tui-probe run {safe(shlex.join([*simulated, *options]))} -- {program_command(trace)}" if options else ""
 
