@@ -79,7 +79,8 @@ def test_the_targets_own_failure_is_passed_on(tool: Tool) -> None:
     assert errors == unprofiled.stderr
     assert not (tool.folder / "trace").exists()
     reported = tool("run", "-p", "block_sched", "--sim", "--", *EXAMPLE, "--kernel", "nonsense")
-    assert reported.stdout == "no kernel was launched: there is no trace\n"
+    named = reported.stderr.partition("\n")[0].removeprefix("[info] trace in ")
+    assert reported.stdout == f"no kernel was launched: the trace {named} was not created\n"
 
 
 def test_only_some_kernels(tool: Tool) -> None:

@@ -251,8 +251,10 @@ def _report_no_trace(outcome: Outcome) -> None:
         return
     if outcome.program_failure:
         _write_message(outcome.program_failure)
+    first = outcome.first_trace
+    absent = "there is no trace" if first is None else f"the trace {shell_word(first)} was not created"
     for text in outcome.untraced or ("no kernel was launched",):
-        _write_message(f"{text}: there is no trace")
+        _write_message(f"{text}: {absent}")  # a line on stderr has named it before anyone could know
 
 
 def _write_comparison_hint(trace: Path) -> None:
