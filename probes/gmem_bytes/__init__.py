@@ -32,8 +32,8 @@ from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec, s
 from tui_probe.probekit.metric import BYTES_READ, BYTES_WRITTEN, Metric, metrics_by_line, where_any
 from tui_probe.probekit.probe import Probe, Question, of_sites
 from tui_probe.probekit.result_tables import count_kind
-from tui_probe.records.copied_boxes import ONLY_COPIES_TEXT, read_copies
 from tui_probe.records.copied_boxes import bytes_of as box_bytes
+from tui_probe.records.copied_boxes import copies_text, read_copies
 from tui_probe.records.counter_sums import CountsByLine, line_sums, line_totals, site_dtype, sum_records, worst_line
 from tui_probe.trace.launch_shape import WARP_SIZE
 
@@ -215,12 +215,16 @@ def _bulk_finding(analysis: MemoryBytes) -> Finding:
     """Return the bytes of bulk copies where nothing else is recorded."""
     sizes = {"loaded": analysis.bulk_loaded, "stored": analysis.bulk_stored}
     values = {f"bulk_{name}": counted(size, "B") for name, size in sizes.items()}
-    return Finding("bulk_bytes", "bytes", f"{_bulk_text(analysis)}; {ONLY_COPIES_TEXT}", "memory", values=values)
+    return Finding("bulk_bytes", "bytes", f"{_bulk_text(analysis)}; {_reason_of(analysis)}", "memory", values=values)
 
 
 def _bulk_text(analysis: MemoryBytes) -> str:
     """``2 MB read, 1 MB written by bulk copies``."""
     return f"{units.size(analysis.bulk_loaded)} read, {units.size(analysis.bulk_stored)} written by bulk copies"
+
+
+def _reason_of(analysis: MemoryBytes) -> str:
+    return copies_text(has_all=analysis.bulk_loaded is not None)
 
 
 def findings_by_line(of: ProbeResult, analysis: CountsByLine[MemoryBytes]) -> Iterator[Finding]:
@@ -256,7 +260,7 @@ LINES: Final = LineSpec((LineMeasure("share"), LineMeasure("bytes", "sum")), "by
 def notes(analysis: MemoryBytes) -> list[str]:
     """The newest launch in words."""
     if analysis.has_copies_only:
-        return [f"newest launch: {_bulk_text(analysis)}", ONLY_COPIES_TEXT]
+        return [f"newest launch: {_bulk_text(analysis)}", _reason_of(analysis)]
     read, written = units.size(analysis.read), units.size(analysis.written)
     text = f"newest launch: {read} read, {written} written (requested, before caches)"
     if analysis.tensor_loads or analysis.tensor_stores:

@@ -23,7 +23,7 @@ from tui_probe.probekit.lines import IDEAL_SECTORS_NOTE, LineMeasure, LineRow, L
 from tui_probe.probekit.metric import Metric, metrics_by_line, never, where_any, where_known
 from tui_probe.probekit.probe import Probe, Question
 from tui_probe.probekit.result_tables import count_kind
-from tui_probe.records.copied_boxes import ONLY_COPIES_TEXT, read_copies
+from tui_probe.records.copied_boxes import copies_text, read_copies
 from tui_probe.records.counter_sums import ratio
 from tui_probe.trace.launch_shape import SECTOR_BYTES
 
@@ -150,7 +150,8 @@ def findings(of: ProbeResult, sectors: MemorySectors) -> Iterator[Finding]:
 
 def _bulk_finding(sectors: MemorySectors) -> Finding:
     loads, stores = sectors.bulk_load_sectors, sectors.bulk_store_sectors
-    text = f"{units.count(loads)} sectors read, {units.count(stores)} written by bulk copies; {ONLY_COPIES_TEXT}"
+    reason = copies_text(has_all=sectors.bulk_copies is not None)
+    text = f"{units.count(loads)} sectors read, {units.count(stores)} written by bulk copies; {reason}"
     values = {"bulk_load_sectors": counted(loads), "bulk_store_sectors": counted(stores)}
     return Finding("bulk_sectors", "bulk copies", text, "sectors", values=values)
 
@@ -241,7 +242,7 @@ LINES: Final = LineSpec(
 def notes(sectors: MemorySectors) -> list[str]:
     """Loads and stores of the newest launch, and what their numbers mean."""
     if sectors.has_copies_only:
-        return [ONLY_COPIES_TEXT]
+        return [copies_text(has_all=sectors.bulk_copies is not None)]
     ratios = (("load", sectors.sectors_per_load), ("store", sectors.sectors_per_store))
     sentences = [f"a {name} touches {ratio:.2f} sectors on average" for name, ratio in ratios if ratio is not None]
     return [*sentences, _SECTORS_SCALE] if sentences else []

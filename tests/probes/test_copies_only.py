@@ -18,9 +18,10 @@ from tui_probe.probekit.finding import numbers_of
 from tui_probe.probekit.measured import analyse_results
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.probe_results import read_result_row
+from tui_probe.probes import gmem_bytes
 from tui_probe.probes.dmat.accesses import WARP, accesses_of
 from tui_probe.probes.dmat.boxes import read_boxes
-from tui_probe.records.copied_boxes import ONLY_COPIES_TEXT, RECORD, read_copies
+from tui_probe.records.copied_boxes import LOST_COPIES_TEXT, ONLY_COPIES_TEXT, RECORD, read_copies
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.kernel_files import Offset
 from tui_probe.verdicts.findings import launch_findings
@@ -301,6 +302,7 @@ def test_more_copies_than_records_leave_the_sums_unknown(tmp_path: Path) -> None
     copies = {(0, 0): COPIES[0, 0], (1, 0): COPIES[1, 0] * 4}
     counted = analysis_of(traced(tmp_path, "gmem_bytes", copies))
     assert (counted.bulk_loaded, counted.bulk_stored) == (None, None)
+    assert any(note.endswith(LOST_COPIES_TEXT) for note in gmem_bytes.notes(counted))
     table = analysis_of(traced(tmp_path / "dmat", "dmat", copies))
     assert table.box_copies == len(COPIES[0, 0]) + CAP // 2
 

@@ -51,6 +51,7 @@ BOX: Final = np.dtype(
 """
 RECORD: Final = np.dtype([("clock", "<u4"), ("line", "<u4"), ("first", "<u4"), ("second", "<u4")])
 ONLY_COPIES_TEXT: Final = "only bulk copies are recorded, because warps of this kernel have too few registers"
+LOST_COPIES_TEXT: Final = "some warps made more bulk copies than a warp has records for"
 _CONTINUES: Final = 1
 """Bit of the offset in the second record of a copy; offsets are multiples of 16."""
 _PIECE_RECORDS: Final = 1 << 20
@@ -120,6 +121,11 @@ def sectors_of(boxes: NDArray[Any]) -> NDArray[np.int64]:
     row: NDArray[np.int64] = boxes["row"].astype(np.int64)
     touched = [(place + row + SECTOR_BYTES - 1) // SECTOR_BYTES for place in (first, first ^ _HALF_SECTOR)]
     return alike * touched[0] + (rows - alike) * touched[1]
+
+
+def copies_text(*, has_all: bool) -> str:
+    """Return why nothing else is recorded, and if some copies have no record, why their sums are unknown."""
+    return ONLY_COPIES_TEXT if has_all else f"{ONLY_COPIES_TEXT}; {LOST_COPIES_TEXT}"
 
 
 def copies_map(result: Result) -> int | None:
