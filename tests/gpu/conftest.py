@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -123,6 +124,24 @@ def nvcc_program(source: Path, program: Path, *options: str) -> str:
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
     return str(program)
+
+
+def cutlass_product(folder: Path, *, has_ptx: bool) -> str:
+    """The program ``cutlass_warp_specialised.cu``, with PTX in the debug section of its cubin or without any: as in the
+    folder ``TUI_PROBE_PROGRAMS``, or built with the headers of the package nvidia-cutlass, which takes a minute.
+    """
+    name = "cutlass_with_lines" if has_ptx else "cutlass_warp_specialised"
+    given = Path(os.environ.get("TUI_PROBE_PROGRAMS", os.devnull), name)
+    if given.is_file():
+        return str(given.resolve())
+    package = importlib.util.find_spec("cutlass_library")
+    if package is None or package.origin is None:
+        pytest.skip(f"TUI_PROBE_PROGRAMS names no folder with {name}, and nvidia-cutlass is not installed")
+    source = Path(package.origin).parent / "source"
+    options = ("-DNDEBUG", "--expt-relaxed-constexpr", "-gencode=arch=compute_90a,code=sm_90a")
+    headers = [f"-I{source / path}" for path in ("include", "tools/util/include")]
+    lines = ["-lineinfo"] * has_ptx
+    return nvcc_program(PROGRAMS / "cutlass_warp_specialised.cu", folder / name, *options, *headers, *lines)
 
 
 @pytest.fixture

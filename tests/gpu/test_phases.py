@@ -17,7 +17,7 @@ from tui_probe.probes.phases.waits import waits_of
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.results import read_result
 
-from .conftest import PROGRAMS, Runner, nvcc_program
+from .conftest import PROGRAMS, Runner, cutlass_product, nvcc_program
 from .test_tensors import tensor_copy_cubin
 
 if TYPE_CHECKING:
@@ -200,6 +200,33 @@ def test_triton_kernels_keep_their_results(program: str, kernel: str, products: 
     assert in_named >= 0.95
     assert {"mma", "wgmma wait"} <= {phase.work for phase in analysis.phases}
     assert multiply_adds(analysis) == products
+
+
+@pytest.mark.exclusive
+def test_products_of_gluon_are_those_of_its_matrices(runner: Runner) -> None:
+    if importlib.util.find_spec("triton") is None:
+        pytest.skip("no Triton on this machine")
+    command = [sys.executable, str(PROGRAMS / "gluon_product.py")]
+    unprofiled = runner.unprofiled(command)
+    assert (unprofiled.status, unprofiled.stdout) == (0, "True\n"), unprofiled.stderr
+    profiled = runner.profiled(command, "-p", "phases", "-k", "product", "--launches", "1", "--wait")
+    assert (profiled.outcome.status, profiled.outcome.stdout) == (0, "True\n"), profiled.outcome.stderr
+    ((_, analysis),) = launches_of(profiled.trace)
+    assert multiply_adds(analysis) == 512 * 1024 * 768
+
+
+@pytest.mark.exclusive
+@pytest.mark.parametrize("has_ptx", [True, False], ids=["ptx", "sass"])
+def test_products_of_cutlass_are_those_of_its_matrices(has_ptx: bool, runner: Runner) -> None:
+    """A size for which each warp has room for all its phases."""
+    size, program = 1024, cutlass_product(runner.folder, has_ptx=has_ptx)
+    unprofiled = runner.unprofiled([program, str(size)])
+    assert unprofiled.status == 0, unprofiled.stderr
+    profiled = runner.profiled([program, str(size)], "-p", "phases", "--launches", "1", "--wait")
+    assert (profiled.outcome.status, profiled.outcome.stdout) == (0, unprofiled.stdout), profiled.outcome.stderr
+    ((_, analysis),) = launches_of(profiled.trace)
+    print(f"GPU-PHASES\tCUTLASS: {multiply_adds(analysis)} multiply-adds, {analysis.named()} named")
+    assert multiply_adds(analysis) == size**3
 
 
 @pytest.mark.exclusive

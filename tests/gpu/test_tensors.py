@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import re
 import subprocess
 import sys
@@ -28,7 +27,7 @@ from tui_probe.trace.follow import open_trace
 from tui_probe.trace.results import read_result
 from tui_probe.trace.tensors import read_tensors
 
-from .conftest import PROGRAMS, Runner
+from .conftest import PROGRAMS, Runner, cutlass_product
 
 if TYPE_CHECKING:
     from tui_probe.probes.dmat.boxes import Boxes
@@ -251,14 +250,12 @@ SIZE, TILE = 4096, 128
 
 
 @pytest.mark.exclusive
-def test_copies_of_cutlass_product_are_the_tiles_of_its_matrices(runner: Runner) -> None:
+def test_copies_of_cutlass_product_are_the_tiles_of_its_matrices(tmp_path: Path, runner: Runner) -> None:
     """Without PTX. Each tile of the result takes TILE rows of A and TILE columns of B, of two bytes each."""
-    program = Path(os.environ.get("TUI_PROBE_PROGRAMS", "."), "cutlass_warp_specialised").resolve()
-    if not program.is_file():
-        pytest.skip("TUI_PROBE_PROGRAMS names no folder with cutlass_warp_specialised, built with -arch=sm_90a")
-    unprofiled = runner.unprofiled([str(program)])
+    program = cutlass_product(tmp_path, has_ptx=False)
+    unprofiled = runner.unprofiled([program])
     probes = [part for probe in COPIES_ONLY for part in ("-p", probe)]
-    profiled = runner.profiled([str(program)], *probes, "--launches", "all", "--wait", "--max-write-rate", "none")
+    profiled = runner.profiled([program], *probes, "--launches", "all", "--wait", "--max-write-rate", "none")
     assert (profiled.outcome.status, profiled.outcome.stdout) == (0, unprofiled.stdout), profiled.outcome.stderr
     (kernel,) = open_trace(profiled.trace).kernels
     analyses = copies_only(kernel)

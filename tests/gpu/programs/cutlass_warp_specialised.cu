@@ -1,5 +1,6 @@
-// CUTLASS matrix product of warp-specialised kind (TMA, wgmma, setmaxnreg), 4096 x 4096 x 4096 in half precision, eight
-// times. Prints a checksum. Needs -arch=sm_90a -std=c++17 and the headers of CUTLASS and of its tools/util.
+// CUTLASS matrix product of warp-specialised kind (TMA, wgmma, setmaxnreg) in half precision, eight times, of as many rows
+// and columns as the argument says: 4096 by default. Prints a checksum. Needs -arch=sm_90a -std=c++17 and the headers of
+// CUTLASS and of its tools/util.
 #include "cute/tensor.hpp"
 #include "cutlass/epilogue/collective/collective_builder.hpp"
 #include "cutlass/gemm/collective/collective_builder.hpp"
@@ -24,8 +25,8 @@ using Mainloop = typename cutlass::gemm::collective::CollectiveBuilder<
 using Kernel = cutlass::gemm::kernel::GemmUniversal<Shape<int, int, int, int>, Mainloop, Epilogue>;
 using Gemm = cutlass::gemm::device::GemmUniversalAdapter<Kernel>;
 
-int main() {
-    const int size = 4096;
+int main(int argc, char **argv) {
+    const int size = argc > 1 ? std::atoi(argv[1]) : 4096;
     Half *a = halves(size * size), *b = halves(size * size), *c = halves(size * size);
     auto stride = [&](auto kind) { return cutlass::make_cute_packed_stride(kind, make_shape(size, size, 1)); };
     typename Gemm::Arguments arguments{
