@@ -15,7 +15,7 @@ from tests.engine.test_server import connected, kernel_directory
 from tui_probe.engine import kernel_cache
 from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.cache import Cache, digest
-from tui_probe.engine.kernel_cache import Originals, PrepareOptions, SharedDigests
+from tui_probe.engine.kernel_cache import Originals, PrepareOptions, SharedDigests, digest_in_parts
 from tui_probe.engine.preparer import Preparer
 from tui_probe.engine.reception import Answer
 from tui_probe.engine.server import EngineServer
@@ -252,3 +252,9 @@ def test_digest_that_two_processes_wrote_at_a_time_is_none() -> None:
     at = digests._offset(file) + 40
     digests._memory[at : at + 1] = b"b"
     assert digests.get(file) is None
+
+
+def test_digest_in_parts_depends_on_all_of_them() -> None:
+    image = bytes(3 << 20) + b"end"
+    changed = {digest_in_parts(image[:at] + b"x" + image[at + 1 :]) for at in (0, 1 << 20, (3 << 20) - 1, 3 << 20)}
+    assert len({*changed, digest_in_parts(image), digest_in_parts(image[:-3])}) == 6

@@ -168,7 +168,7 @@ class Cache:
                     yield entry.path, entry.stat(follow_symlinks=False)
 
 
-def digest(*parts: bytes) -> str:
+def digest(*parts: bytes | memoryview) -> str:
     """A name for contents: of other parts, or of the same ones cut elsewhere, it is another one."""
     total = hashlib.blake2b(digest_size=_DIGEST_BYTES)
     for part in parts:
