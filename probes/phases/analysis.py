@@ -91,8 +91,10 @@ class SampledIterations:
         if not every:
             return None
         phases = [site.phase for site in sites]
-        loop_of = np.array([(own.loop or 0) if own and own.every else 0 for own in phases] + [0], np.int64)
-        begins = np.array([bool(own and own.every and own.iterates) for own in phases] + [False], bool)[spans.site]
+        loop_of = np.array([(phase.loop or 0) if phase and phase.every else 0 for phase in phases] + [0], np.int64)
+        begins = np.array([bool(phase and phase.every and phase.iterates) for phase in phases] + [False], bool)[
+            spans.site
+        ]
         loop = loop_of[spans.site]
         changes = (np.diff(loop, prepend=-1) != 0) | (np.diff(spans.warp, prepend=-1) != 0)
         entry = np.cumsum(changes) - 1
@@ -318,7 +320,7 @@ def analyse_launch(of: ProbeResult) -> Phases:
         return launch
     names = parameter_names(of.kernel.trace, of.launch)
     phases = (
-        replace(phase, tensors=tuple(dict.fromkeys(names[own] for own in phase.parameters if own in names)))
+        replace(phase, tensors=tuple(dict.fromkeys(names[number] for number in phase.parameters if number in names)))
         for phase in launch.phases
     )
     return replace(launch, phases=tuple(phases))

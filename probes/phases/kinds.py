@@ -130,7 +130,7 @@ def phases_of(sites: Sequence[Site]) -> tuple[tuple[Phase, ...], list[int]]:
     groups: dict[tuple[object, ...], list[Site]] = {}
     for site in sites:
         groups.setdefault(_key(site), []).append(site)
-    phases = tuple(_filled(_phase(number, own), sites) for number, own in enumerate(groups.values()))
+    phases = tuple(_filled(_phase(number, site_group), sites) for number, site_group in enumerate(groups.values()))
     numbers = {key: number for number, key in enumerate(groups)}
     return phases, [numbers[_key(site)] for site in sites]
 
@@ -139,7 +139,7 @@ def _filled(phase: Phase, sites: Sequence[Site]) -> Phase:
     """A wait at an mbarrier with the parameters that copies to it are from."""
     if phase.work != MBARRIER:
         return phase
-    signaled = (own for site in sites if site.phase for own in site.phase.signaled)
+    signaled = (barrier for site in sites if site.phase for barrier in site.phase.signaled)
     numbers = {number for name, numbers in signaled if name in phase.barriers for number in numbers}
     return replace(phase, parameters=tuple(sorted(numbers)))
 
@@ -172,14 +172,14 @@ def _phase(number: int, sites: Sequence[Site]) -> Phase:
     sources = (site.instruction.source or site.following for site in sites)
     places = dict.fromkeys(position for source in sources if (position := source_position(source)))
     letter = _LETTERS[number] if number < len(_LETTERS) else _MANY
-    parts = {(own.stage, own.loop): (own.instructions, own.moved) for own in known}
+    parts = {(start.stage, start.loop): (start.instructions, start.moved) for start in known}
     return Phase(
         letter, first.work, first.stage, first.loop, first.depth, 0,
-        tuple(site.instruction.line for site in sites), tuple(places), any(own.signals for own in known),
+        tuple(site.instruction.line for site in sites), tuple(places), any(start.signals for start in known),
         sum(instructions for instructions, _ in parts.values()), sum(moved for _, moved in parts.values()),
-        _is_named(first), tuple(dict.fromkeys(wait for own in known for wait in own.waits)),
-        tuple(sorted({number for own in known for number in own.parameters})),
-        tuple(dict.fromkeys(name for own in known for name in own.barriers)),
+        _is_named(first), tuple(dict.fromkeys(wait for start in known for wait in start.waits)),
+        tuple(sorted({number for start in known for number in start.parameters})),
+        tuple(dict.fromkeys(name for start in known for name in start.barriers)),
     )  # fmt: skip
 
 
@@ -196,14 +196,14 @@ def roles_of(
     for warp, phase in np.argwhere(enters[:, : len(phases)]).tolist():
         if (loop := phases[phase].loop) is not None:
             loops[warp].add(loop)
-    alike = {own: number for number, own in enumerate(dict.fromkeys(map(frozenset, loops)))}
-    role = np.array([alike[frozenset(own)] for own in loops], np.int64)
+    alike = {heads: number for number, heads in enumerate(dict.fromkeys(map(frozenset, loops)))}
+    role = np.array([alike[frozenset(heads)] for heads in loops], np.int64)
     if len(alike) == 1:
         return role, (ALL_WARPS,), tuple(alike)
-    works = [{phase.work for phase in phases if phase.loop in own and not phase.is_named} for own in alike]
+    works = [{phase.work for phase in phases if phase.loop in heads and not phase.is_named} for heads in alike]
     names = [
-        _given_role_name(own, phases) or _role_name(works[place], works[:place] + works[place + 1 :])
-        for place, own in enumerate(alike)
+        _given_role_name(heads, phases) or _role_name(works[place], works[:place] + works[place + 1 :])
+        for place, heads in enumerate(alike)
     ]
     return role, tuple(_numbered_names(names)), tuple(alike)
 
@@ -225,10 +225,16 @@ def _role_name(works: set[str], others: Sequence[set[str]]) -> str:
     computes = bool(works & set(COMPUTES))
     if TILE_REQUEST in works and not works & {*LOADS, *COMPUTES}:
         return "scheduler"
-    feeds = bool(works & set(COPIES)) and any(MBARRIER in own and not own & set(COPIES) for own in others)
+    feeds = bool(works & set(COPIES)) and any(
+        MBARRIER in other_works and not other_works & set(COPIES) for other_works in others
+    )
     if PRODUCTS not in works and (feeds or (works & set(LOADS) and not computes)):
         return "producer"
-    if _STORE in works and PRODUCTS not in works and any(PRODUCTS in own and _STORE not in own for own in others):
+    if (
+        _STORE in works
+        and PRODUCTS not in works
+        and any(PRODUCTS in other_works and _STORE not in other_works for other_works in others)
+    ):
         return "epilogue"
     if MBARRIER in works or computes:
         return "consumer"

@@ -192,7 +192,9 @@ class TensorRates:
         edges = window[0] + (window[1] - window[0]) * np.arange(cells + 1) / cells
         rates = np.diff(np.interp(edges, self.times, self.issued)) / np.maximum(np.diff(edges), 1e-9)
         tenths = (_TENTHS * rates / (peak or max(rates.max(), 1e-9))).astype(np.int64).clip(0, _TENTHS - 1)
-        text = "".join(_NOTHING if rate <= 0 else str(own) for rate, own in zip(rates, tenths.tolist(), strict=True))
+        text = "".join(
+            _NOTHING if rate <= 0 else str(tenth) for rate, tenth in zip(rates, tenths.tolist(), strict=True)
+        )
         return (f" {pad(clip(_TENSOR, left), left)} ", "dim"), (text, "")
 
 

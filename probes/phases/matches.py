@@ -102,12 +102,12 @@ class _Rounds:
         of_warp = signals.block[signals.heads]
         warps = np.bincount(of_warp)
         by_block = np.cumsum(warps) - warps
-        fewest, most = (own.reduceat(signals.counts, by_block) for own in (np.minimum, np.maximum))
+        fewest, most = (reduction.reduceat(signals.counts, by_block) for reduction in (np.minimum, np.maximum))
         complete = np.flatnonzero(signals.rank < fewest[signals.block])
         begin = np.cumsum(fewest) - fewest
         number = (begin[signals.block] + signals.rank)[complete]
         times = signals.spans.start[complete], signals.spans.end[complete]
-        by_start, by_end = (complete[np.lexsort((own, number))] for own in times)
+        by_start, by_end = (complete[np.lexsort((ends, number))] for ends in times)
         size = np.repeat(warps, fewest)
         begins = np.cumsum(size) - size
         return cls(by_start[begins], by_end[begins + size - 1], begin, fewest, fewest == most)
@@ -209,7 +209,7 @@ def _distances(
     the warps of a round, perhaps only some arrive at the barrier.
     """
     known = stages is not None
-    distances = [own for own in ((0, stages) if stages else range(MAX_AHEAD)) if own < max_ahead]
+    distances = [distance for distance in ((0, stages) if stages else range(MAX_AHEAD)) if distance < max_ahead]
     begin = signals.start[rounds.first if known else rounds.last]
     ahead = np.full(len(waits.heads), UNKNOWN, np.int64)
     for distance in distances:

@@ -112,7 +112,7 @@ def _by_phase(
         if wait.share:
             groups[phase_at(wait)].append(wait)
     elsewhere = groups.pop(None, [])
-    return PhaseStalls({phase: own for phase, own in groups.items() if phase is not None}, elsewhere, launches)
+    return PhaseStalls({phase: group for phase, group in groups.items() if phase is not None}, elsewhere, launches)
 
 
 def _phase_finder(
@@ -152,8 +152,8 @@ def phase_at_line(line: int, by_position: Mapping[int, int], phases: Sequence[Ph
     exact, works = by_position.get(line), _WORKS_OF_WAITS.get(kind)
     if exact is None or works is None or phases[exact].is_named or phases[exact].work in works:
         return exact
-    starts = ((own, number) for number, phase in enumerate(phases) if phase.work in works for own in phase.lines)
-    return min(((own, number) for own, number in starts if line < own <= line + _NEAR), default=(line, exact))[1]
+    starts = ((line, number) for number, phase in enumerate(phases) if phase.work in works for line in phase.lines)
+    return min(((start, number) for start, number in starts if line < start <= line + _NEAR), default=(line, exact))[1]
 
 
 def _position(wait: MeasuredWait) -> int:
@@ -227,10 +227,10 @@ def phases_of_lines(text: str, numbers: Mapping[int, int]) -> dict[int, int]:
     """Return the phase of each line of PTX, from the ``numbers`` of phases by the lines of their starts."""
     flow = Flow.of(parse(text).entries()[0])
     lines = [[instruction.span.line for instruction in block] for block in flow.blocks]
-    blocks = [[_mark(numbers[line]) if line in numbers else _plain() for line in own] for own in lines]
+    blocks = [[_mark(numbers[line]) if line in numbers else _plain() for line in block_lines] for block_lines in lines]
     code = [instruction for block in blocks for instruction in block]
     at_instructions = _numbers_at(Flow(blocks, flow.jumps, flow.falls), code)
-    positions = (line for own in lines for line in own)
+    positions = (line for block_lines in lines for line in block_lines)
     return {line: number for line, number in zip(positions, at_instructions, strict=True) if number is not None}
 
 

@@ -91,7 +91,7 @@ class PhaseRow:
 def rows_of(launch: Phases) -> list[PhaseRow]:
     """The phases of each role, those with most time first."""
     rows = []
-    products = np.array([_UNKNOWN if own is None else own for own in map(_products, launch.sites)], np.int64)
+    products = np.array([_UNKNOWN if count is None else count for count in map(_products, launch.sites)], np.int64)
     block_cycles = np.array([launch.block_cycles[block] for block in launch.warps.block.tolist()], np.int64)
     for role, name in enumerate(launch.roles):
         own = launch.warps.role == role

@@ -225,7 +225,10 @@ class PhasesView(Document):
             "phases": [as_record(_COLUMNS, row) | self._stalls_record(row.phase) for row in self.rows],
             "stalls": None
             if self.stalls is None or self.stalls.problem
-            else {"launches": self.stalls.launches, "elsewhere": [_stall_record(own) for own in self.stalls.elsewhere]},
+            else {
+                "launches": self.stalls.launches,
+                "elsewhere": [_stall_record(stall) for stall in self.stalls.elsewhere],
+            },
             "waits": [_wait_record(wait) for wait in self.waits],
             "main_iterations": None
             if window is None

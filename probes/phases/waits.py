@@ -141,12 +141,12 @@ def _stages_full(launch: Phases, wait: Wait, waits: Iterable[Wait]) -> int:
     This role waits for copies under way then: more stages or larger boxes would have more bytes under way.
     """
     opposite = (
-        own
-        for own in waits
-        if own.role == wait.partner and own.partner == wait.role and own.ahead and _may_feed(launch, own, wait)
+        other
+        for other in waits
+        if other.role == wait.partner and other.partner == wait.role and other.ahead and _may_feed(launch, other, wait)
     )
     is_for_copies = wait.late_share is not None and wait.late_share < _LATE
-    full = max((own for own in opposite if own.finds_none_free), key=lambda own: own.share, default=None)
+    full = max((other for other in opposite if other.finds_none_free), key=lambda other: other.share, default=None)
     return (full.ahead or 0) if is_for_copies and full is not None and full.share >= _NOTABLE else 0
 
 
@@ -229,7 +229,7 @@ def _matched(launch: Phases, wait: Wait) -> Wait:
     ]
     is_sure = any(signals.is_sure for signals in signaling)
     known = [_with_partner(launch, wait, signals) for signals in signaling if signals.is_sure == is_sure]
-    partners = [own for own in known if own is not None]
+    partners = [partner for partner in known if partner is not None]
     matched = max(partners, key=lambda own: (own.by_order, own.late + own.in_flight), default=wait)
     if matched.partner is None:
         return matched
@@ -241,7 +241,10 @@ def _with_occupation(launch: Phases, wait: Wait, late: NDArray[np.bool_]) -> Wai
     inside = late[launch.spans.warp] & (launch.spans.phase >= 0)
     weighted = (launch.spans.cycles * launch.weight)[inside]
     cycles = np.bincount(launch.spans.phase[inside], weighted, len(launch.phases))
-    works = [0.0 if phase.activity == "wait" else float(own) for phase, own in zip(launch.phases, cycles, strict=True)]
+    works = [
+        0.0 if phase.activity == "wait" else float(cycle_count)
+        for phase, cycle_count in zip(launch.phases, cycles, strict=True)
+    ]
     longest = int(np.argmax(works))
     spans = launch.spans.where(inside & (launch.spans.phase == longest))
     if not len(spans):
@@ -302,7 +305,9 @@ def match_of(launch: Phases, wait: Wait) -> Match | None:
     if wait.partner is None or not wait.by_order:
         return None
     candidates = _signals(launch, launch.roles.index(wait.partner), wait)
-    return next((_match(launch, wait, own) for own in candidates if own.phase(launch) == wait.signal), None)
+    return next(
+        (_match(launch, wait, candidate) for candidate in candidates if candidate.phase(launch) == wait.signal), None
+    )
 
 
 def _match(launch: Phases, wait: Wait, signals: _Signals) -> Match | None:
@@ -312,7 +317,7 @@ def _match(launch: Phases, wait: Wait, signals: _Signals) -> Match | None:
     """
     role, number = launch.roles.index(wait.role), launch.phases.index(wait.phase)
     alike = _alike(launch, wait)
-    spans = launch.spans.where(np.sort(np.concatenate([launch.places(role, own) for own in alike])))
+    spans = launch.spans.where(np.sort(np.concatenate([launch.places(role, phase) for phase in alike])))
     max_ahead = MAX_AHEAD
     if launch.every:
         of_one_phase = len(alike) == 1 and len(np.unique(signals.spans.phase)) == 1 and _meet(launch, wait, signals)
@@ -328,8 +333,10 @@ def _match(launch: Phases, wait: Wait, signals: _Signals) -> Match | None:
 def _alike(launch: Phases, wait: Wait) -> set[int]:
     """The phases in which a role waits at the barriers of a wait."""
     role, barriers = launch.roles.index(wait.role), set(wait.phase.barriers)
-    alike = {own for own, phase in enumerate(launch.phases) if phase.work == MBARRIER and barriers & {*phase.barriers}}
-    return {own for own in alike | {launch.phases.index(wait.phase)} if len(launch.places(role, own))}
+    alike = {
+        number for number, phase in enumerate(launch.phases) if phase.work == MBARRIER and barriers & {*phase.barriers}
+    }
+    return {phase for phase in alike | {launch.phases.index(wait.phase)} if len(launch.places(role, phase))}
 
 
 def _meet(launch: Phases, wait: Wait, signals: _Signals) -> bool:
@@ -345,13 +352,13 @@ def _signals(launch: Phases, role: int, wait: Wait) -> list[_Signals]:
     known = {name for site in launch.sites if site.phase for name, _ in site.phase.signaled}
     barriers = known.intersection(wait.phase.barriers)
     names = [{name for name, _ in site.phase.signaled} if site.phase else set() for site in launch.sites]
-    sure = _spans_at(launch, role, [bool(own & barriers) for own in names])
+    sure = _spans_at(launch, role, [bool(own_barriers & barriers) for own_barriers in names])
     if len(sure):
-        several = np.array([len(own) > 1 for own in names], bool)
+        several = np.array([len(own_barriers) > 1 for own_barriers in names], bool)
         is_known = launch.every or not several[sure.site].any()
         return [_Signals(role, sure, True) if is_known else _of_this_barrier(launch, wait, role, sure)]
     may_signal = [bool(site.phase and site.phase.signals) for site in launch.sites]
-    perhaps = [may and not (own and barriers) for may, own in zip(may_signal, names, strict=True)]
+    perhaps = [may and not (own_barriers and barriers) for may, own_barriers in zip(may_signal, names, strict=True)]
     spans = _spans_at(launch, role, perhaps)
     return [_Signals(role, spans.where(spans.phase == phase), False) for phase in np.unique(spans.phase).tolist()]
 
@@ -365,15 +372,17 @@ def _of_this_barrier(launch: Phases, wait: Wait, role: int, signals: Spans) -> _
     warps, phases = launch.warps, np.unique(signals.phase)
     is_cut = np.isin(warps.block, warps.block[launch.spans.warp[launch.spans.phase == NOT_RECORDED]])
     waiting, signaling = (
-        np.flatnonzero((warps.role == own) & ~is_cut) for own in (launch.roles.index(wait.role), role)
+        np.flatnonzero((warps.role == number) & ~is_cut) for number in (launch.roles.index(wait.role), role)
     )
-    places = np.concatenate([launch.places(launch.roles.index(wait.role), own) for own in _alike(launch, wait)])
+    places = np.concatenate([launch.places(launch.roles.index(wait.role), phase) for phase in _alike(launch, wait)])
     in_loop = np.array([phase.loop is not None for phase in launch.phases], bool)[launch.spans.phase[places]]
     waits = np.bincount(launch.spans.warp[places[in_loop]], minlength=len(warps.block))
     wanted = dict(zip(warps.block[waiting].tolist(), waits[waiting].tolist(), strict=True))
     expected = np.array([wanted.get(block, 0) for block in warps.block[signaling].tolist()])
-    counts = [np.bincount(signals.warp[signals.phase == own], minlength=len(warps.block))[signaling] for own in phases]
-    present = [number for number, own in enumerate(counts) if own.any()]
+    counts = [
+        np.bincount(signals.warp[signals.phase == phase], minlength=len(warps.block))[signaling] for phase in phases
+    ]
+    present = [number for number, counts_by_warp in enumerate(counts) if counts_by_warp.any()]
     fitting = [
         chosen
         for size in range(1, len(present) + 1)
@@ -391,13 +400,13 @@ def _spans_at(launch: Phases, role: int, chosen: Sequence[bool]) -> Spans:
     Where code arrives at a barrier in one phase and copies in the next one, both give one signal. So do a wait that
     signals at its end and the phase behind it, and two parts of a phase: in SASS, code that may skip a loop.
     """
-    phases = {own for own, phase in enumerate(launch.phases) if phase.signals}
-    places = np.sort(np.concatenate([launch.places(role, own) for own in phases] or [np.zeros(0, np.int64)]))
+    phases = {number for number, phase in enumerate(launch.phases) if phase.signals}
+    places = np.sort(np.concatenate([launch.places(role, phase) for phase in phases] or [np.zeros(0, np.int64)]))
     places = places[np.array(chosen, bool)[launch.spans.site[places]]]
     spans = launch.spans.where(places)
     waits, copies = (
-        np.array(own, bool)[spans.phase]
-        for own in (
+        np.array(is_of_kind, bool)[spans.phase]
+        for is_of_kind in (
             [phase.activity == "wait" for phase in launch.phases],
             [phase.work in COPIES for phase in launch.phases],
         )

@@ -172,10 +172,13 @@ class StallSite:
         if self.wait is None or not self.wait.producers:
             return ""
         producer = self.wait.producers[0]
-        group = [own for own in self.wait.producers if own.previous == producer.previous]
+        group = [other for other in self.wait.producers if other.previous == producer.previous]
         is_sure = self.wait.kind != "wgmma" or producer.source == self.source
         named = [producer] if is_sure else group
-        places = [source_position(calls.get(own.line, own.source)) or f"{own.line:#06x}" for own in named]
+        places = [
+            source_position(calls.get(instruction.line, instruction.source)) or f"{instruction.line:#06x}"
+            for instruction in named
+        ]
         first, *others = dict.fromkeys(places if producer.source else places[:1])
         return f"{producer.opcode} {', '.join([first, *others[:_MAX_LINES]])}{', …' if others[_MAX_LINES:] else ''}"
 
@@ -394,7 +397,7 @@ def with_tensors(stalls: Stalls, of: ProbeResult) -> Stalls:
         return stalls
     names = parameter_names(of.kernel.trace, of.launch)
     sites = (
-        replace(site, tensors=tuple(dict.fromkeys(names[own] for own in site.wait.parameters if own in names)))
+        replace(site, tensors=tuple(dict.fromkeys(names[number] for number in site.wait.parameters if number in names)))
         if site.wait
         else site
         for site in stalls.sites

@@ -161,7 +161,11 @@ class StallsView(Document):
             if row.site.place:
                 sites.setdefault(row.site.place, []).append(row.site)
         several = sorted(
-            ((sum(site.share or 0 for site in own), place) for place, own in sites.items() if len(own) > 1),
+            (
+                (sum(site.share or 0 for site in place_sites), place)
+                for place, place_sites in sites.items()
+                if len(place_sites) > 1
+            ),
             reverse=True,
         )
         texts = [f"{place} {share_text(share)} ({rows_text(sites[place])})" for share, place in several]
@@ -281,7 +285,9 @@ class StallsView(Document):
             "sites": [as_record(DATA_COLUMNS, row) for row in self.sites],
             "slowdowns": self.slowdowns,
             "samples": [_sample_record(stalls) for _, stalls in self.results],
-            "offsets_not_measurable": {name: [int(at) for at in own] for name, own in self.stalls.hidden.items()},
+            "offsets_not_measurable": {
+                name: [int(at) for at in offsets] for name, offsets in self.stalls.hidden.items()
+            },
             "offsets_not_measured": [int(at) for at in self.stalls.unmeasured],
         }
 
@@ -367,7 +373,7 @@ def _groups_of_run(source: ViewSource) -> set[str]:
 def _groups_of_kernel(source: ViewSource) -> set[str]:
     """Return the groups that have a result or no site."""
     known = (part.kernel for part in source.of_all_probes())
-    names = (analysis_name(own) for own in known if own.result_rows or own.matched_nothing)
+    names = (analysis_name(kernel) for kernel in known if kernel.result_rows or kernel.matched_nothing)
     return {name for name in names if name is not None}
 
 

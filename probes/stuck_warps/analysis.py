@@ -215,8 +215,10 @@ class StuckWarps:
     def threads_unknown(self, block: int) -> int:
         """Threads of a block that have ended, in warps without a record."""
         x, y, z = self.block
-        ended = sum(min(WARP_THREADS, x * y * z - own.warp * WARP_THREADS) for own in self.ended if own.block == block)
-        return x * y * z - ended - sum(own.on_gpu for own in self.warps if own.block == block)
+        ended = sum(
+            min(WARP_THREADS, x * y * z - warp.warp * WARP_THREADS) for warp in self.ended if warp.block == block
+        )
+        return x * y * z - ended - sum(warp.on_gpu for warp in self.warps if warp.block == block)
 
     def writers(self, place: WarpPlace) -> list[StuckWarp]:
         """The warps whose last write was to the address that a place polls, not those that poll by writing."""
@@ -232,7 +234,7 @@ class StuckWarps:
 
     def ended_holder(self, address: int) -> StuckWarp | None:
         """A warp that ended and had taken a lock last."""
-        return next((own for own in self.ended if own.took is not None and own.took.address == address), None)
+        return next((warp for warp in self.ended if warp.took is not None and warp.took.address == address), None)
 
     def warp_text(self, warp: StuckWarp) -> str:
         """``block 3 warp 1``, with the block's coordinates in a grid of more than one dimension."""
@@ -274,8 +276,8 @@ def analyse(result: Result, folder: Path | None = None) -> StuckWarps:
     shape, at = result.header, result.one_record(2, MARK)["line"]
     code = Synchronization.of(folder, shape.grid, shape.block, {int(line) for line in np.unique(at[_ended(result)])})
     known, has_ended = list(_warps(result, _Places(folder, code))), _ended(result).any()
-    ended = [own for own in known if has_ended and own.has_ended]
-    warps = [_with_polled_address(own, code) for own in known if not (has_ended and own.has_ended)]
+    ended = [warp for warp in known if has_ended and warp.has_ended]
+    warps = [_with_polled_address(warp, code) for warp in known if not (has_ended and warp.has_ended)]
     warps = list(with_polling_blocks(warps, code))
     return StuckWarps(shape.grid, shape.block, group_warps(warps, ended, code), code, tuple(ended))
 
@@ -413,7 +415,7 @@ def group_warps(
         blocks = dict.fromkeys(warp.block for warp in there)
         away = [other for block in blocks for other in by_block[block] if other.place != place]
         counts_ended = place.kind == "mbarrier" or place.line in counting
-        gone = [own for own in ended if own.block in blocks] if counts_ended else []
+        gone = [warp for warp in ended if warp.block in blocks] if counts_ended else []
         missing = (*away, *gone) if place.kind in ("barrier", "mbarrier") else ()
         groups.append(PlaceGroup(place, tuple(there), missing))
     return tuple(sorted(groups, key=lambda group: -len(group.warps)))

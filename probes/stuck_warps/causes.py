@@ -143,7 +143,7 @@ def _grid_barrier(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
         return
     if stuck.code.is_known and not stuck.code.writes and not stuck.code.has_plain_stores:
         return
-    waiting = len({own.block for own in stuck.warps if own.place.line == group.place.line})
+    waiting = len({warp.block for warp in stuck.warps if warp.place.line == group.place.line})
     yield Cause(
         "grid-does-not-fit",
         f"{units.count(stuck.blocks)} of {units.counted(stuck.grid_blocks, 'block')}"
@@ -199,11 +199,11 @@ def _mbarrier(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
 def _expected_text(stuck: StuckWarps, init: Init | None) -> str:
     """``it expects 65 arrivals (mbarrier.init PTX:38 tile.cu:8); ``."""
     inits = [init] if init is not None else [Init(line, count) for line, count in stuck.code.inits.items()]
-    counts = sorted({own.count for own in inits if own.count is not None})
+    counts = sorted({init.count for init in inits if init.count is not None})
     if not inits:
         return ""
     where = f"({stuck.code.line_text(inits[0].line, 'mbarrier.init')}{', …' if len(inits) > 1 else ''})"
-    if not counts or any(own.count is None for own in inits):
+    if not counts or any(init.count is None for init in inits):
         return f"it expects a number of arrivals that is computed at run time {where}; "
     *some, last = (units.count(count) for count in counts)
     return f"it expects {', '.join(some)}{' or ' if some else ''}{last} arrival{'s' * (counts[-1] != 1)} {where}; "
@@ -236,7 +236,7 @@ def _count_advice(stuck: StuckWarps, group: PlaceGroup, init: Init | None, arriv
     if arrived.count > count:
         return f"{change}: if more threads arrive than the mbarrier expects, phases end too early"
     block = group.warps[0].block
-    absent = [own.warp for own in group.missing if own.block == block and own.warp not in arrived.marks]
+    absent = [other.warp for other in group.missing if other.block == block and other.warp not in arrived.marks]
     more = f"{count - arrived.count} more {'thread' if count - arrived.count == 1 else 'threads'}"
     return f"let {warp_words(absent) if absent else more} arrive in each phase, or {change}"
 
@@ -260,7 +260,7 @@ def _are(numbers: Sequence[int]) -> str:
 
 def _missing_warps(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     """Warps of a block do not come to a barrier, lanes not to one of their warp, or blocks not to one of a cluster."""
-    place, warp = group.place, next((own for own in group.warps if own.lanes_away), group.warps[0])
+    place, warp = group.place, next((warp for warp in group.warps if warp.lanes_away), group.warps[0])
     if place.kind not in ("barrier", "warp barrier"):
         return
     there = sum(other.block == warp.block for other in group.warps)
@@ -287,7 +287,7 @@ def _missing_warps(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
         all_threads = "threads" if isinstance(place.line, Offset) else "all threads"  # SASS: the count is not known
         waits = f"{all_threads} of block {warp.block}: {came}{ended}"
         advice = "let all threads of the barrier reach the barrier, e.g. move the barrier out of branches"
-    looping = next((own for own in group.missing if own.block == warp.block and own.place.kind == "loop"), None)
+    looping = next((other for other in group.missing if other.block == warp.block and other.place.kind == "loop"), None)
     if looping is not None and not looping.has_ended:
         advice = f"check the condition that ends the loop at {looping.place.text}; if it is right, {advice}"
     if warp.lanes_away and place.kind == "barrier" and there == stuck.warps_per_block:

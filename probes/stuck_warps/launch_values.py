@@ -56,9 +56,9 @@ class LaunchValues:
         self._known: dict[str, Value | None] = {}
         self._pointers: dict[str, Pointer | None] = {}
         self._writers: dict[str, list[Instruction]] = {}
-        for own in instructions_in(function.body or ()):
-            for name in operand_registers(_results(own)):
-                self._writers.setdefault(name, []).append(own)
+        for instruction in instructions_in(function.body or ()):
+            for name in operand_registers(_results(instruction)):
+                self._writers.setdefault(name, []).append(instruction)
 
     def of(self, operand: Operand, depth: int = 0) -> Value | None:
         """Return the value of an operand; None if it is unknown, or not always the same."""
@@ -107,7 +107,9 @@ class LaunchValues:
         inputs = own.operands[3:] if own.opcode == "mad" else own.operands[1:]
         if own.opcode not in (*_COPIES, "add", "mad"):
             return None
-        pointers = [(number, at) for number, own in enumerate(inputs) if (at := self.pointer(own, depth)) is not None]
+        pointers = [
+            (number, at) for number, operand in enumerate(inputs) if (at := self.pointer(operand, depth)) is not None
+        ]
         if len(pointers) != 1:
             return None
         (number, at) = pointers[0]
@@ -117,7 +119,7 @@ class LaunchValues:
     def _in_register(self, name: str, depth: int) -> Value | None:
         if name not in self._known:
             self._known[name] = None  # ends the recursion at a register that is computed from itself
-            values = {self._computed(own, depth) for own in self._writers.get(name, ())}
+            values = {self._computed(writer, depth) for writer in self._writers.get(name, ())}
             self._known[name] = values.pop() if len(values) == 1 else None
         return self._known[name]
 
@@ -140,4 +142,4 @@ class LaunchValues:
 
 def _results(instruction: Instruction) -> Sequence[Operand]:
     """Return the operand that an instruction writes; none if it writes memory."""
-    return [own for own in instruction.operands[:1] if not isinstance(own, Memory)]
+    return [operand for operand in instruction.operands[:1] if not isinstance(operand, Memory)]

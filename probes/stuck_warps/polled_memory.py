@@ -80,7 +80,7 @@ def _why_not_free(stuck: StuckWarps, group: PlaceGroup) -> tuple[str, str]:
     ended, (others, is_sure) = stuck.warps_ended, _other_writes(stuck, group.place.line)
     if others:
         gone = f"{units.counted(ended, 'warp')} ended; " if ended else ""
-        writers = [own for own in stuck.writers(group.place) if own.did is not None and own.did.line in others]
+        writers = [other for other in stuck.writers(group.place) if other.did is not None and other.did.line in others]
         wrote = f"; {_writes_text(stuck, writers)}" if writers else ""
         return (
             f"{gone}this kernel also writes through the same pointer at {_places_text(others)}, which may have"
@@ -105,7 +105,11 @@ def _other_writes(stuck: StuckWarps, line: int) -> tuple[dict[int, str], bool]:
     """
     code = stuck.code
     lock = code.accesses.get(line)
-    writes = {} if lock is None else {at: own for at, own in code.accesses.items() if own.changes(lock) and at != line}
+    writes = (
+        {}
+        if lock is None
+        else {at: access for at, access in code.accesses.items() if access.changes(lock) and at != line}
+    )
     through = {at: code.through_same_pointer(line, at) for at in writes}
     return {at: writes[at].opcode for at, is_same in through.items() if is_same}, None not in through.values()
 
@@ -120,10 +124,10 @@ def written_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     if last is not None:
         yield last
     wrote = {warp.block for warp in writers}
-    absent = [own for own in stuck.warps if own.block not in wrote]
+    absent = [other for other in stuck.warps if other.block not in wrote]
     ended = stuck.blocks_ended
     if absent:
-        blocks = len({own.block for own in absent})
+        blocks = len({other.block for other in absent})
         others = (
             f"{units.counted(blocks, 'other block')} did not write there: {stuck.warp_text(absent[0])} is"
             f" {absent[0].place.at_text}"
@@ -143,11 +147,13 @@ def written_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
 
 def _last_stores(stuck: StuckWarps, group: PlaceGroup, writers: Sequence[StuckWarp]) -> Cause | None:
     """The cause if the writers store values, count nothing, and wait elsewhere: perhaps for those who poll."""
-    away = [own for own in writers if own.place != group.place]
-    if not away or not all(own.did and stuck.code.writes.get(own.did.line, "").startswith("st") for own in writers):
+    away = [other for other in writers if other.place != group.place]
+    if not away or not all(
+        other.did and stuck.code.writes.get(other.did.line, "").startswith("st") for other in writers
+    ):
         return None
     writer = away[0]
-    is_cycle = writer.place.kind == "flag" and any(own in group.warps for own in stuck.writers(writer.place))
+    is_cycle = writer.place.kind == "flag" and any(other in group.warps for other in stuck.writers(writer.place))
     cycle = (
         f", where it polls an address that {stuck.warp_text(group.warps[0])} wrote: these warps wait for each other"
     ) * is_cycle
@@ -184,7 +190,7 @@ def unwritten_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
 def _is_written(stuck: StuckWarps, group: PlaceGroup) -> bool:
     """Return whether the kernel writes through the pointer that warps poll, and all of them read a value but 0."""
     line = group.place.line
-    return not isinstance(line, Offset) and _writes_there(stuck, line)[1] and all(own.saw for own in group.warps)
+    return not isinstance(line, Offset) and _writes_there(stuck, line)[1] and all(other.saw for other in group.warps)
 
 
 def _writes_there(stuck: StuckWarps, line: int) -> tuple[list[int], bool]:
@@ -192,7 +198,7 @@ def _writes_there(stuck: StuckWarps, line: int) -> tuple[list[int], bool]:
     those whose pointer is not known, and False.
     """
     code = stuck.code
-    reads = {at for at, own in code.accesses.items() if own.only_reads}
+    reads = {at for at, access in code.accesses.items() if access.only_reads}
     through = {other: code.through_same_pointer(line, other) for other in code.writes.keys() - reads - {line}}
     same = sorted(other for other, is_same in through.items() if is_same)
     return (same, True) if same else (sorted(other for other, is_same in through.items() if is_same is None), False)
@@ -256,11 +262,11 @@ def shared_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     read = place.opcode if is_known else stuck.code.shared_reads[reads[0]]
     shared_by = "cluster" if "::cluster" in read or ".cluster" in read else "block"
     writers = f"only warps of the same {shared_by} can write it, since each {shared_by} has its own shared memory"
-    there = {own.warp for own in group.warps if own.block == warp.block}
-    others = [own for own in stuck.warps if own.block == warp.block and own.warp not in there]
-    ended = [own for own in stuck.ended if own.block == warp.block]
-    away = [f"; {stuck.warp_text(own)} is {own.place.at_text}" for own in others]
-    away += [f"; {stuck.warp_text(own)} {stuck.where(own)}" for own in ended]
+    there = {other.warp for other in group.warps if other.block == warp.block}
+    others = [other for other in stuck.warps if other.block == warp.block and other.warp not in there]
+    ended = [other for other in stuck.ended if other.block == warp.block]
+    away = [f"; {stuck.warp_text(other)} is {other.place.at_text}" for other in others]
+    away += [f"; {stuck.warp_text(warp)} {stuck.where(warp)}" for warp in ended]
     named = "".join(away[:_MOST_NAMED]) + ("; …" if len(away) > _MOST_NAMED else "")
     if is_known:
         polled = f"{stuck.code.name_of(place.line) or 'shared memory'} at {_polled(group)}"
@@ -290,10 +296,10 @@ def missing_lanes_at(stuck: StuckWarps, warps: Sequence[StuckWarp]) -> dict[int,
     """
     waits, line = stuck.code.lane_waits, warps[0].place.line
     lines = [] if isinstance(line, Offset) else waits.of_missing(line)
-    blocks = {own.block for own in warps}
-    there = {own.place.line for own in stuck.warps if own.block in blocks} & waits.barriers.keys()
+    blocks = {warp.block for warp in warps}
+    there = {other.place.line for other in stuck.warps if other.block in blocks} & waits.barriers.keys()
     opcodes = {**waits.exchanges, **waits.barriers}
-    return {at: stuck.code.line_text(at, opcodes[at]) for at in [own for own in lines if own in there] or lines}
+    return {at: stuck.code.line_text(at, opcodes[at]) for at in [line for line in lines if line in there] or lines}
 
 
 def waits_text(places: dict[int, str]) -> str:
@@ -319,8 +325,10 @@ def warps_elsewhere(stuck: StuckWarps, group: PlaceGroup) -> str:
     """``; block 0 warp 1 is at PTX:31``: some of the warps that are not at an address that others poll, or ended."""
     place = group.place
     others = [
-        own for own in stuck.warps if own.place != place and not (place.address and own.place.address == place.address)
+        other
+        for other in stuck.warps
+        if other.place != place and not (place.address and other.place.address == place.address)
     ]
-    named = [f"; {stuck.warp_text(own)} is {own.place.at_text}" for own in others[:_MOST_NAMED]]
+    named = [f"; {stuck.warp_text(other)} is {other.place.at_text}" for other in others[:_MOST_NAMED]]
     ended = stuck.warps_ended
     return "".join(named) + (f"; {units.counted(ended, 'warp')} ended" if ended else "")

@@ -91,7 +91,7 @@ def _state(trace: Trace, rank: int) -> RankState:
     stuck = trace.state.stuck[-1] if trace.state.stuck else None
     kernel = trace.kernels[stuck.kernel] if stuck is not None else None
     group, cause = _place(trace, kernel, stuck) if kernel is not None and stuck is not None else (None, "")
-    counts = Counter({own.name: own.launches for own in trace.kernels if own.launches})
+    counts = Counter({kernel.name: kernel.launches for kernel in trace.kernels if kernel.launches})
     return RankState(trace, rank, stuck, kernel, group, cause, counts)
 
 
@@ -142,7 +142,9 @@ def _missing_ranks(
 
 
 def _different_kernels(stuck: Sequence[RankState], kernels: Iterable[str]) -> RankCause:
-    parts = (f"{ranks_text(s.rank for s in stuck if s.kernel and s.kernel.name == own)} in {own}" for own in kernels)
+    parts = (
+        f"{ranks_text(s.rank for s in stuck if s.kernel and s.kernel.name == kernel)} in {kernel}" for kernel in kernels
+    )
     advice = "launch collectives in the same order on all ranks; between several streams, enforce the order with events"
     return RankCause("different-kernels", f"ranks wait in different kernels: {'; '.join(parts)}", advice)
 
@@ -225,7 +227,7 @@ def _is_of_ranks(trace: Trace) -> bool:
     """Return whether a run has several processes, and one of them a launch that does not end."""
     if len(traces_of_run(trace.directory, trace.run_info)) < 2 and not _size(trace) > 1:
         return False
-    return any(own.state.stuck for own in _traces(trace))
+    return any(rank_trace.state.stuck for rank_trace in _traces(trace))
 
 
 def _size(run: Run) -> int:

@@ -135,7 +135,7 @@ class Synchronization:
         try:
             text = read_within(folder / _PTX_FILE, PTX_TEXT) if folder else b""
             functions = parse(text.decode("utf-8", "replace")).functions()
-            code = [own for function in functions for own in instructions_in(function.body or ())]
+            code = [instruction for function in functions for instruction in instructions_in(function.body or ())]
         except (OSError, PtxError):
             return cls()
         counts = _Counts()
@@ -144,8 +144,9 @@ class Synchronization:
         lines = source_lines(folder)
         return cls(
             counts.inits, counts.arrivals, _known(counts.numbers), counts.barriers,
-            tuple(own.span.line for own in code if own.opcode == "mbarrier" and _expects_bytes(own)),
-            _opcodes(filter(_is_recorded_write, code)), {k: v for own in functions for k, v in _loops(own).items()},
+            tuple(barrier.span.line for barrier in code if barrier.opcode == "mbarrier" and _expects_bytes(barrier)),
+            _opcodes(filter(_is_recorded_write, code)),
+            {head: lines for function in functions for head, lines in _loops(function).items()},
             frozenset(line for function in functions for line in _updates(function)),
             frozenset(line for function in functions for line in counted_lines(function)),
             _known(counts.addresses),
@@ -199,24 +200,26 @@ class _Counts:
 
     def add(self, function: Function, values: LaunchValues) -> None:
         """Read one function."""
-        for own in instructions_in(function.body or ()):
-            if own.opcode in _ACCESSES and not {*own.modifiers} & _OF_BLOCK:
-                self.accesses[own.span.line] = _access(own, values)
-            if is_exchange(own):
-                mask = values.number(own.operands[-1]) if own.operands else None
+        for instruction in instructions_in(function.body or ()):
+            if instruction.opcode in _ACCESSES and not {*instruction.modifiers} & _OF_BLOCK:
+                self.accesses[instruction.span.line] = _access(instruction, values)
+            if is_exchange(instruction):
+                mask = values.number(instruction.operands[-1]) if instruction.operands else None
                 if mask is None or mask & _FULL_MASK != _FULL_MASK:
-                    self.partial.add(own.span.line)
-            elif own.opcode in ("bar", "barrier"):
-                _put(self.numbers, own, _BARRIER_NUMBER, values)
-                _put(self.barriers, own, _BARRIER_COUNT, values)
-            elif _polls_shared_memory(own):
-                self.addresses[own.span.line] = next(map(values.of, own.operands[1:2]), None)
-            elif own.opcode == "mbarrier":
-                self.addresses.update((own.span.line, values.of(at)) for at in own.operands if isinstance(at, Memory))
-                if "init" in own.modifiers:
-                    _put(self.inits, own, _INIT_COUNT, values)
-                elif _ARRIVALS & {*own.modifiers} and not _expects_bytes(own):
-                    _put(self.arrivals, own, _ARRIVE_COUNT, values)
+                    self.partial.add(instruction.span.line)
+            elif instruction.opcode in ("bar", "barrier"):
+                _put(self.numbers, instruction, _BARRIER_NUMBER, values)
+                _put(self.barriers, instruction, _BARRIER_COUNT, values)
+            elif _polls_shared_memory(instruction):
+                self.addresses[instruction.span.line] = next(map(values.of, instruction.operands[1:2]), None)
+            elif instruction.opcode == "mbarrier":
+                self.addresses.update(
+                    (instruction.span.line, values.of(at)) for at in instruction.operands if isinstance(at, Memory)
+                )
+                if "init" in instruction.modifiers:
+                    _put(self.inits, instruction, _INIT_COUNT, values)
+                elif _ARRIVALS & {*instruction.modifiers} and not _expects_bytes(instruction):
+                    _put(self.arrivals, instruction, _ARRIVE_COUNT, values)
 
 
 def _access(own: Instruction, values: LaunchValues) -> Access:
@@ -245,7 +248,9 @@ def _expects_bytes(instruction: Instruction) -> bool:
 
 def _opcodes(instructions: Iterable[Instruction]) -> dict[int, str]:
     """Return the opcodes with their modifiers, by line."""
-    return {own.span.line: ".".join((own.opcode, *own.modifiers)) for own in instructions}
+    return {
+        instruction.span.line: ".".join((instruction.opcode, *instruction.modifiers)) for instruction in instructions
+    }
 
 
 def _is_recorded_write(instruction: Instruction) -> bool:
@@ -266,7 +271,7 @@ def _is_recorded_write(instruction: Instruction) -> bool:
 def _polls_shared_memory(instruction: Instruction) -> bool:
     modifiers = {*instruction.modifiers}
     is_strong = instruction.opcode == "atom" or (instruction.opcode == "ld" and modifiers & (_STRONG | {"acquire"}))
-    return bool(is_strong) and any(own.startswith("shared") for own in modifiers)
+    return bool(is_strong) and any(modifier.startswith("shared") for modifier in modifiers)
 
 
 def _is_plain_store(instruction: Instruction) -> bool:
@@ -283,7 +288,9 @@ def _loops(function: Function) -> dict[int, frozenset[int]]:
     flow = Flow.of(function)
     loops = natural_loops([flow.successors(index) for index in range(len(flow.blocks))])
     return {
-        flow.blocks[head][0].span.line: frozenset(own.span.line for index in blocks for own in flow.blocks[index])
+        flow.blocks[head][0].span.line: frozenset(
+            instruction.span.line for index in blocks for instruction in flow.blocks[index]
+        )
         for head, blocks in loops.items()
     }
 
@@ -294,35 +301,35 @@ def _endless_loops(function: Function) -> Iterator[int]:
     loops = natural_loops([flow.successors(index) for index in range(len(flow.blocks))])
     for head, blocks in loops.items():
         following = {after for index in blocks for after in flow.successors(index)}
-        code = (own for index in blocks for own in flow.blocks[index])
-        if following <= set(blocks) and not any(own.opcode in _EXITS for own in code):
+        code = (instruction for index in blocks for instruction in flow.blocks[index])
+        if following <= set(blocks) and not any(instruction.opcode in _EXITS for instruction in code):
             yield flow.blocks[head][0].span.line
 
 
 def _updates(function: Function) -> Iterator[int]:
     """Yield the lines of compare-and-swaps in a loop that computes the value to compare."""
     code = list(instructions_in(function.body or ()))
-    swaps = [own for own in code if own.opcode == "atom" and "cas" in own.modifiers]
+    swaps = [instruction for instruction in code if instruction.opcode == "atom" and "cas" in instruction.modifiers]
     loops = _loops(function) if swaps else {}
-    for own in swaps:
-        inside = innermost(loops, own.span.line)
-        if any(other.span.line in inside and _computes(other, own.operands[2]) for other in code):
-            yield own.span.line
+    for instruction in swaps:
+        inside = innermost(loops, instruction.span.line)
+        if any(other.span.line in inside and _computes(other, instruction.operands[2]) for other in code):
+            yield instruction.span.line
 
 
 def _computes(instruction: Instruction, operand: Operand) -> bool:
     """Return whether an instruction writes a register, and not with a number."""
     match instruction.operands, operand:
         case (Register(name=written), *inputs), Register(name=name):
-            return written == name and any(isinstance(own, Register) for own in inputs)
+            return written == name and any(isinstance(operand, Register) for operand in inputs)
     return False
 
 
 def _exits(functions: Sequence[Function], places: Iterable[int]) -> Iterator[tuple[int, int]]:
     """Yield the exit that a warp takes from a place, 0 for the entry, without another wait; none for several."""
-    for function in (own for own in functions if own.kind == "entry" and own.body):
+    for function in (function for function in functions if function.kind == "entry" and function.body):
         flow = Flow.of(function)
-        number = {own.span.line: index for index, block in enumerate(flow.blocks) for own in block}
+        number = {instruction.span.line: index for index, block in enumerate(flow.blocks) for instruction in block}
         for place in places:
             if (not place or place in number) and len(exits := _exits_from(flow, number.get(place, 0), place)) == 1:
                 yield place, exits.pop()
@@ -332,10 +339,10 @@ def _exits_from(flow: Flow, first: int, place: int) -> set[int]:
     exits, seen, waiting = set[int](), {first}, [(first, place)]
     while waiting:
         index, behind = waiting.pop()
-        for own in (own for own in flow.blocks[index] if own.span.line > behind):
-            if own.opcode in _EXITS:
-                exits.add(own.span.line)
-            if _waits(own) or (own.opcode in _EXITS and own.predicate is None):
+        for instruction in (instruction for instruction in flow.blocks[index] if instruction.span.line > behind):
+            if instruction.opcode in _EXITS:
+                exits.add(instruction.span.line)
+            if _waits(instruction) or (instruction.opcode in _EXITS and instruction.predicate is None):
                 break
         else:
             following = {*flow.successors(index)} - seen

@@ -54,7 +54,7 @@ def _page(name: str) -> str:
     try:
         return help_page(name)
     except HelpError:
-        probe = next((own for own in known_probes() if own.name == name.replace("-", "_")), None)
+        probe = next((probe for probe in known_probes() if probe.name == name.replace("-", "_")), None)
         if probe is None:
             raise
         return probe_page(probe)

@@ -125,19 +125,22 @@ def probe_page(probe: CatalogueEntry) -> str:
     known = probe_named(probe.name)
     metrics = known.metrics if known is not None else ()
     lines = known.lines.measures if known is not None and known.lines is not None else ()
-    choices = {own.name: {split_choice(word)[0] for word in own.choices} for own in built_in_sets().values()}
+    choices = {
+        probe_set.name: {split_choice(word)[0] for word in probe_set.choices} for probe_set in built_in_sets().values()
+    }
     facts = (
         ("Measures", probe.measures), ("Unit", probe.unit), ("Cost", probe.cost),
         ("Weight", f"{probe.weight}: {WEIGHT_WORDS[probe.weight]}"), ("Checked", probe.checked),
-        ("Sets", ", ".join(name for name, own in choices.items() if probe.name in own)),
+        ("Sets", ", ".join(name for name, probes in choices.items() if probe.name in probes)),
         ("Pages of a kernel", ", ".join(kind.title for kind in kinds() if probe.name in kind.probes)),
-        ("Columns of the Lines page", ", ".join(own.title or own.name for own in lines)),
+        ("Columns of the Lines page", ", ".join(measure.title or measure.name for measure in lines)),
         ("Help pages", ", ".join(f"`tui-probe help {name}`" for name in mentioning(probe.name))),
         ("File", str(probe.path)),
     )  # fmt: skip
     rows = [
-        f"| `{own.key}` | {own.standalone_title or own.title} | {own.unit or ('position' if own.place else 'count')} |"
-        for own in metrics
+        f"| `{metric.key}` | {metric.standalone_title or metric.title} |"
+        f" {metric.unit or ('position' if metric.place else 'count')} |"
+        for metric in metrics
     ]
     table = ["## Values", "", "| Key | Value | Unit |", "|---|---|---|", *rows, ""] if rows else []
     return "\n".join([

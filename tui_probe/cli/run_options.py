@@ -370,14 +370,14 @@ def limits_of(arguments: argparse.Namespace) -> dict[str, Any]:
 def known_probes(options: RunOptions) -> tuple[ChosenProbe, ...]:
     """The probes to run; what they mean is known then, too, though no package brings them. Raises ProbeFileError."""
     chosen = choose_probes(options.probes, options.sample or "")
-    if options.watchdog and (other := next((own.name for own in chosen if not own.facts.counts), None)):
+    if options.watchdog and (other := next((probe.name for probe in chosen if not probe.facts.counts), None)):
         raise ProbeFileError(f"--watchdog does not watch launches with {other}; choose counting probes")
-    for own in chosen:
-        is_known = own.path in built_in_files().values() or own.path in installed_files().values()
-        if not is_known and is_in_probe_folder(own.path):
+    for probe in chosen:
+        is_known = probe.path in built_in_files().values() or probe.path in installed_files().values()
+        if not is_known and is_in_probe_folder(probe.path):
             from tui_probe.probekit.registry import add_folder
 
-            add_folder(own.path.parent)
+            add_folder(probe.path.parent)
     return chosen
 
 

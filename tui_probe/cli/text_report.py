@@ -123,7 +123,8 @@ def traces_by_command(traces: Sequence[Path]) -> list[CommandTraces]:
         in_brief = brief(trace)
         by_command.setdefault(in_brief.command if in_brief else "", []).append(trace)
     groups = [
-        CommandTraces(command, tuple(sorted(own, key=log_size, reverse=True))) for command, own in by_command.items()
+        CommandTraces(command, tuple(sorted(traces, key=log_size, reverse=True)))
+        for command, traces in by_command.items()
     ]
     return sorted(groups, key=lambda group: len(group.traces), reverse=True)
 

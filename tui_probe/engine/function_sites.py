@@ -304,7 +304,11 @@ class FunctionSites:
         probed = {site.instruction.span.start for site in self.instructions if site.point.saved_maps & point.saved_maps}
         blocks = {block[0].span.start: block for block in basic_blocks(self._function)}
         heads = unbounded_loop_heads(self._function)
-        return [head for head in heads if not any(own.span.start in probed for own in blocks[head.span.start])]
+        return [
+            head
+            for head in heads
+            if not any(instruction.span.start in probed for instruction in blocks[head.span.start])
+        ]
 
     def _find_runs(self, notes: SiteNotes) -> Iterator[RunSite]:
         """The instructions of lines of source that points are at, run by run."""

@@ -144,10 +144,18 @@ class Recording:
     def live_registers(self, own_map: Map | None = None) -> list[str]:
         """The registers that ``begin`` fills for a map, or for all, 32 bits each; none for most maps."""
         is_resident = self._probe.is_resident if own_map is None else own_map.resident
-        of = self._counted if own_map is None else [own for own in self._counted if own == own_map]
+        of = (
+            self._counted
+            if own_map is None
+            else [counted_map for counted_map in self._counted if counted_map == own_map]
+        )
         places = [self._halves(counted) if self._of_warps else [self._place(counted)] for counted in of]
-        names = [name for own, place in zip(of, places, strict=True) for name in (*place, self._attempts(own))]
-        names += [self._iteration(own) for own in of if own.every]
+        names = [
+            name
+            for counted_map, place in zip(of, places, strict=True)
+            for name in (*place, self._attempts(counted_map))
+        ]
+        names += [self._iteration(counted_map) for counted_map in of if counted_map.every]
         if not is_resident:
             return names
         if not self._elects:

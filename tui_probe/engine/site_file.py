@@ -192,7 +192,7 @@ class SiteSources:
         kernel = self._kernel
         try:
             cubin = cubin_with_ptx(image_entries(self._image), kernel.module.source)
-            return chains_of_tables(cubin, [(own, kernel.shift_of(own)) for own in kernel.bodies])
+            return chains_of_tables(cubin, [(body, kernel.shift_of(body)) for body in kernel.bodies])
         except ImageError:
             return {}
 
@@ -312,7 +312,7 @@ def phase_fields(start: PhaseStart, loop: int | None) -> dict[str, object]:
         **({"parameters": [*start.parameters]} if start.parameters else {}),
         **({"barriers": [*start.barriers]} if start.barriers else {}),
         **({"signals_first": True} if start.signals_first else {}),
-        **({"signaled": [own._asdict() for own in start.signaled]} if start.signaled else {}),
+        **({"signaled": [barrier._asdict() for barrier in start.signaled]} if start.signaled else {}),
     }
 
 
@@ -336,7 +336,9 @@ class _SiteWriter:
         names: dict[int, str] = {}
         for function in self._kernel.bodies:
             named = barrier_names(function)
-            barriers = (own for own in instructions_in(function.body or ()) if own.opcode == "mbarrier")
+            barriers = (
+                instruction for instruction in instructions_in(function.body or ()) if instruction.opcode == "mbarrier"
+            )
             names |= {id(instruction): ", ".join(named(instruction)) for instruction in barriers}
         return names
 

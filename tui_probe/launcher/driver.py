@@ -99,12 +99,14 @@ def outdated_build() -> tuple[str, str] | None:
     Other installs cost one look for a file. An editable one reads its sources only if one is newer than the build.
     """
     folders = package_folders()
-    checkout = next((own.parent for own in folders if (own.parent / "hook" / "CMakeLists.txt").is_file()), None)
+    checkout = next(
+        (folder.parent for folder in folders if (folder.parent / "hook" / "CMakeLists.txt").is_file()), None
+    )
     if checkout is None or os.environ.get("TUI_PROBE_NATIVE"):
         return None
     try:
         sources = _native_sources(checkout / "hook")
-        record = next((path for own in folders if (path := own / "_native" / _SOURCES_RECORD).is_file()), None)
+        record = next((path for folder in folders if (path := folder / "_native" / _SOURCES_RECORD).is_file()), None)
         if record is not None:
             is_newer = max(os.stat(path).st_mtime for path in sources.values()) > record.stat().st_mtime  # noqa: PTH116 - fast
             if not is_newer or record.read_text().strip() == _digest(sources):

@@ -74,7 +74,7 @@ class Engine:
         self._starts += 1
         self._counts = SharedCounts(usual_workers())
         with self._log.open("ab") as output:
-            sockets = {own.fileno() for own in (self._listener, self._images) if own is not None}
+            sockets = {listener.fileno() for listener in (self._listener, self._images) if listener is not None}
             return ForkedProcess(work, NAME, output.fileno(), sockets)
 
     def revive(self) -> str | None:

@@ -274,7 +274,7 @@ def _missing_notes(trace: Trace, measured: MeasuredLines) -> Iterator[str]:
     if not measured.lines and not has_line_measures(trace):
         yield no_lines_text()
     for probe in dict.fromkeys(probe for _, probe in measured.in_words):
-        kernels = ", ".join(f"#{kernel.index}" for kernel, own in measured.in_words if own == probe)
+        kernels = ", ".join(f"#{kernel.index}" for kernel, kernel_probe in measured.in_words if kernel_probe == probe)
         yield (
             f"{kernels}: lines of {probe} have no value for sorting. To list these lines: tui-probe show lines"
             " TRACE:KERNEL"

@@ -411,7 +411,10 @@ def built_in_sets() -> dict[str, ProbeSet]:
 def set_within(probes: Collection[str]) -> str:
     """Return the name of the first built-in set of these probes only; "" for none."""
     sets = built_in_sets().items()
-    return next((name for name, own in sets if {choice.partition(":")[0] for choice in own.choices} <= set(probes)), "")
+    return next(
+        (name for name, probe_set in sets if {choice.partition(":")[0] for choice in probe_set.choices} <= set(probes)),
+        "",
+    )
 
 
 def _read_set(path: Path) -> ProbeSet | None:

@@ -215,7 +215,7 @@ def resident_offset(probe: Probe, own_map: Map | None = None) -> int:
 def fold_sums(probe: Probe) -> Probe:
     """Return the probe with folded maps where only the sum over a launch is saved of what warps add up."""
     summed = _summed_maps(probe)
-    maps = tuple(replace(own, folded=own.name in summed and _is_launch_sum(own)) for own in probe.maps)
+    maps = tuple(replace(own_map, folded=own_map.name in summed and _is_launch_sum(own_map)) for own_map in probe.maps)
     return replace(probe, maps=maps)
 
 

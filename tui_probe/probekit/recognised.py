@@ -182,7 +182,8 @@ def _records_fit(probe: Probe, result: Result) -> bool | None:
 
 def _maps_text(maps: tuple[MapInfo, ...]) -> str:
     return ", ".join(
-        f"{own.size} B per {own.level}" if own.size >= 0 else f"any number of bytes per {own.level}" for own in maps
+        f"{own_map.size} B per {own_map.level}" if own_map.size >= 0 else f"any number of bytes per {own_map.level}"
+        for own_map in maps
     )
 
 
@@ -212,15 +213,15 @@ def _names_in(values: dict[str, Any]) -> Iterator[str]:
 
 def _fits(known: Probe, maps: tuple[MapInfo, ...], used: Probe | None) -> bool:
     """Return True if a known probe has records of the same size per thread, and the same fields if these are given."""
-    sizes = [(own.level, own.size) for own in maps]
+    sizes = [(own_map.level, own_map.size) for own_map in maps]
     forms = (known, known.without_optional_maps())
-    if not any([(own.level.name.lower(), own.slot_bytes) for own in form.maps] == sizes for form in forms):
+    if not any([(own_map.level.name.lower(), own_map.slot_bytes) for own_map in form.maps] == sizes for form in forms):
         return False
     return used is None or any(_fields(form) == _fields(used) for form in forms)
 
 
 def _fields(probe: Probe) -> list[list[tuple[int, str]]]:
-    return [sorted((field.offset, field.type) for field in own.fields) for own in probe.maps]
+    return [sorted((field.offset, field.type) for field in own_map.fields) for own_map in probe.maps]
 
 
 def _added(pruned: Path, probed: Path) -> list[str]:

@@ -97,7 +97,8 @@ class _Values:
         if not isinstance(operand, Register) or depth > _MAX_DEPTH or not setters:
             return isinstance(operand, Register) and operand.name in _GRID_SIZES
         return all(
-            setter.opcode in _KEEP_POSITIVE and all(self.is_positive(own, depth + 1) for own in setter.operands[1:])
+            setter.opcode in _KEEP_POSITIVE
+            and all(self.is_positive(operand, depth + 1) for operand in setter.operands[1:])
             for setter in setters
         )
 
@@ -147,11 +148,11 @@ class _Values:
             case "add", (first, second) if residue == 0:
                 return [(first, 0), (second, 0)]
             case "sub", (first, second) if is_power:
-                rests = [(own, first, -number) for own, number in self._rests(second, setter, modulus)]
-                rests += [(own, second, number) for own, number in self._rests(first, setter, modulus)]
+                rests = [(operand, first, -number) for operand, number in self._rests(second, setter, modulus)]
+                rests += [(operand, second, number) for operand, number in self._rests(first, setter, modulus)]
                 return [] if any(a == b and (number - residue) % modulus == 0 for a, b, number in rests) else None
             case "and", sources if residue == 0 and is_power:
-                return [] if any((self.number(own) or 1) % modulus == 0 for own in sources) else None
+                return [] if any((self.number(operand) or 1) % modulus == 0 for operand in sources) else None
         return None
 
     def _rests(self, operand: Operand, reader: _Setter, modulus: int) -> list[tuple[Operand, int]]:
@@ -159,8 +160,10 @@ class _Values:
         operand: its other writers, such as a loop for the rest, come later.
         """
         setters = self.setters.get(getattr(operand, "name", ""), [])
-        rests = [own for own in setters if own.instruction.opcode == "and"]
-        if len(rests) != 1 or any(own is not rests[0] and self._leads(own, reader, rests[0]) for own in setters):
+        rests = [setter for setter in setters if setter.instruction.opcode == "and"]
+        if len(rests) != 1 or any(
+            setter is not rests[0] and self._leads(setter, reader, rests[0]) for setter in setters
+        ):
             return []
         source, mask = rests[0].instruction.operands[1:]
         if ((self.number(mask) or 0) + 1) % modulus or len(self.of(source)) != 1:
@@ -314,7 +317,7 @@ class _CountedLoop:
 
     def _changed(self, instruction: Instruction) -> str | None:
         """The register that an instruction copies or changes by what is fixed in the loop."""
-        varying = [own for own in instruction.operands[1:] if not self._is_fixed(own)]
+        varying = [operand for operand in instruction.operands[1:] if not self._is_fixed(operand)]
         places = _CHANGED_OPERANDS.get(instruction.opcode, ())
         is_plain = instruction.predicate is None and instruction.modifiers[:-1] in ((), ("lo",), ("wide",))
         if len(varying) != 1 or not is_plain or instruction.modifiers[-1:][0] not in _INTEGERS:
@@ -349,8 +352,8 @@ class _CountedLoop:
         """Return the sum that the instructions of a chain add: a number, _POSITIVE, or None if unknown."""
         total, grows = 0, False
         for instruction in (setter.instruction for setter in chain):
-            added = [own for own in instruction.operands[1:] if self._is_fixed(own)]
-            numbers = [self._values.number(own) for own in added]
+            added = [operand for operand in instruction.operands[1:] if self._is_fixed(operand)]
+            numbers = [self._values.number(addend) for addend in added]
             if instruction.opcode in ("add", "sub") and numbers[0] is not None:
                 total += numbers[0] if instruction.opcode == "add" else -numbers[0]
             elif instruction.opcode in ("add", "mad") and all(map(self._values.is_positive, added)):
@@ -367,7 +370,7 @@ class _CountedLoop:
         divisions = [setter.instruction for setter in chain if setter.instruction.opcode != "mov"]
         least = {"shr": 1, "div": 2}
         return bool(divisions) and all(
-            (self._values.number(own.operands[2]) or 0) >= least.get(own.opcode, _MAX_NUMBER)
-            and (signed or own.opcode == "div" or not own.modifiers[-1].startswith("s"))
-            for own in divisions
+            (self._values.number(division.operands[2]) or 0) >= least.get(division.opcode, _MAX_NUMBER)
+            and (signed or division.opcode == "div" or not division.modifiers[-1].startswith("s"))
+            for division in divisions
         )

@@ -123,7 +123,7 @@ def _barrier_operand(instruction: Instruction) -> Memory | None:
     """The mbarrier of an instruction: of a copy, its last address."""
     if instruction.opcode != "mbarrier" and not any(name.startswith("mbarrier") for name in instruction.modifiers):
         return None
-    addresses = [own for own in instruction.operands if isinstance(own, Memory)]
+    addresses = [operand for operand in instruction.operands if isinstance(operand, Memory)]
     return addresses[-1] if addresses else None
 
 
@@ -189,8 +189,8 @@ class _Origins:
     def _before(self, setter: Instruction, added: int, indexed: bool) -> Iterator[tuple[Operand, int, bool]]:
         """The operands that an instruction computes an address from, what it adds to them, and whether this is all."""
         sign = {"add": 1, "sub": -1}.get(setter.opcode, 0)
-        constants = [self._constant(own) if sign else 0 for own in setter.operands[1:]]
-        added += sum(sign * (own or 0) for own in constants[1:]) + (constants[0] or 0 if sign > 0 else 0)
+        constants = [self._constant(operand) if sign else 0 for operand in setter.operands[1:]]
+        added += sum(sign * (constant or 0) for constant in constants[1:]) + (constants[0] or 0 if sign > 0 else 0)
         indexed |= setter.opcode == "mad" or (None in constants[1:] and constants[0] is None)
         yield from ((operand, added, indexed) for operand in _followed(setter))
 
@@ -247,10 +247,10 @@ def _followed(instruction: Instruction) -> tuple[Operand, ...]:
 
 def _global_operand(instruction: Instruction) -> Memory | None:
     """The operand in global memory, or the tensor map of a copy by one; None of other instructions."""
-    addresses = [own for own in instruction.operands if isinstance(own, Memory | Element)]
-    spaces = [part for own in instruction.modifiers if (part := own.partition("::")[0]) in _SPACES]
+    addresses = [operand for operand in instruction.operands if isinstance(operand, Memory | Element)]
+    spaces = [part for modifier in instruction.modifiers if (part := modifier.partition("::")[0]) in _SPACES]
     if "global" not in spaces or not addresses:
         return None
-    by_map = next((own for own in addresses if isinstance(own, Memory) and own.coordinates), None)
+    by_map = next((address for address in addresses if isinstance(address, Memory) and address.coordinates), None)
     operand = by_map or addresses[min(spaces.index("global"), len(addresses) - 1)]
     return operand if isinstance(operand, Memory) else None

@@ -123,7 +123,10 @@ def marked_phases(flow: Flow) -> Callable[[Instruction], str | None] | None:
     """Return a function that names the phase of an instruction, "" for none; None if the code has no marks."""
     if not any(instruction.opcode == MARK for block in flow.blocks for instruction in block):
         return None
-    last = [next((_mark_name(own) for own in reversed(block) if own.opcode == MARK), None) for block in flow.blocks]
+    last = [
+        next((_mark_name(instruction) for instruction in reversed(block) if instruction.opcode == MARK), None)
+        for block in flow.blocks
+    ]
     begins = _names_at_starts(flow, last)
     names: dict[int, str] = {}
     for block, name in zip(flow.blocks, begins, strict=True):

@@ -323,7 +323,7 @@ class _Phases:
                 if run.work in (None, OTHER):
                     groups.setdefault((self._loops.stages[index], tuple(self._loops.around[index])), []).append(run)
         for others in groups.values():
-            work = INTEGER if _is_integer([own for run in others for own in run.code]) else OTHER
+            work = INTEGER if _is_integer([instruction for run in others for instruction in run.code]) else OTHER
             for run in others:
                 run.work = work
 
@@ -332,9 +332,13 @@ class _Phases:
         if run.work not in (NAMED_BARRIER, MBARRIER):
             return ()
         head = self._loops.unrecorded.get(index)
-        code = run.code if head is None else [own for at in self._loops.loops[head] for own in self._flow.blocks[at]]
-        names = [self._names_of_barrier(own) for own in code if work_of(own) == run.work]
-        return tuple(dict.fromkeys(name for own in names for name in own)) if all(names) else ()
+        code = (
+            run.code
+            if head is None
+            else [instruction for at in self._loops.loops[head] for instruction in self._flow.blocks[at]]
+        )
+        names = [self._names_of_barrier(instruction) for instruction in code if work_of(instruction) == run.work]
+        return tuple(dict.fromkeys(name for barrier_names in names for name in barrier_names)) if all(names) else ()
 
     def _names_of_barrier(self, wait: Instruction) -> tuple[str, ...]:
         if work_of(wait) == MBARRIER:
@@ -382,7 +386,11 @@ class _Phases:
 
     def _start(self, index: int, run: Run, ways: tuple[Edge, ...], *, iterates: bool) -> PhaseStart:
         heads, facts = self._loops.around[index], self._facts[self._key(index, run)]
-        signals = [own for own in self._code_from(index, run) if _signals(own)] if facts.signals else []
+        signals = (
+            [instruction for instruction in self._code_from(index, run) if _signals(instruction)]
+            if facts.signals
+            else []
+        )
         work, named = run.work or OTHER, self._names is not None and run.work not in (None, "", OTHER)
         return PhaseStart(
             first=run.code[0],
@@ -409,8 +417,8 @@ class _Phases:
 
     def _signaled(self, signals: Sequence[Instruction]) -> tuple[SignaledBarrier, ...]:
         """The barriers that code arrives at; none if one of them is unknown."""
-        names = [self._barriers(own) for own in signals]
-        parameters: dict[str, set[int]] = {name: set() for own in names for name in own}
+        names = [self._barriers(instruction) for instruction in signals]
+        parameters: dict[str, set[int]] = {name: set() for barrier_names in names for name in barrier_names}
         for signal, own in zip(signals, names, strict=True):
             for name in own if signal.opcode == "cp" else ():
                 parameters[name].update(self._parameters(signal))
@@ -467,7 +475,7 @@ def _signals(instruction: Instruction) -> bool:
 
 
 def _is_before_wait(signal: Instruction, code: Block) -> bool:
-    first = next((own for own in code if own is signal or work_of(own) in WAITS), None)
+    first = next((instruction for instruction in code if instruction is signal or work_of(instruction) in WAITS), None)
     return first is signal
 
 

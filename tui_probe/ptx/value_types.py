@@ -122,7 +122,7 @@ class ValueTypes:
             if factors is None:
                 return None
             inputs += [(factor, elements) for factor in factors]
-        return [own for own in dict.fromkeys(inputs) if own[0] not in self._literals]
+        return [pair for pair in dict.fromkeys(inputs) if pair[0] not in self._literals]
 
     def _brings_nan(self, instruction: Instruction) -> bool:
         """Return whether a move or a selection takes a literal NaN to a register that may hold other numbers."""

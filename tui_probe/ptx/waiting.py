@@ -80,9 +80,9 @@ def retried_reads(function: Function) -> Iterator[Instruction]:
     loops = natural_loops([flow.successors(index) for index in range(len(flow.blocks))])
     for head, inside in loops.items():
         for last in (index for index in inside if head in flow.successors(index)):
-            code = [own for index in _blocks_between(flow, head, last) for own in flow.blocks[index]]
-            tries = [own for own in code if _is_strong_read(own)]
-            if all(own in tries or _is_idle(own) for own in code):
+            code = [instruction for index in _blocks_between(flow, head, last) for instruction in flow.blocks[index]]
+            tries = [instruction for instruction in code if _is_strong_read(instruction)]
+            if all(instruction in tries or _is_idle(instruction) for instruction in code):
                 yield from tries
 
 
@@ -276,13 +276,13 @@ class LaneWaits:
     def of(cls, functions: Iterable[Function], partial: Container[int] = ()) -> LaneWaits:
         """Read it from functions. The masks of the exchanges at lines of ``partial`` do not have all lanes."""
         flows = tuple(Flow.of(function) for function in functions if function.body)
-        code = [own for flow in flows for block in flow.blocks for own in block]
-        waits = [own for own in code if is_exchange(own) or is_barrier(own)]
+        code = [instruction for flow in flows for block in flow.blocks for instruction in block]
+        waits = [instruction for instruction in code if is_exchange(instruction) or is_barrier(instruction)]
         return cls(
             flows,
-            {own.span.line: _opcode(own) for own in waits if is_exchange(own)},
-            {own.span.line: _opcode(own) for own in waits if is_barrier(own)},
-            frozenset(own.span.line for own in waits if own.predicate is None and own.span.line not in partial),
+            {wait.span.line: _opcode(wait) for wait in waits if is_exchange(wait)},
+            {wait.span.line: _opcode(wait) for wait in waits if is_barrier(wait)},
+            frozenset(wait.span.line for wait in waits if wait.predicate is None and wait.span.line not in partial),
         )
 
     def of_missing(self, line: int) -> list[int]:
@@ -309,7 +309,7 @@ class _Paths(NamedTuple):
 
     @classmethod
     def of(cls, flow: Flow, joining: frozenset[int]) -> _Paths:
-        lines = [own.span.line for block in flow.blocks for own in block]
+        lines = [instruction.span.line for block in flow.blocks for instruction in block]
         first = [0, *accumulate(map(len, flow.blocks))]
         after = [[number + 1] for number in range(len(lines))]
         for index in range(len(flow.blocks)):

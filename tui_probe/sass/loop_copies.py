@@ -70,8 +70,12 @@ def _can_be_copied(target: GraftTarget, blocks: Sequence[range], fixed: Abstract
 def _fixed_instructions(target: GraftTarget) -> set[int]:
     """The instructions with relocations, and those that are in a list which copies are not added to."""
     numbers = nv_info.ADDRESS_ATTRIBUTES | _COPIED_LISTS
-    lists = [own for own in target.attributes if own.number in numbers and not _takes_copies(own, target.attributes)]
-    offsets = {offset for own in lists for offset in own.words()}
+    lists = [
+        attribute
+        for attribute in target.attributes
+        if attribute.number in numbers and not _takes_copies(attribute, target.attributes)
+    ]
+    offsets = {offset for attribute in lists for offset in attribute.words()}
     for section in target.cubin.relocation_sections():
         if section.info == target.code.number:
             offsets.update(relocation.offset for relocation in target.cubin.relocations(section))
@@ -89,7 +93,7 @@ def _takes_copies(own: Attribute, attributes: Sequence[Attribute]) -> bool:
 
 def _listed_instructions(target: GraftTarget) -> set[int]:
     lists = (attribute for attribute in target.attributes if attribute.number in _COPIED_LISTS - {_MASKS})
-    return {offset // WORD_BYTES for own in lists for offset in own.words()}
+    return {offset // WORD_BYTES for attribute in lists for offset in attribute.words()}
 
 
 @dataclass(slots=True)
@@ -148,7 +152,9 @@ class LoopCopy:
 
 def with_copies_listed(attributes: Sequence[Attribute], places: Mapping[int, int]) -> Iterator[Attribute]:
     """Yield the attributes of a kernel, with the copies of listed instructions; ``places`` are theirs by number."""
-    cooperative = next((own for own in attributes if own.number == nv_info.COOPERATIVE_INSTRUCTIONS), None)
+    cooperative = next(
+        (attribute for attribute in attributes if attribute.number == nv_info.COOPERATIVE_INSTRUCTIONS), None
+    )
     copied = [] if cooperative is None else [offset // WORD_BYTES in places for offset in cooperative.words()]
     for attribute in attributes:
         numbers = attribute.words()

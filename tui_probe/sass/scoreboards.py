@@ -133,7 +133,7 @@ class WaitSite:
             return awaited
         first, line = awaited[0], sources[self.at]
         place = first.is_newest, first.depth, first.from_previous
-        group = [own for own in awaited if (own.is_newest, own.depth, own.from_previous) == place]
+        group = [other for other in awaited if (other.is_newest, other.depth, other.from_previous) == place]
         of_line = [producer for producer in group if sources.get(producer.at) == line]
         return [*of_line, *(producer for producer in awaited if producer not in of_line)]
 

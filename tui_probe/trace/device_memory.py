@@ -98,7 +98,7 @@ def parameter_names(trace: Run, launch: Launch | None) -> dict[int, str]:
         address = value if isinstance(value, int) else memory.tensor_maps.get(_digest(value))
         if address is None:
             continue
-        tensor = next((own for own in tensors if own.start <= address < own.end), None)
+        tensor = next((tensor for tensor in tensors if tensor.start <= address < tensor.end), None)
         if tensor is not None:
             names[number] = tensor.name
         elif not isinstance(value, int) or memory.allocation_at(address) is not None:

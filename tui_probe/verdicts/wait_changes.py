@@ -173,7 +173,7 @@ def compare_waits(match: KernelMatch, kernel: str = "") -> WaitComparison:
     changes = [WaitChange(_line_wait(own), _line_wait(others), kernel, ok) for own, others, ok in pairs]
     notable = [change for change in changes if _largest(change) >= _NOTABLE]
     compared = [(own, others) for own, others, ok in pairs if ok]
-    totals = [_total([site for own in side for site in own]) for side in zip(*compared, strict=True)]
+    totals = [_total([site for sites in side for site in sites]) for side in zip(*compared, strict=True)]
     notes = [*_notes(pairs, is_same_code=is_same_code, is_whole=is_whole), *([_SHARED] if shared else [])]
     if totals and (reason := _no_verdict_reason(match, totals, is_whole=is_whole)):
         totals = [replace(total, better="neither") for total in totals]

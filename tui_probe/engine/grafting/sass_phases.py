@@ -146,20 +146,20 @@ def sass_phases(
         inside = (
             bool(ends)
             and not start.iterates
-            and (_leaves_loop(graph, ends, first) or any(work_of(code[own[0]]) in _SLOW for own in usable if own))
+            and (_leaves_loop(graph, ends, first) or any(work_of(code[free[0]]) in _SLOW for free in usable if free))
         )
         if inside:
             head = _places_at_head(target, code, graph, first, fixed)
             at_head = [place for place in head if place not in taken and has_room(place)]
             usable, inside = ([at_head], True) if at_head else (usable, False)
-        for own in usable:
-            if not own:
+        for free in usable:
+            if not free:
                 missing += not _takes_no_time(graph, code, target.words, first)
             else:
-                taken.add(own[0])
+                taken.add(free[0])
                 loop = None if start.loop is None else number_of[id(start.loop)] * WORD_BYTES
                 main = number_of[id(start.main or start.first)] * WORD_BYTES
-                phases.append(SassPhase(own[0] * WORD_BYTES, start, loop, main, inside))
+                phases.append(SassPhase(free[0] * WORD_BYTES, start, loop, main, inside))
     if not probe.every:
         return phases, missing
     counted = with_every([phase.start for phase in phases], probe.every, _entered_while_counting(graph, phases))

@@ -306,7 +306,11 @@ def copies_form(probe: Probe, target: GraftTarget) -> Probe | None:
 def _saves_at_entry(point: ProbePoint) -> bool:
     statements = point.before.statements if point.before and not point.after else ()
     is_entry = all(position.is_kernel for position in point.positions)
-    return is_entry and bool(statements) and all(isinstance(own, Save) and not own.adds for own in statements)
+    return (
+        is_entry
+        and bool(statements)
+        and all(isinstance(statement, Save) and not statement.adds for statement in statements)
+    )
 
 
 def copy_sites(target: GraftTarget) -> list[SassSite]:

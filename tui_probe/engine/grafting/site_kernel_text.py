@@ -305,7 +305,7 @@ class SiteKernelText:
         ]
         resident = [own_map for own_map in self._probe.maps if own_map.resident]
         for own_map in [*resident[:1], *self._frame.counted]:  # resident maps have one register together
-            names = {own.name for own in resident} if own_map.resident else {own_map.name}
+            names = {resident_map.name for resident_map in resident} if own_map.resident else {own_map.name}
             chosen = maps is None or bool(names & maps)
             own += [(chosen, register, 1) for register in self.expander.live_registers(own_map)]
         ends = list(accumulate((halves for *_, halves in own), initial=Mark.FIRST_KEPT))

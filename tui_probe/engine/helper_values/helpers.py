@@ -153,7 +153,7 @@ class Helpers:
         lines = [f"mov.b32 {worst}, 0;"]
         inputs = self._inputs() or []
         for kind in dict.fromkeys(elements[0] for _, elements in inputs):
-            numbers: list[tuple[str, Elements | None]] = [own for own in inputs if own[1][0] == kind]
+            numbers: list[tuple[str, Elements | None]] = [pair for pair in inputs if pair[1][0] == kind]
             test = rank_test(numbers, self._types_of(numbers), self._names, has_value=False)
             if test is not None:
                 lines += [*test.lines, f"max.u32 {worst}, {worst}, {test.result};"]
@@ -243,7 +243,10 @@ class Helpers:
 
     def _of_box(self, helper: str) -> HelperValue:
         """BYTES, SECTORS and rows of a copy by tensor map, 0 if UNSIZED is 1."""
-        operand = next((own for own in self._instruction.operands if isinstance(own, Memory) and own.coordinates), None)
+        operand = next(
+            (operand for operand in self._instruction.operands if isinstance(operand, Memory) and operand.coordinates),
+            None,
+        )
         if not self.is_tensor_copy or operand is None:
             raise self._absent(f"{helper}: the instruction does not copy by tensor map")
         address = self._address(replace(operand, coordinates=()), "box")

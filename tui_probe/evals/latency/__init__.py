@@ -212,8 +212,8 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
     operations = list(dict.fromkeys(row.operation for row in rows))
     by_operation = {name: [row for row in rows if row.operation == name] for name in operations}
     tables: dict[str, Table[Any]] = {"latency": Table("median times of a call", _COLUMNS, rows)}
-    tables |= {name: Table(name, _PUBLISHED, own, in_text=False) for name, own in by_operation.items()}
-    charts = {name: _chart(name, own) for name, own in by_operation.items() if any(row.original for row in own)}
+    tables |= {name: Table(name, _PUBLISHED, rows, in_text=False) for name, rows in by_operation.items()}
+    charts = {name: _chart(name, rows) for name, rows in by_operation.items() if any(row.original for row in rows)}
     return Answer(said=list(map(_sentence, rows)), tables=tables, drawings=charts, notes=notes)
 
 

@@ -214,7 +214,7 @@ def _by_name(columns: RangeColumns) -> Iterator[tuple[str, int, int, int, bool]]
     p99 = times[first + -(-99 * number // 100) - 1]
     codes = names[first]
     sums = (number, np.add.reduceat(times, first), p99, known[codes])
-    yield from zip((columns.names[code] for code in codes.tolist()), *(own.tolist() for own in sums), strict=True)
+    yield from zip((columns.names[code] for code in codes.tolist()), *(column.tolist() for column in sums), strict=True)
 
 
 def _calls(columns: RangeColumns) -> tuple[NDArray[Any], NDArray[np.int64]]:

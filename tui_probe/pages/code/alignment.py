@@ -335,7 +335,7 @@ class _GraftWalk:
 
     def pairs(self) -> Iterator[LinePair]:
         left = right = 0
-        end = next((i for i, own in enumerate(self._owners) if own is not None), len(self._owners))
+        end = next((i for i, owner in enumerate(self._owners) if owner is not None), len(self._owners))
         for address, place in _places(self._pruned).items():
             adjacent = self._places.get(address)
             stop = end if adjacent is None else adjacent
@@ -355,7 +355,7 @@ class _GraftWalk:
     def _pair(self, left: int, right: int, address: int) -> LinePair:
         before, after = self._pruned.lines[left], self._probed.lines[right]
         if address in self._graft.replaced:
-            return LinePair(left, right, "changed", next((own for own in self._owners if own), ""))
+            return LinePair(left, right, "changed", next((owner for owner in self._owners if owner), ""))
         if before == after:
             return LinePair(left, right, "same")
         return LinePair(left, right, "renamed" if normalised_sass(before) == normalised_sass(after) else "changed")
@@ -379,7 +379,7 @@ class _GraftWalk:
 
     def _added_parts(self) -> dict[int, range]:
         """The lines of the added code by the address that a branch leads to; what is before the first is its own."""
-        added = [i for i, own in enumerate(self._owners) if own is not None]
+        added = [i for i, owner in enumerate(self._owners) if owner is not None]
         if not added:
             return {}
         branches = [self._places[at] for at in self._graft.replaced if at in self._places]

@@ -158,8 +158,8 @@ def _grafted(tool: str, codes: dict[str, SassCode], graft: Graft, owner: str) ->
     pruned = codes["pruned"]
     probed = without_padding(codes["probed"], pruned, graft)
     owners = owners_of_added_lines(probed, graft, owner)
-    pruned_offsets = [at if own is None else None for at, own in zip(_offsets(probed), owners, strict=True)]
-    own_sources = ["" if own else source for own, source in zip(owners, probed.sources, strict=True)]
+    pruned_offsets = [at if owner is None else None for at, owner in zip(_offsets(probed), owners, strict=True)]
+    own_sources = ["" if owner else source for owner, source in zip(owners, probed.sources, strict=True)]
     probed = replace(probed, sources=own_sources)  # nvdisasm repeats the line before; added code has none
     return KernelSass(
         tool,

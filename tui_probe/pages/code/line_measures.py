@@ -322,7 +322,7 @@ def line_sources(source: ViewSource) -> list[ViewSource]:
 def _has_launch(of_probe: ViewSource, source: ViewSource) -> bool:
     """Return whether the probe has a result of the launch at hand; True if no launch was chosen."""
     launches = [part.launch for part in joined_sources(of_probe)]
-    return source.launch is None or any(own is None or own.row == source.launch.row for own in launches)
+    return source.launch is None or any(launch is None or launch.row == source.launch.row for launch in launches)
 
 
 def _rank_of_losses(source: ViewSource) -> tuple[bool, FindingOrder]:

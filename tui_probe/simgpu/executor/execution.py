@@ -110,8 +110,8 @@ class Scheduler:
             while last is not None and self._steps < self._max_steps:
                 self._advance(last)
                 last = last if self._steps >= self._max_steps else self._next()
-        for own in self._aside:
-            self.put(own)
+        for waiting in self._aside:
+            self.put(waiting)
         self._aside = []
         self._max_steps = 2 * self._steps
 
@@ -119,19 +119,19 @@ class Scheduler:
         """Take all lanes of the warps of ``group`` out of the groups that can run."""
         is_own = np.zeros(group.lanes.place_count // WARP_SIZE, np.bool_)
         is_own[group.lanes.warp] = True
-        able = [own for groups in self._ready.values() for own in groups]
+        able = [group for groups in self._ready.values() for group in groups]
         self._ready.clear()
         taken = []
-        for own in able:
-            is_taken = is_own[own.lanes.warp]
+        for candidate in able:
+            is_taken = is_own[candidate.lanes.warp]
             if is_taken.all():
-                taken.append(own)
+                taken.append(candidate)
                 continue
             if is_taken.any():
-                part = merge([own]).split(is_taken, own.block)
-                part.turn = own.turn
+                part = merge([candidate]).split(is_taken, candidate.block)
+                part.turn = candidate.turn
                 taken.append(part)
-            self.put(own)
+            self.put(candidate)
         return taken
 
     def _check_deadlock(self) -> None:

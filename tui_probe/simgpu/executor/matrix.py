@@ -185,7 +185,7 @@ def _build_multiply(instruction: Instruction, bind: Binder) -> Operation:
 
     def run(group: ThreadGroup) -> None:
         check_whole_warps(group, line)
-        a_bits, b_bits, c_bits = (read_registers(own, group) for own in sources)
+        a_bits, b_bits, c_bits = (read_registers(operand, group) for operand in sources)
         total = multiply(
             left.matrix(decoded(a_bits, a_kind)),
             right.matrix(decoded(b_bits, b_kind)),
