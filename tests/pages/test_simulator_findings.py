@@ -97,7 +97,7 @@ def test_barrier_names_thread_elsewhere(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("here", "other", "fix"),
     [
-        ({}, {}, "order the two accesses: use a barrier within a block"),
+        ({}, {}, "order the two accesses: within a block, use a barrier"),
         ({"access": "copy"}, {}, "wait for the copy before the other access"),
         ({"block": [1, 0, 0], "thread": [41, 0, 0]}, {}, "order the two accesses with __syncwarp"),
     ],

@@ -32,7 +32,8 @@ def find_ncu(environment: Mapping[str, str]) -> str:
                 return str(candidate)
     raise LaunchError(
         "ncu not found; install Nsight Compute (part of the CUDA toolkit) and add it to PATH, or set CUDA_HOME."
-        " Without ncu and its permission, use probes of bytes and sectors; tui-probe probes lists them"
+        " Without ncu and the permission to read counters, use probes of bytes and sectors; to list the probes:"
+        " tui-probe probes"
     )
 
 

@@ -37,10 +37,11 @@ BANDWIDTH_EXPLANATION: Final = (
     "Each value is bytes moved divided by time. “of spec.” is the value as a percentage of the specification: the"
     " bandwidth that clock and width of the memory bus allow. Reads reach 90 to 95 % of the specification; DRAM"
     " refresh takes the remaining time. Writes and copies reach less, because the bus has to change its direction.",
-    "Do caches distort a bandwidth test? Yes, if data is read again before it is evicted. A buffer that fits in L2"
-    " shows the bandwidth of L2, not of memory; the line above the table gives the size of this error on this GPU. The"
-    " buffer for memory is therefore at least four times as large as L2 and is read once from start to end. If a launch"
-    " has few blocks, it reads a small part of the buffer, and the next launch reads the next part.",
+    "Do caches distort a bandwidth test? Caches distort the test if data is read again before it is evicted. A"
+    " buffer that fits in L2 shows the bandwidth of L2, not of memory; the line above the table gives the size of"
+    " this error on this GPU. The buffer for memory is therefore at least four times as large as L2 and is read once"
+    " from start to end. If a launch has few blocks, it reads a small part of the buffer, and the next launch reads"
+    " the next part.",
     "What do blocks share? All blocks share L2 and DRAM. The blocks on one SM share its L1, which contains shared"
     " memory; each block has its own part of shared memory. A GPU reaches its bandwidth only with blocks on all SMs."
     " The bytes that an SM has in flight are limited by the buffers of its blocks.",

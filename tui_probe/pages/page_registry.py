@@ -100,7 +100,7 @@ _LIVE_PAGES: Final[dict[str, tuple[str, ...]]] = {
         "The selected kernel: whether it was probed, reason and advice, the overhead of the probe, and the launches."
         " Press Enter to open the findings.",
     ),
-    "process": ("process.log of the selected kernel: how it was pruned, probed and assembled.",),
+    "process": ("process.log of the selected kernel: how the kernel was pruned, probed and assembled.",),
     "events": (
         "event.log: one line per event of the hook driver, as it happens. “[exec]” marks launches, “[probe]” the"
         " preparation of kernels, “[mem]” allocations, “[mod]” loaded modules.",

@@ -52,9 +52,9 @@ ROOFLINE_ABOUT: Final = (
     " the level (--ncu FILE.csv). The page also names the level if the memory that the launch can touch shows the"
     " level. The shares of other units are lower bounds.",
     "The roof is the limit of the GPU. To the left of the ridge, the roof is memory bandwidth × operations per byte."
-    " To the right, it is the tensor core peak. Below the slanted part, a kernel becomes faster only with fewer"
-    " bytes per operation: larger tiles, fused kernels or smaller types. Kernels without operations are not in the"
-    " chart.",
+    " To the right of the ridge, the roof is the tensor core peak. Below the slanted part, a kernel becomes faster"
+    " only with fewer bytes per operation: larger tiles, fused kernels or smaller types. Kernels without operations"
+    " are not in the chart.",
 )
 _NAME_WIDTH: Final = 48
 _MOVES: Final[dict[str, tuple[str, Callable[[RooflineChart], str | None]]]] = {

@@ -60,7 +60,7 @@ _ADVICE: Final = {
     "use_after_free": "free the memory after the last kernel that uses it",
     "misaligned": "align the address to the size of the access, or access smaller elements",
     "uninitialized": "initialize the memory before the kernel reads it",
-    "race": "order the two accesses: use a barrier within a block, or atomics or separate launches between blocks",
+    "race": "order the two accesses: within a block, use a barrier; between blocks, use atomics or separate launches",
     "race with a copy": (
         "wait for the copy before the other access, with cp.async.wait_group or with the copy's mbarrier; if other"
         " threads access the bytes, add a barrier after this wait"

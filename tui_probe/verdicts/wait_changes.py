@@ -35,7 +35,7 @@ _NOTABLE: Final = 0.01
 """Part of warp life from which on a wait is compared."""
 _SHARED: Final = (
     "not compared: results that A and B share. Each launch measures only some instructions. For the other"
-    " instructions, the pages of A and B take results from the same nearby launches"
+    " instructions, the page of a launch shows the results of nearby launches"
 )
 _VALUE: Final = KernelValue(
     "share", "measured waits, share of warp life", None, lambda share: f"{share:.1%}", is_time=True

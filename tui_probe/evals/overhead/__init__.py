@@ -336,8 +336,8 @@ EVALUATION: Final = Evaluation(
     question="how much does a probe slow kernels down, and how many registers does it add?",
     probes=("block_sched", "tensorop_count", "gmem_bytes", "dmat"),
     reading=(
-        "Slowdown is probed time / original time. For each run, it is the median of five pairs of launches. The"
-        " table shows the median over the runs. The spread is (max - min) / median over the runs. Registers are"
+        "Slowdown is probed time / original time. For each run, slowdown is the median of five pairs of launches."
+        " The table shows the median over the runs. The spread is (max - min) / median over the runs. Registers are"
         " probed minus pruned registers per thread, as assigned by the assembler. If a row covers several kernels,"
         " the kernel with the longest time counts.",
         "If a kernel has no free registers, it spills: its slowdown is due to memory and not to the probe's"

@@ -60,25 +60,24 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         " expected sectors. If this ratio is below 1, the kernel stores only a part of the tensor, or another"
         " tensor. If this ratio is above 1, adjacent lanes do not store adjacent elements. If there is more than one"
         " sector per element, the kernel stores more than the tensor. “= probes” means that ncu and the probe"
-        " counted the same; otherwise the difference is shown.",
+        " counted the same; if the counts differ, the difference is shown.",
         "Other metrics count accesses by cp.async or a tensor map (TMA). On Ampere and later, the loads and stores"
         " shown here can therefore be fewer than the tensor needs.",
     ),
     "critical": (
-        "Selection of the critical kernel of the iterations. This is the kernel that computes the matrix products or,"
-        " if there are no matrix products, the kernel with most time. The lines below the table show each selection"
-        " step and the number of kernels left."
-        " Tensor work and share are sums over the kept launches (see page Kernels). Activity is"
-        " sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed; values below 5 % mean nothing, because"
-        " kernels without matrix instructions also reach 5 %. A probe counts the operations directly and needs no"
-        " permission.",
+        "Selection of the critical kernel of the iterations. The critical kernel is the kernel that computes the"
+        " matrix products or, if there are no matrix products, the kernel with most time. The lines below the table"
+        " show each selection step and the number of kernels left. Tensor work and share are sums over the kept"
+        " launches (see page Kernels). Activity is sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed;"
+        " values below 5 % mean nothing, because kernels without matrix instructions also reach 5 %. A probe counts"
+        " the operations directly and needs no permission.",
         "The type is the type of most tensor operations. Without tensor operations, the page shows the type of most"
         " arithmetic (ffma, fadd, fmul: fp32; d…: fp64; h…: fp16). Metrics such as …_op_ffma_pred_on.avg.peak_sustained"
         " are constants of the GPU and cannot distinguish types; use …_pred_on.sum. Only tensor core operations or the"
         " kernel's name distinguish bf16 from fp16.",
-        "“Bound” names the unit that is closer to its peak, compute or memory. “Neither” means that both are below"
-        " 60 %. Such a kernel is probably latency bound: it has too few blocks or warps, or its warps wait. Small"
-        " problems do much arithmetic per byte of DRAM because their data stays in L1 and L2.",
+        "“Bound” names the unit that is closer to its peak, compute or memory. “Neither” means that compute and"
+        " memory are below 60 %. Such a kernel is probably latency bound: it has too few blocks or warps, or its"
+        " warps wait. Small problems do much arithmetic per byte of DRAM because their data stays in L1 and L2.",
     ),
     "averages": (
         "Mean, min and max of each metric of each kept kernel. Each value is over the launches in the measured"
@@ -99,15 +98,15 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
     "sass": (
         "The counters of the page Lines, for each SASS instruction. Rows are in code order. Offsets are relative to"
         " the first counted instruction.",
-        "With --trace, the counts of a SASS probe are compared by offset. A PTX probe counts before the compiler moves,"
-        " merges or repeats accesses. Its counts are therefore compared only for lines with"
+        "With --trace, the counts of a SASS probe are compared by offset. A PTX probe counts before the compiler"
+        " moves, merges or repeats accesses. The counts of a PTX probe are therefore compared only for lines with"
         " one load, store or atomic in PTX and in SASS.",
     ),
     "nsys totals": (
         "One row per kernel, sorted by time. Time is the sum over all launches on all streams; each of several"
         " concurrent kernels counts in full. The share is relative to the time of all kernels shown. p99 is the 99th"
-        " percentile of"
-        " launch times; if it is far above the median, a few launches are much slower than the rest.",
+        " percentile of launch times; if it is far above the median, a few launches are much slower than the other"
+        " launches.",
         "Press Enter to see the launches of a kernel. Within a range, the share is relative to the time of the kernels"
         " in the range.",
     ),
@@ -132,16 +131,16 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
     "nsys sums": (
         "One row per range name. “Calls” counts the ranges that launched a kernel; time is the kernel time on all"
         " streams. Each kernel counts once. Mean and p99 are per call. A range can contain another range of the same"
-        " name, e.g. in a recursive function. Both calls then include the inner kernels, and mean × calls exceeds"
-        " the total. The share is relative to the time of all kernels. Shares of nested ranges add up to more than"
-        " 100 %.",
+        " name, e.g. in a recursive function. The outer and the inner call then both include the inner kernels, and"
+        " mean × calls exceeds the total. The share is relative to the time of all kernels. Shares of nested ranges"
+        " add up to more than 100 %.",
         "Press Enter to see the kernels in all ranges of this name, one row per kernel.",
     ),
     "nsys gaps": (
         "Time between two kernels of a stream, longest first. A gap is the time from the end of one kernel to the"
         " start of the next kernel on the same stream. “Why” is the cause of most of the gap: a copy on the stream,"
-        " or a late launch (the host launched after the previous kernel had ended). Otherwise the kernel waited for"
-        " the GPU itself (typically 1 µs), another stream, or an event.",
+        " or a late launch (the host launched after the previous kernel had ended). In other gaps, the kernel waited"
+        " for the GPU itself (typically 1 µs), another stream, or an event.",
     ),
     "nsys timeline": (
         "One row per stream shows its kernels. Below the kernels are the NVTX ranges projected on the stream,"

@@ -246,7 +246,10 @@ def _sector_notes(rows: Sequence[SectorRow]) -> Iterator[str]:
     if rows and all(getattr(row.metrics, name) is None for row in rows for name in COUNTED):
         yield f"no counts: collect them with ncu --metrics {','.join(COUNTED.values())}"
         probe = probe_option_for("load sectors")
-        yield f"or count without permission: tui-probe run {probe} -- COMMAND, then pass its trace with --trace"
+        yield (
+            f"or count without permission: tui-probe run {probe} -- COMMAND, then pass the trace of this run with"
+            " --trace"
+        )
 
 
 def _kernel_words(row: SectorRow) -> str:

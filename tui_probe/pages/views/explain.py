@@ -105,7 +105,7 @@ def _log_section(trace: Trace) -> Iterator[str]:
         has_more = bool(file.readline())
     shown = sum(min(count, EVENTS_PER_KIND) for kind, count in seen.items() if kind != "others")
     more = units.counted(sum(seen.values()) - shown, "more line") + (" or more" if has_more else "")
-    yield f"for {more}, of these and other kinds, see the page event.log"
+    yield f"for {more}, see the page event.log"
 
 
 def _kernel_section(kernel: KernelFacts | None) -> Iterator[str]:
