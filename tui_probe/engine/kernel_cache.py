@@ -259,18 +259,9 @@ def link_pruned_binary(made: Path, directory: Path) -> None:
 # The key is the digest of all inputs of the preparation: the image's bytes, the kernel's name, the device, the
 # probe's name and text, our own code, the assemblers, and the load kind. So a look-up parses nothing.
 
-_CODE_PATTERNS: Final = (
-    "engine/**/*.py",
-    "probe_model/**/*.py",
-    "binaries/**/*.py",
-    "toolchain.py",
-    "ptx/**/*.py",
-    "sass/**/*.py",
-    "dsl/**/*.py",
-    "trace/sites.py",
-    "trace/source_lines.py",
-)
-"""Patterns of our files that decide what is written."""
+_CODE_FOLDERS: Final = ("binaries", "dsl", "engine", "probe_model", "ptx", "sass")
+_CODE_FILES: Final = ("toolchain.py", "trace/kernel_files.py", "trace/sites.py", "trace/source_lines.py")
+"""Our files, with those in these folders, that decide what is written."""
 PREPARED_FILES: Final = ("pruned.ptx", PROBED_PTX, "kernel.info", SITES_FILE, "pruned.bin", "probed.bin")
 _ORIGINAL_ENTRY: Final = "original.ptx"
 _DIRECTORY_MARK: Final = "\0directory\0"
@@ -410,5 +401,9 @@ class KernelCache:
 def code_digest() -> str:
     """The digest of our own code that prepares kernels: a new version of it must not get what an older one made."""
     package = Path(__file__).parents[1]
-    sources = (path for pattern in _CODE_PATTERNS for path in sorted(package.glob(pattern)))
-    return digest(*(part for path in sources for part in (str(path.relative_to(package)).encode(), path.read_bytes())))
+    files = [str(package / file) for file in _CODE_FILES]
+    for own in _CODE_FOLDERS:  # not by Path.glob, which takes as long as reading the files
+        for folder, _, names in os.walk(package / own):
+            files += [f"{folder}/{name}" for name in names if name.endswith(".py")]
+    start = len(str(package))
+    return digest(*(part for file in sorted(files) for part in (file[start:].encode(), Path(file).read_bytes())))
