@@ -21,6 +21,7 @@ from tui_probe.probekit.probe_results import read_result_row
 from tui_probe.probes import gmem_bytes
 from tui_probe.probes.dmat.accesses import WARP, accesses_of
 from tui_probe.probes.dmat.boxes import read_boxes
+from tui_probe.records import copied_boxes
 from tui_probe.records.copied_boxes import LOST_COPIES_TEXT, ONLY_COPIES_TEXT, RECORD, read_copies
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.kernel_files import Offset
@@ -312,3 +313,11 @@ def test_records_of_no_copy_are_refused(tmp_path: Path) -> None:
     of = result_of(trace)
     with pytest.raises(TraceError, match="0x700, where no bulk copy is"):
         read_copies(of.result, of.kernel.folder, trace, of.launch)
+
+
+def test_log_is_read_once_for_all_launches_of_a_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trace, reads = traced(tmp_path, "gmem_bytes"), []
+    read = copied_boxes.read_tensor_maps
+    monkeypatch.setattr(copied_boxes, "read_tensor_maps", lambda run: reads.append(run) or read(run))
+    assert [analysis_of(trace).bulk_loaded for _ in range(3)] == [total_bytes(*LOADS)] * 3
+    assert reads == [trace]

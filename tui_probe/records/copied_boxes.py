@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from tui_probe.errors import TraceError
-from tui_probe.trace.device_memory import read_launch_memory, read_tensor_maps
+from tui_probe.trace.device_memory import parameter_values, read_parameters, read_tensor_maps
 from tui_probe.trace.launch_shape import SECTOR_BYTES
 from tui_probe.trace.sites import read_sites
 
@@ -34,6 +35,12 @@ if TYPE_CHECKING:
     from tui_probe.trace.run import Run
     from tui_probe.trace.sites import SiteCopy
 
+Place: TypeAlias = "tuple[int, int]"
+"""Number of a kernel parameter, and an offset in bytes there."""
+_MAPS: Final[WeakKeyDictionary[Run, dict[tuple[int, frozenset[Place]], dict[int, Mapping[Place, TensorMapMade]]]]] = (
+    WeakKeyDictionary()
+)
+"""Tensor maps of the launches of each kernel of a trace, by the launch's number."""
 DIMENSIONS: Final = range(1, 5)
 BOX: Final = np.dtype(
     [
@@ -147,11 +154,23 @@ def read_copies(result: Result, folder: Path | None, trace: Run, launch: Launch 
     if (index := copies_map(result)) is None:
         return None
     sites = copy_sites(folder)
-    maps: dict[tuple[int, int], TensorMapMade] = {}
-    if any(site.map for site in sites.values()):
-        values = read_launch_memory(trace, launch).parameters or ()
-        maps = _maps_in(values, read_tensor_maps(trace), {site.map for site in sites.values() if site.map})
+    places = frozenset(site.map for site in sites.values() if site.map is not None)
+    maps = _maps_of_launch(trace, launch, places) if launch is not None and places else {}
     return boxes_of_records(result, index, sites, maps)
+
+
+def _maps_of_launch(trace: Run, launch: Launch, places: frozenset[Place]) -> Mapping[Place, TensorMapMade]:
+    """Return the tensor maps at these places of a launch's parameters. The log is read once for all launches of the
+    kernel that it has by then.
+    """
+    if launch.number is None:
+        return {}
+    by_launch = _MAPS.setdefault(trace, {}).setdefault((launch.kernel, places), {})
+    if launch.number not in by_launch:
+        made = read_tensor_maps(trace)
+        for number, words in read_parameters(trace, launch.kernel, lambda _: None).items():
+            by_launch[number] = _maps_in(parameter_values(words), made, places)
+    return by_launch.setdefault(launch.number, {})
 
 
 def copy_sites(folder: Path | None) -> dict[int, SiteCopy]:
@@ -161,8 +180,8 @@ def copy_sites(folder: Path | None) -> dict[int, SiteCopy]:
 
 
 def _maps_in(
-    values: Sequence[int | bytes], made: Mapping[str, TensorMapMade], places: set[tuple[int, int]]
-) -> dict[tuple[int, int], TensorMapMade]:
+    values: Sequence[int | bytes], made: Mapping[str, TensorMapMade], places: frozenset[Place]
+) -> dict[Place, TensorMapMade]:
     """Return the tensor maps at these places of the parameters: numbers and offsets."""
     maps = {}
     for number, offset in places:
@@ -175,7 +194,7 @@ def _maps_in(
 
 
 def boxes_of_records(
-    result: Result, index: int, sites: Mapping[int, SiteCopy], maps: Mapping[tuple[int, int], TensorMapMade]
+    result: Result, index: int, sites: Mapping[int, SiteCopy], maps: Mapping[Place, TensorMapMade]
 ) -> BulkCopies:
     """The copies of map ``index``. Raises TraceError for records of other instructions."""
     attempts, saved = result.attempts(index), result.kept(index)
@@ -219,7 +238,7 @@ def _with_box(
     boxes: NDArray[Any],
     site: SiteCopy,
     coordinates: Sequence[NDArray[np.uint32]],
-    maps: Mapping[tuple[int, int], TensorMapMade],
+    maps: Mapping[Place, TensorMapMade],
 ) -> NDArray[Any]:
     """Return the records of copies of one instruction with their boxes."""
     for dimension in DIMENSIONS:

@@ -144,7 +144,7 @@ def read_launch_memory(trace: Run, launch: Launch | None) -> LaunchMemory:
         heap.read(text, len(text) if place < 0 else place)
         if place >= 0 and line is not None:
             parameters = text[place + len(line) : place + len(line) + _MAX_PARAMETERS_LINE].partition(b"\n")[0]
-            values = tuple(_pointer_values(parameters))
+            values = parameter_values(parameters)
             maps = _tensor_maps(trace) if any(isinstance(value, bytes) for value in values) else {}
             return LaunchMemory(heap.live(), values, maps)
     return LaunchMemory(heap.live())
@@ -172,6 +172,11 @@ def _find_parameters(text: bytes, line: bytes, number: int | None) -> int:
             return place
         place = text.find(line, place + 1)
     return -1
+
+
+def parameter_values(words: bytes) -> tuple[int | bytes, ...]:
+    """The values of parameters from the words of their line; of one that is longer than 8 bytes its bytes."""
+    return tuple(_pointer_values(words))
 
 
 def _pointer_values(words: bytes) -> Iterator[int | bytes]:
@@ -212,7 +217,7 @@ class _LiveAllocations:
         return tuple(allocations)
 
 
-def read_parameters(trace: Trace, kernel: int, progress: Callable[[float], None]) -> dict[int, bytes]:
+def read_parameters(trace: Run, kernel: int, progress: Callable[[float], None]) -> dict[int, bytes]:
     """The words after ``param`` of each probed launch of a kernel, by the launch's number.
 
     Reads the whole log, in slices. A launch that was run unprobed has none. TraceError if the log cannot be read.
@@ -245,7 +250,7 @@ def _matches(
         pending = text[text.rfind(b"\n", 0, len(text) - 1) + 1 :]  # its launch may be in the next slice
 
 
-def _read_older(trace: Trace, path: Path, kernel: int, progress: Callable[[float], None]) -> dict[int, bytes]:
+def _read_older(trace: Run, path: Path, kernel: int, progress: Callable[[float], None]) -> dict[int, bytes]:
     """Read a log that does not number launches: its pairs of lines are the launches that have a time, in order."""
     pairs = (pair for matches in _matches(path, _OLDER_LAUNCH, progress) for pair in matches)
     timed = (launch for launch in trace.launches if launch.time_ns is not None)
