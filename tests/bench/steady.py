@@ -1,7 +1,8 @@
 """Cost of leaving the profiler on: steps of PyTorch loops, as ratios to the same loops without it.
 
     python -m tests.bench.steady [training decoding graph] [--limit 155] [--starts 4] [--window 0.25] [--cpus 8]
-                                 [--variants again on off light kineto proton] [--patience 90] [--program FILE] [--sim]
+                                 [--variants again on off switched light kineto proton] [--patience 90]
+                                 [--program FILE] [--sim]
 
 Needs PyTorch with torchvision and transformers on an NVIDIA GPU, or another ``--program``, which ``--sim`` tries
 without one. A start has one process per variant and one without a profiler. All are warm before the first measurement;
@@ -12,7 +13,9 @@ processes, until ``--limit`` seconds per loop are over, but there are at least f
 
 Variants: ``again`` is a second process without a profiler, whose ratios show the noise; ``on`` is the
 default set of probes, ``light`` is ``block_sched``, ``off`` the default set with recording switched off by ``tui-probe
-ctl off``; ``kineto`` is torch.profiler and ``proton`` that of Triton. A variant that ends early, or does not answer for
+ctl off``; ``kineto`` is torch.profiler and ``proton`` that of Triton. ``switched`` is one process under the default
+set, which measures windows with recording on and off in turn. Its ratios are to its windows with recording off, so they
+do not have the differences between processes. A variant that ends early, or does not answer for
 ``--patience`` seconds, is left out from then on: its row has the reason. Without the loop itself there is no table.
 
 A row has the median of the ratios of all pairs, with an interval that has it in 95 % of samples of starts and of their
@@ -51,11 +54,14 @@ VARIANTS: dict[str, list[str]] = {
     "on": ["run", "--no-ui", "--no-report"],
     "light": ["run", "--no-ui", "--no-report", "-p", "block_sched"],
     "off": ["run", "--no-ui", "--no-report"],
+    "switched": ["run", "--no-ui", "--no-report"],
     "kineto": [],
     "proton": [],
 }
 USUAL_VARIANTS = ("again", "on", "off", "kineto", "proton")
 PROFILERS = ("kineto", "proton")
+BASES = {"switched": "unrecorded"}
+"""Variants whose windows are compared with other windows than those of the native loop."""
 COLUMNS = ("step", "mean", "cpu", "instructions")
 UNITS = {"instructions": (1e-6, "M")}
 LEAST_PAIRS = 5
@@ -134,9 +140,13 @@ class LoopBench:
             with self.noted(variant):
                 process.wait_until_warm()
         if "off" in processes and "off" not in self.failures:
-            control = [*TOOL, "ctl", str(self.folder / "off"), "off"]
-            subprocess.run(control, env=self.environment, check=True, stdout=subprocess.DEVNULL)
+            self.switch("off", "off")
         return processes
+
+    def switch(self, variant: str, state: str) -> None:
+        """Switch the recording of a variant's run ``on`` or ``off``."""
+        control = [*TOOL, "ctl", str(self.folder / variant), state]
+        subprocess.run(control, env=self.environment, check=True, stdout=subprocess.DEVNULL)
 
     @contextmanager
     def noted(self, variant: str) -> Iterator[None]:
@@ -153,19 +163,30 @@ class LoopBench:
         """
         processes = self.start([NATIVE, *self.options.variants])
         windows: dict[str, list[Window]] = {variant: [] for variant in (NATIVE, *self.options.variants)}
+        windows |= {BASES[variant]: [] for variant in self.options.variants if variant in BASES}
         longest, least = 0.0, math.ceil(LEAST_PAIRS / self.options.starts)
         while len(windows[NATIVE]) < least or time.monotonic() + longest < end:
             begun = time.monotonic()
-            for variant in random.sample(list(windows), len(windows)):
-                window: Window = {}
-                if variant not in self.failures:
-                    with self.noted(variant):
-                        window = processes[variant].measure(self.options.window)
-                windows[variant].append(window)
+            for variant in random.sample([NATIVE, *self.options.variants], len(self.options.variants) + 1):
+                for name, window in self.windows_of(variant, processes).items():
+                    windows[name].append(window)
             longest = max(longest, time.monotonic() - begun)
             if NATIVE in self.failures:
                 break
         return windows, self.close(processes)
+
+    def windows_of(self, variant: str, processes: dict[str, LoopProcess]) -> dict[str, Window]:
+        """Measure a window of a variant, or two in random order if it has a base of its own; empty where it failed."""
+        states = {variant: "on", BASES[variant]: "off"} if variant in BASES else {variant: ""}
+        windows: dict[str, Window] = {name: {} for name in states}
+        if variant in self.failures:
+            return windows
+        with self.noted(variant):
+            for name in random.sample(list(states), len(states)):
+                if states[name]:
+                    self.switch(variant, states[name])
+                windows[name] = processes[variant].measure(self.options.window)
+        return windows
 
     def close(self, processes: dict[str, LoopProcess]) -> float:
         """End all; the seconds that it took."""
@@ -265,10 +286,10 @@ class LoopProcess:
 
 
 def ratios(starts: Sequence[dict[str, list[Window]]], variant: str, column: str) -> Pairs:
-    """Ratios of a column to that of the native window of the same round, for each start. Unknown values have none."""
+    """Ratios of a column to that of the base's window of the same round, for each start. Unknown values have none."""
     pairs: Pairs = []
     for windows in starts:
-        both = zip(windows[variant], windows[NATIVE], strict=True)
+        both = zip(windows[variant], windows[BASES.get(variant, NATIVE)], strict=True)
         values = [(window.get(column), native.get(column)) for window, native in both]
         pairs.append([value / base for value, base in values if value is not None and base])
     return [start for start in pairs if start]
@@ -304,7 +325,7 @@ def show(loop: str, starts: Sequence[dict[str, list[Window]]], failures: dict[st
     print(row_text(loop, COLUMNS))
     print(row_text(f"  {NATIVE}", [native_text(natives[column], column) for column in COLUMNS]))
     for variant in starts[0] if starts else ():
-        if variant != NATIVE:
+        if variant != NATIVE and variant not in BASES.values():
             print(row_text(f"  {variant}", [ratio_text(ratios(starts, variant, column)) for column in COLUMNS]))
     for variant, reason in failures.items():
         print(f"  {variant} failed: {reason}")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.steady import COLUMNS, NATIVE, PROGRAM, USUAL_VARIANTS, Window, interval, main, ratios
+from tests.bench.steady import BASES, COLUMNS, NATIVE, PROGRAM, USUAL_VARIANTS, Window, interval, main, ratios
 
 LOOP = f"""
 import ctypes, sys
@@ -54,6 +54,8 @@ def test_every_variant_is_measured_next_to_the_program_by_itself(
     program = tmp_path / "loop.py"
     program.write_text(LOOP + KERNEL)
     options = ["tiny", "--sim", "--starts", "2", "--limit", "0", "--window", "0", "--warm-up", "0", "--cpus", "1"]
+    variants = [*USUAL_VARIANTS[:-1], "switched", "proton"]
+    options += ["--variants", *variants]
     monkeypatch.setattr(sys, "argv", ["steady", *options, "--program", str(program)])
     processors = os.sched_getaffinity(0)
     try:
@@ -67,8 +69,9 @@ def test_every_variant_is_measured_next_to_the_program_by_itself(
         "tiny, start 1, 3 windows",
         "tiny, start 2, 3 windows",
     ]
-    measured = [variant for variant in USUAL_VARIANTS if variant != "proton"]
-    assert all(re.findall(r"(\w+) [\d.]+ ms", line) == [NATIVE, *measured] for line in (first, second))
+    measured = [variant for variant in variants if variant != "proton"]
+    for line in (first, second):
+        assert re.findall(r"(\w+) [\d.]+ ms", line) == [NATIVE, *measured, BASES["switched"]]
     assert head.split() == ["tiny", *COLUMNS]
     assert re.fullmatch(rf" +{NATIVE}( +[\d.e-]+ ms){{3}} +([\d.]+ M|–)", native)
     assert [row.split()[0] for row in rows] == measured
