@@ -344,9 +344,9 @@ def _boxes_in_patch(boxes: Boxes, spot: Patch) -> CellDetail | None:
     points, lowest = np.zeros(len(boxes.records)), np.full(len(boxes.records), spot.high, np.uint64)
     step = boxes.step(MAX_POINTS)
     for box, addresses in boxes.points(step):
-        here = (addresses >= spot.low) & (addresses < spot.high)
-        points += np.bincount(box[here], minlength=len(points))
-        np.minimum.at(lowest, box[here], addresses[here])
+        in_spot = (addresses >= spot.low) & (addresses < spot.high)
+        points += np.bincount(box[in_spot], minlength=len(points))
+        np.minimum.at(lowest, box[in_spot], addresses[in_spot])
     sectors = np.ceil(points * boxes.weights(step)).astype(np.int64)
     if not sectors.any():
         return None
@@ -370,19 +370,19 @@ def _accesses_in_patch(part: RecordPart, spot: Patch) -> CellDetail:
         if not len(soon):
             continue
         times, addresses, warps = times[soon], piece.addresses()[soon], piece.warps()[soon]
-        here = (addresses >= spot.low) & (addresses < spot.high)
-        if not here.any():
+        in_spot = (addresses >= spot.low) & (addresses < spot.high)
+        if not in_spot.any():
             continue
-        sectors, lines = sectors_by_request(addresses, times, warps)[here], piece.lines()
-        shares = sectors / _lanes(warps, times)[here]
-        times, addresses = times[here], addresses[here]
+        sectors, lines = sectors_by_request(addresses, times, warps)[in_spot], piece.lines()
+        shares = sectors / _lanes(warps, times)[in_spot]
+        times, addresses = times[in_spot], addresses[in_spot]
         earliest = int(times.argmin())
         first = (int(times[earliest]), int(addresses[earliest]))
         detail = CellDetail(
             detail.accesses + len(times),
             first if detail.first is None else min(detail.first, first),
-            detail.lines + _counted(lines[soon][here] if lines is not None else times[:0]),
-            detail.warps + _counted(warps[here]),
+            detail.lines + _counted(lines[soon][in_spot] if lines is not None else times[:0]),
+            detail.warps + _counted(warps[in_spot]),
             detail.sectors + float(sectors.sum()),
             detail.moved + float(shares.sum()),
         )

@@ -209,8 +209,8 @@ def _worst(view: PictureState) -> str:
 
 
 def _mark(view: PictureState) -> str:
-    here = (view.time, view.address)
-    view.marks = [*view.marks, here] if len(view.marks) < 2 else [here]
+    cursor = (view.time, view.address)
+    view.marks = [*view.marks, cursor] if len(view.marks) < 2 else [cursor]
     if len(view.marks) < 2:
         return "first mark set; the second mark shows the distance"
     (time, address), (later, other) = view.marks

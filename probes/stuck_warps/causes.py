@@ -231,8 +231,8 @@ def _count_advice(stuck: StuckWarps, group: PlaceGroup, init: Init | None, arriv
     count = None if init is None else init.count
     if init is None or count is None or not arrived.count:
         return _COUNT_ADVICE
-    here = stuck.code.line_text(init.line, "mbarrier.init")
-    change = f"initialize the mbarrier with {arrived.count} instead of {count} at {here}"
+    init_text = stuck.code.line_text(init.line, "mbarrier.init")
+    change = f"initialize the mbarrier with {arrived.count} instead of {count} at {init_text}"
     if arrived.count > count:
         return f"{change}: if more threads arrive than the mbarrier expects, phases end too early"
     block = group.warps[0].block

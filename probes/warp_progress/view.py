@@ -223,8 +223,8 @@ class ProgressView(Drawing):
         """All that this launch has; the window where that was not everything."""
         self.in_time = choices["in_time"] and self.launch.clock_khz is not None
         self.window.take_over(choices["window"])
-        here = np.flatnonzero(self.paces.warps.end[self.late] == self.window.time)
-        self.pointed = int(here[0]) if choices["pointed"] and len(here) else None
+        ending = np.flatnonzero(self.paces.warps.end[self.late] == self.window.time)
+        self.pointed = int(ending[0]) if choices["pointed"] and len(ending) else None
 
     def record(self) -> dict[str, Any]:
         """The launch, its loops, how long warps lived (cycles), and the warps in columns."""

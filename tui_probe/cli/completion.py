@@ -102,10 +102,10 @@ def _traces() -> Iterable[str]:
 
     from .arguments import trace_dir
 
-    here = Path.cwd()
+    directory = Path.cwd()
     for known in recent_traces({trace_dir()}, _NEWEST):
         path = known.directory
-        yield str(path.relative_to(here) if path.is_absolute() and path.is_relative_to(here) else path)
+        yield str(path.relative_to(directory) if path.is_absolute() and path.is_relative_to(directory) else path)
 
 
 _NAMES: Final[Mapping[str, Callable[[], Iterable[str]]]] = {

@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from .machine_checks import Item
 
 LISTED = 500
+"""Traces in the list at home, the newest: each costs a read of its log."""
 CRASHED = 1
+"""Exit status of a screen that crashed: home does not follow it."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Home, a trace or a run, and home again, until the user quits there. Raises LaunchError without a terminal."""
+    """Show home, a trace or a run, and home again, until the user quits. Raises LaunchError without a terminal."""
     if not wants_screen(arguments):
         raise LaunchError("the home screen needs a terminal; without one, use tui-probe list, run, report or show")
     from tui_probe.ui.requests import HomeSources, StartForm
@@ -83,7 +85,7 @@ def rounds(arguments: argparse.Namespace, home: HomeSources, runs: BackgroundRun
 
 
 def open_path(arguments: argparse.Namespace, home: HomeSources, name: str) -> int:
-    """Look at what was named at home, as ``tui-probe open`` does; what is wrong with it is said at home."""
+    """Open a path that was typed at home, as ``tui-probe open`` does. An error is shown at home."""
     parser = argparse.ArgumentParser()
     open_command.add_arguments(parser)
     vars(arguments).update(vars(parser.parse_args([])) | vars(arguments) | {"trace": plain_path(name)})
@@ -95,7 +97,7 @@ def open_path(arguments: argparse.Namespace, home: HomeSources, name: str) -> in
 
 
 def plain_path(typed: str) -> str:
-    """A path that was typed as it is, or as in a shell."""
+    """Return a typed path: as it is if it exists, else without the quotes and escapes of a shell."""
     if Path(typed).exists():
         return typed
     try:
@@ -106,14 +108,14 @@ def plain_path(typed: str) -> str:
 
 
 def form_of_demo(form: StartForm) -> StartForm:
-    """A form that stands for the bundled example, with the probe and the GPU of this one."""
+    """Return a form for the bundled example, with the probe and the GPU of this one."""
     from tui_probe.ui.requests import StartForm
 
     return StartForm(shlex.join(example((), brief=False, slow=True)), probe=form.probe, simulated=form.simulated)
 
 
 def start(arguments: argparse.Namespace, home: HomeSources, form: StartForm, runs: BackgroundRuns) -> int:
-    """Start what a form says under the live screen; what is wrong with it is said at home."""
+    """Start the program of a form under the live screen. An error is shown at home."""
     try:
         options = options_of(form)
         target = runs.start(options, choose_probes(options.probes, options.sample or ""))
@@ -124,15 +126,15 @@ def start(arguments: argparse.Namespace, home: HomeSources, form: StartForm, run
 
 
 def options_of(form: StartForm) -> RunOptions:
-    """The options of ``run`` that a form stands for. ValueError and ArgumentTypeError say what cannot be read."""
+    """Return the options of ``run`` for a form. Raises ValueError and ArgumentTypeError for invalid fields."""
     try:
         command = shlex.split(form.command)
     except ValueError as error:
         raise ValueError(f"cannot parse the command: {error}") from error
     if not command:
         raise ValueError("enter a command")
-    if words := why_not_itself(command):
-        raise ValueError(words)
+    if problem := why_not_itself(command):
+        raise ValueError(problem)
     return RunOptions(
         command=tuple(command),
         probes=(default_choice(form.probe, benchmark=form.benchmark),),

@@ -142,9 +142,9 @@ class CurveChart(Drawing):
         """Put a curve over those before it, whose dots are in ``passed``; a letter names it where they are few."""
         role, sign = f"hue{number % 6}", _SIGNS[number % len(_SIGNS)]
         passed |= dots
-        here = dots.reshape(dots.shape[0] // fine[0], fine[0], dots.shape[1] // fine[1], fine[1]).any(axis=(1, 3))
-        cells = np.argwhere(here).tolist()
-        shown = np.full(here.shape, ord(sign), np.uint32) if fine == (1, 1) else braille(passed)
+        block_dots = dots.reshape(dots.shape[0] // fine[0], fine[0], dots.shape[1] // fine[1], fine[1]).any(axis=(1, 3))
+        cells = np.argwhere(block_dots).tolist()
+        shown = np.full(block_dots.shape, ord(sign), np.uint32) if fine == (1, 1) else braille(passed)
         for row, column in cells:
             canvas.text(_LEFT + column, _ABOVE + row, chr(int(shown[row, column])), role)
         if 1 < len(self.curves) <= _NAMED and cells:

@@ -50,11 +50,13 @@ if TYPE_CHECKING:
     from tui_probe.trace.launch_events import ProbeMode
 
 _MAX_CONCURRENT: Final = 4
+"""Kernels that are prepared at the same time: their assemblers are processes, a library has 10 000 kernels."""
 _BATCH_SIZE: Final = 64
-"""Kernels whose files are there at the same time, where they do not stay."""
+"""Kernels whose files exist at the same time unless they are kept: a cubin of a library may have 100 MB."""
 _PROGRESS_SECONDS: Final = 0.25
 """Minimum time between two progress texts."""
 _DRIVER_ASSEMBLED: Final = "probed.ptx"
+"""Answer of the engine if the driver is to assemble the PTX: no ptxas here knows the architecture."""
 _COMPLAINT: Final = re.compile(
     r"ptxas (?!\d[\d.]*: )\S.*?/probed\.ptx, line (?P<line>\d+); (?:error|fatal) *: (?P<words>.+)"
 )
@@ -280,15 +282,15 @@ class _Batch:
         waits for no kernel: the code of a library may take minutes.
         """
         pool = ThreadPoolExecutor(_MAX_CONCURRENT, thread_name_prefix="check")
-        tried = [
+        attempts = [
             pool.submit(self._tried, preparer, number, kernel) for number, kernel in enumerate(self.kernels, self.begin)
         ]
         try:
-            pending = set(tried)
+            pending = set(attempts)
             while pending:
                 pending = wait(pending, _PROGRESS_SECONDS, FIRST_COMPLETED).not_done
-                progress((self.begin + len(tried) - len(pending)) / of)
-            return [attempt.result() for attempt in tried]
+                progress((self.begin + len(attempts) - len(pending)) / of)
+            return [attempt.result() for attempt in attempts]
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
@@ -296,7 +298,7 @@ class _Batch:
         check = self._check(preparer, number, kernel)
         if self.keep or kernel.mode == "ptx":
             return check, None
-        # Each may have copies of a cubin of 100 MB, and no work continues.
+        # Removed now, since no work continues in it: each kernel may have copies of a cubin of 100 MB.
         log = _read_log(check)
         shutil.rmtree(check.directory, ignore_errors=True)
         return check, log
@@ -322,7 +324,7 @@ class _Batch:
         return _as_refused(check, "failed" if answer.reason is None else answer.outcome, reason, self._known(kernel))
 
     def _known(self, kernel: FoundKernel) -> str:
-        """The oldest architecture that the PTX of a kernel runs on, of those that there is an assembler for; ""."""
+        """Return the oldest architecture with an assembler here that the PTX of a kernel runs on; "" for none."""
         known = {arch for tool in self.assembler.tools() for arch in tool_architectures(tool)}
         text = kernel.source
         return next((f"sm_{arch}" for arch in sorted(known) if isinstance(text, PtxText) and text.runs_on(arch)), "")
@@ -347,7 +349,7 @@ def _match_counts(probe: Probe, directory: Path) -> tuple[tuple[str, int], ...]:
 
 
 def _remove_outputs(directory: Path) -> None:
-    """Remove what an earlier check left."""
+    """Remove the files that an earlier check left, and no others: the user named the directory."""
     for file in directory.iterdir():
         if file.name in KERNEL_FILES:
             file.unlink()

@@ -78,6 +78,6 @@ def _runs(text: str) -> Iterator[BitRun]:
     for run in filter(None, text.split(",")):
         bit, shift, width = (int(number) for number in run.split("."))
         while width:
-            here = min(width, WORD_BITS - bit % WORD_BITS)
-            yield BitRun(bit, shift, here)
-            bit, shift, width = bit + here, shift + here, width - here
+            part_width = min(width, WORD_BITS - bit % WORD_BITS)
+            yield BitRun(bit, shift, part_width)
+            bit, shift, width = bit + part_width, shift + part_width, width - part_width

@@ -34,10 +34,10 @@ COLLECTED_SCHEMA: Final = "tui-probe.collected"
 
 @dataclass(frozen=True, slots=True)
 class CollectedRun:
-    """A run. ``command`` is what a user could type; ``problem`` why nothing is kept of it, None if something is.
+    """A collected run. ``command``: its command line. ``problem``: why it left no result, None if it left one.
 
-    ``saved_as`` is the name of the trace's directory, or of a file. ``note`` is what must be known of it, such
-    as what was left out when it was bundled.
+    ``saved_as`` is the name of the trace's directory, or of a file. ``note`` is a remark for readers, such as
+    parts that were left out when it was bundled.
     """
 
     name: str
@@ -48,7 +48,7 @@ class CollectedRun:
 
     @property
     def file(self) -> str:
-        """The name of what is kept: of the run itself where nothing else is said."""
+        """Name of the saved result; that of the run if no other is recorded."""
         return self.saved_as or self.name
 
 
@@ -70,7 +70,7 @@ def read_collected(folder: Path) -> dict[str, CollectedRun]:
 
 
 def write_collected(folder: Path, runs: dict[str, CollectedRun]) -> None:
-    """Write the record, whole or not at all."""
+    """Write the record in one step: a collection may be interrupted at any time."""
     data: dict[str, Any] = {
         "schema": COLLECTED_SCHEMA,
         "version": 1,
@@ -117,14 +117,14 @@ class EvaluationInput:
 
     @property
     def kernels(self) -> list[Kernel]:
-        """The kernels that are meant. ChoiceError if the trace has none such."""
+        """Selected kernels. Raises ChoiceError if the trace has none of that name."""
         if self.trace is None:
             return []
         return list(self.trace.kernels) if self.kernel is None else kernels_named(self.trace, self.kernel)
 
     @property
     def hardware(self) -> str:
-        """The GPU, as the trace names it."""
+        """Name of the GPU in the trace; "" without a trace."""
         state = None if self.trace is None else self.trace.state
         if state is None:
             return ""
@@ -133,7 +133,7 @@ class EvaluationInput:
 
     @property
     def text(self) -> str:
-        """``NAME: NVIDIA H200, python fill.py``: what was run, without the folders."""
+        """``NAME: NVIDIA H200, python fill.py``: the command without directories."""
         if self.trace is None:
             return f"{self.label}: {self.path.name}" if self.label != self.path.name else self.label
         command = " ".join(word.rpartition("/")[2] or word for word in self.trace.state.command.split(" "))
@@ -159,7 +159,7 @@ class EvaluationInput:
                 yield source, row
 
     def _row(self, source: ViewSource) -> int | None:
-        """The row of the result table."""
+        """Return the row of the selected launch or file in the table of results; None if it has none."""
         results, launches = source.trace.results, source.trace.launches
         if self.launch is None and self.result is None:
             return source.kernel.find_newest_result()
@@ -213,7 +213,7 @@ def _inputs_in_directory(folder: Path) -> list[EvaluationInput]:
 
 
 def _input_at_path(name: str, path: Path) -> EvaluationInput:
-    """A trace or a file of this name."""
+    """Return the input for a trace or a file, with this label."""
     return EvaluationInput(name, path, open_trace(path) if path.is_dir() else None)
 
 

@@ -231,10 +231,10 @@ class ConstantReader:
 
     def _operator(self) -> str:
         """The operator here; those of two characters are two tokens without space between."""
-        here = self._tokens[self.position : self.position + 2]
-        if len(here) == 2 and here[0].end == here[1].start and here[0].text + here[1].text in _DOUBLE:
-            return here[0].text + here[1].text
-        return here[0].text if here else ""
+        tokens = self._tokens[self.position : self.position + 2]
+        if len(tokens) == 2 and tokens[0].end == tokens[1].start and tokens[0].text + tokens[1].text in _DOUBLE:
+            return tokens[0].text + tokens[1].text
+        return tokens[0].text if tokens else ""
 
 
 def fold_constant(text: str) -> str:

@@ -65,8 +65,8 @@ def _refuse_other_sections(target: GraftTarget, after: GraftTarget, grafted: Gra
             _refuse(f"section {section.name}")
         if section.name in own or section.name.startswith((".rel.", ".rela.")):
             continue
-        here = any(section.offset <= offset < section.end for offset in patched)
-        if not here and after.cubin.content(section) != target.cubin.content(before):
+        is_patched = any(section.offset <= offset < section.end for offset in patched)
+        if not is_patched and after.cubin.content(section) != target.cubin.content(before):
             _refuse(f"section {section.name}")
     if after.cubin.content(after.constants)[: target.constants.size] != target.cubin.content(target.constants):
         _refuse("constants")

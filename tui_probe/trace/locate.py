@@ -150,20 +150,20 @@ def parse_address(word: str, exists: Callable[[str], bool] = os.path.exists) -> 
     if word and exists(word):
         return Address(Path(word))
     colons = [place for place, character in enumerate(word) if character == ":"]
-    here = next((place for place in reversed(colons) if place and exists(word[:place])), None)
-    if colons[:1] == [0] and here is None:
-        here = 0
-    if here is None:
+    colon = next((place for place in reversed(colons) if place and exists(word[:place])), None)
+    if colons[:1] == [0] and colon is None:
+        colon = 0
+    if colon is None:
         path, launch = _without_launch(word)
         if launch is not None and (not colons or exists(path)):
             return Address(Path(path) if path else None, None, launch)
-        here = colons[0] if colons else None
-    if here is None:
+        colon = colons[0] if colons else None
+    if colon is None:
         return Address(Path(word) if word else None)
-    kernel, launch = _without_launch(word[here + 1 :])
+    kernel, launch = _without_launch(word[colon + 1 :])
     if launch is None and "@" in kernel:
         raise UsageError(f"{word}: expected the number of a launch after @")
-    return Address(Path(word[:here]) if here else None, kernel or None, launch)
+    return Address(Path(word[:colon]) if colon else None, kernel or None, launch)
 
 
 _LAUNCH: Final = re.compile(r"(.*)@([0-9]{1,18})", re.DOTALL)

@@ -64,10 +64,10 @@ def result_shape(trace: Trace, row: int) -> LaunchShape | None:
 
 def match_pair(one: ViewSource, other: ViewSource) -> KernelMatch:
     """Two kernels or launches that are said to be the same."""
-    here, there = one.launch or one.kernel, other.launch or other.kernel
+    first, second = one.launch or one.kernel, other.launch or other.kernel
     varies = any(side.launch is None and _varies(side.kernel) for side in (one, other))
-    same = not varies and (here.grid, here.block) == (there.grid, there.block)
-    return KernelMatch(one, other, here.grid if same else None, here.block if same else None)
+    same = not varies and (first.grid, first.block) == (second.grid, second.block)
+    return KernelMatch(one, other, first.grid if same else None, first.block if same else None)
 
 
 def match_shapes(one: ViewSource, other: ViewSource) -> list[KernelMatch]:

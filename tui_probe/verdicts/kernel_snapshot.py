@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import KernelFacts
 
 TREND_LAUNCHES = 8
-"""Launches whose times a row has."""
+"""Launches whose times a snapshot has, the last ones: a trend needs no more."""
+# Fields that are computed; all others are attributes of the kernel. See ARCHITECTURE.md, "a column of the live table".
 _COMPUTED_FIELDS = (
     "results", "device", "folder", "read", "trend", "files", "finding", "limiter", "worst_line", "brief", "first",
     "cycles", "cycle_share",
 )  # fmt: skip
+# Fields that are read from files of the kernel: None in a snapshot from the log only.
 _FOLDER_FIELDS = (
     "registers_pruned", "registers_probed", "spills_pruned", "spills_probed", "shared", "static_shared",
     "static_shared_probed", "probe_reason",
@@ -149,7 +151,7 @@ _LOG_FIELDS = [name for name in _COPIED_FIELDS if name not in _FOLDER_FIELDS]
 
 
 def kernel_snapshot(kernel: KernelFacts, device: Device | None) -> KernelSnapshot:
-    """A copy of ``kernel`` as it is now. Reads its ``process.log`` the first time, and the PTX of a bad access."""
+    """Return a copy of ``kernel`` as it is now. Reads its ``process.log`` once, and the PTX of a bad access."""
     values = {name: getattr(kernel, name) for name in _COPIED_FIELDS}
     from tui_probe.verdicts.code_places import located_failures  # reads code, by which the first frame would wait
 

@@ -299,10 +299,10 @@ class StreamTimeline(Drawing):
         if not places:
             return False
         window = self.window
-        here = (window.time, window.line)
-        if self._found is not None and self._found[1] == here:
-            here = self._found[0]
-        place = bisect_right(places, here) if step > 0 else bisect_left(places, here) - 1
+        position = (window.time, window.line)
+        if self._found is not None and self._found[1] == position:
+            position = self._found[0]
+        place = bisect_right(places, position) if step > 0 else bisect_left(places, position) - 1
         time, line = places[place % len(places)]
         window.to(float(time))
         window.move_lines(line - window.line)

@@ -53,9 +53,9 @@ class LaunchTimeline:
 
     def rows(self, choice: RowSelection) -> int:
         """Return the number of rows of a selection."""
-        here = self.timeline.slots if choice.sm is None else self.timeline.slots[self.timeline.sms == choice.sm]
-        slots = int(here.clip(1).sum())
-        return {"SM": len(here), "slot": slots, "warp": slots * self.timeline.warps_per_block}[choice.level]
+        slots_per_sm = self.timeline.slots if choice.sm is None else self.timeline.slots[self.timeline.sms == choice.sm]
+        slots = int(slots_per_sm.clip(1).sum())
+        return {"SM": len(slots_per_sm), "slot": slots, "warp": slots * self.timeline.warps_per_block}[choice.level]
 
     def left_out(self) -> list[str]:
         """Notes on what the picture lacks."""

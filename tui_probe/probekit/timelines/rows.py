@@ -93,17 +93,17 @@ class TimelineRows:
 
         Of those of one SM only, if that is given.
         """
-        here = np.arange(*self.bounds(line))
+        numbers = np.arange(*self.bounds(line))
         if sm is not None:
-            here = here[self.intervals.sm[here] == sm]
-        if not len(here):
+            numbers = numbers[self.intervals.sm[numbers] == sm]
+        if not len(numbers):
             return None
-        start, end = self.intervals.start[here], self.intervals.end[here]
+        start, end = self.intervals.start[numbers], self.intervals.end[numbers]
         running = np.flatnonzero((start <= time) & (end > time))
         if len(running):
-            return int(here[running[start[running].argmax()]])
+            return int(numbers[running[start[running].argmax()]])
         later = np.flatnonzero(start > time)
-        return int(here[later[start[later].argmin()] if len(later) else end.argmax()])
+        return int(numbers[later[start[later].argmin()] if len(later) else end.argmax()])
 
     def place(self, line: int) -> tuple[int, int, int]:
         """SM, slot and warp of the first row of a line."""
@@ -217,8 +217,8 @@ def timeline_rows(timeline: Timeline, choice: RowSelection, lengths: LengthGrade
 
 def _places(timeline: Timeline, choice: RowSelection) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
     """SM, slot and warp of every row, by number. An SM that ran nothing has one row."""
-    here = slice(None) if choice.sm is None else np.flatnonzero(timeline.sms == choice.sm)
-    sms, slots = timeline.sms[here], np.maximum(timeline.slots[here], 1)
+    sm_slots = slice(None) if choice.sm is None else np.flatnonzero(timeline.sms == choice.sm)
+    sms, slots = timeline.sms[sm_slots], np.maximum(timeline.slots[sm_slots], 1)
     if choice.level == "SM":
         return sms, np.full(len(sms), ALL_OF_THEM, np.int32), np.full(len(sms), ALL_OF_THEM, np.int32)
     sm, slot = np.repeat(sms, slots), _counted(slots)

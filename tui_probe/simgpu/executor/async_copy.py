@@ -1,7 +1,7 @@
 """Asynchronous copies and stores: ``cp.async``, ``cp.async.bulk``, ``st.async``, and waits for groups of copies.
 
-A copy is made when it is issued; when it is done is known from ``model``, for those who wait. Programs that wait as
-they must see no difference.
+A copy is executed when it is issued; ``model`` gives the time at which it is complete, for threads that wait. Programs
+that wait as they must see no difference.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class CopyWait:
-    """A wait for copies, which are done at ``end``, one per lane.
+    """A wait for copies, which are complete at ``end``, a time per lane.
 
     ``pending`` groups may still be on their way, None: not even copies in no group. ``bulk`` are the
     parts of bulk copies that are awaited: writes (0), reads (1).
@@ -88,7 +88,7 @@ def pending_groups(instruction: Instruction, bind: Binder) -> int:
 # they are done. Masks of bytes are not supported.
 
 _UNIT: Final = 16
-"""Bytes; sizes and addresses are multiples of it."""
+"""Bytes of which sizes and addresses of bulk copies are multiples (PTX ISA, cp.async.bulk)."""
 _INTO_SHARED: Final = ("global", "mbarrier::complete_tx::bytes")
 _INTO_ANOTHER: Final = ("shared::cluster", "shared::cta", "mbarrier::complete_tx::bytes")
 _MULTICAST: Final = ("shared::cluster", *_INTO_SHARED, "multicast::cluster")
@@ -161,15 +161,15 @@ def _build_multicast(operands: tuple[Operand, ...], bind: Binder) -> Operation:
         sources, masks = reading.places(group, sizes), lanes.spread(blocks.read(group.registers)).tolist()
         targets, values = writing.addresses(group), lanes.spread(access.address(group))
         for lane, (origin, size) in enumerate(zip(sources, sizes, strict=True)):
-            own = group.select(np.array([lane]), group.block, ())
+            single = group.select(np.array([lane]), group.block, ())
             time = issued[lane] + COPY_LATENCY + copy_cycles(size)
             for rank in (rank for rank in range(MAX_BLOCKS) if masks[lane] >> rank & 1):
-                (place,) = writing.places_at(own, at_rank(targets[lane : lane + 1], rank, own), [size])
+                (place,) = writing.places_at(single, at_rank(targets[lane : lane + 1], rank, single), [size])
                 _copy_units(place, origin, size)
-                word_there = words_of(access, own, line, at_rank(values[lane : lane + 1], rank, own))
-                if own.batch.checks is not None:
-                    own.batch.checks.order.copies.counted(word_there)
-                apply_events(own, line, word_there, [MBarrierEvent(transfer=-size)], [time])
+                word_there = words_of(access, single, line, at_rank(values[lane : lane + 1], rank, single))
+                if single.batch.checks is not None:
+                    single.batch.checks.order.copies.counted(word_there)
+                apply_events(single, line, word_there, [MBarrierEvent(transfer=-size)], [time])
 
     return run
 
@@ -192,7 +192,7 @@ def _build_out_of_shared(to: Operand, source: Operand, size: Operand, bind: Bind
 def _build_bulk_copy(
     to: tuple[Operand, str], source: tuple[Operand, str], size: Operand, bind: Binder
 ) -> Callable[[ThreadGroup], list[int]]:
-    """The copy itself, each operand with its state space; it gives the bytes that each lane copied."""
+    """Return the copy between operands, each with its state space; it returns the bytes that each lane copied."""
     written, read = (TRACKED_COPY, LOAD) if to[1] == "shared" else (BULK_STORE, BULK_LOAD)
     writing, reading = _UnitRun(*to, bind, written), _UnitRun(*source, bind, read)
     count, line = bind.source(size, TYPES["u32"]), bind.line
@@ -228,11 +228,11 @@ class _UnitRun:
         self._access = Access(operand, space, _UNIT, bind, kind)
 
     def addresses(self, group: ThreadGroup) -> Value:
-        """The address of each lane."""
+        """Return the address of each lane."""
         return group.lanes.spread(self._access.address(group))
 
     def places(self, group: ThreadGroup, sizes: list[int]) -> list[tuple[Space, int]]:
-        """The space and the first unit of each lane. Raises MemoryFaultError if the first or last is outside it."""
+        """Return the space and the first unit of each lane. Raises MemoryFaultError if a unit is outside of it."""
         return self.places_at(group, self.addresses(group), sizes)
 
     def places_at(self, group: ThreadGroup, address: Value, sizes: list[int]) -> list[tuple[Space, int]]:
@@ -254,7 +254,7 @@ class _UnitRun:
 
 
 def _prefetch(group: ThreadGroup) -> None:
-    """A hint."""
+    """Do nothing: a prefetch only changes times, which the model does not follow."""
 
 
 def _commit_bulk(group: ThreadGroup) -> None:
@@ -298,10 +298,10 @@ def _build_copy(instruction: Instruction, bind: Binder) -> Operation:
     if not isinstance(size_operand, Immediate):
         bind.unsupported()
     has_policy = any("cache_hint" in modifier for modifier in instruction.modifiers)
-    given = bind.source(optional[0], TYPES["u32"]) if len(optional) > has_policy else None
+    source_size = bind.source(optional[0], TYPES["u32"]) if len(optional) > has_policy else None
     size = integer_literal(size_operand.text)
     reading, writing = Access(source, "global", size, bind), Access(to, "shared", size, bind, COPY)
-    single_bytes = [_byte_access(source, number, bind) for number in range(size)] if given else []
+    single_bytes = [_byte_access(source, number, bind) for number in range(size)] if source_size else []
     reads = tuple(bind.effects.reads)
     unit = whole_type(size)
     note = _copy_clock(size)
@@ -309,8 +309,8 @@ def _build_copy(instruction: Instruction, bind: Binder) -> Operation:
 
     def run(group: ThreadGroup) -> None:
         note(group)
-        if given is not None:
-            wanted = given.read(group.registers)
+        if source_size is not None:
+            wanted = source_size.read(group.registers)
             if (wanted < size).any():
                 store(writing, group, _first_bytes(group, single_bytes, group.lanes.spread(wanted), reads))
                 _note_issue(group)
@@ -335,7 +335,7 @@ def _byte_access(source: Operand, number: int, bind: Binder) -> Access:
 
 
 def _first_bytes(group: ThreadGroup, single_bytes: list[Access], wanted: Value, reads: tuple[int, ...]) -> Value:
-    """The first ``wanted`` bytes for each lane, and zeros after them."""
+    """Return the first ``wanted`` bytes for each lane, and zeros after them."""
     size = len(single_bytes)
     copied = np.zeros((group.lanes.count, size), U8)
     for number, access in enumerate(single_bytes):
@@ -350,7 +350,7 @@ def _first_bytes(group: ThreadGroup, single_bytes: list[Access], wanted: Value, 
 
 
 def _copy_clock(size: int) -> Operation:
-    """Notes when ``size`` bytes for each lane are copied, those of a warp together."""
+    """Return the note of when ``size`` bytes per lane are copied: the lanes of a warp share one transfer."""
     cycles = COPY_LATENCY + np.array([copy_cycles(size * count) for count in range(WARP_SIZE + 1)], np.int64)
 
     def note(group: ThreadGroup) -> None:

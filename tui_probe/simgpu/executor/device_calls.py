@@ -137,13 +137,13 @@ class Heap:
         needed = HEADER + -(-max(size, 1) // 16) * 16
         offset = 0
         while offset < HEAP_BYTES:
-            here = offset // 8
-            if not self._words[here + 1]:
-                self._join_free(here)
-                if self._words[here] >= needed:
-                    self._split(here, needed)
+            word = offset // 8
+            if not self._words[word + 1]:
+                self._join_free(word)
+                if self._words[word] >= needed:
+                    self._split(word, needed)
                     return self._address + offset + HEADER
-            offset = 8 * self._after(here)
+            offset = 8 * self._after(word)
         return 0
 
     def give(self, address: int) -> None:

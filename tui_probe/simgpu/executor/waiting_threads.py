@@ -269,13 +269,13 @@ class Barriers:
     def _release_warps(self) -> list[ThreadGroup]:
         if not self._in_warp:
             return []
-        here = np.zeros_like(self._batch.alive_bits)
+        present = np.zeros_like(self._batch.alive_bits)
         for _, group in self._in_warp:
-            here |= group.lanes.active_bits
+            present |= group.lanes.active_bits
         released, members = [], []
         still = []
         for barrier, group in self._in_warp:
-            ready = self._batch.missing_members(barrier.members.read(group.registers), group.lanes, here) == 0
+            ready = self._batch.missing_members(barrier.members.read(group.registers), group.lanes, present) == 0
             masks = group.lanes.spread(barrier.members.read(group.registers))
             if ready.any():
                 members.append(masks[ready])
@@ -307,12 +307,12 @@ class Barriers:
             raise DeadlockError(f"barrier {slot % BARRIER_COUNT}", waiting.barrier.line, where, detail)
         for barrier, group in self._in_warp:
             members = int(group.lanes.spread(barrier.members.read(group.registers))[0])
-            here = sum(
+            arrived = sum(
                 1 << lane
                 for _, other in self._in_warp
                 for lane in other.lanes.lane[other.lanes.warp == group.lanes.warp[0]].tolist()
             )
-            detail = missing_lanes(members, int(self._batch.alive_bits[group.lanes.warp[0]]) & ~here)
+            detail = missing_lanes(members, int(self._batch.alive_bits[group.lanes.warp[0]]) & ~arrived)
             raise DeadlockError("bar.warp.sync", barrier.line, self._batch.describe(group.lanes, 0), detail)
 
     def waits(self) -> Iterator[tuple[int, Lanes]]:

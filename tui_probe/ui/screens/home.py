@@ -175,11 +175,11 @@ class HomeScreen(ViewScreen):
         if not self.is_mounted:
             return
         for name, view in self.sections.items():
-            here = name == self.current
+            is_current = name == self.current
             note = self._note() if name == "machine" else " · ".join(view.status())
-            title = ((f" {SECTIONS[name]} ", "title" if here else "dim"),)
+            title = ((f" {SECTIONS[name]} ", "title" if is_current else "dim"),)
             right: Line = ((f" {note} ", "dim"),) if note else ()
-            self.query_one(f"#head-{name}", FrameEdge).show(title, right, focused=here)
+            self.query_one(f"#head-{name}", FrameEdge).show(title, right, focused=is_current)
         self.query_one("#end", FrameEdge).show((), focused=self.current == list(SECTIONS)[-1])
         self.show_hint()
         self._read_verdict()

@@ -274,9 +274,9 @@ class PagedScreen(ViewScreen):
         drawing = [key for key in keys.in_scope("drawing") if keys.command_of(key) in commands.keys() - {*hidden}]
         general = [key for key in keys.in_scope(*self.SCOPES, "pages", "app", "view", "tabs") if key.id not in UNNAMED]
         named = [key for key in general if self.names(key)]
-        here = [key for key in named if key.id == "probe"]  # named only at a line of the probe, so it comes early
+        probe_keys = [key for key in named if key.id == "probe"]  # named only at a line of the probe, so it comes early
         sort = [key for key in keys.in_scope("table") if key.id == "sort" and self._sorts]
-        return [*first, *here, *drawing, *sort, *(key for key in named if key not in here)]
+        return [*first, *probe_keys, *drawing, *sort, *(key for key in named if key not in probe_keys)]
 
     @property
     def _sorts(self) -> bool:

@@ -286,17 +286,17 @@ class DocumentView(PaneView):
 
     def _keep_line(self, change: Callable[[], None]) -> None:
         """Change what the document shows; the cursor stays at its line of PTX, where there is one."""
-        here, above, row = self._spot(), self._ptx_line(), self.window.place.cursor - self.window.top
+        spot, above, row = self._spot(), self._ptx_line(), self.window.place.cursor - self.window.top
         if self._hidden is not None:
-            here, above = self._hidden, None
+            spot, above = self._hidden, None
         change()
         self._lay_out()
-        after = self.document.place_of_spot(here, self._cells)
-        if after is None and (words := self.document.missing_reason(here)):
+        after = self.document.place_of_spot(spot, self._cells)
+        if after is None and (words := self.document.missing_reason(spot)):
             self.desk.notice(words)
         if after is None and above is not None:
             after = self.document.place_of(above, self._cells)
-        self._hidden = here if after is None and here else None
+        self._hidden = spot if after is None and spot else None
         if after is not None and self.window.chosen is None:
             self.window.place.cursor = after - self.window.pinned
             self.window.place.top = self.window.place.cursor - row

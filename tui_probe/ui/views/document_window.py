@@ -178,8 +178,8 @@ class LineWindow:
         lines = [shown(number) for number in (*range(self.pinned), *titles)]
         for place in places:
             line = shown(self.number(place))
-            here = self.gutter and place == self.place.cursor
-            lines.append(cursor_line(line, self.gutter, width, focused=focused) if here else line)
+            at_cursor = self.gutter and place == self.place.cursor
+            lines.append(cursor_line(line, self.gutter, width, focused=focused) if at_cursor else line)
         return lines
 
     def _clipped(self, number: int, width: int) -> Line:
@@ -268,8 +268,8 @@ class DocumentSearch:
         window = self._window
         if not self.searched or not window.count:
             return
-        here = window.place.cursor if window.gutter or self.match is None else window.place_of(self.match)
-        start = here - step if self.match is None else here
+        origin = window.place.cursor if window.gutter or self.match is None else window.place_of(self.match)
+        start = origin - step if self.match is None else origin
         numbers = [*map(window.number, range(window.count))]
         job = partial(next_match_place, window.lines, numbers, self.searched, start, step)
         self._desk.tables.submit((self, "find"), job, partial(self._take_match, window.lines))
@@ -331,14 +331,14 @@ class DocumentSearch:
     def _show_all(self) -> None:
         """No filter: the cursor stays at its line; where it was not moved it returns to the one it was on before."""
         window = self._window
-        here, before, was_filtered = window.cursor, self._before, window.chosen is not None
+        cursor, before, was_filtered = window.cursor, self._before, window.chosen is not None
         lost = was_filtered and not window.count
         self.filtered, window.chosen, self._before = "", None, None
-        if was_filtered and before is not None and (lost or here == before.put):
+        if was_filtered and before is not None and (lost or cursor == before.put):
             window.place.top, window.place.cursor = before.top, before.number - window.pinned
             window.fit()
         elif was_filtered:
-            window.go_to(here - window.pinned)
+            window.go_to(cursor - window.pinned)
         self._changed()
 
     def resume(self, before: DocumentSearch) -> None:

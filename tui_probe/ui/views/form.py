@@ -90,22 +90,27 @@ class FormView(PaneView):
         return lines[top : top + height]
 
     def _line(self, place: int, name: str, width: int) -> Line:
-        here = self.focused and place == self.place
-        head: Line = (("▌" if here else " ", "accent" if here else ""),)
+        at_cursor = self.focused and place == self.place
+        head: Line = (("▌" if at_cursor else " ", "accent" if at_cursor else ""),)
         if name == "start":
-            return (*head, (" Start ", "tab" if here else "tab_idle"), (" ", ""), (self._preview(width - 10), "dim"))
+            return (
+                *head,
+                (" Start ", "tab" if at_cursor else "tab_idle"),
+                (" ", ""),
+                (self._preview(width - 10), "dim"),
+            )
         label = TEXTS[name][0] if name in TEXTS else _CHOICES[name]
-        choice = here and name not in TEXTS
+        choice = at_cursor and name not in TEXTS
         gap: Line = (("‹ " if choice else "  ", "key"),)
-        return (*head, (pad(label, LABEL), "key" if here else ""), *gap, *self._value(name, here=here))
+        return (*head, (pad(label, LABEL), "key" if at_cursor else ""), *gap, *self._value(name, at_cursor=at_cursor))
 
     def _preview(self, cells: int) -> str:
         return clip(self.form.command_line(), max(0, cells))
 
-    def _value(self, name: str, *, here: bool) -> Line:
+    def _value(self, name: str, *, at_cursor: bool) -> Line:
         if name in TEXTS:
             text = getattr(self.form, name)
-            if here and self._editor is not None:
+            if at_cursor and self._editor is not None:
                 return self._typed(text, self._editor.cursor, TEXTS[name][1])
             return ((text, "") if text else (TEXTS[name][1], "dim"),)
         value = {
@@ -113,7 +118,7 @@ class FormView(PaneView):
             "simulated": self._machine(),
             "benchmark": "yes: launch each kernel again without probes" if self.form.benchmark else "no",
         }[name]
-        return ((value, ""), (" ›" if here else "", "key"))
+        return ((value, ""), (" ›" if at_cursor else "", "key"))
 
     def _typed(self, text: str, cursor: int, hint: str) -> Line:
         """The part of a text in which the cursor is."""
