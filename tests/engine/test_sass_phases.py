@@ -307,6 +307,17 @@ def test_iterations_of_innermost_loops_are_counted(tmp_path: Path) -> None:
     assert counted <= kernel.grafted.copies.keys()  # also if the code of a record tests for the iteration
 
 
+def test_records_of_sampled_blocks_other_than_the_first_are_refused_with_both_options(tmp_path: Path) -> None:
+    assembler().assemble(DATA / "waits.sm_90a.ptx", tmp_path / "staged.bin", "sm_90a", "staged")
+    cubin = Cubin.read((tmp_path / "staged.bin").read_bytes())
+    probe = replace(PROBE, maps=(PROBE.maps[0], replace(PROBE.maps[1], every=8)))
+    with pytest.raises(UnsupportedKernelError) as refused:
+        Grafter(probe, assembler(), sampled=True).graft(cubin, "staged")
+    assert refused.value.reason.code == "graft-sampled-records"
+    assert Grafter(PROBE, assembler(), sampled=True).graft(cubin, "staged").sites
+    assert Grafter(probe, assembler(), sampled=False).graft(cubin, "staged").sites
+
+
 @pytest.mark.parametrize("records", [{"latest": True}, {"every": 8}])
 def test_kernel_with_registers_for_first_records_only_says_so(waits: Path, records: dict[str, int]) -> None:
     probe = replace(PROBE, maps=(PROBE.maps[0], replace(PROBE.maps[1], **records)))

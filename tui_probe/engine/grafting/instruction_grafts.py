@@ -158,7 +158,12 @@ def graft_instructions(
             first = first_records(probe)
             if can_be_short and first is not None and (record := leader_record(first)) is not None:
                 _graft_records(target, first, record, snippets, sampled=sampled, error=error)
-                raise UnsupportedKernelError(because("graft-records")) from error
+                is_sampling = (
+                    sampled and error.reason.code == "graft-snippet"
+                )  # not registers: code that chooses blocks
+                raise UnsupportedKernelError(
+                    because("graft-sampled-records" if is_sampling else "graft-records")
+                ) from error
             raise
         return _graft_records(target, probe, record, snippets, sampled=sampled, error=error)
     splices = _entry_splices(code, replace(free, uniform=uniform.entry), kept_registers)
