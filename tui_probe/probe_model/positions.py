@@ -23,7 +23,6 @@ other work between the tries, each try counts by itself.
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.errors import did_you_mean
@@ -212,6 +211,8 @@ def _position_suspicions(position: Position) -> Iterator[str]:
         near = did_you_mean(position.opcode, OPCODES) or did_you_mean(position.opcode.lower(), OPCODES)
         yield f"{position}: unknown PTX instruction {position.opcode}{near or '; lines are FILE:FIRST-LAST'}"
         return
+    from difflib import get_close_matches
+
     for modifier in (*position.modifiers, *position.unwanted):
         near_spaces = get_close_matches(modifier.lower(), STATE_SPACES, 1, 0.8)
         if near_spaces and modifier.partition("::")[0] not in STATE_SPACES:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import PtxError
@@ -153,6 +152,8 @@ def find_entry(module: Module, entry: str) -> Function:
         if function.name == entry and function.body_span is not None:
             return function
         names.append(function.name)
+    from difflib import get_close_matches  # most names are right
+
     near = get_close_matches(entry, names, 3, 0.5) + [name for name in names if entry in name]
     hint = f"did you mean {' or '.join(dict.fromkeys(near))}?" if near else f"it has {', '.join(names) or 'none'}"
     raise PtxError(f"the module has no kernel named {entry}; {hint}")

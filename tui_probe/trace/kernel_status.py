@@ -82,12 +82,16 @@ class KernelIdentity(ABC):
 
     def _path(self, *names: str) -> str | None:
         """Path of its folder, or of a file in it, which need not exist; None if a link leads out of the trace."""
+        return path_text_in_trace(self.trace.directory, *self._place(*names))
+
+    def _place(self, *names: str) -> tuple[str, ...]:
+        """Folders from the trace to its folder or a file in it, as the log has them: they may lead anywhere."""
         folder = (
             self.folder_name or f"{self.index}_{hashlib.sha1(self.name.encode(), usedforsecurity=False).hexdigest()}"
         )
         shared = bool(names) and names[0] in _SHARED_FILES
         own = () if shared or self.probe_folder is None else (self.probe_folder,)
-        return path_text_in_trace(self.trace.directory, "kernel", folder, *own, *names)
+        return "kernel", folder, *own, *names
 
 
 @lru_cache(maxsize=65536)

@@ -12,6 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from operator import attrgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import TraceError
@@ -26,7 +27,6 @@ from tui_probe.trace.run import Run, State
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from tui_probe.reasons import Reason
     from tui_probe.trace.launch_events import Benchmark, FunctionResources, ProbeMode, ProbesFused
@@ -40,6 +40,16 @@ _NO_TIMES: Final = BenchmarkTimes()
 _NO_SAMPLES: Final = TimeSamples()
 _MAX_PROBES: Final = 64
 """Probes of a kernel that are read: a damaged log may name any number."""
+
+
+@lru_cache(maxsize=4096)
+def _kernel_info(directory: Path, place: tuple[str, ...], *_: int) -> KernelInfo | None:
+    """Read ``kernel.info`` of a trace once per state of the file; None if it is unreadable or outside of the trace."""
+    path = path_text_in_trace(directory, *place)
+    try:
+        return None if path is None else read_kernel_info(Path(path))
+    except TraceError:
+        return None
 
 
 class KernelFacts(KernelResources, KernelTiming):
@@ -68,12 +78,13 @@ class KernelFacts(KernelResources, KernelTiming):
         return self.probe or next(inserted, next(iter(probed), None))
 
     def read_info(self) -> KernelInfo | None:
-        """Read ``kernel.info``; None if it is missing or unreadable."""
-        path = self.file("kernel.info")
+        """Read ``kernel.info``; None if it is missing or unreadable. A report asks a hundred times per kernel."""
+        directory, place = self.trace.directory, self._place("kernel.info")
         try:
-            return None if path is None else read_kernel_info(path)
-        except TraceError:
+            status = os.stat("/".join((str(directory), *place)))  # noqa: PTH116 - as long as a Path takes to make
+        except (OSError, ValueError):
             return None
+        return _kernel_info(directory, place, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
     @property
     def combined_probes(self) -> tuple[str, ...]:
