@@ -257,6 +257,11 @@ def test_how_the_trial_of_probes_in_machine_code_went() -> None:
         ),
         ("590.1-sm_89-4567.json", '{"outcome": "passed", "instructions": "passed", "records": "passed"}'),
         ("590.1-sm_86-4567.json", '{"outcome": "passed"}'),
+        (
+            "590.2-sm_90-4567.json",
+            '{"outcome": "passed", "instructions": "passed", "records": "passed", "blocks": "passed",'
+            ' "short_records": "passed", "copies": "other copies"}',
+        ),
         ("570.1-sm_80-4567.json", "no JSON"),
         ("something else.json", "{}"),
     ]
@@ -284,6 +289,10 @@ def test_how_the_trial_of_probes_in_machine_code_went() -> None:
         (
             "warn",
             "phases of kernels with few free registers are not recorded on sm_90, driver 590.1: other starts",
+        ),
+        (
+            "warn",
+            "bulk copies of kernels with few free registers are not recorded on sm_90, driver 590.2: other copies",
         ),
     ]
 

@@ -541,7 +541,7 @@ def test_probes_at_instructions_have_an_outcome_of_their_own(tmp_path: Path, mon
 
 def test_records_have_an_outcome_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parts = [trial_part(load_probe(name)) for name in ("block_sched", "gmem_sectors", "what_limits", "dmat")]
-    assert parts == [part for part in TrialPart if part is not TrialPart.SHORT_RECORDS]
+    assert parts == [part for part in TrialPart if part not in (TrialPart.SHORT_RECORDS, TrialPart.COPIES)]
     for number, (words, code) in enumerate((("passed", None), ("", "graft-instructions-fail"))):
         FakeTrial(monkeypatch, json.dumps({"outcome": "passed", "instructions": "passed", "records": words}))
         gate = GraftGate(tmp_path / str(number), [])
@@ -640,12 +640,14 @@ def test_parts_of_a_trial_that_go_wrong(monkeypatch: pytest.MonkeyPatch, capsys:
     monkeypatch.setattr(graft_trial, "block_cubin", lambda *_: None)
     monkeypatch.setattr(graft_trial, "phases_cubin", lambda *_, **__: None)
     monkeypatch.setattr(graft_trial, "phases_trial", lambda _: None)
+    monkeypatch.setattr(graft_trial, "copies_cubin", lambda *_: None)
+    monkeypatch.setattr(graft_trial, "copies_trial", lambda _: None)
     monkeypatch.setattr(graft_trial, "prune_cubin", lambda *_: "a cubin of its own")
     monkeypatch.setattr(graft_trial, "run_trial", tried)
     assert graft_trial.main(["--arch", "90"]) == 0
     outcomes = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     records = {"slots": "other records: in_slots", "pruned": "other records: pruned"}
-    records |= dict.fromkeys(("records", "blocks", "short_records"), "passed")
+    records |= dict.fromkeys(("records", "blocks", "short_records", "copies"), "passed")
     assert outcomes[-1] == {"outcome": "passed", "words": "", "instructions": "other sums"} | records
     assert {line["instructions"] for line in outcomes[:-1]} & {"passed"} == set()
     assert {line["pruned"] for line in outcomes[:-1]} & {"passed"} == set()
