@@ -89,12 +89,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> WorkStealing
     return WorkStealingScheduling(config, log) if config.getoption("dist") == "load" else None
 
 
+LONG = {"test_faults.py", "test_pty.py", "test_run.py", "test_sanitizers.py", "test_soak.py"}
+"""Files with tests that take ten seconds, or wait for as long."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that wait for minutes come first: at the end one process would be left with them, and cores idle.
+    """Long tests come first: at the end one process would be left with them, and cores idle.
 
     Two files that run the same kernels are neighbours, so that one process compiles them once: 10 s of CPU.
     """
-    items.sort(key=lambda item: item.path.name != "test_pty.py")
+    items.sort(key=lambda item: item.path.name not in LONG)
     alike = [item for item in items if item.path.name == "test_same_results.py"]
     others = [item for item in items if item.path.name != "test_same_results.py"]
     place = next((number for number, item in enumerate(others) if item.path.name == "test_fusion.py"), 0)
