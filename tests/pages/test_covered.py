@@ -190,3 +190,17 @@ def test_report_says_that_another_run_has_launches_that_were_missed(writer: Trac
     )
     assert report.count("or run it again: prepared kernels are cached") == 1
     assert report.endswith("the kernel was still being prepared: #1 second")
+
+
+def test_kernel_whose_launches_all_came_too_early_has_their_reason(writer: TraceWriter) -> None:
+    """It was prepared behind its last launch: probed, and yet without a result. A measured kernel has no reason."""
+    for index, name in enumerate(("early", "measured")):
+        writer.kernel(index, name)
+        writer.pass_through(index, "the kernel was still being prepared code being-prepared")
+    writer.launch(1)
+    trace = open_trace(writer.directory)
+    kernels = json.loads("".join(report_lines(trace, "kernels", "json")))["kernels"]
+    shown = {kernel["name"]: (kernel["reason"], kernel["reason_code"]) for kernel in kernels}
+    assert shown == {"early": ("the kernel was still being prepared", "being-prepared"), "measured": (None, None)}
+    summary = "\n".join(report_lines(trace, "summary"))
+    assert summary.count("no result was saved: the kernel was still being prepared") == 1

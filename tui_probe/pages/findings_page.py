@@ -24,7 +24,13 @@ from tui_probe.verdicts.finding_summary import ranked_losses, ranked_results
 from tui_probe.verdicts.findings import NO_PROBE, findings_by_probe
 from tui_probe.verdicts.kernel_findings import findings_of_result
 from tui_probe.verdicts.limiter import has_limiter_counts, kernel_limiter, limiter_texts
-from tui_probe.verdicts.probe_coverage import kernel_advice, missing_probes, unmeasured_probes, unmeasured_texts
+from tui_probe.verdicts.probe_coverage import (
+    kernel_advice,
+    missing_probes,
+    missing_reason,
+    unmeasured_probes,
+    unmeasured_texts,
+)
 from tui_probe.verdicts.run_outcome import program_command
 
 if TYPE_CHECKING:
@@ -345,7 +351,8 @@ def summary_lines(trace: Trace, cells: int, progress: Progress = no_progress) ->
         if any(of_probe.probe != NO_PROBE for of_probe in findings):
             yield from (part for words in _unprobed_texts(kernel) for part in hang_line(f"   {words}", cells))
         elif kernel.status == "probed":
-            yield "   no result was saved"
+            passed = None if kernel.launches_probed else missing_reason(kernel)
+            yield from hang_line(f"   no result was saved{f': {safe(passed.text)}' if passed else ''}", cells)
         else:
             for words in filter(None, (kernel.reason, kernel_advice(kernel.status, kernel.probe_reason))):
                 yield from hang_line(f"   {safe(words)}", cells)

@@ -169,6 +169,13 @@ def probed_record(kernel: KernelFacts) -> dict[str, Any]:
     }
 
 
+def _reason(kernel: KernelFacts) -> tuple[str | None, str | None]:
+    """Text and code of the reason why a kernel has no probed launch, or of the engine's remark on it."""
+    from tui_probe.verdicts.probe_coverage import missing_reason
+
+    return missing_reason(kernel) or (None, None)
+
+
 def _failures(kernel: KernelFacts) -> str | None:
     """Failures with their places in the code; None without any."""
     from tui_probe.verdicts.code_places import located_failures
@@ -230,8 +237,8 @@ KERNEL_COLUMNS: Final[tuple[Column[KernelFacts], ...]] = (
     Column("time_probed_ms", lambda k: k.time_probed_ms),
     Column("probe_bytes", lambda k: k.probe_bytes, "probe mem", lambda k: units.size(k.probe_bytes), rank=7),
     Column("results", lambda k: len(k.result_rows)),
-    Column("reason", lambda k: k.reason, "reason", lambda k: k.reason or "", False, 10, 24),
-    Column("reason_code", lambda k: k.reason_code),
+    Column("reason", lambda k: _reason(k)[0], "reason", lambda k: _reason(k)[0] or "", False, 10, 24),
+    Column("reason_code", lambda k: _reason(k)[1]),
     *TIME_COLUMNS,
     Column("failure", _failures),
     Column("probes", lambda k: [probed_record(probed) for probed in k.by_probe() if probed.probe] or None, nested=True),

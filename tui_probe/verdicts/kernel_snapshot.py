@@ -53,7 +53,7 @@ class KernelSnapshot:
     mode: ProbeMode | None
     """Mode of its probe; None where it has none."""
     probe_reason: Reason | None
-    """Reason why it was not probed; of a probed kernel a remark of the engine."""
+    """Reason why it was not probed, or none of its launches was; of another probed kernel a remark of the engine."""
     launches: int
     launches_probed: int
     grid: Dim3 | None
@@ -154,8 +154,10 @@ def kernel_snapshot(kernel: KernelFacts, device: Device | None) -> KernelSnapsho
     """Return a copy of ``kernel`` as it is now. Reads its ``process.log`` once, and the PTX of a bad access."""
     values = {name: getattr(kernel, name) for name in _COPIED_FIELDS}
     from tui_probe.verdicts.code_places import located_failures  # reads code, by which the first frame would wait
+    from tui_probe.verdicts.probe_coverage import missing_reason
 
     values["failures"] = located_failures(kernel)
+    values["probe_reason"] = missing_reason(kernel)
     return KernelSnapshot(
         **values,
         results=len(kernel.result_rows),

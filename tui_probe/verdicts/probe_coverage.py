@@ -162,6 +162,14 @@ def usual_launch_reason(kernel: Kernel) -> Reason | None:
     return launches.reasons[int(counts.argmax())] if len(counts) else None
 
 
+def missing_reason(kernel: KernelFacts) -> Reason | None:
+    """Return why a kernel was not probed, or why none of its launches was; of others the remark of the engine."""
+    reason = kernel.probe_reason
+    if reason is not None or kernel.status != "probed" or kernel.kernel.launches_probed:
+        return reason
+    return usual_launch_reason(kernel.kernel)
+
+
 def library_name(reason: Reason) -> str:
     """The closed library of a reason as people call it: ``cuDNN`` of ``libcudnn_cnn.so.9``."""
     listed = listed_reasons().get(_CLOSED_LIBRARY)
