@@ -169,7 +169,7 @@ PROBES: Final = (
         analyse=_analyse,
         metrics=METRICS,
         question=Question(
-            "phases", "which role of warps waits for which, and when?", 48,
+            "phases", "when does one warp role wait for another role?", 48,
             also="timeline roles producer consumer pipeline warp-specialized",
         ),
         findings=findings,

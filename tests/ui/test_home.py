@@ -404,7 +404,7 @@ async def test_runs_of_one_command_are_folded_and_say_what_changed() -> None:
 async def test_the_page_of_keys_says_how_to_read_the_list() -> None:
     async with at_home(home_of(), (120, 40)) as stage:
         await stage.press("question_mark")
-        assert "what changed since the previous run of its command" in " ".join(stage.text.split())
+        assert "the changes since the previous run of the same command" in " ".join(stage.text.split())
 
 
 async def test_verdicts_are_read_of_ended_runs_that_are_visible() -> None:

@@ -36,7 +36,8 @@ TIMES_EXPLANATION: Final = (
 BANDWIDTH_EXPLANATION: Final = (
     "Each value is bytes moved divided by time. “of spec.” is the value as a percentage of the specification: the"
     " bandwidth that clock and width of the memory bus allow. Reads reach 90 to 95 % of the specification; DRAM"
-    " refresh takes the remaining time. Writes and copies reach less, because the bus has to change its direction.",
+    " refresh takes the remaining time. Writes and copies reach a lower percentage, because the bus has to change"
+    " its direction.",
     "Do caches distort a bandwidth test? Caches distort the test if data is read again before it is evicted. A"
     " buffer that fits in L2 shows the bandwidth of L2, not of memory; the line above the table gives the size of"
     " this error on this GPU. The buffer for memory is therefore at least four times as large as L2 and is read once"

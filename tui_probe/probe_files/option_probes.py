@@ -38,7 +38,7 @@ began: u64 = 0
 spent: u64 = 0
 
 
-# Records: one per warp. With level="thread": one per thread. With cap=16: up to 16 per warp or thread.
+# Each warp saves one record. With level="thread", each thread saves a record; with cap=16, up to 16 records.
 @Map(level="warp")
 class {name}:
     cycles: u64
@@ -70,7 +70,7 @@ title = "Time that each warp spends between two places of a kernel"
 measures = "cycles that each warp spends between the two places"
 unit = "cycles"
 
-# Records: one per warp. level = "thread" saves one per thread, cap = 16 up to 16 per warp or thread.
+# Each warp saves one record. With level = "thread", each thread saves a record; with cap = 16, up to 16 records.
 [map.{name}]
 level = "warp"
 

@@ -339,7 +339,9 @@ def run(arguments: argparse.Namespace) -> int:
     differences = compare(driver, parts, places) if launch["has_result"] else 0
     total = sum(size for _, size in parts)
     if not launch["has_result"]:
-        print("the launch ended here; in the program it failed or did not end, so there is no result to compare")
+        print(
+            "the launch ended here; in the program, the launch failed or did not end, so there is no result to compare"
+        )
     elif not total:
         reason = "no parameter has the address of an allocation that can be saved"
         print(f"nothing was compared: no memory was saved, because {reason}")

@@ -275,8 +275,8 @@ EVALUATION: Final = Evaluation(
     probes=PROBES,
     reading=(
         "Probe memory is the value of probe-mem in event.log, for the launch with the most records. On the device,"
-        " padding and a mark per written slot need slightly more memory. Several launches can be in flight at the"
-        " same time; --max-probe-memory limits the probe memory of all of them together.",
+        " padding and one mark per written slot take some additional memory. Several launches can be in flight at"
+        " the same time; --max-probe-memory limits the probe memory of all of them together.",
         "Each model is one transformer block, run eagerly with random weights: the largest launch is the same in every"
         " block. Llama 1B has 16 blocks, 3B has 28 and 8B has 32. A whole model needs more memory. Products,"
         " convolutions and attention are Triton kernels. In runs with several probes, launches alternate between the"

@@ -99,8 +99,8 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         "The counters of the page Lines, for each SASS instruction. Rows are in code order. Offsets are relative to"
         " the first counted instruction.",
         "With --trace, the counts of a SASS probe are compared by offset. A PTX probe counts before the compiler"
-        " moves, merges or repeats accesses. The counts of a PTX probe are therefore compared only for lines with"
-        " one load, store or atomic in PTX and in SASS.",
+        " moves, merges or repeats accesses. The counts of a PTX probe are therefore compared only for lines that"
+        " have exactly one access in PTX and exactly one access in SASS.",
     ),
     "nsys totals": (
         "One row per kernel, sorted by time. Time is the sum over all launches on all streams; each of several"
