@@ -282,7 +282,11 @@ def _missing_warps(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
             ("a number of threads", " that is computed at run time") if count is None else (f"{count} threads", "")
         )
         waits = f"{threads} of block {warp.block}{known}: {came}{ended}"
-        advice = _bar_advice(count, there, warp, group)
+        arrivals = [line for line in stuck.code.arrives if stuck.code.numbers.get(line) in (None, place.address)]
+        if arrivals:
+            where = stuck.code.line_text(arrivals[0], stuck.code.arrives[arrivals[0]])
+            waits += f"; arrivals at {where} are not recorded"
+        advice = _bar_advice(None if arrivals else count, there, warp, group)
     else:
         all_threads = "threads" if isinstance(place.line, Offset) else "all threads"  # SASS: the count is not known
         waits = f"{all_threads} of block {warp.block}: {came}{ended}"

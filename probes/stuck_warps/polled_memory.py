@@ -321,6 +321,13 @@ def _other_lanes(stuck: StuckWarps, group: PlaceGroup) -> tuple[str, bool]:
     return text, not places.keys().isdisjoint(stuck.code.lane_waits.exchanges)
 
 
+def _ended_text(stuck: StuckWarps, warp: StuckWarp, address: int) -> str:
+    """``block 0 warp 0 wrote there last (PTX:58) and ended at exit PTX:70``."""
+    is_writer = warp.did is not None and warp.did.address == address
+    wrote = f" wrote there last (PTX:{warp.did.line}) and" if warp.did is not None and is_writer else ""
+    return f"{stuck.warp_text(warp)}{wrote} {stuck.where(warp)}"
+
+
 def warps_elsewhere(stuck: StuckWarps, group: PlaceGroup) -> str:
     """``; block 0 warp 1 is at PTX:31``: some of the warps that are not at an address that others poll, or ended."""
     place = group.place
@@ -331,4 +338,6 @@ def warps_elsewhere(stuck: StuckWarps, group: PlaceGroup) -> str:
     ]
     named = [f"; {stuck.warp_text(other)} is {other.place.at_text}" for other in others[:_MOST_NAMED]]
     ended = stuck.warps_ended
+    if 0 < ended <= _MOST_NAMED and len(stuck.ended) == ended:
+        return "".join([*named, *(f"; {_ended_text(stuck, warp, place.address)}" for warp in stuck.ended)])
     return "".join(named) + (f"; {units.counted(ended, 'warp')} ended" if ended else "")

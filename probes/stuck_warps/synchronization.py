@@ -124,6 +124,8 @@ class Synchronization:
     shared_reads: Mapping[int, str] = field(default_factory=dict)
     lane_waits: LaneWaits = field(default_factory=LaneWaits, compare=False)
     accesses: Mapping[int, Access] = field(default_factory=dict, compare=False)
+    arrives: Mapping[int, str] = field(default_factory=dict)
+    """Opcodes of arrivals at barriers of the block that do not wait, which no record has."""
 
     @classmethod
     def of(
@@ -146,14 +148,14 @@ class Synchronization:
             counts.inits, counts.arrivals, _known(counts.numbers), counts.barriers,
             tuple(barrier.span.line for barrier in code if barrier.opcode == "mbarrier" and _expects_bytes(barrier)),
             _opcodes(filter(_is_recorded_write, code)),
-            {head: lines for function in functions for head, lines in _loops(function).items()},
+            _loops_with_calls(functions),
             frozenset(line for function in functions for line in _updates(function)),
             frozenset(line for function in functions for line in counted_lines(function)),
             _known(counts.addresses),
             any(map(_is_plain_store, code)), bool(code), dict(_exits(functions, ended_from)),
             frozenset(line for function in functions for line in _endless_loops(function)),
             {**lines.lines, **lines.calls}, _opcodes(filter(_polls_shared_memory, code)),
-            LaneWaits.of(functions, counts.partial), counts.accesses,
+            LaneWaits.of(functions, counts.partial), counts.accesses, _opcodes(filter(_only_arrives, code)),
         )  # fmt: skip
 
     def init_of(self, line: int) -> Init | None:
@@ -268,6 +270,12 @@ def _is_recorded_write(instruction: Instruction) -> bool:
     return False
 
 
+def _only_arrives(instruction: Instruction) -> bool:
+    return instruction.opcode in ("bar", "barrier") and {*instruction.modifiers}.isdisjoint(
+        {"sync", "red", "warp", "cluster"}
+    )
+
+
 def _polls_shared_memory(instruction: Instruction) -> bool:
     modifiers = {*instruction.modifiers}
     is_strong = instruction.opcode == "atom" or (instruction.opcode == "ld" and modifiers & (_STRONG | {"acquire"}))
@@ -293,6 +301,27 @@ def _loops(function: Function) -> dict[int, frozenset[int]]:
         )
         for head, blocks in loops.items()
     }
+
+
+def _loops_with_calls(functions: Sequence[Function]) -> dict[int, frozenset[int]]:
+    """The lines of all loops, with those of the functions that are called in them."""
+    own_lines = {own.name: {code.span.line for code in instructions_in(own.body or ())} for own in functions}
+    calls: dict[str, list[tuple[int, str]]] = {}
+    for function in functions:
+        called = [code for code in instructions_in(function.body or ()) if code.opcode == "call"]
+        names = ((code.span.line, getattr(operand, "name", "")) for code in called for operand in code.operands)
+        calls[function.name] = [(line, name) for line, name in names if name in own_lines]
+
+    def reached(names: set[str]) -> set[str]:
+        more = names | {name for own in names for _, name in calls[own]}
+        return more if more == names else reached(more)
+
+    loops = {}
+    for function in functions:
+        for head, lines in _loops(function).items():
+            inside = reached({name for line, name in calls[function.name] if line in lines})
+            loops[head] = lines.union(*(own_lines[name] for name in inside))
+    return loops
 
 
 def _endless_loops(function: Function) -> Iterator[int]:

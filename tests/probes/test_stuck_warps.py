@@ -123,6 +123,39 @@ ret;""",
 )
 
 
+CALLED = """.version 7.8
+.target sm_80
+.address_size 64
+.func (.param .b32 value) inner(.param .b64 at) { .reg .b64 %rd<2>; .reg .b32 %r<2>;
+ld.param.u64 %rd1, [at];
+ld.volatile.global.u32 %r1, [%rd1];
+st.param.b32 [value], %r1; ret; }
+.visible .entry kernel(.param .u64 out) { .reg .b64 %rd<2>; .reg .b32 %r<2>; .reg .pred %p<2>; .param .b64 at;
+.param .b32 value;
+ld.param.u64 %rd1, [out];
+$again:
+st.param.b64 [at], %rd1;
+call (value), inner, (at);
+ld.param.b32 %r1, [value];
+setp.eq.u32 %p1, %r1, 0;
+@%p1 bra $again;
+bar.arrive 1, 64;
+bar.sync 2;
+ret; }"""
+
+
+def test_loop_has_the_lines_of_functions_that_it_calls(tmp_path: Path) -> None:
+    (tmp_path / "pruned.ptx").write_text(CALLED)
+    code, lines = Synchronization.of(tmp_path), CALLED.splitlines()
+    (loop,) = code.loops.values()
+    assert {
+        lines.index("ld.volatile.global.u32 %r1, [%rd1];") + 1,
+        lines.index("call (value), inner, (at);") + 1,
+    } <= loop
+    assert lines.index("bar.sync 2;") + 1 not in loop
+    assert code.arrives == {lines.index("bar.arrive 1, 64;") + 1: "bar.arrive"}
+
+
 def test_poll_of_shared_memory_has_its_address_and_value(tmp_path: Path) -> None:
     """The load that no loop retries is not a place."""
     result = result_of(tmp_path, "stuck_warps", POLLS_SHARED, np.zeros(1, np.uint32), grid=(1,), block=(32,))
@@ -232,6 +265,19 @@ WAITERS = [warp(BARRIER, block, 1) for block in range(2)]
             launch([warp(BARRIER), warp(WarpPlace(0, "entry"), number=1)]),
             "barrier-not-reached",
             "1 of 2 warps arrived; warp 1 is before its first loop or wait",
+        ),
+        (
+            replace(
+                launch([warp(FLAG, 2)], grid=3, threads=32, code=replace(WRITES, is_known=True)),
+                ended=(replace(warp(FLAG, did=ADDED), on_gpu=0), replace(warp(FLAG, 1), on_gpu=0)),
+            ),
+            "flag-not-set",
+            "; block 0 warp 0 wrote there last (PTX:19) and ended; block 1 warp 0 ended",
+        ),
+        (
+            launch([warp(BARRIER)], code=Synchronization(barriers={30: 96}, arrives={25: "bar.arrive"})),
+            "barrier-not-reached",
+            "1 of 2 warps arrived; 1 warp ended; arrivals at bar.arrive PTX:25 are not recorded",
         ),
         (launch([warp(FLAG)]), "flag-not-set", "another GPU or the host must write the value"),
         (launch([warp(WarpPlace(50, "loop"))]), "long-loop", "1 warp last seen at PTX:50"),

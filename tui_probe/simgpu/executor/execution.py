@@ -44,11 +44,11 @@ GroupPosition: TypeAlias = tuple[int, tuple[int, ...], int]
 
 _MAX_POLL_ROUNDS: Final = 1000
 """Rounds of groups that poll in a loop while others try an mbarrier, before these give up."""
-_STARVING_STEPS: Final = 1 << 14
+_STARVING_STEPS: Final = 1 << 12
 """Basic blocks that run before the warps that had no turn get one. The number doubles each time, so that a long loop
 that waits for nobody costs few merges.
 """
-_STEPS_OF_STARVED: Final = 1 << 12
+_STEPS_OF_STARVED: Final = 1 << 10
 """Basic blocks that such warps run."""
 MAX_THREADS: Final = 1024
 """Threads per block that every device allows (CUDA C++ Programming Guide, compute capabilities)."""
