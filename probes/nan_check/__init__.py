@@ -106,8 +106,8 @@ def analyse(result: Result, folder: Path | None = None, *, has_sites: bool = Tru
 def _checked_stores(folder: Path | None) -> tuple[SiteInstruction, ...]:
     """The stores that the probe is at, in the order of the text; none of a trace without ``sites.json``."""
     probes = (read_sites(folder) if folder else None) or ()
-    own = [probe for probe in probes if probe.probe == _NAME] or probes[:1]
-    return tuple(instruction for probe in own for instruction in probe.instructions())
+    own_probes = [probe for probe in probes if probe.probe == _NAME] or probes[:1]
+    return tuple(instruction for probe in own_probes for instruction in probe.instructions())
 
 
 def _non_finite_store(record: InstructionRecord) -> NonFiniteStore:

@@ -342,8 +342,8 @@ def _joined(spans: Spans, phase_of_site: Sequence[int], sites: Sequence[Site]) -
     same = (np.diff(spans.warp, prepend=-1) == 0) & (np.diff(numbers, prepend=NOT_RECORDED) == 0)
     begins = ~(same & may_be_inside[spans.site])
     last = np.append(np.flatnonzero(begins)[1:], len(spans)) - 1
-    own = spans.where(begins)
-    return replace(own, end=spans.end[last])
+    begun = spans.where(begins)
+    return replace(begun, end=spans.end[last])
 
 
 def _phase_numbers(spans: Spans, phase_of_site: Iterable[int]) -> NDArray[np.int64]:

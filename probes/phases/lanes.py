@@ -57,8 +57,8 @@ def _metadata(kind: str, pid: int, tid: int, name: str) -> Event:
 
 
 def _spans(launch: Phases, warp: int, scale: float) -> Iterator[Event]:
-    own = launch.spans.warp == warp
-    spans, iteration = launch.spans.where(own), launch.iteration[own]
+    of_warp = launch.spans.warp == warp
+    spans, iteration = launch.spans.where(of_warp), launch.iteration[of_warp]
     columns = (spans.start, spans.end, spans.phase, iteration)
     for start, end, phase, number in zip(*(column.tolist() for column in columns), strict=True):
         if phase != NOT_RECORDED:
@@ -224,9 +224,9 @@ class ProductGaps:
         roles = launch.warps.role[spans.warp]
         by_role: dict[int, dict[int, float]] = {}
         for role in np.unique(roles[issues & recorded]).tolist():
-            own = spans.where((roles == role) & ~busy & recorded)
-            cycles = np.interp(own.end, times, gap_before) - np.interp(own.start, times, gap_before)
-            sums = np.bincount(own.phase, cycles, len(launch.phases)) / len(np.unique(spans.warp[roles == role]))
+            idle = spans.where((roles == role) & ~busy & recorded)
+            cycles = np.interp(idle.end, times, gap_before) - np.interp(idle.start, times, gap_before)
+            sums = np.bincount(idle.phase, cycles, len(launch.phases)) / len(np.unique(spans.warp[roles == role]))
             by_role[role] = {phase: gap for phase, gap in enumerate(sums.tolist()) if gap > 0}
         return cls(float(gap_before[-1]), end, by_role)
 
@@ -270,20 +270,20 @@ def main_iterations(launch: Phases, warps: Sequence[int]) -> tuple[int, int, int
     loop of several iterations. The main loop is the one in which one of these warps works longest: idle warps can wait
     in a loop for the whole kernel.
     """
-    own = np.isin(launch.spans.warp, warps)
+    of_warps = np.isin(launch.spans.warp, warps)
     loops = np.array([phase.loop or 0 for phase in launch.phases] + [0])[launch.spans.phase]
-    own &= (loops > 0) & (launch.iteration > 0)
-    if not own.any():
+    of_warps &= (loops > 0) & (launch.iteration > 0)
+    if not of_warps.any():
         return None
     waits = np.array([phase.work in WAITS for phase in launch.phases] + [True])[launch.spans.phase]
     cycles = np.where(waits, 0, launch.spans.cycles)
     worked = {
-        (loop, warp): int(cycles[own & (loops == loop) & (launch.spans.warp == warp)].sum())
-        for loop in np.unique(loops[own]).tolist()
+        (loop, warp): int(cycles[of_warps & (loops == loop) & (launch.spans.warp == warp)].sum())
+        for loop in np.unique(loops[of_warps]).tolist()
         for warp in warps
     }
     loop, warp = max(worked, key=lambda key: worked[key])
-    chosen = own & (loops == loop) & (launch.spans.warp == warp)
+    chosen = of_warps & (loops == loop) & (launch.spans.warp == warp)
     numbers = launch.iteration[chosen]
     count = int(numbers.max())
     if count < 2:
@@ -293,7 +293,7 @@ def main_iterations(launch: Phases, warps: Sequence[int]) -> tuple[int, int, int
     if launch.every:
         recorded = np.unique(numbers)
         number = int(recorded[len(recorded) // 2])
-        return number, number, *_time_of_iteration(launch, number, own, int(warp))
+        return number, number, *_time_of_iteration(launch, number, of_warps, int(warp))
     shown = (numbers >= first) & (numbers <= last)
     starts, ends = launch.spans.start[chosen][shown], launch.spans.end[chosen][shown]
     return first, last, int(starts.min()), int(ends.max())

@@ -196,9 +196,9 @@ class Sentences:
         for number, share in sorted(stalls.shares.items(), key=lambda item: -item[1]):
             phase = self.launch.phases[number]
             if share >= _NOTABLE_STALLS:
-                own = f" ({', '.join(roles[phase])})" if len(self.launch.roles) > 1 and phase in roles else ""
+                role_names = f" ({', '.join(roles[phase])})" if len(self.launch.roles) > 1 and phase in roles else ""
                 causes = _causes_text(stalls.by_phase[number])
-                yield f"stalls in “{phase.name}”{own}: {percent(share, 1)} of warp life: {causes}"
+                yield f"stalls in “{phase.name}”{role_names}: {percent(share, 1)} of warp life: {causes}"
         if stalls.elsewhere_share >= _NOTABLE_STALLS:
             yield (
                 f"stalls whose phase is unknown: {percent(stalls.elsewhere_share, 1)} of warp life:"

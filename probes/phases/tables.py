@@ -94,8 +94,8 @@ def rows_of(launch: Phases) -> list[PhaseRow]:
     products = np.array([_UNKNOWN if count is None else count for count in map(_products, launch.sites)], np.int64)
     block_cycles = np.array([launch.block_cycles[block] for block in launch.warps.block.tolist()], np.int64)
     for role, name in enumerate(launch.roles):
-        own = launch.warps.role == role
-        total, blocks = int(block_cycles[own].sum()), len(np.unique(launch.warps.block[own]))
+        of_role = launch.warps.role == role
+        total, blocks = int(block_cycles[of_role].sum()), len(np.unique(launch.warps.block[of_role]))
         for number, phase in enumerate(launch.phases):
             places = launch.places(role, number)
             if not len(places):
@@ -171,10 +171,10 @@ def _block_times(launch: Phases, block: int) -> NDArray[np.float64]:
     length = np.diff(times)
     active = {}
     for name in ("compute", "load", "store"):
-        own = activity == name
+        is_active = activity == name
         change = np.zeros(len(times), np.int64)
-        np.add.at(change, np.searchsorted(times, spans.start[own]), 1)
-        np.add.at(change, np.searchsorted(times, spans.end[own]), -1)
+        np.add.at(change, np.searchsorted(times, spans.start[is_active]), 1)
+        np.add.at(change, np.searchsorted(times, spans.end[is_active]), -1)
         active[name] = np.cumsum(change)[:-1] > 0
     compute, load = active["compute"], active["load"]
     none = ~(compute | load | active["store"])

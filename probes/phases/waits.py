@@ -118,8 +118,8 @@ def waits_of(launch: Phases) -> list[Wait]:
     """The waits of each role and phase, longest first."""
     waits = []
     for role, name in enumerate(launch.roles):
-        own = launch.warps.role == role
-        life = int((launch.warps.end - launch.warps.start)[own].sum())
+        of_role = launch.warps.role == role
+        life = int((launch.warps.end - launch.warps.start)[of_role].sum())
         for number, phase in enumerate(launch.phases):
             places = launch.places(role, number)
             if phase.activity == "wait" and len(places):
@@ -323,11 +323,13 @@ def _match(launch: Phases, wait: Wait, signals: _Signals) -> Match | None:
         of_one_phase = len(alike) == 1 and len(np.unique(signals.spans.phase)) == 1 and _meet(launch, wait, signals)
         max_ahead = 1 if of_one_phase else 0
     match = match_waits(launch, spans, signals.spans, _depth(wait.phase), max_ahead)
-    own = None if match is None else match.where(match.waits.phase == number)
-    if own is not None and own.by_order and not len(own.waits):  # only waits that have no round of signals
+    phase_match = None if match is None else match.where(match.waits.phase == number)
+    if (
+        phase_match is not None and phase_match.by_order and not len(phase_match.waits)
+    ):  # no wait has a round of signals
         match = match_waits(launch, spans, signals.spans, None, 0)
-        own = None if match is None else match.where(match.waits.phase == number)
-    return own
+        phase_match = None if match is None else match.where(match.waits.phase == number)
+    return phase_match
 
 
 def _alike(launch: Phases, wait: Wait) -> set[int]:

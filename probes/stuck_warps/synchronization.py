@@ -163,8 +163,8 @@ class Synchronization:
         different counts.
         """
         at = self.addresses.get(line)
-        own = {line for line in self.inits if at is not None and self.addresses.get(line) == at}
-        inits = {line: count for line, count in self.inits.items() if not own or line in own}
+        matching = {line for line in self.inits if at is not None and self.addresses.get(line) == at}
+        inits = {line: count for line, count in self.inits.items() if not matching or line in matching}
         counts = set(inits.values())
         return Init(min(inits), counts.pop()) if len(counts) == 1 else None
 

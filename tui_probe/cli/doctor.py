@@ -113,7 +113,8 @@ def _limitation(trial: TrialOutcome | None, where: str) -> str:
         return f"kernels without PTX are not probed {where}: the saved self-test result cannot be read"
     if trial.outcome != "passed":
         return f"kernels without PTX are not probed {where}: {trial.words or trial.outcome}"
-    own, copies = trial.short_records or "passed", trial.copies or "passed"  # "": there is no such code for this GPU
+    # "": there is no such code for this GPU
+    records, copies = trial.short_records or "passed", trial.copies or "passed"
     parts = (
         ("only entry/exit probes work", "probes can be inserted at instructions", trial.instructions),
         ("probes cannot record each access", "probes can record each access", trial.records),
@@ -121,7 +122,7 @@ def _limitation(trial: TrialOutcome | None, where: str) -> str:
         (
             "phases of kernels with few free registers are not recorded",
             "phases of kernels with few free registers are recorded",
-            own,
+            records,
         ),
         (
             "bulk copies of kernels with few free registers are not recorded",

@@ -91,9 +91,10 @@ def files_from_arguments(arguments: argparse.Namespace) -> tuple[Path, ...]:
 
     UsageError for a trace, since traces are what is collected.
     """
-    own = FOLDER / arguments.name
+    directory = FOLDER / arguments.name
     paths = tuple(
-        own / word if not Path(word).is_file() and word in own_files(own) else Path(word) for word in arguments.trace
+        directory / word if not Path(word).is_file() and word in own_files(directory) else Path(word)
+        for word in arguments.trace
     )
     wrong = next((path for path in paths if not path.is_file()), None)
     if wrong is not None:

@@ -109,14 +109,16 @@ class SnippetFunctions:
             self._functions[key] = self._names.parameter("snippet", str(len(self._functions)))
             self.lines += self._definition(self._functions[key], snippet, values, saved, instruction, sites)
         maps = [_Parameter(names.new_argument(), 64, names.parameter("map", name)) for name in saved]
-        own = [_Parameter(names.new_argument(), 32, str(numbers[name])) for name in saved]
-        own += [_Parameter(names.new_argument(), TYPE_BITS[value.type], value.operand) for value in passed.values()]
+        parameters = [_Parameter(names.new_argument(), 32, str(numbers[name])) for name in saved]
+        parameters += [
+            _Parameter(names.new_argument(), TYPE_BITS[value.type], value.operand) for value in passed.values()
+        ]
         address = names.temporary("argument", "b64")
-        lines = ["{", *(f".param .b{parameter.bits} {parameter.name};" for parameter in (*maps, *own))]
+        lines = ["{", *(f".param .b{parameter.bits} {parameter.name};" for parameter in (*maps, *parameters))]
         for parameter in maps:
             lines += [f"ld.param.u64 {address}, [{parameter.value}];", f"st.param.b64 [{parameter.name}], {address};"]
-        lines += [f"st.param.b{parameter.bits} [{parameter.name}], {parameter.value};" for parameter in own]
-        arguments = ", ".join(parameter.name for parameter in (*maps, *own))
+        lines += [f"st.param.b{parameter.bits} [{parameter.name}], {parameter.value};" for parameter in parameters]
+        arguments = ", ".join(parameter.name for parameter in (*maps, *parameters))
         return [*lines, f"call.uni {self._functions[key]}, ({arguments});", "}"]
 
     def _definition(
@@ -133,20 +135,20 @@ class SnippetFunctions:
         addressing = Addressing(names, BlockShape.of(self._entry), "")
         expander = Expander(self._probe, names, addressing, reduces=self._reduces, sites=sites)
         maps = [_Parameter(names.parameter("map", name), 64, "") for name in saved]
-        own: list[_Parameter] = []
+        parameters: list[_Parameter] = []
         for index, name in enumerate(saved):
             expander.sites.registers[name] = names.temporary(f"site{index}", "b32")
-            own.append(_Parameter(names.new_argument(), 32, expander.sites.registers[name]))
+            parameters.append(_Parameter(names.new_argument(), 32, expander.sites.registers[name]))
         inside = dict(values)
         for name, value in values.items():
             if value.operand.startswith("%"):
                 bits = TYPE_BITS[value.type]
                 register = names.temporary(f"passed_{name.lower()}_b{bits}", f"b{bits}")
                 inside[name] = HelperValue(register, value.type)
-                own.append(_Parameter(names.new_argument(), bits, register))
-        loads = [f"ld.param.b{bits} {value}, [{name}];" for name, bits, value in own]
+                parameters.append(_Parameter(names.new_argument(), bits, register))
+        loads = [f"ld.param.b{bits} {value}, [{name}];" for name, bits, value in parameters]
         body = expander.lines(snippet, inside, instruction)
-        declared = ", ".join(f".param .b{parameter.bits} {parameter.name}" for parameter in (*maps, *own))
+        declared = ", ".join(f".param .b{parameter.bits} {parameter.name}" for parameter in (*maps, *parameters))
         return [f".func {function}({declared})", "{", *names.declarations(), *loads, *body, "ret;", "}"]
 
 

@@ -136,8 +136,14 @@ def part_info(text: str, parts: Sequence[Probe], part: Probe) -> str:
     maps = lines[_HEAD_LINES : _HEAD_LINES + int(lines[_HEAD_LINES - 1])]
     sites = (_renumbered(line, first, count) for line in lines[_HEAD_LINES + len(maps) :])
     callback = [f"callback {part.callback}"] if part.callback else []
-    own = [*lines[: _HEAD_LINES - 1], str(count), *maps[first : first + count], *filter(None, sites), *callback]
-    return "\n".join(own) + "\n"
+    lines_of_probe = [
+        *lines[: _HEAD_LINES - 1],
+        str(count),
+        *maps[first : first + count],
+        *filter(None, sites),
+        *callback,
+    ]
+    return "\n".join(lines_of_probe) + "\n"
 
 
 def _listed_maps(probe: Probe) -> int:

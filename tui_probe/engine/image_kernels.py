@@ -200,8 +200,8 @@ class KernelImage:
     def _compiled_from(text: PtxText, cubins: Sequence[fatbin.FatbinEntry]) -> Iterator[str]:
         """Yield the kernels of PTX, without those that a device runs from SASS for another target."""
         others = () if not cubins or text.is_source_of(cubins[0]) else cubins
-        own = {name for entry in others if not text.is_source_of(entry) for name in kernels_of(entry)}
-        return (name for name in text.entry_names if name not in own)
+        added = {name for entry in others if not text.is_source_of(entry) for name in kernels_of(entry)}
+        return (name for name in text.entry_names if name not in added)
 
 
 @dataclass(frozen=True, slots=True)

@@ -201,8 +201,8 @@ class _Inserter:
         held = dict.fromkeys(self._entry.expander.live_registers(), "b32")
         if self._entry.sampling:
             held[self._entry.sampling.place] = "b32"
-        own = {name: self._probe.registers[name] for name in live_registers(self._probe)}
-        return held | {self._names.register(name, kind): kind for name, kind in own.items()}
+        live = {name: self._probe.registers[name] for name in live_registers(self._probe)}
+        return held | {self._names.register(name, kind): kind for name, kind in live.items()}
 
     def _at_entry(self, snippets: list[Snippet], passing: CallState) -> None:
         """Registers, then what runs first."""

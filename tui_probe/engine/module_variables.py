@@ -139,13 +139,13 @@ def _share_variables(kernel: Kernel, names: UnusedNames, edits: Edits) -> Shared
         _refuse_foreign_constants(kernel, constants)
     rewritten: dict[int, Instruction] = {}
     for function in kernel.bodies:
-        own = names if function is kernel.entry else names.of_function(function.name)
+        function_names = names if function is kernel.entry else names.of_function(function.name)
         registers = {
-            name: own.temporary(f"variable{place}", "b64")
+            name: function_names.temporary(f"variable{place}", "b64")
             for place, name in enumerate(shared)
             if name in used[function.name]
         }
-        rewritten |= _Rewriter(kernel, own, edits, registers, constants).run(function)
+        rewritten |= _Rewriter(kernel, function_names, edits, registers, constants).run(function)
     _drop_declarations(_unused_variables(variables, private), edits)
     del used[kernel.entry.name]
     return SharedVariables(tuple(shared), rewritten, {name: frozenset(names) for name, names in used.items() if names})

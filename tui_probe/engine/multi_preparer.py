@@ -235,8 +235,8 @@ class MultiPreparer:
     @property
     def surroundings(self) -> str:
         """All that decides what comes of a kernel that is prepared ahead, except the image and the device."""
-        own = (preparer.surroundings for preparer in self._preparers)
-        return "\n".join([driver_version(), str(self.ahead_steps), *own])
+        surroundings = (preparer.surroundings for preparer in self._preparers)
+        return "\n".join([driver_version(), str(self.ahead_steps), *surroundings])
 
     def prepare_ahead(self, step: int, directory: Path, arch: str, name: str) -> list[str] | None:
         """Put a kernel into the cache with the probes of a step, for a launch of any size.
@@ -306,12 +306,12 @@ class MultiPreparer:
 
     def _hand_out(self, part: Probe, directory: Path, fused: Answer) -> Answer:
         """Give a part its files. Its sites, which no launch waits for, follow."""
-        own = directory / part.name
+        part_directory = directory / part.name
         try:
-            own.mkdir(exist_ok=True)
-            hand_out(directory / FUSED_NAME, own, self._parts, part)
+            part_directory.mkdir(exist_ok=True)
+            hand_out(directory / FUSED_NAME, part_directory, self._parts, part)
         except (OSError, ValueError) as error:
-            return Answer.refusal("failed", directory_reason(own, error))
+            return Answer.refusal("failed", directory_reason(part_directory, error))
         self._pool.submit(self._hand_out_rest, part, directory)
         return fused
 

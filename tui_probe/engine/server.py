@@ -138,12 +138,12 @@ class EngineServer:
 
     def _connect_counting(self) -> socket.socket:
         """A connection to a worker that prepares counting probes for this process. Raises OSError."""
-        own, its = socket.socketpair()
+        ours, its = socket.socketpair()
         if self._workers is None or not self._workers.take_counting(its):
-            own.close()
+            ours.close()
             its.close()
             raise BrokenPipeError
-        return own
+        return ours
 
     def _answers_of(self, place: int, counting: socket.socket | None = None) -> Callable[[bytes], Iterator[str]]:
         """The answers of the process at ``place``: 0 is this one, those from 1 on are workers, and then those of

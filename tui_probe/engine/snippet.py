@@ -215,10 +215,12 @@ def _needed_registers(probe: Probe) -> set[str]:
     codes: list[tuple[set[str], set[str]]] = []
     for point in probe.points:
         statements = list(point_statements(point))
-        own = [(written_registers(code), names_in(code.text)) for code in statements if isinstance(code, SnippetCode)]
+        effects = [
+            (written_registers(code), names_in(code.text)) for code in statements if isinstance(code, SnippetCode)
+        ]
         saved = {value for statement in statements if isinstance(statement, Save) for value in statement.values}
-        codes += own
-        needed |= saved.union(*(names for written, names in own if saved or not written))
+        codes += effects
+        needed |= saved.union(*(names for written, names in effects if saved or not written))
     grew = True
     while grew:
         before = len(needed)

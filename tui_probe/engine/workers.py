@@ -284,10 +284,10 @@ class _Distributor:
         if byte != _LAUNCHES or not self._teams[_COUNTING].limit:
             self._workers[place] = _fork_worker(place, task, others, own_group=own_group)
             return
-        own, its = socket.socketpair()
-        with own, its:
-            self._workers[place] = _fork_worker(place, task, [*others, its], own, own_group=own_group)
-            own.close()  # no other worker may hold it open
+        ours, its = socket.socketpair()
+        with ours, its:
+            self._workers[place] = _fork_worker(place, task, [*others, its], ours, own_group=own_group)
+            ours.close()  # no other worker may hold it open
             self._hand_over(its, _COUNTING)
 
 

@@ -180,14 +180,18 @@ class Shaker:
     def _reduced(self, seed: int, difference: str, sites: list[Site]) -> Race:
         names = list(dict.fromkeys(site.kernel for site in sites))
         names = _halved(names, lambda part: self._shows(seed, part, None)[0] > 0)
-        own = [site for site in sites if site.kernel in names]
+        kernel_sites = [site for site in sites if site.kernel in names]
         if len(names) == 1:
-            lines = _halved(sorted({site.line for site in own}),
+            lines = _halved(sorted({site.line for site in kernel_sites}),
                             lambda part: self._shows(seed, names, (part[0], part[-1]))[0] > 0)  # fmt: skip
-            own = [site for site in own if lines[0] <= site.line <= lines[-1]]
-        bounds = (min(site.line for site in own), max(site.line for site in own)) if len(names) == 1 else None
+            kernel_sites = [site for site in kernel_sites if lines[0] <= site.line <= lines[-1]]
+        bounds = (
+            (min(site.line for site in kernel_sites), max(site.line for site in kernel_sites))
+            if len(names) == 1
+            else None
+        )
         shown, tried = self._shows(seed, names, bounds, stops=False)
-        return Race(seed, difference, tuple(own), shown, tried)
+        return Race(seed, difference, tuple(kernel_sites), shown, tried)
 
     def _shows(
         self, seed: int, kernels: Sequence[str], lines: tuple[int, int] | None, *, stops: bool = True

@@ -88,11 +88,11 @@ def _processes(pids: Sequence[int | str]) -> str:
 
 def _is_of_run(process: Path) -> bool:
     """Return whether a process was started by this launcher under the hook, and lives."""
-    own = f"TUI_PROBE_LAUNCHER={os.getpid()}".encode()
+    marker = f"TUI_PROBE_LAUNCHER={os.getpid()}".encode()
     try:
         if (process / "stat").read_bytes().rpartition(b")")[2].split()[0] == b"Z":
             return False
-        return own in (process / "environ").read_bytes().split(b"\0")
+        return marker in (process / "environ").read_bytes().split(b"\0")
     except OSError:
         return False
 
@@ -230,8 +230,8 @@ def failure_in(text: str) -> str | None:
 def _line_before(text: str) -> str:
     """Return `` at train.py:12``, the last line of the program itself in a traceback; "" without a traceback."""
     frames = [(frame["file"], frame["line"]) for frame in _FRAME.finditer(text)]
-    own = [frame for frame in frames if not _LIBRARY_FOLDERS.search(frame[0])]
+    program_frames = [frame for frame in frames if not _LIBRARY_FOLDERS.search(frame[0])]
     if not frames:
         return ""
-    file, line = (own or frames)[-1]
+    file, line = (program_frames or frames)[-1]
     return f" at {file}:{line}"

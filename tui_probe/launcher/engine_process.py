@@ -134,8 +134,8 @@ def finish_kernels(options: RunOptions, probes: Sequence[ChosenProbe], kernels: 
     folder = default_cache_directory()
     cache = None if folder is None else Cache(folder)
     assembler = Assembler(seconds=_LEFT_SECONDS, cache=cache)
-    own = prepared(probes, options, load_ptx=False)
-    preparers = MultiPreparer(own, assembler, cache, places_to_fuse(probes, options), PROBE_PATIENCE)
+    prepared_probes = prepared(probes, options, load_ptx=False)
+    preparers = MultiPreparer(prepared_probes, assembler, cache, places_to_fuse(probes, options), PROBE_PATIENCE)
     preparers.work_ahead()
     with tempfile.TemporaryDirectory(prefix=PREFIX, dir=short_folder()) as scratch:
         mark_owner(Path(scratch))

@@ -89,8 +89,8 @@ def python_path(base: Mapping[str, str]) -> str | None:
     if os.pathsep in str(_TENSORTRACE):
         return None
     given = base.get(VARIABLE)
-    own = [entry for entry in given.split(os.pathsep) if entry not in (START, MODULES)] if given else []
-    return os.pathsep.join([START, *own, MODULES])
+    entries = [entry for entry in given.split(os.pathsep) if entry not in (START, MODULES)] if given else []
+    return os.pathsep.join([START, *entries, MODULES])
 
 
 # Kernels whose machine code had a probe in it when a GPU context failed: the hook leaves them unchanged from then on.
@@ -346,6 +346,6 @@ def program_path(path: str, prefix: Path) -> str | None:
     """
     if not prefix.parent.name.startswith(UVX_DIRECTORIES) or not (prefix.parent.parent / CACHE_MARK).is_file():
         return None
-    own = str(prefix / "bin")
-    others = [entry for entry in path.split(os.pathsep) if entry != own]
-    return os.pathsep.join([*others, own])
+    programs = str(prefix / "bin")
+    others = [entry for entry in path.split(os.pathsep) if entry != programs]
+    return os.pathsep.join([*others, programs])

@@ -161,8 +161,8 @@ class Session:
         """Start the target. ``unblocked`` is its signal mask."""
         stamp = stamp_of(self.started)
         folder = self._probes_for_traces()
-        own = self.probes[0].path  # which is still there for processes that start after the run's end
-        first = own if own.suffix == ".toml" else folder / f"{self.probes[0].name}.toml"
+        probe_file = self.probes[0].path  # which is still there for processes that start after the run's end
+        first = probe_file if probe_file.suffix == ".toml" else folder / f"{self.probes[0].name}.toml"
         ending = self.spool.ending
         places = HookPaths(
             hook=self._hook,

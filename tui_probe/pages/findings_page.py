@@ -81,8 +81,8 @@ class Question:
     @property
     def probes(self) -> tuple[str, ...]:
         """The probes of the option: of a set, all in it."""
-        own = built_in_sets().get(self.probe)
-        choices = (self.probe,) if own is None else own.choices
+        probe_set = built_in_sets().get(self.probe)
+        choices = (self.probe,) if probe_set is None else probe_set.choices
         return tuple(choice.partition(":")[0] for choice in choices if choice)
 
     @property

@@ -190,8 +190,8 @@ def phases_probe(texts: Sequence[str], records: str = "") -> str:
         raise UsageError("--phase: two phases have the same name; choose different names")
     if len(phases) > _MAX_PHASES:
         raise UsageError(f"--phase: {len(phases)} phases, at most {_MAX_PHASES} are supported")
-    own = [f"{name}={lines}" for name, lines in phases.items()]
-    return PHASES_PREFIX + "+".join([*([records] if records else []), *own])
+    assignments = [f"{name}={lines}" for name, lines in phases.items()]
+    return PHASES_PREFIX + "+".join([*([records] if records else []), *assignments])
 
 
 def _phase(text: str) -> tuple[str, str]:

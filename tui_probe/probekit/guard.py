@@ -52,10 +52,10 @@ def _error_location(error: Exception, module: str) -> str:
     """``, FILE:LINE``: the innermost place in the probe's own package, else the innermost one."""
     root = _BUILT_IN if module.startswith(_BUILT_IN) else module.partition(".")[0]
     frames = [(frame, line) for frame, line in walk_tb(error.__traceback__)][1:]  # the first is the guard's
-    own = [entry for entry in frames if str(entry[0].f_globals.get("__name__")).startswith(root)]
+    own_frames = [entry for entry in frames if str(entry[0].f_globals.get("__name__")).startswith(root)]
     if not frames:
         return ""
-    frame, line = (own or frames)[-1]
+    frame, line = (own_frames or frames)[-1]
     return f", {frame.f_code.co_filename}:{line}"
 
 
@@ -86,13 +86,15 @@ def guarded_view(whose: str, view: View) -> View:
     It stays an instance of its class: views ask whether another one is of their kind. Raises TypeError for what is no
     view.
     """
-    own = type(view)
-    base = next((kind for kind in (Document, Drawing) if issubclass(own, kind)), None)
+    view_class = type(view)
+    base = next((kind for kind in (Document, Drawing) if issubclass(view_class, kind)), None)
     if base is None:
         raise TypeError(f"{view!r} is not a view; a view is a Document or a Drawing")
-    methods = {name: _method(whose, name, own, base) for name in dir(base) if not name.startswith("_")}
+    methods = {name: _method(whose, name, view_class, base) for name in dir(base) if not name.startswith("_")}
     known = {name: method for name, method in methods.items() if method is not None}
-    view.__class__ = cast("Any", type(own.__name__, (own,), {"__slots__": (), "__module__": own.__module__, **known}))
+    view.__class__ = cast(
+        "Any", type(view_class.__name__, (view_class,), {"__slots__": (), "__module__": view_class.__module__, **known})
+    )
     return view
 
 

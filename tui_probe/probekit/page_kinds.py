@@ -77,15 +77,19 @@ def _nearest_launch(trace: Trace, kernel: ProbedKernel, launch: Launch | None) -
     """
     if launch is None or launch.result is None or launch.result in kernel.result_rows:
         return launch
-    own = {row: result for result in kernel.result_rows if (row := trace.results.launch(result)) is not None}
-    if launch.row in own:
-        return replace(launch, result=own[launch.row])
-    if not own:
+    result_of_launch = {
+        row: result for result in kernel.result_rows if (row := trace.results.launch(result)) is not None
+    }
+    if launch.row in result_of_launch:
+        return replace(launch, result=result_of_launch[launch.row])
+    if not result_of_launch:
         return launch
     shape = (launch.grid, launch.block, launch.shared)
-    nearest: list[Launch] = sorted((trace.launches[row] for row in own), key=lambda near: abs(near.row - launch.row))
+    nearest: list[Launch] = sorted(
+        (trace.launches[row] for row in result_of_launch), key=lambda near: abs(near.row - launch.row)
+    )
     near = next((near for near in nearest if (near.grid, near.block, near.shared) == shape), nearest[0])
-    return replace(near, result=own[near.row])
+    return replace(near, result=result_of_launch[near.row])
 
 
 @dataclass(frozen=True, slots=True)

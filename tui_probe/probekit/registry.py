@@ -81,14 +81,14 @@ def _names_where(known: tuple[str | int, ...], wanted: Callable[[Probe], Any]) -
 
 def kernel_page_names() -> frozenset[str]:
     """The names of all pages of a kernel: those of every kernel, and those of probes."""
-    own = (view.name for probe in all_probes() for view in probe.views)
-    return frozenset((*FIXED_PAGES, *SHARED_PAGES, *own))
+    probe_views = (view.name for probe in all_probes() for view in probe.views)
+    return frozenset((*FIXED_PAGES, *SHARED_PAGES, *probe_views))
 
 
 def is_drawn(page: str) -> bool:
     """Return True if a page of a kernel is a drawing."""
-    own = (view for probe in all_probes() for view in probe.views)
-    return page in DRAWN_PAGES or any(view.drawn for view in own if view.name == page)
+    probe_views = (view for probe in all_probes() for view in probe.views)
+    return page in DRAWN_PAGES or any(view.drawn for view in probe_views if view.name == page)
 
 
 def registry_problems() -> list[str]:

@@ -283,8 +283,8 @@ def _figure_column(key: str, shown: MetricValue | None, rank: int) -> Column[Ana
         return next((metric_value for metric_value in result.metric_values if metric_value.key == key), None)
 
     def value(result: AnalysedResult) -> float | None:
-        own = metric_value(result)
-        return None if own is None else own.value
+        value = metric_value(result)
+        return None if value is None else value.value
 
     def text(result: AnalysedResult) -> str:
         own = metric_value(result)

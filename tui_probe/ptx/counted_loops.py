@@ -51,8 +51,8 @@ def counted_lines(function: Function) -> set[int]:
     unbounded = {id(first) for first in unbounded_loop_heads(function)}
     lines: dict[bool, set[int]] = {False: set(), True: set()}
     for head, blocks in loops.items():
-        own = {instruction.span.line for index in blocks for instruction in flow.blocks[index]}
-        lines[id(flow.blocks[head][0]) in unbounded] |= own
+        loop_lines = {instruction.span.line for index in blocks for instruction in flow.blocks[index]}
+        lines[id(flow.blocks[head][0]) in unbounded] |= loop_lines
     return lines[False] - lines[True]
 
 
@@ -322,9 +322,9 @@ class _CountedLoop:
         is_plain = instruction.predicate is None and instruction.modifiers[:-1] in ((), ("lo",), ("wide",))
         if len(varying) != 1 or not is_plain or instruction.modifiers[-1:][0] not in _INTEGERS:
             return None
-        own = varying[0]
-        is_changed = any(instruction.operands[place : place + 1] == (own,) for place in places)
-        return own.name if is_changed and isinstance(own, Register) else None
+        varying_operand = varying[0]
+        is_changed = any(instruction.operands[place : place + 1] == (varying_operand,) for place in places)
+        return varying_operand.name if is_changed and isinstance(varying_operand, Register) else None
 
     def _is_fixed(self, operand: Operand) -> bool:
         """Return whether an operand has the same value in all iterations."""

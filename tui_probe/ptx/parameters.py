@@ -58,8 +58,8 @@ class _Barriers:
 
     def __init__(self, kernel: Function) -> None:
         self._kernel = kernel
-        own = [item for item in kernel.body or () if isinstance(item, Variable) and item.space == "shared"]
-        self._variables = {variable.name: variable for variable in own}
+        shared_variables = [item for item in kernel.body or () if isinstance(item, Variable) and item.space == "shared"]
+        self._variables = {variable.name: variable for variable in shared_variables}
         self._origins = _Origins(kernel)
 
     def names(self, instruction: Instruction) -> tuple[str, ...]:
@@ -84,10 +84,10 @@ class _Barriers:
         arrays: dict[str, BarrierArrays] = {}
         for instruction in instructions_in(self._kernel.body or ()):
             for place in self._origins.of_operand(_barrier_operand(instruction)):
-                own = arrays.setdefault(place.symbol, BarrierArrays())
-                own.indexed |= {place.offset} if place.indexed else set()
+                array = arrays.setdefault(place.symbol, BarrierArrays())
+                array.indexed |= {place.offset} if place.indexed else set()
                 if "init" in instruction.modifiers:
-                    own.made[place.offset] = instruction.operands[-1]
+                    array.made[place.offset] = instruction.operands[-1]
         return arrays
 
 

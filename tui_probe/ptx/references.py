@@ -69,8 +69,8 @@ def direct_references(item: TopLevel) -> set[str]:
     """The names that one item mentions and does not declare itself, whether the module has them or not."""
     match item:
         case Function():
-            own = {variable.name for variable in (*item.parameters, *item.returns)}
-            return set(_names_in_body(item.body or [], own))
+            declared = {variable.name for variable in (*item.parameters, *item.returns)}
+            return set(_names_in_body(item.body or [], declared))
         case Variable():
             return names_in(item.initializer)
         case Directive():
@@ -103,23 +103,23 @@ def alias_of(directive: Directive) -> tuple[str, str]:
 def _names_in_body(statements: Iterable[Statement], outer: set[str]) -> Iterator[str]:
     """The names used in a scope that neither it nor a scope around it declares."""
     statements = list(statements)
-    own = outer | {node.name for node in statements if isinstance(node, Variable | Label)}
+    declared = outer | {node.name for node in statements if isinstance(node, Variable | Label)}
     seen: set[int] = set()  # of operands, which the parser gives to many instructions
     for node in statements:
         match node:
             case Scope():
-                yield from _names_in_body(node.body, own)
+                yield from _names_in_body(node.body, declared)
             case Instruction():
                 for operand in node.operands:
                     if not isinstance(operand, Register | Immediate) and id(operand) not in seen:
                         seen.add(id(operand))
-                        yield from _names_in_operand(operand) - own
+                        yield from _names_in_operand(operand) - declared
             case Variable():
-                yield from names_in(node.initializer) - own
+                yield from names_in(node.initializer) - declared
             case Label():
-                yield from names_in(node.declaration) - own
+                yield from names_in(node.declaration) - declared
             case Directive():
-                yield from names_in(node.text) - own
+                yield from names_in(node.text) - declared
             case Location():
                 pass
 

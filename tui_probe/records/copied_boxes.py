@@ -187,9 +187,9 @@ def _maps_in(
     for number, offset in places:
         value = values[number] if number < len(values) else 0
         content = value[offset : offset + _MAP_BYTES] if isinstance(value, bytes) else b""
-        own = made.get(hashlib.sha1(content).hexdigest())
-        if own is not None:
-            maps[number, offset] = own
+        tensor_map = made.get(hashlib.sha1(content).hexdigest())
+        if tensor_map is not None:
+            maps[number, offset] = tensor_map
     return maps
 
 
@@ -247,17 +247,17 @@ def _with_box(
         boxes["start"] = coordinates[0] | coordinates[1].astype(np.uint64) << np.uint64(32)
         boxes["row"] = (coordinates[2] & _SIZE_MASK) * np.uint32(_SIZE_UNIT)
         return boxes
-    own = None if site.map is None else maps.get(site.map)
-    if own is None or not _has_plain_boxes(own) or len(own.sizes) != site.dimensions:
+    tensor_map = None if site.map is None else maps.get(site.map)
+    if tensor_map is None or not _has_plain_boxes(tensor_map) or len(tensor_map.sizes) != site.dimensions:
         return boxes
-    assert own.box is not None
-    assert own.element_type is not None
-    size = _ELEMENT_BYTES[own.element_type]
-    start = np.full(len(boxes), own.address, np.int64)
-    for dimension, stride in enumerate((size, *own.strides)):
+    assert tensor_map.box is not None
+    assert tensor_map.element_type is not None
+    size = _ELEMENT_BYTES[tensor_map.element_type]
+    start = np.full(len(boxes), tensor_map.address, np.int64)
+    for dimension, stride in enumerate((size, *tensor_map.strides)):
         corner = coordinates[dimension].view(np.int32).astype(np.int64)
         begin = np.maximum(corner, 0)
-        count = np.maximum(np.minimum(corner + own.box[dimension], own.sizes[dimension]) - begin, 0)
+        count = np.maximum(np.minimum(corner + tensor_map.box[dimension], tensor_map.sizes[dimension]) - begin, 0)
         start += begin * stride
         if dimension:
             boxes[f"stride{dimension}"], boxes[f"count{dimension}"] = stride, count

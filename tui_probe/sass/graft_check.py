@@ -57,13 +57,13 @@ def refuse_changes(target: GraftTarget, grafted: Grafted, uniform: Collection[in
 
 
 def _refuse_other_sections(target: GraftTarget, after: GraftTarget, grafted: Grafted) -> None:
-    own = {target.code.name, target.info.name, target.constants.name, *_TABLES}
+    changed_sections = {target.code.name, target.info.name, target.constants.name, *_TABLES}
     patched = {patch.offset for patch in grafted.patches}
     for section in after.cubin.sections:
         before = target.cubin.sections[section.number]
         if section.name != before.name:
             _refuse(f"section {section.name}")
-        if section.name in own or section.name.startswith((".rel.", ".rela.")):
+        if section.name in changed_sections or section.name.startswith((".rel.", ".rela.")):
             continue
         is_patched = any(section.offset <= offset < section.end for offset in patched)
         if not is_patched and after.cubin.content(section) != target.cubin.content(before):
@@ -186,9 +186,9 @@ def _refuse_added_code(target: GraftTarget, after: GraftTarget, grafted: Grafted
         if word in checked:
             continue
         checked.add(word)
-        own = word.operation not in CONTROL_FLOW and _without_operand_waits(word) not in moved
-        own = own and word.opcode != MOV_UNIFORM  # which reads what the instruction itself reads
-        if own and not _names_only(word, uniform, after.arch):
+        may_differ = word.operation not in CONTROL_FLOW and _without_operand_waits(word) not in moved
+        may_differ = may_differ and word.opcode != MOV_UNIFORM  # which reads what the instruction itself reads
+        if may_differ and not _names_only(word, uniform, after.arch):
             _refuse(f"uniform registers at {at:#06x}")
 
 

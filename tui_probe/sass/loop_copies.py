@@ -45,8 +45,12 @@ def loops_to_copy(target: GraftTarget, graph: FlowGraph, headers: Collection[int
     and can be copied.
     """
     first = {loop.header: graph.blocks[loop.header].start for loop in graph.loops}
-    own = [loop for loop in graph.loops if first[loop.header] in {*headers} - {0}]
-    innermost = [loop for loop in own if not any(other.header in loop.blocks for other in own if other is not loop)]
+    chosen_loops = [loop for loop in graph.loops if first[loop.header] in {*headers} - {0}]
+    innermost = [
+        loop
+        for loop in chosen_loops
+        if not any(other.header in loop.blocks for other in chosen_loops if other is not loop)
+    ]
     fixed, listed = _fixed_instructions(target), _listed_instructions(target)
     return [
         _blocks_of(graph, loop)

@@ -212,9 +212,9 @@ class RegisterRoom:
         under_way = self._under_way[block]
         for place in range(self._graph.blocks[block].start, index):
             under_way = under_way.behind(self._words[place], self._operands[place])
-        own = self._operands[index]
+        operands = self._operands[index]
         products = self._products_until(block, index, self._products[block])
-        used = live | under_way.all | own.reads | own.writes | products
+        used = live | under_way.all | operands.reads | operands.writes | products
         return [number for number in range(self.limit(index) - RESERVED) if not used >> number & 1]
 
     def pairs(self, index: int) -> list[int]:
@@ -224,9 +224,9 @@ class RegisterRoom:
 
     def named(self, index: int) -> int:
         """Return the mask of the registers that an instruction names or gives away."""
-        own, word = self._operands[index], self._words[index]
+        operands, word = self._operands[index], self._words[index]
         given = ALL_REGISTERS & ~((1 << _new_limit(word)) - 1) if word.operation == SET_REGISTERS else 0
-        return own.reads | own.writes | given
+        return operands.reads | operands.writes | given
 
     def limit(self, index: int) -> int:
         """Return the smallest number of registers that a warp has at an instruction."""

@@ -166,16 +166,16 @@ def wait_sites(target: GraftTarget, graph: FlowGraph | None = None) -> list[Wait
         loops = graph.loops_around(number)
         for index in graph.blocks[number]:
             word = target.words[index]
-            own = own_wait(word)
+            wait_class = own_wait(word)
             barriers = tuple(barrier for barrier in range(_BARRIERS) if awaited_barriers(word) >> barrier & 1)
-            if own is None and not barriers:
+            if wait_class is None and not barriers:
                 continue
             producers = search.of_masks(index, barriers)
             for producer in search.of_groups(index):  # first those of the newest iteration
                 producers.setdefault(producer.index, producer)
             ordered = tuple(producers[at] for at in sorted(producers))
-            if own or ordered:  # code without optimization also waits for scoreboards that nothing sets
-                sites.append(WaitSite(index, barriers, own, ordered, loops))
+            if wait_class or ordered:  # code without optimization also waits for scoreboards that nothing sets
+                sites.append(WaitSite(index, barriers, wait_class, ordered, loops))
     return sorted(sites, key=lambda site: site.index)
 
 

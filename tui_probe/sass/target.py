@@ -153,8 +153,8 @@ class GraftTarget:
     def has_unseen_calls(self) -> bool:
         """True if it calls functions by addresses which are of none in its module."""
         graph = CallGraph.of(self.cubin)
-        own = {self.code.number, *(section.number for section in self.functions)}
-        return not graph.has_addressed and not own.isdisjoint(graph.by_address)
+        code_numbers = {self.code.number, *(section.number for section in self.functions)}
+        return not graph.has_addressed and not code_numbers.isdisjoint(graph.by_address)
 
     def all_words(self) -> Iterator[Word]:
         """Yield its instructions, then those of the functions of its module."""

@@ -122,7 +122,7 @@ class _Sharing:
     def reachable(self) -> Iterator[tuple[Section, Relocation]]:
         """The relocations of what the kernel can reach, with the section that holds them."""
         codes = {self._target.code.number, *(section.number for section in self._target.functions)}
-        own = re.compile(rf"\.nv\.constant\d+\.{re.escape(self._target.symbol.name)}")
+        own_bank = re.compile(rf"\.nv\.constant\d+\.{re.escape(self._target.symbol.name)}")
         offsets = None if self._target.has_unseen_calls else address_offsets(self._words)
         for table in self._cubin.relocation_sections():
             if table.info >= len(self._cubin.sections):
@@ -131,7 +131,7 @@ class _Sharing:
             for relocation in self._cubin.relocations(table):
                 if (
                     table.info in codes
-                    or own.fullmatch(section.name)
+                    or own_bank.fullmatch(section.name)
                     or (section.name == ADDRESS_SECTION and (offsets is None or overlaps(relocation.offset, offsets)))
                 ):
                     yield table, relocation

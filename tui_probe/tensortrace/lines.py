@@ -124,7 +124,7 @@ def _trace_of_process(root: str) -> str:
     it. Nor does the time: the first launch may be older than the first look. A forked child has the log of its parent
     open, too, which has another number.
     """
-    own = re.compile(rf"_{os.getpid()}(?!\d)")
+    process_suffix = re.compile(rf"_{os.getpid()}(?!\d)")
     try:
         numbers = sorted(map(int, os.listdir(_DESCRIPTORS)), reverse=True)  # the hook's are the highest
     except (OSError, ValueError):
@@ -134,7 +134,7 @@ def _trace_of_process(root: str) -> str:
             folder, name = os.path.split(os.readlink(f"{_DESCRIPTORS}/{number}"))
         except OSError:  # closed since
             continue
-        if name == "event.log" and os.path.dirname(folder) == root and own.search(os.path.basename(folder)):
+        if name == "event.log" and os.path.dirname(folder) == root and process_suffix.search(os.path.basename(folder)):
             return folder
     return ""
 

@@ -66,11 +66,11 @@ def _skip(evaluator: Any) -> Callable[[CodeType], object] | None:
 
 def _codes(module: ModuleType) -> Iterator[CodeType]:
     for value in vars(module).values():
-        own = getattr(value, "__module__", None) == module.__name__
-        for member in [value, *(vars(value).values() if own and isinstance(value, type) else ())]:
+        is_own = getattr(value, "__module__", None) == module.__name__
+        for member in [value, *(vars(value).values() if is_own and isinstance(value, type) else ())]:
             function = getattr(member, "__func__", getattr(member, "fget", member))
             code = getattr(function, "__code__", None)
-            if isinstance(code, CodeType) and own:
+            if isinstance(code, CodeType) and is_own:
                 yield from _inside(code)
 
 
@@ -165,12 +165,12 @@ class Look:
     def _held(self, variables: Any) -> List[Tuple[str, Any]]:
         """Variables that are arrays, then attributes of ``self`` and parameters of a module, read without its code."""
         readers = self._frameworks.readers
-        own = variables.get("self")
+        instance = variables.get("self")
         arrays = [(name, value) for name, value in list(variables.items()) if type(value) in readers]
-        if own is None:
+        if instance is None:
             return arrays
         try:
-            attributes = object.__getattribute__(own, "__dict__")
+            attributes = object.__getattribute__(instance, "__dict__")
         except AttributeError:
             return arrays
         parameters = attributes.get("_parameters")

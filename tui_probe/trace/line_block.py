@@ -46,13 +46,13 @@ def decimal(eights: EightBytes, sizes: NDArray[np.int64]) -> tuple[EightBytes, N
 
 def hexadecimal(eights: EightBytes, sizes: NDArray[np.int64]) -> tuple[EightBytes, NDArray[np.bool_]]:
     """Read numbers of up to eight hexadecimal digits, small or capital; also return which are valid."""
-    own = _LAST_BYTES[sizes]
+    masks = _LAST_BYTES[sizes]
     small = eights | _repeat_byte(0x20)
     digit = _at_least(eights, 0x30) & ~_at_least(eights, 0x3A)
     letter = _at_least(small, 0x61) & ~_at_least(small, 0x67)
-    good = ((digit | letter) & ~eights | ~own) & _HIGH_BITS == _HIGH_BITS
+    good = ((digit | letter) & ~eights | ~masks) & _HIGH_BITS == _HIGH_BITS
     digits = (eights & _repeat_byte(0x0F)) + ((letter & _HIGH_BITS) >> np.uint64(7)) * np.uint64(9)
-    return _join_digits(digits & own, 16), good
+    return _join_digits(digits & masks, 16), good
 
 
 def _join_digits(digits: EightBytes, base: int) -> EightBytes:

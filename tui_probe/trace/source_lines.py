@@ -260,8 +260,8 @@ def named_files(ptx: str) -> dict[int, str]:
 
 def _shared_file(folder: Path, name: str) -> Path:
     """A file that all probes of a kernel share, in the kernel's folder, which contains folders of several probes."""
-    own = folder / name
-    return own if own.exists() else folder.parent / name
+    path = folder / name
+    return path if path.exists() else folder.parent / name
 
 
 def _read_cubin(folder: Path) -> bytes:
@@ -276,8 +276,8 @@ def _lines_of_machine_code(pruned: str, folder: Path) -> tuple[dict[int, SourceL
     if not image:
         return {}, {}
     original = parse(_read_text(_shared_file(folder, "original.ptx")))
-    own = {function.name: function for function in _functions(original)}
-    pairs = [(own[function.name], function) for function in _functions(parse(pruned)) if function.name in own]
+    by_name = {function.name: function for function in _functions(original)}
+    pairs = [(by_name[function.name], function) for function in _functions(parse(pruned)) if function.name in by_name]
     chains = chains_of_tables(image, [(before, after.span.line - before.span.line) for before, after in pairs])
     calls = {line: _call_of(chain) for line, chain in chains.items()}
     return {line: chain[0] for line, chain in chains.items()}, {line: call for line, call in calls.items() if call}

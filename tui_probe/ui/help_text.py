@@ -32,10 +32,10 @@ def topic_of(view: PaneView, title: str) -> PageTopic:
     heading = view_heading(known.title, known.about) if known is not None and title else title or view.name.title()
     commands = view.commands()
     rows = keys.in_scope("drawing", "pages")
-    own = [(key, commands[name]) for key in rows if (name := keys.command_of(key)) in commands]
+    topic_keys = [(key, commands[name]) for key in rows if (name := keys.command_of(key)) in commands]
     if view.kind in ("table", "log"):
-        own = [(key, key.text) for key in keys.in_scope(view.kind)]
-    return PageTopic(heading, view.explanation(), own)
+        topic_keys = [(key, key.text) for key in keys.in_scope(view.kind)]
+    return PageTopic(heading, view.explanation(), topic_keys)
 
 
 def help_page(topic: str) -> str:

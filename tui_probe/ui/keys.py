@@ -269,11 +269,11 @@ def remap(changes: Mapping[str, tuple[str, ...]]) -> list[str]:
 
 def _clash(name: str) -> str | None:
     """Return the problem that another row has a key of this one where both act; None for none."""
-    own = next(key for key in rows() if key.id == name)
+    row = next(key for key in rows() if key.id == name)
     for place in PLACES:
-        if own.scope in place:
+        if row.scope in place:
             for other in in_scope(*place):
-                shared = set(own.keys) & set(other.keys)
+                shared = set(row.keys) & set(other.keys)
                 if other.id != name and shared:
                     return f"{shown(min(shared))} is already the key of {other.id} ({other.text})"
     return None

@@ -127,8 +127,8 @@ def grid_fills(kernel: KernelFacts) -> Iterator[GridFill]:
 
 def runs_on_few_sms(kernel: KernelFacts) -> bool:
     """Return whether a grid reaches so few SMs of a real GPU that no unit of it can limit the kernel."""
-    own = next(grid_fills(kernel), None)
-    return own is not None and not kernel.trace.state.simulated and own.blocks <= _MAX_FILL * own.sms
+    grid_fill = next(grid_fills(kernel), None)
+    return grid_fill is not None and not kernel.trace.state.simulated and grid_fill.blocks <= _MAX_FILL * grid_fill.sms
 
 
 def _usual_blocks(kernel: KernelFacts) -> int | None:

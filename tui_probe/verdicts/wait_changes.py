@@ -246,8 +246,8 @@ def _line_pairs(one: _Side, other: _Side, *, is_whole: bool) -> Iterator[_Pair]:
     full = one.full_lines & other.full_lines
     before, after = _by_line(one.sites.values()), _by_line(other.sites.values())
     for key in {**before, **after}:
-        own, others = before.get(key, []), after.get(key, [])
-        yield own, others, is_whole or (own or others)[0].wait.place in full
+        ours, others = before.get(key, []), after.get(key, [])
+        yield ours, others, is_whole or (ours or others)[0].wait.place in full
 
 
 def _by_line(sites: Iterable[_Site]) -> dict[tuple[str, str], list[_Site]]:

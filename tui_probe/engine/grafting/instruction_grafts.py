@@ -230,13 +230,18 @@ def _graft_records(
     loops = [] if record is COPIES else _loops_with_records(target, parts)
     copied = {place for blocks in loops for block in blocks for place in block}
     for site, ((address, value), wait) in zip(parts.sites, room.records(rewritten, places), strict=True):
-        own, place = RecordRegisters(address, value, (base[0], base[1]), count, step), site.at // WORD_BYTES
+        registers_of_record, place = (
+            RecordRegisters(address, value, (base[0], base[1]), count, step),
+            site.at // WORD_BYTES,
+        )
         if site.copy is not None:
             copy = target.words[place]
-            code_words = copy_record_words(own, site.at, site.copy_values, record.cap or 0, wait, copy, target.arch)
+            code_words = copy_record_words(
+                registers_of_record, site.at, site.copy_values, record.cap or 0, wait, copy, target.arch
+            )
         else:
             cycles = room.cycles_behind(place, places) if place in copied else BRANCH_STALL
-            code_words = record_words(own, site.at, record.cap or 0, wait, target.arch, cycles)
+            code_words = record_words(registers_of_record, site.at, record.cap or 0, wait, target.arch, cycles)
         splices.append(Splice(site.at, tuple(code_words), together=True))
     assert code.exit is not None
     splices = _with_exit_code(target, splices, tuple(with_initial_wait(code.exit.placed(free, kept_registers))))

@@ -106,10 +106,10 @@ class InstructionPtx:
     @property
     def words(self) -> int:
         """Number of 32-bit values that live while the kernel runs."""
-        own = sum(KEPT_TYPES[self._probe.registers[name]] // HALF for name in self.live_registers)
+        halves = sum(KEPT_TYPES[self._probe.registers[name]] // HALF for name in self.live_registers)
         per_map = _WORDS_OF_WARP_MAP if self._of_warps else _WORDS_OF_MAP
         iterations = sum(own_map.every > 0 for own_map in self.counted)
-        return own + per_map * len(self.counted) + iterations + self._probe.is_resident
+        return halves + per_map * len(self.counted) + iterations + self._probe.is_resident
 
     @property
     def has_flag(self) -> bool:

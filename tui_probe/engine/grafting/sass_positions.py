@@ -419,18 +419,18 @@ def _matching_sites(probe: Probe, target: GraftTarget) -> _MatchingSites:
                 matching.additions[index].update(constants)
             points = [point for point, constants in zip(points, known, strict=True) if constants is None]
         if points:
-            own = replace(equivalent)  # records of sites are numbered by instruction, so each needs one of its own
-            places = tuple(SnippetSite(point, facts, own) for point in points)
+            instruction = replace(equivalent)  # records of sites are numbered by instruction: a copy for each
+            places = tuple(SnippetSite(point, facts, instruction) for point in points)
             matching.sites.append(SassSite(index * WORD_BYTES, places, access))
     return matching
 
 
 def _bulk_sites(probe: Probe, index: int, copy: BulkCopy) -> list[SassSite]:
     """Return the site of a bulk copy, if points are for it that need no more than SASS has."""
-    own = bulk_equivalent(copy)
+    equivalent = bulk_equivalent(copy)
     facts = InstructionFacts(bulk=True, tensor=copy.size is None, dimensions=copy.dimensions)
-    points = [point for point in probe.points if not point.ptx_only and _is_for(point, own)]
-    places = tuple(SnippetSite(point, facts, own) for point in points)
+    points = [point for point in probe.points if not point.ptx_only and _is_for(point, equivalent)]
+    places = tuple(SnippetSite(point, facts, equivalent) for point in points)
     return [SassSite(index * WORD_BYTES, places, None, copy=copy)] if places else []
 
 
@@ -457,8 +457,8 @@ def _stay_site(probe: Probe, target: GraftTarget, index: int, stay: Instruction)
         facts = facts if access is None else access_facts(access)
         stay = replace(stay, modifiers=stay.modifiers if access else ("other",))
     points = [point for point in probe.points if _is_for(point, stay)]
-    own = replace(stay)
-    return SassSite(index * WORD_BYTES, tuple(SnippetSite(point, facts, own) for point in points), access)
+    instruction = replace(stay)
+    return SassSite(index * WORD_BYTES, tuple(SnippetSite(point, facts, instruction) for point in points), access)
 
 
 def _known_additions(point: ProbePoint, facts: InstructionFacts) -> dict[str, int] | None:

@@ -253,8 +253,8 @@ class SiteKernelText:
 
     def _kernel_text(self, name: str, lines: Sequence[str]) -> str:
         leading = f"\t.param .align 8 .b8 tui_probe_leading[{self._frame.leading}]"
-        own = [self._names.parameter(*parameter) for parameter in self._frame.parameters]
-        declared = ",\n".join([leading, *(f"\t.param .u64 {parameter}" for parameter in own)])
+        parameters = [self._names.parameter(*parameter) for parameter in self._frame.parameters]
+        declared = ",\n".join([leading, *(f"\t.param .u64 {parameter}" for parameter in parameters)])
         body = "\n\t".join(["", *self._names.declarations(), f"mov.u32 {self._mark}, 0;", *lines, "ret;"])
         return f".visible .entry {name}(\n{declared}\n)\n{{{body}\n}}\n"
 

@@ -200,7 +200,7 @@ class _KernelText:
         if self._room is not None:
             lines += self._slot_lines(self._room)
         for name in carried:
-            own, halves = self._names.register(name, self._probe.registers[name]), []
+            register, halves = self._names.register(name, self._probe.registers[name]), []
             for _ in range(_register_bits(self._probe, name) // _HALF_BITS):
                 index += 1
                 halves.append(self._names.temporary(f"half{index}", "b32"))
@@ -211,7 +211,7 @@ class _KernelText:
                     f"mov.u32 {mark}, 0;",
                     f"ld.volatile.shared.u32 {halves[-1]}, [{_mark_address(mark, index)}];",
                 ]
-            lines.append(f"mov.b{len(halves) * _HALF_BITS} {own}, {_vector_text(halves)};")
+            lines.append(f"mov.b{len(halves) * _HALF_BITS} {register}, {_vector_text(halves)};")
         body = self._expander.at_exit(snippets)
         return [*lines, *self._sample(), *(self._sampling.skip_outside_sample(body) if self._sampling else body)]
 
@@ -244,12 +244,12 @@ class _KernelText:
         """Registers of 32 bits that hold what is carried; adds the lines that fill them."""
         halves: list[str] = []
         for name in carried:
-            own = self._names.register(name, self._probe.registers[name])
+            register = self._names.register(name, self._probe.registers[name])
             if _register_bits(self._probe, name) == _HALF_BITS:
-                halves.append(own)
+                halves.append(register)
                 continue
             pair = [self._names.temporary(f"half{len(halves) + number}", "b32") for number in (1, 2)]
-            lines.append(f"mov.b64 {_vector_text(pair)}, {own};")
+            lines.append(f"mov.b64 {_vector_text(pair)}, {register};")
             halves += pair
         return halves
 

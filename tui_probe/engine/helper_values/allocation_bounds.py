@@ -34,7 +34,7 @@ def bounds_register(helper: str, names: UnusedNames) -> tuple[str, str]:
 
 def bounds_lines(address: str, size: str, names: UnusedNames) -> list[str]:
     """Return the code that fills all registers. ``size`` is a number, or a register of 32 bits."""
-    own = {helper: bounds_register(helper, names)[0] for helper in sorted(BOUNDS_HELPERS)}
+    registers = {helper: bounds_register(helper, names)[0] for helper in sorted(BOUNDS_HELPERS)}
     table, last, entry = (names.temporary(f"bounds_{name}", "b64") for name in ("table", "last", "entry"))
     low, high, middle = (names.temporary(f"bounds_{name}", "b32") for name in ("low", "high", "middle"))
     is_done, again, done = names.temporary("bounds_is_done", "pred"), names.new_label(), names.new_label()
@@ -56,11 +56,11 @@ def bounds_lines(address: str, size: str, names: UnusedNames) -> list[str]:
         f"bra {again};",
         f"{done}:",
         f"mad.wide.u32 {entry}, {low}, {_ENTRY_BYTES}, {table};",
-        f"ld.global.u64 {own['BELOW']}, [{entry}+{_FIRST_ENTRY}];",
-        f"ld.global.u64 {own['BELOW_END']}, [{entry}+{_FIRST_ENTRY + 8}];",
-        f"ld.global.u64 {own['BELOW_LIMIT']}, [{entry}+{_FIRST_ENTRY + 16}];",
-        f"ld.global.u64 {own['ABOVE']}, [{entry}+{_FIRST_ENTRY + _ENTRY_BYTES}];",
+        f"ld.global.u64 {registers['BELOW']}, [{entry}+{_FIRST_ENTRY}];",
+        f"ld.global.u64 {registers['BELOW_END']}, [{entry}+{_FIRST_ENTRY + 8}];",
+        f"ld.global.u64 {registers['BELOW_LIMIT']}, [{entry}+{_FIRST_ENTRY + 16}];",
+        f"ld.global.u64 {registers['ABOVE']}, [{entry}+{_FIRST_ENTRY + _ENTRY_BYTES}];",
         f"cvt.u64.u32 {last}, {size};" if size.startswith("%") else f"mov.u64 {last}, {size};",
         f"add.u64 {last}, {last}, {address};",
-        f"setp.gt.u64 {own[OUTSIDE_HELPER]}, {last}, {own['BELOW_END']};",
+        f"setp.gt.u64 {registers[OUTSIDE_HELPER]}, {last}, {registers['BELOW_END']};",
     ]

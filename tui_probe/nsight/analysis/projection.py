@@ -123,8 +123,10 @@ class ProjectedRows(Sequence[ProjectedRange]):
         columns = {name: column[places] for name, column in self._columns.items()}
         ranges, rows = self._ranges, columns["row"]
         host = (ranges.name[rows], ranges.start[rows], ranges.end[rows], ranges.thread[rows])
-        own = (column.tolist() for column in (*columns.values(), *host))
-        for row, queue, start, end, kernels, level, busy, graphs, name, began, ended, thread in zip(*own, strict=True):
+        values = (column.tolist() for column in (*columns.values(), *host))
+        for row, queue, start, end, kernels, level, busy, graphs, name, began, ended, thread in zip(
+            *values, strict=True
+        ):
             stream = self._kernels.streams[queue]
             yield ProjectedRange(
                 ranges.names[name], stream, queue, start, end, kernels, level, busy, began, ended, thread, graphs, row

@@ -49,10 +49,13 @@ def scopes(kernels: Kernels, path: NDArray[np.int64], paths: Sequence[tuple[str,
         return []
     ranges: list[ProjectedRange] = []
     for queue in np.unique(kernels.queue).tolist():
-        own = np.flatnonzero(kernels.queue == queue)
-        codes = path[own]
+        on_queue = np.flatnonzero(kernels.queue == queue)
+        codes = path[on_queue]
         first = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
-        runs = [(own[begin:end], paths[codes[begin]]) for begin, end in zip(first, [*first[1:], len(own)], strict=True)]
+        runs = [
+            (on_queue[begin:end], paths[codes[begin]])
+            for begin, end in zip(first, [*first[1:], len(on_queue)], strict=True)
+        ]
         ranges += _of_stream(kernels, queue, runs)
     return sorted(ranges, key=lambda each: (each.start, each.level, -each.end))
 
@@ -163,9 +166,9 @@ def _numbered(parts: Sequence[dict[Any, int]]) -> list[_Numbers]:
     by_file: list[_Numbers] = []
     numbers: dict[Any, int] = {}
     for part in parts:
-        own = np.array([numbers.setdefault(name, len(numbers)) for name in part], dtype=np.int32)
+        codes = np.array([numbers.setdefault(name, len(numbers)) for name in part], dtype=np.int32)
         own_numbers = _Numbers(numbers)
-        own_numbers.own = np.array(compact(own))
+        own_numbers.own = np.array(compact(codes))
         by_file.append(own_numbers)
     return by_file
 

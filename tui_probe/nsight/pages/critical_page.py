@@ -223,10 +223,12 @@ def _agreement(rows: Sequence[CriticalRow], programs: Sequence[_Program], probes
     """Return whether the probes name the same kernel as ncu, for each file."""
     agreements = []
     for program in programs:
-        own = next((row for row in rows if row.is_critical and row.program == program.name), None)
-        if own is None or probes.critical.kernel is None:
+        critical_row = next((row for row in rows if row.is_critical and row.program == program.name), None)
+        if critical_row is None or probes.critical.kernel is None:
             continue
-        kernels = "the same critical kernel" if own.other is probes.critical.kernel else "different critical kernels"
+        kernels = (
+            "the same critical kernel" if critical_row.other is probes.critical.kernel else "different critical kernels"
+        )
         agreements.append(f"{stem(program.name)} and the probes find {kernels}")
     return agreements
 
@@ -247,8 +249,8 @@ def _programs(table: NcuTable, tensor: ExpectedTensor | None, plan: IterationPla
     names = short_names([file.name for file in table.files])
     listed = []
     for name, file in zip(names, table.files, strict=True):
-        own = [value for value in metrics if value.origin == file.name]
-        listed.append(_Program(name, critical(own, tensor, iterated)))
+        file_metrics = [value for value in metrics if value.origin == file.name]
+        listed.append(_Program(name, critical(file_metrics, tensor, iterated)))
     return listed
 
 

@@ -142,9 +142,9 @@ class NsysSources:
         kernels = self.report.kernels
         is_within = np.zeros(len(kernels), dtype=np.bool_)
         for queue in {row.queue for row in rows}:
-            own = np.flatnonzero(kernels.queue == queue) if queue is not None else np.arange(len(kernels))
+            on_queue = np.flatnonzero(kernels.queue == queue) if queue is not None else np.arange(len(kernels))
             times = np.array([(row.start, row.end) for row in rows if row.queue == queue], dtype=np.int64)
-            is_within[own] |= enclosed(kernels.start[own], kernels.end[own], times[:, 0], times[:, 1])
+            is_within[on_queue] |= enclosed(kernels.start[on_queue], kernels.end[on_queue], times[:, 0], times[:, 1])
         return is_within
 
     def _matches_search(self) -> NDArray[np.bool_]:

@@ -156,9 +156,9 @@ def _range_lanes(ranges: RangeColumns, places: NDArray[np.int32] | None, origin:
         return
     levels = ranges.level[places]
     for level in np.unique(levels).tolist():
-        own = places[levels == level]
-        times = (ranges.start[own] - origin, ranges.end[own] - origin)
-        yield Lane("ranges", f"  ranges {level}", *times, ranges.names, ranges.name[own])
+        on_level = places[levels == level]
+        times = (ranges.start[on_level] - origin, ranges.end[on_level] - origin)
+        yield Lane("ranges", f"  ranges {level}", *times, ranges.names, ranges.name[on_level])
 
 
 class StreamTimeline(Drawing):

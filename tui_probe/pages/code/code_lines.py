@@ -65,8 +65,8 @@ def printable_code(text: str) -> str:
 
 def without_edit_mark(text: str) -> str:
     """A line without the comment that names its probe; one that is nothing but a comment stays as it is."""
-    own, mark, _ = text.partition(INSERTED_MARK)
-    return own.rstrip() if mark and own.strip() else text
+    code, mark, _ = text.partition(INSERTED_MARK)
+    return code.rstrip() if mark and code.strip() else text
 
 
 @lru_cache(maxsize=16384)
@@ -247,11 +247,11 @@ class DiffLines:
         return before is None or (before.change, before.owner) != (pair.change, pair.owner)
 
     def _text(self, pair: LinePair, place: int | None, text: Sequence[str]) -> tuple[Span, ...]:
-        own = _trimmed(text[place]) if place is not None else ""
+        trimmed = _trimmed(text[place]) if place is not None else ""
         if pair.change == "changed" and pair.left is not None and pair.right is not None:
             other = self.right[pair.right] if text is self.left else self.left[pair.left]
-            return _marked_spans(own, _trimmed(other))
-        return colored_code(own, _change_role(pair))
+            return _marked_spans(trimmed, _trimmed(other))
+        return colored_code(trimmed, _change_role(pair))
 
     def _absent(self, number: int, cells: int) -> Line:
         """The side that has no such line: at the first one of a run it says whose lines they are."""

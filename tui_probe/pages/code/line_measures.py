@@ -53,8 +53,8 @@ class LineMeasures:
         return self._first_of(self.columns[0].result) if self.columns else 0
 
     def _first_of(self, result: JoinedResult | None) -> int:
-        own = [place for place, column in enumerate(self.columns) if column.result is result]
-        return next((place for place in own if self.columns[place].worst is not None), own[0])
+        result_columns = [place for place, column in enumerate(self.columns) if column.result is result]
+        return next((place for place in result_columns if self.columns[place].worst is not None), result_columns[0])
 
     def column_of_probe(self, probe: str, shown: int) -> int:
         """The column to show for a probe: ``shown`` if it is of it, else its first; ``shown`` for an unknown one."""

@@ -150,9 +150,9 @@ class MeasureMargin:
         self.measure = measure
         self._wide = width >= _BAR_FROM
         named = min(longest + 3, _NAME_CELLS[width >= _WIDE] if self._wide else _MARK_CELLS) if longest else 0
-        own = measure.cells(wide=self._wide) if measure else 0
-        self.cells = max(own, named)
-        self._indent: Line = ((" " * (self.cells - own), ""),) if self.cells > own else ()
+        cells = measure.cells(wide=self._wide) if measure else 0
+        self.cells = max(cells, named)
+        self._indent: Line = ((" " * (self.cells - cells), ""),) if self.cells > cells else ()
 
     def of_line(self, line: int | None) -> Line:
         """Return the measures of a line of ``pruned.ptx``."""

@@ -33,9 +33,9 @@ def kinds() -> tuple[ViewKind, ...]:
     """All pages: first those of every kernel, then those that probes fill."""
     from tui_probe.probekit.registry import all_probes
 
-    own = {kind.name: kind for probe in all_probes() for kind in probe.views}
-    own |= {name: _of_module(name) for name in SHARED_PAGES}
-    return (*map(_of_module, FIXED_PAGES), *sorted(own.values(), key=lambda kind: (kind.order, kind.name)))
+    by_name = {kind.name: kind for probe in all_probes() for kind in probe.views}
+    by_name |= {name: _of_module(name) for name in SHARED_PAGES}
+    return (*map(_of_module, FIXED_PAGES), *sorted(by_name.values(), key=lambda kind: (kind.order, kind.name)))
 
 
 @cache

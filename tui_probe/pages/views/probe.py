@@ -123,9 +123,9 @@ def probe_names(kernel: KernelFacts) -> list[str]:
 
 def find_probe_file(kernel: KernelFacts, name: str) -> Path | None:
     """The file of a probe of this name; None where there is none."""
-    own = path_in_trace(kernel.trace.directory, "probes", f"{name}.toml")
+    copied = path_in_trace(kernel.trace.directory, "probes", f"{name}.toml")
     of_run = kernel.trace.file("probe.toml") if len(probe_names(kernel)) == 1 else None
-    files = [path for path in (own, of_run) if path is not None and path.is_file()]
+    files = [path for path in (copied, of_run) if path is not None and path.is_file()]
     known = {**installed_files(), **built_in_files()}.get(name)
     return next(iter(files), known)
 
@@ -143,8 +143,8 @@ def read_probe_text(kernel: KernelFacts, name: str, path: Path) -> ProbeText:
         points = {}
     sites = _sites(kernel, name, points)
     directory = kernel.trace.directory
-    own = path.is_relative_to(directory)
-    where = f"{path.relative_to(directory)} of the trace" if own else f"{path}; the trace has no copy"
+    is_in_trace = path.is_relative_to(directory)
+    where = f"{path.relative_to(directory)} of the trace" if is_in_trace else f"{path}; the trace has no copy"
     return ProbeText(name, path, where, lines, tuple(_parts(lines, points, sites)))
 
 
@@ -262,8 +262,10 @@ class ProbeSource(Document):
         if spot.probed is None or not 0 < spot.probed <= len(self._probed):
             return super().place_of_spot(spot, width)
         owner = next((pair.owner for pair in self._pairs if pair.right == spot.probed - 1), "")
-        own = [text for text in self.texts if text.name == owner] or self.texts
-        origins = ((text, text.origin(self._pairs, spot.probed - 1, self._probed[spot.probed - 1])) for text in own)
+        owner_texts = [text for text in self.texts if text.name == owner] or self.texts
+        origins = (
+            (text, text.origin(self._pairs, spot.probed - 1, self._probed[spot.probed - 1])) for text in owner_texts
+        )
         return next((self._row(text, part) for text, part in origins if part is not None), None)
 
     def _row(self, text: ProbeText, part: ProbeFilePart) -> int:

@@ -97,12 +97,12 @@ def _build(instruction: Instruction, bind: Binder) -> Operation:
         for part in access.parts(group):
             access.check(group, part)
             chosen = slice(None) if part.positions is None else part.positions
-            own = [value[chosen] for value in values]
-            index = np.broadcast_to(part.element, own[0].shape)
+            chosen_values = [value[chosen] for value in values]
+            index = np.broadcast_to(part.element, chosen_values[0].shape)
             if total is not None:
-                _apply_totals(part.view(kind.dtype), index, own[0], total)
+                _apply_totals(part.view(kind.dtype), index, chosen_values[0], total)
             else:
-                old[chosen] = apply_atomic(part.view(kind.dtype), index, own, ufunc, update)
+                old[chosen] = apply_atomic(part.view(kind.dtype), index, chosen_values, ufunc, update)
         return old
 
     return run

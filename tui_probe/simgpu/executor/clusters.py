@@ -51,8 +51,8 @@ def blocks_in_order(grid: Extents, cluster: Extents) -> Places:
 def at_rank(address: Value, rank: int, group: ThreadGroup) -> Value:
     """The address in ``.shared::cluster`` at which the block of a rank has what ``address`` names in some block."""
     dtype = address.dtype.type
-    own: Value = address & dtype(CTA_BYTES - 1)
-    return own if group.batch.launch.cluster_size == 1 else own + dtype((rank + 1) * CTA_BYTES)
+    offset: Value = address & dtype(CTA_BYTES - 1)
+    return offset if group.batch.launch.cluster_size == 1 else offset + dtype((rank + 1) * CTA_BYTES)
 
 
 def own_rank(group: ThreadGroup) -> Places:
@@ -75,10 +75,10 @@ def _build_map(instruction: Instruction, bind: Binder) -> Operation:
         ranks = chosen.read(group.registers)
         if (ranks >= group.batch.launch.cluster_size).any():
             raise SimulationError(f"mapa at line {line} names a block outside of its cluster")
-        own = (source.read(group.registers) - window) & kind.dtype.type(CTA_BYTES - 1)
+        offset = (source.read(group.registers) - window) & kind.dtype.type(CTA_BYTES - 1)
         if group.batch.launch.cluster_size > 1:
-            own = own + (ranks.astype(kind.dtype) + kind.dtype.type(1)) * kind.dtype.type(CTA_BYTES)
-        written.write(group.registers, own + window)
+            offset = offset + (ranks.astype(kind.dtype) + kind.dtype.type(1)) * kind.dtype.type(CTA_BYTES)
+        written.write(group.registers, offset + window)
 
     return run
 

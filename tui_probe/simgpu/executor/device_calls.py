@@ -196,13 +196,13 @@ class _ThreadMemory:
 
     def bytes_at(self, group: ThreadGroup, lane: int, address: int, size: int) -> bytes:
         """Return the bytes at an address of a lane. Raises MemoryFaultError."""
-        own = group.select(np.array([lane]), group.block, ())
+        single = group.select(np.array([lane]), group.block, ())
         step = size if size in self._of_size and address % size == 0 else 1
         access, kind = self._of_size[step]
         return b"".join(
             part.view(kind)[part.element].tobytes()
             for start in np.uint64(address) + np.arange(0, size, step, dtype=U64)
-            for part in access.parts_at(own, start.reshape(1))
+            for part in access.parts_at(single, start.reshape(1))
         )
 
     def string_at(self, group: ThreadGroup, lane: int, address: int) -> bytes:

@@ -353,8 +353,13 @@ class PhaseWait:
             return None
         others = self.group.split(unknown, self.group.block)
         taken = self._lanes(unknown, others)
-        own = self._lanes(~unknown, self.group)
-        self.word, self.parity, self.limit, self.ended = own.word, own.parity, own.limit, own.ended
+        known_lanes = self._lanes(~unknown, self.group)
+        self.word, self.parity, self.limit, self.ended = (
+            known_lanes.word,
+            known_lanes.parity,
+            known_lanes.limit,
+            known_lanes.ended,
+        )
         return taken
 
     def _lanes(self, chosen: NDArray[np.bool_], group: ThreadGroup) -> PhaseWait:

@@ -97,8 +97,8 @@ def _source_lanes(lanes: Lanes, mode: str, b: Value, c: Value) -> tuple[Places, 
     }[mode]()
     source = np.where(in_range, source, lane)
     position = lanes.position[lanes.warp * WARP_SIZE + source]
-    own = np.arange(lanes.count)
-    return np.where(position < 0, own, position), np.asarray(in_range)
+    own_positions = np.arange(lanes.count)
+    return np.where(position < 0, own_positions, position), np.asarray(in_range)
 
 
 def _build_vote(instruction: Instruction, bind: Binder) -> Operation:

@@ -160,5 +160,5 @@ def live_further_pages(run: Sequence[Tab], source: ViewSource | None) -> list[Le
     """Return the pages of a run, then those of the kernel that are not among them. Imports all probes."""
     known = {tab.id for tab in run}
     pages = [] if source is None else [page for page in pages_of(source) if page[0].name not in known]
-    own = [kernel_tab(kind, key, source, empty=not has) for kind, key, has in pages]
-    return [*further_pages(run), *further_pages(own)]
+    kernel_tabs = [kernel_tab(kind, key, source, empty=not has) for kind, key, has in pages]
+    return [*further_pages(run), *further_pages(kernel_tabs)]

@@ -104,8 +104,8 @@ class TopicScreen(ViewScreen):
 
     def hints(self) -> list[keys.Key]:
         """Return the keys that leave, other topics, then the keys of views."""
-        own = [key for key in keys.in_scope("drawing") if keys.command_of(key) in self.view.commands()]
-        return [*keys.in_scope("help", "reading"), *own, *keys.in_scope("view")]
+        view_keys = [key for key in keys.in_scope("drawing") if keys.command_of(key) in self.view.commands()]
+        return [*keys.in_scope("help", "reading"), *view_keys, *keys.in_scope("view")]
 
     def action_command(self, command: str) -> None:
         """Move from section to section."""
@@ -210,8 +210,11 @@ def overview_lines(cells: int, scopes: frozenset[str]) -> list[Line]:
         digits = [f"{page.key} {page.title}" for page in PAGES if page.key.isdigit()]
         names = [*digits, f"{MORE} more pages", f"{keys.key_of('next_page')} next page"]
         lines += [((" Pages", "title"),), *(((f"   {'  '.join(row)}", ""),) for row in _rows(names, cells - 4))]
-    own = [scope for scope in keys.SCOPES if scope in scopes and scope not in (*_IN_FULL_ONLY, *_EVERYWHERE)]
-    for title, group in (*((keys.SCOPES[scope], (scope,)) for scope in own), (keys.SCOPES["app"], _EVERYWHERE)):
+    screen_scopes = [scope for scope in keys.SCOPES if scope in scopes and scope not in (*_IN_FULL_ONLY, *_EVERYWHERE)]
+    for title, group in (
+        *((keys.SCOPES[scope], (scope,)) for scope in screen_scopes),
+        (keys.SCOPES["app"], _EVERYWHERE),
+    ):
         entries = [
             (keys.shown(key.keys[0]), key.footer or _WORDS[key.id])
             for key in keys.in_scope(*group)

@@ -195,20 +195,20 @@ class HomeScreen(ViewScreen):
         home = {key.id: key for key in keys.in_scope("home")}
         view = {key.id: key for key in keys.in_scope("view")}
         if self.current == "form":
-            own = [replace(home["enter"], footer=_ENTER.get(self.form.field, "next field"))]
+            section_keys = [replace(home["enter"], footer=_ENTER.get(self.form.field, "next field"))]
             if self.form.field not in (*TEXTS, "start"):
-                own.append(replace(view["right"], footer="other choice"))
+                section_keys.append(replace(view["right"], footer="other choice"))
         elif self.current == "recent":
             runs = [home["older_runs"]] if self.recent.has_older else []
             runs += [home["compare_runs"]] if self.recent.run_before is not None else []
-            own = [home["enter"], *runs, view["filter"], home["sort_traces"]]
+            section_keys = [home["enter"], *runs, view["filter"], home["sort_traces"]]
         else:
-            own = [replace(view["down"], footer="scroll"), view["search"]]
+            section_keys = [replace(view["down"], footer="scroll"), view["search"]]
         global_keys = [key for key in keys.in_scope("app") if key.id in ("quit", "help", "palette")]
         hidden = self.current == "form" and self.form.field in TEXTS  # there they are typed
         back = home["leave_home"]
         back = replace(back, keys=back.keys[-1:]) if hidden else back
-        return [*own, home["section"], home["start"], back, *(global_keys[:1] if hidden else global_keys)]
+        return [*section_keys, home["section"], home["start"], back, *(global_keys[:1] if hidden else global_keys)]
 
     def on_resize(self, event: events.Resize) -> None:
         """Divide the terminal anew."""

@@ -264,11 +264,11 @@ class PagedScreen(ViewScreen):
     def hints(self) -> list[keys.Key]:
         """Return the keys that leave and lead on, the keys of the page, then those of the screen."""
         commands = self._view.commands()
-        own = {key.id: key for key in keys.in_scope("pages")}
+        page_keys = {key.id: key for key in keys.in_scope("pages")}
         first = [
-            *([own["leave"]] if self.names(own["leave"]) else []),
-            *([replace(own["jump"], footer=words)] if (words := self.jump_label()) else []),
-            *([own["worst"]] if self.applies(own["worst"]) else []),
+            *([page_keys["leave"]] if self.names(page_keys["leave"]) else []),
+            *([replace(page_keys["jump"], footer=words)] if (words := self.jump_label()) else []),
+            *([page_keys["worst"]] if self.applies(page_keys["worst"]) else []),
         ]
         hidden = _ORDERS if self._sorts else ()  # one key for the order of tables
         drawing = [key for key in keys.in_scope("drawing") if keys.command_of(key) in commands.keys() - {*hidden}]

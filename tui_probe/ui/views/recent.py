@@ -161,10 +161,10 @@ class RecentView(PaneView):
         ground = ("select" if self.focused else "idle") if chosen else ""
         spans = [("▌" if chosen else " ", "accent" if chosen else "")]
         for title, size in columns:
-            own = "+".join(filter(None, (roles.get(title, ""), ground)))
+            style = "+".join(filter(None, (roles.get(title, ""), ground)))
             text = cells[title]
             text = cut_middle(fitted_command(text, size), size) if title == "command" else clip(text, size)
-            spans += [(pad(text, size, right=title == "kernels"), own), ("  ", ground)]
+            spans += [(pad(text, size, right=title == "kernels"), style), ("  ", ground)]
         return tuple(spans)
 
     def _nothing(self) -> str:

@@ -298,9 +298,9 @@ def shown_tabs(tabs: Sequence[Tab], current: str) -> list[Tab]:
     """Return the pages of the digits in order, then the current further page, or one for the list of them."""
     digits = sorted((tab for tab in tabs if not tab.is_further), key=lambda tab: tab.key)
     further = [tab for tab in tabs if tab.is_further]
-    own = next((tab for tab in further if tab.id == current), None)
-    if own is not None:
-        return [*digits, own]
+    current_tab = next((tab for tab in further if tab.id == current), None)
+    if current_tab is not None:
+        return [*digits, current_tab]
     return [*digits, Tab("", "more", "more", MORE)] if further else digits
 
 
