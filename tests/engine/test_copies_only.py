@@ -15,6 +15,7 @@ from tests.engine.test_sass_phases import CYCLES_UNTIL_READ
 from tests.sass.conftest import code_texts
 from tests.sass.test_wait_probe import code_at
 from tui_probe.binaries.cubin import Cubin
+from tui_probe.cli.main import main
 from tui_probe.engine.grafting.graft_gate import GraftGate, OpenGate, TrialOutcome, TrialPart
 from tui_probe.engine.grafting.grafts import Grafter
 from tui_probe.engine.trial import copy_trial
@@ -101,6 +102,15 @@ def test_other_probes_are_refused_as_before(roles: Cubin, probe: str) -> None:
     with pytest.raises(UnsupportedKernelError) as caught:
         grafted(roles, probe)
     assert caught.value.reason.code == "graft-registers"
+
+
+def test_check_counts_the_copies(roles: Cubin, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "roles.cubin").write_bytes(roles.image)
+    assert main(["check", "gmem_bytes", str(tmp_path / "roles.cubin")]) == 0
+    text = capsys.readouterr().out
+    assert re.search(r"registers 64 → 64\n", text)
+    assert re.search(r"matched   bulk copies: 5\n", text)
+    assert "note      gmem_bytes records only the bulk copies of this kernel (instructions: 5)" in text
 
 
 # The code of a record, executed: registers, uniform registers and memory are numbers by name.

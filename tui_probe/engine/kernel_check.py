@@ -341,8 +341,12 @@ def _read_log(check: KernelCheck) -> ProcessLog:
 
 
 def _match_counts(probe: Probe, directory: Path) -> tuple[tuple[str, int], ...]:
-    """Count the sites of each point of the probe. Raises TraceError."""
+    """Count the sites of each point of the probe; in a kernel of which only bulk copies are recorded, these. Raises
+    TraceError.
+    """
     known = read_sites(directory) or ()
+    if copies := sum(site.copy is not None for check in known for site in check.sites):
+        return (("bulk copies", copies),)
     named = Counter(point for check in known for site in check.sites for point in site.points)
     points = [point.name for point in probe.points if not all(position.is_kernel for position in point.positions)]
     return tuple((name, named[name]) for name in points)
