@@ -48,6 +48,7 @@ NAMES: Final = {
     "constants named TOLD": (r"\b_?(UN)?TOLD(_BY)?\b|\bTold\b", 0, 0),
     "variables named told": (r"\btold\b(?= = |: |, | in\b|\.)", 0, 0),
     "loops over each or one": (r"for (each|one) in\b", 0, 0),
+    "loops over own": (r"for own in\b", 71, 0),
     "placeholder variables": (r"\b(found|told|said|words|kept|each|one|whole|rest) = ", 0, 0),
     "classes with a placeholder name": (
         r"^class (Place|Row|Choice|Part|Group|Target|Page|Lines|Source|Found|Shown|Told|Named|Asked)\b", 0, 0

@@ -305,7 +305,9 @@ def _loops(function: Function) -> dict[int, frozenset[int]]:
 
 def _loops_with_calls(functions: Sequence[Function]) -> dict[int, frozenset[int]]:
     """The lines of all loops, with those of the functions that are called in them."""
-    own_lines = {own.name: {code.span.line for code in instructions_in(own.body or ())} for own in functions}
+    own_lines = {
+        function.name: {code.span.line for code in instructions_in(function.body or ())} for function in functions
+    }
     calls: dict[str, list[tuple[int, str]]] = {}
     for function in functions:
         called = [code for code in instructions_in(function.body or ()) if code.opcode == "call"]
@@ -313,7 +315,7 @@ def _loops_with_calls(functions: Sequence[Function]) -> dict[int, frozenset[int]
         calls[function.name] = [(line, name) for line, name in names if name in own_lines]
 
     def reached(names: set[str]) -> set[str]:
-        more = names | {name for own in names for _, name in calls[own]}
+        more = names | {called for name in names for _, called in calls[name]}
         return more if more == names else reached(more)
 
     loops = {}

@@ -402,8 +402,8 @@ def code_digest() -> str:
     """The digest of our own code that prepares kernels: a new version of it must not get what an older one made."""
     package = Path(__file__).parents[1]
     files = [str(package / file) for file in _CODE_FILES]
-    for own in _CODE_FOLDERS:  # not by Path.glob, which takes as long as reading the files
-        for folder, _, names in os.walk(package / own):
+    for code_folder in _CODE_FOLDERS:  # not by Path.glob, which takes as long as reading the files
+        for folder, _, names in os.walk(package / code_folder):
             files += [f"{folder}/{name}" for name in names if name.endswith(".py")]
     start = len(str(package))
     return digest(*(part for file in sorted(files) for part in (file[start:].encode(), Path(file).read_bytes())))

@@ -234,7 +234,7 @@ def _option_words(taken: Mapping[str, Any]) -> Iterator[str]:
         if value is True:
             yield option
         elif isinstance(value, list):
-            yield from (word for own in value for word in (option, own))
+            yield from (word for argument in value for word in (option, argument))
         elif name in TIMES:
             yield from (option, f"{value:g}s")
         else:

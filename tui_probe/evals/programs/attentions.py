@@ -33,8 +33,8 @@ def chosen_blocks(blocks: int) -> list[list[int]]:
     """Return, per block of queries, the distinct blocks of keys: its neighbours, the first, and random others."""
     drawn = random.Random(0)
     rows = []
-    for own in range(blocks):
-        row = list(dict.fromkeys(((own - 1) % blocks, own, (own + 1) % blocks, 0)))
+    for query in range(blocks):
+        row = list(dict.fromkeys(((query - 1) % blocks, query, (query + 1) % blocks, 0)))
         others = [block for block in range(blocks) if block not in row]
         rows.append(row + drawn.sample(others, CHOSEN - len(row)))
     return rows
