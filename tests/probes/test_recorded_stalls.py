@@ -184,7 +184,7 @@ def test_show_chooses_the_kernel_with_most_gpu_time(cuda: Path, page: str, capfd
     assert front.main(["show", page, str(cuda), "--format", "json"]) == 0
     captured = capfd.readouterr()
     assert json.loads(captured.out)["kernel"]["index"] == GATHER
-    assert "showing #2 of 4 kernels, the first by GPU time that has results and this page;" in captured.err
+    assert "showing #2 of 4 kernels (the first kernel by GPU time that has results and this page);" in captured.err
     assert front.main(["show", page, str(cuda), "-k", "regex:stencil|gather", "--format", "json"]) == 0
     captured = capfd.readouterr()
     assert json.loads(captured.out)["kernel"]["index"] == GATHER

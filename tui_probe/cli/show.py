@@ -95,7 +95,7 @@ def write_kernel_page(page: PageEntry, trace: Trace, address: Address, arguments
     elif address.is_whole and len(trace.kernels) > 1:
         kernel = choice.source.kernel
         is_timed = kernel.gpu_time is not None and kernel.result_rows
-        reason = ", the first by GPU time that has results and this page" if is_timed else ""
+        reason = " (the first kernel by GPU time that has results and this page)" if is_timed else ""
         inform(f"showing #{kernel.index} of {len(trace.kernels)} kernels{reason}; select a kernel with TRACE:KERNEL")
     shown = choice.source.launch
     if address.launch is not None and shown is not None and shown.number != address.launch:

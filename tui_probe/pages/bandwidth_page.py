@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 CACHES_EXPLANATION: Final = (
     "Caches: the buffer for memory is at least four times as large as L2, and is read from start to end. When a word"
-    " is read again, L2 no longer holds it. The buffer for L2 is a quarter of the size of L2. This buffer is read"
-    " repeatedly, and these reads bypass L1."
+    " is read again, L2 no longer holds it. The buffer for L2 is a quarter of the size of L2. The buffer for L2 is"
+    " read repeatedly, and the reads bypass L1."
 )
 TIMES_EXPLANATION: Final = (
     "Values are medians over repeats; the first repeat is not counted. Kernels and driver copies are timed with"
@@ -52,14 +52,14 @@ BANDWIDTH_EXPLANATION: Final = (
 SWEEP_EXPLANATION: Final = (
     "Rows are numbers of blocks. Columns are the numbers of bytes that each block has in flight, from memory to its"
     " shared memory. Cells show the bandwidth of the whole GPU. By Little's law, bytes in flight = bandwidth ×"
-    " latency. A GPU reaches its bandwidth when enough bytes are in flight. The division of these bytes among blocks"
-    " does not matter.",
+    " latency. A GPU reaches its bandwidth when enough bytes are in flight. The division of bytes among blocks does"
+    " not matter.",
     "Bandwidth grows with blocks × bytes per block until enough bytes are in flight. With still more blocks,"
     " requests only wait in queues. If bandwidth falls again, blocks compete in L2 and in the memory queues: this"
     " loss is the cost of contention. The lines above the table show the cost of contention on this GPU.",
     "A kernel with few blocks needs more bytes in flight per block: deeper pipelines, wider loads or more warps."
-    " Shared memory and registers limit these bytes. A kernel with many blocks needs few bytes in flight"
-    " per block.",
+    " Shared memory and registers limit the bytes in flight. A kernel with many blocks needs few bytes in flight per"
+    " block.",
 )
 _BAR_GROUPS: Final = {
     "On the device": ("memory_read", "memory_write", "memory_copy", "driver_copy", "l2_read", "to_shared"),

@@ -24,11 +24,11 @@ RANGES_ABOUT: Final = (
     "NVTX ranges of the program (torch.cuda.nvtx.range_push, nvtx.annotate). A range contains the kernels that its"
     " thread launched between the start and the end of the range. Ranges with explicit start and end include"
     " launches of all threads. A kernel is listed below its innermost range. Ranges without launches are not listed.",
-    "Host time is the time from push to pop. Host time is not GPU time: a kernel that was launched in a range can run"
-    " after the end of the range. “In kernels” is the time of the launches, computed as launches × median time of the"
-    " kernel (needs --benchmark). Press o to merge ranges that have the same name in the same outer range, e.g. the"
-    " iterations of a loop, into one row. In this row, mean and p99 are kernel times per range; the share is relative"
-    " to the time of all launches in the trace.",
+    "Host time is the time from push to pop. Host time is not GPU time: a kernel that was launched in a range can"
+    " run after the end of the range. “In kernels” is the time of the launches, computed as launches × median time"
+    " of the kernel (needs --benchmark). Press o to merge ranges that have the same name in the same outer range,"
+    " e.g. the iterations of a loop, into one row. In the merged row, mean and p99 are kernel times per range; the"
+    " share is relative to the time of all launches in the trace.",
     "Press Enter on a range to see the kernels of the range and of its inner ranges, each kernel once. Press Enter on"
     " a kernel to open the kernel.",
 )

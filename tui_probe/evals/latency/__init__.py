@@ -298,11 +298,11 @@ EVALUATION: Final = Evaluation(
         "Records are kept in pooled buffers. The buffers are cleared in bulk and copied back while the program"
         " continues, so the parts of a call are defined as waits of the host. The prologue is the host's wait until"
         " the launch call returns. The kernel part is the time between an event before the launch and an event after"
-        " the launch. Earlier work keeps the GPU busy during this measurement. All work between the two events"
-        " counts. The epilogue is the remaining time until the result is available, and never less than 0. Prologue"
-        " and kernel part are medians; the epilogue is the median of the whole call minus these two medians. The"
-        " original call has these parts, too: the cost of the probe is the difference. The wait at the program's"
-        " end, until the last records are saved, is not included.",
+        " the launch. Earlier work keeps the GPU busy during this measurement. The kernel part includes all work"
+        " between the two events. The epilogue is the remaining time until the result is available, and never less"
+        " than 0. Prologue and kernel part are medians; the epilogue is the median of the whole call minus these two"
+        " medians. The original call has these parts, too: the cost of the probe is the difference. The wait at the"
+        " program's end, until the last records are saved, is not included.",
         "CSV files with the columns probe, original, ncu, neutrino, prologue, kernel, epilogue are also read, one file"
         " per operation. --csv --table OPERATION writes such a file. In these files, the column “neutrino” is the"
         " probed call.",

@@ -285,7 +285,7 @@ EVALUATION: Final = Evaluation(
         " records depends on data, so a version of the kernel counted the records before the launch. Probed:"
         " measured in an ordinary probed run. If the run reached a limit, records may be missing.",
         "Original memory is the value in the program's output line “max memory: BYTES”. Without this line in the"
-        " output, original memory is the peak of the program's allocations in event.log. This peak includes memory"
+        " output, original memory is the peak of the program's allocations in event.log. The peak includes memory"
         " that a framework keeps for later.",
         "For each launch, the published system allocated exactly the memory that the records of the launch need; the"
         " ratio uses this size. Kernels without a probe, e.g. kernels of closed libraries, are not included.",

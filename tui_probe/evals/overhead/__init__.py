@@ -341,7 +341,8 @@ EVALUATION: Final = Evaluation(
         " probed minus pruned registers per thread, as assigned by the assembler. If a row covers several kernels,"
         " the kernel with the longest time counts.",
         "If a kernel has no free registers, it spills: its slowdown is due to memory and not to the probe's"
-        " instructions. Such rows are marked and listed. Means are given with and without these rows.",
+        " instructions. Rows with spills are marked and listed. Means are given with and without the rows with"
+        " spills.",
         "A study is a TOML file with probes, repeats, and [[kernel]] tables. Each table has a name, group, kernel (a"
         " part of the kernel's name), command, and the required modules and tools. Kernels of one run are measured"
         " together. The default study is small and has four kernels; published.study.toml has all kernels of the"

@@ -154,7 +154,7 @@ EVALUATION: Final = Evaluation(
     probes=(),
     reading=(
         "Bytes are per call, averaged over the measured calls. Only kernels that run in every call are included,"
-        " without the warm-up. These kernels are found in the launch sequence and need not be named.",
+        " without the warm-up. Repeated kernels are found in the launch sequence and need not be named.",
         "Counters need ncu and permission; a file from another machine also works: tui-probe eval traffic A.csv"
         " B.csv. ncu flushes caches before each kernel, so reuse of L2 data between kernels is not visible.",
         "Block-sparse attention (bigbird) computes less than the other kinds, and has its own table. “of best”"

@@ -76,13 +76,14 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         " are constants of the GPU and cannot distinguish types; use …_pred_on.sum. Only tensor core operations or the"
         " kernel's name distinguish bf16 from fp16.",
         "“Bound” names the unit that is closer to its peak, compute or memory. “Neither” means that compute and"
-        " memory are below 60 %. Such a kernel is probably latency bound: it has too few blocks or warps, or its"
-        " warps wait. Small problems do much arithmetic per byte of DRAM because their data stays in L1 and L2.",
+        " memory are below 60 %. A kernel with “neither” is probably latency bound: it has too few blocks or warps,"
+        " or its warps wait. Small problems do much arithmetic per byte of DRAM because their data stays in L1 and"
+        " L2.",
     ),
     "averages": (
         "Mean, min and max of each metric of each kept kernel. Each value is over the launches in the measured"
-        " iterations; the warm-up is excluded. Min and max show the spread. These averages are the values to quote."
-        " If ncu did not collect a metric, collect it with --metrics NAME, or with --section SECTION if a section"
+        " iterations; the warm-up is excluded. Min and max show the spread. The means are the values to quote. If"
+        " ncu did not collect a metric, collect it with --metrics NAME, or with --section SECTION if a section"
         " contains the metric.",
         "The mean of a percentage or a rate gives every launch the same weight, regardless of its duration. Values"
         " are in base units: bytes, ns, hz, bytes/s.",
@@ -111,10 +112,10 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         " in the range.",
     ),
     "nsys kernels": (
-        "All kernel launches on all streams, sorted by start. “few blocks” marks grids with fewer blocks than the GPU"
-        " has SMs. In this case, the other SMs are idle. The bandwidth is lower, because each SM has a limited"
-        " number of bytes in flight. Blocks that do not fit at the same time run in waves; more waves add no bandwidth,"
-        " and their blocks compete for L2.",
+        "All kernel launches on all streams, sorted by start. “few blocks” marks grids with fewer blocks than the"
+        " GPU has SMs. With few blocks, some SMs are idle. The bandwidth is lower, because each SM has a limited"
+        " number of bytes in flight. Blocks that do not fit at the same time run in waves; more waves add no"
+        " bandwidth, and their blocks compete for L2.",
         "Blocks share L2 and DRAM. Threads of one block share its shared memory and can wait for each other at"
         " barriers; blocks cannot wait for each other, except in a cluster or a cooperative launch. All warps of a"
         " block run on one SM.",
@@ -144,8 +145,8 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "nsys timeline": (
         "One row per stream shows its kernels. Below the kernels are the NVTX ranges projected on the stream,"
-        " outermost first. Where space allows, each kernel and range is a bar with its name. Elsewhere, the height"
-        " of a cell is the share of its time in which a kernel ran. Bars with the same name have the same colour;"
-        " colours only distinguish neighbours.",
+        " outermost first. Where space allows, each kernel and range is a bar with its name. If space is short, the"
+        " height of a cell is the share of the cell's time in which a kernel ran. Bars with the same name have the"
+        " same colour; colours only distinguish neighbours.",
     ),
 }

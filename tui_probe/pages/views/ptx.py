@@ -384,8 +384,8 @@ KIND: Final = ViewKind(
         "The PTX of the kernel: probed (as it ran), pruned (only this kernel), or original (as in the image). A PTX"
         " line on other pages, such as PTX:32, is a line of the pruned text. In the probed text, each line shows its"
         " pruned line number first, then its own number. If SASS was probed, values are next to the original text."
-        " If the cubin has a table of PTX lines, the value of a SASS instruction is at its PTX line. Without this"
-        " table, the sum of a source line is at the first instruction of the line.",
+        " If the cubin has a table of PTX lines, the value of a SASS instruction is at its PTX line. Without a table"
+        " of PTX lines, the sum of a source line is at the first instruction of the line.",
         "Press u to see the next column of values. Lines with a finding have “!” and the name of the finding.",
     ),
     order=0,

@@ -214,12 +214,13 @@ KIND: Final = ViewKind(
     _open,
     explanation=(
         "The page begins with the limiter of the kernel and the utilization of the units. Findings follow, sorted by"
-        " possible gain. Each finding names the page with its details; “!” marks findings that cost time. Then come"
-        " questions that another run can answer, and the cost of the probe in registers, spills and occupancy.",
+        " possible gain. Each finding names the page with its details; “!” marks findings that cost time. The page"
+        " ends with questions that another run can answer, and with the cost of the probe in registers, spills and"
+        " occupancy.",
         "“Original” is the unchanged kernel, “probed” is the kernel with the probe. “–” means not measured. Slowdown"
         " is probed time divided by original time. With --benchmark, slowdown is the median of this ratio over pairs"
-        " of launches. This median usually differs from the ratio of the medians. Without --benchmark, slowdown is"
-        " the ratio of mean times.",
+        " of launches. The median of ratios usually differs from the ratio of medians. Without --benchmark, slowdown"
+        " is the ratio of mean times.",
     ),
     order=0,
     short="Sum",
