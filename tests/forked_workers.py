@@ -171,7 +171,6 @@ def run_worker(session: pytest.Session, worker: Worker, at_end: Callable[[], Non
         reports.tells_warnings = True
         run_tests(session, worker.theirs)
         session.config.hook.pytest_sessionfinish(session=session, exitstatus=0)
-        at_end()
         worker.theirs.send(("end", session.config.workeroutput))  # type: ignore[attr-defined]
         status = 0
     except (EOFError, ConnectionError, KeyboardInterrupt):
@@ -179,6 +178,7 @@ def run_worker(session: pytest.Session, worker: Worker, at_end: Callable[[], Non
     except BaseException:  # noqa: BLE001
         traceback.print_exc()
     finally:
+        at_end()
         os._exit(status)
 
 
@@ -187,6 +187,7 @@ def prepare(config: pytest.Config, name: str) -> None:
     config.workerinput, config.workeroutput = {"workerid": name}, {}  # type: ignore[attr-defined]
     os.environ["PYTEST_XDIST_WORKER"] = name
     random.seed()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the last step is done
     factory = config._tmp_path_factory  # type: ignore[attr-defined]
     factory._basetemp = factory.getbasetemp() / name
     factory._basetemp.mkdir(mode=0o700)
