@@ -49,13 +49,14 @@ _KINDS: Final[Mapping[str, PlaceKind]] = {
     "poll": "flag",
     "poll_vector": "flag",
     "poll_shared": "shared flag",
+    "poll_atomic": "flag",
     "lock_32": "lock",
     "lock_64": "lock",
     "lock_by_exchange": "lock",
 }
 """Kinds of places by the points of the probe."""
 _POLLING: Final = frozenset(
-    {"wait_for_phase", "wait_for_state", "poll", "poll_vector", "poll_shared", "lock_32", "lock_64"}
+    {"wait_for_phase", "wait_for_state", "poll", "poll_vector", "poll_shared", "poll_atomic", "lock_32", "lock_64"}
 )
 _WITHOUT_ADDRESS: Final = frozenset({"loop", "other_barrier", "stay"})
 _NUMBERED: Final = "barrier"

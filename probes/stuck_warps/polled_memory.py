@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -168,9 +169,11 @@ def _last_stores(stuck: StuckWarps, group: PlaceGroup, writers: Sequence[StuckWa
 
 
 def _writes_text(stuck: StuckWarps, writers: Sequence[StuckWarp]) -> str:
-    """``4 warps of 4 blocks wrote there (red.global.add.u32 PTX:19)``."""
-    line = next(warp.did.line for warp in writers if warp.did is not None)
-    where = f"{stuck.code.writes.get(line, '')} PTX:{line}".strip()
+    """``4 warps of 4 blocks wrote there (3 at red.global.add.u32 PTX:19, 1 at st.volatile.global.u32 PTX:24)``."""
+    lines = Counter(warp.did.line for warp in writers if warp.did is not None)
+    places = [f"{stuck.code.writes.get(line, '')} PTX:{line}".strip() for line, _ in lines.most_common()]
+    counts = [f"{units.count(count)} at " if len(lines) > 1 else "" for _, count in lines.most_common()]
+    where = ", ".join(f"{count}{place}" for count, place in zip(counts, places, strict=True))
     blocks = len({warp.block for warp in writers})
     return f"{units.counted(len(writers), 'warp')} of {units.counted(blocks, 'block')} wrote there ({where})"
 

@@ -144,6 +144,16 @@ bar.sync 2;
 ret; }"""
 
 
+def test_poll_by_an_atomic_has_its_address_and_value(tmp_path: Path) -> None:
+    text = POLLS_SHARED.replace("ld.volatile.shared.u32 %r1, [flag+4];", "atom.shared.or.b32 %r1, [flag+4], 0;")
+    text = text.replace(".shared .b32 flag[2];", ".reg .b64 %rd<2>;\nld.param.u64 %rd1, [out];")
+    text = text.replace("ld.volatile.shared.u32 %r2, [flag];\n", "").replace("shared", "global").replace("flag", "%rd1")
+    result = result_of(tmp_path, "stuck_warps", text, np.zeros(2, np.uint32), grid=(1,), block=(32,))
+    polled = text.replace("\n\n", "\n").splitlines().index("atom.global.or.b32 %r1, [%rd1+4], 0;") + 1
+    saw = result.one_record(5, SAW)[0, 0]
+    assert (saw["line"], saw["value"]) == (polled, 7)
+
+
 def test_loop_has_the_lines_of_functions_that_it_calls(tmp_path: Path) -> None:
     (tmp_path / "pruned.ptx").write_text(CALLED)
     code, lines = Synchronization.of(tmp_path), CALLED.splitlines()
@@ -296,6 +306,15 @@ WAITERS = [warp(BARRIER, block, 1) for block in range(2)]
             "value-not-reached",
             "0x200 (value 7) is polled by 2 warps at ld.volatile.global.u32 PTX:20; 2 warps of 2 blocks wrote there"
             " (red.global.add.u32 PTX:19); no other block is left",
+        ),
+        (
+            launch(
+                [*ADDERS, warp(FLAG, 2, did=Mark(24, 0x200, 1))],
+                grid=3,
+                code=replace(WRITES, writes={**WRITES.writes, 24: "atom.global.or.b32"}),
+            ),
+            "value-not-reached",
+            "3 warps of 3 blocks wrote there (2 at red.global.add.u32 PTX:19, 1 at atom.global.or.b32 PTX:24)",
         ),
         (
             launch([*ADDERS, warp(WarpPlace(50, "loop"), 2)], grid=3, code=WRITES),

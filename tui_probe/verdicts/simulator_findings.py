@@ -65,7 +65,10 @@ _ADVICE: Final = {
         "wait for the copy before the other access, with cp.async.wait_group or with the copy's mbarrier; if other"
         " threads access the bytes, add a barrier after this wait"
     ),
-    "race within a warp": "order the two accesses with __syncwarp, or exchange the values with a shuffle",
+    "race within a warp": (
+        "order the two accesses with __syncwarp (with __syncthreads if other warps access these bytes), or exchange the"
+        " values with a shuffle"
+    ),
     "divergent_barrier": "move the barrier to a place that all threads of the block reach",
     "deadlock": "make all participating threads reach the barrier",
     "trap": "check the condition in front of the trap; grid.sync() traps unless the launch is cooperative",
