@@ -1,4 +1,4 @@
-"""Basic blocks and loops of a function, by its branches and by dominance.
+"""Basic blocks and loops of a function, by its branches and by dominance, and the stages before, in and after loops.
 
 A label ends a block and begins the next, and so does anything that may branch or leave. Each execution of the first
 instruction is one of all of them.
@@ -7,8 +7,9 @@ instruction is one of all of them.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import accumulate
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from tui_probe.ptx.references import names_in
 from tui_probe.ptx.tree import Instruction, Label, Scope, Symbol
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _BRANCH_OPCODES: Final = frozenset({"bra", "brx", "ret", "exit", "trap"})
 
 Block = list[Instruction]
+Stage = Literal["prologue", "loop", "between", "epilogue"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +250,89 @@ def _blocks_reaching(tail: int, head: int, before: Sequence[Sequence[int]]) -> s
         fresh = [
             predecessor for predecessor in before[waiting.pop()] if predecessor != head and predecessor not in seen
         ]
+        seen.update(fresh)
+        waiting += fresh
+    return seen
+
+
+class LoopStages:
+    """Loops of a function that are chosen by their code, and the stage of each basic block among them.
+
+    Blocks are indices, loops are known by their heads: the first block of each.
+    """
+
+    def __init__(self, flow: Flow, is_chosen: Callable[[Block], bool]) -> None:
+        self._flow = flow
+        self._is_chosen = is_chosen
+        self.successors = [flow.successors(index) for index in range(len(flow.blocks))]
+        self.loops = natural_loops(self.successors)
+
+    @cached_property
+    def predecessors(self) -> list[list[int]]:
+        """Blocks that may run immediately before each block."""
+        before: list[list[int]] = [[] for _ in self.successors]
+        for index, targets in enumerate(self.successors):
+            for target in targets:
+                before[target].append(index)
+        return before
+
+    @cached_property
+    def chosen(self) -> dict[int, set[int]]:
+        """Blocks of the chosen loops."""
+        code = {
+            head: [instruction for index in inside for instruction in self._flow.blocks[index]]
+            for head, inside in self.loops.items()
+        }
+        return {head: inside for head, inside in self.loops.items() if self._is_chosen(code[head])}
+
+    @cached_property
+    def unchosen(self) -> dict[int, int]:
+        """The head of the outermost loop that is not chosen, around each block in one."""
+        heads = sorted(self.loops.keys() - self.chosen.keys(), key=lambda head: len(self.loops[head]))
+        return {index: head for head in heads for index in self.loops[head]}
+
+    @cached_property
+    def around(self) -> list[list[int]]:
+        """The heads of the chosen loops around each block, the outermost first."""
+        around: list[list[int]] = [[] for _ in self.successors]
+        for head in sorted(self.chosen, key=lambda head: -len(self.chosen[head])):
+            for index in self.chosen[head]:
+                around[index].append(head)
+        return around
+
+    @cached_property
+    def innermost(self) -> dict[int, int]:
+        """The numbers of chosen loops that have none inside, by their heads. Between two of these is other code."""
+        heads = {head for head in self.chosen if not self.chosen.keys() & (self.chosen[head] - {head})}
+        for head in sorted(heads):
+            targets = {target for index in self.chosen[head] for target in self.successors[index]}
+            if heads & (targets - {head}):
+                heads.remove(head)
+        return {head: number for number, head in enumerate(sorted(heads), 1)}
+
+    @cached_property
+    def stages(self) -> list[Stage]:
+        """Stage of each block: in a chosen loop, before all, after all, or between two."""
+        in_loops = {index for index, heads in enumerate(self.around) if heads}
+        ahead, behind = reachable(in_loops, self.predecessors), reachable(in_loops, self.successors)
+        return [
+            "loop" if heads
+            else "between" if index in ahead and index in behind
+            else "epilogue" if index in behind
+            else "prologue"
+            for index, heads in enumerate(self.around)
+        ]  # fmt: skip
+
+    def share_stage(self, first: int, second: int) -> bool:
+        """Return whether two blocks are in the same stage and the same chosen loops."""
+        return self.stages[first] == self.stages[second] and self.around[first] == self.around[second]
+
+
+def reachable(starts: set[int], edges: Sequence[Sequence[int]]) -> set[int]:
+    """Return ``starts`` and the blocks that ``edges`` lead to from them."""
+    seen, waiting = set(starts), list(starts)
+    while waiting:
+        fresh = [index for index in edges[waiting.pop()] if index not in seen]
         seen.update(fresh)
         waiting += fresh
     return seen

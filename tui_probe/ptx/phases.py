@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from tui_probe.ptx.control_flow import Flow, natural_loops
+from tui_probe.ptx.control_flow import Flow, LoopStages
 from tui_probe.ptx.instruction_facts import class_of, multiply_adds
 from tui_probe.ptx.parameters import address_parameters, barrier_names
 from tui_probe.ptx.phase_names import (
@@ -37,10 +37,9 @@ from tui_probe.ptx.waiting import Edge
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
-    from tui_probe.ptx.control_flow import Block
+    from tui_probe.ptx.control_flow import Block, Stage
     from tui_probe.ptx.tree import Function, Instruction
 
-Stage = Literal["prologue", "loop", "between", "epilogue"]
 _MIN_WEIGHT: Final = 16
 """Weight from which on a run is a phase of its own: a record takes about 20 cycles."""
 _MIN_LOOP: Final = 96
@@ -168,87 +167,6 @@ def _products_of(instruction: Instruction) -> int | None:
     return multiply_adds(instruction) if is_product else 0
 
 
-class _LoopStages:
-    """The recorded loops of a function, and the stage of each basic block among them. Blocks are indices."""
-
-    def __init__(self, flow: Flow) -> None:
-        self._flow = flow
-        self.successors = [flow.successors(index) for index in range(len(flow.blocks))]
-        self.loops = natural_loops(self.successors)
-
-    @cached_property
-    def predecessors(self) -> list[list[int]]:
-        before: list[list[int]] = [[] for _ in self.successors]
-        for index, targets in enumerate(self.successors):
-            for target in targets:
-                before[target].append(index)
-        return before
-
-    @cached_property
-    def recorded(self) -> dict[int, set[int]]:
-        """The loops whose iterations are recorded: those that wait or have much work, and are more than a wait."""
-        return {head: inside for head, inside in self.loops.items() if self._is_recorded(inside)}
-
-    def _is_recorded(self, inside: set[int]) -> bool:
-        code = [instruction for index in inside for instruction in self._flow.blocks[index]]
-        works = [work_of(instruction) for instruction in code]
-        others = sum(WEIGHTS[work] for work in works if work and work not in WAITS)
-        signals = any(_signals(instruction) for instruction in code)
-        waits = any(work in WAITS for work in works)
-        return (waits and (others > 0 or signals)) or others >= _MIN_LOOP
-
-    @cached_property
-    def unrecorded(self) -> dict[int, int]:
-        """The head of the outermost unrecorded loop around each block that is in one."""
-        heads = sorted(self.loops.keys() - self.recorded.keys(), key=lambda head: len(self.loops[head]))
-        return {index: head for head in heads for index in self.loops[head]}
-
-    @cached_property
-    def around(self) -> list[list[int]]:
-        """The heads of the recorded loops around each block, the outermost first."""
-        around: list[list[int]] = [[] for _ in self.successors]
-        for head in sorted(self.recorded, key=lambda head: -len(self.recorded[head])):
-            for index in self.recorded[head]:
-                around[index].append(head)
-        return around
-
-    @cached_property
-    def innermost(self) -> dict[int, int]:
-        """The numbers of recorded loops that have none inside, by their heads. Between two of these is other code."""
-        heads = {head for head in self.recorded if not self.recorded.keys() & (self.recorded[head] - {head})}
-        for head in sorted(heads):
-            targets = {target for index in self.recorded[head] for target in self.successors[index]}
-            if heads & (targets - {head}):
-                heads.remove(head)
-        return {head: number for number, head in enumerate(sorted(heads), 1)}
-
-    @cached_property
-    def stages(self) -> list[Stage]:
-        in_loops = {index for index, heads in enumerate(self.around) if heads}
-        ahead, behind = _reachable(in_loops, self.predecessors), _reachable(in_loops, self.successors)
-        return [
-            "loop" if heads
-            else "between" if index in ahead and index in behind
-            else "epilogue" if index in behind
-            else "prologue"
-            for index, heads in enumerate(self.around)
-        ]  # fmt: skip
-
-    def share_stage(self, first: int, second: int) -> bool:
-        """Return whether two blocks are in the same stage and the same recorded loops."""
-        return self.stages[first] == self.stages[second] and self.around[first] == self.around[second]
-
-
-def _reachable(starts: set[int], edges: Sequence[Sequence[int]]) -> set[int]:
-    """Return ``starts`` and the blocks that ``edges`` lead to from them."""
-    seen, waiting = set(starts), list(starts)
-    while waiting:
-        fresh = [index for index in edges[waiting.pop()] if index not in seen]
-        seen.update(fresh)
-        waiting += fresh
-    return seen
-
-
 class _Phases:
     def __init__(
         self,
@@ -262,7 +180,7 @@ class _Phases:
         self._parameters, self._barriers = parameters, barriers
         self._multiply_adds = products
         self._flow = flow
-        self._loops = _LoopStages(flow)
+        self._loops = LoopStages(flow, _is_recorded)
         self._loop_works: dict[int, tuple[str | None, int]] = {}
         # The least weight of a phase. Without names the weight estimates cycles; with them it counts instructions.
         self._min_weight = _MIN_WEIGHT if names is None else _MIN_NAMED
@@ -282,7 +200,7 @@ class _Phases:
     def _block_runs(self, index: int) -> list[Run]:
         """The runs of a block; one for a block of a loop that is a phase as a whole."""
         block, works = self._flow.blocks[index], self._works[index]
-        head = self._loops.unrecorded.get(index)
+        head = self._loops.unchosen.get(index)
         if head is None or self._names is not None:
             return runs_of(block, works, self._weight, self._min_weight, self._named)
         return [Run(*self._loop_work(head, block))]
@@ -331,7 +249,7 @@ class _Phases:
         """The barriers that a wait is at; none if one of them is unknown."""
         if run.work not in (NAMED_BARRIER, MBARRIER):
             return ()
-        head = self._loops.unrecorded.get(index)
+        head = self._loops.unchosen.get(index)
         code = (
             run.code
             if head is None
@@ -349,8 +267,8 @@ class _Phases:
     def _neighbors(self, runs: list[list[Run]], index: int) -> list[Run]:
         """The runs that a light block may continue: of the block behind a short loop head, else of those before it."""
         run, leads_to = runs[index][0], self._loops.successors[index]
-        short = len(run.code) < SHORT and index not in self._loops.unrecorded
-        if short and not run.work and index in self._loops.recorded and len(leads_to) == 1:
+        short = len(run.code) < SHORT and index not in self._loops.unchosen
+        if short and not run.work and index in self._loops.chosen and len(leads_to) == 1:
             return [behind for behind in runs[leads_to[0]][:1] if behind.work]
         before = [
             source
@@ -368,7 +286,7 @@ class _Phases:
         starts = []
         for index, runs in enumerate(self._runs):
             for place, run in enumerate(runs):
-                iterates = place == 0 and index in self._loops.recorded
+                iterates = place == 0 and index in self._loops.chosen
                 ways = self._ways(index, run) if place == 0 and not iterates else (Edge(run.code[0], "before"),)
                 if ways:
                     starts.append(self._start(index, run, ways, iterates=iterates))
@@ -428,13 +346,13 @@ class _Phases:
     def _products_from(self, index: int, run: Run) -> int | None:
         code = self._code_from(index, run)
         products = [self._multiply_adds(instruction) for instruction in code if work_of(instruction) == PRODUCTS]
-        if index in self._loops.unrecorded and any(products):
+        if index in self._loops.unchosen and any(products):
             return None
         return None if None in products else sum(filter(None, products))
 
     def _code_from(self, index: int, run: Run) -> Block:
         """The code of a phase from one of its starts on, with that of blocks that continue it."""
-        key, code, seen = self._key(index, run), list(run.code), {index, *self._loops.recorded}
+        key, code, seen = self._key(index, run), list(run.code), {index, *self._loops.chosen}
         waiting = [index] if run is self._runs[index][-1] else []
         while waiting:
             for following in self._loops.successors[waiting.pop()]:
@@ -465,6 +383,14 @@ class _Phases:
                     facts.barriers.update(dict.fromkeys(self._barriers(instruction)))
             elif work in ACCESSES:
                 facts.parameters.update(self._parameters(instruction))
+
+
+def _is_recorded(loop: Block) -> bool:
+    """Return whether the iterations of a loop are recorded: it waits or has much work, and is more than a wait."""
+    works = [work_of(instruction) for instruction in loop]
+    others = sum(WEIGHTS[work] for work in works if work and work not in WAITS)
+    waits = any(work in WAITS for work in works)
+    return (waits and (others > 0 or any(map(_signals, loop)))) or others >= _MIN_LOOP
 
 
 def _signals(instruction: Instruction) -> bool:
