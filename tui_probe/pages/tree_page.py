@@ -31,7 +31,7 @@ TREE_ABOUT: Final = (
     "The program, its NVTX ranges (merged by name), the kernels launched in them, and the most important lines of"
     " each kernel. Time is the number of launches × the median time of the kernel. The share is relative to the time"
     " of all launches. If kernels were not timed, the share is relative to the cycles of all measured launches. The"
-    " share of a line is its part of the probe's main metric, summed over all kernels.",
+    " share of a line is the line's part of the probe's main metric. This metric is summed over all kernels.",
     "Press Enter to open the program, a range or a kernel; press Enter on a line to see the code. Press h to go up.",
 )
 OUTSIDE: Final = "(outside ranges)"

@@ -269,8 +269,8 @@ EVALUATION: Final = Evaluation(
         " blocks. The slowest block determines the end of the launch.",
         "Figures a and b are the distributions of elapsed cycles for exclusive and shared blocks. A steep curve"
         " means a steady kernel; steps mean groups of blocks with different times. Figures c and d need a trace of"
-        " warp progress (shared_acc: shared blocks with a record per loop iteration of each warp). Figure c shows"
-        " the speed of each block against its own progress. Diverging lines show blocks that progress at different"
+        " warp progress, such as shared_acc. This trace has a record per warp and loop iteration. Figure c shows the"
+        " speed of each block against its own progress. Diverging lines show blocks that progress at different"
         " speeds. If the speed rises at the end, other blocks of the SM have finished. Figure d has a line per warp:"
         " time runs to the right, and iterations run upwards. Figure d-zoom shows the end of the slowest warp.",
         "A trace counts as exclusive if no two of its blocks were on an SM at the same time, regardless of its name.",

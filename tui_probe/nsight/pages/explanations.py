@@ -113,9 +113,9 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "nsys kernels": (
         "All kernel launches on all streams, sorted by start. “few blocks” marks grids with fewer blocks than the"
-        " GPU has SMs. With few blocks, some SMs are idle. The bandwidth is lower, because each SM has a limited"
-        " number of bytes in flight. Blocks that do not fit at the same time run in waves; more waves add no"
-        " bandwidth, and their blocks compete for L2.",
+        " GPU has SMs. With few blocks, some SMs are idle. A few busy SMs reach a lower bandwidth, because each SM"
+        " has a limited number of bytes in flight. Blocks that do not fit at the same time run in waves; more waves"
+        " add no bandwidth, and their blocks compete for L2.",
         "Blocks share L2 and DRAM. Threads of one block share its shared memory and can wait for each other at"
         " barriers; blocks cannot wait for each other, except in a cluster or a cooperative launch. All warps of a"
         " block run on one SM.",
