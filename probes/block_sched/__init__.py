@@ -58,7 +58,7 @@ METRICS: Final = (
         quantity="launch cycles",
         read=attrgetter("span"),
     ),
-    *(Metric(key, words, shown=where_any) for key, words in _EXCLUDED_COUNTS),
+    *(Metric(key, text, shown=where_any) for key, text in _EXCLUDED_COUNTS),
 )
 
 

@@ -181,7 +181,7 @@ _REPORT_COLUMNS: Final[tuple[Column[AnalysedResult], ...]] = (
     Column("launch", lambda r: r.launch.number if r.launch else None, "launch", lambda r: r.label, False),
     Column("result", lambda r: f"result/{r.file}"),
     Column("blocks", _analysis_value("blocks"), "blocks", _cycles_text("blocks")),
-    *(Column(key, _analysis_value(key), words, _cycles_text(key)) for key, words in _CYCLE_COLUMNS.items()),
+    *(Column(key, _analysis_value(key), text, _cycles_text(key)) for key, text in _CYCLE_COLUMNS.items()),
     *(Column(key, _analysis_value(key)) for key in _COUNT_COLUMNS),
     Column("simulated", lambda r: r.kernel.trace.state.simulated),
     Column("problem", lambda r: r.problem, "problem", lambda r: r.problem or "", False, 1, 20),

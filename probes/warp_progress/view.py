@@ -100,8 +100,8 @@ class ProgressView(Drawing):
         canvas.text(0, rows, pad("0", left - 1, right=True), "dim")
         self._draw_stragglers(canvas, left, rows)
         self._draw_axis(canvas, left, rows + 1)
-        for i, words in enumerate((self._spread_words(), self._clock_words())):
-            canvas.text(0, rows + 3 + i, clip(words, width), "dim")
+        for i, text in enumerate((self._spread_words(), self._clock_words())):
+            canvas.text(0, rows + 3 + i, clip(text, width), "dim")
         return canvas.lines(ascii_only=ascii_only)
 
     def _draw_head(self, canvas: Canvas) -> None:
@@ -149,7 +149,7 @@ class ProgressView(Drawing):
         return " · ".join([*parts, *(["simulated"] if self.launch.simulated else [])])
 
     def commands(self) -> Mapping[str, str]:
-        return {name: words for name, (words, _) in _MOVES.items() if name != "unit" or self.launch.clock_khz}
+        return {name: text for name, (text, _) in _MOVES.items() if name != "unit" or self.launch.clock_khz}
 
     def press(self, command: str) -> str | None:
         """Run a command; one that means nothing here does nothing."""

@@ -96,7 +96,7 @@ def summary(probe: CatalogueEntry) -> str:
         ("weight", probe.weight),
         ("saves", "; ".join(probe.saved)),
     )
-    return "\n".join([f"{probe.name}: {probe.title}", *(f"    {label:<10}{words}" for label, words in fields if words)])
+    return "\n".join([f"{probe.name}: {probe.title}", *(f"    {label:<10}{text}" for label, text in fields if text)])
 
 
 def description(probe: CatalogueEntry) -> str:
@@ -113,7 +113,7 @@ def description(probe: CatalogueEntry) -> str:
         *labelled("runs", probe.places),
         ("file", str(probe.path)),
     )
-    lines = [f"{label:<10}{words}" for label, words in fields if words]
+    lines = [f"{label:<10}{text}" for label, text in fields if text]
     return "\n".join(lines) + f"\n\n{probe.source.rstrip()}\n"
 
 

@@ -105,8 +105,8 @@ def write_kernel_page(page: PageEntry, trace: Trace, address: Address, arguments
         )
     view = _open_view(kind, choice)
     commands = [word for word in getattr(arguments, "do", "").split(",") if word]
-    for words in run_commands(view, commands, drawing_size(arguments)):
-        inform(words)
+    for text in run_commands(view, commands, drawing_size(arguments)):
+        inform(text)
     return _write_view(kind, choice, view, arguments)
 
 

@@ -296,9 +296,9 @@ def draw_head(canvas: Canvas, title: str, launch: str, kernel: str, totals: str,
     room = canvas.width - width(launch) - _GAP
     totals = clip(totals, max(room, 0))
     left = room - width(totals) - 1
-    for words in (title, title.partition(":")[0]):
-        if left - width(words) - len(_DOT) >= min(width(kernel), _USUAL):
-            launch, left = f"{words}{_DOT}{launch}", left - width(words) - len(_DOT)
+    for text in (title, title.partition(":")[0]):
+        if left - width(text) - len(_DOT) >= min(width(kernel), _USUAL):
+            launch, left = f"{text}{_DOT}{launch}", left - width(text) - len(_DOT)
             break
     canvas.text(0, 0, f"{launch} {shorten(kernel, max(left, 0))}", "title")
     canvas.text(canvas.width - width(totals), 0, totals, role)

@@ -237,14 +237,14 @@ class Comparison(Document):
 
     def _head_lines(self, width: int) -> list[Line]:
         """Return warning, verdict, sides and notes."""
-        lines: list[Line] = [((f" {words}", "warn"),) for words in wrap(self.warning, width - 2) if words]
-        lines += [((f" {words}", "title"),) for words in wrapped_values(self.verdict, width - 2)]
+        lines: list[Line] = [((f" {text}", "warn"),) for text in wrap(self.warning, width - 2) if text]
+        lines += [((f" {text}", "title"),) for text in wrapped_values(self.verdict, width - 2)]
         lines.append(())
         for letter, side in zip("AB", self.sides, strict=True):
             if side.source is not None:
                 self._leads[len(lines)] = kernel_link(letter, side.source)
             lines.append(((f" {letter}  ", "head"), (side.shown(width - 5), "")))
-        return lines + [((f" {words}", "warn"),) for note in self.notes for words in wrap(note, width - 2)]
+        return lines + [((f" {text}", "warn"),) for note in self.notes for text in wrap(note, width - 2)]
 
     def _append_findings(self, lines: list[Line], width: int) -> None:
         rows = list(finding_rows(self.findings, self.pairs, width))
@@ -274,7 +274,7 @@ class Comparison(Document):
                 lines += [(), ((f" only in {self._names[letter == 'B']}", "head"),)]
                 lines += [unmatched_line(source.kernel, width) for source in kernels]
         if self.traces and any(self.unmatched.values()):
-            lines += [(), *(((f" {words}", "dim"),) for words in wrap(_NO_KERNEL_TEXT, width - 2))]
+            lines += [(), *(((f" {text}", "dim"),) for text in wrap(_NO_KERNEL_TEXT, width - 2))]
 
     @property
     def _names(self) -> tuple[str, str]:

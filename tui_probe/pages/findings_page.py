@@ -215,8 +215,8 @@ def findings_lines(
 
 def limiter_lines(lines: Sequence[str], cells: int) -> Iterator[Line]:
     """Limiter of a kernel in lines, with its name before the first."""
-    for place, words in enumerate(lines):
-        for number, part in enumerate(wrap(words, max(20, cells - LABEL_WIDTH - 2))):
+    for place, text in enumerate(lines):
+        for number, part in enumerate(wrap(text, max(20, cells - LABEL_WIDTH - 2))):
             first = not place and not number
             yield (
                 (" " + pad("limited by" if first else "", LABEL_WIDTH), "dim"),
@@ -349,7 +349,7 @@ def summary_lines(trace: Trace, cells: int, progress: Progress = no_progress) ->
             yield from (f"  {plain(line)}".rstrip() for line in limiter_lines(limiter_texts(limit), cells - 2))
         yield from (f"  {plain(line)}".rstrip() for line in kernel_finding_lines(findings, cells - 2))
         if any(of_probe.probe != NO_PROBE for of_probe in findings):
-            yield from (part for words in _unprobed_texts(kernel) for part in hang_line(f"   {words}", cells))
+            yield from (part for text in _unprobed_texts(kernel) for part in hang_line(f"   {text}", cells))
         elif kernel.status == "probed":
             passed = None if kernel.launches_probed else missing_reason(kernel)
             yield from hang_line(f"   no result was saved{f': {safe(passed.text)}' if passed else ''}", cells)

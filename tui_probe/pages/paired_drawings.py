@@ -70,7 +70,7 @@ class PairedDrawings(Drawing):
     def press(self, command: str) -> str | None:
         """Run a command on the drawings that have it."""
         texts = [side.press(command) for side in (self.one, self.other) if command in side.commands()]
-        return next((words for words in texts if words), None)
+        return next((text for text in texts if text), None)
 
     def click(self, column: int, row: int) -> None:
         """The cursor of the one that is pointed at."""

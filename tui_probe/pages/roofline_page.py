@@ -249,9 +249,9 @@ def roofline_text(points: Sequence[RooflinePoint], roof: Roof, cells: int, rows:
 def verdict_lines(points: Sequence[RooflinePoint], cells: int) -> Iterator[str]:
     """Measures that led to the verdict of each kernel, and the run that adds missing ones."""
     for sign, point in zip(_SIGNS, points[:_MAX_POINTS], strict=False):
-        for place, words in enumerate(point.words):
+        for place, text in enumerate(point.words):
             head = f"{sign} {shorten(safe(point.demangled), _VERDICT_NAME_WIDTH)}: " if not place else "    "
-            yield from hang_line(head + words, cells)
+            yield from hang_line(head + text, cells)
 
 
 def no_points_text() -> str:
@@ -316,7 +316,7 @@ class RooflineChart(Drawing):
         return [*lines, *([()] * (height - len(lines)))]
 
     def commands(self) -> Mapping[str, str]:
-        return {name: words for name, (words, _) in _MOVES.items()} if self.shown else {}
+        return {name: text for name, (text, _) in _MOVES.items()} if self.shown else {}
 
     def press(self, command: str) -> str | None:
         move = _MOVES.get(command)

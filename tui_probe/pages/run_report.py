@@ -109,7 +109,7 @@ def unmeasured_lines(trace: Trace, cells: int) -> list[str]:
     lines = list(unmeasured_texts(unused))
     for kernel in trace.kernels:
         missing = (probe for probe in unmeasured_probes(kernel) if probe.probe not in names)
-        lines += [f"#{kernel.index} {safe(kernel.demangled)}: {words}" for words in unmeasured_texts(missing)]
+        lines += [f"#{kernel.index} {safe(kernel.demangled)}: {text}" for text in unmeasured_texts(missing)]
     lines += [*unprobed_lines(trace, cells), *no_match_lines(trace, cells)]
     return lines or ["each kernel has a result of each probe of the run"]
 

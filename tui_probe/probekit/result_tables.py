@@ -237,7 +237,7 @@ class CountTable(Document):
         newest = next((result for result in reversed(self.results) if result.analysis is not None), None)
         text = self._said_of(newest)
         samples = dict.fromkeys(map(_sample_text, self.results))
-        text += [f"{words}: sums cover only these blocks" for words in samples if words]
+        text += [f"{sample}: sums cover only these blocks" for sample in samples if sample]
         if newest is not None and newest.threads_missing:
             text.append(f"excluding {units.counted(newest.threads_missing, 'thread')} that did not exit")
         problems = [f"{result.label}: {safe(result.problem)}" for result in self.results if result.problem]

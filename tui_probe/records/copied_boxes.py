@@ -168,8 +168,8 @@ def _maps_of_launch(trace: Run, launch: Launch, places: frozenset[Place]) -> Map
     by_launch = _MAPS.setdefault(trace, {}).setdefault((launch.kernel, places), {})
     if launch.number not in by_launch:
         made = read_tensor_maps(trace)
-        for number, words in read_parameters(trace, launch.kernel, lambda _: None).items():
-            by_launch[number] = _maps_in(parameter_values(words), made, places)
+        for number, text in read_parameters(trace, launch.kernel, lambda _: None).items():
+            by_launch[number] = _maps_in(parameter_values(text), made, places)
     return by_launch.setdefault(launch.number, {})
 
 

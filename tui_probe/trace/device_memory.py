@@ -233,7 +233,7 @@ def read_parameters(trace: Run, kernel: int, progress: Callable[[float], None]) 
     )
     parameters: dict[int, bytes] = {}
     for pairs in _matches(path, line, progress):
-        parameters.update((int(number), words.strip()) for words, number in pairs)
+        parameters.update((int(number), text.strip()) for text, number in pairs)
     return parameters
 
 
@@ -255,7 +255,7 @@ def _read_older(trace: Run, path: Path, kernel: int, progress: Callable[[float],
     pairs = (pair for matches in _matches(path, _OLDER_LAUNCH, progress) for pair in matches)
     timed = (launch for launch in trace.launches if launch.time_ns is not None)
     return {
-        launch.number: words.strip()
-        for launch, (time, words) in zip(timed, pairs, strict=False)
+        launch.number: text.strip()
+        for launch, (time, text) in zip(timed, pairs, strict=False)
         if launch.kernel == kernel and launch.number is not None and launch.time_ns == int(time)
     }

@@ -114,6 +114,6 @@ def _looks_of(app: Application) -> Iterator[PickerItem]:
     plain = "now" if app.ascii_only else ""
     yield PickerItem("characters: ASCII only", plain, value=partial(app.use_ascii, True))
     yield PickerItem("characters: Unicode", "" if plain else "now", value=partial(app.use_ascii, False))
-    for words, asked in (("low", True), ("full", False), ("automatic", None)):
+    for text, asked in (("low", True), ("full", False), ("automatic", None)):
         now = "now" if app.appearance.low_bandwidth is asked else ""
-        yield PickerItem(f"bandwidth: {words}", now, value=partial(app.use_bandwidth, asked))
+        yield PickerItem(f"bandwidth: {text}", now, value=partial(app.use_bandwidth, asked))

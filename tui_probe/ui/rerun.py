@@ -142,7 +142,7 @@ def _option_label(option: str) -> str:
     """Return the question that an option of run answers."""
     known = {question.option: question.words for question in all_questions()}
     known |= {f"-p {name}": probe_set.title for name, probe_set in built_in_sets().items()}
-    fixed = (words for start, words in OPTION_QUESTIONS.items() if option.startswith(start))
+    fixed = (text for start, text in OPTION_QUESTIONS.items() if option.startswith(start))
     return next(fixed, known.get(option, "what this page shows"))
 
 

@@ -386,7 +386,7 @@ def _read_findings(parts: Sequence[tuple[ViewSource, int | None]]) -> list[Findi
         findings = [_check_page(of, unchecked) for unchecked in probe.findings(of, joined.analysis)]
         return [*sorted(findings, key=lambda finding: finding.order), *_sample_finding(of)]
     notes = (("first_value", "values", first_value(of)), ("kept", "records", record_counts_text(of.result)))
-    return [Finding(key, label, safe(words)) for key, label, words in notes if words]
+    return [Finding(key, label, safe(text)) for key, label, text in notes if text]
 
 
 def _unmatched_text(reason: str) -> str:

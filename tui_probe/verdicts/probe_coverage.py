@@ -86,7 +86,7 @@ class ProbeCoverage:
         if self.graphs is not None:
             recorded = f"{self.graphs.probed} of {units.counted(self.graphs.kernels, 'kernel')} recorded"
             done += f", {percent(self.graphs.share)} in graph replays ({recorded})"
-        shown = [_part_text(words, part) for words, part in self.left_out[:_MAX_REASONS]]
+        shown = [_part_text(text, part) for text, part in self.left_out[:_MAX_REASONS]]
         more = sum(part.kernels for _, part in self.left_out[_MAX_REASONS:])
         shown += [f"{units.counted(more, 'more kernel')}"] * bool(more)
         return f"{done}; not probed: {'; '.join(shown)}" if shown else done
@@ -100,7 +100,7 @@ class ProbeCoverage:
             "share_of": "gpu_time" if self.by_time else "launches",
             "graphs": None if self.graphs is None else asdict(self.graphs),
             "left_out": [
-                {"reason": words, "kernels": part.kernels, "share": part.share} for words, part in self.left_out
+                {"reason": text, "kernels": part.kernels, "share": part.share} for text, part in self.left_out
             ],
         }
 
@@ -117,12 +117,12 @@ def probe_coverage(trace: Trace) -> ProbeCoverage | None:
     for kernel in kernels:
         groups[None if kernel.launches_probed else unprobed_reason(kernel)].append(kernel)
     parts = {
-        words: CoveragePart(len(group), sum(weights[kernel.index] for kernel in group) / total)
-        for words, group in groups.items()
+        text: CoveragePart(len(group), sum(weights[kernel.index] for kernel in group) / total)
+        for text, group in groups.items()
     }
     probed = parts.pop(None, CoveragePart(0, 0.0))
     left_out = sorted(parts.items(), key=lambda group: (-group[1].share, -group[1].kernels, group[0] or ""))
-    reasons = tuple((words or "", part) for words, part in left_out)
+    reasons = tuple((text or "", part) for text, part in left_out)
     return ProbeCoverage(len(kernels), probed, by_time, reasons, _graph_coverage(trace, total))
 
 
@@ -280,7 +280,7 @@ def _kernel_lines(trace: Trace, cells: int) -> list[str]:
         (reason if reason.startswith(status) else f"{status}, {reason}", kernels)
         for (status, reason), kernels in groups.items()
     )
-    return [line for words, kernels in grouped for line in _kernel_group_lines(words, kernels, cells)]
+    return [line for text, kernels in grouped for line in _kernel_group_lines(text, kernels, cells)]
 
 
 def missing_probes(kernel: KernelFacts) -> list[tuple[str, KernelFacts]]:

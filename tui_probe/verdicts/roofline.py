@@ -169,8 +169,8 @@ def _missing_values(
 ) -> str | None:
     both = probe_measuring_all(("bytes read", "tensor operations"))
     lacking = [
-        words
-        for words, value in (
+        text
+        for text, value in (
             (f"bytes ({probe_option_for('bytes read') if both is None else f'-p {both}'})", sizes),
             (f"operations ({probe_option_for('tensor operations') if both is None else f'-p {both}'})", operations),
             ("time (--benchmark)", seconds),

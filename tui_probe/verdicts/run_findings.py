@@ -278,7 +278,7 @@ def _bound_lines(bound: KernelBound, cells: int, unused: Collection[str]) -> Ite
     tail = f"  {units.counted(kernel.launches, 'launch')}"
     yield head + shorten(safe(kernel.demangled), cells - len(head) - len(tail)) + tail
     if bound.limited is not None:
-        texts = (words for words in limiter_texts(bound.limited) if words != bound.limited.source)
+        texts = (text for text in limiter_texts(bound.limited) if text != bound.limited.source)
         for place, words in enumerate(texts):
             yield from hang_line(("      limited by: " if not place else "        ") + words, cells)
     if not kernel.result_rows:

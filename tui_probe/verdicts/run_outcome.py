@@ -192,8 +192,8 @@ def _lost_launches(kernel: Kernel) -> int:
 def head_lines(trace: Trace, cells: int | None = None) -> list[str]:
     """``label  words``, the words broken to fit ``cells`` cells if given."""
     lines = []
-    for label, words in _head_entries(trace):
-        parts = [words] if cells is None else wrap(words, max(_MIN_WIDTH, cells - _LABEL_WIDTH))
+    for label, text in _head_entries(trace):
+        parts = [text] if cells is None else wrap(text, max(_MIN_WIDTH, cells - _LABEL_WIDTH))
         lines += [f"{label if i == 0 else '':<{_LABEL_WIDTH}}{part}" for i, part in enumerate(parts)]
     return lines
 
@@ -250,8 +250,8 @@ def _damaged_file_entries(trace: Trace) -> Iterator[tuple[str, str]]:
 
 
 def _unmeasured_entries(trace: Trace) -> Iterator[tuple[str, str]]:
-    for words in unmeasured_texts(unused_probes(trace)):
-        yield "probes", words
+    for text in unmeasured_texts(unused_probes(trace)):
+        yield "probes", text
     if command := measuring_command(trace):
         yield "", f"to measure each kernel with all probes: {command}"
 
@@ -287,8 +287,8 @@ def _truncated_results_text(trace: Trace, cut: Mapping[int, int]) -> str:
 
 
 def _failure_entries(kernels: Iterable[Kernel]) -> Iterator[tuple[str, str]]:
-    for place, words in enumerate(failure_lines(kernels)):
-        yield "" if place else "failed", words
+    for place, text in enumerate(failure_lines(kernels)):
+        yield "" if place else "failed", text
 
 
 def context_error_text(trace: Trace, failed: ContextFailed) -> str:

@@ -320,4 +320,4 @@ def _unmeasured(demand: Demand, machine: PeakRates) -> tuple[str, ...]:
         ("issued instructions", demand.instructions is None),
         ("bandwidth", machine.memory is None and not machine.simulated),
     ]
-    return tuple(words for words, missing in lacking if missing)
+    return tuple(text for text, missing in lacking if missing)

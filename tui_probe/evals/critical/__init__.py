@@ -186,7 +186,7 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
     for place, program in enumerate(programs):
         progress(place / len(programs))
         program.read()
-    notes = [words for program in programs for words in program.notes]
+    notes = [text for program in programs for text in program.notes]
     sectors = [ProgramRow(program, row) for program in programs for row in program.sectors]
     if not any(getattr(kernel.row.metrics, name) is not None for kernel in sectors for name in COUNTED):
         raise nothing_measured_error(NAME, [*notes, f"no counts: run with -p {PROBE}, or record the program with ncu"])
@@ -194,7 +194,7 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
     return Answer(
         said=[
             *map(_program_sentence, programs),
-            *(words for program in programs if program.critical for words in program.findings),
+            *(text for program in programs if program.critical for text in program.findings),
         ],
         tables={
             "sectors": Table(

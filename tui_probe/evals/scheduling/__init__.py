@@ -89,16 +89,16 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
     measured = (entry for entry in schedules if not entry.simulated)
     alike = next((entry for entry in measured if entry.blocks_on_sms.blocks == PUBLISHED_BLOCKS), None)
     lines = [
-        words
+        text
         for entry in schedules
-        for words in (_head_sentence(entry, len(schedules)), entry.line(), f"    {entry.text()}")
+        for text in (_head_sentence(entry, len(schedules)), entry.line(), f"    {entry.text()}")
     ]
     lines += fill_sentences(rows)
     ways = (
         {"durations": Table("fill implementations: duration of an unprobed launch", FILL_COLUMNS, rows)} if rows else {}
     )
     return Answer(
-        said=[words for words in lines if words],
+        said=[text for text in lines if text],
         tables={
             "schedules": Table("block schedules: cycles, means over SMs", SCHEDULE_COLUMNS, schedules),
             "spread": Table("cycles per slot: distribution over SMs", _SPREAD_COLUMNS, _spread_rows(schedules)),

@@ -70,7 +70,7 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
     if not any(value is not None for row in rows for value in row.traffic.bytes.values()):
         raise nothing_measured_error(NAME, [*group_notes, "no kernel has a metric of DRAM, L2 or L1 traffic"])
     return Answer(
-        said=[*(words for program in groups for words in _sentences(program, len(groups))), *_group_findings(groups)],
+        said=[*(text for program in groups for text in _sentences(program, len(groups))), *_group_findings(groups)],
         tables={
             **{program.table: Table(program.title, program.columns, program.rows) for program in groups},
             "kernels": _kernels_table(groups),
@@ -117,7 +117,7 @@ def _program_group(name: str, paths: Sequence[Path]) -> ProgramGroup:
 
 
 def _group_findings(groups: Sequence[ProgramGroup]) -> list[str]:
-    return [words for group in groups for words in group.findings]
+    return [text for group in groups for text in group.findings]
 
 
 def _kernels_table(groups: Sequence[ProgramGroup]) -> Table[Any]:

@@ -270,7 +270,7 @@ def _evidence(program: _Program) -> list[str]:
     lines = [f"selection steps for {stem(program.name)}:"]
     lines += [f"  {step.question}: {step.answer}" for step in program.critical.steps]
     if kernel is not None:
-        lines += [f"  {words}" for words in _facts(kernel)]
+        lines += [f"  {text}" for text in _facts(kernel)]
     return lines
 
 

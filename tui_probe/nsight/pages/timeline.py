@@ -225,14 +225,14 @@ class StreamTimeline(Drawing):
     def _axis(self, canvas: Canvas, x: int, y: int) -> None:
         begin, end = self.window.begin + self.origin, self.window.end + self.origin
         draw_across(canvas, x, y, self.window.cells, begin, end, TIME)
-        for row, words in enumerate(_CLOCK):
-            canvas.text(0, y + row, clip(words, x - 1), "dim")
+        for row, text in enumerate(_CLOCK):
+            canvas.text(0, y + row, clip(text, x - 1), "dim")
         for mark in self.marks:
             draw_marks(canvas, x, y, self.window, {"×": mark})
         draw_marks(canvas, x, y, self.window, {"▲": self.window.time})
 
     def commands(self) -> Mapping[str, str]:
-        return {name: words for name, (words, _) in _MOVES.items()}
+        return {name: text for name, (text, _) in _MOVES.items()}
 
     def press(self, command: str) -> str | None:
         move = _MOVES.get(command)

@@ -62,8 +62,8 @@ class TimelineView(ShownRows):
         for text, role in legend(lengths, width, drawn):
             canvas.text(x, bottom + 2, text, role)
             x += len(text)
-        for i, words in enumerate((self._tail_words(), self._clock_words())):
-            canvas.text(0, bottom + 3 + i, clip(words, width), "dim")
+        for i, sentence in enumerate((self._tail_words(), self._clock_words())):
+            canvas.text(0, bottom + 3 + i, clip(sentence, width), "dim")
         return canvas.lines(ascii_only=ascii_only)
 
     def _draw_head(self, canvas: Canvas) -> None:

@@ -252,8 +252,8 @@ def topic_lines(topic: PageTopic, cells: int) -> list[Line]:
     lines = lines[1:]
     if topic.keys:
         lines += [(), ((" Here", "title"),)]
-        for key, words in topic.keys:
-            lines += _key_lines(key, words, cells)
+        for key, sentence in topic.keys:
+            lines += _key_lines(key, sentence, cells)
     return [*lines, ()] if lines else []
 
 
