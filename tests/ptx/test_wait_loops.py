@@ -83,6 +83,10 @@ setp.eq.u32 %p3, %r6, 0;
 @%p3 bra $skip;
 bra $empty;
 $skip:
+atom.shared.add.u32 %r8, [%r1], 1;
+ld.volatile.shared.u32 %r9, [%r1];
+setp.gt.u32 %p2, %r9, %r8;
+@%p2 bra $skip;
 ld.relaxed.gpu.global.u32 %r7, [%rd1];
 ret;"""
 

@@ -12,7 +12,19 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from tui_probe.ptx.control_flow import Flow, natural_loops
 from tui_probe.ptx.instruction_facts import class_of
-from tui_probe.ptx.tree import Element, Instruction, Memory, Negated, Pair, Register, Sum, Vector, instructions_in
+from tui_probe.ptx.operands import parse_integer
+from tui_probe.ptx.tree import (
+    Element,
+    Immediate,
+    Instruction,
+    Memory,
+    Negated,
+    Pair,
+    Register,
+    Sum,
+    Vector,
+    instructions_in,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -74,7 +86,8 @@ def wait_loops(function: Function, is_tried: Callable[[Instruction], bool]) -> l
 def retried_reads(function: Function) -> Iterator[Instruction]:
     """The strong loads and atomics that a thread does nothing but try again, until one reads what it waits for.
 
-    A loop of such tries may begin at the same block as a loop around it.
+    An atomic that adds or sets a number other than 0 is no such try: it takes an index, say. A loop of such tries may
+    begin at the same block as a loop around it.
     """
     flow = Flow.of(function)
     loops = natural_loops([flow.successors(index) for index in range(len(flow.blocks))])
@@ -98,8 +111,10 @@ def _blocks_between(flow: Flow, head: int, last: int) -> set[int]:
 
 
 def _is_strong_read(instruction: Instruction) -> bool:
-    is_strong = not _STRONG_MODIFIERS.isdisjoint(instruction.modifiers)
-    return instruction.opcode == "atom" or (instruction.opcode == "ld" and is_strong)
+    if instruction.opcode == "atom":
+        is_zero = isinstance(instruction.operands[-1], Immediate) and parse_integer(instruction.operands[-1].text) == 0
+        return is_zero or {"add", "or", "xor", "inc", "dec"}.isdisjoint(instruction.modifiers)
+    return instruction.opcode == "ld" and not _STRONG_MODIFIERS.isdisjoint(instruction.modifiers)
 
 
 def _is_idle(instruction: Instruction) -> bool:
