@@ -163,6 +163,7 @@ class EngineServer:
     def _read_code_of_workers(self) -> None:
         self._preparers.warm_up()
         self._preparers.read_graft_code()
+        listed_reasons()  # each worker would read them for its first kernel without PTX
 
     def _counting_of(self, place: int, _: socket.socket | None) -> Callable[[bytes], Iterator[str]]:
         """The answers of a worker that prepares counting probes, and takes processors behind first probes."""
