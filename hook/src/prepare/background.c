@@ -209,11 +209,12 @@ static void wait_for(const atomic_bool *is_awaited, uint64_t most)
         ;
 }
 
-/* Waits for the late probes of KERNEL for at most MOST nanoseconds. All such waits together have a part of the allowance:
- * kernels that come later must get a first probe. The lock is held. */
+/* Waits for the late probes of KERNEL for at most MOST nanoseconds. All such waits together have a part of the first
+ * second only: kernels that come later must get a first probe, and a program that starts for long has many. The lock is
+ * held. */
 static void wait_for_late(struct kernel *kernel, uint64_t most)
 {
-    const uint64_t began = clock_now(), left = rest(allowance() / LATE_PART, waited_late);
+    const uint64_t began = clock_now(), left = rest(WAIT_NANOSECONDS / LATE_PART, waited_late);
     wait_for(&kernel->late_awaited, left < most ? left : most);
     waited_late += clock_now() - began;
     late_take_long = atomic_load(&kernel->late_awaited);
