@@ -83,6 +83,34 @@ def test_copies_by_tensor_map_are_of_its_parameter(arch: int, tmp_path: Path) ->
     assert copies == [("UTMALDG", (0,)), ("UTMASTG", (1,))]
 
 
+SELECTED = """
+.visible .entry k(.param .u64 list, .param .u32 n, .param .align 64 .b8 maps[256])
+{
+    .reg .b32 %r<6>; .reg .b64 %d<9>; .reg .pred %p<2>;
+    .shared .align 128 .b8 buffer[1024]; .shared .align 8 .b64 barrier;
+    ld.param.u64 %d1, [list]; ld.param.u32 %r3, [n]; mov.u32 %r1, buffer; mov.u32 %r2, barrier;
+    mov.b64 %d2, maps; cvta.param.u64 %d2, %d2; add.u64 %d2, %d2, 64;
+    setp.eq.u32 %p1, %r3, 0; OTHER
+    cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r1], [%d2, {%r3}], [%r2];
+    ret; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("other", "place"),
+    [("", (2, 64)), ("@%p1 ld.global.u64 %d2, [%d1];", None), ("@%p1 add.u64 %d2, %d2, 64;", None)],
+)
+def test_maps_are_in_a_parameter_on_all_ways(
+    assembled: Callable[[str, int | str], Cubin], other: str, place: tuple[int, int] | None
+) -> None:
+    target = GraftTarget.of(assembled(SELECTED.replace("OTHER", other), 90), "k")
+    origins = AddressOrigins(target, FlowGraph.of(target))
+    names = [operation_name(word, target.arch) for word in target.words]
+    (copy,) = (index for index, name in enumerate(names) if name == "UTMALDG")
+    assert origins.map_place(copy) == place
+    assert all(origins.map_place(index) is None for index in range(len(names)) if index != copy)
+
+
 @pytest.mark.parametrize("arch", [90, 100])
 def test_uniform_constants_are_read_where_nvdisasm_reads_them(
     assembled: Callable[[str, int | str], Cubin], arch: int

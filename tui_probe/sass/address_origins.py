@@ -81,10 +81,12 @@ class AddressTerm(NamedTuple):
 
 
 class AddressPaths:
-    """Follows the registers of an address back to the numbers and constants that it is the sum of."""
+    """Follows the registers of an address back to the numbers and constants that it is the sum of. With ``all_ends``,
+    ways also end at other instructions, such as loads: with an ``indexed`` term without a constant.
+    """
 
-    def __init__(self, target: GraftTarget, graph: FlowGraph) -> None:
-        self._target, self._graph = target, graph
+    def __init__(self, target: GraftTarget, graph: FlowGraph, *, all_ends: bool = False) -> None:
+        self._target, self._graph, self._all_ends = target, graph, all_ends
         self._results: dict[int, frozenset[int]] = {}
 
     def ends(self, index: int, terms: set[AddressTerm]) -> set[AddressTerm]:
@@ -119,6 +121,8 @@ class AddressPaths:
         number, followed, constant = added_number(word), list(followed_registers(word, self._target.arch)), None
         if (constant := constant_of(word)) is not None or (number is not None and not followed):
             ends.update(_moved(changed, _NO_REGISTER, number, adds_product(word) or bool(followed), constant))
+        elif self._all_ends and not followed:
+            ends.update(_moved(changed, _NO_REGISTER, None, adds_index=True))
         adds_index = len(followed) + (constant is not None) > 1 or adds_product(word)
         moved = {term for register in followed for term in _moved(changed, register, number, adds_index)}
         return (terms - changed if word.is_unconditional else terms) | moved
@@ -139,7 +143,7 @@ class AddressOrigins:
         self._target = target
         self._graph = graph
         self._parameters = tuple(target.parameter_ranges())
-        self._paths = AddressPaths(target, graph)
+        self._paths = AddressPaths(target, graph, all_ends=True)
 
     def of_transfer(self, index: int) -> tuple[int, ...]:
         """Return the numbers of the parameters that an access or a bulk copy gets its address from, or the tensor map
@@ -158,9 +162,11 @@ class AddressOrigins:
 
     def map_place(self, index: int) -> tuple[int, int] | None:
         """Return the number of the parameter with the tensor map of a bulk copy, and the byte offset of the map there;
-        None without such a map, and if the map is not known to be in a parameter.
+        None without such a map, and if the map is not known to be in a parameter. Where another instruction wrote the
+        address of a copy with a guard, the guard is false.
         """
-        copy = bulk_copy_of(self._target.words[index], self._target.arch)
+        word = self._target.words[index]
+        copy = bulk_copy_of(word, self._target.arch)
         if copy is None or copy.size is not None:
             return None
         ends = self._paths.ends(index, {AddressTerm(UNIFORM_BASE + copy.address, 0)})
@@ -168,7 +174,7 @@ class AddressOrigins:
         for end in ends:
             if end.constant in _POINTERS_TO_PARAMETERS and not end.indexed:
                 places.add(base + end.offset)
-            elif end.indexed or (end.constant or 0) >= base:  # not a number that only another way leads to
+            elif (end.constant or 0) >= base or (end.indexed and word.is_unconditional):
                 return None
         for number, offsets in self._parameters:
             if len(places) == 1 and (place := min(places)) in offsets and place + TENSOR_MAP_BYTES <= offsets.stop:
