@@ -9,32 +9,40 @@ Unit: lanes. The last warp of a block whose size is not a multiple of 32 has few
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from tui_probe.errors import PtxError
+from tui_probe.input_limits import PTX_TEXT
 from tui_probe.probekit.finding import Finding, Gain, brief_text, counted, derived, line_place, notable_lines
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec
 from tui_probe.probekit.metric import Metric, metrics_by_line, never
 from tui_probe.probekit.probe import Probe, Question, of_result, of_sites
+from tui_probe.ptx.control_flow import Flow, dominators_of, natural_loops
+from tui_probe.ptx.parser import parse
 from tui_probe.records.counter_sums import (
     CountsByLine,
     counts_by_line,
     line_sums,
+    line_totals,
     ratio,
     site_dtype,
     sum_records,
     sums_by_source,
 )
 from tui_probe.trace.launch_shape import WARP_SIZE
+from tui_probe.trace.plain_file import read_within
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from tui_probe.probekit.lines import LineValue
     from tui_probe.probekit.probe_results import ProbeResult
+    from tui_probe.ptx.tree import Instruction
     from tui_probe.records.counter_sums import LineSums
     from tui_probe.trace.results import Result
 
@@ -61,6 +69,14 @@ METRICS: Final = (
 BY_LINE: Final = metrics_by_line(METRICS, "fewest lanes")
 _FLAGGED_SHARE: Final = 0.1
 """The part of all lanes from which on idle ones stand out."""
+_ISSUES: Final = {
+    "cp": frozenset({"bulk"}),
+    "mbarrier": frozenset({"init", "arrive", "arrive_drop", "expect_tx", "complete_tx"}),
+    "tcgen05": frozenset({"mma", "cp", "commit"}),
+    "clusterlaunchcontrol": frozenset({"try_cancel"}),
+}
+"""Modifiers with which an opcode starts asynchronous work, or signals it, for the whole warp."""
+_ELECTED: Final = "code in which one lane issues asynchronous work"
 _ADVICE: Final = "make all threads of a warp take the same branch: sort the work, or branch per warp"
 
 
@@ -73,6 +89,16 @@ class Divergence:
     branches: int
     accesses: int
     threads_missing: int
+    elected: frozenset[int] = field(default=frozenset(), compare=False)
+    """Lines of PTX that one lane executes to issue asynchronous work: its idle lanes are not avoidable."""
+
+    @classmethod
+    def of_sums(
+        cls, sums: Mapping[str, int], threads_missing: int = 0, elected: frozenset[int] = frozenset()
+    ) -> Divergence:
+        """The counts of a launch from the sums of its records, by field."""
+        branch_lanes, access_lanes = sums["branch_lanes"], sums["access_lanes"]
+        return cls(branch_lanes, access_lanes, sums["branches"], sums["accesses"], threads_missing, elected)
 
     @property
     def lanes_per_branch(self) -> float | None:
@@ -88,14 +114,19 @@ class Divergence:
 def analyse(result: Result) -> Divergence:
     """The lanes of one launch; TraceError if map 0 holds no records of ``divergence``."""
     sums = sum_records(result, RECORD, "divergence")
-    return Divergence(**sums.totals, threads_missing=sums.threads_missing)
+    return Divergence.of_sums(sums.totals, sums.threads_missing)
 
 
 def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = None) -> CountsByLine[Divergence]:
     """Return the counts by line of ``divergence_by_line``; see :func:`by_line.line_sums`. Raises TraceError."""
     lines = line_sums(result, SITE, "divergence_by_line", sites, folder)
+    elected = elected_lines(folder, {line.line: executions_and_lanes(line) for line in lines})
     return counts_by_line(
-        lines, SITE, lambda sums: Divergence(**sums, threads_missing=0), lanes_per_execution, lowest=True
+        lines,
+        SITE,
+        partial(Divergence.of_sums, elected=elected),
+        lanes_per_execution,
+        lowest=True,
     )
 
 
@@ -117,11 +148,12 @@ def findings(of: ProbeResult, analysis: Divergence) -> Iterator[Finding]:
 
 
 def findings_by_line(of: ProbeResult, analysis: CountsByLine[Divergence]) -> Iterator[Finding]:
-    """The worst lines of source, then all."""
+    """The worst lines of source, then all. Lanes that are idle while one lane issues copies are not avoidable."""
     del of
     lanes = WARP_SIZE * (analysis.whole.branches + analysis.whole.accesses)
-    lines = sums_by_source(analysis.lines, _idle_lanes)
-    all_lines = _active_lanes(analysis.whole, "")
+    others = _without_elected(analysis)
+    lines = sums_by_source(others, _idle_lanes)
+    all_lines = _active_lanes(analysis.whole, "", None if len(others) == len(analysis.lines) else _total(others))
     yield from notable_lines(
         (_line_lanes(line, lanes) for line in lines if _idle_lanes(line)), much=all_lines.stands_out
     )
@@ -143,17 +175,34 @@ def _idle_lanes(line: LineSums) -> int:
     return WARP_SIZE * executions - lanes
 
 
-def _active_lanes(analysis: Divergence, asks: str) -> Finding:
+def _without_elected(analysis: CountsByLine[Divergence]) -> list[LineSums]:
+    """The lines without those that one lane executes to issue asynchronous work."""
+    return [line for line in analysis.lines if line.line not in analysis.whole.elected]
+
+
+def _total(lines: Sequence[LineSums]) -> Divergence:
+    return Divergence.of_sums(line_totals(lines, SITE))
+
+
+def _means_text(analysis: Divergence) -> str:
+    """``32.0 of 32 per branch, 25.9 of 32 per access``; "" if nothing was executed."""
     means = (("per branch", analysis.lanes_per_branch), ("per access", analysis.lanes_per_access))
-    parts = [f"{mean:.1f} of {WARP_SIZE} {text}" for text, mean in means if mean is not None]
-    executions, lanes = analysis.branches + analysis.accesses, analysis.branch_lanes + analysis.access_lanes
+    return ", ".join(f"{mean:.1f} of {WARP_SIZE} {text}" for text, mean in means if mean is not None)
+
+
+def _active_lanes(analysis: Divergence, asks: str, others: Divergence | None = None) -> Finding:
+    """``others``: without code in which one lane issues asynchronous work, if there is any."""
+    judged = others or analysis
+    executions, lanes = judged.branches + judged.accesses, judged.branch_lanes + judged.access_lanes
     much = lanes < (1 - _FLAGGED_SHARE) * WARP_SIZE * executions
     asks = asks if lanes < WARP_SIZE * executions else ""
     values = {
         "lanes_per_branch": derived(analysis.lanes_per_branch, "lanes", WARP_SIZE),
         "lanes_per_access": derived(analysis.lanes_per_access, "lanes", WARP_SIZE),
     }
-    text = ", ".join(parts) or "no branch or memory access was executed"
+    text = _means_text(analysis) or "no branch or memory access was executed"
+    if others is not None:
+        text += f"; {_means_text(others) or 'nothing else'} without {_ELECTED}"
     return Finding("lanes", "active lanes", text, stands_out=much, asks=asks, values=values)
 
 
@@ -168,9 +217,62 @@ def _rows(of: ProbeResult, counted: CountsByLine[Divergence]) -> LineRows:
             "idle lanes": WARP_SIZE * executions - lanes,
             "lanes": lanes,
         }
-        rows.append((lanes - WARP_SIZE * executions, LineRow(line.line, line.source, values)))
+        is_elected = line.line in counted.whole.elected
+        rows.append(((is_elected, lanes - WARP_SIZE * executions), LineRow(line.line, line.source, values)))
     rows.sort(key=lambda pair: pair[0])
-    return LineRows([row for _, row in rows], ["idle lanes: inactive lanes of a warp, summed over all executions"])
+    notes = ["idle lanes: inactive lanes of a warp, summed over all executions"]
+    if counted.whole.elected:
+        lines = ", ".join(map(str, sorted(counted.whole.elected)))
+        notes.append(f"last rows: {_ELECTED}, so idle lanes are not avoidable (PTX lines {lines})")
+    return LineRows([row for _, row in rows], notes)
+
+
+# Code that one lane of a warp runs to issue asynchronous work, such as the loop of a producer. The other lanes have
+# nothing to do, and no other order of the data makes them active. It is a loop with an issue in which every counted
+# instruction had one active lane, code of one lane that is on all paths to an issue, and what only follows such code.
+
+
+def elected_lines(folder: Path | None, counts: Mapping[int, tuple[int, int]]) -> frozenset[int]:
+    """The lines of pruned.ptx in code that one lane runs to issue asynchronous work; none without that file.
+
+    ``counts`` are executions and the sum of active lanes by line.
+    """
+    single = {line for line, (executions, lanes) in counts.items() if 0 < executions == lanes}
+    flow = _flow_in(folder) if folder is not None and single else None
+    if flow is None:
+        return frozenset()
+    shared = {line for line, (executions, lanes) in counts.items() if lanes > executions}
+    lines = [{instruction.span.line for instruction in block} for block in flow.blocks]
+    of_one = {block for block, own in enumerate(lines) if own & single and not own & shared}
+    of_many = {block for block, own in enumerate(lines) if own & shared}
+    elected = _elected_blocks(flow, of_one, of_many)
+    return frozenset(line for block in elected for line in lines[block] & single)
+
+
+def _elected_blocks(flow: Flow, of_one: Collection[int], of_many: Collection[int]) -> set[int]:
+    """The blocks of one lane on all paths to an issue, in a loop of one lane with one, or behind only such blocks."""
+    issues = {block for block, code in enumerate(flow.blocks) if any(map(_is_issue, code))} - set(of_many)
+    leads_to = [flow.successors(block) for block in range(len(flow.blocks))]
+    loops = natural_loops(leads_to).values()
+    in_loops = (loop for loop in loops if loop & issues and not loop.intersection(of_many))
+    elected = dominators_of(leads_to, issues).union(*in_loops).intersection(of_one)
+    for block in sorted(set(of_one) - elected):  # what only follows such code, in the order of the text
+        before = {index for index, targets in enumerate(leads_to) if block in targets}
+        elected |= {block} if before and before <= elected else set()
+    return elected
+
+
+def _is_issue(instruction: Instruction) -> bool:
+    return bool(_ISSUES.get(instruction.opcode, frozenset()).intersection(instruction.modifiers))
+
+
+def _flow_in(folder: Path) -> Flow | None:
+    """The code of the kernel; None if it has no PTX, or the file is damaged."""
+    try:
+        entries = parse(read_within(folder / "pruned.ptx", PTX_TEXT).decode("utf-8", "replace")).entries()
+        return Flow.of(entries[0]) if entries else None
+    except (OSError, PtxError):
+        return None
 
 
 LINES: Final = LineSpec(

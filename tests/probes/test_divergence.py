@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -11,12 +11,26 @@ from tests.probes.running import example, result_of
 from tests.probes.specimens import strided_store
 from tests.probes.test_report import Writer
 from tui_probe.cli.main import main
-from tui_probe.probes.divergence import RECORD, Divergence, analyse
+from tui_probe.engine.insertion import probed_kernel
+from tui_probe.engine.kernel import Kernel
+from tui_probe.probe_files.loading import load_probe
+from tui_probe.probes.divergence import (
+    RECORD,
+    Divergence,
+    analyse,
+    analyse_lines,
+    executions_and_lanes,
+    findings_by_line,
+)
+from tui_probe.ptx.parser import parse
+from tui_probe.trace.kernel_files import parse_kernel_info
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import pytest
+
+    from tui_probe.records.counter_sums import CountsByLine
 
 SPECIMEN = strided_store(5000)
 
@@ -76,3 +90,88 @@ def test_fewer_active_lanes_are_a_step_back(tmp_path: Path, capfd: pytest.Captur
     worse = [line for line in capfd.readouterr().err.splitlines() if "worse by more" in line]
     assert worse == ["tui-probe: worse by more than 5%: gather: lanes per branch 32 → 8 (-75.0%), ideal 32"]
     assert main(["compare", after, before, "--fail-if-worse", "5%"]) == 0
+
+
+PRODUCER = """
+.shared .align 128 .b8 tile[256];
+.shared .align 8 .b64 full;
+.reg .pred %p<9>;
+.reg .b32 %r<9>;
+.reg .b64 %rd<3>;
+mov.u32 %r1, %tid.x;
+setp.ne.u32 %p1, %r1, 0;
+@%p1 bra $ready;
+mbarrier.init.shared::cta.b64 [full], 1;
+fence.mbarrier_init.release.cluster;
+$ready:
+bar.sync 0;
+setp.lt.u32 %p2, %r1, 32;
+@%p2 bra $consumer;
+setp.ne.u32 %p3, %r1, 32;
+@%p3 bra $end;
+ld.param.u64 %rd1, [out];
+mov.u32 %r2, 0;
+$tile:
+mov.u32 %r3, 0;
+$hash:
+add.u32 %r3, %r3, 1;
+setp.lt.u32 %p4, %r3, 5;
+@%p4 bra $hash;
+mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], 128;
+cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%rd1], 128, [full];
+add.u32 %r2, %r2, 1;
+setp.lt.u32 %p5, %r2, 1;
+@%p5 bra $tile;
+bra $end;
+$consumer:
+$wait:
+mbarrier.try_wait.parity.shared::cta.b64 %p6, [full], 0;
+@!%p6 bra $wait;
+and.b32 %r4, %r1, 3;
+setp.ne.u32 %p7, %r4, 0;
+@%p7 bra $end;
+ld.shared.u32 %r5, [tile];
+st.shared.u32 [tile+128], %r5;
+$end:
+ret;
+"""
+
+
+def lines_of(folder: Path, body: str) -> CountsByLine[Divergence]:
+    """The lines of a kernel of two warps; the pruned PTX is in the kernel's directory, as in a trace."""
+    text = entry(body, ".param .u64 out")
+    result = result_of(folder, "divergence_by_line", text, np.arange(64, dtype=np.uint32), block=(64,))
+    module = parse(text)
+    kernel = Kernel.of(module, module.entries()[0].name)
+    (folder / "pruned.ptx").write_text(kernel.pruned)
+    _, info = probed_kernel(kernel, load_probe("divergence_by_line"))
+    lines: CountsByLine[Divergence] = analyse_lines(result, parse_kernel_info(info.splitlines()).sites[0], folder)
+    return lines
+
+
+def test_one_lane_that_issues_copies_has_no_avoidable_idle_lanes(tmp_path: Path) -> None:
+    """The loops of the producer's lane are no loss. In the consumer, 8 of 32 lanes access memory: that is one."""
+    analysis = lines_of(tmp_path, PRODUCER)
+    elected = [line for line in analysis.lines if line.line in analysis.whole.elected]
+    assert [(line.opcode, *executions_and_lanes(line)) for line in elected] == [
+        ("bra", 5, 5),
+        ("bra", 1, 1),
+        ("bra", 1, 1),
+    ]
+    worst, *_, every = findings_by_line(cast("Any", None), analysis)
+    assert worst.label == "idle lanes"
+    assert worst.words.endswith("8.0 of 32 lanes active")
+    assert worst.gain is not None
+    assert worst.gain.most == 24
+    assert every.words.endswith("8.0 of 32 per access without code in which one lane issues asynchronous work")
+
+
+def test_one_lane_without_asynchronous_work_is_a_loss(tmp_path: Path) -> None:
+    """The same loops where all lanes of a warp meet again before the copy: five rounds of one lane."""
+    serial = PRODUCER.replace("@%p3 bra $end;", "").replace("$hash:", "@%p3 bra $copy;\n$hash:")
+    serial = serial.replace("mbarrier.arrive", "$copy:\nbar.warp.sync -1;\n@!%p3 mbarrier.arrive")
+    analysis = lines_of(tmp_path, serial.replace("\ncp.async.bulk.shared", "\n@!%p3 cp.async.bulk.shared"))
+    assert analysis.whole.elected == frozenset()
+    worst = next(findings_by_line(cast("Any", None), analysis))
+    assert worst.gain is not None
+    assert worst.gain.most == 5 * 31

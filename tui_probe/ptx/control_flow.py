@@ -171,10 +171,7 @@ def _reachable_below(head: int, leads_to: Sequence[Sequence[int]]) -> set[int]:
 
 def natural_loops(leads_to: Sequence[Sequence[int]]) -> dict[int, set[int]]:
     """The blocks of each loop by its head, of a function that begins with block 0. Loops with one head are one."""
-    before: list[list[int]] = [[] for _ in leads_to]
-    for index, targets in enumerate(leads_to):
-        for target in targets:
-            before[target].append(index)
+    before = _predecessors(leads_to)
     order = _backward_from_ends(leads_to)
     rank = {block: number for number, block in enumerate(order)}
     parents = _immediate_dominators(order, rank, before)
@@ -184,6 +181,27 @@ def natural_loops(leads_to: Sequence[Sequence[int]]) -> dict[int, set[int]]:
             if _dominates(head, tail, parents, rank):
                 loops.setdefault(head, {head}).update(_blocks_reaching(tail, head, before))
     return loops
+
+
+def _predecessors(leads_to: Sequence[Sequence[int]]) -> list[list[int]]:
+    before: list[list[int]] = [[] for _ in leads_to]
+    for index, targets in enumerate(leads_to):
+        for target in targets:
+            before[target].append(index)
+    return before
+
+
+def dominators_of(leads_to: Sequence[Sequence[int]], blocks: Iterable[int]) -> set[int]:
+    """The blocks that are on all paths to one of some reachable blocks, these included."""
+    before = _predecessors(leads_to)
+    order = _backward_from_ends(leads_to)
+    parents = _immediate_dominators(order, {block: number for number, block in enumerate(order)}, before)
+    dominators: set[int] = set()
+    for block in blocks:
+        while block in parents and block not in dominators:
+            dominators.add(block)
+            block = parents[block]
+    return dominators
 
 
 def _immediate_dominators(
