@@ -169,8 +169,9 @@ PROBES: Final = (
         analyse=_analyse,
         metrics=METRICS,
         question=Question(
-            "phases", "when does one warp role wait for another role?", 48,
-            also="timeline roles producer consumer pipeline warp-specialized",
+            "phases", "which warps wait, and for whom?", 48,
+            r"\bmbarrier\.[a-z_.]*wait|\bcp\.async|\bbar\.(cta\.)?(sync|red)|\bbarrier\.",
+            also="timeline roles producer consumer pipeline warp-specialized", of_latency=True,
         ),
         findings=findings,
         views=(PHASES_VIEW,),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -12,14 +11,11 @@ from tui_probe.draw.spans import Line, Span, clip, command_lines, hang_line, pad
 from tui_probe.draw.table import Column, safe
 from tui_probe.draw.table_content import RemadeRows, TableContent
 from tui_probe.draw.view import no_progress, with_progress
-from tui_probe.input_limits import PTX_TEXT
 from tui_probe.pages.views import kind_of, kinds
 from tui_probe.probe_files.choices import built_in_sets
 from tui_probe.probekit.page_kinds import ViewSource
-from tui_probe.probekit.probe_view import names_to_run
-from tui_probe.probekit.recognised import analysis_name
+from tui_probe.probekit.probe_view import answered_questions, code_has, option_of
 from tui_probe.probekit.registry import all_probes, probe_named
-from tui_probe.trace.plain_file import read_within
 from tui_probe.verdicts.finding_summary import ranked_losses, ranked_results
 from tui_probe.verdicts.findings import NO_PROBE, findings_by_probe
 from tui_probe.verdicts.kernel_findings import findings_of_result
@@ -38,8 +34,7 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.view import Progress
     from tui_probe.probekit.finding import Finding
-    from tui_probe.probekit.probe import Probe
-    from tui_probe.trace.model import KernelFacts, ProbedKernel, Trace
+    from tui_probe.trace.model import KernelFacts, Trace
     from tui_probe.verdicts.findings import ResultFindings
     from tui_probe.verdicts.kernel_findings import KernelFinding
     from tui_probe.verdicts.limiter import KernelLimiter
@@ -101,19 +96,14 @@ COST_QUESTION: Final = Question("what is the overhead of the probe?", "--benchma
 @cache
 def all_questions() -> tuple[Question, ...]:
     """All, the one asked most first. Each is a line of the summary while nothing in the trace answers it."""
-    questions = [(probe.question, _name_to_run(probe)) for probe in all_probes() if probe.question is not None]
+    questions = [(probe.question, option_of(probe)) for probe in all_probes() if probe.question is not None]
     return (
         *(
-            Question(asked.words, f"-p {name}", asked.key, asked.needs, asked.also, asked.of_program, asked.needs_gpu)
-            for asked, name in questions
+            Question(asked.words, option, asked.key, asked.needs, asked.also, asked.of_program, asked.needs_gpu)
+            for asked, option in questions
         ),
         COST_QUESTION,
     )
-
-
-def _name_to_run(probe: Probe) -> str:
-    """Return the set of the probes that measure parts of one thing with it, or the probe."""
-    return names_to_run(probe.groups.probes)[0] if probe.groups else probe.name
 
 
 def open_questions(
@@ -122,51 +112,27 @@ def open_questions(
     """Return the questions that mean something for a probed kernel and that none of its results answers; with
     ``of_program`` also those about all kernels together.
 
-    First come those that the findings lead to.
+    First come the one that the limiter leads to and those that the findings lead to.
     """
     if kernel.status != "probed":
         return []
-    asked = [finding.asks for result in results for finding in result.findings if finding.asks]
-    probes = (probe_named(analysis_name(probed)) for probed in kernel.by_probe() if _has_answer(probed))
-    answered, text = set().union(*map(_answered_keys, probes)), _pruned_ptx(kernel)
+    limiter = kernel_limiter(kernel) if results else None
+    asked = [limiter.asks] if limiter and limiter.asks else []
+    asked += [finding.asks for result in results for finding in result.findings if finding.asks]
+    answered = answered_questions(kernel)
     left = [
         question
         for question in all_questions()
         if _is_open(question, kernel, answered)
-        and ((of_program and question.of_program) or _applies_to_ptx(question, text))
+        and ((of_program and question.of_program) or code_has(kernel, question.needs) is not False)
     ]
     return sorted(left, key=lambda question: asked.index(question.key) if question.key in asked else len(asked))
-
-
-def _has_answer(kernel: ProbedKernel) -> bool:
-    """Return whether a kernel has a result, or one probe only: a kernel launched once has the result of one of
-    several.
-    """
-    return kernel.status == "probed" and (bool(kernel.result_rows) or not kernel.kernel.named_probes)
-
-
-def _answered_keys(probe: Probe | None) -> set[str]:
-    """Keys of the questions that the results of a probe answer."""
-    if probe is None:
-        return set()
-    return {*probe.answers, *((probe.question.key,) if probe.question else ())}
 
 
 def _is_open(question: Question, kernel: KernelFacts, answered: set[str]) -> bool:
     if question.needs_gpu and kernel.trace.state.simulated:
         return False
     return not kernel.times.impacts if question is COST_QUESTION else question.key not in answered
-
-
-def _applies_to_ptx(question: Question, text: str | None) -> bool:
-    return text is None or re.search(question.needs, text) is not None
-
-
-def _pruned_ptx(kernel: KernelFacts) -> str | None:
-    path = kernel.file("pruned.ptx")
-    if path is None or path.stat().st_size > PTX_TEXT.most:
-        return None
-    return read_within(path, PTX_TEXT).decode("utf-8", "replace")
 
 
 def kernel_finding_lines(

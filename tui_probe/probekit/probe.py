@@ -46,6 +46,8 @@ class Question:
     """True if it is asked of all kernels together, so that a run again is offered at any of them."""
     needs_gpu: bool = False
     """True if the probe needs SASS, which the simulated GPU does not execute."""
+    of_latency: bool = False
+    """True if it comes first of a kernel that no unit limits."""
 
     def __post_init__(self) -> None:
         """Raise ValueError if ``needs`` is not a regular expression."""

@@ -1,31 +1,38 @@
-"""Views of a probe's own, and why a kernel or launch has no result for one."""
+"""Views of a probe's own, why a kernel has no result for one, and the questions that another run answers."""
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
+from functools import lru_cache
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.draw import units
 from tui_probe.draw.table import safe
+from tui_probe.input_limits import PTX_TEXT
 from tui_probe.probe_files.choices import built_in_sets, set_within
 from tui_probe.probe_files.loading import PROBE_SUFFIXES
 from tui_probe.probekit.page_kinds import ViewKind
 from tui_probe.probekit.recognised import analysis_name, unnamed_probe_advice
-from tui_probe.probekit.registry import probe_named, probe_names_where
+from tui_probe.probekit.registry import all_probes, probe_named, probe_names_where
+from tui_probe.trace.plain_file import read_within
 from tui_probe.trace.result_file import compressed_result_advice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from tui_probe.draw.view import Progress, View
     from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.probekit.probe import Probe
-    from tui_probe.trace.model import KernelFacts, Run
+    from tui_probe.trace.model import KernelFacts, ProbedKernel, Run
     from tui_probe.trace.run_info import RunInfo
 
 _MOST_PROBES: Final = 3
+_KERNELS_KEPT: Final = 256
+"""Kernels of whose code it is known whether it raises a question."""
 
 
 def no_result_reason(source: ViewSource, *probes: str) -> str | None:
@@ -142,3 +149,63 @@ def probe_view(
         return no_result_reason(source, *probes())
 
     return ViewKind(name, title, about, missing, opened, explanation, order, short, grows, drawn, probes)
+
+
+def answered_questions(kernel: KernelFacts) -> set[str]:
+    """Keys of the questions that results of a kernel answer."""
+    probes = (probe_named(analysis_name(probed)) for probed in kernel.by_probe() if _has_answer(probed))
+    return set().union(*map(_answered_keys, probes))
+
+
+def _has_answer(kernel: ProbedKernel) -> bool:
+    """Return whether a kernel has a result, or one probe only: a kernel launched once has the result of one of
+    several.
+    """
+    return kernel.status == "probed" and (bool(kernel.result_rows) or not kernel.kernel.named_probes)
+
+
+def _answered_keys(probe: Probe | None) -> set[str]:
+    if probe is None:
+        return set()
+    return {*probe.answers, *((probe.question.key,) if probe.question else ())}
+
+
+def code_has(kernel: KernelFacts, needs: str) -> bool | None:
+    """Return whether a regular expression occurs in the PTX of a kernel; None without PTX, or with too much of it."""
+    path = kernel.file("pruned.ptx")
+    if path is None:
+        return None
+    about = path.stat()
+    return None if about.st_size > PTX_TEXT.most else _occurs(path, about.st_mtime_ns, needs)
+
+
+@lru_cache(maxsize=_KERNELS_KEPT)
+def _occurs(path: Path, changed_ns: int, needs: str) -> bool:
+    del changed_ns  # another file of this name
+    return re.search(needs, read_within(path, PTX_TEXT).decode("utf-8", "replace")) is not None
+
+
+def option_of(probe: Probe) -> str:
+    """``-p NAME``: the set of the probes that measure parts of one thing with it, or the probe."""
+    return f"-p {names_to_run(probe.groups.probes)[0] if probe.groups else probe.name}"
+
+
+class AskedQuestion(NamedTuple):
+    """A question by its key, its words, and the option of a run that answers it."""
+
+    key: str
+    words: str
+    option: str
+
+
+def latency_question(kernel: KernelFacts) -> AskedQuestion | None:
+    """The question that comes first of a kernel that no unit limits; None if a result answers it, or the code does not
+    wait.
+    """
+    for probe in all_probes():
+        question = probe.question
+        if question is None or not question.of_latency or question.key in answered_questions(kernel):
+            continue
+        if code_has(kernel, question.needs):
+            return AskedQuestion(question.key, question.words, option_of(probe))
+    return None

@@ -328,4 +328,5 @@ def _limiter_finding(kernel: KernelFacts, limiter: KernelLimiter) -> KernelFindi
     }
     unknown = ", ".join(limiter.verdict.unknown)
     absent = (Unmeasured(unknown, _NOT_COUNTED, limiter.command),) if unknown else ()
-    return KernelFinding(kernel, Finding(LIMITER_KEY, "limited by", limiter.words, values=values), not_measured=absent)
+    finding = Finding(LIMITER_KEY, "limited by", limiter.words, values=values, asks=limiter.asks)
+    return KernelFinding(kernel, finding, not_measured=absent)

@@ -25,6 +25,7 @@ from tui_probe.probekit.measured import (
     unjoined_sources,
 )
 from tui_probe.probekit.page_kinds import ViewSource
+from tui_probe.probekit.probe_view import latency_question
 from tui_probe.probekit.registry import probe_names_where
 from tui_probe.trace.device_memory import read_launch_memory
 from tui_probe.verdicts.findings import runs_on_few_sms
@@ -80,7 +81,15 @@ class NcuBytes:
 
 def kernel_limiter(kernel: KernelFacts) -> KernelLimiter | None:
     """Return the limiter of a kernel from its newest results; None if counts for a verdict are missing."""
-    return limiter_from_results(list(_newest_results(kernel)), [kernel])
+    limiter = limiter_from_results(list(_newest_results(kernel)), [kernel])
+    if limiter is None or limiter.verdict.limit not in (None, "latency") or limiter.machine.simulated:
+        return limiter
+    question = latency_question(kernel)
+    return (
+        limiter
+        if question is None
+        else replace(limiter, asks=question.key, asked=f"{question.words} run {question.option}")
+    )
 
 
 def limiter_from_results(
@@ -260,6 +269,10 @@ class KernelLimiter:
     """Unit of the counts of instructions: PTX, SASS, or some in each."""
     cause: str = ""
     """Reason why warps wait, from a probe of waits; "" for other limiters and without such a probe."""
+    asks: str = ""
+    """Key of the question that tells more where no unit is near its peak, or none is known to be; "" for none."""
+    asked: str = ""
+    """The question with the option of a run that answers it."""
 
     @property
     def source(self) -> str:
@@ -333,6 +346,7 @@ def limiter_texts(limiter: KernelLimiter) -> tuple[str, ...]:
                 limiter.level,
                 _unmeasured_text(limiter),
                 f"to measure: {limiter.command}" if limiter.command else "",
+                limiter.asked,
             ),
         )
     )

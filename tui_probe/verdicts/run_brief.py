@@ -248,7 +248,8 @@ def _all_commands(trace: Trace, findings: Sequence[KernelFinding]) -> Iterator[N
         yield NextCommand("all lines of the kernel with the largest loss", f"tui-probe show {page} {address}")
     questions = {probe.question.key: (probe.question.words, probe.name) for probe in all_probes() if probe.question}
     for finding in ranked:
-        if finding.finding.asks in questions and finding.finding.stands_out:
+        leads = finding.finding.stands_out or finding.finding.key == LIMITER_KEY
+        if leads and finding.finding.asks in questions:
             question, probe = questions[finding.finding.asks]
             yield NextCommand(question, probing_command(trace, probe))
     if command := measuring_command(trace):
