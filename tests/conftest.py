@@ -89,7 +89,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> WorkStealing
     return WorkStealingScheduling(config, log) if config.getoption("dist") == "load" else None
 
 
-LONG = {"test_faults.py", "test_pty.py", "test_run.py", "test_sanitizers.py", "test_soak.py"}
+LONG = {"test_faults.py", "test_pty.py", "test_run.py", "test_sanitizers.py"}
 """Files with tests that take ten seconds, or wait for as long."""
 
 
