@@ -11,7 +11,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +90,7 @@ def test_kernels_under_way_are_finished_after_the_engine(
     program = tmp_path / "ptxas"
     program.write_text(f'#!/bin/sh\nwhile [ ! -e {tmp_path}/may_end ]; do sleep 0.01; done\nexec {ptxas.path} "$@"\n')
     program.chmod(0o700)
-    monkeypatch.setattr("tui_probe.engine.assembler.find_tools", lambda _: [replace(ptxas, path=program)])
+    monkeypatch.setattr("tui_probe.engine.assembler.find_tools", lambda _: [ptxas._replace(path=program)])
     left: list[tuple[Any, ...]] = []
     monkeypatch.setattr("tui_probe.launcher.engine.finish_later", lambda *work: left.append(work))
     serving = engine(tmp_path / "engine.log")
