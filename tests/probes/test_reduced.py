@@ -44,7 +44,8 @@ def both(folder: Path, probe: str, launch: str, **more: Any) -> tuple[Result, Re
 def told(probe: str, result: Result) -> Any:
     known = probe_named(probe)
     assert known is not None
-    return known.analyse(SimpleNamespace(result=result, probe=probe, kernel=SimpleNamespace(read_info=lambda: None)))  # type: ignore[arg-type]
+    kernel = SimpleNamespace(read_info=lambda: None, folder=None, trace=None)
+    return known.analyse(SimpleNamespace(result=result, probe=probe, kernel=kernel, launch=None))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("probe", "launch"), due_pairs(COUNTED, ["strided", "matmul", "fragments", "uneven"]))
