@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _NOTABLE: Final = 0.1
 """Part of a role's life from which on a wait is worth a look."""
+_NOTABLE_BLOCKED: Final = 0.02
+"""Part of the partner's life for which it waits for a free stage, from which on more stages may help."""
 _MOST_PHASES: Final = 3
 
 
@@ -59,8 +61,8 @@ METRICS: Final = (
         standalone_title="wait share of warp life in phases",
     ),
     Metric(
-        "computing", "compute share of block time", better="higher", over_launches="mean", clocked=True,
-        read=_computing, standalone_title="compute share of block time",
+        "computing", "block time with a computing warp", better="higher", over_launches="mean", clocked=True,
+        read=_computing, standalone_title="block time with a computing warp",
     ),
     Metric("starts_kept", "phase starts kept", read=_kept, shown=where_known),
 )  # fmt: skip
@@ -109,10 +111,9 @@ def _wait_finding(wait: Wait) -> Finding:
         "partner": wait.partner,
     }
     label = "role wait" if wait.partner else "barrier wait"
-    asks = "asynchronous work" if wait.partner else "barriers"
     return Finding(
         "longest_role_wait", label, wait_text(wait), "phases", wait.line or wait.phase.lines[0],
-        stands_out=wait.share >= _NOTABLE, values=values, advice=_advice(wait), asks=asks,
+        stands_out=wait.share >= _NOTABLE, values=values, advice=_advice(wait),
         brief=f"{wait.phase.work_text}: {percent(wait.share, 1)} of warp time",
     )  # fmt: skip
 
@@ -128,10 +129,13 @@ def _advice(wait: Wait) -> str:
         return "start each copy more iterations before its wait (more stages), or copy larger boxes"
     if _is_for_stage(wait):
         return "all stages are in use: the consumers limit this kernel"
-    return (
-        f"the {wait.partner} is late: give the {wait.partner} less work per stage, more warps, or more stages to"
-        f" run ahead"
-    )
+    less = f"the {wait.partner} is late: give the {wait.partner} less work per stage, or more warps"
+    if wait.partner_blocked is None:
+        return less
+    if wait.partner_blocked < _NOTABLE_BLOCKED:
+        return f"{less}. More stages do not help: the {wait.partner} hardly ever waits for a free stage"
+    blocked = percent(wait.partner_blocked, 1)
+    return f"{less}, or use more stages: the {wait.partner} waits {blocked} of its time for a free stage"
 
 
 def _open(source: ViewSource, progress: Progress) -> View:
@@ -146,7 +150,8 @@ PHASES_VIEW: Final = probe_view(
     "phases of warps over time, and which role waits",
     _open,
     explanation=(
-        "Each warp has one row; time runs to the right. A letter stands for the phase that takes most of the time in"
+        "Each row is one warp: of each role the first warp, and the warp that differs most from it. Time runs to the"
+        " right. A letter stands for the phase that takes most of the time in"
         " the cell; the table lists the phases. The second group of rows shows some iterations of the main loop."
         " Warps that run the same loops have the same role.",
         "For a phase in a loop, the median is over iterations. For another phase, the median is over warps. A wait"
@@ -173,6 +178,7 @@ PROBES: Final = (
             r"\bmbarrier\.[a-z_.]*wait|\bcp\.async|\bbar\.(cta\.)?(sync|red)|\bbarrier\.",
             also="timeline roles producer consumer pipeline warp-specialized", of_latency=True,
         ),
+        answers=("asynchronous work", "barriers"),
         findings=findings,
         views=(PHASES_VIEW,),
     ),

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.draw import units
 from tui_probe.probekit.finding import percent
 from tui_probe.probekit.record_counts import sampled_blocks_text
-from tui_probe.ptx.phase_names import CLUSTER_BARRIER, MBARRIER, POLLING
+from tui_probe.ptx.phase_names import CLUSTER_BARRIER, COPIES, MBARRIER, POLLING
 
 from .kinds import ALL_WARPS, NO_LOOP
 from .lanes import ProductGaps, TensorRates
-from .tables import overlap_of, rows_of
+from .tables import NOTABLY_SLOWER, overlap_of, rows_of
 from .waits import waits_of
 
 if TYPE_CHECKING:
@@ -91,8 +91,8 @@ class Sentences:
         if overlap is not None:
             compute, load, both, idle = (percent(part, 1) for part in overlap.parts)
             yield (
-                f"block time: {compute} computing, {load} issuing loads ({both} both), {idle} none of"
-                " these (waits, integer and other work)"
+                f"time of blocks: in {compute}, at least one warp computes; in {load}, at least one warp issues loads"
+                f" (in {both}, both); in {idle}, all warps wait or do other work such as integer arithmetic"
             )
         yield from self._stall_notes()
         yield from self._tensor_notes()
@@ -268,10 +268,17 @@ def wait_text(wait: Wait) -> str:
         return f"{text}{_late_warp_text(wait)}{_busy_text(wait)}"
     full = f"; all {wait.stages_full} stages are in use" if wait.stages_full else ""
     order = _stages_text(wait) if wait.by_order else "; waits are matched with signals by time"
-    return (
-        f"{text}{wait.partner} has not finished “{wait.signal.name}”; for the remaining time, the wait is for copies"
-        f" or for the barrier itself{order}{full}{_busy_text(wait)}"
-    )
+    return f"{text}{_unsignaled_text(wait)}{order}{full}{_busy_text(wait)}"
+
+
+def _unsignaled_text(wait: Wait) -> str:
+    """``producer has not issued “loop: bulk copy” yet``: a copy that is late is no slow copy."""
+    assert wait.signal is not None
+    if wait.signal.work in COPIES:
+        verb, remainder = "issued", "the copy is in progress, or the wait is for the barrier itself"
+    else:
+        verb, remainder = "finished", "the wait is for copies or for the barrier itself"
+    return f"{wait.partner} has not {verb} “{wait.signal.name}” yet; for the remaining time, {remainder}"
 
 
 def _stages_text(wait: Wait) -> str:
@@ -312,4 +319,7 @@ def _busy_text(wait: Wait) -> str:
         return ""
     late = f"warp {wait.last_warp}" if wait.partner is None else wait.partner
     place = f" ({wait.occupied_at})" if wait.occupied_at else ""
-    return f". Meanwhile, {late} spends {percent(wait.occupied, 1)} of its time in “{wait.occupation.name}”{place}"
+    text = f". Of its own time, {late} spends {percent(wait.occupied, 1)} in “{wait.occupation.name}”{place}"
+    if wait.slower is None or wait.slower < NOTABLY_SLOWER:
+        return text
+    return f"{text}, where it takes {wait.slower:.1f} times as long as the other warps (median)"

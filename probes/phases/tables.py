@@ -9,7 +9,7 @@ floating-point arithmetic; the code of the probe itself has none of these but it
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -31,7 +31,7 @@ from tui_probe.trace.plain_file import read_within
 from .waits import main_site, place_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -43,6 +43,11 @@ if TYPE_CHECKING:
     from .analysis import Phases, Spans
     from .kinds import Phase
 
+NOTABLY_SLOWER: Final = 1.5
+"""Median time of a warp in a phase, over that of other warps of its role, from which on it is named."""
+_NOTABLE_PHASE: Final = 0.02
+"""Part of a role's time from which on slow warps of a phase are named."""
+_MOST_SLOW: Final = 3
 _UNKNOWN: Final = -1
 _LANES: Final = 32
 _COUNTED: Final = frozenset({"fp32", "fp64", "fp16", "bf16", "tensor", "load", "store", "atomic", "barrier"})
@@ -74,6 +79,15 @@ class PhaseRow:
     blocks: int
     site: Site
     """The start with most of its cycles."""
+    part: str = ""
+    """``warp 5`` or ``other warps`` for some warps of the role; "" for all."""
+    parts: tuple[PhaseRow, ...] = ()
+    """The rows of warps that take much longer than the others of the role, and the row of the others."""
+
+    @property
+    def name(self) -> str:
+        """The name of the phase; of some warps, which these are."""
+        return f"  {self.part}" if self.part else self.phase.name
 
     @property
     def place(self) -> str:
@@ -101,13 +115,14 @@ def rows_of(launch: Phases) -> list[PhaseRow]:
             if not len(places):
                 continue
             spans, weight = launch.spans.where(places), launch.weight[places]
-            times = _iteration_cycles(launch, spans, places)
+            times, warp_of_time = _iteration_cycles(launch, spans, places)
             cycles, warps = round((spans.cycles * weight).sum()), int(np.count_nonzero(np.diff(spans.warp, prepend=-1)))
             median, p95 = (float(value) for value in np.percentile(times, (50, 95)))
             own_products = products[spans.site]
             issued = None if (own_products == _UNKNOWN).any() else round(_LANES * (own_products * weight).sum())
             share, longest = cycles / total, main_site(launch, spans)
-            rows.append(PhaseRow(name, phase, warps, cycles, share, len(times), median, p95, issued, blocks, longest))
+            row = PhaseRow(name, phase, warps, cycles, share, len(times), median, p95, issued, blocks, longest)
+            rows.append(replace(row, parts=tuple(_parts_of(row, times, launch.warps.warp[warp_of_time]))))
     order = {name: place for place, name in enumerate(launch.roles)}
     return sorted(rows, key=lambda row: (order[row.role], -row.cycles))
 
@@ -124,12 +139,40 @@ def multiply_adds(launch: Phases) -> int | None:
     return sum(count for count in counts if count is not None)
 
 
-def _iteration_cycles(launch: Phases, spans: Spans, places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Cycles of spans of one phase, by warp and iteration."""
+def _iteration_cycles(
+    launch: Phases, spans: Spans, places: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Cycles of spans of one phase, by warp and iteration, and the warps."""
     key = spans.warp * (int(launch.iteration.max(initial=0)) + 1) + launch.iteration[places]
     order = np.argsort(key, kind="stable")
-    cycles: NDArray[np.int64] = np.add.reduceat(spans.cycles[order], np.flatnonzero(np.diff(key[order], prepend=-1)))
-    return cycles
+    begins = np.flatnonzero(np.diff(key[order], prepend=-1))
+    return np.add.reduceat(spans.cycles[order], begins), spans.warp[order][begins]
+
+
+def _parts_of(row: PhaseRow, times: NDArray[np.int64], warp: NDArray[np.int64]) -> Iterator[PhaseRow]:
+    """The warps that take much longer for a phase of a loop than the others of the role, a row each, and the others.
+
+    ``warp`` is the number in its block of the warp of each of ``times``.
+    """
+    if row.phase.loop is None or row.phase.activity == "wait" or row.share < _NOTABLE_PHASE:
+        return
+    numbers = np.unique(warp).tolist()
+    medians = {number: float(np.median(times[warp == number])) for number in numbers}
+    limit = NOTABLY_SLOWER * float(np.median(list(medians.values())))
+    slow = [number for number in numbers if medians[number] > limit][:_MOST_SLOW]
+    if not slow:
+        return
+    for name, chosen in (
+        *((f"warp {number}", warp == number) for number in slow), ("other warps", ~np.isin(warp, slow)),
+    ):  # fmt: skip
+        part_times = times[chosen]
+        cycles = round(row.cycles * float(part_times.sum()) / float(times.sum()))
+        warps = round(row.warps * len(np.unique(warp[chosen])) / len(numbers))
+        median, p95 = (float(value) for value in np.percentile(part_times, (50, 95)))
+        yield replace(
+            row, part=name, warps=warps, cycles=cycles, share=row.share * cycles / row.cycles,
+            iterations=len(part_times), median=median, p95=p95, multiply_adds=None,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 _MIN_NAME: Final = 12
 _MIN_PLACE: Final = 16
+_SHARE_OF_ALL: Final = "warps' time"
+"""Title of the share where all warps have one role."""
 _HEADINGS: Final = 3
 """Lines between the table of phases and the first row of the table of barriers."""
 
@@ -55,10 +58,10 @@ def _stages(mean: float | None) -> str:
 
 
 _COLUMNS: Final[tuple[Column[PhaseRow], ...]] = (
-    Column("letter", lambda r: r.phase.letter, "", lambda r: r.phase.letter, False),
-    Column("phase", lambda r: r.phase.name, "phase", lambda r: r.phase.name, False, narrow=_MIN_NAME),
+    Column("letter", lambda r: r.phase.letter, "", lambda r: "" if r.part else r.phase.letter, False),
+    Column("phase", lambda r: r.phase.name, "phase", lambda r: r.name, False, narrow=_MIN_NAME),
     Column("role", lambda r: r.role, "role", lambda r: r.role, False, 1),
-    Column("share", lambda r: r.share, "block time", lambda r: percent(r.share, 1)),
+    Column("share", lambda r: r.share, "role's time", lambda r: percent(r.share, 1)),
     Column("median", lambda r: r.median, "median cycles", lambda r: _cycles(r.median)),
     Column("p95", lambda r: r.p95, "p95", lambda r: _cycles(r.p95), rank=2),
     Column("iterations", lambda r: r.iterations, "times", lambda r: units.count(r.iterations), rank=3),
@@ -112,6 +115,7 @@ class PhasesView(Document):
         self.title = f"Phases of {self.name}"
         self.launch = launch
         self.rows = rows_of(launch)
+        self._table_rows = [part for row in self.rows for part in (row, *row.parts)]
         self.waits = waits_of(launch)
         self.overlap = overlap_of(launch)
         self.block = launch.median_block
@@ -136,12 +140,14 @@ class PhasesView(Document):
 
     def _columns(self) -> list[Column[PhaseRow]]:
         """Return the columns; that of roles only if there are several."""
-        several = len({row.role for row in self.rows}) > 1
-        return [column for column in _COLUMNS if several or column.key != "role"]
+        if len({row.role for row in self.rows}) > 1:
+            return list(_COLUMNS)
+        columns = (column for column in _COLUMNS if column.key != "role")
+        return [replace(column, title=_SHARE_OF_ALL) if column.key == "share" else column for column in columns]
 
     def lines(self, width: int) -> Sequence[Line]:
         head = self._head(width - 1)
-        table = titled_table(head, self._columns(), self.rows, (), width)
+        table = titled_table(head, self._columns(), self._table_rows, (), width)
         waits = [((f" {part}", ""),) for note in self.sentences.longest_wait() for part in wrap(note, width - 1)]
         notes = (((f" {part}", "dim"),) for note in self.sentences.others() for part in wrap(note, width - 1))
         drawn = list(lanes(self.launch, self.block, width, self.of.products_per_clock))
@@ -177,18 +183,18 @@ class PhasesView(Document):
 
     def _below(self, width: int) -> int:
         notes = sum(len(wrap(note, width - 1)) for note in self.sentences.others())
-        return len(self.rows) + len(self._barrier_table(width)) + notes
+        return len(self._table_rows) + len(self._barrier_table(width)) + notes
 
     def ptx_line(self, number: int, width: int) -> int | None:
         """The first line of the phase in a row of the table, or of the wait in a row of the table of barriers."""
         place = number - self.begins(width)
-        lines: list[int | None] = [row.site.instruction.line for row in self.rows]
+        lines: list[int | None] = [row.site.instruction.line for row in self._table_rows]
         lines += [*[None] * _HEADINGS, *(wait.line for wait in self._at_barriers)]
         return lines[place] if 0 <= place < len(lines) else None
 
     def place_of(self, ptx_line: int, width: int) -> int | None:
         """The row of the phase that begins at a line."""
-        for place, row in enumerate(self.rows):
+        for place, row in enumerate(self._table_rows):
             if ptx_line in row.phase.lines:
                 return place + self.begins(width)
         return None
@@ -222,7 +228,9 @@ class PhasesView(Document):
             "overlap": None
             if overlap is None
             else dict(zip(("compute", "load", "both", "idle"), overlap.parts, strict=True)),
-            "phases": [as_record(_COLUMNS, row) | self._stalls_record(row.phase) for row in self.rows],
+            "phases": [
+                as_record(_COLUMNS, row) | _parts_record(row) | self._stalls_record(row.phase) for row in self.rows
+            ],
             "stalls": None
             if self.stalls is None or self.stalls.problem
             else {
@@ -288,6 +296,12 @@ class PhasesView(Document):
         yield [column.key for column in columns]
         for row in self.rows:
             yield [column.value(row) for column in columns if column.value is not None]
+
+
+def _parts_record(row: PhaseRow) -> dict[str, Any]:
+    """The warps that take much longer than others of the role, and the others; none where all take about as long."""
+    keys = ("warps", "cycles", "share", "iterations", "median", "p95")
+    return {"slow_warps": [{"part": part.part} | {key: getattr(part, key) for key in keys} for part in row.parts]}
 
 
 def _stall_record(wait: MeasuredWait) -> dict[str, Any]:

@@ -81,6 +81,10 @@ class Wait:
     """Source position at which most of the wait begins; "" if unknown."""
     line: int = 0
     """Line of PTX at which most of these cycles begin."""
+    partner_blocked: float | None = None
+    """Part of the partner's life in which it waits for this role to free a stage; None if it does not wait for one."""
+    slower: float | None = None
+    """Median time of the last warp's busiest phase over that of the other warps of the role; None if it is unknown."""
     last_warp: int | None = None
     """The warp of a block for which the others wait longest at a barrier; None where none is late."""
     last_share: float | None = None
@@ -131,8 +135,21 @@ def waits_of(launch: Phases) -> list[Wait]:
                     signals = sum(len(launch.places(other, number)) for other in range(len(launch.roles)))
                     wait = replace(_with_last_warp(launch, wait, number), signals=signals)
                 waits.append(_matched(launch, wait) if phase.work == MBARRIER else wait)
-    waits = [replace(wait, stages_full=_stages_full(launch, wait, waits)) for wait in waits]
+    waits = [
+        replace(wait, stages_full=_stages_full(launch, wait, waits), partner_blocked=_partner_blocked(wait, waits))
+        for wait in waits
+    ]
     return sorted(waits, key=lambda wait: -wait.cycles)
+
+
+def _partner_blocked(wait: Wait, waits: Iterable[Wait]) -> float | None:
+    """The part of the partner's life in which it waits for this role to free a stage; None if unknown."""
+    shares = [
+        other.share * (other.late_share or 0.0)
+        for other in waits
+        if wait.partner is not None and (other.role, other.partner) == (wait.partner, wait.role) and other.by_order
+    ]
+    return sum(shares) if shares else None
 
 
 def _stages_full(launch: Phases, wait: Wait, waits: Iterable[Wait]) -> int:
@@ -187,9 +204,24 @@ def _with_last_warp(launch: Phases, wait: Wait, phase: int) -> Wait:
     if not of_all:
         return wait
     ((last, cycles),) = late.most_common(1)
-    return _with_occupation(
-        launch, replace(wait, last_warp=last, last_share=cycles / of_all), launch.warps.warp == last
-    )
+    of_last = launch.warps.warp == last
+    wait = _with_occupation(launch, replace(wait, last_warp=last, last_share=cycles / of_all), of_last)
+    if wait.occupation is None:
+        return wait
+    of_role = launch.warps.role == launch.roles.index(wait.role)
+    times = [_median_cycles(launch, wait.occupation, warps) for warps in (of_last & of_role, ~of_last & of_role)]
+    return wait if None in times or not times[1] else replace(wait, slower=(times[0] or 0.0) / times[1])
+
+
+def _median_cycles(launch: Phases, phase: Phase, warps: NDArray[np.bool_]) -> float | None:
+    """The median of the times that some warps are in a phase, by iteration; None if they never are."""
+    chosen = warps[launch.spans.warp] & (launch.spans.phase == launch.phases.index(phase))
+    spans = launch.spans.where(chosen)
+    if not len(spans):
+        return None
+    key = spans.warp * (int(launch.iteration.max(initial=0)) + 1) + launch.iteration[chosen]
+    _, place = np.unique(key, return_inverse=True)
+    return float(np.median(np.bincount(place, spans.cycles)))
 
 
 @dataclass(frozen=True, slots=True)

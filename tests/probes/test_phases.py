@@ -35,7 +35,7 @@ from tui_probe.probe_files.choices import choose_probes
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.probe_files.option_probes import phases_in, phases_probe
 from tui_probe.probe_model.positions import SourceRange
-from tui_probe.probes.phases import findings
+from tui_probe.probes.phases import _advice, findings
 from tui_probe.probes.phases.analysis import NOT_RECORDED, Phases, Spans, _joined, analyse
 from tui_probe.probes.phases.kinds import Phase, roles_of
 from tui_probe.probes.phases.lanes import (
@@ -271,7 +271,49 @@ def test_last_warp_at_a_barrier_is_named(tmp_path: Path) -> None:
     assert (waits[0].last_warp, waits[0].last_share) == (2, 1)
     assert waits[0].late >= 3 * 6 * 45 * ROUND
     assert "all warps wait " in wait_text(waits[0])
-    assert "of this wait, warp 2 has not arrived. Meanwhile, warp 2 spends " in wait_text(waits[0])
+    assert "of this wait, warp 2 has not arrived. Of its own time, warp 2 spends " in wait_text(waits[0])
+
+
+@pytest.mark.parametrize(
+    ("blocked", "end"),
+    [
+        (None, "or more warps"),
+        (0.0, "More stages do not help: the producer hardly ever waits for a free stage"),
+        (0.3, "or use more stages: the producer waits 30% of its time for a free stage"),
+    ],
+)
+def test_advice_on_stages_follows_from_the_measured_stages(tmp_path: Path, blocked: float | None, end: str) -> None:
+    """Of a late producer: more stages help only if it waits for one."""
+    wait = longest_wait(staged(tmp_path / "t", 3, 200), "consumer")
+    assert wait.partner_blocked is not None
+    assert wait.partner_blocked < 0.01
+    assert _advice(replace(wait, partner_blocked=blocked)).endswith(end)
+
+
+SLOW_WARP = UNEVEN.replace("@%p1 bra $join;", "selp.u32 %r3, 5, 50, %p1;").replace("%r2, 50;", "%r2, %r3;")
+
+
+def test_slow_warp_has_a_row_of_its_own(tmp_path: Path) -> None:
+    """Warp 2 of four goes fifty rounds of a loop before each of six barriers, the others five."""
+    launch = recorded(tmp_path, SLOW_WARP, "kernel", block=128)
+    (row,) = [row for row in rows_of(launch) if row.parts]
+    assert [part.part for part in row.parts] == ["warp 2", "other warps"]
+    slow, others = row.parts
+    assert (slow.iterations, others.iterations) == (6, 18)
+    assert slow.median > 4 * others.median
+    assert slow.cycles + others.cycles == pytest.approx(row.cycles, abs=1)
+    wait = waits_of(launch)[0]
+    assert wait.slower == pytest.approx(slow.median / others.median)
+    assert wait_text(wait).endswith(f", where it takes {wait.slower:.1f} times as long as the other warps (median)")
+    kernel = SimpleNamespace(mode="ptx", slowdown=None, folder=None)
+    of = SimpleNamespace(name="kernel", kernel=kernel, simulated=True, which="launch 0 of #0", products_per_clock=None)
+    view = PhasesView(of, launch)  # type: ignore[arg-type]
+    lines = list(map(plain, view.lines(132)))
+    place = next(number for number, line in enumerate(lines) if line.strip().startswith("warp 2 "))
+    assert lines[place + 1].strip().startswith("other warps ")
+    assert view.ptx_line(place, 132) == row.site.instruction.line
+    records = [record["slow_warps"] for record in view.record()["phases"] if record["slow_warps"]]
+    assert [[part["part"] for part in parts] for parts in records] == [["warp 2", "other warps"]]
 
 
 def test_trace_events_have_flows_from_the_last_warp_at_a_barrier(tmp_path: Path) -> None:
@@ -340,7 +382,7 @@ def phase_headings(analysis: Phases) -> str:
     kernel = SimpleNamespace(mode="ptx", slowdown=None, folder=None)
     of = SimpleNamespace(name="kernel", kernel=kernel, simulated=True, which="launch 0 of #0", products_per_clock=None)
     lines = map(plain, PhasesView(of, analysis).lines(132))  # type: ignore[arg-type]
-    return next(line for line in lines if "block time" in line)
+    return next(line for line in lines if "median cycles" in line)
 
 
 def test_full_ring_keeps_the_first_phases(tmp_path: Path) -> None:
