@@ -53,6 +53,11 @@ def _share(part: float | None) -> str:
     return units.NOT_MEASURED if part is None else percent(part, 1)
 
 
+def _line_text(row: PhaseRow) -> str:
+    """``:17``; the file is in the first line."""
+    return f":{row.place.rpartition(':')[2]}" if row.place else units.NOT_MEASURED
+
+
 def _stages(mean: float | None) -> str:
     return units.NOT_MEASURED if mean is None else f"{mean:.1f}"
 
@@ -131,6 +136,8 @@ class PhasesView(Document):
         unknown = "; ?: not recorded" if self.launch.sampled_text or self.launch.unrecorded else ""
         if len(about) + len(unknown) + _MIN_NAME <= cells:
             about += unknown
+        if len(about) + len(self._file_text) + _MIN_NAME <= cells:
+            about += self._file_text
         return clip(shorten(self.name, max(cells - len(about), _MIN_NAME)) + about, cells)
 
     def notes(self) -> Iterator[str]:
@@ -138,16 +145,25 @@ class PhasesView(Document):
         yield from self.sentences.longest_wait()
         yield from self.sentences.others()
 
-    def _columns(self) -> list[Column[PhaseRow]]:
-        """Return the columns; that of roles only if there are several."""
-        if len({row.role for row in self.rows}) > 1:
-            return list(_COLUMNS)
-        columns = (column for column in _COLUMNS if column.key != "role")
-        return [replace(column, title=_SHARE_OF_ALL) if column.key == "share" else column for column in columns]
+    @cached_property
+    def _file_text(self) -> str:
+        """``; gather.cu``: the source file that all rows share; "" if there are several or none."""
+        files = {row.place.rpartition(":")[0] for row in self.rows if row.place}
+        return f"; {files.pop()}" if len(files) == 1 else ""
+
+    def _columns(self, head: str) -> list[Column[PhaseRow]]:
+        """Return the columns; that of roles only if there are several, and lines without the file that heads all."""
+        columns = {column.key: column for column in _COLUMNS}
+        if len({row.role for row in self.rows}) == 1:
+            columns["share"] = replace(columns.pop("share"), title=_SHARE_OF_ALL)
+            columns = {column.key: columns[column.key] for column in _COLUMNS if column.key != "role"}
+        if self._file_text and head.endswith(self._file_text):
+            columns["place"] = replace(columns["place"], title="line", text=_line_text, narrow=None)
+        return list(columns.values())
 
     def lines(self, width: int) -> Sequence[Line]:
         head = self._head(width - 1)
-        table = titled_table(head, self._columns(), self._table_rows, (), width)
+        table = titled_table(head, self._columns(head), self._table_rows, (), width)
         waits = [((f" {part}", ""),) for note in self.sentences.longest_wait() for part in wrap(note, width - 1)]
         notes = (((f" {part}", "dim"),) for note in self.sentences.others() for part in wrap(note, width - 1))
         drawn = list(lanes(self.launch, self.block, width, self.of.products_per_clock))

@@ -55,6 +55,7 @@ from tui_probe.ptx.parser import parse
 from tui_probe.ptx.phases import phase_starts
 from tui_probe.simgpu.executor.model import COSTS
 from tui_probe.trace.sites import read_sites
+from tui_probe.trace.source_lines import SourceLine
 from tui_probe.ui import Appearance
 from tui_probe.ui.live.feed import Session
 from tui_probe.ui.screens.kernel import KernelScreen
@@ -288,6 +289,27 @@ def test_advice_on_stages_follows_from_the_measured_stages(tmp_path: Path, block
     assert wait.partner_blocked is not None
     assert wait.partner_blocked < 0.01
     assert _advice(replace(wait, partner_blocked=blocked)).endswith(end)
+
+
+def test_file_that_all_rows_share_is_named_once(tmp_path: Path) -> None:
+    """Two files are named in each row, as is one where the first line has no room for it."""
+    launch = recorded(tmp_path, UNEVEN, "kernel", block=128)
+    kernel = SimpleNamespace(mode="ptx", slowdown=None, folder=None)
+    of = SimpleNamespace(name="kernel", kernel=kernel, simulated=True, which="launch 0 of #0", products_per_clock=None)
+
+    def texts(files: list[str], width: int = 132) -> list[str]:
+        sites = tuple(
+            replace(own, instruction=replace(own.instruction, source=SourceLine(files[place % len(files)], 7 + place)))
+            for place, own in enumerate(launch.sites)
+        )
+        return list(map(plain, PhasesView(of, replace(launch, sites=sites)).lines(width)))  # type: ignore[arg-type]
+
+    lines = texts(["/src/uneven.cu"])
+    assert lines[0].endswith("cycles; uneven.cu")
+    assert any(line.rstrip().endswith("times  line") for line in lines)
+    assert not [line for line in lines if re.match(r" [A-Z]  .*uneven\.cu", line)]
+    assert not texts(["/src/uneven.cu", "/src/other.cu"])[0].endswith(".cu")
+    assert any(re.match(r" [A-Z]  .*uneven\.cu:", line) for line in texts(["/src/uneven.cu"], 56))
 
 
 SLOW_WARP = UNEVEN.replace("@%p1 bra $join;", "selp.u32 %r3, 5, 50, %p1;").replace("%r2, 50;", "%r2, %r3;")
