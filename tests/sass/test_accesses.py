@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from tui_probe.binaries.cubin import Cubin
-from tui_probe.sass.accesses import LDG, LDGSTS, STG, access_of
+from tui_probe.sass.accesses import LD, LDG, LDGSTS, ST, STG, access_of
 from tui_probe.sass.operations import PRODUCT_OPERATIONS, matrix_product
 from tui_probe.sass.target import GraftTarget
 from tui_probe.sass.words import Word
@@ -117,7 +117,7 @@ def accessing(arch: int, assembled: Assemble) -> dict[str, list[tuple[Word, str]
         kind: list(GraftTarget.of(assembled(text, arch), "accessing").words)
         for kind, text in (("any", accesses(arch >= 80)), ("shared", sharing()))
     }
-    codes["other form"] = [other for word in codes["any"] if (other := without_descriptor(word)) != word]
+    codes["other form"] = [other for word in codes["any"] for other in without_descriptor(word, arch)]
     return {
         kind: list(zip(code, texts, strict=True))
         for (kind, code), texts in zip(codes.items(), code_texts(arch, *codes.values()), strict=True)
@@ -143,7 +143,12 @@ def is_read_alike(word: Word, arch: int, text: str) -> bool:
     assert access.bytes == (sizes or [4])[0], text
     assert address.offset == int(match["offset"] or "0", 16)
     assert address.register == (255 if match["register"] in (None, "Z") else int(match["register"]))
-    is_pair = (arch < 80 or word.form == 1) and "E" in parts and match["width"] is None and match["name"][2:] != "S"
+    is_pair = (
+        (arch < 80 or not word.is_uniform_operand)
+        and "E" in parts
+        and match["width"] is None
+        and match["name"][2:] != "S"
+    )
     assert address.wide == (match["width"] == "64" or is_pair)
     scale = (match["width"] or "").partition("X")[2]
     assert 1 << address.shift == int(scale or 1), text
@@ -153,20 +158,25 @@ def is_read_alike(word: Word, arch: int, text: str) -> bool:
     return True
 
 
-def without_descriptor(word: Word) -> Word:
-    """The form that older compilers made of an access: with a uniform register to add, or of others with none."""
+def without_descriptor(word: Word, arch: int) -> list[Word]:
+    """The forms that older compilers made of an access: with a uniform register to add, or of others with none."""
     if word.operation == LDGSTS:
-        return word.with_field(76, 1, 0)
-    if word.operation not in (LDG, STG):
-        return word
-    return word.with_field(76, 1, 0).with_field(91, 1, 0).with_field(9, 3, 1)
+        forms = (6, 7) if arch < 100 else (7,)
+        return [word.with_field(76, 1, 0).with_field(9, 3, form) for form in forms]
+    plain = word.with_field(76, 1, 0).with_field(91, 1, 0)
+    if word.operation in (LDG, STG):
+        return [plain.with_field(9, 3, 1)]
+    if word.operation in (LD, ST):
+        return [plain.with_field(32, 32, 0xFFFFFF80).with_field(9, 3, 4 if word.operation == LD else 1)]
+    return []
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_accesses_without_descriptors_are_as_nvdisasm_reads_them(arch: int, assembled: Assemble) -> None:
     changed = accessing(arch, assembled)["other form"]
     assert all("desc[" not in text for _, text in changed)
-    assert sum(is_read_alike(word, arch, text) for word, text in changed) >= 2 * len(_TYPES) + 5
+    copies = 5 if arch >= 100 else 10
+    assert sum(is_read_alike(word, arch, text) for word, text in changed) >= 4 * len(_TYPES) + copies
 
 
 @pytest.mark.parametrize("arch", [80, 86, 90])
@@ -180,3 +190,15 @@ def test_products_are_as_nvdisasm_reads_them(arch: int, assembled: Assemble) -> 
             assert match, text
             m, n, k = _EXTENTS[match[1]]
             assert matrix_product(word, arch) == (m * n * k // 32, False), text
+
+
+@pytest.mark.parametrize(
+    ("arch", "extents"), [(80, {0: "884"}), (90, dict(enumerate(("8x8x4", "16x8x4", "16x8x8", "16x8x16"))))]
+)
+def test_products_of_doubles_are_as_nvdisasm_reads_them(arch: int, extents: dict[int, str]) -> None:
+    products = [Word(0x000F620000000008000000882008723F | shape << 76) for shape in extents]
+    (texts,) = code_texts(arch, products)
+    for word, text, extent in zip(products, texts, extents.values(), strict=True):
+        assert text.startswith(f"DMMA.{extent} ")
+        m, n, k = map(int, extent.split("x")) if arch >= 90 else extent
+        assert matrix_product(word, arch).share == int(m) * int(n) * int(k) // 32

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tui_probe.errors import UnsupportedKernelError
-from tui_probe.sass.accesses import ATOM, ATOMG, RED, atomic_of
+from tui_probe.sass.accesses import ATOM, ATOMG, RED, Address, atomic_of
 from tui_probe.sass.target import GraftTarget
 from tui_probe.sass.words import Word
 
-from .conftest import ARCHITECTURES
+from .conftest import ARCHITECTURES, code_texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -100,6 +100,22 @@ def test_uniform_registers_that_are_added(arch: int) -> None:
     assert access is not None
     assert access.address.uniform == (4 if arch == 80 else 6)
     assert access.address.offset == (0x44 if arch in (90, 120) else 4)
+
+
+PLAIN = {
+    "REDG.E.ADD.S32.STRONG.GPU [R4+0x8], R3": (0x0003E2000010E300_000008030400798E, (4, 8, 4)),
+    "ATOMG.E.ADD.F64.RN.STRONG.GPU PT, RZ, [R134+0x400], R6": (0x00032800001EFF00_0004000686FF73A3, (134, 0x400, 8)),
+}
+"""Atomics without a uniform register: address register, offset and bytes."""
+
+
+@pytest.mark.parametrize("text", PLAIN)
+def test_atomics_without_a_uniform_register(text: str) -> None:
+    bits, (register, offset, size) = PLAIN[text]
+    assert code_texts(90, [Word(bits)]) == [[text]]
+    access = atomic_of(Word(bits), 90)
+    assert access is not None
+    assert (access.address, access.bytes) == (Address(register, True, None, offset), size)
 
 
 @pytest.mark.parametrize(("arch", "bits"), [(80, 7 << 73), (80, 1 << 70), (80, 1 << 91), (90, 1 << 72), (100, 1 << 63)])

@@ -4,14 +4,15 @@ Of a global or generic access: Ra holds the address, 64 bits in a pair (bit 90) 
 24 signed bits from bit 40 on are added; and, where bit 91 is set and bit 76 is not, a pair of uniform registers. With
 bit 76 that pair holds a descriptor, which says nothing of the address. Sizes from bit 73 on: 1, 1, 2, 2, 4, 8, 16.
 An access without bit 91 names no uniform register: on sm_75, which has no descriptors, and later of global memory in
-form 1. Its bit 72 (``.E``) says that Ra is a pair; what it adds to a generic address has 32 bits, from bit 32 on.
+form 1, of a generic address where it is loaded in form 4 and stored in form 1. Its bit 72 (``.E``) says that Ra is a
+pair; what it adds to a generic address has 32 bits, from bit 32 on.
 
 Of a load or store of shared memory Ra holds an offset of 32 bits, times 1, 4, 8 or 16 by bits 79:78; with bit 91 a
 single uniform register is added.
 
 Of a copy to shared memory the 12 bits from bit 32 on are added to the address in global memory, those above them to
-that in shared memory; bits 90:87 are the predicate of the lanes that read. Its forms with a uniform register in the
-address of shared memory are known with a descriptor only.
+that in shared memory; bits 90:87 are the predicate of the lanes that read. Without a descriptor, form 6 adds the
+uniform register to the address of shared memory, form 7 to that of global memory.
 
 ptxas addresses the stack by R1 and a number. A kernel without arrays in local memory accesses it there for spills only;
 ptxas reports how many bytes it spilled.
@@ -54,8 +55,10 @@ _OFFSET_AT, _OFFSET_BITS = 40, 24
 _LONG_OFFSET_AT, _LONG_OFFSET_BITS = 32, 32
 _COPY_OFFSET_AT, _COPY_OFFSET_BITS = 32, 12
 _COPY_PREDICATE: Final = 87
-_COPY_FORM, _PLAIN_FORM = 7, 1
-"""Forms of a copy whose only uniform register is for global memory, and of a global access without one."""
+_COPY_TO_UNIFORM, _COPY_FROM_UNIFORM = 6, 7
+"""Forms of a copy without a descriptor: its uniform register is for shared memory, or for global memory."""
+_PLAIN_FORMS: Final = {LD: 4, LDG: 1, ST: 1, STG: 1}
+"""Forms without a uniform register."""
 _ZERO_FILL: Final = 82
 _UNIFORM_AT: Final = {LD: 32, LDG: 32, LDS: 32, ST: 64, STG: 64, STS: 64, LDGSTS: 64}
 _SHARED: Final = frozenset({LDS, STS})
@@ -124,9 +127,15 @@ def access_of(word: Word, arch: int) -> MemoryAccess | None:
 def _is_known_access(word: Word, arch: int) -> bool:
     """Return whether the address of an access of global memory, or of a generic one, is known."""
     if word.operation == LDGSTS:
-        return bool(word.field(_UNIFORM, 1)) and bool(word.field(_DESCRIPTOR, 1) or word.form == _COPY_FORM)
-    is_plain = word.operation in (LDG, STG) and word.form == _PLAIN_FORM
+        has_known_form = word.form == _COPY_FROM_UNIFORM or _adds_to_shared(word, arch)
+        return bool(word.field(_UNIFORM, 1)) and bool(word.field(_DESCRIPTOR, 1) or has_known_form)
+    is_plain = word.form == _PLAIN_FORMS[word.operation]
     return bool(word.field(_UNIFORM, 1)) or arch < _DESCRIPTORS_FROM or is_plain
+
+
+def _adds_to_shared(word: Word, arch: int) -> bool:
+    """Return whether the uniform register of a copy without a descriptor is part of the address of shared memory."""
+    return word.operation == LDGSTS and word.form == _COPY_TO_UNIFORM and arch < _NEW_COPIES_FROM
 
 
 def _address(word: Word, arch: int) -> Address:
@@ -134,7 +143,8 @@ def _address(word: Word, arch: int) -> Address:
     if not word.field(_UNIFORM, 1):
         at, width = (_LONG_OFFSET_AT, _LONG_OFFSET_BITS) if word.operation in (LD, ST) else (at, width)
         return Address(word.ra, bool(word.field(_EXTENDED, 1)), None, _offset(word, at, width))
-    uniform = None if word.field(_DESCRIPTOR, 1) else _uniform(word, arch)
+    is_elsewhere = word.field(_DESCRIPTOR, 1) or _adds_to_shared(word, arch)
+    uniform = None if is_elsewhere else _uniform(word, arch)
     wide = word.operation == LDGSTS or bool(word.field(_WIDE, 1))
     return Address(word.ra, wide, uniform, _offset(word, at, width))
 
@@ -180,8 +190,9 @@ def register_pair(register: int) -> tuple[int, int]:
 #     RED and REDG                           71, from sm_100 on 81
 #     ATOM and ATOMG                         71, from sm_100 on 76, of floating-point numbers 90
 #
-# Compare-and-swap has neither, and on sm_75, which has no descriptors, what lacks bit 91. Types from bit 73 on: four
-# bits up to sm_89, and of floating-point numbers later; else three.
+# Compare-and-swap has neither, nor has what lacks bit 91: on sm_75, which has no descriptors, and up to sm_90 atomics
+# in form 1 and reductions in form 4. Types from bit 73 on: four bits up to sm_89, and of floating-point numbers later;
+# else three.
 
 ATOM: Final = frozenset({0x18A, 0x18B, 0x1A2})
 """Atomics on generic addresses: integers (up to sm_89 all), compare-and-swap, floating-point numbers."""
@@ -194,6 +205,8 @@ ATOMS: Final = frozenset({0x18C, 0x18D})
 
 _SWAP_OPERATIONS: Final = frozenset({0x18B, 0x1A9})
 _FLOAT_OPERATIONS: Final = frozenset({0x1A2, 0x1A3, 0x1A6})
+_PLAIN_ATOMIC_FORMS: Final = 1, 4
+"""Forms without a uniform register of atomics and of reductions."""
 _LONG_BIT: Final = 72
 """True if addresses have 64 bits."""
 _ATOMIC_UNIFORM_AT: Final = 64
@@ -237,6 +250,8 @@ def _is_known_form(word: Word, arch: int) -> bool:
         return False
     if word.operation in _SWAP_OPERATIONS or (arch < _AMPERE and not word.field(_UNIFORM, 1)):
         return not word.field(_UNIFORM, 1)
+    if not word.field(_UNIFORM, 1):
+        return arch < _BLACKWELL and word.form == _PLAIN_ATOMIC_FORMS[word.operation in RED]
     pair = _PAIR_OF_RED if word.operation in RED else _PAIR[arch >= _BLACKWELL]
     return bool(word.field(_UNIFORM, 1)) and bool(word.field(pair, 1))
 

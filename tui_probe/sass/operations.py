@@ -88,6 +88,7 @@ _SHAPES: Final[dict[int, tuple[tuple[int, ...], dict[tuple[int, ...], int]]]] = 
         },
     ),
     _BMMA: ((76, 75), {(0, 0): 8 * 8 * 128, (0, 1): 16 * 8 * 128, (1, 0): 16 * 8 * 256}),
+    _DMMA: ((77, 76), {(0, 0): 8 * 8 * 4, (0, 1): 16 * 8 * 4, (1, 0): 16 * 8 * 8, (1, 1): 16 * 8 * 16}),
     _QMMA: ((75,), {(0,): 16 * 8 * 16, (1,): 16 * 8 * 32}),
 }
 PRODUCT_NAMES: Final = {
@@ -106,9 +107,9 @@ _NEVER_SET: Final = {_IMMA: (73, 77, 79)}
 """Bits that are clear in every known shape: one that is set means an unknown shape."""
 _TF32: Final = 58
 """Bit of HGMMA that is set if its numbers are TF32."""
-PRODUCT_OPERATIONS: Final = frozenset({*_SHAPES, _DMMA, _HGMMA, _QGMMA}) | _UNKNOWN_PRODUCTS
-_FIRST_WIDE_DMMA: Final = 90
-"""The first architecture whose DMMA has several shapes; before, it is 8 × 8 × 4."""
+PRODUCT_OPERATIONS: Final = frozenset({*_SHAPES, _HGMMA, _QGMMA}) | _UNKNOWN_PRODUCTS
+_WIDE_DMMA: Final = 90
+"""The architecture whose DMMA has several shapes; on others it is 8 × 8 × 4."""
 _ACCESS_NAMES: Final = {
     accesses.LD: "LD",
     accesses.LDG: "LDG",
@@ -151,7 +152,7 @@ class MatrixProduct(NamedTuple):
 
 def matrix_product(word: Word, arch: int) -> MatrixProduct:
     """Return the product of one of ``PRODUCT_OPERATIONS``. Raises UnsupportedKernelError for an unknown shape."""
-    if word.operation == _DMMA and arch < _FIRST_WIDE_DMMA:
+    if word.operation == _DMMA and arch != _WIDE_DMMA:
         return MatrixProduct(8 * 8 * 4 // _WARP, of_group=False)
     if word.operation in (_HGMMA, _QGMMA):
         n = (word.field(_GROUP_N_AT, _GROUP_N_BITS) + 1) * _GROUP_N_UNIT
