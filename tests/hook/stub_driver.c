@@ -9,7 +9,8 @@
  * STUB_HOLD milliseconds that cuCtxSynchronize holds the driver's lock; STUB_SLOW_UNLOAD milliseconds that unloading the program's module takes once its handle is free again;
  * STUB_MEMORY bytes of device memory; STUB_PRIMARY_HELD the primary context outlives its release;
  * STUB_PAGEABLE kernels reach all host memory; STUB_NO_PARAM_INFO the two functions fail as if unsupported;
- * STUB_BLOCKS, STUB_BLOCKS_PROBED blocks per SM, STUB_CLUSTERS, STUB_CLUSTERS_PROBED clusters on the device;
+ * STUB_BLOCKS, STUB_BLOCKS_PROBED blocks per SM (-1: none fits), STUB_CLUSTERS, STUB_CLUSTERS_PROBED clusters on the device;
+ * STUB_THREADS_PROBED threads that a block of a probed kernel can have, as its registers allow;
  * STUB_FAIL_COPY result code of a copy on the device; STUB_CC_MINOR minor compute capability;
  * STUB_GREEN_SMS the SMs that the context has;
  * STUB_LIBRARY_VARIABLES libraries report their variables as managed (1), or not at all (2);
@@ -32,7 +33,7 @@
 
 #define API __attribute__((visibility("default")))
 
-enum { INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_HANDLE = 400, NOT_FOUND = 500, CAPTURE_UNSUPPORTED = 900 };
+enum { INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_HANDLE = 400, NOT_FOUND = 500, OUT_OF_RESOURCES = 701, CAPTURE_UNSUPPORTED = 900 };
 
 typedef unsigned long long u64;
 
@@ -344,11 +345,14 @@ static struct function *function_in(struct module *module, const char *name)
         f->magic = 0xF;
         f->module = module;
         snprintf(f->name, sizeof f->name, "%s", name);
+        f->attributes[0] = 1024;
         f->attributes[4] = 32;
         f->attributes[8] = 48 << 10;
         parse_name(f);
         parse_probed(f);
         f->attributes[4] += f->probed ? 2 : 0;
+        if (f->probed && number("STUB_THREADS_PROBED"))
+            f->attributes[0] = (int)number("STUB_THREADS_PROBED");
         f->next = module->functions;
         module->functions = f;
     }
@@ -628,7 +632,7 @@ API int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, struct function
     (void)shared;
     record("occupancy %s%s", f->probed ? "probed " : "", f->name);
     const long chosen = number(f->probed ? "STUB_BLOCKS_PROBED" : "STUB_BLOCKS");
-    *blocks = chosen ? (int)chosen : 2048 / threads;
+    *blocks = chosen < 0 ? 0 : chosen ? (int)chosen : 2048 / threads;
     return 0;
 }
 
@@ -675,6 +679,8 @@ static int launch(const char *form, struct function *f, uint64_t blocks, uint64_
         return INVALID_VALUE;
     record("launch %s%s %s", f->probed ? "probed " : "", f->name, form);
     launched++;
+    if (threads > (uint64_t)f->attributes[0])
+        return OUT_OF_RESOURCES;
     if (number("STUB_SLOW_LAUNCH"))
         usleep((useconds_t)number("STUB_SLOW_LAUNCH") * 1000);
     if (f->sampled && number("STUB_FAIL_SAMPLED"))

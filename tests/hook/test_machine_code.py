@@ -454,6 +454,39 @@ def test_nonresident_clusters_are_launched_unprobed(host: Host) -> None:
     assert grids == [True, False, False, True]
 
 
+@pytest.mark.parametrize("independent", [True, False])
+def test_blocks_with_too_many_threads_for_the_probe_are_launched_unprobed(
+    host: Host, engine: Engine, independent: bool
+) -> None:
+    """The driver would refuse the second launch; smaller blocks keep their probe."""
+    engine.independent = independent
+    run = host.python(
+        """
+context()
+f = function(module(), "wait__8")
+w = word()
+for threads in (512, 544, 256):
+    launch(f, w, grid=2, block=threads)
+print(read(w))
+""",
+        STUB_THREADS_PROBED="512",
+    )
+    assert (run.stdout, run.status) == ("3\n", 0), run.stderr
+    launches = [line.startswith("launch probed") for line in run.calls if line.startswith("launch ")]
+    assert launches == [True, False, True]
+    assert run.codes == ["too-many-threads"]
+    assert "has 34 registers per thread, so its blocks can have 512 threads; the launch has 544" in "\n".join(run.log)
+
+
+def test_blocks_that_fit_no_sm_with_the_probe_are_launched_unprobed(host: Host) -> None:
+    run = host.python(
+        WAITING.format(grids="1, 5000", call="cuLaunchKernel", cluster=0), STUB_BLOCKS="1", STUB_BLOCKS_PROBED="-1"
+    )
+    assert run.stdout == "2\n", run.stderr
+    assert not any(line.startswith("launch probed") for line in run.calls)
+    assert set(run.codes) == {"no-block-fits"}  # one line of the log may name several launches
+
+
 def test_the_driver_is_asked_once_per_shape_of_blocks(host: Host) -> None:
     run = host.python(
         """

@@ -106,6 +106,7 @@ struct variant {
     CUdevice device;
     CUmodule module;
     CUfunction function;
+    uint32_t most_threads; /* of a block, where the probe's registers leave fewer than the original has; else 0 */
     CUdeviceptr *globals; /* addresses in the original's module */
     size_t *global_sizes;
     struct constant_copy {

@@ -18,11 +18,11 @@ struct block_shape {
     uint32_t block[3], shared, cluster[3], changes;
 };
 
-/* The driver's answer for a shape; constant. 0: it has none. */
+/* The driver's answer for a shape; constant. */
 struct resident {
     struct resident *older; /* of the same residency */
     struct block_shape shape;
-    uint64_t original, probed; /* blocks on the device at the same time */
+    int64_t original, probed; /* blocks on the device at the same time; -1: the driver does not say */
     const struct reason *reason; /* for launches between the two; made once, since launches are many */
 };
 
@@ -74,7 +74,12 @@ static void read_compiled_cluster(CUfunction function, uint32_t cluster[3])
     }
 }
 
-static uint64_t clusters_at_once(CUfunction function, const struct launch *launch, const uint32_t cluster[3])
+static uint64_t threads_of(const struct launch *launch)
+{
+    return (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
+}
+
+static int64_t clusters_at_once(CUfunction function, const struct launch *launch, const uint32_t cluster[3])
 {
     CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION};
     CUlaunchConfig config = {launch->grid[0],  launch->grid[1], launch->grid[2], launch->block[0], launch->block[1],
@@ -82,8 +87,8 @@ static uint64_t clusters_at_once(CUfunction function, const struct launch *launc
     int clusters = 0;
     memcpy(attribute.value.bytes, cluster, 3 * sizeof *cluster);
     if (REAL_OR_NOT_FOUND(cuOccupancyMaxActiveClusters, &clusters, function, &config) != CUDA_SUCCESS || clusters < 0)
-        return 0;
-    return (uint64_t)clusters * cluster[0] * cluster[1] * cluster[2];
+        return -1;
+    return (int64_t)clusters * cluster[0] * cluster[1] * cluster[2];
 }
 
 /* Those of the context: green contexts have a part of the device. 0: the driver does not say. */
@@ -102,25 +107,43 @@ static uint64_t multiprocessors_of(const struct variant *variant)
     return (uint64_t)all;
 }
 
-static uint64_t blocks_at_once(CUfunction function, const struct launch *launch, uint64_t multiprocessors)
+static int64_t blocks_at_once(CUfunction function, const struct launch *launch, uint64_t multiprocessors)
 {
-    const uint64_t threads = (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
+    const uint64_t threads = threads_of(launch);
     int blocks = 0;
-    if (threads > INT_MAX || REAL_OR_NOT_FOUND(cuOccupancyMaxActiveBlocksPerMultiprocessor, &blocks, function,
-                                               (int)threads, launch->shared) != CUDA_SUCCESS)
-        return 0;
-    return (uint64_t)blocks * multiprocessors;
+    if (threads > INT_MAX ||
+        REAL_OR_NOT_FOUND(cuOccupancyMaxActiveBlocksPerMultiprocessor, &blocks, function, (int)threads,
+                          launch->shared) != CUDA_SUCCESS ||
+        !multiprocessors)
+        return -1;
+    return blocks * (int64_t)multiprocessors;
 }
 
-static const struct reason *make_reason(const struct resident *resident)
+static const struct reason *make_reason(const struct resident *resident, const struct launch *launch)
 {
     char fit[REASON_NUMBER_SIZE], with_probe[REASON_NUMBER_SIZE];
-    return reason_with(RESIDENCY, reason_number(fit, resident->original), reason_number(with_probe, resident->probed));
+    if (!resident->probed)
+        return reason_with(NO_BLOCK_FITS, reason_number(fit, threads_of(launch)),
+                           reason_number(with_probe, launch->shared));
+    return reason_with(RESIDENCY, reason_number(fit, (uint64_t)resident->original),
+                       reason_number(with_probe, (uint64_t)resident->probed));
+}
+
+/* The driver would refuse a block of that many threads: their registers exceed those of an SM. */
+static const struct reason *too_many_threads(const struct variant *variant, const struct launch *launch)
+{
+    int registers = 0;
+    char number[3][REASON_NUMBER_SIZE];
+    if (REAL_OR_NOT_FOUND(cuFuncGetAttribute, &registers, CU_FUNC_ATTRIBUTE_NUM_REGS, variant->function) !=
+        CUDA_SUCCESS)
+        registers = 0;
+    return reason_with(TOO_MANY_THREADS, reason_number(number[0], (uint64_t)registers),
+                       reason_number(number[1], variant->most_threads), reason_number(number[2], threads_of(launch)));
 }
 
 static struct resident ask(const struct variant *variant, const struct launch *launch, const struct block_shape *shape)
 {
-    struct resident resident = {.shape = *shape};
+    struct resident resident = {.shape = *shape, .original = -1, .probed = -1};
     uint32_t cluster[3] = {shape->cluster[0], shape->cluster[1], shape->cluster[2]};
     CUfunction original = registry_function(launch->instance, launch->function);
     if (!original)
@@ -135,8 +158,8 @@ static struct resident ask(const struct variant *variant, const struct launch *l
         resident.original = blocks_at_once(original, launch, multiprocessors);
         resident.probed = blocks_at_once(variant->function, launch, multiprocessors);
     }
-    if (resident.probed && resident.probed < resident.original)
-        resident.reason = make_reason(&resident);
+    if (0 <= resident.probed && resident.probed < resident.original)
+        resident.reason = make_reason(&resident, launch);
     return resident;
 }
 
@@ -185,11 +208,15 @@ static struct resident find(struct variant *variant, const struct launch *launch
 const struct reason *residency_refuses(struct variant *variant, const struct kernel_probe *probe,
                                        const struct launch *launch)
 {
+    if (variant->most_threads && threads_of(launch) > variant->most_threads)
+        return too_many_threads(variant, launch);
     if (probe->independent && !launch_is_cooperative(launch))
         return NULL;
     const uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
     const struct resident resident = find(variant, launch);
-    return resident.probed < blocks && blocks <= resident.original ? resident.reason : NULL;
+    if (!resident.reason || !resident.probed)
+        return resident.reason;
+    return (uint64_t)resident.probed < blocks && blocks <= (uint64_t)resident.original ? resident.reason : NULL;
 }
 
 void residency_free(struct residency *residency)

@@ -7,8 +7,8 @@
 #include "kernel.h"
 #include "launch.h"
 
-/* The reason why LAUNCH must not have the probe of VARIANT: all its blocks fit without it, and do not with it, and they
- * may wait for one another. NULL: it may. */
+/* The reason why LAUNCH must not have the probe of VARIANT: its blocks have more threads than the registers of the probed
+ * kernel allow; or they may wait for one another, and all fit without the probe, and not with it. NULL: it may. */
 const struct reason *residency_refuses(struct variant *variant, const struct kernel_probe *probe,
                                        const struct launch *launch);
 

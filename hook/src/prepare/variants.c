@@ -51,6 +51,17 @@ static void copy_attributes(CUfunction original, CUfunction probed)
     }
 }
 
+/* The registers of a probed kernel may leave room for fewer threads per block. */
+static uint32_t fewer_threads(CUfunction original, CUfunction probed)
+{
+    int before, after;
+    const int which = CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK;
+    if (REAL_OR_NOT_FOUND(cuFuncGetAttribute, &before, which, original) != CUDA_SUCCESS ||
+        REAL_OR_NOT_FOUND(cuFuncGetAttribute, &after, which, probed) != CUDA_SUCCESS)
+        return 0;
+    return 0 < after && after < before ? (uint32_t)after : 0;
+}
+
 static const struct reason *find_globals(const struct kernel_probe *probe, const struct code *code,
                                          struct variant *variant)
 {
@@ -124,8 +135,10 @@ static const struct reason *load(const struct kernel_probe *probe, const struct 
         return reason;
     }
     CUfunction original = registry_function(launch->instance, launch->function);
-    if (original)
+    if (original) {
         copy_attributes(original, variant->function);
+        variant->most_threads = fewer_threads(original, variant->function);
+    }
     return NULL;
 }
 
