@@ -599,7 +599,7 @@ def test_waits_name_the_architectures_that_stalls_refuses(
     text = Outcome((str(path), "--waits"), capsys, tmp_path).out
     assert "  by class  " in text
     lines = [line for line in text.splitlines() if line.startswith("  measured  ")]
-    assert lines == ([] if reason is None else [f"  measured  not by -p stalls: {reason}"])
+    assert lines == ([] if reason is None else [f"  measured  no, -p stalls cannot measure these waits: {reason}"])
     (kernel,) = Outcome((str(path), "--waits", "--format", "json"), capsys, tmp_path).record()["kernels"]
     assert kernel["waits"]["not_measurable"] == reason
 

@@ -111,7 +111,7 @@ def test_traces_of_several_probes_complete_each_other(product: list[Trace]) -> N
     assert not copy.uses_tensor_cores
     inferred = data_type(copy)
     assert inferred is not None
-    assert (inferred.name, inferred.evidence) == ("fp64", "90% of its arithmetic")
+    assert (inferred.name, inferred.evidence) == ("fp64", "90% of its arithmetic instructions")
 
 
 def test_counted_operations_give_the_critical_kernel(product: list[Trace]) -> None:

@@ -76,7 +76,7 @@ def test_code_is_for_check(
     path = tmp_path / name
     path.write_bytes(content)
     assert main([*words, str(path)]) == 4
-    assert f"not a profile; tui-probe check PROBE {path} tries a probe on its kernels" in capsys.readouterr().err
+    assert f"not a profile; to test a probe on its kernels, use tui-probe check PROBE {path}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -46,4 +46,4 @@ def test_a_search_in_parts_of_names_names_the_ranges(tmp_path: Path, capsys: pyt
     assert main(["import", "nsys", export, "--search", "ep 40", "--width", "160"]) == 0
     assert "ranges: Step 40 to 50, Step 400 to 410" in capsys.readouterr().out
     assert main(["import", "nsys", export, "--search", "gemv2T", "--width", "160"]) == 0
-    assert "“gemv2T”, in kernel names; no range name matches" in capsys.readouterr().out
+    assert "“gemv2T”, found in kernel names, but in no range name" in capsys.readouterr().out

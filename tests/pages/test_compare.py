@@ -528,7 +528,7 @@ def test_drawings_side_by_side_have_one_scale(capfd: pytest.CaptureFixture[str])
     rows = list(csv.DictReader(io.StringIO(told(capfd, *arguments, "--format", "csv"))))
     assert {row["side"] for row in rows} == {"A", "B"}
     assert main(["compare", f"{H200}/demo:4", ":5", "--view", "dmat"]) == 1
-    assert "A has nothing to show as dmat" in capfd.readouterr().err
+    assert "A has no data for the page dmat" in capfd.readouterr().err
 
 
 @pytest.mark.usefixtures("traces")

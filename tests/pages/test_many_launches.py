@@ -74,8 +74,9 @@ def test_data_has_every_row(trace: Trace, page: str, rows: int) -> None:
 def test_launches_are_those_at_both_ends(trace: Trace) -> None:
     lines = list(report_lines(trace, "launches", width=200))
     elided = next(place for place, line in enumerate(lines) if line.startswith("…"))
-    assert lines[elided].startswith("… 1 000 more launches: --format csv lists all")
-    assert (lines[elided - 1].split()[0], lines[elided + 1].split()[0]) == ("99", "1100")
+    assert lines[elided] == "… 1 000 more launches; to list all launches, use --format csv"
+    assert lines[elided + 1].startswith("  launches of one kernel: tui-probe show launches ")
+    assert (lines[elided - 1].split()[0], lines[elided + 2].split()[0]) == ("99", "1100")
     assert lines[-1].split()[0] == str(LAUNCHES - 1)
 
 

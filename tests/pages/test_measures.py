@@ -246,7 +246,7 @@ def test_a_result_that_cannot_be_read_keeps_nobody_from_the_code(trace: Trace) -
 def test_a_large_result_is_left_to_the_table_of_lines(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui_probe.pages.code.line_measures.MAX_BYTES_BEFORE_CODE", 10)
     view = opened(trace, "ptx")
-    assert "is read only by the page Lines" in plain(view.lines(120)[0])
+    assert "only the page Lines reads results of this size" in plain(view.lines(120)[0])
     assert view.target_view() == ""
     assert view.record()["measured"]["problem"]
 

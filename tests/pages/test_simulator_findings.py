@@ -61,7 +61,7 @@ def test_launch_that_did_not_end_is_seen(tmp_path: Path) -> None:
         reason = "the run had no watchdog code not-watched"
         writer.lines(f"[stuck] launch {number} kernel 0 seconds 2.3 warps 0 left-out 0 reason {reason}")
     text = run_report(open_trace(writer.directory), width=120)
-    assert "1 kernel, 1 launch (1 probed), 1 more had not ended, " in text
+    assert "1 kernel, 1 launch (1 probed), 1 more launch had not ended, " in text
 
 
 def test_race_has_both_sides(tmp_path: Path) -> None:
@@ -89,8 +89,8 @@ def test_barrier_names_thread_elsewhere(tmp_path: Path) -> None:
     there = {**WRITTEN, "access": "ends", "text": "ret;"}
     (finding,) = found(tmp_path, line(kind="divergent_barrier", size=None, value=None, count=1, other=there))
     assert finding.words.endswith(
-        "another thread ended without this barrier; its last position is ret line 12 of its PTX, block (1, 0, 0),"
-        " thread (40, 0, 0)"
+        "another thread ended without reaching this barrier; its last position is ret line 12 of its PTX,"
+        " block (1, 0, 0), thread (40, 0, 0)"
     )
 
 

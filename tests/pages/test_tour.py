@@ -53,7 +53,7 @@ if TYPE_CHECKING:
             b"[graph] 3 untwinned reason the graph has no kernels code graph-no-kernel",
             "graph 3 is not probed: the graph has no kernels",
         ),
-        (b"[exec] gri", "unknown line: truncated, or mixed with another"),
+        (b"[exec] gri", "unknown line: truncated, or mixed with another line"),
     ],
 )
 def test_a_line_in_words(line: bytes, words: str | None) -> None:

@@ -364,7 +364,7 @@ def test_heading_of_code_is_whole_on_narrow_pages(cuda: Path, page: str, width: 
     lines = ["".join(part for part, _ in line) for line in view.lines(width)]
     heading = " ".join(" ".join(lines[: view.pinned(width)]).split())
     assert "of warp life, -p stall_sites, launches 83, 86; ! the most" in heading
-    assert heading.endswith("at its first instruction") is (page == "ptx")
+    assert heading.endswith("at the first instruction of the line") is (page == "ptx")
     assert max(map(len, lines[: view.pinned(width)])) <= width
     first = view.anchors(width)[0]
     assert "%" in lines[first], "the rows are below the heading"
@@ -383,4 +383,5 @@ def test_ptx_without_a_table_has_the_sum_of_a_source_line(
     assert before[-1].split()[2] == "19"
     assert shares[longest] == pytest.approx(0.974, abs=0.01)
     assert sum(".loc" in line and line.split()[2] == "19" for line in before) == 1
-    assert "sums of a source line are at its first instruction" in output(capsys, "show", "ptx", f"{cuda}:{GATHER}")
+    shown = output(capsys, "show", "ptx", f"{cuda}:{GATHER}")
+    assert "the sum of a source line is at the first instruction of the line" in shown

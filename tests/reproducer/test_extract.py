@@ -207,7 +207,7 @@ def test_saved_launch_that_does_not_end_is_a_finding_with_its_commands(tmp_path:
     report = " ".join(run_report(open_trace(tmp_path)).split())
     assert "#0 add not complete: launch 3 had not ended when the process ended" in report
     assert f"tui-probe extract {tmp_path}:0@3 DIR, then tui-probe run --watchdog 10s -- python3 DIR/launch.py" in report
-    assert "0 launches (0 probed), 1 more had not ended" in report
+    assert "0 launches (0 probed), 1 more launch had not ended" in report
     (launch.folder / "after.bin").write_bytes(b"")
     assert "had not ended" not in run_report(open_trace(tmp_path))
 

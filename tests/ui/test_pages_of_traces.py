@@ -159,7 +159,7 @@ async def test_a_kernel_of_a_profile_opens_in_the_trace_that_probed_it(adjacent:
     imported = open_imported([profile], traces=[open_trace(path) for path in directories])
     async with showing(imported, (120, 30), traces=directories) as stage:
         await stage.press("0", "k")
-        assert "1 of 2 kernels in the traces" in stage.text
+        assert "1 of 2 kernels found in the traces" in stage.text
         assert "Nov21_101011_42 #1 probed" in stage.text
         await stage.press("slash", *"f(int)", "enter", "enter")
         screen = stage.app.screen

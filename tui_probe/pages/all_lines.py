@@ -40,8 +40,8 @@ MAX_LINES_SHOWN: Final = 40
 """Lines in the report; data has all."""
 LINES_ABOUT: Final = (
     "Every line that a probe measured, in the newest result of each kernel. Lines are sorted by the first metric of"
-    " their probe, the most wasteful first. The share is relative to all lines of all kernels with the same probe. If"
-    " the metric is already a share, such as a share of warp life, this share is shown.",
+    " their probe, the most wasteful first. The share is relative to the sum over all lines, in all kernels, that the"
+    " same probe measured. If the metric is already a share, such as a share of warp life, this share is shown.",
     "Press Enter to see the line in the source or PTX of its kernel, and q to return. Page 6 has the lines of one"
     " kernel.",
 )

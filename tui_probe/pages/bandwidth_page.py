@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from tui_probe.draw.view import View
 
 CACHES_EXPLANATION: Final = (
-    "Caches: the buffer for memory is at least four times as large as L2, and is read from start to end. When a word"
-    " is read again, L2 no longer holds it. The buffer for L2 is a quarter of the size of L2. The buffer for L2 is"
-    " read repeatedly, and the reads bypass L1."
+    "Caches: the memory test reads a buffer at least four times as large as L2, from start to end. When a word is read"
+    " again, L2 no longer holds it. The L2 test repeatedly reads a buffer a quarter of the size of L2. Its reads bypass"
+    " L1."
 )
 TIMES_EXPLANATION: Final = (
     "Values are medians over repeats; the first repeat is not counted. Kernels and driver copies are timed with"
@@ -35,14 +35,14 @@ TIMES_EXPLANATION: Final = (
 )
 BANDWIDTH_EXPLANATION: Final = (
     "Each value is bytes moved divided by time. “of spec.” is the value as a percentage of the specification: the"
-    " bandwidth that clock and width of the memory bus allow. Reads reach 90 to 95 % of the specification; DRAM"
+    " bandwidth that the clock and the width of the memory bus allow. Reads reach 90 to 95 % of the specification; DRAM"
     " refresh takes the remaining time. Writes and copies reach a lower percentage, because the bus has to change"
     " its direction.",
-    "Do caches distort a bandwidth test? Caches distort the test if data is read again before it is evicted. A"
-    " buffer that fits in L2 shows the bandwidth of L2, not of memory; the line above the table gives the size of"
-    " this error on this GPU. The buffer for memory is therefore at least four times as large as L2 and is read once"
-    " from start to end. If a launch has few blocks, it reads a small part of the buffer, and the next launch reads"
-    " the next part.",
+    "Do caches distort a bandwidth test? Caches distort the test if data is read again before it is evicted. A buffer"
+    " that fits in L2 shows the bandwidth of L2, not of memory; the line above the table gives the size of this error"
+    " on this GPU. The buffer of the memory test is therefore at least four times as large as L2 and is read once from"
+    " start to end. If a launch has few blocks, it reads a small part of the buffer, and the next launch reads the"
+    " next part.",
     "What do blocks share? All blocks share L2 and DRAM. The blocks on one SM share its L1, which contains shared"
     " memory; each block has its own part of shared memory. A GPU reaches its bandwidth only with blocks on all SMs."
     " The bytes that an SM has in flight are limited by the buffers of its blocks.",
@@ -163,8 +163,8 @@ class BandwidthBars(Document):
             lines += [((title, "title"),), *self._bars(rates, cells, name), ()]
         if any(rate.limit for rate in self.measured.rates):
             legend = (
-                "“│” marks the limit that clock and width of the memory bus set. Each group is scaled to its longest"
-                " bar or mark."
+                "“│” marks the limit that the clock and the width of the memory bus set. Each group is scaled to its"
+                " longest bar or mark."
             )
             lines += [((part, "dim"),) for part in wrap(legend, cells)]
         for paragraph in BANDWIDTH_EXPLANATION:

@@ -326,11 +326,11 @@ def wait_lines(waits: KernelWaits) -> Iterator[str]:
         return
     in_loops = sum(site.depth > 0 for site in waits.sites)
     yield (
-        f"  waits     {count(len(waits.sites))} of {counted(waits.instructions, 'SASS instruction')}, "
-        f"{count(in_loops)} in loops"
+        f"  waits     at {count(len(waits.sites))} of {counted(waits.instructions, 'SASS instruction')}, "
+        f"{count(in_loops)} of them in loops"
     )
     if waits.refusal is not None:
-        yield f"  measured  not by -p stalls: {waits.refusal.sentence}"
+        yield f"  measured  no, -p stalls cannot measure these waits: {waits.refusal.sentence}"
     kinds = Counter(site.kind for site in waits.sites)
     yield f"  by class  {', '.join(f'{WAIT_CLASSES[kind]} {number}' for kind, number in kinds.most_common())}"
     yield from _aligned([_HEADINGS, *(_cells(waits, site) for site in waits.sites)])

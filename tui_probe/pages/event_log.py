@@ -172,7 +172,7 @@ def _launch_sentence(event: Event) -> str | None:
         case event_types.Callback(step, _):
             return f"analysis of the probe: {step}"
         case event_types.Unknown():
-            return "unknown line: truncated, or mixed with another"
+            return "unknown line: truncated, or mixed with another line"
         case _:
             return None
 

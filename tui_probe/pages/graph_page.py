@@ -42,7 +42,7 @@ GRAPHS_ABOUT: Final = (
     " elsewhere. Launches in graphs are timed only with TUI_PROBE_GRAPHS=timed.",
     "If the probe reads %globaltimer, “began” is the start of each node in the newest probed replay, relative to the"
     " first node.",
-    "The length of a bar is the time of its node. A bar begins at the end of the last node that its node depends on."
+    "The length of a bar is the time of its node. A bar begins when all nodes on which its node depends have ended."
     " If a kernel has no time, all bars have the same length.",
 )
 NO_GRAPHS_TEXT: Final = "The program instantiated no CUDA graph."

@@ -175,5 +175,6 @@ def _report_lines(trace: Trace, cells: int) -> Iterator[str]:
     yield from lines[:-LISTED_AT_ENDS]
     others = units.counted(total - 2 * LISTED_AT_ENDS, "more launch")
     command = f"tui-probe show launches {shell_word(trace.directory)}:KERNEL"
-    yield from command_lines(f"… {others}: --format csv lists all; for one kernel:", command, cells)
+    yield f"… {others}; to list all launches, use --format csv"
+    yield from command_lines("  launches of one kernel:", command, cells)
     yield from lines[-LISTED_AT_ENDS:]

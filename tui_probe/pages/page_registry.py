@@ -84,14 +84,14 @@ _LIVE_PAGES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "kernels": (
         "One row per kernel, sorted by GPU time if launches were timed, else by first launch. 12 of 6 060, or 12/6.1k,"
-        " means that 12 launches were probed. Registers and spills are shown as before→after probing; sorting uses the"
-        " difference. Slowdown is probed time divided by original time. “+” marks times of probed launches. Press"
-        " Enter to open the findings and all other pages of a kernel.",
+        " means that 12 launches were probed. Registers and spills: without→with the probe; these columns are sorted"
+        " by the difference. Slowdown is probed time divided by original time. “+” marks times of probed launches."
+        " Press Enter to open the findings and all other pages of a kernel.",
         "The column “finding” shows the first finding of the newest result, or the reason why the kernel has no"
         " result. “!” marks findings that cost time. On narrow screens, columns disappear in this order: probe memory,"
         " time, spills, block, grid, trend, mode, p99, slowdown, registers, median, launches, limited by, share. Bars"
-        " need 100 columns. The column “trend” shows the times of the last 8 timed launches, newest at the right; a"
-        " full bar is the longest.",
+        " need 100 columns. The column “trend” shows the times of the last 8 timed launches, newest at the right; the"
+        " longest time has a full bar.",
         "Skipped: the kernel cannot be probed, e.g. it has no PTX. Failed: the probe could not be inserted, and the"
         " original kernel ran. Excluded: not selected by --kernel, or named in --exclude. The page below shows the"
         " reason and advice.",

@@ -113,7 +113,7 @@ def open_pair(name: str, one: ViewSource, other: ViewSource, progress: Progress)
     for letter, source in (("A", one), ("B", other)):
         missing = kind.missing(source)
         if missing is not None:
-            raise ChoiceError(f"{letter} has nothing to show as {name}: {missing}")
+            raise ChoiceError(f"{letter} has no data for the page {name}: {missing}")
     views: list[View] = [
         kind.open(one, lambda share: progress(share / 2)),
         kind.open(other, lambda share: progress(0.5 + share / 2)),

@@ -47,10 +47,11 @@ ROOFLINE_ABOUT: Final = (
     " or issue slots. If no unit reaches 60 %, there are three cases. First, the kernel is latency bound: warps wait"
     " for each other, for memory or for blocks. Second, the kernel is too small for the GPU. Third, the kernel is so"
     " short that the launch itself takes most of the time.",
-    "Bytes are counted at instructions, before caches. The share of memory is therefore an upper bound (≤). The"
-    " share exceeds 100 % if caches serve a part of the bytes. The page names the level (DRAM or L2) if ncu measured"
-    " the level (--ncu FILE.csv). The page also names the level if the memory that the launch can touch shows the"
-    " level. The shares of other units are lower bounds.",
+    "Bytes are counted at instructions, before caches. The share of memory is therefore an upper bound (≤). The share"
+    " exceeds 100 % if caches serve a part of the bytes. With --ncu FILE.csv, the page names the level (DRAM or L2)"
+    " that ncu measured. Without this option, the page names L2 if the memory that the launch can touch fits in half"
+    " of L2. The page names DRAM if this memory does not fit and the kernel requests each byte about once. The shares"
+    " of other units are lower bounds.",
     "The roof is the limit of the GPU. To the left of the ridge, the roof is memory bandwidth × operations per byte."
     " To the right of the ridge, the roof is the tensor core peak. Below the slanted part, a kernel becomes faster"
     " only with fewer bytes per operation: larger tiles, fused kernels or smaller types. Kernels without operations"

@@ -384,7 +384,7 @@ def _verdict_sentence(limiter: KernelLimiter) -> str:
         if share > 1 and not _is_behind_caches(verdict):
             return f"{name}: fully utilized; the counts amount to {_percent(share)} of its peak"
         if share > 1:
-            return f"{name}: requests amount to {share:.1f} times its peak; caches serve the other requests"
+            return f"{name}: requests amount to {share:.1f} times its peak; caches serve the requests above the peak"
         return f"{name}: {_percent(share)} utilization"
     if verdict.limit == "latency":
         return f"latency bound: no unit reaches {LIMITING_UTILIZATION:.0%} utilization"

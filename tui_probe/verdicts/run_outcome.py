@@ -199,9 +199,9 @@ def head_lines(trace: Trace, cells: int | None = None) -> list[str]:
 
 
 def _unended_text(trace: Trace) -> str:
-    """``, 1 more had not ended``: launches that are in no count, because their lines follow their end; "" for none."""
+    """``, 1 more launch had not ended``: launches in no count, because their lines follow their end; "" for none."""
     unended = {number for number in unended_numbers(trace) if number >= trace.state.launches}
-    return f", {units.count(len(unended))} more had not ended" if unended else ""
+    return f", {units.counted(len(unended), 'more launch')} had not ended" if unended else ""
 
 
 def _head_entries(trace: Trace) -> Iterator[tuple[str, str]]:

@@ -71,7 +71,7 @@ _ADVICE: Final = {
     ),
     "divergent_barrier": "move the barrier to a place that all threads of the block reach",
     "deadlock": "make all participating threads reach the barrier",
-    "trap": "check the condition in front of the trap; grid.sync() traps unless the launch is cooperative",
+    "trap": "check the condition before the trap; grid.sync() traps unless the launch is cooperative",
     "assertion": "check the values that the assertion compares",
     "invalid_mbarrier": (
         "let one thread initialize the mbarrier with the number of arrivals per phase, and let all threads meet at"
@@ -305,7 +305,7 @@ def _other(kernel: KernelFacts, other: Any) -> str:
     if other.get("access") == "waits":
         return f"another thread waits at {there}"
     if other.get("access") == "ends":
-        return f"another thread ended without this barrier; its last position is {there}"
+        return f"another thread ended without reaching this barrier; its last position is {there}"
     return f"conflicts with the {other.get('access')} at {there}"
 
 

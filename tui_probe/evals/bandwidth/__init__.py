@@ -239,7 +239,7 @@ EVALUATION: Final = Evaluation(
     reading=(
         "Bandwidths are measured as by tui-probe bandwidth --auto: each value is the best of several launches. For"
         " shared memory, each value is the best of several numbers of blocks and bytes in flight. “Could” is the"
-        " bandwidth that clock and width of the memory bus allow.",
+        " bandwidth that the clock and the width of the memory bus allow.",
         "Published values are from other GPUs and other machines, which explains most differences. A published value"
         " far below the hardware's limit comes from a test with too few bytes in flight.",
         "Products are computed by PyTorch (cuBLAS) and timed with events on the GPU after a warm-up. Rows of 700"

@@ -184,7 +184,7 @@ def critical(
 
 
 def _iterated(kernels: list[KernelMetrics], iterated: Collection[Shape] | None) -> tuple[list[KernelMetrics], Step]:
-    question = "kernels in the iterations"
+    question = "kernels launched in the iterations"
     if iterated is None:
         return kernels, Step(question, "not checked: the iterations are unknown, or take less than half of the time")
     inside = [kernel for kernel in kernels if kernel.shape in iterated]
@@ -239,11 +239,11 @@ def _heaviest(kernels: list[KernelMetrics]) -> tuple[list[KernelMetrics], Step]:
         first, second = sorted(values, reverse=True)[:2]
         if not first:
             continue
-        parts = f"{first / sum(values):.0%} of the {name}, the next kernel {second / sum(values):.0%}"
+        parts = f"{first / sum(values):.0%} of the {name}, the next kernel has {second / sum(values):.0%}"
         if first < _MIN_LEAD * second:
             return kernels, Step(question, f"no clear winner: the first kernel has {parts}")
         return [kernels[values.index(first)]], Step(question, f"one kernel has {parts}")
-    return kernels, Step(question, "neither tensor work nor time differs")
+    return kernels, Step(question, "neither tensor work nor time is known")
 
 
 def data_type(kernel: KernelMetrics) -> DataType | None:
@@ -260,12 +260,12 @@ def data_type(kernel: KernelMetrics) -> DataType | None:
         return DataType(name, f"{kernel.matrix_types[name]:.0f} of {total:.0f} matrix instructions in its code")
     named = _named_type(kernel.shape.kernel)
     if kernel.uses_tensor_cores:
-        return DataType(named, "kernel name; the kernel uses tensor cores") if named else None
+        return DataType(named, "the kernel's name contains the type; the kernel uses tensor cores") if named else None
     arithmetic = {kind: count for kind, count in kernel.arithmetic.items() if count}
     if arithmetic:
         name = max(arithmetic, key=arithmetic.__getitem__)
-        return DataType(name, f"{arithmetic[name] / sum(arithmetic.values()):.0%} of its arithmetic")
-    return DataType(named, "its name") if named else None
+        return DataType(name, f"{arithmetic[name] / sum(arithmetic.values()):.0%} of its arithmetic instructions")
+    return DataType(named, "the kernel's name contains the type") if named else None
 
 
 def _named_type(kernel: str) -> str | None:

@@ -241,7 +241,7 @@ def json_advice(path: Path) -> str:
         source = f"tui-probe open {shell_word(description.trace)}" if known else "open the described trace or file"
         return f"JSON from tui-probe{page}, not a profile; {source}"
     if description.kind == "proton":
-        return f"a tree of Proton, which contains only sums; make a trace with {PROTON.made_with}"
+        return f"a tree of Proton, not a trace: it contains only sums; make a trace with {PROTON.made_with}"
     return (
         "JSON that is neither a Chrome trace (no traceEvents) nor a bandwidth result; make a trace with"
         f" {PYTORCH.made_with}"
@@ -305,4 +305,4 @@ def code_file_advice(path: Path) -> str:
         what = "PTX"
     else:
         return ""
-    return f"{what}, not a profile; tui-probe check PROBE {shlex.quote(str(path))} tries a probe on its kernels"
+    return f"{what}, not a profile; to test a probe on its kernels, use tui-probe check PROBE {shlex.quote(str(path))}"

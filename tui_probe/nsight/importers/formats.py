@@ -149,7 +149,7 @@ class Format(NamedTuple):
 
 
 NCU_REPORT: Final = Format(
-    "ncu", "report, with `pip install 'tui-probe[ncu]'`", "`.ncu-rep`", "all that ncu-report 2026.2 reads",
+    "ncu", "report, with `pip install 'tui-probe[ncu]'`", "`.ncu-rep`", "all versions that ncu-report 2026.2 can read",
     "ncu -o FILE --set full --import-source yes COMMAND",
 )  # fmt: skip
 NCU_DETAILS: Final = Format(
@@ -160,7 +160,7 @@ NCU_RAW: Final = Format(
     "ncu", "raw page", "`.csv`", "2019 to 2026", "ncu --import FILE.ncu-rep --page raw --csv > FILE.csv"
 )
 NCU_SUMMARY: Final = Format(
-    "ncu", "summary, without single launches", "`.csv`", "2020 to 2026",
+    "ncu", "summary per kernel, without individual launches", "`.csv`", "2020 to 2026",
     "ncu --csv --print-summary per-kernel --log-file FILE.csv COMMAND",
 )  # fmt: skip
 NSYS_SQLITE: Final = Format("nsys", "export", "`.sqlite`", "2020 to 2026", "nsys export --type sqlite REPORT")

@@ -200,7 +200,7 @@ def _notes(kernels: Kernels, projected: list[ProjectedRange], sums: list[KernelS
             "CSV of nsys stats has no processes, no number of SMs and no launch calls; to see them, export to sqlite"
         )
     if projected:
-        yield "ranges as projected by nsys, over all streams; their counts include copies and memsets"
+        yield "nsys projected the ranges over all streams; the counts of a range include copies and memsets"
     if sums and not len(kernels):
         yield "this summary has no individual launches, grids or streams; export with --report cuda_gpu_trace"
 

@@ -237,7 +237,7 @@ def _missing_metrics(rows: Sequence[CriticalRow]) -> list[str]:
     """Return how to collect the metrics that are missing."""
     of_ncu = [row.metrics for row in rows if row.metrics.tool == "ncu"]
     if of_ncu and all(bound_of(metrics) is None for metrics in of_ncu):
-        return [f"bound unknown: collect its metrics with ncu --metrics {','.join(_NEEDED.values())}"]
+        return [f"the bound is unknown; to collect the metrics for it, use ncu --metrics {','.join(_NEEDED.values())}"]
     return []
 
 

@@ -17,12 +17,12 @@ NSYS_PAGES: Final[tuple[NsysPage, ...]] = ("totals", "kernels", "ranges", "gaps"
 
 EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
     "kernels": (
-        "One row per kernel, grid and block. A kernel may have several configurations. Rows are sorted by kept time."
+        "One row per kernel and launch configuration (grid and block). Rows are sorted by kept time."
         " “Kept” launches are the launches of the measured iterations, after the warm-up. If nothing repeats, all"
         " launches are kept. Kept time and share cover kept launches; total, mean and p99 cover all launches. Press"
-        " Enter to see every launch. The number of launches of a kernel is warm-up + runs, or a multiple of this"
-        " sum. Warm-up and runs come from the options --warmup and --runs, or from the repeating part of the launch"
-        " sequence.",
+        " Enter to see every launch. Each iteration launches a kernel once or several times. The options --warmup and"
+        " --runs set the number of warm-up iterations and of measured iterations. Without these options, iterations"
+        " are found in the launch sequence: they are its repeating part.",
         "Blocks of a grid share global memory and L2. Threads of a block share its shared memory and barriers. All"
         " blocks on an SM share its L1. A grid with fewer blocks than SMs leaves SMs idle. If a kernel is slow and no"
         " unit is busy, check its grid first.",
@@ -35,8 +35,8 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "traffic": (
         "Bytes of DRAM, L2 and L1 moved per iteration. Values are means over the measured iterations. The metrics"
-        " are dram__bytes.sum (DRAM), lts__t_bytes.sum (L2) and l1tex__t_bytes.sum (L1). “of best” divides by the"
-        " smallest value of the column.",
+        " are dram__bytes.sum (DRAM), lts__t_bytes.sum (L2) and l1tex__t_bytes.sum (L1). “of best” is the row's value"
+        " divided by the smallest value of all rows.",
         "Do caches distort these values? Yes, in two ways. First, ncu flushes all caches before each pass, so each"
         " launch starts with cold caches. Without ncu, a kernel reads some data of earlier kernels from L2;"
         " under ncu, it reads this data from DRAM. Second, data that fits in L2 is written back after the"
@@ -53,28 +53,29 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         " probe does not.",
         "Expected sectors of a tensor = batch × heads × sequence length × head dimension × bytes / 32. A kernel that"
         " writes the tensor once, coalesced, stores exactly this number of sectors; the maximum is one sector per"
-        " element. “with row sums” adds one fp32 value per row and head: attention for training stores the logarithm"
-        " of each row's sum of exponentials. Example: batch 1, sequence length 128, 32 heads of 128 bf16 values: 32"
-        " 768 sectors for the result + 512 for the row sums = 33 280.",
+        " element. “with row sums” means that the kernel also stores one fp32 value per row and head. Attention for"
+        " training does this: the value is the logarithm of the row's sum of exponentials. Example: batch 1, sequence"
+        " length 128, 32 heads of 128 bf16 values: 32 768 sectors for the result + 512 for the row sums = 33 280.",
         "The column “vs. expected” shows “equal”, “with row sums”, or the measured store sectors divided by the"
-        " expected sectors. If this ratio is below 1, the kernel stores only a part of the tensor, or another"
-        " tensor. If this ratio is above 1, adjacent lanes do not store adjacent elements. If there is more than one"
-        " sector per element, the kernel stores more than the tensor. “= probes” means that ncu and the probe"
+        " expected sectors. If this ratio is below 1, the kernel stores only a part of the tensor, or stores a"
+        " different tensor. If this ratio is above 1, adjacent lanes do not store adjacent elements. If there is more"
+        " than one sector per element, the kernel stores more than the tensor. “= probes” means that ncu and the probe"
         " counted the same; if the counts differ, the difference is shown.",
-        "Other metrics count accesses by cp.async or a tensor map (TMA). On Ampere and later, the loads and stores"
-        " shown here can therefore be fewer than the tensor needs.",
+        "The loads and stores on this page do not include accesses by cp.async or by a tensor map (TMA): ncu counts"
+        " these accesses in other metrics. On Ampere and later, the page can therefore show fewer loads and stores than"
+        " the tensor needs.",
     ),
     "critical": (
         "Selection of the critical kernel of the iterations. The critical kernel is the kernel that computes the"
-        " matrix products or, if there are no matrix products, the kernel with most time. The lines below the table"
+        " matrix products or, if there are no matrix products, the kernel with the most time. The lines below the table"
         " show each selection step and the number of kernels left. Tensor work and share are sums over the kept"
         " launches (see page Kernels). Activity is sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed;"
         " values below 5 % mean nothing, because kernels without matrix instructions also reach 5 %. A probe counts"
         " the operations directly and needs no permission.",
         "The type is the type of most tensor operations. Without tensor operations, the page shows the type of most"
-        " arithmetic (ffma, fadd, fmul: fp32; d…: fp64; h…: fp16). Metrics such as …_op_ffma_pred_on.avg.peak_sustained"
-        " are constants of the GPU and cannot distinguish types; use …_pred_on.sum. Only tensor core operations or the"
-        " kernel's name distinguish bf16 from fp16.",
+        " arithmetic instructions (ffma, fadd, fmul: fp32; d…: fp64; h…: fp16). Metrics such as"
+        " …_op_ffma_pred_on.avg.peak_sustained are constants of the GPU and cannot distinguish types; use"
+        " …_pred_on.sum. Only tensor core operations or the kernel's name distinguish bf16 from fp16.",
         "“Bound” names the unit that is closer to its peak, compute or memory. “Neither” means that compute and"
         " memory are below 60 %. A kernel with “neither” is probably latency bound: it has too few blocks or warps,"
         " or its warps wait. Small problems do much arithmetic per byte of DRAM because their data stays in L1 and"
@@ -99,15 +100,15 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
     "sass": (
         "The counters of the page Lines, for each SASS instruction. Rows are in code order. Offsets are relative to"
         " the first counted instruction.",
-        "With --trace, the counts of a SASS probe are compared by offset. A PTX probe counts before the compiler"
-        " moves, merges or repeats accesses. The counts of a PTX probe are therefore compared only for lines that"
-        " have exactly one access in PTX and exactly one access in SASS.",
+        "With --trace, the counts of a SASS probe are compared by offset. A PTX probe counts accesses in PTX, before"
+        " the compiler moves, merges or repeats them. The counts of a PTX probe are therefore compared only for lines"
+        " that have exactly one access in PTX and exactly one access in SASS.",
     ),
     "nsys totals": (
-        "One row per kernel, sorted by time. Time is the sum over all launches on all streams; each of several"
-        " concurrent kernels counts in full. The share is relative to the time of all kernels shown. p99 is the 99th"
-        " percentile of launch times; if it is far above the median, a few launches are much slower than the other"
-        " launches.",
+        "One row per kernel, sorted by time. Time is the sum over all launches on all streams. If kernels run"
+        " concurrently, the sum contains the full time of each kernel. The share is relative to the time of all"
+        " kernels shown. p99 is the 99th percentile of launch times; if it is far above the median, a few launches are"
+        " much slower than the other launches.",
         "Press Enter to see the launches of a kernel. Within a range, the share is relative to the time of the kernels"
         " in the range.",
     ),
@@ -126,7 +127,7 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         " of its last kernel. Host time (sleeping, Python) does not count, and ranges without launches have no row."
         " Indentation shows nesting.",
         "Press Enter on a range to see its kernels with the time of their launches. Press Enter on a kernel to see"
-        " its launches. With --page totals --search NAME, tui-probe import prints the same for all ranges whose"
+        " its launches. With --page totals --search NAME, tui-probe import prints the kernels of all ranges whose"
         " names contain NAME.",
     ),
     "nsys sums": (

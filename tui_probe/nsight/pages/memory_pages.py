@@ -238,7 +238,7 @@ def _expectation(tensor: ExpectedTensor | None) -> list[str]:
     sums = "" if with_sums is None else f" {units.count(with_sums)} with row sums,"
     return [
         f"expected stores of {size}: {units.count(tensor.sectors)} sectors of {SECTOR_BYTES} B,{sums}"
-        f" at most {units.count(tensor.elements)}"
+        f" at most {units.count(tensor.elements)} (one per element)"
     ]
 
 

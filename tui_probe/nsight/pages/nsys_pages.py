@@ -174,7 +174,7 @@ def _narrowed_page(
 def _traced(rows: Iterable[NsysKernelRow]) -> str:
     """Return a text with the number of kernels that are in the traces."""
     traced = [row.traced is not None for row in rows]
-    return f"{units.count(sum(traced))} of {units.counted(len(traced), 'kernel')} in the traces"
+    return f"{units.count(sum(traced))} of {units.counted(len(traced), 'kernel')} found in the traces"
 
 
 def _kernel_in_trace(row: NsysKernelRow) -> tuple[Path, int] | None:

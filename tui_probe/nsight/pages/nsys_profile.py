@@ -239,5 +239,9 @@ def _search_text(sources: NsysSources) -> str:
     """Return the text of the first range names that match the search, or that none does."""
     names = sources.matching_range_names
     if not names:
-        return "in kernel names; no range name matches" if sources.matching.any() else "no kernel or range name matches"
+        return (
+            "found in kernel names, but in no range name"
+            if sources.matching.any()
+            else "found in no kernel name and in no range name"
+        )
     return f"ranges: {units.listed(names, _MAX_NAMES)}"

@@ -159,7 +159,9 @@ def _measures_of_probe(source: ViewSource) -> LineMeasures | None:
         result = read_joined(joined_sources(source))
         size = result.results[0].result.path.stat().st_size
         if size > MAX_BYTES_BEFORE_CODE:
-            return LineMeasures(result, (), f"a result of {units.size(size)} is read only by the page Lines")
+            return LineMeasures(
+                result, (), f"the result has {units.size(size)}; only the page Lines reads results of this size"
+            )
         measured = tuple(replace(column, result=result) for column in columns(*line_rows(result)))
         missing_text = "" if measured else f"{result.which.partition(' of ')[0]}: {no_line_text(result)}"
         return LineMeasures(result, measured, missing_text)

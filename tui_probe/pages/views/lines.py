@@ -361,9 +361,9 @@ KIND: Final = ViewKind(
         " SASS, from the SASS. The most important rows come first. The columns are the values of one probe; “–”"
         " means not measured. If there are several probes, the page starts with the probe of the largest loss; press"
         " u to see the next probe. “tui-probe show lines” prints all probes.",
-        "Sectors per request: with adjacent lanes, accesses of 4, 8 or 16 bytes per lane need 4, 8 or 16 sectors;"
-        " more sectors are excessive. Conflict degree: shared memory wavefronts divided by the minimum. Lanes:"
-        " active lanes of a warp, at most 32.",
+        "Sectors per request: with adjacent lanes, accesses of 4, 8 or 16 bytes per lane need 4, 8 or 16 sectors; more"
+        " sectors are excessive. Conflict degree: shared memory wavefronts divided by the minimum number of"
+        " wavefronts. Lanes: active lanes of a warp, at most 32.",
     ),
     order=20,
     fed_by=lambda: probe_names_where(lambda probe: probe.lines),

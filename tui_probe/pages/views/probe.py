@@ -353,13 +353,13 @@ def _open(source: ViewSource, progress: Progress) -> ProbeSource:
 KIND: Final = ViewKind(
     "probe",
     "Probe",
-    "the probe's file, with its places in the kernel",
+    "the probe's file, and the instructions at which its code was inserted",
     missing,
     _open,
     explanation=(
         "The probe's file of this run. The code of a TOML table with a position was inserted at all matching"
-        " instructions; the heading of the table shows their number in this kernel. On other pages, some lines were"
-        " added by the probe. To see the TOML table of such a line, press p on the line. Press Enter on a TOML table"
+        " instructions; the heading of the table shows their number in this kernel. If another page shows a line"
+        " that the probe added, press p on this line to see its TOML table. Press Enter on a TOML table"
         " to see the first line at which its code was inserted.",
     ),
     order=97,

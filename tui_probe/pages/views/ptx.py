@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tui_probe.probekit.page_kinds import ViewSource
 
 VARIANTS: Final = ("probed", "pruned", "original")
-_SUMS_NOTE: Final = "sums of a source line are at its first instruction"
+_SUMS_NOTE: Final = "the sum of a source line is at the first instruction of the line"
 _SIGNS: Final = {"added": "+", "changed": "~"}
 _ROLES: Final = {"added": "added", "changed": "warn"}
 
@@ -382,10 +382,11 @@ KIND: Final = ViewKind(
     _open,
     explanation=(
         "The PTX of the kernel: probed (as it ran), pruned (only this kernel), or original (as in the image). A PTX"
-        " line on other pages, such as PTX:32, is a line of the pruned text. In the probed text, each line shows its"
-        " pruned line number first, then its own number. If SASS was probed, values are next to the original text."
-        " If the cubin has a table of PTX lines, the value of a SASS instruction is at its PTX line. Without a table"
-        " of PTX lines, the sum of a source line is at the first instruction of the line.",
+        " line on other pages, such as PTX:32, is a line of the pruned text. In the probed text, each line has two"
+        " numbers: first its number in the pruned text, then its number in the probed text. If SASS was probed, values"
+        " are next to the original text. If the cubin has a table of PTX lines, the value of a SASS instruction is at"
+        " its PTX line. Without a table of PTX lines, the sum of a source line is at the first instruction of the"
+        " line.",
         "Press u to see the next column of values. Lines with a finding have “!” and the name of the finding.",
     ),
     order=0,
