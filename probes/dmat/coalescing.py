@@ -177,7 +177,7 @@ def by_line(accesses: Accesses, folder: Path | None) -> AccessTable:
     TraceError for results of the compact variant, which do not tell instructions.
     """
     if accesses.compact:
-        raise TraceError(f"{accesses.result.path}: compact records do not contain the instructions. Run with -p dmat")
+        raise TraceError(f"{accesses.result.path}: compact records do not name the instructions. Run with -p dmat")
     code = access_lines(folder) if folder else {}
     counts: dict[str, Counter[int]] = {name: Counter() for name in ("accesses", "requests", "sectors", "ideal")}
     touched = np.zeros(0, dtype=np.uint64)

@@ -192,7 +192,7 @@ def draw_time(canvas: Canvas, x: int, y: int, frame: Frame, cycles_per_ns: float
 def legend(frame: Frame, colouring: Colouring, *, ascii_only: bool) -> str:
     """Return the legend of the characters."""
     if colouring == "sectors" and frame.wasted is not None:
-        return "0-9: excessive sectors, in tenths of the moved sectors; #: all"
+        return "0-9: share of excessive sectors, in tenths; #: all sectors"
     if colouring == "sectors":
         return "1-9 a-w: mean sectors per request of a cell, 1 to 32"
     if colouring == "kinds":

@@ -185,7 +185,7 @@ class Dmat(VisibleAccesses):
     def no_target_reason(self) -> str:
         """Return why the cursor's cell leads to no other view."""
         if not self.painter.knows_kinds:
-            return "these records do not contain the instruction: run with -p dmat"
+            return "these records do not name the instructions: run with -p dmat"
         return "no access here; press . for the next access in this row, or ! for the worst access"
 
     def ptx_line(self) -> int | None:

@@ -207,7 +207,7 @@ def findings(of: ProbeResult, analysis: MemoryBytes) -> Iterator[Finding]:
         speed = (read + written) / (of.timed_ms * 1e-3)
         text += f"; {units.size(speed)}/s at the unprobed time of {units.duration(of.timed_ms * 1e-3)}"
     elif read is None or written is None:
-        text += "; sizes of some copies by tensor map are unknown"
+        text += "; the sizes of some tensor-map copies are unknown"
     values = {"read": counted(read, "B"), "written": counted(written, "B"), "bytes_per_second": timed(speed, "B/s")}
     yield Finding("bytes", "bytes", text, "memory", values=values)
 
@@ -251,7 +251,7 @@ def _rows(of: ProbeResult, counted: CountsByLine[MemoryBytes]) -> LineRows:
         share = None if moved is None or total is None else share_text(moved, total)
         rows.append(LineRow(line.line, line.source, {"share": share, "bytes": moved}))
     return LineRows(
-        rows, [] if total is not None else [f"{NOT_MEASURED}: sizes of some copies by tensor map are unknown"]
+        rows, [] if total is not None else [f"{NOT_MEASURED}: the sizes of some tensor-map copies are unknown"]
     )
 
 
@@ -265,7 +265,7 @@ def notes(analysis: MemoryBytes) -> list[str]:
     read, written = units.size(analysis.read), units.size(analysis.written)
     text = f"newest launch: {read} read, {written} written (requested, before caches)"
     if analysis.tensor_loads or analysis.tensor_stores:
-        text += "; the sum is unknown, because sizes of some copies by tensor map are unknown"
+        text += "; the sum is unknown, because the sizes of some tensor-map copies are unknown"
     return [text]
 
 

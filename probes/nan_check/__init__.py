@@ -143,12 +143,16 @@ def _unchecked_count(analysis: NanCheck) -> int:
 METRICS: Final = (
     Metric("stores", "warp stores of NaN or infinity", better="lower", ideal=lambda _: 0,
            standalone_title="warp stores of NaN or infinity"),
-    Metric("first_line", "first at PTX line", place=True, over_launches="none", read=_first_line, shown=where_known),
     Metric(
-        "first_block_x", "first at blockIdx.x", place=True, over_launches="none", read=_first_block, shown=where_known
+        "first_line", "first NaN or infinity at PTX line", place=True, over_launches="none", read=_first_line,
+        shown=where_known,
     ),
     Metric(
-        "first_thread_x", "first at threadIdx.x", place=True, over_launches="none", read=_first_thread,
+        "first_block_x", "first NaN or infinity at blockIdx.x", place=True, over_launches="none", read=_first_block,
+        shown=where_known,
+    ),
+    Metric(
+        "first_thread_x", "first NaN or infinity at threadIdx.x", place=True, over_launches="none", read=_first_thread,
         shown=where_known,
     ),
     Metric(

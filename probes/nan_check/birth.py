@@ -86,7 +86,7 @@ class Birth:
     def origin(self) -> str:
         """Text for what the instruction computed the value from."""
         if self.is_of_product:
-            return "computed by a wgmma, found at"
+            return "computed by a wgmma and detected at"
         return f"from {'an infinite input' if self.has_infinite_input else 'finite inputs'} at"
 
     @property
@@ -142,15 +142,18 @@ def _first_iteration(analysis: Births) -> int | None:
 
 
 _ITERATIONS: Final = (
-    "counted over all loops; one iteration of an unrolled loop is several iterations of the source loop"
+    "summed over all loops; an iteration of an unrolled loop stands for several iterations of the source loop"
 )
 METRICS: Final = (
     Metric("total", "births of NaN or infinity", better="lower", ideal=lambda _: 0,
            standalone_title="births of NaN or infinity"),
-    Metric("first_line", "first at PTX line", place=True, over_launches="none", read=_first_line, shown=where_known),
+    Metric(
+        "first_line", "first birth at PTX line", place=True, over_launches="none", read=_first_line,
+        shown=where_known,
+    ),
     Metric(
         "iterations", "loop iterations before", over_launches="none", read=_first_iteration, shown=where_known,
-        standalone_title="loop iterations until the first birth",
+        standalone_title="loop iterations before the first birth",
     ),
 )  # fmt: skip
 

@@ -57,8 +57,8 @@ def _kept(launch: Phases) -> int | None:
 METRICS: Final = (
     Metric("warps", "warps", read=_warps, page="phases"),
     Metric(
-        "waiting", "wait share of warp life", better="lower", over_launches="mean", clocked=True, read=_waiting,
-        standalone_title="wait share of warp life in phases",
+        "waiting", "share of warp life spent waiting", better="lower", over_launches="mean", clocked=True,
+        read=_waiting, standalone_title="share of warp life in phases that wait",
     ),
     Metric(
         "computing", "block time with a computing warp", better="higher", over_launches="mean", clocked=True,
@@ -154,9 +154,9 @@ PHASES_VIEW: Final = probe_view(
         " right. A letter stands for the phase that takes most of the time in"
         " the cell; the table lists the phases. The second group of rows shows some iterations of the main loop."
         " Warps that run the same loops have the same role.",
-        "For a phase in a loop, the median is over iterations. For another phase, the median is over warps. A wait"
-        " ends when the other role has signaled and the copies are complete. The notes and the sentence above the"
-        " table show how much of the wait was before the signal.",
+        "For a phase in a loop, the median is over iterations. For a phase outside loops, the median is over warps. A"
+        " wait ends when the other role has signaled and the copies are complete. The notes and the sentence above"
+        " the table show how much of the wait was before the signal.",
     ),
     order=18,
 )

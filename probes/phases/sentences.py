@@ -140,8 +140,8 @@ class Sentences:
         place = f" ({longest.place})" if longest.place else ""
         yield (
             f"in no named phase: {percent(cycles, self.launch.life)} of warp life, most of it in"
-            f" “{longest.phase.name}”{place}. A compiler may assign all code of a loop to one source line (CuTe DSL:"
-            " the line of the function's end). Include this line in a --phase, or omit --phase: automatic phases"
+            f" “{longest.phase.name}”{place}. Some compilers assign all code of a loop to one source line (CuTe DSL:"
+            " the line of the function's end). Name this line in a --phase option, or omit --phase: automatic phases"
             " name each loop"
         )
 
@@ -205,7 +205,7 @@ class Sentences:
                 f" {_causes_text(stalls.elsewhere)}. The code or source line of these stalls belongs to several phases,"
                 " or the code has no source line"
             )
-        yield f"stalls: measured in {stalls.launches}; each share is a part of the warp life of all roles"
+        yield f"stalls: measured in {stalls.launches}; 100% is the warp life of all roles together"
 
     @cached_property
     def product_gaps(self) -> ProductGaps | None:

@@ -303,7 +303,7 @@ class PhasesView(Document):
             "simulated": self.of.simulated,
             "time": "cycles since the block began, at the device's highest clock"
             if self.of.clock_khz
-            else "cycles: 1 ns in this file is 1 cycle, because the clock rate is unknown",
+            else "cycles: the clock rate is unknown, so 1 ns in this file stands for 1 cycle",
             "blocks": self.launch.some_blocks,
         }
 

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from tui_probe.probekit.probe_results import ProbeResult
 
 _SPILL_NOTE: Final = (
-    "local loads and stores: executed warp instructions that access spills or local arrays; only basic blocks with a"
-    " measured wait count"
+    "local loads and stores: executed warp instructions that access spills or local arrays; they"
+    " are counted only in basic blocks with a measured wait"
 )
 _NOTABLE: Final = 0.1
 """Part of warp life from which on a wait is worth a look."""

@@ -116,7 +116,7 @@ class StallsView(Document):
             " may change a wait."
         )
         if "longest" in shown and any(row.site.longest is None for row in self.rows):
-            text += f" max {units.NOT_MEASURED}: not recorded (too few free uniform registers)."
+            text += f" max {units.NOT_MEASURED}: the maximum was not recorded (too few free uniform registers)."
         if any(is_bound(value) for row in self.rows for value in (row.site.per_pass, row.site.longest)):
             text += f" “≤ {DELAY}”: the measured cycles round to 0. On a full SM, the true value may be larger"
         return text.rstrip(".")
@@ -229,7 +229,7 @@ class StallsView(Document):
             probed_all = info is not None and info.options.get("launches") == "all"
             advice = "omit --launches all" if probed_all else "launch the kernel more often"
             return (
-                f"slowdown with the probe: {units.NOT_MEASURED}, because no grid and block size was timed both with"
+                f"slowdown with the probe: {units.NOT_MEASURED}, because no launch shape was timed both with"
                 f" and without the probe; {advice}, or run with --benchmark --save-results"
             )
         pairs = any(kernel.slowdown_pairs for kernel in kernels)

@@ -212,7 +212,7 @@ def _expected_text(stuck: StuckWarps, init: Init | None) -> str:
 def _arrivals_text(arrived: Arrivals, block: int) -> str:
     """``block 0 made 33 arrivals (warp 0; warp 1 with lane 0)``: the last arrivals of its warps."""
     if not arrived.marks:
-        return f"for no warp of block {block}, the last recorded arrival is at this mbarrier"
+        return f"no warp of block {block} has its last recorded arrival at this mbarrier"
     by_lanes: dict[int, list[int]] = {}
     for number, mark in arrived.marks.items():
         by_lanes.setdefault(mark.lanes, []).append(number)
@@ -270,7 +270,8 @@ def _missing_warps(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     came = f"{there} of {units.counted(stuck.warps_per_block, 'warp')} arrived{_absent(stuck, group, warp.block)}"
     ended = f"; {units.counted(gone, 'warp')} ended" if gone > 0 else ""
     if place.kind == "warp barrier":
-        waits = f"{lane_words(place.address)} of {stuck.warp_text(warp)}: {lane_words(warp.lanes)} arrived last"
+        arrived = f"the last recorded arrival is of {lane_words(warp.lanes)}"
+        waits = f"{lane_words(place.address)} of {stuck.warp_text(warp)}: {arrived}"
         advice = "let all lanes of the mask reach __syncwarp, or remove the other lanes from the mask"
     elif place.opcode.startswith(_CLUSTER_BARRIERS):
         came = f"the waiting warps are in {units.counted(len(group.blocks), 'block')}{warps_elsewhere(stuck, group)}"
@@ -333,5 +334,5 @@ def _loop(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
             advice += ": a comparison of floating-point values is never true for NaN"
     else:
         text = "{} reached neither a wait nor a loop without a counter"
-        advice = "check loops with many iterations, and lanes that wait for others in shfl or vote"
+        advice = "check loops with many iterations, and lanes that wait for other lanes in shfl or vote"
     yield Cause("long-loop", text.format(units.counted(len(group.warps), "warp")), advice, warp)

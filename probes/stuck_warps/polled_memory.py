@@ -50,7 +50,7 @@ def free_lock(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
         return
     holder = stuck.ended_holder(group.place.address)
     if holder is not None and holder.took is not None:
-        where = f"which {stuck.warp_text(holder)} took at PTX:{holder.took.line} and did not release; it"
+        where = f"which {stuck.warp_text(holder)} took at PTX:{holder.took.line} and did not release; this warp"
         yield Cause(
             "lock-not-free",
             f"lock {_polled(group, 'wanted')}, {where} {stuck.where(holder)}",
@@ -63,7 +63,7 @@ def free_lock(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
         "lock-not-free",
         f"lock {_polled(group, 'wanted')}{_expected_text(stuck, group)}, and no warp on the GPU is known to hold it;"
         f" {reason}",
-        f"{advice}release the lock on every path, and set it to its free value before the launch",
+        f"{advice}release the lock on every path, and set the lock to its free value before the launch",
         group.warps[0],
     )
 
@@ -84,8 +84,8 @@ def _why_not_free(stuck: StuckWarps, group: PlaceGroup) -> tuple[str, str]:
         writers = [other for other in stuck.writers(group.place) if other.did is not None and other.did.line in others]
         wrote = f"; {_writes_text(stuck, writers)}" if writers else ""
         return (
-            f"{gone}this kernel also writes through the same pointer at {_places_text(others)}, which may have"
-            f" changed the value of the lock{wrote}",
+            f"{gone}this kernel also writes through the same pointer at {_places_text(others)}, and such a"
+            f" write may have changed the value of the lock{wrote}",
             "compare the value that the lock expects with the values that the other writes store; ",
         )
     if ended:
@@ -134,7 +134,12 @@ def written_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
             f" {absent[0].place.at_text}"
         )
     else:
-        others = "" if ended else "no other block is left, so the awaited value or the value before the launch is wrong"
+        others = (
+            ""
+            if ended
+            else "each block on the GPU has written there, so either the awaited value is wrong, or the memory had a"
+            " wrong value before the launch"
+        )
     gone = f"{units.counted(ended, 'block')} ended" if ended else ""
     yield Cause(
         "value-not-reached",

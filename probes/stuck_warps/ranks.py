@@ -135,7 +135,7 @@ def _missing_ranks(
     without = f"; {ranks_text(absent)} launched no kernel" if absent else ""
     text = (
         f"{ranks_text(missing)} {_has(missing)} not arrived: {ranks_text(state.rank for state in there)}"
-        f" {_wait(there)} in {shorten(name, _NAME)} (its launch {most} in each process){without}"
+        f" {_wait(there)} in {shorten(name, _NAME)} (launch {most} of this kernel in each process){without}"
     )
     advice = "check whether these ranks took another branch, raised an exception, or have a slow or waiting host"
     return RankCause("rank-missing", text, advice, tuple(missing))
@@ -153,7 +153,7 @@ def _late_ranks(late: Sequence[RankState], name: str, most: int) -> RankCause:
     """Ranks that wait in an earlier launch of the same kernel."""
     ranks = list(dict.fromkeys(state.rank for state in late))
     least = min(state.launches[name] for state in late)
-    text = f"{ranks_text(ranks)} {_is(ranks)} behind: launch {least} of {name}; the others are at launch {most}"
+    text = f"{ranks_text(ranks)} {_is(ranks)} behind: launch {least} of {name}; the other ranks are at launch {most}"
     return RankCause("rank-behind", text, "call each collective the same number of times in all ranks", tuple(ranks))
 
 
@@ -161,7 +161,7 @@ def _arrived(states: Sequence[RankState], there: Sequence[RankState], name: str,
     """The cause where no rank is missing: all wait, or others have left the launch in which these wait."""
     left = [state.rank for state in states if state not in there]
     others = f"; {ranks_text(left)} left the kernel" if left else ", and no other rank is missing"
-    where = f"{shorten(name, _NAME)} (its launch {launch} in each process)"
+    where = f"{shorten(name, _NAME)} (launch {launch} of this kernel in each process)"
     return RankCause(
         "all-arrived",
         f"{ranks_text(state.rank for state in there)} {_wait(there)} in {where}{others}",

@@ -102,8 +102,8 @@ METRICS: Final = (
     Metric("longest_cycles", "longest", "cycles", better="lower", over_launches="largest", read=_longest_cycles),
     Metric("stragglers", "stragglers", better="lower", read=_stragglers, page="progress"),
     Metric(
-        "tail", "time after half of the SMs finished", "ns", better="lower", over_launches="mean", read=_half_done,
-        shown=_where_timed, standalone_title="time after half of the SMs finished",
+        "tail", "time with at most half of the SMs busy", "ns", better="lower", over_launches="mean", read=_half_done,
+        shown=_where_timed, standalone_title="time with at most half of the SMs busy",
     ),
     Metric("main_loop", "main loop at line", place=True, over_launches="none", read=_loop_line, shown=where_known),
     Metric(

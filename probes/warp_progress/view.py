@@ -107,7 +107,9 @@ class ProgressView(Drawing):
     def _draw_head(self, canvas: Canvas) -> None:
         line = self.paces.line
         loop = (
-            "no loop: a line from start to end" if line is None else f"vertical: iterations of the loop at line {line}"
+            "no loop: each warp is a line from its start to its end"
+            if line is None
+            else f"vertical: iterations of the loop at line {line}"
         )
         totals = f"{units.counted(len(self.launch.timeline.warps), 'warp')}, {loop}"
         draw_head(canvas, self.heading, self.launch.which, self.launch.name, totals)

@@ -170,10 +170,10 @@ METRICS: Final = (
     _sum_metric("instructions", "issued instructions", "instructions", "lower"),
     Metric(
         "unsized",
-        "copies by tensor map of unknown size",
+        "tensor-map copies of unknown size",
         read=_sum_reader("unsized"),
         shown=where_any,
-        standalone_title="copies by tensor map of unknown size",
+        standalone_title="tensor-map copies of unknown size",
     ),
 )
 
@@ -190,7 +190,7 @@ def _memory(analysis: UnitDemand) -> Iterator[Finding]:
     values = {"read": counted(read, "B"), "written": counted(written, "B"), "sectors": counted(sectors)}
     text = f"{units.size(read)} read, {units.size(written)} written (requested)"
     if read is None or written is None or sectors is None:
-        yield Finding("asked", "memory", f"{text}; sizes of some copies by tensor map are unknown", values=values)
+        yield Finding("asked", "memory", f"{text}; the sizes of some tensor-map copies are unknown", values=values)
         return
     plain = analysis.sums["load_sectors"] + analysis.sums["store_sectors"]
     wasted = SECTOR_BYTES * (plain - analysis.sums["load_ideal"] - analysis.sums["store_ideal"])

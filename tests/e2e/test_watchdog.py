@@ -116,7 +116,10 @@ def test_ranks_of_a_run_are_one_page(ranks: Tool) -> None:
 def test_report_of_a_waiting_rank_names_the_missing_rank(ranks: Tool) -> None:
     traces = (ranks.folder / "trace").glob("*_*_*")
     waiting = next(own for own in traces if "[stuck]" in (own / "event.log").read_text())
-    missing = "does not end: rank 2 has not arrived: ranks 0-1 wait in all_reduce (its launch 1 in each process); 0x"
+    missing = (
+        "does not end: rank 2 has not arrived: ranks 0-1 wait in all_reduce (launch 1 of this kernel in each process);"
+        " 0x"
+    )
     text = " ".join(ranks("report", str(waiting)).stdout.replace("all_reduce  does", "all_reduce does").split())
     assert f"! #1 all_reduce {missing}" in text
     assert "fix: check whether these ranks took another branch" in text
@@ -129,7 +132,10 @@ def test_report_of_a_waiting_rank_names_the_missing_rank(ranks: Tool) -> None:
 
 def test_rank_that_has_not_arrived_is_named(ranks: Tool) -> None:
     text = " ".join(ranks("show", "stuck", "--width", "160").stdout.split())
-    assert "most likely: rank 2 has not arrived: ranks 0-1 wait in all_reduce (its launch 1 in each process)" in text
+    assert (
+        "most likely: rank 2 has not arrived: ranks 0-1 wait in all_reduce (launch 1 of this kernel in each process)"
+        in text
+    )
     assert text.count("ld.acquire.sys.global.u32") == 2
     own_page = ranks("show", "stuck", "-k", "all_reduce").stdout
     assert "launch 2 of #1 all_reduce: 2 warps on the GPU" in own_page

@@ -170,7 +170,7 @@ def test_the_strided_store_is_the_first_of_the_lines(folder: Path) -> None:
 def test_the_strided_store_stands_out_among_the_loads(folder: Path) -> None:
     view = planted("dmat", folder)
     lines = after(view, "colour", "colour", size=(100, 30))
-    assert any(line.startswith("0-9: excessive sectors, in tenths of the moved sectors") for line in lines)
+    assert any(line.startswith("0-9: share of excessive sectors, in tenths") for line in lines)
     below = next(number for number, line in enumerate(lines) if line.startswith("param 1"))
     axis = next(number for number, line in enumerate(lines) if line.startswith("cycles")) - 1
     loads, stores = ("".join(line[14:] for line in part) for part in (lines[1 : below - 1], lines[below:axis]))

@@ -168,7 +168,7 @@ def test_compact_records_have_the_same_sectors_and_times(tmp_path: Path) -> None
     assert len(result["addresses"]) == 3 * 5000
     np.testing.assert_array_equal(result["addresses"], full["addresses"] // 32 * 32)
     np.testing.assert_array_equal(result["warps"], full["warps"])
-    with pytest.raises(TraceError, match="compact records do not contain the instructions"):
+    with pytest.raises(TraceError, match="compact records do not name the instructions"):
         by_line(compact, tmp_path)
 
 

@@ -78,7 +78,7 @@ def test_every_probe_says_its_result_in_a_line(trace: Trace) -> None:
     texts = dict(zip(RUNS, (result.words for result in results), strict=True))
     assert not any("no analysis" in said for said in texts.values())
     assert "sectors per request 8.00" in texts["dmat"]
-    assert "first at PTX line" in texts["nan_check"]
+    assert "first NaN or infinity at PTX line" in texts["nan_check"]
     assert "most time at PTX line" in texts["program_progress"]
     assert "main loop at line" in texts["warp_progress"]
     assert "lanes per access 31.85, fewest lanes at PTX line" in texts["divergence_by_line"]

@@ -440,7 +440,7 @@ def test_birth_in_an_accumulator_of_a_warpgroup(tmp_path: Path) -> None:
     assert (birth.warp, birth.thread[0] % 32 // 4, birth.is_of_product) == (1, 1, True)
     assert not math.isfinite(birth.value)
     first, _ = birth_findings(cast("Any", None), births)
-    assert "computed by a wgmma, found at wgmma.wait_group" in first.words
+    assert "computed by a wgmma and detected at wgmma.wait_group" in first.words
 
 
 WAITS = """.reg .b64 %rd<3>; .reg .pred %p; .reg .f32 %f<12>;

@@ -184,7 +184,7 @@ def test_page_names_the_stalls_inside_a_phase(tmp_path: Path) -> None:
     assert notes[0].startswith(f"stalls in “loop: full[2] wait” (consumer): 46% of warp life: {first}; 10% mbarrier")
     assert notes[0].endswith("; …")
     assert notes[1].startswith("stalls whose phase is unknown: 4% of warp life: 4% barrier at BAR 0x0200.")
-    assert notes[2] == "stalls: measured in launches 4, 5 of #0; each share is a part of the warp life of all roles"
+    assert notes[2] == "stalls: measured in launches 4, 5 of #0; 100% is the warp life of all roles together"
     record = view.record()
     (row,) = (row for row in record["phases"] if row["stalls"])
     assert (row["phase"], [stall["share"] for stall in row["stalls"]]) == (

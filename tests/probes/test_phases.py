@@ -821,4 +821,4 @@ def test_page_says_where_time_is_in_no_named_phase(
     assert len(notes) == noted
     for note in notes:
         assert f" (attn.py:{lines[0] + 2 if lines == (1, 1) else 4}). " in note
-        assert "Include this line in a --phase, or omit --phase" in note
+        assert "Name this line in a --phase option, or omit --phase" in note

@@ -155,7 +155,9 @@ def test_page_explains_the_columns_that_it_shows(attention: Path, cuda: Path, wi
     }
     has_waits_kept = kernel != "attention"  # whose uniform registers had no room for the longest wait
     assert (" max " in titles) is (has_waits_kept or width == 200)
-    assert ("max –: not recorded (too few free uniform registers" in notes) is (not has_waits_kept and width == 200)
+    assert ("max –: the maximum was not recorded (too few free uniform registers" in notes) is (
+        not has_waits_kept and width == 200
+    )
 
 
 def test_page_is_written_as_a_picture(cuda: Path, tmp_path: Path) -> None:
@@ -345,7 +347,7 @@ def test_ptx_has_waits_at_the_line_of_the_instruction(attention: Path, capsys: p
 def test_page_says_why_the_cost_is_not_known(cuda: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """All launches were probed."""
     text = output(capsys, "show", "stalls", f"{cuda}:1")
-    assert "slowdown with the probe: –, because no grid and block size was timed both with and" in text
+    assert "slowdown with the probe: –, because no launch shape was timed both with and" in text
     assert "without the probe; omit --launches all, or run with --benchmark --save-results" in text
 
 

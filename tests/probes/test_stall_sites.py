@@ -145,7 +145,7 @@ def test_page_states_launches_and_sample(groups: Path, capsys: pytest.CaptureFix
     text = shown_text(groups, capsys)
     assert "attn_fwd, launches 0–1 of #0" in text
     assert "sample: 4 of 4 blocks in each of 2 launches, 8 warps per block" in text
-    assert "slowdown with the probe: –, because no grid and block size was timed both" in text
+    assert "slowdown with the probe: –, because no launch shape was timed both" in text
 
 
 @pytest.mark.parametrize("columns", [80, 120])

@@ -257,13 +257,13 @@ WAITERS = [warp(BARRIER, block, 1) for block in range(2)]
         (
             launch([warp(MBARRIER, did=ADDED)], code=COUNTED),
             "mbarrier-count",
-            "expects 64 arrivals (mbarrier.init PTX:38); for no warp of block 0, the last recorded arrival is at"
+            "expects 64 arrivals (mbarrier.init PTX:38); no warp of block 0 has its last recorded arrival at"
             " this mbarrier",
         ),
         (
             launch([warp(MBARRIER)], code=COUNTED),
             "mbarrier-count",
-            "the last recorded arrival is at this mbarrier; arrivals of 32 threads that ended are not known",
+            "has its last recorded arrival at this mbarrier; arrivals of 32 threads that ended are not known",
         ),
         (
             APART,
@@ -305,7 +305,7 @@ WAITERS = [warp(BARRIER, block, 1) for block in range(2)]
             launch([*ADDERS, *WAITERS], grid=2, code=WRITES),
             "value-not-reached",
             "0x200 (value 7) is polled by 2 warps at ld.volatile.global.u32 PTX:20; 2 warps of 2 blocks wrote there"
-            " (red.global.add.u32 PTX:19); no other block is left",
+            " (red.global.add.u32 PTX:19); each block on the GPU has written there",
         ),
         (
             launch(
@@ -416,7 +416,11 @@ WAITERS = [warp(BARRIER, block, 1) for block in range(2)]
             " ld.volatile.global.u32 PTX:25, where it polls an address that block 0 warp 0 wrote: these warps wait"
             " for each other",
         ),
-        (launch([warp(LANES)]), "barrier-not-reached", "waits for all lanes of block 0 warp 0: all lanes arrived last"),
+        (
+            launch([warp(LANES)]),
+            "barrier-not-reached",
+            "waits for all lanes of block 0 warp 0: the last recorded arrival is of all lanes",
+        ),
     ],
 )
 def test_likely_cause(stuck: StuckWarps, key: str, words: str) -> None:
@@ -542,11 +546,11 @@ SURE, UNSURE = (
         (
             "atom.global.add.u32 %r1, [%rd1], 1;", "atom.global.exch.b32 %r2, [%rd1], 0;",
             "known to hold it; this kernel also writes through the same pointer at atom.global.add.u32 PTX:{first}"
-            " and atom.global.exch.b32 PTX:{last}, which may have changed the value of the lock; 1 warp of 1 block"
-            " wrote there (atom.global.add.u32 PTX:{first})",
+            " and atom.global.exch.b32 PTX:{last}, and such a write may have changed the value of the lock; 1"
+            " warp of 1 block wrote there (atom.global.add.u32 PTX:{first})",
         ),
-        ("st.global.u32 [%rd1], 7;", "", "through the same pointer at st.global.u32 PTX:{first}, which may have"),
-        ("", "atom.global.cas.b32 %r1, [%rd1], 3, 5;", "at atom.global.cas.b32 PTX:{last}, which may have changed"),
+        ("st.global.u32 [%rd1], 7;", "", "through the same pointer at st.global.u32 PTX:{first}, and such a write may"),
+        ("", "atom.global.cas.b32 %r1, [%rd1], 3, 5;", "at atom.global.cas.b32 PTX:{last}, and such a write may have"),
     ],
 )  # fmt: skip
 def test_other_writes_to_a_lock_replace_the_conclusion_about_the_launch(
@@ -838,7 +842,7 @@ def test_lock_of_a_warp_that_ended_names_it() -> None:
     cause = likely_cause(StuckWarps((2, 1, 1), (32, 1, 1), group_warps([warp(LOCK)], (gone,), code), code, (gone,)))
     assert cause is not None
     assert cause.key == "lock-not-free"
-    assert "which block 1 warp 0 took at PTX:12 and did not release; it ended at exit PTX:70" in cause.words
+    assert "which block 1 warp 0 took at PTX:12 and did not release; this warp ended at exit PTX:70" in cause.words
 
 
 HOISTED = entry(
@@ -887,18 +891,18 @@ def rank(number: int, kernel: str | None, **launches: int) -> RankState:
     ("states", "key", "words"),
     [
         ([rank(0, "sum", sum=2), rank(1, None, sum=1)], "rank-missing", "rank 1 has not arrived: rank 0 waits in sum"),
-        ([rank(0, "sum", sum=2)], "rank-missing", "rank 1 has not arrived: rank 0 waits in sum (its launch 2 in"),
+        ([rank(0, "sum", sum=2)], "rank-missing", "rank 1 has not arrived: rank 0 waits in sum (launch 2 of"),
         (
             [rank(0, "sum", sum=2), rank(1, "gather", sum=1, gather=1)], "different-kernels",
             "ranks wait in different kernels: rank 0 in sum; rank 1 in gather",
         ),
         (
             [rank(0, "sum", sum=2), rank(1, "sum", sum=1)], "rank-behind",
-            "rank 1 is behind: launch 1 of sum; the others are at launch 2",
+            "rank 1 is behind: launch 1 of sum; the other ranks are at launch 2",
         ),
         (
             [rank(0, "sum", sum=2), rank(1, "sum", sum=2)], "all-arrived",
-            "ranks 0-1 wait in sum (its launch 2 in each process), and no other rank is missing",
+            "ranks 0-1 wait in sum (launch 2 of this kernel in each process), and no other rank is missing",
         ),
         ([rank(0, "sum", sum=2), rank(1, None, sum=2)], "all-arrived", "in each process); rank 1 left the kernel"),
     ],

@@ -231,6 +231,6 @@ def _launch_arguments(launch: LaunchTimeline) -> dict[str, Any]:
         "launch": launch.which,
         "kernel": launch.name,
         "simulated": launch.simulated,
-        "time": scale if known else "cycles: 1 ns in this file is 1 cycle, because the clock rate is unknown",
+        "time": scale if known else "cycles: the clock rate is unknown, so 1 ns in this file stands for 1 cycle",
         "alignment": launch.timeline.clocks.words(),
     }

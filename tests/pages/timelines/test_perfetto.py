@@ -81,7 +81,7 @@ def test_the_counter_tells_how_many_run(tmp_path: Path) -> None:
     counts = [(round(event["ts"] * 1e3), event["args"]["running"]) for event in of_phase(document, "C")]
     assert counts[:3] == [(0, 10), (planted.CYCLES, 0), (planted.CYCLES + planted.GAP, 10)]
     assert counts[-2:] == [(planted.END, 1), (planted.SPAN, 0)]
-    assert document["otherData"]["time"] == "cycles: 1 ns in this file is 1 cycle, because the clock rate is unknown"
+    assert document["otherData"]["time"] == "cycles: the clock rate is unknown, so 1 ns in this file stands for 1 cycle"
     assert document["otherData"]["simulated"] is True
 
 
