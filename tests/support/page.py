@@ -58,9 +58,10 @@ GPU_NOTES: Final = """
 ## Architectures
 
 The column *run* lists the GPUs on which programs ran. The column *grafted* was measured without a GPU. Four probes
-(`block_sched`, `gmem_sectors`, `dmat`, `inst_mix`) were inserted into the SASS of test kernels. A pair of kernel and
-probe counts as grafted if `nvdisasm` reads the new SASS. tui-probe refuses the other pairs. The table is only for SASS
-mode: PTX mode does not depend on the architecture. `tui-probe help architectures` lists the kinds of probes.
+(`block_sched`, `gmem_sectors`, `dmat`, `inst_mix`) were inserted into the SASS of test kernels. A probe is counted
+as grafted if `nvdisasm` can read the kernel's new SASS. tui-probe refuses all other pairs of probe and kernel. The
+table is only for SASS mode: PTX mode does not depend on the architecture. `tui-probe help architectures` lists the
+kinds of probes.
 
 """
 DRIVER_NOTES: Final = """
