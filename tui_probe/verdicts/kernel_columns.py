@@ -169,11 +169,12 @@ def probed_record(kernel: KernelFacts) -> dict[str, Any]:
     }
 
 
-def _reason(kernel: KernelFacts) -> tuple[str | None, str | None]:
+def _reason(kernel: KernelFacts | KernelSnapshot) -> tuple[str | None, str | None]:
     """Text and code of the reason why a kernel has no probed launch, or of the engine's remark on it."""
     from tui_probe.verdicts.probe_coverage import missing_reason
 
-    return missing_reason(kernel) or (None, None)
+    reason = kernel.probe_reason if isinstance(kernel, KernelSnapshot) else missing_reason(kernel)
+    return reason or (None, None)
 
 
 def _failures(kernel: KernelFacts) -> str | None:
