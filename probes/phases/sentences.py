@@ -111,8 +111,8 @@ class Sentences:
                 yield f"“{phase.name}”: contains {', '.join(phase.waits)}"
             if phase.moved:
                 yield (
-                    f"“{phase.name}”: includes {units.counted(phase.moved, 'instruction')} of other named phases, which"
-                    f" the compiler moved here"
+                    f"“{phase.name}”: includes {units.counted(phase.moved, 'instruction')} that the compiler moved"
+                    " here from other named phases"
                 )
         yield from self._unnamed_notes()
         for name, count in (self.moved or {}).items():

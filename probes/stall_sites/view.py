@@ -388,7 +388,7 @@ STALLS_VIEW: Final = probe_view(
         " or copies the warp waits for.",
         "Instructions are measured in groups of eight, one group per launch, so rows may come from different launches."
         f" A group is measured again only if one of its instructions has at least {LEAST_PERCENT}% of warp life."
-        " Executions, waits and warp life are of the sampled blocks; the page lists these blocks.",
+        " Executions, waits and warp life cover only the sampled blocks; the page lists these blocks.",
         "For instructions from headers of the CUDA Toolkit, the row shows the calling line of the program, if known.",
     ),
     order=15,

@@ -223,7 +223,10 @@ def _arrivals_text(arrived: Arrivals, block: int) -> str:
     warps = "; ".join(texts[:_MOST_NAMED]) + ("; …" if len(texts) > _MOST_NAMED else "")
     if arrived.count is None:
         threads = units.counted(arrived.threads, "thread")
-        return f"{threads} of block {block} arrived ({warps}); the count of these arrivals is computed at run time"
+        return (
+            f"{threads} of block {block} arrived ({warps}); the kernel computes the number of these arrivals at run"
+            " time"
+        )
     return f"block {block} made {units.counted(arrived.count, 'arrival')} ({warps})"
 
 
@@ -294,7 +297,7 @@ def _missing_warps(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
         advice = "let all threads of the barrier reach the barrier, e.g. move the barrier out of branches"
     looping = next((other for other in group.missing if other.block == warp.block and other.place.kind == "loop"), None)
     if looping is not None and not looping.has_ended:
-        advice = f"check the condition that ends the loop at {looping.place.text}; if it is right, {advice}"
+        advice = f"check the condition that ends the loop at {looping.place.text}; if the condition is right, {advice}"
     if warp.lanes_away and place.kind == "barrier" and there == stuck.warps_per_block:
         waits += _lanes_away(stuck, warp)
         advice = (
@@ -308,9 +311,9 @@ def _bar_advice(count: int | None, there: int, warp: StuckWarp, group: PlaceGrou
     threads = there * WARP_THREADS
     absent = [other.warp for other in group.missing if other.block == warp.block]
     if count is None or threads >= count:
-        return "count the threads that arrive at the barrier, and pass this number to the barrier in all these threads"
+        return "count the threads that arrive at the barrier, and let all of them pass this number to the barrier"
     who = f"let {warp_words(absent)} arrive" if absent else f"let {count - threads} more threads arrive"
-    return f"{who}, or pass {threads} instead of {count} to the barrier in all threads that arrive"
+    return f"{who}, or let all threads that arrive pass {threads} instead of {count} to the barrier"
 
 
 def _lanes_away(stuck: StuckWarps, warp: StuckWarp) -> str:

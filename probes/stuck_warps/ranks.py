@@ -137,7 +137,7 @@ def _missing_ranks(
         f"{ranks_text(missing)} {_has(missing)} not arrived: {ranks_text(state.rank for state in there)}"
         f" {_wait(there)} in {shorten(name, _NAME)} (launch {most} of this kernel in each process){without}"
     )
-    advice = "check whether these ranks took another branch, raised an exception, or have a slow or waiting host"
+    advice = "check whether these ranks took another branch, raised an exception, or run slow or blocked host code"
     return RankCause("rank-missing", text, advice, tuple(missing))
 
 

@@ -433,7 +433,9 @@ def test_likely_cause(stuck: StuckWarps, key: str, words: str) -> None:
 def test_barrier_that_waits_for_a_loop_has_the_loop_as_its_fix() -> None:
     cause = likely_cause(MISSING)
     assert cause is not None
-    assert cause.advice.startswith("check the condition that ends the loop at PTX:50; if it is right, let all threads")
+    assert cause.advice.startswith(
+        "check the condition that ends the loop at PTX:50; if the condition is right, let all threads"
+    )
 
 
 def test_lanes_that_do_not_poll_are_named_only_if_all_warps_have_such_lanes() -> None:
@@ -786,7 +788,7 @@ def waiting(threads: int = 64, code: Synchronization = COUNTED, lanes: int = ALL
         ),
         (
             waiting(32, HALF),
-            "32 threads of block 0 arrived (warp 0); the count of these arrivals is computed at run time",
+            "32 threads of block 0 arrived (warp 0); the kernel computes the number of these arrivals at run time",
             "count the threads that arrive",
         ),
     ],
@@ -805,7 +807,7 @@ def test_counts_of_an_mbarrier_and_their_fix(stuck: StuckWarps, words: str, advi
         (
             64,
             "waits for 64 threads of block 0: 1 of 2 warps arrived; warp 1 ended",
-            "let warp 1 arrive, or pass 32 instead",
+            "let warp 1 arrive, or let all threads that arrive pass 32 instead",
         ),
         (
             None,
