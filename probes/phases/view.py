@@ -41,7 +41,9 @@ _MIN_NAME: Final = 12
 _MIN_PLACE: Final = 16
 _SHARE_OF_ALL: Final = "warps' time"
 """Title of the share where all warps have one role."""
-_HEADINGS: Final = 3
+_TITLES: Final = 2
+"""Lines with the titles of a table and the rule below them."""
+_HEADINGS: Final = 1 + _TITLES
 """Lines between the table of phases and the first row of the table of barriers."""
 
 
@@ -128,6 +130,8 @@ class PhasesView(Document):
         """Instructions of SASS that are of other named phases, by phase; None if unknown."""
         self.stalls = stalls
         self.sentences = Sentences(of, launch, self.block, self.moved, stalls)
+        self._first_row = 0
+        """Line of the first row of the table, of the lines that were made last."""
 
     def _head(self, cells: int) -> str:
         """Return the kernel, its name cut to fit, and the block that is drawn."""
@@ -167,15 +171,16 @@ class PhasesView(Document):
         waits = [((f" {part}", ""),) for note in self.sentences.longest_wait() for part in wrap(note, width - 1)]
         notes = (((f" {part}", "dim"),) for note in self.sentences.others() for part in wrap(note, width - 1))
         drawn = list(lanes(self.launch, self.block, width, self.of.products_per_clock))
-        return [
-            ((f" {head}", "title"),),
-            *drawn,
-            (),
-            *([*waits, ()] if waits else []),
-            *table[1:],
-            *self._barrier_table(width),
-            *notes,
-        ]
+        above: list[Line] = [((f" {head}", "title"),), *drawn, (), *([*waits, ()] if waits else [])]
+        self._first_row = len(above) + _TITLES
+        return [*above, *table[1:], *self._barrier_table(width), *notes]
+
+    def headings(self) -> Sequence[tuple[range, range]]:
+        """Titles and rows of the table of phases and of the table of barriers, of those that have rows."""
+        first, end = self._first_row, self._first_row + len(self._table_rows)
+        barriers = end + _HEADINGS
+        tables = (range(first, end), range(barriers, barriers + len(self._at_barriers)))
+        return tuple((range(rows.start - _TITLES, rows.start), rows) for rows in tables if rows)
 
     def _barrier_table(self, width: int) -> list[Line]:
         """The waits at barriers, below an empty line; nothing without waits."""

@@ -19,6 +19,7 @@ from tui_probe.probes.phases.analysis import Phases
 from tui_probe.probes.phases.sentences import wait_text
 from tui_probe.probes.phases.view import PhasesView
 from tui_probe.probes.phases.waits import Wait, waits_of
+from tui_probe.ui.views.document_window import DocumentSearch, LineWindow, matching_lines
 
 if TYPE_CHECKING:
     from tui_probe.probe_model.probe import Probe
@@ -122,12 +123,16 @@ def test_finding_says_what_fills_the_barrier(tmp_path_factory: pytest.TempPathFa
     assert "(mbarrier). " in wait_text(longest_wait(launch, "consumer")), "names of the memory are unknown"
 
 
+def view_of(launch: Phases) -> PhasesView:
+    kernel = SimpleNamespace(mode="ptx", slowdown=None, folder=None)
+    of = SimpleNamespace(name="kernel", kernel=kernel, simulated=True, which="launch 0", products_per_clock=None)
+    return PhasesView(of, launch)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("columns", [60, 80, 132])
 def test_page_has_a_row_for_each_barrier(tmp_path_factory: pytest.TempPathFactory, columns: int) -> None:
     launch = pipeline(tmp_path_factory.getbasetemp(), "static_barriers", 2, 40)
-    kernel = SimpleNamespace(mode="ptx", slowdown=None, folder=None)
-    of = SimpleNamespace(name="kernel", kernel=kernel, simulated=True, which="launch 0", products_per_clock=None)
-    view = PhasesView(of, launch)  # type: ignore[arg-type]
+    view = view_of(launch)
     lines = [plain(line) for line in view.lines(columns)]
     assert max(map(len, lines)) <= columns
     rows = [line.split() for line in lines if "[2]  " in line and " wait" not in line]
@@ -144,6 +149,31 @@ def test_page_has_a_row_for_each_barrier(tmp_path_factory: pytest.TempPathFactor
     assert [view.ptx_line(first + len(view.rows) + number, columns) for number in range(3)] == [None] * 3
     (data,) = (own for own in view.record()["waits"] if own["barriers"] == ["full_v[2]"])
     assert (data["arrivals"], data["arrivals_per_phase"], data["stages_in_use"]) == (TILES, 1, 0)
+
+
+def test_titles_of_both_tables_stay_above_their_rows(tmp_path_factory: pytest.TempPathFactory) -> None:
+    view = view_of(pipeline(tmp_path_factory.getbasetemp(), "static_barriers", 2, 40))
+    window = LineWindow(view)
+    window.lay_out(80, 8)
+
+    def drawn() -> list[str]:
+        return [plain(line) for line in window.draw(80, "", None, focused=True)]
+
+    def titles_at(row: int) -> list[str]:
+        window.place.top = window.place.cursor = row - window.pinned
+        return drawn()[1].split()
+
+    (_, phases), (_, barriers) = view.headings()
+    assert titles_at(phases.start + 1)[0] == "phase"
+    assert titles_at(phases.stop - 3)[0] == "phase"
+    assert titles_at(barriers.start + 1)[0] == "barrier"
+    search = DocumentSearch(window, SimpleNamespace(), lambda: None, lambda: None)  # type: ignore[arg-type]
+    search.filtered = "[2] "
+    search._take_filter(window.lines, keep=False, chosen=matching_lines(window.lines, window.pinned, "[2] "))
+    window.place.top = window.place.cursor = 0
+    assert drawn()[1].split()[0] == "phase"
+    window.place.top = window.place.cursor = window.count - 1
+    assert drawn()[1].split()[0] == "barrier", "rows that pass the filter are below the titles of their own table"
 
 
 @pytest.mark.parametrize(

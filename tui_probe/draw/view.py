@@ -212,12 +212,12 @@ class Document(BaseView):
         """Sort the rows by a column; the same one again reverses them."""
         del key
 
-    def heading(self) -> tuple[range, range]:
-        """Lines with the titles of columns, and those of the rows below, of the lines that were made last.
+    def headings(self) -> Sequence[tuple[range, range]]:
+        """Lines with the titles of columns, and those of the rows below, of each table; as last made.
 
         The titles stay visible while the rows are scrolled.
         """
-        return range(0), range(0)
+        return ()
 
     def gutter(self, width: int) -> int:
         """Cells at the left of a line that show the cursor and be still while it is scrolled sideways.

@@ -101,11 +101,12 @@ class TablePage(TableContent[Row], Document):
         del width
         return self.rows_from if self.rows else 0
 
-    def heading(self) -> tuple[range, range]:
+    def headings(self) -> Sequence[tuple[range, range]]:
         """The titles and the rule below them."""
         if not self.rows:
-            return range(0), range(0)
-        return range(self.rows_from - 2, self.rows_from), range(self.rows_from, self.rows_from + len(self.rows))
+            return ()
+        rows = range(self.rows_from, self.rows_from + len(self.rows))
+        return ((range(self.rows_from - 2, self.rows_from), rows),)
 
     def counted(self) -> int | None:
         """The text about the rows counts them."""

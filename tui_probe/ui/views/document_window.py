@@ -110,7 +110,7 @@ class LineWindow:
     @property
     def room(self) -> int:
         """Lines of the window below those that are pinned, and below the titles of filtered rows."""
-        return max(1, self.height - self.pinned - (0 if self.chosen is None else len(self.document.heading()[0])))
+        return max(1, self.height - self.pinned - (0 if self.chosen is None else len(self._titles())))
 
     @property
     def above(self) -> int:
@@ -150,11 +150,13 @@ class LineWindow:
 
     def _titles(self) -> range:
         """Titles of columns that are above rows in the window, and are not in it themselves."""
-        titles, rows = self.document.heading()
-        if self.chosen is not None or not titles or not self.count:
-            return titles
-        first = self.number(self.top)
-        return titles if titles.start < first < rows.stop - len(titles) else range(0)
+        tables = self.document.headings()
+        first = self.number(min(self.top, self.count - 1)) if self.count else 0
+        if self.chosen is not None:
+            in_table = (titles for titles, rows in tables if first in rows)
+            return next(in_table, tables[0][0] if tables else range(0))
+        in_sight = (titles for titles, rows in tables if titles.start < first < rows.stop - len(titles))
+        return next(in_sight, range(0)) if self.count else range(0)
 
     def _uncover(self) -> None:
         """Titles lie over the first lines of the window: let the cursor not be under them."""
@@ -216,6 +218,17 @@ def next_match_place(lines: Sequence[Line], numbers: list[int], text: str, start
 def matching_lines(lines: Sequence[Line], first: int, text: str) -> list[int]:
     """The lines from ``first`` on that contain ``text``."""
     return [number for number in range(first, len(lines)) if contains(plain(lines[number]), text)]
+
+
+def with_titles(chosen: list[int], tables: Sequence[tuple[range, range]]) -> list[int]:
+    """The lines that pass a filter, with the titles of each table that has such rows, except those of the first
+    table, which are above the window.
+    """
+    passed = set(chosen)
+    for place, (titles, rows) in enumerate(tables):
+        passed -= {*titles}
+        passed |= {*titles} if place and not passed.isdisjoint(rows) else set()
+    return sorted(passed)
 
 
 def plain_lines(lines: Sequence[Line], numbers: list[int]) -> Iterator[str]:
@@ -303,8 +316,7 @@ class DocumentSearch:
         window = self._window
         if lines is not window.lines or not self.filtered:
             return
-        titles = window.document.heading()[0]
-        chosen = [number for number in chosen if number not in titles]
+        chosen = with_titles(chosen, window.document.headings())
         window.chosen, self.match = chosen, None
         if not keep and self._before is not None:
             place = min(bisect_left(chosen, self._before.number), max(0, len(chosen) - 1))
