@@ -230,7 +230,8 @@ def test_doctor_lists_kernels_excluded_after_context_failure() -> None:
     assert item.state == "warn"
     assert (
         item.found
-        == "4 kernels will not be probed in SASS, because a GPU context failed: kernel_1, kernel_2, kernel_3, ..."
+        == "4 kernels will not be probed in SASS, because a GPU context failed while they had a probe: kernel_1,"
+        " kernel_2, kernel_3, ..."
     )
     assert str(path) in item.advice
 

@@ -134,7 +134,8 @@ def test_probed_launches_count_with_a_word_of_doubt(tmp_path: Path) -> None:
     assert np.isnan(answer.tables["memory"]["device_bytes"]).all()
     assert [note.partition(": ")[2] for note in answer.notes] == [
         "1 of 2 kernels have no probe and are not included",
-        "only probed launches count; budgets may drop records; run --memusage covers all launches",
+        "only probed launches are included, and a reached budget drops records; to cover all launches, use run"
+        " --memusage",
     ]
 
 

@@ -48,7 +48,8 @@ def test_exclusive_and_shared_on_paper(tmp_path: Path) -> None:
     assert [figure.ours for figure in answer.compared] == [pytest.approx(25.0)]
     assert sorted(answer.arrays["cycles of other"].tolist()) == [160, 170, 180, 200]
     assert answer.said[-1].startswith(
-        "a shared block takes 1.73× as long as an exclusive block; with 2 blocks at a time, an SM has 1.15×"
+        "a block that shares its SM takes 1.73× as long as a block alone on an SM; with 2 blocks at a time, an SM has"
+        " 1.15×"
     )
     assert list(answer.drawings) == ["a", "b"]
     assert answer.notes == ["no figures c, d and d-zoom; collect it with tui-probe eval warps --run --only shared_acc"]

@@ -265,9 +265,9 @@ def test_action_passes_its_inputs_and_keeps_the_status(tmp_path: Path) -> None:
     [
         ("--repeats", "3", "'3' is not a number of at least 4, such as 8"),
         ("--repeats", "none", "'none' is not a number of at least 4, such as 8"),
-        ("--within", "x", "'x' is not a share below 100%, such as 1%"),
-        ("--within", "nan", "'nan' is not a share below 100%, such as 1%"),
-        ("--within", "100%", "'100%' is not a share below 100%, such as 1%"),
+        ("--within", "x", "'x' is not a percentage below 100%, such as 1%"),
+        ("--within", "nan", "'nan' is not a percentage below 100%, such as 1%"),
+        ("--within", "100%", "'100%' is not a percentage below 100%, such as 1%"),
     ],
 )
 def test_options_out_of_range_are_refused(

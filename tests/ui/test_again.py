@@ -162,7 +162,7 @@ async def test_an_empty_page_asks_for_its_probe_first(demo: Path) -> None:
         await stage.press("enter")
         stage.app.screen.action_page("dmat")  # type: ignore[attr-defined]
         await stage.settle()
-        assert "run with -p dmat or -p dmat_compact; R runs the program with -p dmat" in stage.text
+        assert "run with -p dmat or -p dmat_compact; press R to run the program with -p dmat" in stage.text
         await stage.press("R")
         assert "▌1 -p dmat " in stage.text
         await stage.press("escape")

@@ -15,7 +15,7 @@ from tui_probe.ui.live.feed import Session
 from tui_probe.ui.requests import OpenTrace
 from tui_probe.ui.screens.compare import CompareRunsScreen
 
-WORDS = "R compares with the previous run"
+WORDS = "R: compare with the previous run"
 
 
 def runs(folder: Path, *names: str) -> list[Path]:
@@ -37,7 +37,7 @@ async def test_two_keys_compare_with_the_run_before(tmp_path: Path) -> None:
         await stage.press("R")
         assert "▌1 compare" in stage.text
         assert "what changed since the previous run?" in stage.text
-        assert "with first, 1970-01-01; nothing is run" in stage.text
+        assert "with first, 1970-01-01; does not run the program" in stage.text
         await stage.press("enter")
         screen = stage.app.screen
         assert isinstance(screen, CompareRunsScreen)

@@ -23,7 +23,7 @@ async def shows(stage: Stage, words: str) -> None:
 async def test_an_evaluation_of_the_open_trace(tmp_path: Path) -> None:
     session = Session(traces=(write_two_slots(tmp_path / "two_slots"),))
     async with on_stage(session, (110, 40)) as stage:
-        await stage.press("colon", *"evaluate the open traces", "enter")
+        await stage.press("colon", *"choose an evaluation of", "enter")
         await shows(stage, "Evaluations:")
         assert all(name in stage.text for name in evaluation_names())
         await stage.press(*"scheduling", "enter")
@@ -38,7 +38,7 @@ async def test_an_evaluation_of_the_open_trace(tmp_path: Path) -> None:
 
 async def test_missing_data_names_command_to_run() -> None:
     async with on_stage(Session(traces=(H200 / "dmat",)), (110, 40)) as stage:
-        await stage.press("colon", *"evaluate the open traces", "enter")
+        await stage.press("colon", *"choose an evaluation of", "enter")
         await shows(stage, "Evaluations:")
         await stage.press(*"scheduling", "enter")
         await shows(stage, "tui-probe eval scheduling --run")

@@ -197,7 +197,7 @@ async def _(stage: Stage, key: str) -> None:
     await stage.press("tab", "down", "down", "down", "down", "down")
     home.enter("machine")
     await stage.press(key)
-    assert "the key acts in the list of traces" in stage.text
+    assert "the key works in the list of traces" in stage.text
 
 
 @checks("compare_runs")
@@ -213,7 +213,7 @@ async def _(stage: Stage, key: str) -> None:
     assert stage.app.screen is home
     home.enter("machine")
     await stage.press(key)
-    assert "the key acts in the list of traces" in stage.text
+    assert "the key works in the list of traces" in stage.text
     home.recent.show([])
     home.enter("recent")
     await stage.press(key)

@@ -229,7 +229,11 @@ async def test_page_without_results_names_the_probe() -> None:
         assert "nothing recorded" in stage.text
         await stage.press("d")
         assert screen_of(stage).current == "dmat"
-        assert "R runs the program with -p dmat" in stage.text or "not probed" in stage.text or "-p dmat" in stage.text
+        assert (
+            "press R to run the program with -p dmat" in stage.text
+            or "not probed" in stage.text
+            or "-p dmat" in stage.text
+        )
 
 
 async def test_table_ends_are_reported(recorded: Session) -> None:

@@ -652,8 +652,8 @@ async def test_keys_act_in_the_pane_that_has_them_and_say_where_they_would(busy:
         await stage.press("9", "tab")
         for key, words in (
             ("s", "no columns to sort by"),
-            ("r", "acts in the table: press Tab"),
-            ("v", "acts in the table"),
+            ("r", "works in the table; press Tab"),
+            ("v", "works in the table"),
         ):
             await stage.press(key)
             assert words in stage.text
@@ -661,9 +661,9 @@ async def test_keys_act_in_the_pane_that_has_them_and_say_where_they_would(busy:
         await stage.press("enter")
         assert "then Enter to open a kernel" in stage.text
         await stage.press("1", "f")
-        assert "f follows a log" in stage.text
+        assert "the key f works in a log" in stage.text
         await stage.press("t")
-        assert "t chooses tags" in stage.text
+        assert "the key t works on the page event.log" in stage.text
 
 
 async def test_frames_show_which_pane_has_the_keys(busy: FakeTarget) -> None:

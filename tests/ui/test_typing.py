@@ -210,7 +210,7 @@ async def test_reading_a_page_of_the_live_screen_can_be_stopped(session: Session
     async with on_stage(session) as stage:
         async with while_reading(stage, "8"):
             await now(stage, "escape")
-            assert "stopped: press the key of a page to open it" in stage.text
+            assert "stopped reading the page; to open a page, press its key" in stage.text
         assert "stopped" in stage.text
         await stage.press("8")
         assert stage.live.pages.shown.name == "launches"

@@ -200,4 +200,4 @@ async def test_hotspot_without_flags_is_line_with_most() -> None:
 async def test_a_probe_that_tells_of_no_place_is_named_and_one_that_does(tmp_path: Path, page: str) -> None:
     async with on_stage(Session(traces=(unpacked(RECORDED / "demo_bytes", tmp_path),))) as stage:
         await stage.press("enter", page, "exclamation_mark")
-        assert "-p gmem_bytes does not report lines or times; R runs -p " in stage.text.split("\n")[-1]
+        assert "-p gmem_bytes does not report lines or times; press R to run with -p " in stage.text.split("\n")[-1]

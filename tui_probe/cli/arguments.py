@@ -239,7 +239,7 @@ def _of_result(directory: Path, name: str) -> Address:
             launch = trace.results.launch(row)
             if trace.results.name(row) == name and launch is not None:
                 return Address(directory, str(kernel.index), trace.launches[launch].number)
-    raise TraceError(f"{directory}: event.log lists no launch for result/{name}; pass only the trace")
+    raise TraceError(f"{directory}: event.log lists no launch for result/{name}; pass the trace directory")
 
 
 def trace_folder_of(address: Address) -> Path:

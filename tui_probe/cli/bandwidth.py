@@ -124,7 +124,7 @@ def gpu_rates(gpu: Gpu, arguments: argparse.Namespace) -> Iterator[tuple[Rate, b
         if "shared" in arguments.only:
             blocks = arguments.blocks or 2 * gpu.properties.sms
             pairs = sweep(gpu) if arguments.auto else [(blocks, USUAL_STAGES)]
-            inform(f"measuring {len(pairs)} configurations from device to shared memory")
+            inform(f"measuring transfers from device to shared memory: {len(pairs)} configurations")
             measured = [bench.measure_to_shared(*pair) for pair in pairs]
             yield max(measured, key=lambda rate: rate.bytes_per_second), False
             yield from ((rate, True) for rate in measured if arguments.auto)

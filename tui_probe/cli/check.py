@@ -69,7 +69,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--waits",
         action="store_true",
-        help="list the SASS instructions at which warps wait, with source lines and producers: check FILE --waits",
+        help="list the SASS instructions at which warps wait, each with its source line and the instruction that it"
+        " waits for: check FILE --waits",
     )
     parser.add_argument("--format", choices=("table", "json"), default="table", help="default %(default)s")
     parser.set_defaults(refuse=parser.error)

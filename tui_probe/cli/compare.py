@@ -47,8 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "A and B are TRACE, TRACE:KERNEL or TRACE:KERNEL@LAUNCH; TRACE is a directory or the name of a run; KERNEL"
         " is an index or a part of a name. Without TRACE, A is in the newest trace, and B is in the trace of A:"
         " tui-probe compare trace:matmul@0 :matmul@5. Exit status 1: --fail-if-worse found a regression, or nothing"
-        " is comparable. Exit status 5: no verdict. Either times are simulated, or a time is of only one launch, or"
-        " kernels differ, or a program failed, or A and B have no measured value in common."
+        " is comparable. Exit status 5: no verdict. Possible reasons: simulated times, a time of only one launch,"
+        " different kernels, a failed program, or no value that was measured in A and in B."
     )
     parser.add_argument("before", metavar="A", help="baseline")
     parser.add_argument("after", metavar="B", help="candidate")
@@ -57,8 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=percent,
         metavar="X%",
         help="list regressions on stderr and exit with status 1 if there are any. A regression is a finding that"
-        " only B has, or a metric or loss that is worse by more than X%%. Amounts of work, such as"
-        " instructions, count only if --figures names them. The cost of the probe does not count",
+        " only B has, a finding whose loss grew by more than X%%, or a metric that is worse by more than X%%."
+        " Amounts of work, such as instructions, are compared only if --figures names them. The cost of the probe"
+        " is not compared",
     )
     parser.add_argument(
         "--figures", dest="metrics", metavar="KEY,…", help="compare only these metrics, e.g. span_cycles,registers"

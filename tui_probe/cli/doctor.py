@@ -46,7 +46,7 @@ WITHOUT_CACHE = "without a cache, every run prepares its kernels again; set XDG_
 SASS_ITEM: Final = "SASS mode"
 _MAX_NAMED: Final = 3
 _OUTCOME: Final = re.compile(r"(?P<driver>[\d.]+)-(?P<arch>sm_\d+)-\w+\.json")
-_NOT_YET: Final = "SASS self-test not run yet; the test starts on first use"
+_NOT_YET: Final = "SASS self-test not run yet; the first tui-probe run on a GPU starts the test"
 
 
 def cache_items() -> list[Item]:
@@ -143,7 +143,8 @@ def _faulted_items() -> Iterator[Item]:
     names = [] if path is None else faulted_kernels(path)
     if names:
         named = ", ".join(names[:_MAX_NAMED]) + (", ..." if len(names) > _MAX_NAMED else "")
-        finding = f"{counted(len(names), 'kernel')} will not be probed in SASS, because a GPU context failed: {named}"
+        kernels = counted(len(names), "kernel")
+        finding = f"{kernels} will not be probed in SASS, because a GPU context failed while they had a probe: {named}"
         yield Item(SASS_ITEM, "warn", finding, f"to probe a kernel again, remove its line from {path}")
 
 

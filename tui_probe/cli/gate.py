@@ -106,7 +106,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--metric", action="append", default=[], metavar="METRIC", help="judge only this metric; may be repeated"
     )
     parser.add_argument(
-        "--against", metavar="COMMAND", help="compare times with this command, in interleaved runs (ABBA)"
+        "--against",
+        metavar="COMMAND",
+        help="compare times with the program that COMMAND starts, in interleaved runs (ABBA)",
     )
     parser.add_argument(
         "--repeats", type=_repeats, default=8, metavar="N", help="number of ABBA blocks; default %(default)s"
@@ -238,7 +240,7 @@ def _share(text: str) -> float:
     number = re.fullmatch(r"(\d*\.?\d+)(%?)", text)
     value = float(number[1]) / (100 if number[2] else 1) if number else 1.0
     if value >= 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a share below 100%, such as 1%")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a percentage below 100%, such as 1%")
     return value
 
 

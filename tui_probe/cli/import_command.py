@@ -169,7 +169,7 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
         "--runs",
         type=positive,
         metavar="R",
-        help="number of measured iterations; default: the repeats in the launch sequence",
+        help="number of measured iterations; default: all iterations in the launch sequence",
     )
     plan.add_argument(
         "--expect", action="append", default=[], metavar="NAME", help="warn if no kernel with NAME in its name ran"
@@ -234,7 +234,7 @@ def add_nsys_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--trace", action="append", default=[], metavar="TRACE[:KERNEL]",
-        help="with --page kernels: match the kernels with this trace of the same program; may be repeated",
+        help="with --page kernels: mark the kernels that are in this trace of the same program; may be repeated",
     )  # fmt: skip
     parser.add_argument(
         "--height", type=timeline_height, metavar="N", default=24, help="height of the timeline in lines; default 24"

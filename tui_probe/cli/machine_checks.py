@@ -187,7 +187,7 @@ def cuda_tool(name: str, without: str, absent: State = "optional") -> Item:
             name,
             "warn",
             f"{first}{silent} does not answer --version",
-            "remove this ptxas, or put another one before it on PATH",
+            "remove this ptxas, or put a working ptxas before it on PATH",
         )
     if not tools:
         return Item(name, absent, "not found", without)

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Serve until stdin closes. Raises UsageError on a terminal, without the SDK, or for a wrong root."""
     if sys.stdin.isatty():
-        raise UsageError("an agent starts tui-probe mcp, with pipes as stdin and stdout: see tui-probe help agents")
+        raise UsageError("tui-probe mcp does not work on a terminal; an agent starts it: see tui-probe help agents")
     roots = arguments.root or [Path()]
     for root in roots:
         if not root.is_dir():

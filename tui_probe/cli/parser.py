@@ -50,7 +50,7 @@ COMMANDS = {
     "watch": Entry("watch", "attach to an active run from another terminal", "runs"),
     "ctl": Entry("ctl", "switch an active run's recording on or off; change its budgets", "runs"),
     "show": Entry("show", "print one page of a kernel or trace as text, JSON, CSV or a picture", "pages"),
-    "schema": Entry("schema", "print the JSON Schema of a document", "pages"),
+    "schema": Entry("schema", "print the JSON Schema of a JSON output", "pages"),
     "explain": Entry("explain", "walk through a trace: files, log, one kernel, one result", "pages"),
     "extract": Entry("extract", "write a saved launch as a standalone program", "pages"),
     "roofline": Entry("roofline", "place kernels on the roofline of the GPU", "pages"),

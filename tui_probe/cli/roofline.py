@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--bandwidth", metavar="RATE|FILE",
         help="bytes per second, e.g. 4.4T, or an output file of `tui-probe bandwidth --format json`; default: the file"
-        " in settings.toml, else the GPU's data sheet",
+        " named in settings.toml, else the GPU's data sheet",
     )  # fmt: skip
     parser.add_argument(
         "--ncu", action="append", default=[], type=Path, metavar="FILE.csv",

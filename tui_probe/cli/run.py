@@ -263,7 +263,7 @@ def shake(arguments: argparse.Namespace, command: Sequence[str]) -> int:
         inform("delays seldom change the order of warps on the simulated GPU; run --sim finds races without --shake")
     if race:
         again = f"tui-probe run --shake 1 --seed {race.seed} -- {shlex.join(command)}"
-        put(f"{shaker.runs} runs in all; to repeat the difference: {again}")
+        put(f"{shaker.runs} runs in total; to reproduce the difference: {again}")
     return ExitStatus.FAILED if race else ExitStatus.OK
 
 

@@ -116,7 +116,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--phase-records", metavar="{first,last,every:K}",
         help="first: keep the first 2048 phase starts of each warp (default); last: keep the last 2048 phase starts;"
-             " every:K: record every K-th iteration of loops; last and every:K add -p phases",
+             " every:K: record every K-th iteration of loops; with last or every:K, -p phases is added",
     )  # fmt: skip
     parser.add_argument(
         "--callback", type=Path, nargs="?", const=True, metavar="FILE.py",
@@ -160,8 +160,8 @@ def add_choice_options(chosen: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     chosen.add_argument(
         "--keep-launch", type=kept_launch, action="append", metavar="KERNEL@N",
-        help="save a launch for `tui-probe extract`: of the kernels with KERNEL in their names, the first launch"
-             " with number N or higher; may be repeated; see `help reproducer`",
+        help="save a launch for `tui-probe extract`: the first launch that has number N or higher and belongs to a"
+             " kernel with KERNEL in its name; may be repeated; see `help reproducer`",
     )  # fmt: skip
     chosen.add_argument("--no-times", action="store_true", help="do not sample GPU times")
     chosen.add_argument(
@@ -272,8 +272,8 @@ def add_probe_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-p", "--probe", "-t", action="append", metavar="PROBE",
         help="use a probe, a set (see `tui-probe probes`) or a probe file; NAME:1/16 samples blocks, NAME@FILE:A-B"
-            " probes only instructions of source lines A to B. Repeat -p for more probes: counting probes share"
-             " launches, other probes alternate with them; default"
+            " probes only instructions of source lines A to B. Repeat -p for more probes: a launch has all"
+             " counting probes together, or one other probe; default"
              f" {user_settings().probe or DEFAULT_PROBE}",
     )  # fmt: skip
     parser.add_argument(
@@ -371,7 +371,7 @@ def known_probes(options: RunOptions) -> tuple[ChosenProbe, ...]:
     """The probes to run; what they mean is known then, too, though no package brings them. Raises ProbeFileError."""
     chosen = choose_probes(options.probes, options.sample or "")
     if options.watchdog and (other := next((probe.name for probe in chosen if not probe.facts.counts), None)):
-        raise ProbeFileError(f"--watchdog does not watch launches with {other}; choose counting probes")
+        raise ProbeFileError(f"--watchdog does not watch launches probed with {other}; choose counting probes")
     for probe in chosen:
         is_known = probe.path in built_in_files().values() or probe.path in installed_files().values()
         if not is_known and is_in_probe_folder(probe.path):

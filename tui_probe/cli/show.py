@@ -316,7 +316,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_budget_option(parser)
     parser.add_argument("--png", type=Path, metavar="FILE", help="write a picture (needs matplotlib)")
     parser.add_argument(
-        "--perfetto", type=Path, metavar="FILE", help="write trace events of timeline or launches for ui.perfetto.dev"
+        "--perfetto",
+        type=Path,
+        metavar="FILE",
+        help="write timeline, progress, phases or launches as trace events for ui.perfetto.dev",
     )
     parser.add_argument("--svg", type=Path, metavar="FILE", help="write the text as a picture")
 

@@ -308,7 +308,7 @@ def framework_settings(base: Mapping[str, str], hook: Path, cupy_cache: Path) ->
             )
         )
     if "CUPY_COMPILE_WITH_PTX" not in base:
-        settings.append(Setting("CUPY_COMPILE_WITH_PTX", "1", "CuPy loads PTX, and no cubins without PTX"))
+        settings.append(Setting("CUPY_COMPILE_WITH_PTX", "1", "CuPy loads PTX instead of cubins without PTX"))
         if "CUPY_CACHE_DIR" not in base:
             reason = "CuPy's default cache holds cubins without PTX; this cache holds PTX"
             settings.append(Setting("CUPY_CACHE_DIR", str(cupy_cache), reason))
@@ -327,7 +327,9 @@ def python_settings(base: Mapping[str, str]) -> list[Setting]:
     if programs is not None:
         settings.append(
             Setting(
-                "PATH", programs, "uvx puts tui-probe's environment first in PATH; this PATH finds the user's python"
+                "PATH",
+                programs,
+                "uvx puts tui-probe's environment first in PATH; with this PATH, programs find the user's python",
             )
         )
     return settings

@@ -411,4 +411,4 @@ def report_crash(error: BaseException) -> None:
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(report)
     last = report.strip().rsplit("\n", 1)[-1]
-    sys.stderr.write(f"tui-probe: the screen failed ({last}); the report is in {path}\n")
+    sys.stderr.write(f"tui-probe: the screen failed ({last}); details are in {path}\n")

@@ -30,7 +30,7 @@ BY_NUMBER = ("page_", "view_")
 
 def commands_of(app: Application, screen: ViewScreen) -> list[PickerItem]:
     """All that can be done on a screen now; each value is a function."""
-    evaluate = PickerItem("evaluate the open traces: choose an evaluation", "eval", value=app.choose_evaluation)
+    evaluate = PickerItem("choose an evaluation of the traces that are open", "eval", value=app.choose_evaluation)
     asks = _asks_of(app, screen)
     return [
         *screen.commands(),

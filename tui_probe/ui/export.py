@@ -88,7 +88,7 @@ def copy_out(text: str) -> str:
     file = _write_copy(text)
     if size <= LARGEST_CLIPBOARD:
         return f"copied {size} bytes, also to {file}"
-    return f"{size} bytes are too long for a terminal's clipboard; the text is in {file}"
+    return f"{size} bytes are too many for a terminal's clipboard; the text is in {file}"
 
 
 def _write_copy(text: str) -> Path:

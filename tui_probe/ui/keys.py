@@ -114,7 +114,7 @@ TABLE = (
     Key("leave_home", ("q", "escape"), "back", "home", "back one level: clear the filter, go to the traces, quit",
         "back"),
     Key("back", ("q", "escape"), "back", "live",
-        "back one level: clear search or filter, leave full size, table, home"),
+        "back: clear search or filter, leave full size, go to table, go home"),
     Key("next_pane", ("tab", "shift+tab"), "next_pane", "live", "next panel: table or page", "panel"),
     Key("previous_process", ("left_parenthesis",), "step_process(-1)", "live", "previous process of the program"),
     Key("next_process", ("right_parenthesis",), "step_process(1)", "live", "next process of the program"),

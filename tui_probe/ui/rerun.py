@@ -195,13 +195,13 @@ def _offer_without_rerun(trace: Path, error: UsageError, before: Path | None, pr
 def _compare_choice(before: Path, problem: str = "") -> PickerItem:
     known = brief(before)
     ago = "" if known is None else f", {age_text(known.when, time.time())}"
-    detail = f"with {before.name}{ago}; nothing is run{problem}"
+    detail = f"with {before.name}{ago}; does not run the program{problem}"
     label = "what changed since the previous run?"
     return PickerItem("compare", label, detail, value=COMPARE, also="difference against earlier")
 
 
 def _previous_choice(before: Path) -> PickerItem:
-    detail = f"{before.name}; nothing is run"
+    detail = f"{before.name}; does not run the program"
     return PickerItem("previous run", "open the previous run", detail, value=PREVIOUS, also="back earlier")
 
 

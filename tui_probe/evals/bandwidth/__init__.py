@@ -238,11 +238,11 @@ EVALUATION: Final = Evaluation(
     probes=(),
     reading=(
         "Bandwidths are measured as by tui-probe bandwidth --auto: each value is the best of several launches. For"
-        " shared memory, each value is the best of several numbers of blocks and bytes in flight. “Could” is the"
-        " bandwidth that the clock and the width of the memory bus allow.",
+        " shared memory, each value is the best of several numbers of blocks and bytes in flight. The limit is"
+        " the bandwidth that the clock and the width of the memory bus allow.",
         "Published values are from other GPUs and other machines, which explains most differences. A published value"
         " far below the hardware's limit comes from a test with too few bytes in flight.",
-        "Products are computed by PyTorch (cuBLAS) and timed with events on the GPU after a warm-up. Rows of 700"
+        "Matrix products are computed by PyTorch (cuBLAS) and timed with events on the GPU after a warm-up. Rows of 700"
         " numbers of 2 bytes have 1 400 bytes, which is not a multiple of 16; the fastest kernels need inputs that"
         " are aligned to 16 bytes.",
     ),

@@ -236,8 +236,8 @@ EVALUATION: Final = Evaluation(
         " have more accesses. A flat row is memory that is accessed repeatedly. A diagonal is a walk through memory.",
         "“In use” is the memory touched in one column of the figure, averaged over columns. A cache of this size"
         " serves repeated accesses within a column. A smaller share of all touched memory means better locality.",
-        "Memory in use is an upper bound, because the value is computed from the rows and columns of the figure. If"
-        " only some blocks were sampled, as with --run, values cover these blocks.",
+        "Memory in use is an upper bound: a row of the figure counts as a whole, even if only a part of it is accessed."
+        " If only some blocks were sampled, as with --run, all values are for these blocks only.",
         "If a kernel could not be probed, it has no addresses, and a note gives the reason. The evaluation also"
         " reads page maps of other tools (*.dmat, accesses per memory page and clock), and JSON files from"
         " `tui-probe show dmat TRACE --format json`.",

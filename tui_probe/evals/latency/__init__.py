@@ -197,7 +197,7 @@ def call_times_of_runs(calls: list[Calls]) -> tuple[list[CallTimes], list[str]]:
             notes.append(f"{operation}: no probed run; collect a probed run with --only PROBE")
         elif not any(call.how == "original" for call in calls if call.operation == operation):
             notes.append(
-                f"{operation}: no original run, so there are no ratios; collect an original run with --only original"
+                f"{operation}: no run without a probe, so there are no ratios; collect this run with --only original"
             )
     return rows, notes
 
@@ -295,10 +295,10 @@ EVALUATION: Final = Evaluation(
         "Each operation is called many times, one call at a time. The time of a call runs from the call to the"
         " result, measured by the host's clock. “Original” is the same call without a probe, “ncu” is the same call"
         " under Nsight Compute.",
-        "Records are kept in pooled buffers. The buffers are cleared in bulk and copied back while the program"
-        " continues, so the parts of a call are defined as waits of the host. The prologue is the host's wait until"
-        " the launch call returns. The kernel part is the time between an event before the launch and an event after"
-        " the launch. Earlier work keeps the GPU busy during this measurement. The kernel part includes all work"
+        "Records are kept in pooled buffers. While these buffers are cleared and copied back, the program continues."
+        " The time of a call includes this work only if the host waits for it. The prologue is the host's wait"
+        " until the launch call returns. The kernel part is the time between an event before the launch and an event"
+        " after the launch. Earlier work keeps the GPU busy during this measurement. The kernel part includes all work"
         " between the two events. The epilogue is the remaining time until the result is available, and never less"
         " than 0. Prologue and kernel part are medians; the epilogue is the median of the whole call minus these two"
         " medians. The original call has these parts, too: the cost of the probe is the difference. The wait at the"

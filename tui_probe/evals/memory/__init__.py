@@ -224,9 +224,11 @@ def _sentences(rows: Sequence[MemoryRow]) -> Iterator[str]:
         known = [row for row in rows if row.probe == probe and row.ratio is not None]
         if known:
             worst = max(known, key=lambda row: row.ratio or 0.0)
-            text = f"{probe}: {_times(worst.ratio)} the memory of {worst.model} ({units.size(worst.probe_bytes)})"
             least = min(known, key=lambda row: row.ratio or 0.0)
-            yield text if least is worst else f"{text}, at least {_times(least.ratio)} ({least.model})"
+            most = "" if least is worst else "at most "
+            text = f"{_times(worst.ratio)} the original memory ({worst.model}: {units.size(worst.probe_bytes)})"
+            lowest = "" if least is worst else f", at least {_times(least.ratio)} ({least.model})"
+            yield f"{probe}: probe memory is {most}{text}{lowest}"
 
 
 def _caveats(rows: Sequence[MemoryRow]) -> Iterator[str]:
@@ -236,7 +238,10 @@ def _caveats(rows: Sequence[MemoryRow]) -> Iterator[str]:
         if 0 < sized < every:
             yield f"{name}: {every - sized} of {units.counted(every, 'kernel')} have no probe and are not included"
         if row.how is not None and PROBED in row.how:
-            yield f"{name}: only probed launches count; budgets may drop records; run --memusage covers all launches"
+            yield (
+                f"{name}: only probed launches are included, and a reached budget drops records; to cover all launches,"
+                " use run --memusage"
+            )
         if row.original is not None and not row.is_printed:
             yield f"{name}: the program did not print its memory use, so “original” is the peak of its allocations"
 
@@ -277,10 +282,10 @@ EVALUATION: Final = Evaluation(
         "Probe memory is the value of probe-mem in event.log, for the launch with the most records. On the device,"
         " padding and one mark per written slot take some additional memory. Several launches can be in flight at"
         " the same time; --max-probe-memory limits the probe memory of all of them together.",
-        "Each model is one transformer block, run eagerly with random weights: the largest launch is the same in every"
-        " block. Llama 1B has 16 blocks, 3B has 28 and 8B has 32. A whole model needs more memory. Products,"
-        " convolutions and attention are Triton kernels. In runs with several probes, launches alternate between the"
-        " probes.",
+        "Each model is run eagerly as one transformer block with random weights. One block is enough, because the"
+        " largest launch is the same in every block. Llama 1B has 16 blocks, 3B has 28 and 8B has 32. A whole model"
+        " needs more memory. Matrix products, convolutions and attention are Triton kernels. In runs"
+        " with several probes, launches alternate between the probes.",
         "Sized: computed from the shape of each launch, without probing (run --memusage). Counted: the number of"
         " records depends on data, so a version of the kernel counted the records before the launch. Probed:"
         " measured in an ordinary probed run. If the run reached a limit, records may be missing.",

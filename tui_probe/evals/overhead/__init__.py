@@ -337,17 +337,18 @@ EVALUATION: Final = Evaluation(
     probes=("block_sched", "tensorop_count", "gmem_bytes", "dmat"),
     reading=(
         "Slowdown is probed time / original time. For each run, slowdown is the median of five pairs of launches."
-        " The table shows the median over the runs. The spread is (max - min) / median over the runs. Registers are"
-        " probed minus pruned registers per thread, as assigned by the assembler. If a row covers several kernels,"
-        " the kernel with the longest time counts.",
-        "If a kernel has no free registers, it spills: its slowdown is due to memory and not to the probe's"
+        " The table shows the median over the runs. The spread is (max - min) / median over the runs. Added"
+        " registers are the registers per thread of the probed kernel minus the registers per thread of the original"
+        " kernel; the assembler reports both numbers. A row for several kernels shows the kernel with the longest"
+        " time.",
+        "If a probed kernel has no free registers, it spills: its slowdown is due to memory and not to the probe's"
         " instructions. Rows with spills are marked and listed. Means are given with and without the rows with"
         " spills.",
         "A study is a TOML file with probes, repeats, and [[kernel]] tables. Each table has a name, group, kernel (a"
         " part of the kernel's name), command, and the required modules and tools. Kernels of one run are measured"
         " together. The default study is small and has four kernels; published.study.toml has all kernels of the"
         " published table. To run your own study: tui-probe eval overhead study.toml --run. To show the results"
-        " again, pass the directory of the results and the study.",
+        " again, pass the study and the directory of the results.",
     ),
     open=answer,
     collect=collect,

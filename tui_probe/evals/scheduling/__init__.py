@@ -235,9 +235,9 @@ EVALUATION: Final = Evaluation(
     reading=(
         "An SM has several block slots; each slot runs one block at a time. Running is the time in which a slot has"
         " a block. Scheduling is the time from the end of a block to the start of the next block in its slot."
-        " Running and scheduling are means over the slots of an SM and over SMs. Means can be compared with the time"
-        " of the launch.",
-        "The published line has sums over the slots of an SM instead. A sum is the mean multiplied by the number of"
+        " The values of running and scheduling are means over the slots of an SM and over SMs. Means can be compared"
+        " with the time of the launch.",
+        "The published line has sums over the slots of an SM, not means. A sum is the mean multiplied by the number of"
         " slots per SM. Sums cannot be compared with the time of the launch. The answer has the means and the sums.",
         "While a slot waits, the other slots of its SM work, and writes to memory continue. A kernel with fewer,"
         " longer blocks can save at most the scheduling time; usually, the kernel saves less. The difference between"

@@ -314,8 +314,8 @@ def _scheduling_text(row: FillComparison) -> str:
         text += f", which explains up to {row.explained:.0%} of the gain"
     if row.shorter is not None and row.saved > 0:
         text += (
-            f". The probed launch is {_duration_text(row.shorter)} shorter; this is {row.shorter / row.saved:.0%} of"
-            " the reduction of the wait. While a slot waits, the other slots of the SM work"
+            f". The probed launch is {_duration_text(row.shorter)} shorter, which is {row.shorter / row.saved:.0%} of"
+            " the saved wait. While a slot waits, the other slots of the SM work"
         )
     return text
 

@@ -175,11 +175,14 @@ def _sentences(
     ):
         times = shared.lengths.median / exclusive.lengths.median
         yield (
-            f"a shared block takes {times:.2f}× as long as an exclusive block; with {shared.together} blocks"
-            f" at a time, an SM has {shared.together / times:.2f}× the throughput"
+            f"a block that shares its SM takes {times:.2f}× as long as a block alone on an SM; with {shared.together}"
+            f" blocks at a time, an SM has {shared.together / times:.2f}× the throughput of one block at a time"
         )
     if exclusive is not None and shared is not None and (exclusive.spread or 0) >= (shared.spread or 0) > 0:
-        yield "shared blocks differ no more than exclusive blocks, so sharing an SM is not the cause of the differences"
+        yield (
+            "blocks that share an SM differ no more than blocks alone on an SM, so sharing an SM is not the cause of"
+            " the differences"
+        )
 
 
 # -- figures

@@ -188,7 +188,7 @@ class KernelPages:
         was_reading = self.reading
         self.opener.give_up()
         if was_reading:
-            self.desk.arrive(MessageView(self.desk, name, "stopped: press the key of a page to open it"))
+            self.desk.arrive(MessageView(self.desk, name, "stopped reading the page; to open a page, press its key"))
         return was_reading
 
     def show(self, name: str) -> None:

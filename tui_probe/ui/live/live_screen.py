@@ -447,7 +447,7 @@ class LiveScreen(ViewScreen):
     def _has_table(self) -> bool:
         """Return whether keys go to the table; otherwise tell the user how to get there."""
         if not self.in_table:
-            self.notice("the key acts in the table: press Tab to go there")
+            self.notice("the key works in the table; press Tab to go there")
         return self.in_table
 
     def action_together(self) -> None:
@@ -455,21 +455,27 @@ class LiveScreen(ViewScreen):
         if self.view is self.pages.ranges:
             self.pages.ranges.toggle(self.process)
         else:
-            self.notice(f"{keys.key_of('together')} merges ranges on the page Ranges: press {PAGE_KEYS['ranges']}")
+            self.notice(
+                f"the key {keys.key_of('together')} works on the page Ranges; press {PAGE_KEYS['ranges']} to open it"
+            )
 
     def action_follow(self) -> None:
         """Follow the end of a log, or stop."""
         if isinstance(self.view, LogView):
             self.view.toggle_follow()
         else:
-            self.notice(f"{keys.key_of('follow')} follows a log: press {', '.join(PAGE_KEYS[name] for name in _LOGS)}")
+            self.notice(
+                f"the key {keys.key_of('follow')} works in a log; press {', '.join(PAGE_KEYS[name] for name in _LOGS)}"
+            )
 
     def action_tags(self) -> None:
         """Choose the tags of a log."""
         if isinstance(self.view, LogView):
             choose_tags(self.app, self.view)
         else:
-            self.notice(f"{keys.key_of('tags')} chooses tags on the page event.log: press {PAGE_KEYS['events']}")
+            self.notice(
+                f"the key {keys.key_of('tags')} works on the page event.log; press {PAGE_KEYS['events']} to open it"
+            )
 
     def action_next_found(self) -> None:
         """Select the next flagged kernel."""

@@ -112,7 +112,7 @@ def unused_text(unused: Sequence[UnmeasuredProbe]) -> str:
     """``no result: PROBE (every kernel ran once, with other probes; --replay relaunches them)``."""
     names, reasons = ", ".join(safe(probe.probe) for probe in unused), {probe.reason for probe in unused}
     why = safe(reasons.pop()) if len(reasons) == 1 else "for several reasons"
-    return f"no result: {names} ({why}; {keys.key_of('again')} --replay)"
+    return f"no result: {names} ({why}; press {keys.key_of('again')} for --replay)"
 
 
 def _failed_kernels(process: ProcessView) -> str:
@@ -239,7 +239,7 @@ class PreviousRunHint:
         self._desk.tables.submit((self, "before"), partial(run_before, process.directory), self._take)
 
     def _take(self, before: Path | None) -> None:
-        self.text = "" if before is None else f"{keys.key_of('again')} compares with the previous run"
+        self.text = "" if before is None else f"{keys.key_of('again')}: compare with the previous run"
 
 
 SAMPLES: Final = 12

@@ -88,7 +88,7 @@ class ComparisonScreen(PagedScreen):
     """Base of comparisons; the first page has the metrics."""
 
     def __init__(self, *, known: bool) -> None:
-        super().__init__([METRICS_PAGE], METRICS_PAGE.id, known=known, reading="reading the results of both")
+        super().__init__([METRICS_PAGE], METRICS_PAGE.id, known=known, reading="reading the results of A and B")
 
     def title_line(self, cells: int) -> tuple[Line, Line]:
         """Return the title; the page names both sides."""

@@ -188,7 +188,7 @@ class HomeScreen(ViewScreen):
         known, troubles = len(self.machine.findings), self.machine.troubles
         if not known:
             return ""
-        return f"{troubles} of {known} need attention" if troubles else "all ok"
+        return f"{troubles} of {known} checks need attention" if troubles else "all ok"
 
     def hints(self) -> list[keys.Key]:
         """The keys of the section."""
@@ -273,7 +273,7 @@ class HomeScreen(ViewScreen):
     def action_older_runs(self) -> None:
         """Show the older runs of the command, or fold them."""
         if self.current != "recent":
-            self.notice("the key acts in the list of traces")
+            self.notice("the key works in the list of traces")
         elif not self.recent.has_older:
             self.notice("this command has no older runs")
         else:
@@ -290,7 +290,7 @@ class HomeScreen(ViewScreen):
         """Compare the selected run with the previous run of the command."""
         after, before = self.recent.trace, self.recent.run_before
         if self.current != "recent":
-            self.notice("the key acts in the list of traces: press Esc to go there")
+            self.notice("the key works in the list of traces; press Esc to go there")
         elif after is None:
             self.notice("there is no trace to compare")
         elif before is None:

@@ -69,7 +69,9 @@ class HotspotJump:
         elif line is not None and view.land(line.spot, exactly=True):
             self.screen.notice(line.words)
         elif place is None:
-            self.screen.notice(hotspot.why + (f"; {_rerun_key()} runs {hotspot.asks}" if hotspot.asks else ""))
+            self.screen.notice(
+                hotspot.why + (f"; press {_rerun_key()} to run with {hotspot.asks}" if hotspot.asks else "")
+            )
         elif place.page == view.name:
             self.screen.notice(place.words)
         elif not place.is_flagged and (words := view.land_on_marked()):

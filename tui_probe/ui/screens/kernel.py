@@ -184,7 +184,7 @@ class KernelScreen(PagedScreen):
     def arrive(self, view: PaneView) -> None:
         """Add to a page without data the key that runs the program with the option that fills it."""
         if isinstance(view, MessageView) and self._lacking:
-            view.text += f"; {keys.key_of('again')} runs the program with {self._lacking}"
+            view.text += f"; press {keys.key_of('again')} to run the program with {self._lacking}"
         super().arrive(view)
 
     @property

@@ -130,7 +130,7 @@ class TagList(FittedList):
     def take(self, counts: dict[str, int]) -> None:
         """Show the counted tags."""
         self.counts, self.names = counts, sorted({*counts, *self.chosen})
-        self.title = "Tags to show (none: all)" if self.names else "no line of this log has a tag"
+        self.title = "Tags to show; none selected: all" if self.names else "no line of this log has a tag"
 
     def fit(self, columns: int, rows: int) -> None:
         """Fit the box to the tags and the terminal."""
