@@ -233,9 +233,9 @@ def test_a_file_for_other_gpus_says_so_once(
     argv = ("block_sched", str(DATA / name), "--arch", arch, *kernel)
     outcome = Outcome(argv, capsys, work_folder)
     assert (outcome.status, outcome.out) == (1, "")
-    assert f"{name}: the file has no kernel for {arch}, but {held}" in outcome.err
+    assert f"{name}: the file has no kernel for {arch}; it has {held}" in outcome.err
     record = Outcome((*argv, "--format", "json"), capsys, work_folder).record()
-    assert f"but {held}" in record["error"]
+    assert f"it has {held}" in record["error"]
     assert record["kernels"] == []
 
 
@@ -477,7 +477,7 @@ def test_file_without_a_kernel_says_so(
     write_target(knowing, "sm_80", ".func f() { ret; }\n// .entry g() { ret; }\n.extern .func h")
     outcome = Outcome(("block_sched", "made.ptx", *options), capsys, knowing)
     assert outcome.status == 1
-    assert outcome.err == "tui-probe: error: made.ptx: the file has no kernel in PTX for sm_80\n"
+    assert outcome.err == "tui-probe: error: made.ptx: the file has PTX for sm_80, but this code contains no kernel\n"
 
 
 def test_file_without_a_kernel_for_an_older_gpu_names_its_target(
@@ -485,7 +485,7 @@ def test_file_without_a_kernel_for_an_older_gpu_names_its_target(
 ) -> None:
     write_target(knowing, "sm_80", ".func f() { ret; }")
     outcome = Outcome(("block_sched", "made.ptx", "--arch", "sm_75"), capsys, knowing)
-    assert outcome.err == "tui-probe: error: made.ptx: the file has no kernel for sm_75, but PTX for sm_80\n"
+    assert outcome.err == "tui-probe: error: made.ptx: the file has no kernel for sm_75; it has PTX for sm_80\n"
 
 
 def test_many_kernels_are_listed_in_groups(work_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

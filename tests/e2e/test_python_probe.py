@@ -30,7 +30,7 @@ def test_a_python_probe_runs_and_is_kept_as_toml(tool: Tool) -> None:
     summary = subprocess.run(
         [sys.executable, "-I", trace / "read.py", result_file], capture_output=True, text=True, check=True
     ).stdout
-    assert "  block_sched: 512 records; 64 blocks have 8 slots, a slot has up to 1\n" in summary
+    assert "  block_sched: 512 records; 64 blocks have 8 slots each; a slot has room for 1\n" in summary
     assert "64 blocks, cycles per slot: " in tool("report", str(trace), "--page", "blocks").stdout
 
 

@@ -263,7 +263,7 @@ def test_values_are_kept_in_slots_where_no_register_is_left(tmp_path: Path, monk
     monkeypatch.setattr("tui_probe.engine.grafting.grafts.used_uniform_registers", lambda *_: frozenset(range(4, 63)))
     monkeypatch.setattr("tui_probe.engine.grafting.grafts._first_free_register", lambda *_: None)
     assert prepared(tmp_path / "allowed").outcome == "ok"
-    assert "values kept in slots" in (tmp_path / "allowed" / "process.log").read_text()
+    assert "values of the probe are in its slots" in (tmp_path / "allowed" / "process.log").read_text()
 
     class Careful(OpenGate):
         def allows_slots(self, _arch: int) -> bool:
@@ -601,7 +601,7 @@ def test_records_of_single_accesses_of_the_trial() -> None:
         (changed(5, [odd[0]._replace(address=OUTPUT), odd[1]]), "thread 5 saved 1 accesses"),
         (changed(5, [odd[0]._replace(address=TOTAL + 4), *odd[1:]]), "2 addresses"),
         (changed(5, [odd[0]._replace(place=0), *odd[1:]]), "with a wrong instruction offset"),
-        (changed(32, good[32][:1]), "warp 1 .* no record of an ADD"),
+        (changed(32, good[32][:1]), "warp 1 .* no atomic access"),
         (changed(THREADS_OF_GRID - 1, [good[0][0]._replace(address=OUTPUT)]), "thread 8191"),
         (recorded(good)[:-2560] + bytes(2560), "counted -1"),
     ):

@@ -149,7 +149,7 @@ def test_read_script_as_a_program(tmp_path: Path) -> None:
     done = run_script(tmp_path, BLOCK_SCHED, "read.py", "1.bin", "1.bin")
     summary = (
         "1.bin: grid (2, 1, 2), block (5, 9, 1), 64 bytes of dynamic shared memory\n"
-        "  block_sched: 8 records; 4 blocks have 2 slots, a slot has up to 1\n"
+        "  block_sched: 8 records; 4 blocks have 2 slots each; a slot has room for 1\n"
         "    start: 0 to 70, mean 35\n"
         "    elapsed: 5 to 5, mean 5\n"
         "    smid: 0 to 1, mean 0.5\n"
@@ -160,7 +160,7 @@ def test_read_script_as_a_program(tmp_path: Path) -> None:
 def test_a_summary_counts_attempts(tmp_path: Path) -> None:
     two_maps(tmp_path / "1.bin", 3, [2, 7, 0, UNKNOWN])
     done = run_script(tmp_path, TWO_MAPS, "read.py", "1.bin")
-    assert "  moves: 360 records; 4 blocks have 45 slots, a slot has up to 3\n" in done.stdout
+    assert "  moves: 360 records; 4 blocks have 45 slots each; a slot has room for 3\n" in done.stdout
     assert "  moves.attempts: 405 in total, at most 7 per slot\n" in done.stdout
 
 

@@ -681,8 +681,8 @@ def test_self_test_of_records_in_free_registers() -> None:
     for bad, words in (
         (trial_content(11, attempts=8), "warp 11 counted 8 starts of phases, not 10"),
         (trial_content(15, attempts=12), "warp 15 counted 12 starts of phases, not 18"),
-        (trial_content(11, swapped), "warp 11 saved other phases than it ran: pmevent 2, pmevent 1"),
-        (trial_content(15, [0x10] * 18), "warp 15 saved other phases"),
+        (trial_content(11, swapped), "the saved phases of warp 11 are wrong: pmevent 2, pmevent 1"),
+        (trial_content(15, [0x10] * 18), "the saved phases of warp 15 are wrong: none"),
         (trial_content(1, attempts=4), "warp 1 counted 4 starts"),
         (bytes(len(trial_content())), "warp 0 counted -1 starts"),
     ):

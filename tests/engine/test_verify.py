@@ -84,9 +84,9 @@ def test_sound_snippets(snippet: str) -> None:
         ("SAVE [ m ] {%a, %none};", ["%none", "declare"]),
         ("SAVE [ m ] {%a, };", ["empty value"]),
         ("SAVE {%a, %b};", ["name of its map"]),
-        ("@%yes SAVE [ m ] {%a, %b};", ["to make it conditional, use a branch"]),
+        ("@%yes SAVE [ m ] {%a, %b};", ["for a condition, use a branch"]),
         ("LOCATE m;", ["LOCATE [ map ];"]),
-        ("LOCATE [ m ]; LOCATE [ m ];", ["second LOCATE"]),
+        ("LOCATE [ m ]; LOCATE [ m ];", ["the LOCATE before this LOCATE has no SAVE"]),
         ("LOCATE [ m ]; here:", ["label may not be between LOCATE and SAVE"]),
         (".shared .b32 tile;", ["a snippet may contain instructions"]),
         (".reg .v2 .b32 %v;", ["plain register"]),
@@ -120,7 +120,7 @@ def test_special_registers_are_not_own_ones() -> None:
 def test_names_and_types_are_those_of_ptx() -> None:
     with pytest.raises(ProbeFileError, match=r"%v is declared as \.word; declare a type such as \.b32"):
         toml_probe(frame(".reg .word %v;"))
-    with pytest.raises(ProbeFileError, match="the name 'm-1' of a map may have only letters"):
+    with pytest.raises(ProbeFileError, match="the map name 'm-1' may contain only letters"):
         toml_probe('[map."m-1"]\nlevel = "warp"\nregs = { x = "u64" }\n' + frame(""))
 
 

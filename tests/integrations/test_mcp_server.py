@@ -155,7 +155,7 @@ async def test_program_is_ended_when_its_time_is_over(tmp_path: Path, monkeypatc
             only_profile.setattr("tui_probe.integrations.mcp_server.Tools._read", brief)
             text, failed = await call(client, "profile", command=[sys.executable, "-c", STORES], simulate=True)
     assert not failed, text
-    assert re.fullmatch(r"the program was ended after 600 s; trace \S+\n\nbrief", text)
+    assert re.fullmatch(r"the program was ended at its time limit of 600 s; trace \S+\n\nbrief", text)
 
 
 async def brief(*_: object) -> str:

@@ -59,7 +59,8 @@ def test_results_of_a_kernel_are_a_spread(trace: Trace, page: str, monkeypatch: 
     (span, *_) = (line for line in lines if line.lstrip().startswith("span"))
     least, median, most = (float(number.replace(" ", "")) for number in re.findall(r"(\d[\d ]*\.\d\d) cycles", span))
     assert least < median < most
-    more = f"… for all results add --format csv; for one result run tui-probe show results {trace.directory}:0@LAUNCH"
+    more = "… to show all results, add --format csv; to show one result, run"
+    more += f" tui-probe show results {trace.directory}:0@LAUNCH"
     assert "".join(more.split()) in "".join(text.replace("\\\n", "").split())
     assert [line.split(":")[0] for line in lines if line.startswith("  launch ")] == [
         f"  launch {LAUNCHES - place}" for place in (3, 2, 1)

@@ -72,7 +72,7 @@ def test_a_sample_of_ones_own_goes_before_that_of_all() -> None:
         (["block_sched:1/2"], "-p block_sched:1/2: block_sched needs every block"),
         (["dmat:1/2", "dmat:1/4"], "the run has a probe dmat already"),
         (["nothing"], r"no such file, and no probe of that name \(there are: survey, "),
-        (["dmat, gmem_sectors"], "repeat the option for several: -p dmat -p gmem_sectors$"),
+        (["dmat, gmem_sectors"], "for several probes, repeat the option: -p dmat -p gmem_sectors$"),
         (["nothing:1/2"], "no such file, and no probe of that name"),
         (NAMES[: MAX_PROBES + 1], f"{MAX_PROBES + 1} probes: a run has at most {MAX_PROBES}"),
     ],

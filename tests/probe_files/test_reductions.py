@@ -67,7 +67,7 @@ def test_a_map_is_kept_as_it_is_unless_its_probe_says_so() -> None:
             "",
             "warp",
             1,
-            "[map.m] reduce is 'warp', but a map with level = 'warp' already has such records",
+            "[map.m] reduce is 'warp', which combines nothing in a map with level = 'warp'",
         ),
         ('reduce = "block"', "", "warp", 4, "[map.m] reduce needs cap = 1"),
         ("", TABLE, "warp", 1, "[map.m] reduced needs reduce, which selects the records to combine"),
@@ -75,7 +75,7 @@ def test_a_map_is_kept_as_it_is_unless_its_probe_says_so() -> None:
         ('reduce = "block"', '[map.m.reduced]\nwide = "mean"\n', "warp", 1, "[map.m.reduced] wide is 'mean'"),
         ('reduce = "block"', '[map.m.reduced]\nwide = ""\n', "warp", 1, "[map.m.reduced] wide is ''"),
         ('reduce = "block"', '[map.m.reduced]\nx = "sum"\n', "warp", 1, "x uses 'x', which is not a field of the map"),
-        ('reduce = "block"', '[map.m.reduced]\nx = "span"\n', "warp", 1, "x needs a field to begin from"),
+        ('reduce = "block"', '[map.m.reduced]\nx = "span"\n', "warp", 1, "x needs 'from' and the field with the start"),
         ('reduce = "block"', '[map.m.reduced]\nx = "sum wide narrow"\n', "warp", 1, "x is 'sum wide narrow'"),
     ],
 )
@@ -138,9 +138,9 @@ def test_least_share_names_a_map_with_the_sum_of_a_launch() -> None:
 @pytest.mark.parametrize(
     ("least", "reduce", "field", "problem"),
     [
-        ("1 of life", LAUNCH, SUM, "write a percentage of a map"),
-        ("0% of life", LAUNCH, SUM, "write a percentage of a map"),
-        ("101% of life", LAUNCH, SUM, "write a percentage of a map"),
+        ("1 of life", LAUNCH, SUM, "write a percentage and a map"),
+        ("0% of life", LAUNCH, SUM, "write a percentage and a map"),
+        ("101% of life", LAUNCH, SUM, "write a percentage and a map"),
         ("1% of lives", LAUNCH, SUM, "needs a map 'lives' with reduce"),
         ("1% of life", 'reduce = "block"', SUM, "needs a map 'life' with reduce"),
         ("1% of life", LAUNCH, 'cycles = "max"', "whose first field is a sum"),

@@ -50,7 +50,7 @@ def test_nothing_is_overwritten(
     ("position", "words"),
     [
         ("PTX:30-40", "'PTX:30-40' is not a position: lines of PTX or SASS cannot be given; write 'kernel'"),
-        ("softmax.cu:22,25", "'softmax.cu:22,25' is not a position: a position with source lines is one FILE:LINE or"),
+        ("softmax.cu:22,25", "'softmax.cu:22,25' is not a position: write one FILE:LINE or"),
         ("attn.py:30-20", "lines count from 1, and FIRST must not be after LAST"),
         ("attn.py", "unknown PTX instruction attn; lines are FILE:FIRST-LAST"),
         ("garbage", "unknown PTX instruction garbage"),

@@ -311,7 +311,7 @@ def test_more_copies_than_records_leave_the_sums_unknown(tmp_path: Path) -> None
 def test_records_of_no_copy_are_refused(tmp_path: Path) -> None:
     trace = traced(tmp_path, "gmem_bytes", {(0, 0): [(0x700, (1, 2))]})
     of = result_of(trace)
-    with pytest.raises(TraceError, match="0x700, where no bulk copy is"):
+    with pytest.raises(TraceError, match="0x700, which is not a bulk copy"):
         read_copies(of.result, of.kernel.folder, trace, of.launch)
 
 

@@ -514,5 +514,7 @@ def test_probe_is_limited_to_chosen_lines(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_limited_probe_in_python_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("")
-    with pytest.raises(ProbeFileError, match="is written in Python; set 'pos' of its functions to "):
+    with pytest.raises(
+        ProbeFileError, match=r"@LINES needs a probe in TOML, not Python; in .*, set 'pos' of the functions to "
+    ):
         load_probe(f"{tmp_path / 'mine.py'}@a.cu:3")

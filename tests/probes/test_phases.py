@@ -720,7 +720,9 @@ def test_leader_needs_several_small_records_of_warps(tmp_path: Path, words: str)
         f'[map.m]\n{level}{words}\nleader = true\n[map.m.regs]\nclock = "u32"\n'
         '[probe.p]\nposition = "loop"\nbefore = "SAVE [ m ] {%clock};"\n'
     )
-    with pytest.raises(ProbeFileError, match="needs a map with level = 'warp' and several records per warp, of 4"):
+    with pytest.raises(
+        ProbeFileError, match="needs a map with level = 'warp' and several records of 4, 8 or 16 bytes per warp"
+    ):
         load_probe(str(path))
 
 

@@ -81,7 +81,7 @@ def test_probe_is_recognised_by_its_maps_and_records(tmp_path: Path, capsys: pyt
 def test_report_and_summary_say_how_to_name_a_probe(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     writer = write_unnamed(tmp_path / "t", launches=4, first_sm=NO_SM)
     advice = (
-        "the trace does not name its probe; a record of 16 B per warp fits barrier_wait and smem_conflicts: pass"
+        "the trace does not name its probe; its record size (16 B per warp) fits barrier_wait and smem_conflicts: pass"
         " --probe barrier_wait"
     )
     for address in (str(writer.directory), f"{writer.directory}:0"):

@@ -231,7 +231,7 @@ def test_launcher_reports_changed_input(extracted: Extracted) -> None:
         subprocess.run(build, cwd=extracted.folder, check=True, timeout=HANG)
         result_of_c = extracted.launch("sh", "-c", f"cd {extracted.folder} && ./launch")
         assert changed_bytes(result_of_c.stdout) == changed_bytes(result.stdout)
-        assert changed_bytes(result.stdout)[0] == "total + 0: 0x00, in the program 0xd0"
+        assert changed_bytes(result.stdout)[0] == "total + 0: here 0x00, in the program 0xd0"
         os.truncate(before, 100)
         result = extracted.run_python()
         assert (result.returncode, result.stdout) == (2, "")

@@ -237,7 +237,7 @@ def test_an_mbarrier_tracks_copies_of_threads(form: str, count: int, extra: str)
         ("mbarrier.init.shared.b64 [%r4], 2;\nmbarrier.arrive.shared.b64 %rd4, [%r4], 3;", "more arrivals than"),
         ("mbarrier.init.shared.b64 [%r4], 1;\nmbarrier.arrive.noComplete.shared.b64 %rd4, [%r4], 1;", "noComplete"),
         ("mbarrier.init.shared.b64 [%r4], 1;\nmbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%r4], 1048576;",
-         "bytes are expected"),
+         "the mbarrier expects more than"),
         ("mbarrier.init.b64 [%rd2], 1;", "in global memory"),
     ],
 )  # fmt: skip

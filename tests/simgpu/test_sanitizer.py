@@ -630,7 +630,7 @@ def test_fault_outside_of_a_block_or_thread_has_the_size_of_its_memory(name: str
     ("address", "detail"),
     [
         (0x14, "0x14 is not in device memory: the pointer is null"),
-        (0x7FFC00001000, "0x7ffc00001000 is not in device memory: a pointer of the host, or no pointer"),
+        (0x7FFC00001000, "0x7ffc00001000 is not in device memory: a host pointer, or not a pointer"),
     ],
 )
 def test_address_that_is_not_of_the_device_has_its_likely_pointer(address: int, detail: str) -> None:

@@ -65,9 +65,9 @@ def test_records_that_were_not_kept_are_asked_for_in_vain(tmp_path: Path) -> Non
         result.records(0, "<u4")
     with pytest.raises(TraceError, match="reduced to records of 16 bytes, not 8; another probe wrote the file"):
         result.reduced(0, "<u8")
-    assert record_counts_text(result) == "one record per block kept; no record for 1 of 6 blocks"
+    assert record_counts_text(result) == "kept one record per block; no record for 1 of 6 blocks"
     assert (
-        record_counts_text(read_result(reduced_file(tmp_path / "2.bin", "launch"))) == "one record kept for the launch"
+        record_counts_text(read_result(reduced_file(tmp_path / "2.bin", "launch"))) == "kept one record for the launch"
     )
 
 

@@ -273,7 +273,8 @@ def buffer_bytes(gpu: Gpu) -> int:
     size = min(LARGEST_BUFFER, gpu.free_memory() // 2) & -4096
     if size < BEYOND_CACHE * gpu.properties.l2_bytes:
         raise BandwidthError(
-            f"a buffer of {size >> 20} MiB is too small compared with L2; to free memory, end other programs on the GPU"
+            f"the free GPU memory allows only a buffer of {size >> 20} MiB, which is too small compared with L2;"
+            " end other programs on this GPU"
         )
     return size
 

@@ -56,7 +56,7 @@ class Rate:
         """
         seconds = statistics.median(times)
         if not seconds:
-            raise BandwidthError(f"{what}: the clock did not advance; move more bytes")
+            raise BandwidthError(f"{what}: the measured time is 0; measure with more bytes")
         spread = (max(times) - min(times)) / seconds
         return cls(key, what, size / seconds, size, seconds, len(times), spread, limit=limit)
 

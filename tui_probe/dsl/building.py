@@ -246,7 +246,7 @@ def read_loop(node: ast.For, constants: Mapping[str, int], source: ProbeSource) 
             numbers = [_signed_value(constant_value(bound, constants, source)) for bound in bounds]
         case _:
             raise source.error(
-                node, f"'{source_of(node).partition(':')[0]}': a loop is 'for i in range(4):', without else"
+                node, f"'{source_of(node).partition(':')[0]}': write a loop as 'for i in range(4):', without else"
             )
     if len(numbers) == 3 and numbers[2] == 0:
         raise source.error(node, "the step of range is 0; it must be another number")

@@ -310,7 +310,7 @@ class FunctionScope:
         loop = read_loop(node, self._program.constants, self._source)
         self.target(node.target)
         if self.is_register(loop.name) or loop.name in self.bits:
-            raise self._source.error(node, f"{loop.name} is a variable already; count with another name")
+            raise self._source.error(node, f"{loop.name} is already a variable; use another name in the loop")
         return loop
 
     def _resolve(self, node: ast.Name) -> Expression:

@@ -73,7 +73,7 @@ class Saver:
         raise self._source.error(
             statement,
             f"'{source_of(statement)}' is between {name}.locate() and {name}.save(…); move it out. Between the two"
-            " calls, a probe may assign local variables only, because only lanes that save execute this code",
+            " calls, only assignments to local variables are allowed: only lanes that save a record execute this code",
         )
 
     def end_of_block(self) -> None:

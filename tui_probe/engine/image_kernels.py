@@ -378,5 +378,5 @@ def _no_kernel_reason(file: KernelFile, arch: int | None) -> str:
     if not held:
         return f"the file has neither PTX nor SASS of a kernel; {_NO_PTX_HINT}"
     if arch and not any(image.fits(arch) for image in file.images):
-        return f"the file has no kernel for sm_{arch}, but {held}"
-    return f"the file has no kernel in {held}"
+        return f"the file has no kernel for sm_{arch}; it has {held}"
+    return f"the file has {held}, but this code contains no kernel"

@@ -149,8 +149,8 @@ class _SnippetParser:
         match = _SAVE.fullmatch(text)
         if match is None:
             raise ProbeFileError(
-                f"{place}: write SAVE as 'SAVE [ map ] {{%a, %b}};' or 'SAVE.u64 {{%a}};' (to make it conditional, use"
-                f" a branch), not {text!r}"
+                f"{place}: {text!r} is not a valid SAVE; write 'SAVE [ map ] {{%a, %b}};' or 'SAVE.u64 {{%a}};' (for a"
+                " condition, use a branch)"
             )
         field_type, name, values = match.groups()
         listed = self._listed("SAVE", values, place)
@@ -163,14 +163,14 @@ class _SnippetParser:
         match = _ADD.fullmatch(text)
         if match is None:
             raise ProbeFileError(
-                f"{place}: write ADD as 'ADD [ map ] {{%a, %b}};' (to make it conditional, use a branch)"
+                f"{place}: {text!r} is not a valid ADD; write 'ADD [ map ] {{%a, %b}};' (for a condition, use a branch)"
             )
         self._statements.append(Save(match[1], self._listed("ADD", match[2], place), place, adds=True))
 
     def _listed(self, word: str, values: str, place: FileLocation) -> tuple[str, ...]:
         listed = tuple(value.strip() for value in values.split(","))
         if "" in listed:
-            raise ProbeFileError(f"{place}: {word} lists an empty value")
+            raise ProbeFileError(f"{place}: {word} has an empty value; remove the extra comma, or name a register")
         return listed
 
 

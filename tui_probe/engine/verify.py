@@ -159,8 +159,8 @@ def _check_wait(probe: Probe, point: ProbePoint) -> None:
                 return
     place = statements[0].place if statements else FileLocation(str(probe.path), 0)
     raise ProbeFileError(
-        f"{place}: [{point.name}] is at 'wait'; write only after = 'ADD [ MAP ] {{{WAIT_HELPER}, 1}};', with or"
-        f" without {LONGEST_HELPER}, and use a map with level = 'site'"
+        f"{place}: [{point.name}] is at 'wait', which needs a map with level = 'site' and one snippet:"
+        f" after = 'ADD [ MAP ] {{{WAIT_HELPER}, 1}};' ({LONGEST_HELPER} may follow)"
     )
 
 
@@ -169,8 +169,8 @@ def _check_optional_maps(probe: Probe) -> None:
     for point in probe.points:
         if probe.saves_in_optional_map(point) and not all(probe.map_named(name).optional for name in point.saved_maps):
             raise ProbeFileError(
-                f"{probe.path}: [{point.name}] saves in an optional map and in a map that all kernels have; write one"
-                f" table for each map"
+                f"{probe.path}: [{point.name}] saves in an optional map and in a map that is not optional; split it"
+                " into two [probe] tables, one for each map"
             )
 
 
@@ -179,17 +179,15 @@ def _check_resident(probe: Probe) -> None:
     fields = [[(field.name, field.type) for field in own_map.fields] for own_map in probe.maps if own_map.resident]
     if fields[:2] != _RESIDENT_FIELDS:
         raise ProbeFileError(
-            f"{probe.path}: the first resident map needs the fields entered and left (u32), the second map"
-            " needs launch (u64), block and warp (u32)"
+            f"{probe.path}: the first resident map needs the u32 fields 'entered' and 'left'; the second resident map"
+            " needs the u64 field 'launch' and the u32 fields 'block' and 'warp'"
         )
 
 
 def _check_names(probe: Probe) -> None:
     for own_map in probe.maps:
         if not _MAP_NAME.fullmatch(own_map.name):
-            raise ProbeFileError(
-                f"{probe.path}: the name {own_map.name!r} of a map may have only letters, digits and _"
-            )
+            raise ProbeFileError(f"{probe.path}: the map name {own_map.name!r} may contain only letters, digits and _")
     for name, kind in probe.registers.items():
         if name in SPECIAL_REGISTERS or name.partition(".")[0] in SPECIAL_REGISTERS:
             raise ProbeFileError(f"{probe.path}: {name} is a special register; declare another name")
@@ -243,7 +241,7 @@ class _SnippetCheck:
         if self._located is not None:
             raise self._error(
                 locate.place,
-                "second LOCATE before the SAVE of the first LOCATE; save the first record before this LOCATE",
+                "the LOCATE before this LOCATE has no SAVE; write its SAVE between the two",
             )
         self._located = locate
 
@@ -271,7 +269,9 @@ class _SnippetCheck:
                 if value != KEPT_FIELD:
                     self._saved_value(value, field, save.place)
                 elif not own_map.resident:
-                    raise self._error(save.place, f"{KEPT_FIELD} is available only in resident maps; save a value")
+                    raise self._error(
+                        save.place, f"{KEPT_FIELD} is available only in resident maps; save another value"
+                    )
 
     def _at_site(self, save: Save, own_map: Map) -> None:
         """A record of sites belongs to an instruction or a block, and has the sums of a whole launch."""

@@ -32,7 +32,7 @@ _kernels = pytest.StashKey["LaunchedKernels"]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options, all with one prefix."""
-    group = parser.getgroup("tui-probe", "kernels of tests, counted by tui-probe")
+    group = parser.getgroup("tui-probe", "profile the kernels that tests launch")
     group.addoption(
         "--gpu-probe",
         action="store_true",

@@ -56,7 +56,7 @@ CONFIRMING_RUNS: Final = 3
 SLOWER: Final = 50.0
 MIN_LIMIT: Final = 120.0
 """A run with delays is ended after ``SLOWER`` times the time of one without, at least after these seconds."""
-ENDLESS: Final = "it does not exit"
+ENDLESS: Final = "the program does not exit"
 HASH_VARIABLE: Final = "TUI_PROBE_HASH_MEMORY"
 UNPROBED: Final = "-k=//"
 """No name of a kernel has two slashes."""
@@ -147,7 +147,7 @@ class Shaker:
             for number in range(1, UNDELAYED_RUNS):
                 if difference := self._difference(self._run(Path(folder) / str(number), [UNPROBED])):
                     raise UsageError(
-                        f"the results of the program differ between runs without delays ({difference}): set a fixed"
+                        f"the program's results differ from run to run, even without delays ({difference}): set a fixed"
                         " random seed, print no times and addresses, or compare files with --compare-file"
                     )
 

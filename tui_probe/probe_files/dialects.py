@@ -217,7 +217,9 @@ def _snippets(table: TomlTable, own_map: str) -> dict[str, ParsedSnippet]:
     if not parsed.keys() - {"lean"}:
         raise table.error("before", "and 'after' are missing; write PTX for 'before', 'after' or both")
     if "lean" in parsed and "before" not in parsed:
-        raise table.error("lean", "replaces 'before', which is missing")
+        raise table.error(
+            "lean", "is a variant of 'before' with fewer registers, but 'before' is missing; add 'before'"
+        )
     return parsed
 
 

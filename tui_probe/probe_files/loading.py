@@ -168,7 +168,7 @@ def find_probe(name_or_path: str) -> Path:
     listed = [part.strip() for part in name_or_path.split(",")]
     if len(listed) > 1 and any(part in names for part in listed):
         options = " ".join(f"-p {part}" for part in listed if part)
-        raise ProbeFileError(f"{name_or_path}: -p takes one probe; repeat the option for several: {options}")
+        raise ProbeFileError(f"{name_or_path}: -p takes one probe; for several probes, repeat the option: {options}")
     near = did_you_mean(name_or_path, names) or f" (there are: {', '.join(names) or 'none'})"
     raise ProbeFileError(f"{name_or_path}: no such file, and no probe of that name{near}")
 

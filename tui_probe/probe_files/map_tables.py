@@ -116,7 +116,7 @@ def _with_flags(table: TomlTable, level: Level, made: Map) -> Map:
     types = [field.type for field in made.fields]
     if even and (level is not Level.THREAD or made.cap == 1 or types != _EVEN_FIELDS):
         raise table.error(
-            "even", "needs a map with level = 'thread' and several records, whose fields are u64, u32, u32"
+            "even", "needs a map with level = 'thread', several records, and three fields of types u64, u32, u32"
         )
     if sparse and (level is not Level.WARP or made.cap != 1 or set(types) != {"u32"}):
         raise table.error("sparse", "needs a map with level = 'warp', cap = 1 and only u32 fields")
@@ -131,7 +131,7 @@ def _with_flags(table: TomlTable, level: Level, made: Map) -> Map:
         raise table.error("resident", "needs level = 'warp' and cap = 1; cannot be combined with 'sparse' or 'reduce'")
     is_queue = level is Level.WARP and made.cap not in (1, None)
     if leader and (not is_queue or QUEUE_HEADER % made.record_bytes):
-        raise table.error("leader", "needs a map with level = 'warp' and several records per warp, of 4, 8 or 16 bytes")
+        raise table.error("leader", "needs a map with level = 'warp' and several records of 4, 8 or 16 bytes per warp")
     latest = table.flag("latest")
     if latest and (not leader or made.cap is None or made.cap.bit_count() != 1):
         raise table.error("latest", "needs leader = true, and a cap that is a power of two")
@@ -156,7 +156,7 @@ def _read_least(table: TomlTable, level: Level) -> LeastShare | None:
         return None
     match = _LEAST.fullmatch(table.text("least").strip())
     if match is None or not 1 <= int(match[1]) <= _MAX_PERCENT:
-        raise table.error("least", f"is {table.text('least')!r}; write a percentage of a map, such as '1% of life'")
+        raise table.error("least", f"is {table.text('least')!r}; write a percentage and a map, such as '1% of life'")
     if level is not Level.SITE:
         raise table.error("least", "needs a map with level = 'site'")
     return LeastShare(int(match[1]), match[2])
@@ -171,7 +171,9 @@ def refuse_wrong_least(table: TomlTable, maps: Sequence[Map]) -> None:
     if reduction is None or reduction.group != "launch" or (first := reduction.fields[0]).operation != "sum":
         raise table.error("least", f'needs a map {least.whole!r} with reduce = "launch", whose first field is a sum')
     if first.to.offset:
-        raise table.error("least", f"needs the sum {first.to.name!r} as the first field of the reduced {least.whole!r}")
+        raise table.error(
+            "least", f"needs the sum {first.to.name!r} as the first field of a reduced record of map {least.whole!r}"
+        )
 
 
 def refuse_wrong_optional(table: TomlTable, maps: Sequence[Map]) -> None:
@@ -188,7 +190,7 @@ def _parse_cap(table: TomlTable, key: str, value: object, *, dynamic: str) -> in
     cap = as_integer(value)
     if cap is None or not 1 <= cap <= _MAX_CAP:
         raise table.error(
-            key, f"must be from 1 to {_MAX_CAP}, or 0 (each launch gets the number that it needs), not {value!r}"
+            key, f"must be from 1 to {_MAX_CAP}, or 0 (as many records as the launch needs), not {value!r}"
         )
     return cap
 
@@ -260,7 +262,7 @@ def _read_reduction(table: TomlTable, level: Level, fields: Sequence[Field], cap
     if level is Level.SITE or (level is Level.WARP and group == "warp"):
         raise table.error(
             _REDUCE_KEY,
-            f"is {group!r}, but a map with level = '{level.name.lower()}' already has such records; omit {_REDUCE_KEY}",
+            f"is {group!r}, which combines nothing in a map with level = '{level.name.lower()}'; omit {_REDUCE_KEY}",
         )
     if cap != 1:
         raise table.error(_REDUCE_KEY, "needs cap = 1: slots with several records cannot be reduced")
@@ -288,7 +290,7 @@ def _reduced_part(reduced: TomlTable, name: str, fields: Mapping[str, Field]) ->
     base = None
     if operation == "span":
         if len(arguments) < 2 or arguments[-2] != "from":
-            raise reduced.error(name, "needs a field to begin from, such as 'span elapsed from start'")
+            raise reduced.error(name, "needs 'from' and the field with the start, such as 'span elapsed from start'")
         base = _reduced_field(reduced, name, arguments[-1], fields)
         arguments = arguments[:-2]
     if len(arguments) > 1:

@@ -87,7 +87,7 @@ def probe_template(name: str, language: ProbeLanguage, position: str) -> tuple[s
 def _usage_lines(file: str, margin: str) -> str:
     """Commands to try on the new file, one per line."""
     commands = {
-        f"tui-probe check {file} kernels.ptx": "check the probe; count the places of each position",
+        f"tui-probe check {file} kernels.ptx": "check the probe; show how often each position matches",
         f"tui-probe run -p {file} -- COMMAND": "then: tui-probe show results",
         "tui-probe help probe-language": "the whole language",
     }

@@ -260,7 +260,10 @@ def write_limited_probe(file: Path, name: str, lines: str) -> Path:
     Raises ProbeFileError if the probe is written in Python, or the copy cannot be written.
     """
     if file.suffix != ".toml":
-        raise ProbeFileError(f"{name}@{lines}: {file} is written in Python; set 'pos' of its functions to '{lines}'")
+        raise ProbeFileError(
+            f"{name}@{lines}: @LINES needs a probe in TOML, not Python; in {file}, set 'pos' of the functions to"
+            f" '{lines}'"
+        )
     try:
         text = file.read_text(encoding="utf-8")
         mark = hashlib.sha1(f"{file.resolve()}@{lines}".encode(), usedforsecurity=False).hexdigest()[:6]

@@ -138,7 +138,7 @@ def parse_positions(text: str) -> tuple[Position, ...]:
         problem = (
             "lines of PTX or SASS cannot be given"
             if _ASSEMBLY_LINES.match(text.strip())
-            else "a position with source lines is one FILE:LINE or FILE:FIRST-LAST, without other positions"
+            else "write one FILE:LINE or one FILE:FIRST-LAST, without other positions"
         )
         raise ValueError(f"{text!r} is not a position: {problem}")
     positions = []
@@ -170,7 +170,9 @@ def _opcode_position(opcode: str, *modifiers: str) -> Position:
         raise ValueError(f"{named!r} is not a position: the classes of basic blocks are {', '.join(CLASSES)}")
     if opcode == WAIT and (unwanted or len(wanted) != 1 or not wanted[0].isdecimal() or not int(wanted[0])):
         named = ".".join((opcode, *modifiers))
-        raise ValueError(f"{named!r} is not a position; write wait.N for group N of the waits, e.g. wait.1")
+        raise ValueError(
+            f"{named!r} is not a position; write wait.N with the number N of a group of waits, e.g. wait.1"
+        )
     if opcode == STAY and modifiers not in (("access",), ("other",)):
         raise ValueError(f"{'.'.join((opcode, *modifiers))!r} is not a position; write 'stay.access' or 'stay.other'")
     if opcode == PHASE and modifiers:

@@ -176,7 +176,9 @@ def summary(path: str) -> str:
         if name in result.reduced:
             lines.append(f"  {name}: {saved.size} of {records.size} records, one per {result.reduced[name]}")
         else:
-            lines.append(f"  {name}: {saved.size} records; {blocks} blocks have {slots} slots, a slot has up to {room}")
+            lines.append(
+                f"  {name}: {saved.size} records; {blocks} blocks have {slots} slots each; a slot has room for {room}"
+            )
         for field_name in records.dtype.names if saved.size else ():
             values = saved[field_name]
             lines.append(f"    {field_name}: {values.min()} to {values.max()}, mean {values.mean():.6g}")

@@ -109,7 +109,9 @@ def map_indices(result: Result, maps: Sequence[CustomMap]) -> list[tuple[int, Cu
         indices.append((index, custom_map))
         index += 1 if result.attempts(index) is None else 2
     if index != len(result.maps):
-        raise TraceError(f"{result.path}: the file has {len(result.maps)} maps, not {index}; another probe wrote it")
+        raise TraceError(
+            f"{result.path}: the file has {len(result.maps)} maps instead of {index}; another probe wrote it"
+        )
     return indices
 
 

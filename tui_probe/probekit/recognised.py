@@ -95,7 +95,7 @@ def unnamed_probe_advice(kernel: KernelFacts) -> str | None:
         return None
     fitting = f" fits {' and '.join(known.candidates)}" if known.candidates else " fits no built-in probe"
     named = known.candidates[0] if known.candidates else "NAME|DIRECTORY"
-    return f"the trace does not name its probe; a record of {known.maps}{fitting}: pass --probe {named}"
+    return f"the trace does not name its probe; its record size ({known.maps}){fitting}: pass --probe {named}"
 
 
 def recognition_text(kernel: KernelFacts) -> str | None:

@@ -113,12 +113,12 @@ def _maps(result: Result) -> Iterator[str]:
 
 
 def _reduced(result: Result, index: int) -> str:
-    """``one record per block kept``, and how many have none."""
+    """``kept one record per block``, and how many have none."""
     left = result.reduced(index, f"V{result.about[index].record_bytes}")
     if left is None or left.group == "launch":
-        return "one record kept for the launch"
+        return "kept one record for the launch"
     lacking = int((~left.saved).sum())
-    text = f"one record per {left.group} kept"
+    text = f"kept one record per {left.group}"
     return (
         (f"{text}; no record for {units.count(lacking)} of {units.counted(left.saved.size, left.group)}")
         if lacking

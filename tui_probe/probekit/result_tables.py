@@ -98,7 +98,7 @@ def kernel_result_lines(trace: Trace, kernel: KernelFacts, cells: int, kernels: 
     yield from result_lines(trace, kernel, cells, MAX_LISTED_RESULTS, share)
     if len(kernel.result_rows) > MAX_LISTED_RESULTS:
         command = f"tui-probe show results {shell_word(trace.directory)}:{kernel.index}@LAUNCH"
-        yield from command_lines("  … for all results add --format csv; for one result run", command, cells)
+        yield from command_lines("  … to show all results, add --format csv; to show one result, run", command, cells)
 
 
 def result_lines(trace: Trace, kernel: KernelFacts, cells: int, listed: int, most: int) -> Iterator[str]:

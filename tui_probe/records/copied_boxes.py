@@ -58,7 +58,7 @@ BOX: Final = np.dtype(
 """
 RECORD: Final = np.dtype([("clock", "<u4"), ("line", "<u4"), ("first", "<u4"), ("second", "<u4")])
 ONLY_COPIES_TEXT: Final = "only bulk copies are recorded, because warps of this kernel have too few registers"
-LOST_COPIES_TEXT: Final = "some warps made more bulk copies than a warp has records for"
+LOST_COPIES_TEXT: Final = "some warps made more bulk copies than fit in the records of a warp"
 _CONTINUES: Final = 1
 """Bit of the offset in the second record of a copy; offsets are multiples of 16."""
 _PIECE_RECORDS: Final = 1 << 20
@@ -204,7 +204,9 @@ def boxes_of_records(
     records, warps = (np.concatenate(pieces) for pieces in zip(*parts, strict=True))
     lines = records["line"] & ~np.uint32(_CONTINUES)
     if unknown := set(np.unique(lines).tolist()) - sites.keys():
-        raise TraceError(f"{result.path}: records of an instruction at {min(unknown):#x}, where no bulk copy is")
+        raise TraceError(
+            f"{result.path}: a record names the instruction at {min(unknown):#x}, which is not a bulk copy"
+        )
     of_two = np.isin(lines, [at for at, site in sites.items() if site.records > 1])
     first = (records["line"] & _CONTINUES) == 0
     follows = np.zeros(len(records), np.bool_)

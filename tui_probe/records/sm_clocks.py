@@ -68,7 +68,7 @@ class ClockAxis:
             assumed = ", assuming that SMs run at 50 to 100 % of their highest clock" if self.assumed_rate else ""
             return f"SM clocks aligned by the global timer {known}{assumed}"
         if self.domains == 1:
-            return "SM clocks in step"
+            return "all SM clocks show the same time"
         return f"{len(self.shift)} SMs on {self.domains} clocks, aligned at the first block of each SM {known}"
 
 

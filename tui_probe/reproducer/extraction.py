@@ -174,7 +174,7 @@ def readme(launch: KeptLaunch) -> str:
         "Both commands need only the CUDA driver (libcuda.so.1). Both commands map memory at the same addresses as"
         " the program,",
         "launch the kernel, and compare the memory with the program's memory after the launch. Exit status: 0 same,",
-        "1 different, 2 launch failed. Floating-point atomics may give other results in each run.",
+        "1 different, 2 launch failed. Floating-point atomics can give a different result in each run.",
         *([""] if (notes := list(differences(launch))) else []),
         *notes,
     ]

@@ -315,7 +315,7 @@ static void show_difference(int part, size_t at, unsigned char got, unsigned cha
         printf("%s", variables[part].name);
     else
         printf("%#llx", memory[part - VARIABLE_COUNT].address);
-    printf(" + %zu: 0x%02x, in the program 0x%02x\n", at, got, wanted);
+    printf(" + %zu: here 0x%02x, in the program 0x%02x\n", at, got, wanted);
 }
 
 static size_t compare_chunk(int part, size_t offset, size_t size, const char *wanted, const char *got, size_t before)

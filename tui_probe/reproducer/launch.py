@@ -285,7 +285,7 @@ def compare(driver: Driver, parts: Parts, places: list[int]) -> int:
                 if differences <= SHOWN_DIFFERENCES:
                     name = parts[part][0]
                     where = name if isinstance(name, str) else f"{name:#x}"
-                    print(f"{where} + {offset + place}: {actual:#04x}, in the program {expected:#04x}")
+                    print(f"{where} + {offset + place}: here {actual:#04x}, in the program {expected:#04x}")
     return differences
 
 

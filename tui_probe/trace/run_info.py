@@ -223,7 +223,7 @@ def recorded_run(trace: Path, again: Callable[[RunInfo], str]) -> tuple[RunInfo,
     if any(MASK in word for word in info.command):
         raise UsageError(
             f"{trace}: the command line cannot be run again, because its secrets were masked ({MASK}); start the"
-            " program with tui-probe run -- COMMAND, with --keep-secrets if traces may contain them"
+            " program with tui-probe run -- COMMAND; to save the secrets in the trace, add --keep-secrets"
         )
     folder = Path(info.cwd or ".")
     if not folder.is_dir():

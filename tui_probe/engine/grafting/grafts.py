@@ -193,9 +193,9 @@ class Grafter:
         """
         refuse_architecture(cubin.arch)
         if self._probe.reads_allocations:
-            raise UnsupportedKernelError(because("graft-snippet", what="a search of the allocations"))
+            raise UnsupportedKernelError(because("graft-snippet", what="code that searches the list of allocations"))
         if any(point.within for point in self._probe.points):
-            raise UnsupportedKernelError(because("graft-snippet", what="a choice of source lines"))
+            raise UnsupportedKernelError(because("graft-snippet", what="code for selected source lines"))
         target = GraftTarget.of(cubin, name)
         try:
             return self._with_or_without_boxes(target, cubin, map_layout, in_slots, short_records)
@@ -275,7 +275,11 @@ class Grafter:
             or (None if has_sites or not is_for_instructions(probe) else no_match_reason(probe)),
             way=_info_lines(grafted),
         )
-        log_text = _log_text(target, grafted, rewritten) + ("\n[graft] values kept in slots" if in_slots else "")
+        log_text = _log_text(target, grafted, rewritten) + (
+            "\n[graft] between entry and exits, values of the probe are in its slots, not in registers"
+            if in_slots
+            else ""
+        )
         all_sites: list[SassSite | ProbedWait] = [*sites, *waits.sites]
         sites_text = sass_site_file(
             probe.name, target, all_sites, blocks, lines, waits.offsets, missing, hidden_waits=waits.hidden

@@ -96,9 +96,9 @@ def check_copies(content: bytes, places: Sequence[int]) -> None:
             address = low | high << 32
             first = address - offset if first is None else first
             if (line, following, address - first, (units & 0xFFFF) * _UNIT) != (place, place | 1, offset, size):
-                raise TrialFailedError(f"warp {warp} saved a copy at {line:#x} that it did not make")
+                raise TrialFailedError(f"warp {warp} saved a record of a bulk copy at {line:#x} that it did not make")
             if not clock:
-                raise TrialFailedError(f"warp {warp} saved a copy without its clock")
+                raise TrialFailedError(f"warp {warp} saved a record of a bulk copy without a time")
 
 
 def expected_copies(warp: int, places: Sequence[int]) -> Iterator[tuple[int, int, int]]:

@@ -322,14 +322,14 @@ def check_access_records(content: bytes) -> None:
     }
     if len(others) != 1:
         raise TrialFailedError(
-            f"the probed kernel saved accesses to {len(others)} addresses that the kernel does not access"
+            f"besides its output, the probed kernel saved accesses to {len(others)} addresses, not to 1 address"
         )
     for number, records in enumerate(threads):
         _check_thread_records(number, records, output + _WORD * number, others)
     for warp in range(-(-ACTIVE_THREADS // WARP_SIZE)):
         lanes = threads[warp * WARP_SIZE : (warp + 1) * WARP_SIZE]
         if not any(record.address in others for records in lanes for record in records):
-            raise TrialFailedError(f"warp {warp} of the probed kernel saved no record of an ADD")
+            raise TrialFailedError(f"warp {warp} of the probed kernel saved no atomic access")
 
 
 def check_begun_warps(content: bytes) -> None:
@@ -442,7 +442,7 @@ def check_starts(content: bytes, marks: Mapping[int, str]) -> None:
         if attempts != others + len(expected):
             raise TrialFailedError(f"warp {warp} counted {attempts} starts of phases, not {others + len(expected)}")
         if saved != expected[: len(saved)] or len(saved) < min(len(expected), MAX_STARTS - others):
-            raise TrialFailedError(f"warp {warp} saved other phases than it ran: {', '.join(saved)}")
+            raise TrialFailedError(f"the saved phases of warp {warp} are wrong: {', '.join(saved) or 'none'}")
         if any(
             (later - clock) % (2 * _HALF_RANGE) >= _HALF_RANGE for (clock, _), (later, _) in itertools.pairwise(starts)
         ):

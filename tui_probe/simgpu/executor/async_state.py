@@ -70,7 +70,7 @@ class MBarrierWord:
             return "the mbarrier is not initialised"
         if not 0 <= self.missing <= MAX_COUNT:
             return "more arrivals than the phase expects"
-        return "" if abs(self.transfer) <= MAX_COUNT else f"more than {MAX_COUNT} bytes are expected"
+        return "" if abs(self.transfer) <= MAX_COUNT else f"the mbarrier expects more than {MAX_COUNT} bytes"
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,5 +179,5 @@ class ClusterBarriers:
             cluster = int(self._cluster(group)[0])
             alive = self._batch.alive.reshape(self._clusters, -1)[cluster]
             arrived = np.count_nonzero(alive & self._arrived.reshape(self._clusters, -1)[cluster])
-            detail = f"{arrived} threads of {np.count_nonzero(alive)} of the cluster arrived"
+            detail = f"{arrived} of {np.count_nonzero(alive)} threads of the cluster have arrived"
             raise DeadlockError("barrier.cluster.wait", line, self._batch.describe(group.lanes, 0), detail)

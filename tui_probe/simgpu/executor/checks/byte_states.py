@@ -160,7 +160,7 @@ class GlobalStates(ByteStates):
         below = _before(self._live, address)
         above = min((start for start in self._live if start > address), default=None)
         if not self._base - _UNDERRUN_BYTES <= address < self._base + len(self.states):
-            null = "the pointer is null" if address < _NULL_BYTES else "a pointer of the host, or no pointer"
+            null = "the pointer is null" if address < _NULL_BYTES else "a host pointer, or not a pointer"
             return f"{address:#x} is not in device memory: {null}"
         distance = 0 if below is None else address - below[0] - below[1]
         if below is not None and (above is None or distance <= above - address):
