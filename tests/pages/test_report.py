@@ -191,7 +191,7 @@ def test_the_head_says_where_the_log_breaks_off(tmp_path: Path) -> None:
     writer.launch(0)
     (writer.directory / "result" / "0.001001.bin").write_bytes(b"a result that the log names further on")
     writer.exit()
-    cut = "event.log is truncated; later events are not counted, including 1 result"
+    cut = "event.log is truncated and does not name 1 result file in result/; later events are not counted"
     assert cut not in run_report(open_trace(writer.directory), width=200), "nothing says that the program ended"
     writer.run_json()
     assert cut not in run_report(open_trace(writer.directory), width=200)

@@ -158,7 +158,7 @@ def test_two_marks_ask_for_the_time_between(trace: Trace) -> None:
         [],
         "this row is not a source line",
     )
-    assert view.mark(row_of(view, 7), 120) == "the range starts at strides.cu:7; press m on its last line"
+    assert view.mark(row_of(view, 7), 120) == "the range starts at strides.cu:7; press m on the last line of the range"
     assert (view.marked_option(), view.status()) == ("--between src/strides.cu:7", ["marked from strides.cu:7"])
     assert view.mark(row_of(view, 6), 120) == "strides.cu:6-7: press R to measure the time in these lines"
     assert (view.marked_option(), view.status()) == ("--between src/strides.cu:6-7", ["marked strides.cu:6-7"])
@@ -169,7 +169,7 @@ def test_two_marks_ask_for_the_time_between(trace: Trace) -> None:
     assert other.marked_option() == view.marked_option()
     assert (
         view.mark(row_of(view, 11), 120)
-        == "the range starts at strides.cu:11, replacing strides.cu:6; press m on its last line"
+        == "the range starts at strides.cu:11, replacing strides.cu:6; press m on the last line of the range"
     )
     assert view.mark(row_of(view, 11), 120) == "strides.cu:11: press R to measure the time in these lines"
     assert view.marked_option() == "--between src/strides.cu:11"

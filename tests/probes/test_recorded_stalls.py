@@ -311,7 +311,7 @@ def test_launches_that_measured_other_groups_have_no_figures(cuda: Path, capsys:
     assert not MEASURED & {figure["figure"] for figure in data["figures"]}
     text = output(capsys, "compare", *sides)
     assert text.startswith("no value got better or worse A ")
-    assert "not compared: results that A and B share" in text
+    assert "not compared: results that the pages of A and B have in common" in text
     former = document(capsys, "compare", f"{cuda}:1@4", f"{cuda}:1@82")
     assert [wait["compared"] for wait in former["waits"]] == [True]
     assert [figure["figure"] for figure in former["figures"] if figure["figure"] in MEASURED] == ["share"]

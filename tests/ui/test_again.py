@@ -111,7 +111,7 @@ async def test_the_time_between_two_marks_on_the_source_is_asked_for_first(demo:
         await stage.press("m")
         assert "this row is not a source line" in stage.text
         await stage.press("full_stop", "full_stop", "m")
-        assert "the range starts at zero_fill.cu:2; press m on its last line" in stage.text
+        assert "the range starts at zero_fill.cu:2; press m on the last line of the range" in stage.text
         await stage.press("up", "m")
         assert "zero_fill.cu:1-2: press R to measure the time in these lines" in stage.text
         await stage.press("3", "2")

@@ -63,9 +63,9 @@ _GENERAL_PAGES: Final = (
 
 _LIVE_PAGES: Final[dict[str, tuple[str, ...]]] = {
     "recent": (
-        "The newest traces. The column “found” describes the kernel with the most GPU time: its limiter and"
-        " utilization or, if they are unknown, its first finding. “!” marks findings that cost time. “–” means that"
-        " nothing was found, or that the run is still active. The text is computed once and saved in your state"
+        "The newest traces. The column “found” shows limiter and utilization of the kernel with the most GPU time. If"
+        " they are unknown, the column shows the kernel's first finding. “!” marks findings that cost time. “–” means"
+        " that nothing was found, or that the run is still active. The text is computed once and saved in your state"
         " directory.",
         "“▶3” marks three runs of one command. The list shows the newest run; press c to see the older runs. Below"
         " the list are the findings of the selected run, and the changes since the previous run of the same command.",

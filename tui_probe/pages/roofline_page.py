@@ -38,9 +38,9 @@ _VERDICT_NAME_WIDTH: Final = 40
 _SIGNS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 ROOFLINE_NOTE: Final = (
     "Bytes are the bytes that the kernel's instructions request, before caches; a kernel above the memory roof gets a"
-    " part of its bytes from caches. Operations are the operations of matrix instructions or, in kernels without"
-    " matrix instructions, fp32, fp64 and fp16 operations. The peak is the dense half-precision rate of the tensor"
-    " cores at the highest clock."
+    " part of its bytes from caches. Operations are counted at matrix instructions. In kernels without matrix"
+    " instructions, fp32, fp64 and fp16 operations are counted. The peak is the dense half-precision rate of the"
+    " tensor cores at the highest clock."
 )
 ROOFLINE_ABOUT: Final = (
     "A kernel is limited by the unit with at least 60 % utilization: memory, tensor cores, fp32, fp64 or fp16 pipes,"

@@ -309,8 +309,8 @@ def _with_other_launches(result: ResultFindings, kernel: ProbedKernel, unchecked
     ]
     if unchecked:
         text = (
-            f"{units.counted(unchecked, 'result')} of other launches; to read the result of a launch: tui-probe"
-            " show lines TRACE@LAUNCH"
+            f"{units.counted(unchecked, 'result')} of other launches were not read; to read the result of a launch:"
+            " tui-probe show lines TRACE@LAUNCH"
         )
         findings.append(Finding(_UNCHECKED_KEY, "not checked", text, values={"results": counted(unchecked)}))
     return replace(result, findings=tuple(findings))

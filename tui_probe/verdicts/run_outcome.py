@@ -269,9 +269,9 @@ def _missing_result_texts(trace: Trace) -> Iterator[str]:
 def _truncated_log_text(trace: Trace) -> str:
     """Say that the log is truncated, and count the results in the trace that it does not name."""
     unnamed = trace.results_unnamed
-    results = f", including {units.counted(unnamed, 'result')} in result/" if unnamed else ""
+    results = f" and does not name {units.counted(unnamed, 'result file')} in result/" if unnamed else ""
     inside = " in the middle of a line" if trace.log_ends_inside_line else ""
-    return f"event.log is truncated{inside}; later events are not counted{results}"
+    return f"event.log is truncated{inside}{results}; later events are not counted"
 
 
 def _truncated_results_text(trace: Trace, cut: Mapping[int, int]) -> str:

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 _NOTABLE: Final = 0.01
 """Part of warp life from which on a wait is compared."""
 _SHARED: Final = (
-    "not compared: results that A and B share. Each launch measures only some instructions. For the other"
-    " instructions, the page of a launch shows the results of nearby launches"
+    "not compared: results that the pages of A and B have in common. Each launch measures only some instructions."
+    " For the other instructions, the page of a launch shows the results of nearby launches"
 )
 _VALUE: Final = KernelValue(
     "share", "measured waits, share of warp life", None, lambda share: f"{share:.1%}", is_time=True

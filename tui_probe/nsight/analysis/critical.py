@@ -186,7 +186,9 @@ def critical(
 def _iterated(kernels: list[KernelMetrics], iterated: Collection[Shape] | None) -> tuple[list[KernelMetrics], Step]:
     question = "kernels launched in the iterations"
     if iterated is None:
-        return kernels, Step(question, "not checked: the iterations are unknown, or take less than half of the time")
+        return kernels, Step(
+            question, "not checked: the iterations are unknown, or take less than half of the total time"
+        )
     inside = [kernel for kernel in kernels if kernel.shape in iterated]
     if not inside:
         return kernels, Step(question, f"none of {len(kernels)}; no kernel is excluded")

@@ -290,7 +290,8 @@ def _shape_selections(session: Session, loops: Iterable[Loop], plan: IterationPl
 
 def _kept_shape(loop: Loop, launched: int, inside: Sequence[int], kept: int) -> str:
     per_iteration, odd = divmod(len(inside), loop.times)
-    launched_text = f"{_grouped_count(len(inside))} in" if odd else f"{_grouped_count(per_iteration)} ×"
+    launches = len(inside) if odd else per_iteration
+    launched_text = f"{_grouped_count(launches)} {'launch' if launches == 1 else 'launches'} {'in' if odd else '×'}"
     launched_text += f" {_grouped_count(loop.times)} iterations"
     launched_text += f", {_grouped_count(loop.warm_up)} dropped as warm-up" if loop.warm_up else ""
     outside = (

@@ -28,10 +28,10 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         " unit is busy, check its grid first.",
     ),
     "metrics": (
-        "One row per value of a launch. JSON and CSV have base units: bytes, ns, hz, bytes/s. A metric that ncu lists"
-        " in two sections has two rows. – stands for ncu's “n/a” and “no data”.",
+        "One row per value of a launch. JSON and CSV contain values in base units: bytes, ns, hz, bytes/s. A metric"
+        " that ncu lists in two sections has two rows. – stands for ncu's “n/a” and “no data”.",
         "Metrics ending in peak_sustained are constants of the GPU: the possible rate, not the measured rate. Metrics"
-        " ending in .sum count executed instructions.",
+        " ending in .sum are measured totals.",
     ),
     "traffic": (
         "Bytes of DRAM, L2 and L1 moved per iteration. Values are means over the measured iterations. The metrics"

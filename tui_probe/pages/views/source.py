@@ -233,7 +233,7 @@ class SourceView(Document):
                 f"{self._marked_lines()}: press R to measure the time in these lines{'' if has_code else _INLINED_ONLY}"
             )
         instead = f", replacing {source_position(before[0])}" if before else ""
-        return f"the range starts at {source_position(line)}{instead}; press m on its last line"
+        return f"the range starts at {source_position(line)}{instead}; press m on the last line of the range"
 
     def _marked_lines(self) -> str:
         first, last = self._marked[0], self._marked[-1]

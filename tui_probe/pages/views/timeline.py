@@ -149,7 +149,7 @@ class TimelineView(ShownRows):
         gap = self._gap_before(rows, index)
         if gap is not None:
             parts.append(f"gap before: {units.count(gap)}")
-        when = "" if start <= self.window.time < end else "not at the cursor: "
+        when = "" if start <= self.window.time < end else "not running at the cursor; duration "
         return [*parts, f"{when}{cycles_text(end - start, khz)}", *measured]
 
     def pinned_parts(self) -> int:
