@@ -157,7 +157,7 @@ class ForkedRun:
             worker.connection.close()
             if worker.pid:
                 if not worker.has_ended:
-                    os.kill(worker.pid, signal.SIGTERM)
+                    os.kill(worker.pid, signal.SIGINT)
                 os.waitpid(worker.pid, 0)
 
 
@@ -187,7 +187,7 @@ def prepare(config: pytest.Config, name: str) -> None:
     config.workerinput, config.workeroutput = {"workerid": name}, {}  # type: ignore[attr-defined]
     os.environ["PYTEST_XDIST_WORKER"] = name
     random.seed()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the last step is done
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # so that the last step is done
     factory = config._tmp_path_factory  # type: ignore[attr-defined]
     factory._basetemp = factory.getbasetemp() / name
     factory._basetemp.mkdir(mode=0o700)
