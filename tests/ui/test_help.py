@@ -13,7 +13,7 @@ from tui_probe.draw.spans import plain
 from tui_probe.pages.page_registry import explanation
 from tui_probe.pages.views import kind_of, names
 from tui_probe.ui import Appearance
-from tui_probe.ui.keys import SCOPES, TABLE
+from tui_probe.ui.keys import SCOPES, TABLE, command_of, in_scope, shown
 from tui_probe.ui.live.feed import Session
 from tui_probe.ui.screens.help import HelpScreen, key_lines
 
@@ -59,6 +59,27 @@ async def test_help_begins_with_one_page_of_keys_then_explains_the_visible_page(
         assert next(key.text for key in TABLE if key.id == "theme") in stage.text
         await stage.press("escape", "q")
         assert stage.text.split("\n")[0].startswith(" #1 flash_attention")
+
+
+async def test_overview_names_only_keys_of_the_page_that_act_there() -> None:
+    async with on_stage(blocks(), (100, 40)) as stage:
+        stage.live.table.select(1)
+        await stage.press("enter")
+        for page in "13579":
+            await stage.press(page)
+            view = stage.app.screen.view  # type: ignore[attr-defined]
+            acting = [key for key in in_scope("drawing") if key.footer and command_of(key) in view.commands()]
+            await stage.press("question_mark")
+            overview = help_text(stage).partition("Below: how to read this page")[0]
+            _, _, of_page = overview.partition(" On this page\n")
+            named = " ".join(of_page.partition(" Everywhere")[0].split())
+            assert named == " ".join(f"{shown(key.keys[0])} {key.footer}" for key in acting), page
+            await stage.press("q")
+            for key in acting:
+                if command_of(key) not in view.commands():
+                    continue  # another level or text has other keys
+                await stage.press(key.keys[0])
+                assert "does nothing" not in stage.text, (page, key.id)
 
 
 async def test_keys_of_the_screen_come_before_those_of_others() -> None:

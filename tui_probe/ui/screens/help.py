@@ -18,7 +18,7 @@ from tui_probe.ui.views.view import TextView
 from tui_probe.ui.widgets.pane import Bar, FrameEdge, Pane
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from textual.app import App, ComposeResult
 
@@ -159,7 +159,7 @@ class HelpView(TextView):
         super().resize(width, height)
         cells = min(width, _WIDEST) - 2
         self.lines = [
-            *overview_lines(cells, self.scopes),
+            *overview_lines(cells, self.scopes, {key.id for key, _ in self.topic.keys}),
             *topic_lines(self.topic, cells),
             *key_lines(cells, self.scopes),
         ]
@@ -203,8 +203,11 @@ class HelpScreen(ViewScreen):
             self.app.pop_screen()
 
 
-def overview_lines(cells: int, scopes: frozenset[str]) -> list[Line]:
-    """Return one page of keys: those of pages, then those of the screen in columns, a word each."""
+def overview_lines(cells: int, scopes: frozenset[str], of_page: Collection[str]) -> list[Line]:
+    """Return one page of keys: those of pages, then those of the screen in columns, a word each.
+
+    Of the keys that only some pages answer to, it names those ``of_page``: ids of the keys of the visible page.
+    """
     lines: list[Line] = []
     if "tabs" in scopes:
         digits = [f"{page.key} {page.title}" for page in PAGES if page.key.isdigit()]
@@ -212,13 +215,13 @@ def overview_lines(cells: int, scopes: frozenset[str]) -> list[Line]:
         lines += [((" Pages", "title"),), *(((f"   {'  '.join(row)}", ""),) for row in _rows(names, cells - 4))]
     screen_scopes = [scope for scope in keys.SCOPES if scope in scopes and scope not in (*_IN_FULL_ONLY, *_EVERYWHERE)]
     for title, group in (
-        *((keys.SCOPES[scope], (scope,)) for scope in screen_scopes),
+        *(("On this page" if scope == "drawing" else keys.SCOPES[scope], (scope,)) for scope in screen_scopes),
         (keys.SCOPES["app"], _EVERYWHERE),
     ):
         entries = [
             (keys.shown(key.keys[0]), key.footer or _WORDS[key.id])
             for key in keys.in_scope(*group)
-            if key.footer or key.id in _WORDS
+            if (key.footer or key.id in _WORDS) and (key.scope != "drawing" or key.id in of_page)
         ]
         lines += [((f" {title}", "title"),), *_columns(entries, cells)] if entries else []
     moves: Line = ((f"   {_MOVES}", "dim"),)
