@@ -128,6 +128,25 @@ async def test_the_table_says_what_was_found(trace: Trace) -> None:
         assert "found in launch 0 by -p block_sched" in stage.text  # the page of the selected kernel
 
 
+async def test_page_of_a_kernel_says_that_its_findings_are_computed(
+    trace: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(results.KernelFindings, "look", lambda *_, **__: None)  # not read yet
+        async with on_stage(Session(traces=(trace.directory,)), (160, 40)) as stage:
+            stage.live.table.select(1)
+            await stage.refresh()
+            assert "findings        computing…" in stage.text
+            patch.undo()
+            for _ in range(3):  # read, told to the feed, shown
+                await stage.refresh()
+            assert "computing…" not in stage.text
+            assert "found in launch 1 by -p block_sched" in stage.text
+            stage.live.table.select(3)
+            await stage.refresh()
+            assert "computing…" not in stage.text, "a kernel without results has nothing to compute"
+
+
 async def test_the_key_of_the_worst_goes_through_the_kernels_that_stand_out(tmp_path: Path) -> None:
     writer = TraceWriter(tmp_path / "several")
     for number in range(4):

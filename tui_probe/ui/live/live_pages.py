@@ -12,7 +12,7 @@ from tui_probe.pages.views import FIXED_PAGES, keys_of_pages, kind_of, page_key_
 from tui_probe.probekit.page_kinds import PAGES
 from tui_probe.ui.live.current_selection import with_newest
 from tui_probe.ui.live.gpus import GpuView, device_lines, ended_lines, gpu_lines
-from tui_probe.ui.live.results import ResultsView
+from tui_probe.ui.live.results import ResultsView, computing_line
 from tui_probe.ui.live.state_line import ending
 from tui_probe.ui.screens.further_pages import kernel_tab
 from tui_probe.ui.screens.page_opening import MessageView, PageDesk, PageOpener, lasting, page_spec
@@ -53,8 +53,12 @@ _Subject = tuple[str, object, int, int | None]
 """Name of the page, trace, kernel, row of the launch."""
 
 
-def _finding_lines(results: Sequence[ResultFindings], limits: Sequence[str], cells: int) -> tuple[list[Line], ...]:
+def _finding_lines(
+    kernel: KernelSnapshot, results: Sequence[ResultFindings] | None, limits: Sequence[str], cells: int
+) -> tuple[list[Line], ...]:
     """Findings and limiter of a kernel; imported with the first of them, since it brings the analyses."""
+    if results is None and kernel.results:
+        return [computing_line()], []
     if not results:
         return [], []
     from tui_probe.pages.findings_page import kernel_finding_lines, limiter_lines
@@ -69,13 +73,13 @@ class KernelPage(TextView):
         self,
         desk: Desk,
         name: str,
-        findings_of: Callable[[int], Sequence[ResultFindings]],
+        findings_of: Callable[[int], Sequence[ResultFindings] | None],
         limits_of: Callable[[int], Sequence[str]],
     ) -> None:
         super().__init__(desk, name, "reading the trace")
         self.findings_of, self.limits_of = findings_of, limits_of
-        """Functions that return what each probe found in the kernel of an index, and its limiter in words, from the
-        results read so far.
+        """Functions that return what each probe found in the kernel of an index (None: no result was read yet), and its
+        limiter in words.
         """
         self.kernel: KernelSnapshot | None = None
         self._failure = ""
@@ -117,7 +121,7 @@ class KernelPage(TextView):
             from tui_probe.pages.kernel_detail import detail_lines  # reads results, which the first frame does not have
 
             results = self.findings_of(self.kernel.index)
-            findings, limit = _finding_lines(results, self.limits_of(self.kernel.index), cells)
+            findings, limit = _finding_lines(self.kernel, results, self.limits_of(self.kernel.index), cells)
             self.lines = (
                 detail_lines(self.kernel, cells, findings=findings, limit=limit)
                 if self.kernel.read
@@ -241,7 +245,7 @@ class LivePages:
         self,
         desk: LiveDesk,
         selection: CurrentSelection,
-        findings_of: Callable[[int], Sequence[ResultFindings]],
+        findings_of: Callable[[int], Sequence[ResultFindings] | None],
         limits_of: Callable[[int], Sequence[str]],
         *,
         ascii_only: bool,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tui_probe.draw.spans import side_by_side, wrap
 from tui_probe.ui import keys
+from tui_probe.ui.live.results import computing_line
 from tui_probe.ui.views.view import TextView
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Preview(TextView):
         self,
         desk: Desk,
         name: str,
-        findings_of: Callable[[int], Sequence[ResultFindings]],
+        findings_of: Callable[[int], Sequence[ResultFindings] | None],
         limits_of: Callable[[int], Sequence[str]],
         *,
         ascii_only: bool,
@@ -146,7 +147,10 @@ class Preview(TextView):
         index = self._of[1]
         if not self.speaks:
             return ranked_lines(self.measured, cells)
-        findings = kernel_finding_lines(self.findings_of(index), cells, page_key_texts())
+        results = self.findings_of(index)
+        if results is None and self._known[0]:
+            return [computing_line()]
+        findings = kernel_finding_lines(results or (), cells, page_key_texts())
         lines = [*limiter_lines(self.limits_of(index), cells), *findings]
         lines = lines or ranked_lines(self.measured, cells)
         if lines or self.charts:

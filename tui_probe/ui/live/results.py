@@ -71,6 +71,11 @@ def find_more(
     return summaries
 
 
+def computing_line() -> Line:
+    """The line in place of findings that are not read yet."""
+    return ((" findings        computing…", "dim"),)
+
+
 class KernelFindings:
     """Looks at one process at a time: that which is shown."""
 
@@ -99,9 +104,9 @@ class KernelFindings:
         """Return whether results of a kernel of that process were read."""
         return index in self._summaries
 
-    def found_in(self, index: int) -> tuple[ResultFindings, ...]:
-        """Return what each probe found in a kernel of that process, from the results read so far."""
-        return self._summaries[index].results if index in self._summaries else ()
+    def found_in(self, index: int) -> tuple[ResultFindings, ...] | None:
+        """Return what each probe found in a kernel of that process; None if no result of it was read yet."""
+        return self._summaries[index].results if index in self._summaries else None
 
     def limits_of(self, index: int) -> tuple[str, ...]:
         """Return the limiter of a kernel of that process in words; none where it is not known."""
