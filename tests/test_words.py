@@ -54,7 +54,7 @@ FORBIDDEN = {
     r"\bsome \d+\b": "about N",
     r"\bwould do\b": "ideal, minimum",
     r"\ball that can be done now\b": "command palette",
-    r"\bis for the (?:table|list)\b": "acts in the table",
+    r"\bis for the (?:table|list)\b": "works in the table",
     r"\bnothing (?:here|on this page) (?:has|leads)\b": "no line of this page",
     r"\bleads? nowhere\b": "is invalid; opens nothing",
     r"\bthe run before\b": "the previous run",

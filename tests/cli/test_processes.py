@@ -50,7 +50,7 @@ def test_many_processes_are_listed_by_command(tmp_path: Path, capfd: pytest.Capt
     write_report(traces, ascii_only=False)
     out = capfd.readouterr().out
     head = out.split("\n\n")[0].splitlines()
-    assert head[0] == "149 processes launched kernels; 3 reports follow, for the longest process of each command"
+    assert head[0] == "149 processes launched kernels; 3 reports follow, each for the longest process of a command"
     assert head[1:4] == ["    120 × python worker.py", "     28 × ./tool --deep", "      1 × ./setup"]
     assert str(tmp_path) in head[4]
     assert out.count("trace     ") == 3

@@ -117,5 +117,5 @@ def test_page_name_of_a_directory_is_explained(
 def test_list_of_pages_has_no_page_of_compressed_results(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", str(H200 / "dmat")]) == 0
     pages = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
-    assert re.search(r"nothing: result/.*unpack all results with xz -d .*/result/\*\.xz$", pages["dmat"])
+    assert re.search(r"no data: result/.*unpack all results with xz -d .*/result/\*\.xz$", pages["dmat"])
     assert "7 of 7 kernels" in pages["ptx"]

@@ -202,7 +202,7 @@ def test_show_without_a_view_lists_them(benchmarked: Trace, capfd: pytest.Captur
     assert main(["show", str(benchmarked.directory)]) == 0
     out = capfd.readouterr().out
     assert "launches    5 of 5 kernels" in out
-    assert "sass        nothing: " in out
+    assert "sass        no data: " in out
 
 
 @pytest.mark.parametrize(("words", "status", "said"), [

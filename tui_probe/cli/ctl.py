@@ -99,8 +99,8 @@ def status_text(control: ControlPage) -> str:
     lines.append(rate_line(control["write_rate"]))
     if control["over_share"]:
         lines.append(
-            f"{counted(control['over_share'], 'launch')} ran unprobed: each needed more than a launch's share of"
-            " trace-bytes"
+            f"{counted(control['over_share'], 'launch')} ran unprobed: the results of each would exceed the"
+            " share of trace-bytes for one launch"
         )
     if control["over_rate"]:
         lines.append(

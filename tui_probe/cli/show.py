@@ -211,7 +211,7 @@ def page_descriptions(trace: Trace) -> Iterator[str]:
             yield f"{page.name:<{LABEL}}the trace: {page.about}"
             continue
         count, why = count_viewable(trace, page.of_kernel)
-        has = f"{count} of {counted(total, 'kernel')}" if count else f"nothing: {why or 'no kernel was launched'}"
+        has = f"{count} of {counted(total, 'kernel')}" if count else f"no data: {why or 'no kernel was launched'}"
         yield f"{page.name:<{LABEL}}{has}"
 
 

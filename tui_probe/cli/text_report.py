@@ -154,7 +154,7 @@ def group_lines(traces: Sequence[Path], cells: int) -> Iterator[str]:
     groups = traces_by_command(traces)
     shown = len(groups[:MAX_REPORTS])
     processes = units.counted(len(traces), "process")
-    yield f"{processes} launched kernels; {shown} reports follow, for the longest process of each command"
+    yield f"{processes} launched kernels; {shown} reports follow, each for the longest process of a command"
     for group in groups[:MAX_LISTED]:
         yield f"  {len(group.traces):>5} × {shorten(safe(group.command) or units.NOT_MEASURED, max(20, cells - 10))}"
     if len(groups) > MAX_LISTED:
