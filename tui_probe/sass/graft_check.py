@@ -103,7 +103,7 @@ def _refuse_other_copies(target: GraftTarget, after: GraftTarget, grafted: Graft
     """Refuse copies of instructions that are others, or that lead elsewhere than to the copy of what they led to."""
     sources = {to: at for at, to in grafted.copies.items()}
     if len(sources) != len(grafted.copies):
-        _refuse("two instructions with one copy")
+        _refuse("two instructions into the same copy")
     for at, to in grafted.copies.items():
         before, now = target.words[at // WORD_BYTES], after.words[to // WORD_BYTES]
         led = [place * WORD_BYTES for place in jump_targets(target.arch, at // WORD_BYTES, before)]

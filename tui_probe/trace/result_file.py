@@ -74,7 +74,7 @@ def reduction_group(where: str, blocks: int, threads: int, marks: NDArray[np.uin
     """
     group = _GROUPS.get(int(marks[:4].view("<u4")[0])) if len(marks) >= _HEAD else None
     if group is None:
-        raise TraceError(f"{where}: {len(marks)} bytes are not a reduced map")
+        raise TraceError(f"{where}: the reduced map has a damaged header ({len(marks)} bytes)")
     groups = prod(_shape(blocks, threads, group))
     if len(marks) != _HEAD + groups * record + 2 * -(-groups // 8) + _MISSING:
         raise TraceError(

@@ -97,7 +97,7 @@ class Helpers:
         index = _OPERANDS[helper]
         operands = self._instruction.operands
         if index >= len(operands):
-            raise self._absent(f"{helper}: the instruction has {len(operands)} operands")
+            raise self._absent(f"{helper}: the instruction has only {len(operands)} operands")
         operand = operands[index]
         if isinstance(operand, Memory | Element):
             return self._address(operand, helper)
