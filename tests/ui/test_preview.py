@@ -154,6 +154,30 @@ def test_preview_takes_empty_table_rows(size: tuple[int, int], kernels: int, row
     assert (arranged.table_cells, arranged.preview) == rows
 
 
+@pytest.mark.parametrize(
+    ("size", "kernels", "rows"),
+    [((80, 24), 1, (2, 0)), ((80, 24), 0, (7, 0)), ((80, 24), 30, (7, 0)), ((120, 40), 1, (2, 10)),
+     ((120, 40), 8, (9, 5)), ((300, 50), 1, (150, 10))],
+)  # fmt: skip
+def test_page_has_the_empty_rows_of_a_complete_table(
+    size: tuple[int, int], kernels: int, rows: tuple[int, int]
+) -> None:
+    arranged = arrangement(*size, kernels, complete=True)
+    assert arranged is not None
+    assert (arranged.table_cells, arranged.preview) == rows
+
+
+async def test_table_shrinks_to_its_kernels_when_the_run_ends(writer: TraceWriter) -> None:
+    target = FakeTarget(writer.directory.parent, [writer.directory])
+    async with on_stage(Session(target=target), (80, 24)) as stage:
+        before = stage.live.pages.kernel_page.height
+        target.status = 0
+        await stage.refresh()
+        shown_kernels = len(stage.live.table.shown)
+        assert stage.live.table.height == 1 + shown_kernels
+        assert stage.live.pages.kernel_page.height == before + 7 - 1 - shown_kernels
+
+
 async def test_preview_returns_rows_as_kernels_come(writer: TraceWriter) -> None:
     async with on_stage(Session(target=FakeTarget(writer.directory.parent, [writer.directory])), (120, 40)) as stage:
         assert len(shown(stage)) == 10

@@ -57,8 +57,11 @@ class Arrangement:
         screen.query_one("#right").set_class(zoomed and in_table, "hidden")
 
 
-def arrangement(width: int, height: int, kernels: int | None = None) -> Arrangement | None:
-    """Divide a terminal of this size for a number of kernels (None: not known); None if it is too small."""
+def arrangement(width: int, height: int, kernels: int | None = None, *, complete: bool = False) -> Arrangement | None:
+    """Divide a terminal of this size for a number of kernels (None: not known); None if it is too small.
+
+    ``complete``: no more kernels come, so that the page below has the rows that the table leaves empty.
+    """
     if width < SMALLEST[0] or height < SMALLEST[1]:
         return None
     preview = PREVIEW if width >= _FOR_PREVIEW[0] and height >= _FOR_PREVIEW[1] else 0
@@ -67,7 +70,8 @@ def arrangement(width: int, height: int, kernels: int | None = None) -> Arrangem
     rows = height - _BARS - separate - preview - 2 * bool(preview)
     table = rows if adjacent else max(5, rows * 2 // 5)
     more = _MORE if preview and kernels is not None and 1 + kernels + _MORE <= table else 0
-    return Arrangement(adjacent, width // 2 if adjacent else table - more, preview + more, separate)
+    shown = min(table - more, 1 + kernels) if complete and kernels else table - more
+    return Arrangement(adjacent, width // 2 if adjacent else shown, preview + more, separate)
 
 
 def needed(width: int, height: int) -> str:

@@ -104,8 +104,9 @@ class LiveBars:
         return self.filter_warning.look(snapshot, time.monotonic())
 
     def _arrangement(self, width: int, height: int) -> Arrangement | None:
-        process = self._panes.process
-        return arrangement(width, height, len(process.kernels) if process else None)
+        process, snapshot = self._panes.process, self._panes.selection.snapshot
+        complete = snapshot.loaded and not snapshot.running
+        return arrangement(width, height, len(process.kernels) if process else None, complete=complete)
 
     # -- lines
 
