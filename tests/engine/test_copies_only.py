@@ -244,9 +244,9 @@ def test_self_test_has_a_kernel_with_copies() -> None:
     ("at", "value", "words"),
     [
         (0, 3, "saved 2 records of bulk copies, not 6"),
-        (QUEUE_HEADER, 0, "saved a copy without its clock"),
-        (QUEUE_HEADER + 4, 0x7770, "saved a copy at 0x7770 that it did not make"),
-        (QUEUE_HEADER + 16, 2, "saved a copy at 0x100 that it did not make"),
+        (QUEUE_HEADER, 0, "saved a record of a bulk copy without a time"),
+        (QUEUE_HEADER + 4, 0x7770, "saved a record of a bulk copy at 0x7770 that it did not make"),
+        (QUEUE_HEADER + 16, 2, "saved a record of a bulk copy at 0x100 that it did not make"),
     ],
 )
 def test_self_test_refuses_wrong_copies(at: int, value: int, words: str) -> None:

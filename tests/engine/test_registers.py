@@ -372,7 +372,7 @@ position = "ld.global"
     ("keys", "words"),
     [
         ("lean = 'ADD [ n ] {1};'", "before"),
-        ("after = 'ADD [ n ] {1};'\nlean = 'ADD [ n ] {1};'", "lean replaces 'before'"),
+        ("after = 'ADD [ n ] {1};'\nlean = 'ADD [ n ] {1};'", "lean is a variant of 'before'"),
         ("before = 'ADD [ n ] {1};'\nlean = 'st.global.u32 [ADDR], 1;'", "writes memory"),
     ],
 )

@@ -175,7 +175,7 @@ after = "{after}"
         ("ADD [ m ] {-1, %b};", 1, "from 0 to 65535"),
         ("ADD [ m ] {%a, %b};", 4, "cap = 1"),
         ("ADD [ n ] {%a, %b};", 1, "no map n"),
-        ("ADD {%a, %b};", 1, "write ADD as"),
+        ("ADD {%a, %b};", 1, "is not a valid ADD; write"),
         ("ADD [ m ] {%a, };", 1, "empty value"),
         ("LOCATE [ m ]; ADD [ m ] {%a, %b};", 1, "remove LOCATE"),
     ],

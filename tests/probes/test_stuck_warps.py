@@ -957,7 +957,7 @@ LANE_FIELDS, OWNER = 'entered = "u32"\nleft = "u32"', 'launch = "u64"\nblock = "
     ("second", "problem"),
     [
         (RESIDENT.format("b", "false", "b", OWNER), "cannot have both resident and other maps"),
-        (RESIDENT.format("b", "true", "b", OWNER.replace("block", "place")), "the second map needs launch"),
+        (RESIDENT.format("b", "true", "b", OWNER.replace("block", "place")), "second resident map needs the u64 field"),
     ],
 )
 def test_resident_maps_have_the_fields_that_the_hook_reads(second: str, problem: str) -> None:

@@ -135,7 +135,7 @@ def test_arriving_is_not_waiting() -> None:
 
 
 def test_incomplete_cluster_barrier_is_reported() -> None:
-    with pytest.raises(DeadlockError, match=r"barrier\.cluster\.wait, line 6: 32 threads of 64 of the cluster"):
+    with pytest.raises(DeadlockError, match=r"barrier\.cluster\.wait, line 6: 32 of 64 threads of the cluster"):
         run(
             f"setp.eq.u32 %p1, %r2, 0; @!%p1 bra other; {SYNC} other: bar.sync 1, 64;",
             np.zeros(1, np.uint32),

@@ -43,6 +43,11 @@ def run_json_lacks(key: str) -> Callable[[Path], bool]:
     return has_no_key
 
 
+def has_options_without_limits(trace: Path) -> bool:
+    path = trace / "run.json"
+    return path.is_file() and "max_log_bytes" not in json.loads(path.read_text()).get("options", {})
+
+
 def has_kernel_without_sites(trace: Path) -> bool:
     return any(not path.with_name("sites.json").exists() for path in trace.glob("kernel/*/pruned.ptx"))
 
@@ -71,6 +76,9 @@ COMPATIBILITY: Final = (
     Compatibility("reason without code", ("tui_probe/reasons/__init__.py",), stored=has_reason_without_code),
     Compatibility("run.json without probes", ("tui_probe/trace/run_info.py",), stored=run_json_lacks("probes")),
     Compatibility("run.json without pid", ("tui_probe/trace/run_info.py",), stored=run_json_lacks("pid")),
+    Compatibility(
+        "options without limits", ("tui_probe/launcher/options.py",), stored=has_options_without_limits,
+    ),
     Compatibility(
         "kernel without sites.json",
         ("tui_probe/trace/sites.py", "tui_probe/records/probed_sites.py"),

@@ -353,7 +353,7 @@ def _open(source: ViewSource, progress: Progress) -> ProbeSource:
 KIND: Final = ViewKind(
     "probe",
     "Probe",
-    "the probe's file, and the instructions at which its code was inserted",
+    "the probe's file, and where its code was inserted",
     missing,
     _open,
     explanation=(
