@@ -30,6 +30,18 @@ def test_commands_and_topics_exist(page: str) -> None:
     assert topics <= {topic.name for topic in pages.topics()}
 
 
+def test_console_blocks_have_a_command_per_line() -> None:
+    """A block that was wrapped as prose cannot be pasted."""
+    paths = [*map(ROOT.joinpath, (*PAGES, "SECURITY.md")), *(ROOT / "tui_probe" / "help").glob("*.md")]
+    blocks = [
+        (path, block)
+        for path in paths
+        for block in re.findall(r"^```console.*\n((?:.*\n)*?)```$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    ]
+    assert len(blocks) > 20
+    assert [(path.name, block) for path, block in blocks if re.search(r"\S \$ [a-z.]", block)] == []
+
+
 def test_readme_is_one_page_and_its_first_pytest_line_is_a_command() -> None:
     """CI runs the first line that starts with ``$ `` and names pytest."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
