@@ -100,7 +100,7 @@ SETTINGS = (
             "use the mouse (selecting text then needs Shift)", "mouse = false"),
     Setting("trace_dir", Path, "`./trace`", "directory in which `run` creates traces; `watch` and the home screen"
             " search it", 'trace_dir = "~/traces"'),
-    Setting("probe", str, f"`{DEFAULT_PROBE}`", "probe of `run` and of the home screen's form",
+    Setting("probe", str, f"`{DEFAULT_PROBE}`", "default probe of `run` and of the form on the home screen",
             f'probe = "{DEFAULT_PROBE}"'),
     Setting("launches", str, "`auto`", "launches of each kernel that `run` probes: `auto`, `all`, or a list such as "
             "`0-9,20`", 'launches = "all"'),

@@ -278,8 +278,9 @@ _EXPLANATION: Final = (
     "A bulk copy (TMA) counts as one access per 32-byte sector of its box, if the sector is inside the tensor. The"
     " time of these accesses is the start of the copy. A copy to several blocks of a cluster (multicast) counts"
     " once. A copy with a reduction also counts once.",
-    "A flat row is memory that is accessed repeatedly. A diagonal is a walk through memory. A column is many addresses"
-    " at one time. The lines below the picture describe the cell under the cursor.",
+    "Horizontal line: the same memory is accessed repeatedly. Diagonal line: the addresses increase or decrease with"
+    " time. Vertical line: many addresses are accessed at the same time. The lines below the picture describe the cell"
+    " under the cursor.",
 )
 
 

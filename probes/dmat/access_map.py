@@ -250,9 +250,12 @@ def _refuse_damaged(accesses: Accesses, summary: Survey) -> None:
     """Raise TraceError for clocks or addresses that no GPU has: the file is damaged."""
     path = accesses.result.path
     if summary.end > _MAX_CYCLES:
-        raise TraceError(f"{path} is damaged: an access is {summary.end} cycles after the start of the first warp")
+        raise TraceError(
+            f"{path} is damaged: an access is {summary.end} cycles after the start of the first warp, max {_MAX_CYCLES}"
+        )
     if len(summary.runs) and int(summary.runs[-1, 1]) > _MAX_ADDRESS:
-        raise TraceError(f"{path} is damaged: the address of an access is {int(summary.runs[-1, 0]):#x}")
+        address = int(summary.runs[-1, 0])
+        raise TraceError(f"{path} is damaged: the address of an access is {address:#x}, which no GPU has")
 
 
 def _count_finely(

@@ -64,9 +64,9 @@ MEMORY: Final = count_kind(
     "Memory",
     "bytes of global memory that each launch requested",
     (
-        "Bytes that executed instructions requested, per launch, before caches. Requested bandwidth is requested"
-        " bytes divided by the time of the unprobed kernel. DRAM bandwidth can differ, because caches serve some"
-        " requests.",
+        "Bytes per launch that the executed instructions request. Bytes that caches serve are included. Requested"
+        " bandwidth is requested bytes divided by the time of the unprobed kernel. DRAM bandwidth can differ, because"
+        " caches serve some requests.",
     ),
     order=70,
 )

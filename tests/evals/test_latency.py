@@ -102,7 +102,7 @@ def test_columns_in_another_order_and_empty_cells(tmp_path: Path) -> None:
 def test_missing_parts_name_the_command(tmp_path: Path) -> None:
     probed = write_calls(tmp_path / "probed", line(120, 10, 95), probe="dmat", passed=3)
     answer = tui_probe.evaluate("latency", probed)
-    assert "gemm: no run without a probe, so there are no ratios; collect this run with --only original" in answer.notes
+    assert "gemm: the unprobed run is missing, so there are no ratios; collect it with --only original" in answer.notes
     assert "gemm with dmat: 3 launches ran unprobed; medians may include these launches" in answer.notes
     assert answer.drawings == {}
     with pytest.raises(

@@ -50,7 +50,7 @@ def test_any_records_are_drawn_or_refused(tmp_path_factory: pytest.TempPathFacto
 def test_an_address_that_no_gpu_has_is_named(tmp_path: Path) -> None:
     content = Launch(1, 32, {(0, 0): [(7, 1 << 60, LOAD_A)]}, [0]).content(3)
     assert view_of(tmp_path, content) == (
-        "/trace/result/0.001000.bin is damaged: the address of an access is 0x1000000000000000"
+        "/trace/result/0.001000.bin is damaged: the address of an access is 0x1000000000000000, which no GPU has"
     )
 
 

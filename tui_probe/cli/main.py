@@ -136,8 +136,8 @@ def add_probe_folders(parser: argparse.ArgumentParser) -> None:
     """Add the option for probes that are not installed."""
     parser.add_argument(
         "--probe", action="append", default=[], metavar="DIRECTORY|NAME", dest="probe_folders",
-        help="directory of the probe with which the trace was recorded; for a trace that names no probe: name of a"
-             " built-in probe; may be repeated",
+        help="directory of a probe that is not installed, if the trace was recorded with it. If the trace does not name"
+             " its probe: name of a built-in probe. May be repeated",
     )  # fmt: skip
 
 

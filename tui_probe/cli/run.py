@@ -260,7 +260,7 @@ def shake(arguments: argparse.Namespace, command: Sequence[str]) -> int:
     put(_race_lines(race) if race else [f"no difference in {units.counted(len(seeds), 'run')} with delays"])
     put(f"{kernel} is not delayed: {reason}" for kernel, reason in shaker.unprobed.items())
     if arguments.sim and not race:
-        inform("delays seldom change the order of warps on the simulated GPU; run --sim finds races without --shake")
+        inform("delays seldom change the order of warps on the simulated GPU; to find races, use --sim without --shake")
     if race:
         again = f"tui-probe run --shake 1 --seed {race.seed} -- {shlex.join(command)}"
         put(f"{shaker.runs} runs in total; to reproduce the difference: {again}")

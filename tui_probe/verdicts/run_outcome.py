@@ -154,8 +154,8 @@ def _budget_text(budget: BudgetEvent) -> str:
             return f"event.log reached {units.budget(budget.limit)}: later launches are counted but not listed"
         case "write-rate":
             return (
-                f"launches ran unprobed while results came faster than {units.budget(budget.limit)}/s or half the"
-                " disk's rate"
+                f"launches ran unprobed while results exceeded {units.budget(budget.limit)}/s or half of the disk's"
+                " write rate"
             )
         case _:
             return (

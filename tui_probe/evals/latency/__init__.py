@@ -197,7 +197,7 @@ def call_times_of_runs(calls: list[Calls]) -> tuple[list[CallTimes], list[str]]:
             notes.append(f"{operation}: no probed run; collect a probed run with --only PROBE")
         elif not any(call.how == "original" for call in calls if call.operation == operation):
             notes.append(
-                f"{operation}: no run without a probe, so there are no ratios; collect this run with --only original"
+                f"{operation}: the unprobed run is missing, so there are no ratios; collect it with --only original"
             )
     return rows, notes
 

@@ -26,7 +26,8 @@ SMALL_STUDY: Final = Path(__file__).with_name("small.study.toml")
 SUFFIX: Final = ".toml"
 _MOST_REPEATS: Final = 100
 _STUDY_FORM: Final = (
-    'probes = ["block_sched"], repeats = 3, and for each kernel [[kernel]] with name, kernel and command'
+    'probes = ["block_sched"], and a table [[kernel]] with the keys name and command for each row.'
+    " Optional keys: repeats (default 1); in a table, kernel (a part of the kernel's name)"
 )
 
 

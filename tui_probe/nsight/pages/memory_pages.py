@@ -237,8 +237,8 @@ def _expectation(tensor: ExpectedTensor | None) -> list[str]:
     with_sums = tensor.sectors_with_row_sums
     sums = "" if with_sums is None else f" {units.count(with_sums)} with row sums,"
     return [
-        f"expected stores of {size}: {units.count(tensor.sectors)} sectors of {SECTOR_BYTES} B,{sums}"
-        f" at most {units.count(tensor.elements)} (one per element)"
+        f"expected stores of a {size} tensor: {units.count(tensor.sectors)} sectors of {SECTOR_BYTES} B,{sums}"
+        f" {units.count(tensor.elements)} in the worst case (one per element)"
     ]
 
 
