@@ -77,7 +77,7 @@ def kind_of(opcode: str | None) -> str | None:
 
 
 def analyse(result: Result, sites: Sequence[int], folder: Path | None = None) -> CountsByLine[AsyncWaits]:
-    """The waits of a launch by line; see :func:`by_line.line_sums`. Raises TraceError."""
+    """The waits of a launch by line; see :func:`counter_sums.line_sums`. Raises TraceError."""
     lines = line_sums(result, SITE, "async_wait", sites, folder)
     by_kind: dict[str, int] = {}
     for line in lines:

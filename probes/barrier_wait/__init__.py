@@ -99,7 +99,7 @@ def analyse(result: Result) -> BarrierWaits:
 
 
 def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = None) -> CountsByLine[BarrierWaits]:
-    """Return the counts by line of ``barrier_wait_by_line``; see :func:`by_line.line_sums`. Raises TraceError."""
+    """Counts by line of ``barrier_wait_by_line``; see :func:`counter_sums.line_sums`. Raises TraceError."""
     lines = line_sums(result, SITE, "barrier_wait_by_line", sites, folder)
     return counts_by_line(lines, SITE, _whole_of_sums, lambda line: line.sums["waited"] or None)
 

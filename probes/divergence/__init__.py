@@ -118,7 +118,7 @@ def analyse(result: Result) -> Divergence:
 
 
 def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = None) -> CountsByLine[Divergence]:
-    """Return the counts by line of ``divergence_by_line``; see :func:`by_line.line_sums`. Raises TraceError."""
+    """Counts by line of ``divergence_by_line``; see :func:`counter_sums.line_sums`. Raises TraceError."""
     lines = line_sums(result, SITE, "divergence_by_line", sites, folder)
     elected = elected_lines(folder, {line.line: executions_and_lanes(line) for line in lines})
     return counts_by_line(

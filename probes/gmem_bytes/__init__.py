@@ -129,7 +129,7 @@ def _analyse(of: ProbeResult) -> MemoryBytes:
 
 
 def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = None) -> CountsByLine[MemoryBytes]:
-    """Return the counts by line of ``gmem_bytes_by_line``; see :func:`by_line.line_sums`. Raises TraceError.
+    """Counts by line of ``gmem_bytes_by_line``; see :func:`counter_sums.line_sums`. Raises TraceError.
 
     No line has the most bytes where those of another are not known.
     """

@@ -152,7 +152,7 @@ def analyse_copies(copies: BulkCopies) -> MemorySectors:
 
 
 def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = None) -> CountsByLine[MemorySectors]:
-    """Return the counts by line of ``gmem_sectors_by_line``; see :func:`by_line.line_sums`. Raises TraceError."""
+    """Counts by line of ``gmem_sectors_by_line``; see :func:`counter_sums.line_sums`. Raises TraceError."""
     records = (SITE, SITE_WITHOUT_BULK, SITE_WITH_IDEALS, SITE_WITHOUT_IDEAL)
     record = next((record for record in records if result.maps and _fits(result, record)), SITE)
     convert = _with_ideals if record in (SITE, SITE_WITHOUT_BULK) else None

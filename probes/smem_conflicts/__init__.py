@@ -110,7 +110,7 @@ def analyse(result: Result) -> BankConflicts:
 
 
 def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = None) -> CountsByLine[BankConflicts]:
-    """Return the counts by line of ``smem_conflicts_by_line``; see :func:`by_line.line_sums`. Raises TraceError."""
+    """Counts by line of ``smem_conflicts_by_line``; see :func:`counter_sums.line_sums`. Raises TraceError."""
     lines = line_sums(result, SITE, "smem_conflicts_by_line", sites, folder)
     return counts_by_line(
         lines, SITE, lambda sums: BankConflicts(**sums, threads_missing=0), lambda line: of_line(line).degree

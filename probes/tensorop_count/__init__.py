@@ -79,7 +79,7 @@ def analyse(result: Result) -> TensorOperations:
 
 
 def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = None) -> CountsByLine[TensorOperations]:
-    """Return the counts by line of ``tensorop_count_by_line``; see :func:`by_line.line_sums`. Raises TraceError."""
+    """Counts by line of ``tensorop_count_by_line``; see :func:`counter_sums.line_sums`. Raises TraceError."""
     lines = line_sums(result, SITE, "tensorop_count_by_line", sites, folder)
     return counts_by_line(
         lines, SITE, lambda sums: _operations(result, sums, 0), lambda line: multiply_adds_of(line) or None

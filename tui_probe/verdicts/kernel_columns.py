@@ -145,9 +145,9 @@ def milliseconds_text(value: float | None) -> str:
     return NOT_MEASURED if value is None else units.duration(value / 1e3)
 
 
-def mode_text(way: ProbeMode | None) -> str:
+def mode_text(mode: ProbeMode | None) -> str:
     """``PTX`` or ``graft``; a dash where there is no probe."""
-    return {"ptx": "PTX", "graft": "graft", None: NOT_MEASURED}[way]
+    return {"ptx": "PTX", "graft": "graft", None: NOT_MEASURED}[mode]
 
 
 def probed_record(kernel: KernelFacts) -> dict[str, Any]:
@@ -211,9 +211,11 @@ def status_text(kernel: KernelFacts) -> str:
 KERNEL_COLUMNS: Final[tuple[Column[KernelFacts], ...]] = (
     Column("index", lambda k: k.index, "#", lambda k: str(k.index)),
     Column("name", lambda k: k.name),
-    Column("demangled", lambda k: k.demangled, "kernel", lambda k: k.demangled, False, 0, 24, shorten),
-    Column("status", lambda k: k.status, "status", status_text, False),
-    Column("way", lambda k: k.mode, "mode", lambda k: mode_text(k.mode), False, rank=4),
+    Column(
+        "demangled", lambda k: k.demangled, "kernel", lambda k: k.demangled, right=False, narrow=24, shorten=shorten
+    ),
+    Column("status", lambda k: k.status, "status", status_text, right=False),
+    Column("way", lambda k: k.mode, "mode", lambda k: mode_text(k.mode), right=False, rank=4),
     Column(
         "launches", lambda k: k.launches, "launches", lambda k: launch_count_text(k.launches, k.launches_probed), rank=1
     ),
@@ -238,13 +240,21 @@ KERNEL_COLUMNS: Final[tuple[Column[KernelFacts], ...]] = (
     Column("time_probed_ms", lambda k: k.time_probed_ms),
     Column("probe_bytes", lambda k: k.probe_bytes, "probe mem", lambda k: units.size(k.probe_bytes), rank=7),
     Column("results", lambda k: len(k.result_rows)),
-    Column("reason", lambda k: _reason(k)[0], "reason", lambda k: _reason(k)[0] or "", False, 10, 24),
+    Column("reason", lambda k: _reason(k)[0], "reason", lambda k: _reason(k)[0] or "", right=False, rank=10, narrow=24),
     Column("reason_code", lambda k: _reason(k)[1]),
     *TIME_COLUMNS,
     Column("failure", _failures),
     Column("probes", lambda k: [probed_record(probed) for probed in k.by_probe() if probed.probe] or None, nested=True),
-    Column("limiter", limiter_of, "limited by", lambda k: limiter_of(k) or "", False, 1),
-    Column("worst_line", worst_line_of, "worst line", lambda k: worst_line_of(k) or "", False, 0, 32, readable=0.48),
+    Column("limiter", limiter_of, "limited by", lambda k: limiter_of(k) or "", right=False, rank=1),
+    Column(
+        "worst_line",
+        worst_line_of,
+        "worst line",
+        lambda k: worst_line_of(k) or "",
+        right=False,
+        narrow=32,
+        readable=0.48,
+    ),
 )
 """JSON and CSV have the fields of the report schema; grids and blocks are [x, y, z], times milliseconds.
 

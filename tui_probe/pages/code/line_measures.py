@@ -71,7 +71,7 @@ class LineMeasures:
         """Title of the column."""
         result = self._result(measure)
         launch = result.which.partition(" of ")[0]
-        title = f"{measure.of.heading}, -p {result.name}, {launch}"
+        title = f"{measure.measure.heading}, -p {result.name}, {launch}"
         if measure.worst is not None:
             title += f"; {WORST_MARK} the {measure.most}"
         without = {line for line, value in measure.values.items() if value is None}
@@ -109,7 +109,7 @@ class LineMeasures:
         """The names of the columns in data; of a name that an earlier probe has, with the probe before it."""
         keys: list[str] = []
         for column in self.columns:
-            key = column.of.key
+            key = column.measure.key
             keys.append(f"{self._result(column).name}.{key}" if key in keys else key)
         return keys
 
@@ -258,15 +258,15 @@ def _values_by_row(
     column: MeasureColumn, by_name: Mapping[str, MeasureColumn], rows: Mapping[int, Sequence[int]]
 ) -> dict[int, LineValue]:
     """Combine the values of the lines of each row by the rule of the measure; none where no rule applies."""
-    if column.of.rule == "sum":
+    if column.measure.rule == "sum":
         return _sums_by_row(column, rows)
-    if column.of.rule == "first":
+    if column.measure.rule == "first":
         return {row: column.values[line] for row, line in _first_measured_lines(column, rows)}
-    if column.of.rule not in ("ratio", "share") or not set(column.of.parts) <= by_name.keys():
+    if column.measure.rule not in ("ratio", "share") or not set(column.measure.parts) <= by_name.keys():
         return {}
-    over, under = (_sums_by_row(by_name[part], rows) for part in column.of.parts)
+    over, under = (_sums_by_row(by_name[part], rows) for part in column.measure.parts)
     ratios = {row: _ratio_of(over[row], under[row]) for row in over.keys() & under.keys()}
-    if column.of.rule == "ratio":
+    if column.measure.rule == "ratio":
         return ratios
     return {row: ShareValue(share) if isinstance(share, float) else None for row, share in ratios.items()}
 

@@ -25,8 +25,11 @@ BAR_SIGNS: Final = " ▁▂▃▄▅▆▇█"
 WORST_MARK: Final = "!"
 _LEVELS: Final = len(BAR_SIGNS) - 1
 _LONGEST_TEXT: Final = 12
+"""Cells of a value in words; longer ones are cut."""
 _UNITS: Final = "kMGTPE"
-_NAME_CELLS: Final = (13, 18)
+_NAME_CELLS: Final = 13
+_WIDE_NAME_CELLS: Final = 18
+"""Cells of the name of a probe with its mark, in a window of ``_WIDE`` cells or more."""
 _MARK_CELLS: Final = 2
 """Cells of the mark of inserted lines, in a window too narrow for a bar."""
 _WIDE: Final = 120
@@ -45,7 +48,7 @@ class MeasureColumn:
     known is not in it.
     """
 
-    of: LineMeasure
+    measure: LineMeasure
     values: Mapping[int, LineValue]
     idle: frozenset[int] = frozenset()
     """Lines that were not executed."""
@@ -55,12 +58,12 @@ class MeasureColumn:
     @property
     def name(self) -> str:
         """The name of the quantity."""
-        return self.of.name
+        return self.measure.name
 
     @property
     def most(self) -> str:
         """The value that stands out, in a word: most or fewest."""
-        return "fewest" if self.of.better == "higher" else "most"
+        return "fewest" if self.measure.better == "higher" else "most"
 
     @cached_property
     def numbers(self) -> dict[int, float]:
@@ -78,12 +81,12 @@ class MeasureColumn:
         values = set(self.numbers.values())
         if len(values) < 2:
             return None
-        return min(values) if self.of.better == "higher" else max(values)
+        return min(values) if self.measure.better == "higher" else max(values)
 
     def badness(self, line: int) -> float:
         """Sort key by which the worst value comes first, and a line without a number last."""
         value = self.numbers.get(line)
-        return inf if value is None else value if self.of.better == "higher" else -value
+        return inf if value is None else value if self.measure.better == "higher" else -value
 
     @cached_property
     def marked(self) -> tuple[int, str] | None:
@@ -127,7 +130,7 @@ class MeasureColumn:
         """
         if self.worst is not None:
             return self.top
-        return sum(self.numbers.values()) if self.of.rule == "sum" else 0
+        return sum(self.numbers.values()) if self.measure.rule == "sum" else 0
 
     def _bar(self, line: int, *, wide: bool) -> Span:
         """A bar of eight lengths where there is room, else of eight heights; its colour has the level, too."""
@@ -149,7 +152,8 @@ class MeasureMargin:
         longest = max((len(name) for name in owners - {PARAMETER}), default=0)
         self.measure = measure
         self._wide = width >= _BAR_FROM
-        named = min(longest + 3, _NAME_CELLS[width >= _WIDE] if self._wide else _MARK_CELLS) if longest else 0
+        room = _MARK_CELLS if not self._wide else _WIDE_NAME_CELLS if width >= _WIDE else _NAME_CELLS
+        named = min(longest + 3, room) if longest else 0
         cells = measure.cells(wide=self._wide) if measure else 0
         self.cells = max(cells, named)
         self._indent: Line = ((" " * (self.cells - cells), ""),) if self.cells > cells else ()
@@ -170,7 +174,7 @@ class MeasureMargin:
 
 def cell_text(column: MeasureColumn, line: int) -> str:
     value = column.values[line]
-    heading = column.of.heading
+    heading = column.measure.heading
     return f"{heading} {value}" if isinstance(value, str) else f"{full_text(value)} {heading}"
 
 
@@ -184,7 +188,7 @@ def full_text(value: LineValue) -> str:
 
 
 def short_text(value: LineValue) -> str:
-    """A value in five cells: ``5.24``, ``1 620``, ``48.6k``, ``1.94M``; words are cut."""
+    """A number in about five cells: ``5.24``, ``1 620``, ``48.6k``, ``1.94M``; words are cut to ``_LONGEST_TEXT``."""
     if value is None:
         return NOT_MEASURED
     if isinstance(value, ShareValue):

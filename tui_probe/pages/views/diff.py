@@ -165,7 +165,7 @@ class DiffView(Document):
             )
         if self.measures and len(self.measures.columns) > 1:
             columns = self.measures.columns
-            commands["unit"] = f"next column: {columns[(self.shown + 1) % len(columns)].of.heading}"
+            commands["unit"] = f"next column: {columns[(self.shown + 1) % len(columns)].measure.heading}"
         return commands
 
     def press(self, command: str) -> str | None:

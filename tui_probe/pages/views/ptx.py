@@ -64,12 +64,17 @@ class PtxView(Document):
         self.sources = sources or SourceLines({})
         self.variant = next(iter(texts))
         self.measures = measures
-        self.shown = measures.first if measures else 0
+        self.column = measures.first if measures else 0
         self._pairs = _pairs(texts)
+        """The pair of each line of the probed text, by its index from 0."""
         self._numbers = {pair.left: right for right, pair in self._pairs.items() if pair.left is not None}
+        """Index of a line in the probed text, by its index in the pruned text."""
         self._owners = {pair.owner for pair in self._pairs.values() if pair.owner}
+        """The probes that inserted lines."""
         self._heads: dict[tuple[object, ...], list[Line]] = {}
+        """The pinned lines, by width, text and column."""
         self._runs = [right for right in self._pairs if self._begins(right)]
+        """Indices in the probed text at which inserted lines of a probe begin."""
 
     @property
     def text(self) -> list[str]:
@@ -98,13 +103,13 @@ class PtxView(Document):
 
     def _head(self, width: int) -> list[Line]:
         """Return the name of the text, and what was measured of its lines."""
-        key = width, self.variant, self.shown
+        key = width, self.variant, self.column
         return self._heads.get(key) or self._heads.setdefault(key, self._head_lines(width))
 
     def _head_lines(self, width: int) -> list[Line]:
         measure, role = "", "head"
         if (measured := self._measured) is not None:
-            measure = measured.head(measured.columns[self.shown]) if measured.columns else measured.missing_text
+            measure = measured.head(measured.columns[self.column]) if measured.columns else measured.missing_text
             role = "head" if measured.columns else "warn"
         text = "; ".join(filter(None, (f"{self.variant}.ptx", measure, self._note)))
         return [((line, role),) for line in labelled(f"{self._beside('PTX:', 'line')}  ", text, width)]
@@ -123,7 +128,7 @@ class PtxView(Document):
     def _margin(self, width: int) -> MeasureMargin:
         columns = self._measured.columns if self._measured else ()
         names = self._owners if self.variant == "probed" else set()
-        return MeasureMargin(columns[self.shown] if columns else None, names, width)
+        return MeasureMargin(columns[self.column] if columns else None, names, width)
 
     def _line(self, number: int, margin: MeasureMargin) -> Line:
         pair = self._pairs.get(number) if self.variant == "probed" else None
@@ -201,19 +206,19 @@ class PtxView(Document):
 
     def turn_to(self, spot: Spot) -> bool:
         """The values of the probe that the spot names, and the text that has its line."""
-        before = self.shown, self.variant
+        before = self.column, self.variant
         if self.measures is not None and spot.probe:
-            self.shown = self.measures.column_of_probe(spot.probe, self.shown)
+            self.column = self.measures.column_of_probe(spot.probe, self.column)
         self.variant = self._text_with(spot)
-        return (self.shown, self.variant) != before
+        return (self.column, self.variant) != before
 
     def _text_with(self, spot: Spot) -> str:
         """The probed text for a line of the probe; for others the pruned one, where the one shown lacks them."""
         wanted = "pruned" if spot.probed is None else "probed"
         if not spot.in_code or wanted not in self.texts:
             return self.variant
-        shown = spot.probed is None and any(self._index_of(line) is not None for line in spot.ptx)
-        return self.variant if shown else wanted
+        has_line = spot.probed is None and any(self._index_of(line) is not None for line in spot.ptx)
+        return self.variant if has_line else wanted
 
     def place_of_spot(self, spot: Spot, width: int) -> int | None:
         """Also a line of the probe, in the probed text."""
@@ -235,7 +240,7 @@ class PtxView(Document):
     def marked(self) -> tuple[int, str] | None:
         """The line that has the mark."""
         columns = self._measured.columns if self._measured else ()
-        marked = columns[self.shown].marked if columns else None
+        marked = columns[self.column].marked if columns else None
         return (self._offsets[marked[0]][0], marked[1]) if marked and self._offsets else marked
 
     def place_of(self, ptx_line: int, width: int) -> int | None:
@@ -260,7 +265,7 @@ class PtxView(Document):
         """The lines that were measured; without any, the first line of each run of inserted ones."""
         above = self.pinned(width)
         if self._measured and self._measured.columns:
-            measured = self._measured.columns[self.shown].values
+            measured = self._measured.columns[self.column].values
             if self._offsets:
                 return [line - 1 + above for line in sorted(measured)]
             places = (self.place_of(line, width) for line in measured)
@@ -281,7 +286,7 @@ class PtxView(Document):
         commands = {"level": f"next text: {', '.join(others)}"} if others else {}
         if self._measured and len(self._measured.columns) > 1:
             columns = self._measured.columns
-            commands["unit"] = f"next column: {columns[(self.shown + 1) % len(columns)].of.heading}"
+            commands["unit"] = f"next column: {columns[(self.column + 1) % len(columns)].measure.heading}"
         return commands
 
     def press(self, command: str) -> str | None:
@@ -290,17 +295,17 @@ class PtxView(Document):
             names = list(self.texts)
             self.variant = names[(names.index(self.variant) + 1) % len(names)]
         elif command == "unit" and self._measured and self._measured.columns:
-            self.shown = (self.shown + 1) % len(self._measured.columns)
+            self.column = (self.column + 1) % len(self._measured.columns)
         return None
 
     def choices(self) -> Mapping[str, Any]:
         """The text, and what is next to it."""
-        return {"variant": self.variant, "measure": column_key(self.measures, self.shown)}
+        return {"variant": self.variant, "measure": column_key(self.measures, self.column)}
 
     def choose(self, choices: Mapping[str, Any]) -> None:
         """Restore variant and measure, if this kernel has them."""
         self.variant = choices["variant"] if choices["variant"] in self.texts else self.variant
-        self.shown = column_index(self.measures, choices["measure"], self.shown)
+        self.column = column_index(self.measures, choices["measure"], self.column)
 
     # -- data
 

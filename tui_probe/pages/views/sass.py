@@ -108,7 +108,7 @@ class SassView(Document):
         measure = self.measures.columns[self.measure]
         lines = enumerate(self.code.acting[side], 1)
         values = {place: measure.values[line] for place, line in lines if line is not None and line in measure.values}
-        return MeasureMargin(MeasureColumn(measure.of, values), set(), width)
+        return MeasureMargin(MeasureColumn(measure.measure, values), set(), width)
 
     def begins(self, width: int) -> int:
         """Return the longest wait, else the first line behind the counts."""
@@ -274,7 +274,7 @@ class SassView(Document):
             commands["fold"] = "show unchanged lines" if self.text.folded else "fold unchanged lines"
         if self.measures is not None and len(self.measures.columns) > 1:
             columns = self.measures.columns
-            commands["unit"] = f"next column: {columns[(self.measure + 1) % len(columns)].of.heading}"
+            commands["unit"] = f"next column: {columns[(self.measure + 1) % len(columns)].measure.heading}"
         return commands
 
     def press(self, command: str) -> str | None:

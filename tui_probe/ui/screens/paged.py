@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
 INTERVAL = 0.25
 """Seconds between looks at what is being opened: short enough for its progress to seem steady."""
-FIRST = ("leave", "jump", "worst")
+LEADING_KEYS = ("leave", "jump", "worst")
 """Keys that are before those of the current page, in the line of keys."""
 _ORDERS = ("order", "order_back", "reverse")
 """Commands that are not named next to that key, which does the same."""
-UNNAMED = (*FIRST, "interrupt")
+UNHINTED_KEYS = (*LEADING_KEYS, "interrupt")
 
 
 class PagedScreen(ViewScreen):
@@ -53,7 +53,7 @@ class PagedScreen(ViewScreen):
     BINDINGS = keys.bindings("tabs", "pages", "drawing")
     SCOPES: ClassVar[tuple[str, ...]] = ()
     """Scopes of keys that this screen has besides those of all screens of pages."""
-    NOWHERE = "this page has no lines to follow"
+    NO_TARGET_TEXT = "this page has no lines to follow"
     """Message of Enter on a page without targets."""
 
     def __init__(self, tabs: Sequence[Tab], current: str, *, known: bool, reading: str = "reading…") -> None:
@@ -272,7 +272,9 @@ class PagedScreen(ViewScreen):
         ]
         hidden = _ORDERS if self._sorts else ()  # one key for the order of tables
         drawing = [key for key in keys.in_scope("drawing") if keys.command_of(key) in commands.keys() - {*hidden}]
-        general = [key for key in keys.in_scope(*self.SCOPES, "pages", "app", "view", "tabs") if key.id not in UNNAMED]
+        general = [
+            key for key in keys.in_scope(*self.SCOPES, "pages", "app", "view", "tabs") if key.id not in UNHINTED_KEYS
+        ]
         named = [key for key in general if self.names(key)]
         probe_keys = [key for key in named if key.id == "probe"]  # named only at a line of the probe, so it comes early
         sort = [key for key in keys.in_scope("table") if key.id == "sort" and self._sorts]
@@ -347,7 +349,7 @@ class PagedScreen(ViewScreen):
         elif page == "kernel":
             self.notice("this line does not open a kernel")
         else:
-            self.notice(self._view.no_target_reason() or ("this line has no details" if page else self.NOWHERE))
+            self.notice(self._view.no_target_reason() or ("this line has no details" if page else self.NO_TARGET_TEXT))
 
     def jump_to(self, page: str, spot: Spot | None) -> None:
         """Show a page, at a place if one is given; going back returns to this one."""

@@ -37,7 +37,7 @@ def evaluation_choices() -> list[PickerItem]:
 class EvaluationScreen(PagedScreen):
     """Evaluates traces in the background; of none, those that come with the package."""
 
-    NOWHERE = "no line of this page opens a kernel"
+    NO_TARGET_TEXT = "no line of this page opens a kernel"
 
     def __init__(self, evaluation: str, traces: Sequence[Path]) -> None:
         super().__init__([ANSWER], ANSWER.id, known=False, reading="evaluating")
@@ -81,7 +81,7 @@ class EvaluationScreen(PagedScreen):
 class ImportedScreen(PagedScreen):
     """``q`` leads home from a file that was opened there. Where there are traces, rows lead to their kernels."""
 
-    NOWHERE = "no line of this page opens a kernel"
+    NO_TARGET_TEXT = "no line of this page opens a kernel"
 
     def __init__(self, imported: PageSet) -> None:
         tabs = file_tabs(imported.pages)
