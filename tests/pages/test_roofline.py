@@ -18,7 +18,7 @@ from tui_probe.probes import gmem_bytes, tensorop_count
 from tui_probe.settings import Settings
 from tui_probe.trace.event_types import Device
 from tui_probe.trace.follow import open_trace
-from tui_probe.verdicts.limiter import KernelLimiter, limiter_texts
+from tui_probe.verdicts.limiter_text import KernelLimiter, limiter_texts
 from tui_probe.verdicts.roofline import Roof, RooflinePoint, roofline_points
 from tui_probe.verdicts.utilization import Demand, limiter_verdict, peak_rates
 

@@ -15,7 +15,8 @@ from tui_probe.trace.follow import open_trace
 from tui_probe.verdicts import limiter
 from tui_probe.verdicts.findings import findings_by_probe
 from tui_probe.verdicts.kernel_findings import LIMITER_KEY, kernel_findings
-from tui_probe.verdicts.limiter import KernelLimiter, kernel_limiter, limiter_texts
+from tui_probe.verdicts.limiter import kernel_limiter
+from tui_probe.verdicts.limiter_text import KernelLimiter, limiter_texts
 from tui_probe.verdicts.run_brief import run_brief
 from tui_probe.verdicts.utilization import limiter_verdict
 

@@ -19,7 +19,8 @@ from tui_probe.probekit.registry import all_probes, probe_named
 from tui_probe.verdicts.finding_summary import ranked_losses, ranked_results
 from tui_probe.verdicts.findings import NO_PROBE, findings_by_probe
 from tui_probe.verdicts.kernel_findings import findings_of_result
-from tui_probe.verdicts.limiter import has_limiter_counts, kernel_limiter, limiter_texts
+from tui_probe.verdicts.limiter import has_limiter_counts, kernel_limiter
+from tui_probe.verdicts.limiter_text import limiter_texts
 from tui_probe.verdicts.probe_coverage import (
     kernel_advice,
     missing_probes,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import KernelFacts, Trace
     from tui_probe.verdicts.findings import ResultFindings
     from tui_probe.verdicts.kernel_findings import KernelFinding
-    from tui_probe.verdicts.limiter import KernelLimiter
+    from tui_probe.verdicts.limiter_text import KernelLimiter
 
 LABEL_WIDTH: Final = 16
 LOSSES_TITLE: Final = "Where to look first"

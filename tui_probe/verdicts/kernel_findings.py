@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tui_probe.probekit.finding import FindingOrder
     from tui_probe.trace.model import KernelFacts, Trace
     from tui_probe.trace.source_lines import SourceLine, SourceLines
-    from tui_probe.verdicts.limiter import KernelLimiter
+    from tui_probe.verdicts.limiter_text import KernelLimiter
 
 Severity = Literal["error", "high", "medium", "low", "info"]
 Confidence = Literal["high", "medium", "low"]

@@ -18,7 +18,8 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from tui_probe.probekit.measured import analyse_results, probe_measuring_all, probe_option_for
-from tui_probe.verdicts.limiter import limiter_from_results, limiter_texts, quantity_means
+from tui_probe.verdicts.limiter import limiter_from_results, quantity_means
+from tui_probe.verdicts.limiter_text import limiter_texts
 from tui_probe.verdicts.utilization import peak_rates
 
 if TYPE_CHECKING:

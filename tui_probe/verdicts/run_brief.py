@@ -23,7 +23,8 @@ from tui_probe.probekit.registry import all_probes
 from tui_probe.verdicts.code_places import failure_lines
 from tui_probe.verdicts.findings import finding_text
 from tui_probe.verdicts.kernel_findings import LIMITER_KEY, UNPROBED_KEY, KernelFinding, losses_of
-from tui_probe.verdicts.limiter import LIMITER_QUANTITIES, NO_TIMES
+from tui_probe.verdicts.limiter import LIMITER_QUANTITIES
+from tui_probe.verdicts.limiter_text import NO_TIMES
 from tui_probe.verdicts.probe_coverage import probe_coverage, unprobed_reason
 from tui_probe.verdicts.run_findings import many_ranked_kernels, notable_findings, ranked_kernels
 from tui_probe.verdicts.run_outcome import exit_text, measuring_command, probing_command

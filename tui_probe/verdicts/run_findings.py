@@ -26,7 +26,8 @@ from tui_probe.verdicts.kernel_findings import (
     losses_of,
 )
 from tui_probe.verdicts.kernel_snapshot import GPU_TIME, LAUNCH_CYCLES, sorting_title
-from tui_probe.verdicts.limiter import has_limiter_counts, kernel_limiter, limiter_texts
+from tui_probe.verdicts.limiter import has_limiter_counts, kernel_limiter
+from tui_probe.verdicts.limiter_text import limiter_texts
 from tui_probe.verdicts.probe_coverage import unmeasured_probes, unmeasured_texts, unprobed_reason, unused_probes
 from tui_probe.verdicts.simulator_findings import faulty_kernels
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from tui_probe.probekit.measured import AnalysedResult
     from tui_probe.probekit.metric import MetricValue
     from tui_probe.trace.model import Kernel, Trace
-    from tui_probe.verdicts.limiter import KernelLimiter
+    from tui_probe.verdicts.limiter_text import KernelLimiter
 
 MAX_KERNELS: Final = 50
 """Kernels whose results are read for a document that is about all kernels."""

@@ -321,3 +321,13 @@ def _unmeasured(demand: Demand, machine: PeakRates) -> tuple[str, ...]:
         ("bandwidth", machine.memory is None and not machine.simulated),
     ]
     return tuple(text for text, missing in lacking if missing)
+
+
+def uncounted(verdict: LimiterVerdict) -> set[str]:
+    """Return the metrics that no probe counted."""
+    return set(verdict.unknown) - {"time", "bandwidth"}
+
+
+def first_known(*values: float | None) -> float | None:
+    """Return the first value that is known; None if none is."""
+    return next((value for value in values if value is not None), None)
