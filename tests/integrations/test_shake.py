@@ -130,7 +130,7 @@ def test_shake_compares_memory_of_kernels(tmp_path: Path) -> None:
     program = ("--", sys.executable, "stores.py")
     same = shaken(tmp_path, "--compare-memory", "store@1", *program, "same")
     assert (same.returncode, same.stdout.splitlines()[0]) == (0, "no difference in 1 run with delays"), same.stderr
-    assert "run --sim finds races without --shake" in same.stderr
+    assert "to find races, use --sim without --shake" in same.stderr
     varies = shaken(tmp_path, "--compare-memory", "store", *program, "varies")
     assert varies.returncode == 2
     assert "memory: line 1 is 'store launch 0 parameter 1: " in varies.stderr

@@ -202,7 +202,7 @@ def add_limits(limits: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     limits.add_argument(
         "--max-write-rate", type=limit, metavar="SIZE",
-        help="run launches unprobed while results come faster than SIZE/s or half the disk's measured rate; none: no"
+        help="run launches unprobed while results exceed SIZE/s or half of the disk's measured rate; none: no"
              " limit; default 256M",
     )  # fmt: skip
     limits.add_argument(
