@@ -108,20 +108,22 @@ def drawings() -> tuple[str, ...]:
 
 def report_regressions(comparison: Comparison, limit: float) -> int:
     """Report what is worse by more than ``limit``, a share, and what is unknown. Return the exit status."""
+    from tui_probe.verdicts.comparison_verdict import unsure_changes, worse_changes, worse_findings
+
     unknown = [change for change in comparison.rows if change.change is None and not change.before.of_probe]
     for change in unknown:
         inform(f"not compared: {change.text} (measured in one trace only)")
     if len(unknown) == len(comparison.rows):
         warn("error: nothing to compare, because no metric was measured in both traces")
         return ExitStatus.FAILED
-    worse, findings = comparison.worse(limit), comparison.worse_findings(limit)
+    worse, findings = worse_changes(comparison.rows, limit), worse_findings(comparison.findings, limit)
     for finding in findings:
         warn(f"{finding.outcome if finding.outcome == 'new' else 'worse'} finding: {finding.text}")
     for change in worse:
         warn(f"worse by more than {100 * limit:.4g}%: {change.text}")
     if worse or findings:
         return ExitStatus.FAILED
-    if unsure := comparison.unsure(limit):
+    if unsure := unsure_changes(comparison.rows, limit):
         for change in unsure:
             warn(f"no verdict: {change.text} (a time of one launch has no known spread; measure 4 launches or more)")
         return ExitStatus.NO_VERDICT

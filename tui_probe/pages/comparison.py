@@ -40,6 +40,7 @@ from tui_probe.verdicts.comparison_verdict import (
     traces_verdict,
     unmeasured,
     unmeasured_text,
+    worst_change,
 )
 from tui_probe.verdicts.finding_changes import finding_changes
 from tui_probe.verdicts.kernel_matching import match_shapes, match_traces
@@ -113,30 +114,6 @@ class Comparison(Document):
         """The findings of all kernels, the largest loss first; none where values were asked for by name."""
         return sorted((change for pair in self.pairs for change in pair.findings), key=lambda change: change.order)
 
-    def worse_findings(self, limit: float) -> list[FindingChange]:
-        """New findings, and remaining ones whose loss grew by more than ``limit``, a share.
-
-        Those that follow from the clock of a simulated GPU are none.
-        """
-        grown = (
-            change for change in self.findings
-            if change.outcome == "new" or (change.outcome == "remaining" and (change.growth or 0.0) > limit)
-        )  # fmt: skip
-        return [change for change in grown if change.trend == "worse" and not change.shown.is_simulated]
-
-    def worse(self, limit: float) -> list[ValueChange]:
-        """The values of the program that are worse by more than ``limit``, a share; from 0 anything is more."""
-        regressions = (change for change in self.rows if change.verdict == "worse" and not change.before.of_probe)
-        return [change for change in regressions if change.share is None or abs(change.share) > limit]
-
-    def unsure(self, limit: float) -> list[ValueChange]:
-        """The times of one launch that are worse by more than ``limit``, a share: launches may vary by as much."""
-        return [
-            change for change in self.rows
-            if change.is_of_one_launch and change.direction == "worse" and not change.before.of_probe
-            and (change.share is None or abs(change.share) > limit)
-        ]  # fmt: skip
-
     @property
     def warning(self) -> str:
         """Warning that one program failed and the other did not, with both endings; "" for none."""
@@ -159,15 +136,10 @@ class Comparison(Document):
         return ""
 
     @property
-    def worst_change(self) -> ValueChange | None:
-        """The value of the program that got worse by most; None where none did."""
-        return max((change for change in self.worse(0) if change.counts), key=lambda change: change.size, default=None)
-
-    @property
     def _change_to_show_first(self) -> tuple[ValueChange, str] | None:
         """Return the largest regression; without one the largest change, by which the first kernel is judged."""
-        if self.worst_change is not None:
-            return self.worst_change, f"worst: {self.worst_change.text}"
+        if (worst := worst_change(self.rows)) is not None:
+            return worst, f"worst: {worst.text}"
         largest = next((pair.lead for pair in self.pairs if pair.lead is not None and pair.lead.change), None)
         return None if largest is None else (largest, f"the largest change: {largest.text}")
 

@@ -1,4 +1,4 @@
-"""Verdict of a comparison in one sentence, and what neither side measured."""
+"""Verdict of a comparison in one sentence, what neither side measured, and what got worse."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from tui_probe.verdicts.changes import KernelPair, ValueChange
     from tui_probe.verdicts.finding_changes import FindingChange, Outcome
@@ -181,3 +181,36 @@ def _matched_text(pairs: Sequence[KernelPair], kernels: int, unmeasured: str) ->
 
 def _verdict_count_text(count: int, verdict: str) -> str:
     return f"{count} {'differ' if verdict == 'differs' and count > 1 else verdict}"
+
+
+def worse_findings(findings: Iterable[FindingChange], limit: float) -> list[FindingChange]:
+    """Return new findings, and remaining ones whose loss grew by more than ``limit``, a share.
+
+    Those that follow from the clock of a simulated GPU are none.
+    """
+    grown = (
+        change for change in findings
+        if change.outcome == "new" or (change.outcome == "remaining" and (change.growth or 0.0) > limit)
+    )  # fmt: skip
+    return [change for change in grown if change.trend == "worse" and not change.shown.is_simulated]
+
+
+def worse_changes(changes: Iterable[ValueChange], limit: float) -> list[ValueChange]:
+    """Return the values of the program that are worse by more than ``limit``, a share; from 0 anything is more."""
+    regressions = (change for change in changes if change.verdict == "worse" and not change.before.of_probe)
+    return [change for change in regressions if change.share is None or abs(change.share) > limit]
+
+
+def unsure_changes(changes: Iterable[ValueChange], limit: float) -> list[ValueChange]:
+    """Return the times of one launch that are worse by more than ``limit``, a share: launches may vary by as much."""
+    return [
+        change for change in changes
+        if change.is_of_one_launch and change.direction == "worse" and not change.before.of_probe
+        and (change.share is None or abs(change.share) > limit)
+    ]  # fmt: skip
+
+
+def worst_change(changes: Iterable[ValueChange]) -> ValueChange | None:
+    """Return the value of the program that got worse by most; None where none did."""
+    regressions = (change for change in worse_changes(changes, 0) if change.counts)
+    return max(regressions, key=lambda change: change.size, default=None)
