@@ -314,7 +314,7 @@ def test_the_margin_is_as_narrow_as_it_can_be() -> None:
 @pytest.mark.parametrize(("value", "text"), [
     (0, "0"), (5.238, "5.24"), (29.35, "29.35"), (732.0, "732"), (9999, "9 999"), (10_000, "10.0k"), (48_600, "48.6k"),
     (194_400, "194k"), (999_600, "1.00M"), (78_718_499, "78.7M"), (None, "–"), ("inf (f32)", "inf (f32)"),
-    ("a very long word", "a very long…"),
+    ("a very long word", "a very long…"), (-48_600, "-48.6k"), (-194_400, "-194k"), (-1_620_000, "-1.62M"),
 ])  # fmt: skip
 def test_short_values(value: LineValue, text: str) -> None:
     assert short_text(value) == text

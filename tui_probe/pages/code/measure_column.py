@@ -202,4 +202,9 @@ def short_text(value: LineValue) -> str:
     scaled, unit = value / 1e3, 0
     while abs(scaled) >= 999.5 and unit < len(_UNITS) - 1:
         scaled, unit = scaled / 1e3, unit + 1
-    return f"{scaled:.{2 if scaled < 9.995 else 1 if scaled < 99.95 else 0}f}{_UNITS[unit]}"
+    return f"{scaled:.{_decimals(abs(scaled))}f}{_UNITS[unit]}"
+
+
+def _decimals(magnitude: float) -> int:
+    """Decimals with which a number below 1000 has three digits."""
+    return 2 if magnitude < 9.995 else 1 if magnitude < 99.95 else 0
