@@ -385,7 +385,7 @@ def test_a_narrow_table_keeps_the_share_and_the_verdict() -> None:
         )
 
     pair = KernelPair("", 0, "kernel", None, None, [ValueChange(side(123_456_789), side(234_567_890))])
-    lines = [plain(line) for line in Comparison((SIDE, SIDE), [pair], {"A": [], "B": []}, traces=False).lines(80)]
+    lines = [plain(line) for line in Comparison((SIDE, SIDE), [pair], {"A": [], "B": []}, of_traces=False).lines(80)]
     (row,) = [line for line in lines if "123,456,789 bytes" in line and "→" not in line]
     assert len(row.rstrip()) <= 80
     assert row.split()[-2:] == ["+90.0%", "worse"]

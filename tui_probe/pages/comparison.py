@@ -69,18 +69,18 @@ class Comparison(Document):
         pairs: list[KernelPair],
         unmatched: dict[str, list[ViewSource]],
         *,
-        traces: bool,
+        of_traces: bool,
     ) -> None:
         self.title = "A and B"
         self.sides = sides
         self.pairs = sorted(pairs, key=lambda pair: pair.place)
         self.unmatched = unmatched
         """Kernels that only one of two traces has, by its letter."""
-        self.traces = traces
+        self.of_traces = of_traces
         self.unmeasured = unmeasured_text(
             unmeasured(pairs),
             [letter for letter, kernels in unmatched.items() if kernels],
-            traces=traces,
+            traces=of_traces,
             unread=any(pair.problems for pair in pairs),
         )
         """Say that nothing was measured, and on which side; "" where something was."""
@@ -149,7 +149,7 @@ class Comparison(Document):
     @property
     def verdict(self) -> str:
         """Verdict in a sentence."""
-        if self.traces or len(self.pairs) > 1:
+        if self.of_traces or len(self.pairs) > 1:
             kernels = len({pair.index for pair in self.pairs})
             unmatched = len(self.unmatched["A"]), len(self.unmatched["B"])
             return traces_verdict(self.pairs, kernels, *unmatched, unmeasured=self.unmeasured)
@@ -245,7 +245,7 @@ class Comparison(Document):
                 self._lead(len(lines) + 2, (kernel_link(letter, source) for source in kernels))
                 lines += [(), ((f" only in {self._names[letter == 'B']}", "head"),)]
                 lines += [unmatched_line(source.kernel, width) for source in kernels]
-        if self.traces and any(self.unmatched.values()):
+        if self.of_traces and any(self.unmatched.values()):
             lines += [(), *(((f" {text}", "dim"),) for text in wrap(_NO_KERNEL_TEXT, width - 2))]
 
     @property
@@ -384,7 +384,7 @@ def compare_sources(one: ViewSource, other: ViewSource, progress: Progress) -> C
         _kernel_pair(match, _part_of_progress(progress, place, len(matches)), only_pair=len(matches) == 1)
         for place, match in enumerate(matches)
     ]
-    return Comparison((kernel_side(one), kernel_side(other)), pairs, {"A": [], "B": []}, traces=False)
+    return Comparison((kernel_side(one), kernel_side(other)), pairs, {"A": [], "B": []}, of_traces=False)
 
 
 def compare_traces(one: Trace, other: Trace, progress: Progress) -> Comparison:
@@ -398,7 +398,7 @@ def compare_traces(one: Trace, other: Trace, progress: Progress) -> Comparison:
         "A": [ViewSource(one, kernel) for kernel in before],
         "B": [ViewSource(other, kernel) for kernel in after],
     }
-    return Comparison((trace_side(one), trace_side(other)), pairs, unmatched, traces=True)
+    return Comparison((trace_side(one), trace_side(other)), pairs, unmatched, of_traces=True)
 
 
 def _kernel_pair(match: KernelMatch, progress: Progress, *, only_pair: bool = False) -> KernelPair:
