@@ -215,7 +215,7 @@ class Reports:
     def __init__(self, config: pytest.Config, connection: Connection) -> None:
         self._config, self._connection = config, connection
         self.tells_warnings = False
-        """Not while this is registered: a new plugin is told the warnings of before."""
+        """Not while this is registered: a new plugin gets the earlier warnings."""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Send no setup or teardown that passed: no one counts them."""

@@ -125,7 +125,7 @@ class Accesses:
     long: bool = False
     """True if warps may run for 2**31 cycles or more, so that their clocks must be unwrapped."""
     copies: BulkCopies | None = None
-    """Bulk copies of a kernel of which nothing else is recorded."""
+    """Bulk copies of a kernel whose other accesses are not recorded."""
 
     @property
     def compact(self) -> bool:

@@ -116,7 +116,7 @@ def analyse(result: Result) -> MemoryBytes:
 
 
 def analyse_copies(copies: BulkCopies) -> MemoryBytes:
-    """The bytes of a launch of which only bulk copies are recorded."""
+    """The bytes of a launch whose records are bulk copies only."""
     sizes = box_bytes(copies.boxes)
     loaded, stored = (copies.sum(sizes, loads=loads) for loads in (True, False))
     unknown = copies.unknown(loads=True), copies.unknown(loads=False)

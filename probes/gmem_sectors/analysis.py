@@ -138,7 +138,7 @@ def analyse(result: Result) -> MemorySectors:
 
 
 def analyse_copies(copies: BulkCopies) -> MemorySectors:
-    """The sectors of a launch of which only bulk copies are recorded."""
+    """The sectors of a launch whose records are bulk copies only."""
     sectors, unknown = sectors_of(copies.boxes), int((~copies.is_known).sum())
     loads, stores = (None if unknown else copies.sum(sectors, loads=is_load) for is_load in (True, False))
     return MemorySectors(

@@ -272,7 +272,7 @@ def wait_text(wait: Wait) -> str:
 
 
 def _unsignaled_text(wait: Wait) -> str:
-    """``producer has not issued “loop: bulk copy” yet``: a copy that is late is no slow copy."""
+    """``producer has not issued “loop: bulk copy” yet``: a copy that is issued late is not a slow copy."""
     assert wait.signal is not None
     if wait.signal.work in COPIES:
         verb, remainder = "issued", "the copy is in progress, or the wait is for the barrier itself"

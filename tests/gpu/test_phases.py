@@ -17,7 +17,7 @@ from tui_probe.probes.phases.waits import waits_of
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.results import read_result
 
-from .conftest import PROGRAMS, Runner, cutlass_product, nvcc_program
+from .conftest import PROGRAMS, Profiled, Runner, cutlass_product, nvcc_program
 from .test_tensors import tensor_copy_cubin
 
 if TYPE_CHECKING:
@@ -202,15 +202,21 @@ def test_triton_kernels_keep_their_results(program: str, kernel: str, products: 
     assert multiply_adds(analysis) == products
 
 
-@pytest.mark.exclusive
-def test_products_of_gluon_are_those_of_its_matrices(runner: Runner) -> None:
+def profiled_gluon(name: str, runner: Runner, *options: str) -> Profiled:
+    """The phases of a program in Gluon, which prints True with and without the probe. Skips without Triton."""
     if importlib.util.find_spec("triton") is None:
         pytest.skip("no Triton on this machine")
-    command = [sys.executable, str(PROGRAMS / "gluon_product.py")]
+    command = [sys.executable, str(PROGRAMS / f"{name}.py")]
     unprofiled = runner.unprofiled(command)
     assert (unprofiled.status, unprofiled.stdout) == (0, "True\n"), unprofiled.stderr
-    profiled = runner.profiled(command, "-p", "phases", "-k", "product", "--launches", "1", "--wait")
+    profiled = runner.profiled(command, "-p", "phases", *options, "--wait")
     assert (profiled.outcome.status, profiled.outcome.stdout) == (0, "True\n"), profiled.outcome.stderr
+    return profiled
+
+
+@pytest.mark.exclusive
+def test_products_of_gluon_are_those_of_its_matrices(runner: Runner) -> None:
+    profiled = profiled_gluon("gluon_product", runner, "-k", "product", "--launches", "1")
     ((_, analysis),) = launches_of(profiled.trace)
     assert multiply_adds(analysis) == 512 * 1024 * 768
 
@@ -232,13 +238,7 @@ def test_products_of_cutlass_are_those_of_its_matrices(has_ptx: bool, runner: Ru
 @pytest.mark.exclusive
 def test_roles_of_gluon_kernel_are_distinguished(runner: Runner) -> None:
     """One warp loads, four compute, one stores, two are idle."""
-    if importlib.util.find_spec("triton") is None:
-        pytest.skip("no Triton on this machine")
-    command = [sys.executable, str(PROGRAMS / "gluon_roles.py")]
-    unprofiled = runner.unprofiled(command)
-    assert (unprofiled.status, unprofiled.stdout) == (0, "True\n"), unprofiled.stderr
-    profiled = runner.profiled(command, "-p", "phases", "-k", "roles", "--launches", "2", "--wait")
-    assert (profiled.outcome.status, profiled.outcome.stdout) == (0, "True\n"), profiled.outcome.stderr
+    profiled = profiled_gluon("gluon_roles", runner, "-k", "roles", "--launches", "2")
     ((_, analysis),) = launches_of(profiled.trace)
     shown = subprocess.run(
         [sys.executable, "-m", "tui_probe", "show", "phases", str(profiled.trace), "--width", "140"],

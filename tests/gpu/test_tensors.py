@@ -271,7 +271,7 @@ def test_copies_of_cutlass_product_are_the_tiles_of_its_matrices(tmp_path: Path,
 
 
 def copies_only(kernel: Kernel) -> dict[str, list[Any]]:
-    """The analyses of the probes of a kernel that has records of bulk copies alone, by probe."""
+    """The analyses of the probes of a kernel whose records are bulk copies only, by probe."""
     analyses = {}
     for probed in kernel.by_probe():
         assert (probed.status, probed.mode) == ("probed", "graft"), probed.reason

@@ -207,9 +207,12 @@ def test_reader_of_built_in_probes_is_made_once(tmp_path: Path, monkeypatch: pyt
 
 
 def test_reader_of_an_own_probe_is_made_in_each_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     file = tmp_path / "own.toml"
     file.write_bytes(built_in_files()["block_sched"].read_bytes())
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "of the built-in sets"))  # stored once in a process
+    choose_probes([str(file)])
+    choices._probe_of.cache_clear()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     chosen = choose_probes([str(file)])
     assert reader_of(chosen) == read_script(chosen[0].probe)
     assert not (tmp_path / "cache").exists()

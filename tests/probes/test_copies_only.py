@@ -1,4 +1,4 @@
-"""Results of kernels of which only bulk copies are recorded: boxes come from tensor maps in the launch's parameters."""
+"""Results of kernels whose records are bulk copies only: boxes come from tensor maps in the launch's parameters."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def lines_of(folder: Path, body: str) -> CountsByLine[Divergence]:
 
 
 def test_one_lane_that_issues_copies_has_no_avoidable_idle_lanes(tmp_path: Path) -> None:
-    """The loops of the producer's lane are no loss. In the consumer, 8 of 32 lanes access memory: that is one."""
+    """The loops of the producer's lane do not count as a loss. In the consumer, 8 of 32 lanes access memory: a loss."""
     analysis = lines_of(tmp_path, PRODUCER)
     elected = [line for line in analysis.lines if line.line in analysis.whole.elected]
     assert [(line.opcode, *executions_and_lanes(line)) for line in elected] == [

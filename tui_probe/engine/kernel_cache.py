@@ -278,7 +278,7 @@ class DriverNeed(StrEnum):
     SHORT_RECORDS = "short_records"
     """Records of phases in shorter code."""
     COPIES = "copies"
-    """Records of bulk copies alone."""
+    """Records of bulk copies only."""
 
 
 class RestoredKernel(NamedTuple):

@@ -341,8 +341,9 @@ def _read_log(check: KernelCheck) -> ProcessLog:
 
 
 def _match_counts(probe: Probe, directory: Path) -> tuple[tuple[str, int], ...]:
-    """Count the sites of each point of the probe; in a kernel of which only bulk copies are recorded, these. Raises
-    TraceError.
+    """Count the sites of each point of the probe; in a kernel whose records are bulk copies only, those of the copies.
+
+    Raises TraceError.
     """
     known = read_sites(directory) or ()
     if copies := sum(site.copy is not None for check in known for site in check.sites):

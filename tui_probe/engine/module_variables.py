@@ -241,7 +241,7 @@ def _refuse_unsharable(variable: Variable, functions: set[str]) -> None:
 
 
 def _refuse_foreign_constants(kernel: Kernel, constants: set[str]) -> None:
-    """Refuse constant memory that is no shared variable: once an address is in a register, the two look alike."""
+    """Refuse constant memory that is not a shared variable: once an address is in a register, the two look alike."""
     _refuse_local_variables(kernel, ("const",))
     name = min(constants)
     if any(".const" in kernel.text(parameter.span).split() for parameter in kernel.entry.parameters):

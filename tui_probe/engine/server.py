@@ -147,7 +147,7 @@ class EngineServer:
 
     def _answers_of(self, place: int, counting: socket.socket | None = None) -> Callable[[bytes], Iterator[str]]:
         """The answers of the process at ``place``: 0 is this one, those from 1 on are workers, and then those of
-        counting probes, one of which is at the other end of ``counting``.
+        counting probes. ``counting`` is the socket to one of these.
         """
         if counting is not None:
             self._preparers.count_elsewhere(lambda: counting)

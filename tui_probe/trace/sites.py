@@ -114,7 +114,7 @@ class SitePhase:
 @dataclass(frozen=True, slots=True)
 class SiteCopy:
     """A bulk copy whose records have the uniform registers of the instruction: of a ``sized`` copy its address and
-    size, else the coordinates of a box of that many ``dimensions``; 0 for a copy that is no tile. ``map`` is the number
+    size, else the coordinates of a box of that many ``dimensions``; 0 for a copy of another kind. ``map`` is the number
     of the kernel parameter with the tensor map, and its offset there; None if the map is elsewhere.
     """
 

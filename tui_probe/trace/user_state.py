@@ -112,7 +112,7 @@ def save_last_view(trace: Path, place: LastView) -> None:
 
 # The commands that this user has run, by their digests, in the user's state directory.
 #
-# A trace is no evidence of its origin: one from elsewhere, or a changed one, may name a command that this user has
+# A trace does not prove its origin: one from elsewhere, or a changed one, may name a command that this user has
 # never run. Only digests are stored, since commands may contain secrets.
 
 COMMANDS_FILE: Final = "commands"

@@ -151,7 +151,7 @@ def _unfinished(what: str, text: str, advice: str, values: dict[str, Number | Ev
 
 
 def _alone_text(kernel: KernelFacts, launch: int) -> str:
-    """Return the commands that run a saved launch alone, with a watchdog."""
+    """Return the commands that run a saved launch without its program, with a watchdog."""
     address = shell_word(f"{kernel.trace.directory}:{kernel.index}@{launch}")
     simulated = "--sim " if kernel.trace.state.simulated else ""
     return (

@@ -28,7 +28,7 @@ extern "C" __global__ void quotients(float *values, int turns)
     values[index] = (values[index] - turns) / (values[index] - turns);
 }
 
-/* Infinite and NaN literals of the kernel are no inputs. */
+/* Infinite and NaN literals of the kernel do not count as inputs. */
 extern "C" __global__ void logarithms(float *values, int turns)
 {
     const int index = blockIdx.x * blockDim.x + threadIdx.x;

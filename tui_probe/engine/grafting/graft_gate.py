@@ -54,7 +54,7 @@ class TrialOutcome(NamedTuple):
     """Outcome of a trial: ``passed``, ``failed`` or ``impossible``; ``slots``: with values kept in slots,
     ``instructions``: with probes at single instructions, ``pruned``: with the kernel in a cubin of its own,
     ``records``: with several records of a thread, ``blocks``: with probes at basic blocks, and ``short_records``: with
-    starts of phases in shorter code, ``copies``: with bulk copies alone, ``passed``, what went wrong, or "" if there is
+    starts of phases in shorter code, ``copies``: with bulk copies only, ``passed``, what went wrong, or "" if there is
     no such code.
     """
 
@@ -72,7 +72,7 @@ class TrialOutcome(NamedTuple):
 class TrialPart(Enum):
     """Kind of graft: code at entries and exits only, at instructions, where basic blocks begin, records at
     instructions, several per slot, or starts of phases in shorter code, for kernels that leave few registers, too, or
-    bulk copies alone, for those that leave too few for more.
+    bulk copies only, for those that leave too few for more.
     """
 
     ENTRIES = "entries"

@@ -3,7 +3,7 @@
 ``python -m tui_probe.engine.trial.graft_trial --arch 90`` says in a line of JSON how it went: ``passed``, ``failed``
 with words, or ``impossible`` with words; and how it went with values kept in ``slots``, with probes at
 ``instructions``, with the kernel ``pruned`` out of a cubin with others, with several ``records`` saved by each thread,
-with counts of basic ``blocks``, with ``short_records`` of phases, and with bulk ``copies`` alone. It says so anew
+with counts of basic ``blocks``, with ``short_records`` of phases, and with bulk ``copies`` only. It says so anew
 before each part of it, so that what went well is known even where a later part never ends. It has a process of its own,
 so that nothing that goes wrong reaches the program.
 """

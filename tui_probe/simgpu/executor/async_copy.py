@@ -88,7 +88,7 @@ def pending_groups(instruction: Instruction, bind: Binder) -> int:
 # they are done. Masks of bytes are not supported.
 
 _UNIT: Final = 16
-"""Bytes of which sizes and addresses of bulk copies are multiples (PTX ISA, cp.async.bulk)."""
+"""Sizes and addresses of bulk copies are multiples of this many bytes (PTX ISA, cp.async.bulk)."""
 _INTO_SHARED: Final = ("global", "mbarrier::complete_tx::bytes")
 _INTO_ANOTHER: Final = ("shared::cluster", "shared::cta", "mbarrier::complete_tx::bytes")
 _MULTICAST: Final = ("shared::cluster", *_INTO_SHARED, "multicast::cluster")

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 # a volatile load or the like) gives way to all others, so that every thread gets on. One that tries an mbarrier waits
 # for the end of the phase, and gives up only where nothing else can continue.
 #
-# A loop that waits for nobody gives way only after many basic blocks, and to other warps only: lanes of its own warps
-# wait until they can be merged, as on a GPU.
+# A loop that waits for no other thread gives way only after many basic blocks, and to other warps only: lanes of its
+# own warps wait until they can be merged, as on a GPU.
 
 GroupPosition: TypeAlias = tuple[int, tuple[int, ...], int]
 
@@ -46,7 +46,7 @@ _MAX_POLL_ROUNDS: Final = 1000
 """Rounds of groups that poll in a loop while others try an mbarrier, before these give up."""
 _STARVING_STEPS: Final = 1 << 12
 """Basic blocks that run before the warps that had no turn get one. The number doubles each time, so that a long loop
-that waits for nobody costs few merges.
+that waits for no other thread costs few merges.
 """
 _STEPS_OF_STARVED: Final = 1 << 10
 """Basic blocks that such warps run."""
