@@ -177,14 +177,22 @@ def _cycles_text(key: str) -> Callable[[AnalysedResult], str]:
 _REPORT_COLUMNS: Final[tuple[Column[AnalysedResult], ...]] = (
     Column("kernel", lambda r: r.kernel.index, "#", lambda r: str(r.kernel.index)),
     Column("name", lambda r: r.kernel.name),
-    Column("demangled", lambda r: r.kernel.demangled, "kernel", lambda r: r.kernel.demangled, False, 0, 16, shorten),
-    Column("launch", lambda r: r.launch.number if r.launch else None, "launch", lambda r: r.label, False),
+    Column(
+        "demangled",
+        lambda r: r.kernel.demangled,
+        "kernel",
+        lambda r: r.kernel.demangled,
+        right=False,
+        narrow=16,
+        shorten=shorten,
+    ),
+    Column("launch", lambda r: r.launch.number if r.launch else None, "launch", lambda r: r.label, right=False),
     Column("result", lambda r: f"result/{r.file}"),
     Column("blocks", _analysis_value("blocks"), "blocks", _cycles_text("blocks")),
     *(Column(key, _analysis_value(key), text, _cycles_text(key)) for key, text in _CYCLE_COLUMNS.items()),
     *(Column(key, _analysis_value(key)) for key in _COUNT_COLUMNS),
     Column("simulated", lambda r: r.kernel.trace.state.simulated),
-    Column("problem", lambda r: r.problem, "problem", lambda r: r.problem or "", False, 1, 20),
+    Column("problem", lambda r: r.problem, "problem", lambda r: r.problem or "", right=False, rank=1, narrow=20),
     Column("sms", lambda r: None if r.analysis is None else sm_record(r.analysis), nested=True),
 )
 """Cycles are means over the slots of an SM, and for a whole launch over SMs; ``sms`` has a list, one number per SM."""

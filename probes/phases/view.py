@@ -65,9 +65,9 @@ def _stages(mean: float | None) -> str:
 
 
 _COLUMNS: Final[tuple[Column[PhaseRow], ...]] = (
-    Column("letter", lambda r: r.phase.letter, "", lambda r: "" if r.part else r.phase.letter, False),
-    Column("phase", lambda r: r.phase.name, "phase", lambda r: r.name, False, narrow=_MIN_NAME),
-    Column("role", lambda r: r.role, "role", lambda r: r.role, False, 1),
+    Column("letter", lambda r: r.phase.letter, "", lambda r: "" if r.part else r.phase.letter, right=False),
+    Column("phase", lambda r: r.phase.name, "phase", lambda r: r.name, right=False, narrow=_MIN_NAME),
+    Column("role", lambda r: r.role, "role", lambda r: r.role, right=False, rank=1),
     Column("share", lambda r: r.share, "role's time", lambda r: percent(r.share, 1)),
     Column("median", lambda r: r.median, "median cycles", lambda r: _cycles(r.median)),
     Column("p95", lambda r: r.p95, "p95", lambda r: _cycles(r.p95), rank=2),
@@ -77,7 +77,7 @@ _COLUMNS: Final[tuple[Column[PhaseRow], ...]] = (
         lambda r: r.place or None,
         "source",
         lambda r: r.place or units.NOT_MEASURED,
-        False,
+        right=False,
         narrow=_MIN_PLACE,
         shorten=cut_middle,
     ),
@@ -97,9 +97,9 @@ _COLUMNS: Final[tuple[Column[PhaseRow], ...]] = (
 
 
 _BARRIER_COLUMNS: Final[tuple[Column[Wait], ...]] = (
-    Column("letter", lambda w: w.phase.letter, "", lambda w: w.phase.letter, False),
-    Column("barrier", lambda w: w.barrier, "barrier", lambda w: w.barrier, False, narrow=_MIN_NAME),
-    Column("role", lambda w: w.role, "waiting", lambda w: w.role, False, 1),
+    Column("letter", lambda w: w.phase.letter, "", lambda w: w.phase.letter, right=False),
+    Column("barrier", lambda w: w.barrier, "barrier", lambda w: w.barrier, right=False, narrow=_MIN_NAME),
+    Column("role", lambda w: w.role, "waiting", lambda w: w.role, right=False, rank=1),
     Column("waits", lambda w: w.count, "waits", lambda w: units.count(w.count)),
     Column(
         "arrivals",
@@ -107,7 +107,9 @@ _BARRIER_COLUMNS: Final[tuple[Column[Wait], ...]] = (
         "arrivals",
         lambda w: units.count(w.signals) if w.signals else units.NOT_MEASURED,
     ),
-    Column("partner", lambda w: w.late_name, "waits for", lambda w: w.late_name or units.NOT_MEASURED, False, 2),
+    Column(
+        "partner", lambda w: w.late_name, "waits for", lambda w: w.late_name or units.NOT_MEASURED, right=False, rank=2
+    ),
     Column("late", lambda w: w.late_share, "late", lambda w: _share(w.late_share)),
     Column("stages_in_use", lambda w: w.stages_in_use, "stages in use", lambda w: _stages(w.stages_in_use), rank=3),
 )

@@ -102,11 +102,18 @@ def _site_columns(*, has_source: bool) -> tuple[Column[StallRow], ...]:
     return (
         Column("offset", lambda r: int(r.site.line), "offset", _offset_text, rank=1 if has_source else 0),
         Column(
-            "sass", lambda r: r.site.opcode, "SASS", lambda r: r.site.opcode or "", False, rank=5 if has_source else 0
+            "sass",
+            lambda r: r.site.opcode,
+            "SASS",
+            lambda r: r.site.opcode or "",
+            right=False,
+            rank=5 if has_source else 0,
         ),
         Column("file", lambda r: r.site.source.file if r.site.source else None),
         Column("line", lambda r: r.site.source.line if r.site.source else None),
-        Column("place", None, "source", place_text, False, narrow=_MIN_PLACE, shorten=cut_middle, readable=_READABLE),
+        Column(
+            "place", None, "source", place_text, right=False, narrow=_MIN_PLACE, shorten=cut_middle, readable=_READABLE
+        ),
     )
 
 
@@ -120,7 +127,7 @@ _PRODUCER_COLUMNS: Final[tuple[Column[StallRow], ...]] = (
         lambda r: r.site.kind or None,
         "waits for",
         lambda r: r.site.waits_for or units.NOT_MEASURED,
-        False,
+        right=False,
         narrow=_MIN_CLASS,
         shorten=_shorter_class,
         readable=_READABLE,
@@ -131,7 +138,7 @@ _PRODUCER_COLUMNS: Final[tuple[Column[StallRow], ...]] = (
         lambda r: r.site.producer_in_program or None,
         "producer",
         lambda r: r.site.producer_in_program or units.NOT_MEASURED,
-        False,
+        right=False,
         narrow=_MIN_PLACE,
         shorten=cut_middle,
         readable=_READABLE,

@@ -140,15 +140,15 @@ _COLUMNS: Final[tuple[Column[PlaceGroup], ...]] = (
     Column("opcode", lambda g: g.place.opcode or None),
     Column("file", lambda g: g.place.source.file if g.place.source else None),
     Column("line", lambda g: g.place.source.line if g.place.source else None),
-    Column("place", None, "place", lambda g: g.place.text, False, narrow=24, shorten=_shortened_place),
+    Column("place", None, "place", lambda g: g.place.text, right=False, narrow=24, shorten=_shortened_place),
     Column("address", lambda g: g.place.address or None),
     Column("phase", lambda g: g.place.phase),
-    Column("waits_for", lambda g: waits_for(g.place), "waits for", _waits_text, False, narrow=12,
+    Column("waits_for", lambda g: waits_for(g.place), "waits for", _waits_text, right=False, narrow=12,
            shorten=cut_middle),
-    Column("warp_numbers", lambda g: _warp_text(g), "warps of a block", _warp_text, False, rank=1, narrow=8),
+    Column("warp_numbers", lambda g: _warp_text(g), "warps of a block", _warp_text, right=False, rank=1, narrow=8),
     Column(
         _MISSING, lambda g: _missing_text(g) or None, "not arrived",
-        lambda g: _missing_text(g) or units.NOT_MEASURED, False, narrow=10,
+        lambda g: _missing_text(g) or units.NOT_MEASURED, right=False, narrow=10,
     ),
 )  # fmt: skip
 _HEADINGS: Final = 3

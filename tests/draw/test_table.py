@@ -13,8 +13,8 @@ Row = tuple[int, str, str]
 COLUMNS: tuple[Column[Row], ...] = (
     Column("number", lambda r: r[0], "#", lambda r: str(r[0])),
     Column("hidden", lambda r: r[0]),
-    Column("name", None, "name", lambda r: r[1], False, 0, 6),
-    Column("note", None, "note", lambda r: r[2], False, 2),
+    Column("name", None, "name", lambda r: r[1], right=False, narrow=6),
+    Column("note", None, "note", lambda r: r[2], right=False, rank=2),
 )
 
 
@@ -39,8 +39,8 @@ def test_columns_leave_by_rank_and_then_are_cut() -> None:
 
 def test_columns_of_one_rank_share_what_is_left() -> None:
     columns: tuple[Column[Row], ...] = (
-        Column("after", None, "after", lambda r: r[1], False, narrow=6),
-        Column("before", None, "before", lambda r: r[2], False, narrow=6),
+        Column("after", None, "after", lambda r: r[1], right=False, narrow=6),
+        Column("before", None, "before", lambda r: r[2], right=False, narrow=6),
     )
 
     def last(cells: int, *names: str) -> str:
@@ -73,8 +73,8 @@ def test_empty_tables_and_cells(rows: list[Row]) -> None:
 
 Site = tuple[str, int]
 MEASURED: tuple[Column[Site], ...] = (
-    Column("name", None, "name", lambda row: str(row[0]), False),
-    Column("place", None, "place", lambda _: "–", False),
+    Column("name", None, "name", lambda row: str(row[0]), right=False),
+    Column("place", None, "place", lambda _: "–", right=False),
     Column("offset", None, "offset", lambda row: f"{row[1]:#06x}", rank=1),
     Column("mean", None, "mean", lambda row: f"{row[1]:,}".replace(",", " ")),
 )

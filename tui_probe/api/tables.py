@@ -66,10 +66,10 @@ def _kernel_name(finding: KernelFinding) -> str:
 
 
 COLUMNS: Final[Sequence[Column[KernelFinding]]] = (
-    Column("severity", lambda finding: finding.severity, "severity", lambda finding: finding.severity, False),
-    Column("kernel", _kernel_name, "kernel", _kernel_name, False, 0, 24),
-    Column("claim", lambda finding: finding.claim, "finding", lambda finding: finding.claim, False, 1),
-    Column("location", _place, "line", _place, False),
+    Column("severity", lambda finding: finding.severity, "severity", lambda finding: finding.severity, right=False),
+    Column("kernel", _kernel_name, "kernel", _kernel_name, right=False, narrow=24),
+    Column("claim", lambda finding: finding.claim, "finding", lambda finding: finding.claim, right=False, rank=1),
+    Column("location", _place, "line", _place, right=False),
 )
 
 

@@ -9,7 +9,7 @@ import csv
 import itertools
 import re
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import lru_cache
 from itertools import groupby
 from types import SimpleNamespace
@@ -55,6 +55,7 @@ class Column(Generic[Row_contra]):
     value: Callable[[Row_contra], Any] | None = None
     title: str = ""
     text: Callable[[Row_contra], str] | None = None
+    _: KW_ONLY
     right: bool = True
     rank: int = 0
     """Columns of the highest rank are left out first when a table is too wide; those of rank 0 never are."""

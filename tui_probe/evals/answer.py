@@ -80,11 +80,11 @@ def _number(value: float | None, unit: str) -> str:
 
 
 COMPARED_COLUMNS: Final[tuple[Column[ComparedValue], ...]] = (
-    Column("what", None, "figure", lambda r: r.published.what, False, narrow=24),
+    Column("what", None, "figure", lambda r: r.published.what, right=False, narrow=24),
     Column("ours", None, "ours", lambda r: _number(r.ours, r.published.unit)),
     Column("value", None, "published", lambda r: _number(r.published.value, r.published.unit)),
-    Column("hardware", None, "published for", lambda r: r.published.hardware, False, 1, 8),
-    Column("source", None, "source", lambda r: r.published.source, False, 2, 12),
+    Column("hardware", None, "published for", lambda r: r.published.hardware, right=False, rank=1, narrow=8),
+    Column("source", None, "source", lambda r: r.published.source, right=False, rank=2, narrow=12),
 )
 
 

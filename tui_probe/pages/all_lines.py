@@ -189,17 +189,36 @@ def _value_text(value: LineValue) -> str:
 ALL_LINES_COLUMNS: Final[tuple[Column[KernelLine], ...]] = (
     Column("kernel", lambda r: r.kernel.index, "#", lambda r: str(r.kernel.index)),
     Column("name", lambda r: r.kernel.name),
-    Column("demangled", lambda r: r.kernel.demangled, "kernel", lambda r: r.kernel.demangled, False, 0, 12, shorten),
+    Column(
+        "demangled",
+        lambda r: r.kernel.demangled,
+        "kernel",
+        lambda r: r.kernel.demangled,
+        right=False,
+        narrow=12,
+        shorten=shorten,
+    ),
     Column("ptx_line", lambda r: r.row.line, "line", lambda r: short_position(r.row.line)),
     Column("probe", lambda r: r.probe),
-    Column("measure", lambda r: r.name, "measure", lambda r: r.heading, False),
+    Column("measure", lambda r: r.name, "measure", lambda r: r.heading, right=False),
     Column("value", lambda r: float(r.value), "value", lambda r: _value_text(_whole_if_integer(r.value))),
     Column("share", lambda r: float(r.share), "share", lambda r: r.share.text),
     Column("file", lambda r: r.row.source.file if r.row.source else None),
     Column("source_line", lambda r: r.row.source.line if r.row.source else None),
-    Column("place", None, "source", lambda r: r.place, False, 1),
-    Column("opcode", lambda r: r.opcode, "instruction", lambda r: r.opcode or "", False, 2, 18, shorten),
-    Column("others", lambda r: dict(r.row.values), "in addition", lambda r: r.adjacent, False, 3, nested=True),
+    Column("place", None, "source", lambda r: r.place, right=False, rank=1),
+    Column(
+        "opcode",
+        lambda r: r.opcode,
+        "instruction",
+        lambda r: r.opcode or "",
+        right=False,
+        rank=2,
+        narrow=18,
+        shorten=shorten,
+    ),
+    Column(
+        "others", lambda r: dict(r.row.values), "in addition", lambda r: r.adjacent, right=False, rank=3, nested=True
+    ),
 )
 """The column of the measure stays at any table width, because a value means nothing without it."""
 

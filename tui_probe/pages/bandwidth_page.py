@@ -95,7 +95,7 @@ def share_of_limit(rate: Rate) -> float | None:
 
 BANDWIDTH_COLUMNS: Final[tuple[Column[Rate], ...]] = (
     Column("key", lambda r: r.key),
-    Column("what", lambda r: r.what, "what", lambda r: r.what, False, narrow=20),
+    Column("what", lambda r: r.what, "what", lambda r: r.what, right=False, narrow=20),
     Column("blocks", lambda r: r.blocks, "blocks", lambda r: str(r.blocks or ""), rank=1),
     Column("bytes_in_flight", lambda r: r.in_flight, "in flight", lambda r: _in_flight_text(r), rank=1),
     Column("bytes", lambda r: r.size, "moved", lambda r: units.size(r.size), rank=3),

@@ -188,19 +188,19 @@ def _subject_text(pair: KernelPair) -> str:
 
 
 OVERVIEW_COLUMNS: Final[tuple[Column[KernelPair], ...]] = (
-    Column("kernel", lambda p: p.kernel, "kernel", lambda p: p.kernel, False, narrow=14, shorten=shorten),
+    Column("kernel", lambda p: p.kernel, "kernel", lambda p: p.kernel, right=False, narrow=14, shorten=shorten),
     Column("grid", lambda p: p.grid, "grid", lambda p: p.launched[0], rank=2),
     Column("block", lambda p: p.block, "block", lambda p: p.launched[1], rank=3),
     Column("verdict", lambda p: p.verdict),
     Column(
         "figure", lambda p: None if p.lead is None else p.lead.before.key,
-        "metric", _subject_text, False, narrow=12,
+        "metric", _subject_text, right=False, narrow=12,
     ),
     Column("before", None, "A", lambda p: _leading_text(p, lambda c: c.before.text), rank=1),
     Column("after", None, "B", lambda p: _leading_text(p, lambda c: c.after.text), rank=1),
     Column("change", None, "change", lambda p: _leading_text(p, lambda c: c.change_text), rank=4),
     Column("share", None, "", lambda p: _leading_text(p, lambda c: c.share_text)),
-    Column("judged", None, "", lambda p: p.verdict, False),
+    Column("judged", None, "", lambda p: p.verdict, right=False),
 )  # fmt: skip
 """One line per kernel: the value that it is judged by. Text has the verdict last, behind what it follows from."""
 

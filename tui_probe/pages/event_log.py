@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 LOG_COLUMNS: Final[tuple[Column[LogRow], ...]] = (
     Column("line", lambda r: r.number, "line", lambda r: str(r.number)),
     Column("tag", lambda r: r.tag),
-    Column("text", lambda r: r.text, "text", lambda r: r.text, False, 0, 20),
+    Column("text", lambda r: r.text, "text", lambda r: r.text, right=False, narrow=20),
 )
 
 

@@ -23,14 +23,19 @@ _PLACE: Final = re.compile(r"(?P<file>[^\s:]+):(?P<line>\d+)\b")
 _WIDTH: Final = 140
 
 COLUMNS: Final[Sequence[Column[Judgement]]] = (
-    Column("verdict", lambda judged: judged.verdict, "verdict", lambda judged: judged.verdict, False),
-    Column("kernel", lambda judged: judged.kernel, "kernel", lambda judged: judged.kernel, False, 0, 24),
+    Column("verdict", lambda judged: judged.verdict, "verdict", lambda judged: judged.verdict, right=False),
+    Column("kernel", lambda judged: judged.kernel, "kernel", lambda judged: judged.kernel, right=False, narrow=24),
     Column("metric", lambda judged: judged.metric),
-    Column("label", lambda judged: judged.label, "metric", lambda judged: judged.label, False),
+    Column("label", lambda judged: judged.label, "metric", lambda judged: judged.label, right=False),
     Column("before", lambda judged: judged.before, "baseline", lambda judged: judged.before),
     Column("after", lambda judged: judged.after, "now", lambda judged: judged.after),
     Column(
-        "why", lambda judged: judged.why or judged.place, "note", lambda judged: judged.why or judged.place, False, 1
+        "why",
+        lambda judged: judged.why or judged.place,
+        "note",
+        lambda judged: judged.why or judged.place,
+        right=False,
+        rank=1,
     ),
 )
 

@@ -38,10 +38,15 @@ NO_RANGES_TEXT: Final = (
 _MAX_DEPTH: Final = 16
 _NAME_WIDTH: Final = 60
 _TEXT: Final[Column[RangeLine]] = Column(
-    "text", lambda r: r.text.strip(), "range and kernels", lambda r: r.text, False, narrow=24
+    "text", lambda r: r.text.strip(), "range and kernels", lambda r: r.text, right=False, narrow=24
 )
 _DOMAIN: Final[Column[RangeLine]] = Column(
-    "domain", lambda r: r.node.domain, "domain", lambda r: "" if r.launched else r.node.domain or "", False, rank=4
+    "domain",
+    lambda r: r.node.domain,
+    "domain",
+    lambda r: "" if r.launched else r.node.domain or "",
+    right=False,
+    rank=4,
 )
 _THREAD: Final[Column[RangeLine]] = Column(
     "thread", lambda r: r.node.thread, "thread", lambda r: "" if r.launched else str(r.node.thread or "all"), rank=5
@@ -74,7 +79,7 @@ TOTALS_COLUMNS: Final[tuple[Column[KernelTotal], ...]] = (
     Column("probed", lambda r: r.launched.probed, "probed", lambda r: units.count(r.launched.probed), rank=2),
     Column("median_s", lambda r: r.median_s, "median", lambda r: units.duration(r.median_s), rank=1),
     Column("kernel", lambda r: r.launched.kernel if r.kernel else None, "#", lambda r: units.count(r.launched.kernel)),
-    Column("demangled", lambda r: r.name, "kernel", lambda r: r.name, False, narrow=20, shorten=shorten),
+    Column("demangled", lambda r: r.name, "kernel", lambda r: r.name, right=False, narrow=20, shorten=shorten),
 )
 
 

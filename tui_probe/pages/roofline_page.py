@@ -77,9 +77,10 @@ def roofline_columns(points: Sequence[RooflinePoint], roof: Roof) -> tuple[Colum
     return (
         Column("trace", lambda p: None if p.place is None else str(p.place[0])),
         Column("kernel", lambda p: None if p.place is None else p.place[1]),
-        Column("sign", None, "", lambda p: signs.get(id(p), ""), False),
+        Column("sign", None, "", lambda p: signs.get(id(p), ""), right=False),
         Column("name", lambda p: p.name),
-        Column("demangled", lambda p: p.demangled, "kernel", lambda p: p.demangled, False, 0, 16, shorten),
+        Column("demangled", lambda p: p.demangled, "kernel", lambda p: p.demangled,
+               right=False, narrow=16, shorten=shorten),
         Column("bytes", lambda p: p.size, "bytes", lambda p: units.size(p.size), rank=2),
         Column("operations", lambda p: p.operations, "operations", lambda p: scaled_text(p.operations), rank=3),
         Column("seconds", lambda p: p.seconds, "time", lambda p: units.duration(p.seconds), rank=3),
@@ -90,8 +91,8 @@ def roofline_columns(points: Sequence[RooflinePoint], roof: Roof) -> tuple[Colum
                lambda p: scaled_text(p.operations_per_second)),
         Column("share_of_roof", lambda p: p.share_of(roof)),
         Column("busy", lambda p: p.share, "busy", lambda p: _percent(p.share)),
-        Column("bound", lambda p: p.limit, "limited by", lambda p: p.limit or NOT_MEASURED, False),
-        Column("problem", lambda p: p.problem, "", lambda p: p.problem or "", False, 4),
+        Column("bound", lambda p: p.limit, "limited by", lambda p: p.limit or NOT_MEASURED, right=False),
+        Column("problem", lambda p: p.problem, "", lambda p: p.problem or "", right=False, rank=4),
     )  # fmt: skip
 
 

@@ -40,7 +40,7 @@ MAX_LINES: Final = 5
 _NAME_CELLS: Final = 60
 Level = Literal["program", "range", "kernel", "line"]
 _NAME: Final[Column[TreeNode]] = Column(
-    "name", lambda n: n.name, "program › range › kernel › line", lambda n: n.name, False, 0, 24
+    "name", lambda n: n.name, "program › range › kernel › line", lambda n: n.name, right=False, narrow=24
 )
 _COLUMNS: Final[tuple[Column[TreeNode], ...]] = (
     Column("level", lambda n: n.level),
@@ -50,7 +50,7 @@ _COLUMNS: Final[tuple[Column[TreeNode], ...]] = (
     Column("launches", lambda n: n.launches, "launches", lambda n: units.count(n.launches) if n.launches else ""),
     Column("kernel", lambda n: n.kernel),
     Column("line", lambda n: n.line),
-    Column("note", lambda n: n.note or None, "", lambda n: n.note, False, 1, 12),
+    Column("note", lambda n: n.note or None, "", lambda n: n.note, right=False, rank=1, narrow=12),
 )
 
 

@@ -53,7 +53,7 @@ MAX_READ_IN_ALL: Final = 512
 MIN_READ_PER_KERNEL: Final = 3
 """Minimum number of results per kernel if many kernels share those that are read."""
 _COLUMNS: Final[tuple[Column[Spread], ...]] = (
-    Column("figure", None, "", lambda s: s.least.label, False),
+    Column("figure", None, "", lambda s: s.least.label, right=False),
     Column("least", None, "min", lambda s: metric_text(s.least)),
     Column("median", None, "median", lambda s: metric_text(s.median)),
     Column("most", None, "max", lambda s: metric_text(s.most)),

@@ -245,7 +245,7 @@ CHANGE_COLUMNS: Final[tuple[Column[ValueChange], ...]] = (
     Column("kernel", lambda c: c.kernel or None),
     Column("grid", lambda c: c.grid),
     Column("block", lambda c: c.block),
-    Column("figure", lambda c: c.before.key, "metric", lambda c: c.before.label, False, narrow=20),
+    Column("figure", lambda c: c.before.key, "metric", lambda c: c.before.label, right=False, narrow=20),
     Column("before", lambda c: c.before.value, "A", lambda c: c.before.text),
     Column("after", lambda c: c.after.value, "B", lambda c: c.after.text),
     Column("change", lambda c: c.change, "change", lambda c: c.change_text, rank=1),  # A and B tell it, too
@@ -256,7 +256,7 @@ CHANGE_COLUMNS: Final[tuple[Column[ValueChange], ...]] = (
     Column("launches", lambda c: [c.before.launches, c.after.launches], nested=True),
     Column("within_noise", lambda c: c.within_noise),
     Column("ideal", None, "ideal", lambda c: c.ideal_text, rank=3),
-    Column("verdict", lambda c: c.verdict or None, "", lambda c: _verdict_text(c), False),
+    Column("verdict", lambda c: c.verdict or None, "", lambda c: _verdict_text(c), right=False),
     Column("ideals", lambda c: [c.before.ideal, c.after.ideal], nested=True),
 )
 """``share`` is the change in parts of the first; ``verdict`` is null where neither is better; ``ideals`` are the values

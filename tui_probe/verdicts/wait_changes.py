@@ -366,21 +366,23 @@ def _share_text(share: float | None) -> str:
 
 WAIT_COLUMNS: Final[tuple[Column[WaitChange], ...]] = (
     Column("kernel", lambda row: row.kernel or None),
-    Column("line", lambda row: row.shown.place, "waits at", lambda row: row.shown.place, False),
-    Column("waits_for", lambda row: row.shown.kind or None, "for", lambda row: row.shown.kind or NOT_MEASURED, False),
+    Column("line", lambda row: row.shown.place, "waits at", lambda row: row.shown.place, right=False),
+    Column(
+        "waits_for", lambda row: row.shown.kind or None, "for", lambda row: row.shown.kind or NOT_MEASURED, right=False
+    ),
     Column(
         "producer",
         lambda row: row.producers or None,
         "producer",
         lambda row: row.producers or "",
-        False,
+        right=False,
         rank=2,
         narrow=12,
         shorten=cut_middle,
     ),
     Column("before", lambda row: row.shares[0], "A", lambda row: _share_text(row.shares[0])),
     Column("after", lambda row: row.shares[1], "B", lambda row: _share_text(row.shares[1])),
-    Column("difference", lambda row: row.difference, "change", lambda row: row.change_text, False, 1),
+    Column("difference", lambda row: row.difference, "change", lambda row: row.change_text, right=False, rank=1),
     Column("compared", lambda row: row.is_compared),
     Column("sites", lambda row: [side.sites if side else 0 for side in (row.before, row.after)]),
 )

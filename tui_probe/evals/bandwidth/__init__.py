@@ -211,7 +211,7 @@ def _share_of_limit(rate: Rate) -> float | None:
 
 _RATES: Final[tuple[Column[Rate], ...]] = (
     Column("key", lambda r: r.key),
-    Column("what", lambda r: r.what, "memory", lambda r: r.what, False, narrow=20),
+    Column("what", lambda r: r.what, "memory", lambda r: r.what, right=False, narrow=20),
     Column("bytes_per_second", lambda r: r.bytes_per_second, "measured", lambda r: units.rate(r.bytes_per_second)),
     Column("limit", lambda r: r.limit, "limit", lambda r: units.rate(r.limit), rank=1),
     Column("part", _share_of_limit, "of limit", lambda r: _percent(_share_of_limit(r)), rank=1),
@@ -220,9 +220,9 @@ _RATES: Final[tuple[Column[Rate], ...]] = (
     Column("blocks", lambda r: r.blocks, "blocks", lambda r: units.count(r.blocks), rank=3),
 )
 _PRODUCTS: Final[tuple[Column[Product], ...]] = (
-    Column("product", lambda r: r.words, "product", lambda r: r.words, False),
-    Column("dtype", lambda r: r.dtype, "type", lambda r: r.dtype, False),
-    Column("device", lambda r: r.device, "on", lambda r: r.device, False, 1),
+    Column("product", lambda r: r.words, "product", lambda r: r.words, right=False),
+    Column("dtype", lambda r: r.dtype, "type", lambda r: r.dtype, right=False),
+    Column("device", lambda r: r.device, "on", lambda r: r.device, right=False, rank=1),
     Column("milliseconds", lambda r: r.median, "ms", lambda r: f"{r.median:.3f}"),
     Column("spread", lambda r: r.spread, "spread", lambda r: _percent(r.spread), rank=2),
     Column(

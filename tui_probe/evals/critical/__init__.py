@@ -74,7 +74,7 @@ _OMITTED_COLUMNS: Final = ("program", "origin", "grid", "block")
 """Columns of the pages that say what the program's name says, or little."""
 Row = TypeVar("Row")
 _NAME_COLUMN: Final[Column[ProgramRow[Any]]] = Column(
-    "program", lambda of: of.program.name, "program", lambda of: of.program.name, False, narrow=10
+    "program", lambda of: of.program.name, "program", lambda of: of.program.name, right=False, narrow=10
 )
 
 

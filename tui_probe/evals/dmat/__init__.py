@@ -48,9 +48,9 @@ SAVED_PICTURES: Final = ("accesses.json.gz", "accesses.json")
 _AROUND: Final = (40, 8)
 """Cells around a picture, so that it has at least ``RASTER_COLUMNS`` and about ``RASTER_ROWS`` cells."""
 _BANDS: Final[tuple[Column[dict[str, Any]], ...]] = (
-    Column("run", lambda r: r["run"], "run", lambda r: r["run"], False, narrow=12),
-    Column("band", lambda r: r["band"], "band", lambda r: r["band"], False),
-    Column("shape", lambda r: r["shape"], "tensor", lambda r: r["shape"] or NOT_MEASURED, False, 1),
+    Column("run", lambda r: r["run"], "run", lambda r: r["run"], right=False, narrow=12),
+    Column("band", lambda r: r["band"], "band", lambda r: r["band"], right=False),
+    Column("shape", lambda r: r["shape"], "tensor", lambda r: r["shape"] or NOT_MEASURED, right=False, rank=1),
     Column("bytes", lambda r: r["bytes"], "size", lambda r: size_text(r["bytes"])),
     Column("accesses", lambda r: r["accesses"], "accesses", lambda r: units.count(r["accesses"])),
     Column(
@@ -200,8 +200,8 @@ def _count(value: int | None) -> str:
 
 
 COLUMNS_OF_WALKS: Final[tuple[Column[AccessWalk], ...]] = (
-    Column("run", lambda w: w.label, "run", lambda w: w.label, False, narrow=12),
-    Column("kernel", lambda w: w.kernel, "kernel", lambda w: w.kernel, False, 1, 12, shorten),
+    Column("run", lambda w: w.label, "run", lambda w: w.label, right=False, narrow=12),
+    Column("kernel", lambda w: w.kernel, "kernel", lambda w: w.kernel, right=False, rank=1, narrow=12, shorten=shorten),
     Column("launch", lambda w: w.launch or None),
     Column("accesses", lambda w: w.raster.made, "accesses", lambda w: _count(w.raster.made)),
     Column("kept", lambda w: w.raster.kept, "kept", lambda w: _count(w.raster.kept), rank=2),

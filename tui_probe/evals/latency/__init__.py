@@ -274,8 +274,8 @@ def _duration(value: float | None) -> str:
 
 
 _COLUMNS: Final[tuple[Column[CallTimes], ...]] = (
-    Column("operation", attrgetter("operation"), "operation", attrgetter("operation"), False),
-    Column("probe", attrgetter("probe"), "probe", attrgetter("probe"), False, narrow=12),
+    Column("operation", attrgetter("operation"), "operation", attrgetter("operation"), right=False),
+    Column("probe", attrgetter("probe"), "probe", attrgetter("probe"), right=False, narrow=12),
     _microseconds("original", "original"),
     _microseconds("ncu", "ncu", 1),
     _microseconds("neutrino", "probed"),

@@ -262,13 +262,13 @@ def _method_text(row: MemoryRow) -> str:
 
 
 MEMORY_COLUMNS: Final[tuple[Column[MemoryRow], ...]] = (
-    Column("model", lambda r: r.model, "model", lambda r: r.model, False, narrow=12),
-    Column("probe", lambda r: r.probe, "probe", lambda r: r.probe, False),
+    Column("model", lambda r: r.model, "model", lambda r: r.model, right=False, narrow=12),
+    Column("probe", lambda r: r.probe, "probe", lambda r: r.probe, right=False),
     Column("original", lambda r: r.original, "original", lambda r: units.size(r.original)),
     Column("probe_bytes", lambda r: r.probe_bytes, "probe", lambda r: units.size(r.probe_bytes)),
     Column("ratio", lambda r: r.ratio, "probe/original", lambda r: _times(r.ratio)),
     Column("device_bytes", lambda r: r.device_bytes, "on device", lambda r: units.size(r.device_bytes), rank=2),
-    Column("how", lambda r: r.how, "how", _method_text, False, 1),
+    Column("how", lambda r: r.how, "how", _method_text, right=False, rank=1),
     Column("kernels_sized", lambda r: r.kernels[0]),
     Column("kernels", lambda r: r.kernels[1], "kernels", lambda r: f"{r.kernels[0]} of {r.kernels[1]}", rank=3),
 )

@@ -183,8 +183,8 @@ def _costs_by_kernel(costs: Sequence[Cost]) -> list[KernelCosts]:
 
 def _wide_columns(probes: Sequence[str]) -> tuple[Column[KernelCosts], ...]:
     return (
-        Column("group", lambda r: r.group, "of", lambda r: r.group or NOT_MEASURED, False, narrow=7),
-        Column("kernel", lambda r: r.name, "kernel", lambda r: r.name, False, narrow=12, shorten=shorten),
+        Column("group", lambda r: r.group, "of", lambda r: r.group or NOT_MEASURED, right=False, narrow=7),
+        Column("kernel", lambda r: r.name, "kernel", lambda r: r.name, right=False, narrow=12, shorten=shorten),
         Column("time_ms", lambda r: r.time_ms, "ms", lambda r: _number(r.time_ms, 3), rank=2),
         Column("registers", lambda r: r.registers, "reg", lambda r: _count_text(r.registers)),
         *(column for probe in probes for column in _pair(probe)),
@@ -200,8 +200,8 @@ def _pair(probe: str) -> tuple[Column[KernelCosts], Column[KernelCosts]]:
 
 _COST_COLUMNS: Final[tuple[Column[Cost], ...]] = (
     Column("group", lambda r: r.row.group),
-    Column("kernel", lambda r: r.row.name, "kernel", lambda r: r.row.name, False),
-    Column("probe", lambda r: r.probe, "probe", lambda r: r.probe, False),
+    Column("kernel", lambda r: r.row.name, "kernel", lambda r: r.row.name, right=False),
+    Column("probe", lambda r: r.probe, "probe", lambda r: r.probe, right=False),
     Column("repeats", lambda r: len(r.slowdowns), "repeats", lambda r: str(len(r.slowdowns)), rank=2),
     Column("time_ms", lambda r: r.time_ms),
     Column("slowdown", lambda r: r.slowdown, "slowdown", lambda r: _times(r.slowdown)),
@@ -262,7 +262,7 @@ def _registers(cost: Cost) -> float | None:
 
 
 _MEAN_COLUMNS: Final[tuple[Column[Mean], ...]] = (
-    Column("probe", lambda r: r.probe, "probe", lambda r: r.probe, False),
+    Column("probe", lambda r: r.probe, "probe", lambda r: r.probe, right=False),
     Column("kernels", lambda r: len(r.costs), "kernels", lambda r: str(len(r.costs))),
     Column(
         "spilling",

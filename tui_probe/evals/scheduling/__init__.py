@@ -189,9 +189,9 @@ def _percentile(key: str, title: str) -> Column[dict[str, Any]]:
 
 
 _SPREAD_COLUMNS: Final[tuple[Column[dict[str, Any]], ...]] = (
-    Column("trace", itemgetter("trace"), "trace", itemgetter("trace"), False, narrow=12),
-    Column("launch", itemgetter("launch"), "launch", itemgetter("launch"), False, 1),
-    Column("figure", itemgetter("figure"), "cycles", itemgetter("figure"), False),
+    Column("trace", itemgetter("trace"), "trace", itemgetter("trace"), right=False, narrow=12),
+    Column("launch", itemgetter("launch"), "launch", itemgetter("launch"), right=False, rank=1),
+    Column("figure", itemgetter("figure"), "cycles", itemgetter("figure"), right=False),
     *(_percentile(key, title) for key, title in _PERCENTILES.items()),
 )
 

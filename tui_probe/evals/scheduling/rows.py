@@ -138,8 +138,8 @@ def _cycles(value: float) -> str:
 
 
 SCHEDULE_COLUMNS: Final[tuple[Column[Schedule], ...]] = (
-    Column("trace", lambda r: r.label, "trace", lambda r: r.label, False, narrow=12),
-    Column("kernel", lambda r: r.kernel, "kernel", lambda r: r.kernel, False, 1, 12, shorten),
+    Column("trace", lambda r: r.label, "trace", lambda r: r.label, right=False, narrow=12),
+    Column("kernel", lambda r: r.kernel, "kernel", lambda r: r.kernel, right=False, rank=1, narrow=12, shorten=shorten),
     Column("launch", lambda r: r.launch),
     Column("blocks", lambda r: r.blocks_on_sms.blocks, "blocks", lambda r: units.count(r.blocks_on_sms.blocks)),
     Column("sms", lambda r: len(r.blocks_on_sms.sm), "SMs", lambda r: str(len(r.blocks_on_sms.sm)), rank=3),
@@ -346,8 +346,8 @@ def _ratio_text(value: float | None) -> str:
 
 
 FILL_COLUMNS: Final[tuple[Column[FillComparison], ...]] = (
-    Column("variant", lambda r: r.filled.name, "way", lambda r: r.filled.name, False),
-    Column("what", lambda r: r.filled.what, "what", lambda r: r.filled.what, False, 4, 12),
+    Column("variant", lambda r: r.filled.name, "way", lambda r: r.filled.name, right=False),
+    Column("what", lambda r: r.filled.what, "what", lambda r: r.filled.what, right=False, rank=4, narrow=12),
     Column(
         "launches", lambda r: len(r.filled.microseconds), "timed", lambda r: str(len(r.filled.microseconds)), rank=3
     ),

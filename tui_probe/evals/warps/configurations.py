@@ -104,8 +104,8 @@ def _percentile_column(percentile: int, title: str, rank: int = 0) -> Column[Any
 
 
 CONFIGURATION_COLUMNS: Final[tuple[Column[Configuration], ...]] = (
-    Column("trace", lambda r: r.label, "trace", lambda r: r.label, False, narrow=15),
-    Column("kind", lambda r: r.kind, "kind of blocks", lambda r: r.kind, False),
+    Column("trace", lambda r: r.label, "trace", lambda r: r.label, right=False, narrow=15),
+    Column("kind", lambda r: r.kind, "kind of blocks", lambda r: r.kind, right=False),
     Column("blocks", lambda r: len(r.cycles), "blocks", lambda r: units.count(len(r.cycles)), rank=1),
     Column("together", lambda r: r.together, "per SM", lambda r: str(r.together), rank=1),
     Column("sms", lambda r: r.sms),

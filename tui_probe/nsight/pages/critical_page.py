@@ -126,11 +126,11 @@ def _tensor_text(row: CriticalRow) -> str:
 CRITICAL_COLUMNS: Final[tuple[Column[CriticalRow], ...]] = (
     Column("critical", lambda r: r.is_critical, "", lambda r: "▶" if r.is_critical else ""),
     Column(
-        "program", lambda r: r.program, "program", lambda r: stem(r.program), False, rank=4, narrow=12,
+        "program", lambda r: r.program, "program", lambda r: stem(r.program), right=False, rank=4, narrow=12,
         shorten=cut_middle,
     ),
     Column(
-        "kernel", lambda r: r.metrics.shape.kernel, "kernel", lambda r: r.metrics.shape.kernel, False,
+        "kernel", lambda r: r.metrics.shape.kernel, "kernel", lambda r: r.metrics.shape.kernel, right=False,
         narrow=22, shorten=shorten,
     ),
     Column("tool", lambda r: r.metrics.tool),
@@ -150,17 +150,17 @@ CRITICAL_COLUMNS: Final[tuple[Column[CriticalRow], ...]] = (
     ),
     Column(
         "verdict", lambda r: compare_sectors(r.metrics.store_sectors, r.tensor), "expected",
-        lambda r: compare_sectors(r.metrics.store_sectors, r.tensor) or "", False, rank=2,
+        lambda r: compare_sectors(r.metrics.store_sectors, r.tensor) or "", right=False, rank=2,
     ),
     Column("share_of_time", lambda r: r.metrics.share, "share", lambda r: units.share(r.metrics.share)),
-    Column("type", lambda r: r.type_name, "type", lambda r: r.type_name or units.NOT_MEASURED, False, rank=1),
+    Column("type", lambda r: r.type_name, "type", lambda r: r.type_name or units.NOT_MEASURED, right=False, rank=1),
     Column("type_evidence", lambda r: r.type_evidence),
     Column("compute", lambda r: r.metrics.compute, "compute",
         lambda r: percent(r.metrics.compute), rank=3),
     Column("memory", lambda r: r.metrics.memory, "memory", lambda r: percent(r.metrics.memory), rank=3),
     Column(
         "bound", lambda r: bound_of(r.metrics), "bound",
-        lambda r: bound_of(r.metrics) or units.NOT_MEASURED, False,
+        lambda r: bound_of(r.metrics) or units.NOT_MEASURED, right=False,
         rank=1,
     ),
     Column("issued", lambda r: r.metrics.issued, "inst/cycle",

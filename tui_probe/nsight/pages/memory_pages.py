@@ -156,7 +156,7 @@ def _level_columns(level: Level) -> tuple[Column[TrafficRow], ...]:
 
 
 TRAFFIC_COLUMNS: Final[tuple[Column[TrafficRow], ...]] = (
-    Column("program", lambda r: r.program, "program", lambda r: r.program, False, narrow=24),
+    Column("program", lambda r: r.program, "program", lambda r: r.program, right=False, narrow=24),
     Column("process", lambda r: r.traffic.loop.process),
     Column("iterations", lambda r: r.traffic.loop.times),
     Column("iterations_found", lambda r: r.traffic.loop.detected),
@@ -279,8 +279,8 @@ def _count_words(title: str, name: str, rank: int) -> Column[SectorRow]:
 
 
 SECTOR_COLUMNS: Final[tuple[Column[SectorRow], ...]] = (
-    Column("tool", lambda r: r.metrics.tool, "by", lambda r: r.metrics.tool, False),
-    Column("origin", lambda r: r.metrics.origin, "file", _file, False, narrow=16, shorten=cut_middle),
+    Column("tool", lambda r: r.metrics.tool, "by", lambda r: r.metrics.tool, right=False),
+    Column("origin", lambda r: r.metrics.origin, "file", _file, right=False, narrow=16, shorten=cut_middle),
     Column("grid", lambda r: r.metrics.shape.grid, "grid",
         lambda r: units.extent(r.metrics.shape.grid), rank=3),
     Column("block", lambda r: r.metrics.shape.block, "block",
@@ -303,7 +303,7 @@ SECTOR_COLUMNS: Final[tuple[Column[SectorRow], ...]] = (
     Column("differences", lambda r: r.differences, nested=True),
     Column("said", title="vs. expected", text=_kernel_words, right=False, narrow=15),
     Column(
-        "kernel", lambda r: r.metrics.shape.kernel, "kernel", lambda r: r.metrics.shape.kernel, False,
+        "kernel", lambda r: r.metrics.shape.kernel, "kernel", lambda r: r.metrics.shape.kernel, right=False,
         narrow=16, shorten=shorten,
     ),
 )  # fmt: skip

@@ -169,11 +169,12 @@ def _extent(value: Extent | None) -> str:
 
 
 KERNEL_COLUMNS: Final[tuple[Column[KernelRow], ...]] = (
-    Column("file", lambda r: r.file, "file", lambda r: stem(r.file), False, rank=3, narrow=16, shorten=cut_middle),
+    Column("file", lambda r: r.file, "file", lambda r: stem(r.file),
+           right=False, rank=3, narrow=16, shorten=cut_middle),
     Column("launches", lambda r: r.metrics.launches, "launches",
         lambda r: units.count(r.metrics.launches)),
     Column("kept", lambda r: r.kept, "kept", lambda r: units.count(r.kept)),
-    Column("reason", lambda r: r.reason, "why", lambda r: r.reason, False, narrow=16),
+    Column("reason", lambda r: r.reason, "why", lambda r: r.reason, right=False, narrow=16),
     Column("total_ns", lambda r: r.metrics.total, "total",
         lambda r: nanoseconds(r.metrics.total), rank=3),
     Column(
@@ -188,7 +189,7 @@ KERNEL_COLUMNS: Final[tuple[Column[KernelRow], ...]] = (
     Column("block", lambda r: r.metrics.shape.block, "block",
         lambda r: _extent(r.metrics.shape.block), rank=2),
     Column(
-        "kernel", lambda r: r.metrics.shape.kernel, "kernel", lambda r: r.metrics.shape.kernel, False,
+        "kernel", lambda r: r.metrics.shape.kernel, "kernel", lambda r: r.metrics.shape.kernel, right=False,
         narrow=16, shorten=shorten,
     ),
 )  # fmt: skip
@@ -249,15 +250,27 @@ def _value(row: MetricRow) -> str:
 
 
 METRIC_COLUMNS: Final[tuple[Column[MetricRow], ...]] = (
-    Column("file", lambda r: r.file, "file", lambda r: stem(r.file), False, rank=6, narrow=16, shorten=cut_middle),
+    Column(
+        "file", lambda r: r.file, "file", lambda r: stem(r.file), right=False, rank=6, narrow=16, shorten=cut_middle
+    ),
     Column("launch", lambda r: r.launch.number, "#", lambda r: units.count(r.launch.number)),
     Column("process", lambda r: r.launch.process, "process", lambda r: str(r.launch.process or ""), rank=5),
-    Column("kernel", lambda r: r.launch.kernel, "kernel", lambda r: r.launch.kernel, False, narrow=12, shorten=shorten),
+    Column(
+        "kernel",
+        lambda r: r.launch.kernel,
+        "kernel",
+        lambda r: r.launch.kernel,
+        right=False,
+        narrow=12,
+        shorten=shorten,
+    ),
     Column("grid", lambda r: r.launch.grid, "grid", lambda r: _extent(r.launch.grid), rank=3),
     Column("block", lambda r: r.launch.block, "block", lambda r: _extent(r.launch.block), rank=4),
     Column("invocations", lambda r: r.launch.invocations),
-    Column("metric", lambda r: r.metric.name, "metric", lambda r: r.metric.name, False, narrow=16),
-    Column("section", lambda r: r.metric.section, "section", lambda r: r.metric.section, False, rank=3, narrow=12),
+    Column("metric", lambda r: r.metric.name, "metric", lambda r: r.metric.name, right=False, narrow=16),
+    Column(
+        "section", lambda r: r.metric.section, "section", lambda r: r.metric.section, right=False, rank=3, narrow=12
+    ),
     Column("unit", lambda r: r.metric.unit),
     Column("value", lambda r: r.value, "value", _value, narrow=20),
 )
@@ -304,11 +317,12 @@ def _quantity(row: AverageRow, value: float) -> str:
 
 
 AVERAGE_COLUMNS: Final[tuple[Column[AverageRow], ...]] = (
-    Column("file", lambda r: r.file, "file", lambda r: stem(r.file), False, rank=6, narrow=16, shorten=cut_middle),
+    Column("file", lambda r: r.file, "file", lambda r: stem(r.file),
+           right=False, rank=6, narrow=16, shorten=cut_middle),
     Column("process", lambda r: r.average.outcome.process),
     Column(
-        "kernel", lambda r: r.average.outcome.shape.kernel, "kernel", lambda r: r.average.outcome.shape.kernel, False,
-        narrow=16, shorten=shorten,
+        "kernel", lambda r: r.average.outcome.shape.kernel, "kernel", lambda r: r.average.outcome.shape.kernel,
+        right=False, narrow=16, shorten=shorten,
     ),
     Column(
         "grid", lambda r: r.average.outcome.shape.grid, "grid",
@@ -322,10 +336,11 @@ AVERAGE_COLUMNS: Final[tuple[Column[AverageRow], ...]] = (
     Column(
         "launches", lambda r: r.average.launches, "launches", lambda r: units.count(r.average.launches), rank=4
     ),
-    Column("metric", lambda r: r.average.metric.name, "metric", lambda r: r.average.metric.name, False, narrow=24),
+    Column("metric", lambda r: r.average.metric.name, "metric", lambda r: r.average.metric.name,
+           right=False, narrow=24),
     Column(
-        "section", lambda r: r.average.metric.section, "section", lambda r: r.average.metric.section, False, rank=5,
-        narrow=12,
+        "section", lambda r: r.average.metric.section, "section", lambda r: r.average.metric.section,
+        right=False, rank=5, narrow=12,
     ),
     Column("unit", lambda r: r.average.metric.unit),
     Column("mean", lambda r: r.average.mean, "mean", lambda r: _quantity(r, r.average.mean)),

@@ -44,7 +44,15 @@ _LINE_OPTIONS: Final = (
 )
 _COUNTS: Final[tuple[Column[SourceRow], ...]] = (
     Column("samples", lambda r: r.counts.samples, "stalls", lambda r: mean_count(r.counts.samples)),
-    Column("stall_reason", lambda r: r.counts.reason, "why", lambda r: r.counts.reason or "", False, rank=2, narrow=10),
+    Column(
+        "stall_reason",
+        lambda r: r.counts.reason,
+        "why",
+        lambda r: r.counts.reason or "",
+        right=False,
+        rank=2,
+        narrow=10,
+    ),
     Column("executed", lambda r: r.counts.executed, "executed", lambda r: mean_count(r.counts.executed), rank=1),
     Column("requests", lambda r: r.counts.requests, "requests", lambda r: mean_count(r.counts.requests), rank=1),
     Column("sectors", lambda r: r.counts.sectors, "sectors", lambda r: mean_count(r.counts.sectors)),
@@ -55,7 +63,7 @@ _KERNEL: Final[tuple[Column[SourceRow], ...]] = (
     Column("grid", lambda r: r.counts.shape.grid, "grid", lambda r: units.extent(r.counts.shape.grid), rank=5),
     Column("block", lambda r: r.counts.shape.block, "block", lambda r: units.extent(r.counts.shape.block), rank=5),
     Column(
-        "kernel", lambda r: r.counts.shape.kernel, "kernel", lambda r: r.counts.shape.kernel, False,
+        "kernel", lambda r: r.counts.shape.kernel, "kernel", lambda r: r.counts.shape.kernel, right=False,
         narrow=14, shorten=shorten,
     ),
 )  # fmt: skip
@@ -272,10 +280,10 @@ _PROBED: Final[tuple[Column[SourceRow], ...]] = (
         "probe_sectors", lambda r: r.probed and r.probed.sectors, "sectors by probe",
         lambda r: mean_count(r.probed and r.probed.sectors),
     ),
-    Column("differences", lambda r: r.differences, "compared", _compared, False, nested=True),
+    Column("differences", lambda r: r.differences, "compared", _compared, right=False, nested=True),
 )  # fmt: skip
 LINE_COLUMNS: Final[tuple[Column[SourceRow], ...]] = (
-    Column("place", lambda r: r.place, "line", lambda r: r.place or "", False, narrow=16, shorten=cut_middle),
+    Column("place", lambda r: r.place, "line", lambda r: r.place or "", right=False, narrow=16, shorten=cut_middle),
     Column("file", lambda r: r.counts.file),
     Column("source_line", lambda r: r.counts.line),
     *_COUNTS,
@@ -284,9 +292,11 @@ LINE_COLUMNS: Final[tuple[Column[SourceRow], ...]] = (
 )  # fmt: skip
 SASS_COLUMNS: Final[tuple[Column[SourceRow], ...]] = (
     Column("offset", lambda r: r.counts.offset, "offset", lambda r: f"{r.counts.offset:04x}"),
-    Column("instruction", lambda r: r.counts.text, "instruction", lambda r: r.counts.text, False, narrow=24),
+    Column("instruction", lambda r: r.counts.text, "instruction", lambda r: r.counts.text, right=False, narrow=24),
     *_COUNTS,
-    Column("place", lambda r: r.place, "line", lambda r: r.place or "", False, rank=1, narrow=16, shorten=cut_middle),
+    Column(
+        "place", lambda r: r.place, "line", lambda r: r.place or "", right=False, rank=1, narrow=16, shorten=cut_middle
+    ),
     Column("file", lambda r: r.counts.file),
     Column("source_line", lambda r: r.counts.line),
     *_KERNEL,

@@ -174,7 +174,9 @@ def has_purpose(text: str) -> bool:
 LABEL_CELLS: Final = 14
 _COUNT_CELLS: Final = 9
 ORIGINAL: Final = "original"
-_CLASS_COLUMN: Final[Column[InstructionCount]] = Column("class", None, "instructions", lambda row: row.label, False)
+_CLASS_COLUMN: Final[Column[InstructionCount]] = Column(
+    "class", None, "instructions", lambda row: row.label, right=False
+)
 ORIGINAL_COUNT_COLUMNS: Final[tuple[Column[InstructionCount], ...]] = (
     _CLASS_COLUMN,
     Column(ORIGINAL, lambda row: row.before, ORIGINAL, lambda row: units.count(row.before)),

@@ -74,8 +74,8 @@ class ProbeLines:
         return [
             Column("line", None, self._title("line"), self._place),
             *(Column(name, None, self._title(name), _text_of(name), rank=ranks[name]) for name in names),
-            Column("source", None, self._title("source"), _source_of, False),
-            Column("ptx", None, "instruction", self._code, False, narrow=_CODE[width >= _WIDE]),
+            Column("source", None, self._title("source"), _source_of, right=False),
+            Column("ptx", None, "instruction", self._code, right=False, narrow=_CODE[width >= _WIDE]),
         ]
 
     def value_names(self) -> list[str]:
