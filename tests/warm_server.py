@@ -201,8 +201,8 @@ def read_once() -> None:
 
     The patterns of log lines and reasons take a fifth of the time of commands that read a trace.
     """
-    from tui_probe.probe_files.choices import code_stamps
     from tui_probe.probe_files.loading import built_in_names, load_probe
+    from tui_probe.probe_files.stored_facts import code_stamps
     from tui_probe.reasons import listed_reasons
     from tui_probe.toolchain import find_tools
     from tui_probe.trace.line_grammar import Pattern

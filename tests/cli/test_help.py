@@ -10,7 +10,7 @@ import pytest
 from tests.help.pages import NAMES
 from tests.ui.terminal import Terminal
 from tui_probe.cli.main import main
-from tui_probe.probe_files.choices import known_probes
+from tui_probe.probe_files.catalogue import known_probes
 from tui_probe.probekit.registry import probe_named
 from tui_probe.ui.help_text import help_page
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.engine.kernels import toml_probe
 from tui_probe.errors import ProbeFileError
-from tui_probe.probe_files.choices import known_probes
+from tui_probe.probe_files.catalogue import known_probes
 from tui_probe.probe_files.dialects import probe_of_tables
 from tui_probe.probe_files.loading import built_in_names, find_probe, load_probe, read_probe
 from tui_probe.probe_model.positions import Position

@@ -8,7 +8,7 @@ import pytest
 
 from tests.engine.kernels import toml_probe
 from tui_probe.errors import ProbeFileError
-from tui_probe.probe_files.choices import describe_probe
+from tui_probe.probe_files.catalogue import describe_probe
 from tui_probe.probe_files.loading import read_probe
 from tui_probe.probe_model.probe import LeastShare, Reduction
 

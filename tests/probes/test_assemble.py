@@ -13,7 +13,7 @@ from tests.engine.test_corpus import UNRESOLVED
 from tests.turns import is_due
 from tui_probe.engine.kernel import function_instructions
 from tui_probe.errors import UnsupportedKernelError
-from tui_probe.probe_files.choices import describe_probe, known_probes
+from tui_probe.probe_files.catalogue import describe_probe, known_probes
 from tui_probe.probe_files.loading import built_in_names, load_probe
 from tui_probe.ptx.parser import parse
 

@@ -15,7 +15,7 @@ from tests.ui.conftest import Stage, golden_sizes, no_gpu
 from tui_probe.cli.home import form_of_demo, open_path, options_of, plain_path
 from tui_probe.cli.main import main
 from tui_probe.probe_files import DEFAULT_PROBE
-from tui_probe.probe_files.choices import known_choices, known_probes
+from tui_probe.probe_files.catalogue import known_choices, known_probes
 from tui_probe.trace.recent import Brief
 from tui_probe.ui import Appearance, keys
 from tui_probe.ui.app import ProbeApp

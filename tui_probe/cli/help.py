@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tui_probe.draw.spans import pad, to_ascii
 from tui_probe.errors import HelpError
 from tui_probe.help import document, topics
-from tui_probe.probe_files.choices import known_probes
+from tui_probe.probe_files.catalogue import known_probes
 from tui_probe.ui.help_text import help_page
 
 from .output import ExitStatus, complain, on_terminal, put

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw.printable import dump_json
 from tui_probe.draw.units import NOT_MEASURED, count, counted, size
-from tui_probe.probe_files.choices import describe_probe
+from tui_probe.probe_files.catalogue import describe_probe
 from tui_probe.probe_model.positions import suspicious_positions
 from tui_probe.sass.wait_classes import WAIT_CLASSES
 from tui_probe.trace.kernel_status import demangle

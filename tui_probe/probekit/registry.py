@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.errors import ProbeFileError
-from tui_probe.probe_files.choices import watchdog_probe
+from tui_probe.probe_files.catalogue import watchdog_probe
 from tui_probe.probe_files.loading import built_in_files, installed_directories, installed_files, probe_files_in
 from tui_probe.probekit.guard import guarded
 from tui_probe.probekit.page_kinds import DRAWN_PAGES, FIXED_PAGES, RESERVED_PAGES, SHARED_PAGES
