@@ -42,28 +42,6 @@ def line(**changes: Any) -> str:
     return f"[sanitizer] {json.dumps(RACE | changes)}"
 
 
-@pytest.mark.parametrize(("seconds", "label"), [("3.4", "not complete"), ("12.3", "does not end")])
-def test_launch_that_is_not_long_is_only_incomplete(tmp_path: Path, seconds: str, label: str) -> None:
-    """A process may be ended during a launch of a few seconds, which would end."""
-    reason = "the run had no watchdog code not-watched"
-    (finding,) = found(tmp_path, f"[stuck] launch 4 kernel 0 seconds {seconds} warps 0 left-out 0 reason {reason}")
-    assert finding.label == label
-    assert finding.words.startswith(f"launch 4 had run for {seconds} s ")
-    assert "--watchdog 10s" in finding.advice
-
-
-def test_launch_that_did_not_end_is_seen(tmp_path: Path) -> None:
-    writer = TraceWriter(tmp_path / "trace")
-    writer.start()
-    writer.kernel(0, "kernel")
-    writer.launch(0)
-    for number in (0, 1, 1):
-        reason = "the run had no watchdog code not-watched"
-        writer.lines(f"[stuck] launch {number} kernel 0 seconds 2.3 warps 0 left-out 0 reason {reason}")
-    text = run_report(open_trace(writer.directory), width=120)
-    assert "1 kernel, 1 launch (1 probed), 1 more launch had not ended, " in text
-
-
 def test_race_has_both_sides(tmp_path: Path) -> None:
     (finding,) = found(tmp_path, line())
     assert finding.words == (

@@ -30,7 +30,8 @@ from tui_probe.probekit.record_counts import record_counts_text, sampled_blocks_
 from tui_probe.probekit.registry import is_drawn, kernel_page_names, probe_named
 from tui_probe.trace.sites import source_lines
 from tui_probe.verdicts.code_places import spill_text, worst_spill
-from tui_probe.verdicts.simulator_findings import simulator_findings, unfinished_finding
+from tui_probe.verdicts.simulator_findings import simulator_findings
+from tui_probe.verdicts.unended_launches import unended_finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -110,7 +111,7 @@ def static_findings(kernel: KernelFacts) -> Iterator[Finding]:
     Reads its ``process.log``.
     """
     yield from simulator_findings(kernel)
-    yield from unfinished_finding(kernel)
+    yield from unended_finding(kernel)
     yield from _grid_finding(kernel)
     yield from _spill_finding(kernel)
 

@@ -1,6 +1,4 @@
-"""Findings of faults: those of the simulated GPU's checks, with instruction, block, thread and value; and launches that
-do not end. The hook knows only the time of these launches.
-"""
+"""Findings of faults that the simulated GPU's checks found, with instruction, block, thread and value."""
 
 from __future__ import annotations
 
@@ -9,27 +7,18 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
-from tui_probe.draw.printable import shell_word
-from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import safe
 from tui_probe.input_limits import PTX_TEXT, parse_json
-from tui_probe.probekit.finding import Finding, counted, place, timed
-from tui_probe.reproducer.kept_launch import unended_launches
+from tui_probe.probekit.finding import Finding, place
 from tui_probe.trace.plain_file import read_within
 from tui_probe.trace.source_lines import SourceLines, source_position
+from tui_probe.verdicts.unended_launches import kernels_with_unended_launches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tui_probe.probekit.finding import Evidence, Number
-    from tui_probe.trace.event_types import LaunchStuck
-    from tui_probe.trace.model import KernelFacts, Run, Trace
+    from tui_probe.trace.model import KernelFacts, Trace
 
-WATCHDOG_OPTION: Final = "--watchdog 10s"
-"""Option of a run that shows where the warps of a launch are."""
-_NOTICE_NAME: Final = 24
-_LIMIT: Final = 10.0
-"""Seconds after which the hook reports a launch without a watchdog. Shorter ones ran when the process ended."""
 _LABELS: Final = {
     "out_of_bounds": "out of bounds",
     "use_after_free": "use after free",
@@ -99,78 +88,11 @@ def simulator_findings(kernel: KernelFacts) -> Iterator[Finding]:
 
 
 def faulty_kernels(trace: Trace) -> frozenset[str]:
-    """Names of the kernels that have faults, or launches that did not end, in the log."""
+    """Return the names of kernels that have faults, or launches that did not end, in the log."""
     parsed = map(_parsed, trace.state.faults)
-    stuck = [event.kernel for event in trace.state.stuck if event.reason is not None]
-    unfinished = stuck + [launch.index for launch in unended_launches(trace)]
-    names = [trace.kernels[index].name for index in unfinished if index < len(trace.kernels)]
+    unended = kernels_with_unended_launches(trace)
+    names = [trace.kernels[index].name for index in unended if index < len(trace.kernels)]
     return frozenset([*names, *(str(fault["kernel"]) for fault in parsed if fault is not None and "kernel" in fault)])
-
-
-def unended_numbers(trace: Run) -> set[int]:
-    """Numbers of the launches that had not ended when they were reported, or when their process ended."""
-    return {event.launch for event in trace.state.stuck} | {launch.number for launch in unended_launches(trace)}
-
-
-def unfinished_launches(kernel: KernelFacts) -> list[LaunchStuck]:
-    """The launches of a kernel that had not ended when they were reported, and whose warps are unknown."""
-    stuck = [event for event in kernel.trace.state.stuck if event.kernel == kernel.index and event.reason is not None]
-    ended = set(kernel.samples.whole().column("launch").tolist()) if stuck else set()
-    return [event for event in stuck if event.launch not in ended]
-
-
-def unfinished_finding(kernel: KernelFacts) -> Iterator[Finding]:
-    """Yield the last launch that does not end."""
-    saved = [launch.number for launch in unended_launches(kernel.trace) if launch.index == kernel.index]
-    events = unfinished_launches(kernel)[-1:]
-    if saved and not events:
-        text = f"launch {saved[-1]} had not ended when the process ended or was interrupted"
-        values: dict[str, Number | Evidence] = {"launch": counted(saved[-1]), "seconds": timed(None, "s")}
-        yield _unfinished("not complete", text, _alone_text(kernel, saved[-1]), values)
-    for event in events:
-        limit = kernel.trace.run_info.options.get("watchdog") if kernel.trace.run_info is not None else None
-        is_long = event.seconds >= (limit or _LIMIT)
-        at = "and had not ended" if is_long else "when the process ended or was interrupted"
-        text = f"launch {event.launch} had run for {event.seconds:.1f} s {at}"
-        again = f"tui-probe run --again {shell_word(kernel.trace.directory)} {WATCHDOG_OPTION}"
-        reason = "" if event.reason is None else event.reason.sentence
-        advice = (
-            (f"the warps of the launch are not known: {reason}")
-            if limit
-            else (f"to see where the warps of the launch are, run again: {again}")
-        )
-        advice = _alone_text(kernel, event.launch) if event.launch in saved else advice
-        values = {"launch": counted(event.launch), "seconds": timed(event.seconds, "s")}
-        yield _unfinished("does not end" if is_long else "not complete", text, advice, values)
-
-
-def _unfinished(what: str, text: str, advice: str, values: dict[str, Number | Evidence]) -> Finding:
-    return Finding(
-        "unfinished", what, text, stands_out=True, values=values, advice=safe(advice), brief=text, wrong_result=True
-    )
-
-
-def _alone_text(kernel: KernelFacts, launch: int) -> str:
-    """Return the commands that run a saved launch without its program, with a watchdog."""
-    address = shell_word(f"{kernel.trace.directory}:{kernel.index}@{launch}")
-    simulated = "--sim " if kernel.trace.state.simulated else ""
-    return (
-        f"run this launch alone to see where its warps are: tui-probe extract {address} DIR, then tui-probe run"
-        f" {simulated}{WATCHDOG_OPTION} -- python3 DIR/launch.py"
-    )
-
-
-def no_watchdog_text(trace: Trace) -> str:
-    """Return why a run without a watchdog shows no warps while it runs, and the launch that does not end."""
-    unfinished = [event for kernel in trace.kernels for event in unfinished_launches(kernel)]
-    last = max(unfinished, key=lambda event: event.launch, default=None)
-    if last is None:
-        return f"this run has no watchdog; after the run, press K to run the program again with {WATCHDOG_OPTION}"
-    name = shorten(trace.kernels[last.kernel].demangled, _NOTICE_NAME)
-    return (
-        f"launch {last.launch} of {name} has run for over {last.seconds:.0f} s. End the program (Ctrl-C twice, t);"
-        f" then press K to run it with {WATCHDOG_OPTION}"
-    )
 
 
 def _place_key(kernel: KernelFacts, fault: dict[str, Any]) -> tuple[object, ...]:

@@ -312,26 +312,21 @@ class LiveScreen(ViewScreen):
 
     def action_stuck(self) -> None:
         """Show the warps of the last launch that does not end; offer a run that finds them if this one cannot."""
-        from tui_probe.verdicts.simulator_findings import WATCHDOG_OPTION, no_watchdog_text
+        from tui_probe.verdicts.unended_launches import stuck_answer  # brings the probes
 
         trace = self.process.trace if self.process else None
-        watchdog = trace.run_info.options.get("watchdog") if trace is not None and trace.run_info else None
         if trace is None:
             self.notice("no kernel was launched yet")
-        elif not watchdog and self.current_selection.snapshot.running:
-            self.notice(no_watchdog_text(trace))
-        elif not watchdog:
-            self.probe_app.run_again(trace.directory, None, WATCHDOG_OPTION)
-        elif not trace.state.stuck:
-            self.notice(f"no launch has run longer than {watchdog:g} s")
-        elif trace.state.stuck[-1].reason is not None:
-            self.table.select(trace.state.stuck[-1].kernel)
-            self.notice(f"launch {trace.state.stuck[-1].launch} does not end: {trace.state.stuck[-1].reason.sentence}")
+            return
+        answer = stuck_answer(trace, running=self.current_selection.snapshot.running)
+        if answer.kernel is not None:
+            self.table.select(answer.kernel)
+        if answer.page:
+            self.show_screen_of_kernel(answer.page)
+        elif answer.rerun_option:
+            self.probe_app.run_again(trace.directory, None, answer.rerun_option)
         else:
-            from tui_probe.probekit.registry import watchdog_page
-
-            self.table.select(trace.state.stuck[-1].kernel)
-            self.show_screen_of_kernel(watchdog_page())
+            self.notice(answer.message)
 
     def action_again(self) -> None:
         """Run the program again."""
