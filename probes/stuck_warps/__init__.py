@@ -10,7 +10,7 @@ from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec
 from tui_probe.probekit.metric import Metric
 from tui_probe.probekit.probe import Probe
 
-from .analysis import analyse, range_words
+from .analysis import analyse
 from .causes import likely_cause
 from .ranks import RANKS, cause_among_ranks
 from .view import STUCK_VIEW, launch_end
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tui_probe.probekit.finding import Evidence, Number
     from tui_probe.probekit.probe_results import ProbeResult
 
-    from .analysis import StuckWarps
+    from .places import StuckWarps
 
 
 def _warps(analysis: StuckWarps) -> int:
@@ -56,7 +56,7 @@ def findings(of: ProbeResult, analysis: StuckWarps) -> Iterator[Finding]:
     text, advice = cause.words, cause.advice
     ranks = cause_among_ranks(of.kernel.trace, None if of.launch is None else of.launch.number)
     if ranks is not None:
-        values |= {"ranks_cause": ranks.key, "missing_ranks": range_words(ranks.missing) or None}
+        values |= {"ranks_cause": ranks.key, "missing_ranks": units.number_ranges(ranks.missing) or None}
         text, advice = f"{ranks.text}; {text}", ranks.advice
     yield Finding(
         "stuck", what, text, "stuck", place.line or None, True, values=values,

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
 from tui_probe.trace.kernel_files import Offset
+from tui_probe.trace.launch_shape import WARP_SIZE
 
-from .analysis import WARP_THREADS, lane_words, warp_words
+from .places import ALL_LANES, lanes_text, warps_text
 from .polled_memory import (
     Cause,
     free_lock,
@@ -24,14 +25,13 @@ from .synchronization import Init
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from .analysis import Arrivals, Mark, PlaceGroup, StuckWarp, StuckWarps
+    from .places import Arrivals, Mark, PlaceGroup, StuckWarp, StuckWarps
 
 _MOST_NAMED: Final = 2
 """Warps elsewhere that a cause names."""
 _MOST_HOLDERS: Final = 4
 """Warps that a cause names if each holds the lock that the one before wants."""
 _CLUSTER_BARRIERS: Final = ("barrier.cluster", "UCGABAR")
-_ALL_LANES: Final = 0xFFFFFFFF
 _COUNT_ADVICE: Final = "count the threads that arrive in each phase, and initialize the mbarrier with that number"
 
 
@@ -78,7 +78,7 @@ def _own_lock(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
         return
     for warp in group.warps:
         if warp.took is not None and warp.took.address == group.place.address:
-            holders = lane_words(warp.took.lanes)
+            holders = lanes_text(warp.took.lanes)
             yield Cause(
                 "lock-held-by-own-warp",
                 f"{stuck.warp_text(warp)} tries at {group.place.text} to take lock {group.place.address:#x};"
@@ -217,7 +217,7 @@ def _arrivals_text(arrived: Arrivals, block: int) -> str:
     for number, mark in arrived.marks.items():
         by_lanes.setdefault(mark.lanes, []).append(number)
     texts = [
-        warp_words(numbers) + ("" if lanes == _ALL_LANES else f" with {lane_words(lanes)}")
+        warps_text(numbers) + ("" if lanes == ALL_LANES else f" with {lanes_text(lanes)}")
         for lanes, numbers in by_lanes.items()
     ]
     warps = "; ".join(texts[:_MOST_NAMED]) + ("; …" if len(texts) > _MOST_NAMED else "")
@@ -241,7 +241,7 @@ def _count_advice(stuck: StuckWarps, group: PlaceGroup, init: Init | None, arriv
     block = group.warps[0].block
     absent = [other.warp for other in group.missing if other.block == block and other.warp not in arrived.marks]
     more = f"{count - arrived.count} more {'thread' if count - arrived.count == 1 else 'threads'}"
-    return f"let {warp_words(absent) if absent else more} arrive in each phase, or {change}"
+    return f"let {units.numbered('warp', absent) if absent else more} arrive in each phase, or {change}"
 
 
 def _absent(stuck: StuckWarps, group: PlaceGroup, block: int) -> str:
@@ -251,7 +251,7 @@ def _absent(stuck: StuckWarps, group: PlaceGroup, block: int) -> str:
         if warp.block == block:
             by_place.setdefault(stuck.where(warp), []).append(warp.warp)
     texts = [
-        f"; {warp_words(numbers)} {where if where.startswith('ended') else f'{_are(numbers)} {where}'}"
+        f"; {units.numbered('warp', numbers)} {where if where.startswith('ended') else f'{_are(numbers)} {where}'}"
         for where, numbers in by_place.items()
     ]
     return "".join(texts[:_MOST_NAMED]) + ("; …" if len(texts) > _MOST_NAMED else "")
@@ -263,42 +263,26 @@ def _are(numbers: Sequence[int]) -> str:
 
 def _missing_warps(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     """Warps of a block do not come to a barrier, lanes not to one of their warp, or blocks not to one of a cluster."""
-    place, warp = group.place, next((warp for warp in group.warps if warp.lanes_away), group.warps[0])
+    place = group.place
     if place.kind not in ("barrier", "warp barrier"):
         return
-    there = sum(other.block == warp.block for other in group.warps)
-    away = sum(other.block == warp.block for other in stuck.warps) - there
-    ended_there = sum(other.block == warp.block and other.has_ended for other in group.missing)
-    gone = stuck.warps_per_block - there - away - ended_there
-    came = f"{there} of {units.counted(stuck.warps_per_block, 'warp')} arrived{_absent(stuck, group, warp.block)}"
-    ended = f"; {units.counted(gone, 'warp')} ended" if gone > 0 else ""
+    warp = next((warp for warp in group.warps if warp.lanes_away), group.warps[0])
+    arrived = sum(other.block == warp.block for other in group.warps)
     if place.kind == "warp barrier":
-        arrived = f"the last recorded arrival is of {lane_words(warp.lanes)}"
-        waits = f"{lane_words(place.address)} of {stuck.warp_text(warp)}: {arrived}"
-        advice = "let all lanes of the mask reach __syncwarp, or remove the other lanes from the mask"
+        waits, advice = _lanes_awaited(stuck, warp)
     elif place.opcode.startswith(_CLUSTER_BARRIERS):
-        came = f"the waiting warps are in {units.counted(len(group.blocks), 'block')}{warps_elsewhere(stuck, group)}"
-        waits = f"all blocks of the cluster: {came}"
-        advice = "let all threads of all blocks of a cluster arrive, even threads that have nothing to do"
+        waits, advice = _blocks_awaited(stuck, group)
     elif place.line in stuck.code.barriers:
-        count = stuck.code.barriers[place.line]
-        threads, known = (
-            ("a number of threads", " that is computed at run time") if count is None else (f"{count} threads", "")
-        )
-        waits = f"{threads} of block {warp.block}{known}: {came}{ended}"
-        arrivals = [line for line in stuck.code.arrives if stuck.code.numbers.get(line) in (None, place.address)]
-        if arrivals:
-            where = stuck.code.line_text(arrivals[0], stuck.code.arrives[arrivals[0]])
-            waits += f"; arrivals at {where} are not recorded"
-        advice = _bar_advice(None if arrivals else count, there, warp, group)
+        waits, advice = _threads_awaited(stuck, group, warp, arrived)
     else:
-        all_threads = "threads" if isinstance(place.line, Offset) else "all threads"  # SASS: the count is not known
-        waits = f"{all_threads} of block {warp.block}: {came}{ended}"
+        # In SASS, the number of threads of a barrier is not known.
+        threads = "threads" if isinstance(place.line, Offset) else "all threads"
+        waits = f"{threads} of block {warp.block}: {_arrived_text(stuck, group, warp, arrived)}"
         advice = "let all threads of the barrier reach the barrier, e.g. move the barrier out of branches"
     looping = next((other for other in group.missing if other.block == warp.block and other.place.kind == "loop"), None)
     if looping is not None and not looping.has_ended:
         advice = f"check the condition that ends the loop at {looping.place.text}; if the condition is right, {advice}"
-    if warp.lanes_away and place.kind == "barrier" and there == stuck.warps_per_block:
+    if warp.lanes_away and place.kind == "barrier" and arrived == stuck.warps_per_block:
         waits += _lanes_away(stuck, warp)
         advice = (
             "let all lanes of a warp reach the barriers of the block, and let all lanes of a mask reach the shfl, vote"
@@ -307,13 +291,52 @@ def _missing_warps(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     yield Cause("barrier-not-reached", f"{place.text} waits for {waits}", advice, warp)
 
 
-def _bar_advice(count: int | None, there: int, warp: StuckWarp, group: PlaceGroup) -> str:
-    threads = there * WARP_THREADS
+def _arrived_text(stuck: StuckWarps, group: PlaceGroup, warp: StuckWarp, arrived: int) -> str:
+    """``2 of 4 warps arrived; warp 2 is at PTX:31; 1 warp ended``: the warps of a warp's block."""
+    elsewhere = sum(other.block == warp.block for other in stuck.warps) - arrived
+    named_ended = sum(other.block == warp.block and other.has_ended for other in group.missing)
+    ended = stuck.warps_per_block - arrived - elsewhere - named_ended
+    warps = units.counted(stuck.warps_per_block, "warp")
+    ended_text = f"; {units.counted(ended, 'warp')} ended" if ended > 0 else ""
+    return f"{arrived} of {warps} arrived{_absent(stuck, group, warp.block)}{ended_text}"
+
+
+def _lanes_awaited(stuck: StuckWarps, warp: StuckWarp) -> tuple[str, str]:
+    """Return what a barrier of a warp waits for, and advice."""
+    arrived = f"the last recorded arrival is of {lanes_text(warp.lanes)}"
+    waits = f"{lanes_text(warp.place.address)} of {stuck.warp_text(warp)}: {arrived}"
+    return waits, "let all lanes of the mask reach __syncwarp, or remove the other lanes from the mask"
+
+
+def _blocks_awaited(stuck: StuckWarps, group: PlaceGroup) -> tuple[str, str]:
+    """Return what a barrier of a cluster waits for, and advice."""
+    waiting = f"the waiting warps are in {units.counted(len(group.blocks), 'block')}{warps_elsewhere(stuck, group)}"
+    advice = "let all threads of all blocks of a cluster arrive, even threads that have nothing to do"
+    return f"all blocks of the cluster: {waiting}", advice
+
+
+def _threads_awaited(stuck: StuckWarps, group: PlaceGroup, warp: StuckWarp, arrived: int) -> tuple[str, str]:
+    """Return what a barrier with a number of threads waits for, and advice."""
+    count = stuck.code.barriers[group.place.line]
+    warps = _arrived_text(stuck, group, warp, arrived)
+    if count is None:
+        waits = f"a number of threads of block {warp.block} that is computed at run time: {warps}"
+    else:
+        waits = f"{count} threads of block {warp.block}: {warps}"
+    numbers = (None, group.place.address)
+    arrivals = [line for line in stuck.code.arrives if stuck.code.numbers.get(line) in numbers]
+    if arrivals:
+        where = stuck.code.line_text(arrivals[0], stuck.code.arrives[arrivals[0]])
+        waits += f"; arrivals at {where} are not recorded"
+    threads = arrived * WARP_SIZE
+    if arrivals or count is None or threads >= count:
+        return waits, (
+            "count the threads that arrive at the barrier, and let all of them pass this number to the barrier"
+        )
     absent = [other.warp for other in group.missing if other.block == warp.block]
-    if count is None or threads >= count:
-        return "count the threads that arrive at the barrier, and let all of them pass this number to the barrier"
-    who = f"let {warp_words(absent)} arrive" if absent else f"let {count - threads} more threads arrive"
-    return f"{who}, or let all threads that arrive pass {threads} instead of {count} to the barrier"
+    late = warps_text(absent) if absent else f"{count - threads} more threads"
+    advice = f"let {late} arrive, or let all threads that arrive pass {threads} instead of {count} to the barrier"
+    return waits, advice
 
 
 def _lanes_away(stuck: StuckWarps, warp: StuckWarp) -> str:
@@ -321,7 +344,7 @@ def _lanes_away(stuck: StuckWarps, warp: StuckWarp) -> str:
     places = missing_lanes_at(stuck, [warp])
     elsewhere = "is elsewhere" if warp.lanes_away == 1 else "are elsewhere"
     where = waits_text(places) if places else elsewhere
-    came = f"warp {warp.warp} arrived with {lane_words(warp.lanes)}"
+    came = f"warp {warp.warp} arrived with {lanes_text(warp.lanes)}"
     return f"; {came}, its {units.counted(warp.lanes_away, 'other lane')} {where}"
 
 

@@ -14,7 +14,7 @@ from .synchronization import innermost
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from .analysis import PlaceGroup, StuckWarp, StuckWarps
+    from .places import PlaceGroup, StuckWarp, StuckWarps
 
 _MOST_NAMED: Final = 2
 """Warps elsewhere that a cause names."""

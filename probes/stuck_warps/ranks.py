@@ -18,7 +18,7 @@ from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 from tui_probe.trace.recent import traces_of_run
 
-from .analysis import analyse, range_words
+from .analysis import analyse
 from .causes import likely_cause
 from .view import waits_for
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import Kernel
     from tui_probe.trace.run import Run
 
-    from .analysis import PlaceGroup
+    from .places import PlaceGroup
 
 
 @dataclass(frozen=True)
@@ -171,8 +171,7 @@ def _arrived(states: Sequence[RankState], there: Sequence[RankState], name: str,
 
 def ranks_text(ranks: Iterable[int]) -> str:
     """``rank 1``, ``ranks 0-2``."""
-    numbers = list(ranks)
-    return f"{'rank' if len(numbers) == 1 else 'ranks'} {range_words(numbers)}"
+    return units.numbered("rank", list(ranks))
 
 
 def _wait(states: Sequence[RankState]) -> str:

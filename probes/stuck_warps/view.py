@@ -17,8 +17,9 @@ from tui_probe.probekit.probe_view import probe_view
 from tui_probe.trace.kernel_files import Offset, code_page
 from tui_probe.trace.source_lines import source_position
 
-from .analysis import PlaceGroup, StuckWarp, analyse, range_words
+from .analysis import analyse
 from .causes import likely_cause
+from .places import PlaceGroup
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.probekit.probe_results import ProbeResult
 
-    from .analysis import WarpPlace
+    from .places import StuckWarp, WarpPlace
 
 _MOST_MISSING: Final = 3
 """Places of missing warps that a row names."""
@@ -112,7 +113,7 @@ def _merged(groups: Sequence[PlaceGroup]) -> list[PlaceGroup]:
 
 
 def _warp_text(group: PlaceGroup) -> str:
-    return range_words(warp.warp for warp in group.warps)
+    return units.number_ranges(warp.warp for warp in group.warps)
 
 
 def _missing_text(group: PlaceGroup) -> str:
@@ -120,7 +121,7 @@ def _missing_text(group: PlaceGroup) -> str:
     places: dict[str, list[StuckWarp]] = {}
     for warp in group.missing:
         places.setdefault("ended" if warp.has_ended else warp.place.at_text, []).append(warp)
-    texts = [f"{range_words(warp.warp for warp in warps)} {where}" for where, warps in places.items()]
+    texts = [f"{units.number_ranges(warp.warp for warp in warps)} {where}" for where, warps in places.items()]
     return "; ".join(texts[:_MOST_MISSING]) + ("; …" if len(texts) > _MOST_MISSING else "")
 
 

@@ -54,3 +54,10 @@ def test_position_has_groups_of_digits() -> None:
 def test_share_above_nothing_is_never_shown_as_nothing() -> None:
     shown = [units.share(value) for value in (None, 0.0, 0.0001, 0.0006, 0.5)]
     assert shown == ["–", "0.0 %", "<0.1 %", "0.1 %", "50 %"]
+
+
+def test_numbers_as_ranges() -> None:
+    assert units.numbered("warp", [3]) == "warp 3"
+    assert units.numbered("warp", [5, 1, 2, 0, 2]) == "warps 0-2, 5"
+    assert units.number_ranges([0, 2, 4, 6, 8]) == "0, 2, 4, 6, … (5)"
+    assert units.number_ranges(()) == ""

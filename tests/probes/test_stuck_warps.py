@@ -10,21 +10,10 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import pytest
 
-from probes.stuck_warps.analysis import (
-    MARK,
-    SAW,
-    Mark,
-    StuckWarp,
-    StuckWarps,
-    WarpPlace,
-    analyse,
-    group_warps,
-    lane_words,
-    range_words,
-    with_polling_blocks,
-)
+from probes.stuck_warps.analysis import POINT_KINDS, RECORDS, SASS_POINTS, RecordMap, analyse, with_polling_blocks
 from probes.stuck_warps.causes import likely_cause
 from probes.stuck_warps.launch_values import Value
+from probes.stuck_warps.places import Mark, StuckWarp, StuckWarps, WarpPlace, group_warps, lanes_text
 from probes.stuck_warps.ranks import RankState, rank_cause, rank_states
 from probes.stuck_warps.synchronization import Init, Synchronization
 from probes.stuck_warps.view import StuckView, waits_for
@@ -51,6 +40,7 @@ if TYPE_CHECKING:
 
     from tui_probe.probekit.probe_results import ProbeResult
     from tui_probe.trace.model import Kernel, Trace
+    from tui_probe.trace.results import Result
 
 LOCKED = entry(
     """.reg .pred %p<3>;
@@ -144,13 +134,19 @@ bar.sync 2;
 ret; }"""
 
 
+def record_of(result: Result, record_map: RecordMap) -> np.void:
+    """The record of the launch's first warp."""
+    record: np.void = result.one_record(record_map, RECORDS[record_map])[0, 0]
+    return record
+
+
 def test_poll_by_an_atomic_has_its_address_and_value(tmp_path: Path) -> None:
     text = POLLS_SHARED.replace("ld.volatile.shared.u32 %r1, [flag+4];", "atom.shared.or.b32 %r1, [flag+4], 0;")
     text = text.replace(".shared .b32 flag[2];", ".reg .b64 %rd<2>;\nld.param.u64 %rd1, [out];")
     text = text.replace("ld.volatile.shared.u32 %r2, [flag];\n", "").replace("shared", "global").replace("flag", "%rd1")
     result = result_of(tmp_path, "stuck_warps", text, np.zeros(2, np.uint32), grid=(1,), block=(32,))
     polled = text.replace("\n\n", "\n").splitlines().index("atom.global.or.b32 %r1, [%rd1+4], 0;") + 1
-    saw = result.one_record(5, SAW)[0, 0]
+    saw = record_of(result, RecordMap.SAW)
     assert (saw["line"], saw["value"]) == (polled, 7)
 
 
@@ -170,7 +166,7 @@ def test_poll_of_shared_memory_has_its_address_and_value(tmp_path: Path) -> None
     """The load that no loop retries is not a place."""
     result = result_of(tmp_path, "stuck_warps", POLLS_SHARED, np.zeros(1, np.uint32), grid=(1,), block=(32,))
     polled = POLLS_SHARED.replace("\n\n", "\n").splitlines().index("ld.volatile.shared.u32 %r1, [flag+4];") + 1
-    at, saw = result.one_record(2, MARK)[0, 0], result.one_record(5, SAW)[0, 0]
+    at, saw = record_of(result, RecordMap.AT), record_of(result, RecordMap.SAW)
     assert (at["line"], saw["line"], saw["value"]) == (polled, polled, 7)
     assert at["address"] % 8 == 4
 
@@ -941,11 +937,20 @@ def test_ranks_without_their_number_are_used_if_distinct(
     assert [state.rank for state in states] == sorted(numbers.values())
 
 
-def test_lanes_and_ranges_as_words() -> None:
-    assert lane_words(1) == "lane 0"
-    assert lane_words(0xFFFFFFFE) == "lanes 1-31"
-    assert lane_words(ALL) == "all lanes"
-    assert range_words([0, 2, 4, 6, 8]) == "0, 2, 4, 6, … (5)"
+def test_lanes_as_text() -> None:
+    assert lanes_text(1) == "lane 0"
+    assert lanes_text(0xFFFFFFFE) == "lanes 1-31"
+    assert lanes_text(ALL) == "all lanes"
+
+
+def test_records_and_kinds_of_places_are_those_of_the_probe_file() -> None:
+    probe = load_probe("stuck_warps")
+    assert [declared.name.upper() for declared in probe.maps] == [record_map.name for record_map in RecordMap]
+    for declared, record in zip(probe.maps, RECORDS.values(), strict=True):
+        assert declared.record_bytes == record.itemsize
+        assert {field.name for field in declared.fields} == set(record.names or ()) - {"unused"}
+    at_places = {point.name for point in probe.points if "at" in point.saved_maps and point.name != "life"}
+    assert at_places == POINT_KINDS.keys() | SASS_POINTS
 
 
 RESIDENT = '[map.{}]\nlevel = "warp"\nresident = {}\n[map.{}.regs]\n{}\n'

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 NOT_MEASURED = "–"
 _TELLING = 0.02
 """The share that says how long the rest will take."""
+_MAX_RANGES = 4
+"""Ranges of numbers that a text names."""
 _BUDGET_UNITS = {"T": 1 << 40, "G": 1 << 30, "M": 1 << 20, "K": 1 << 10}
 
 
@@ -103,6 +105,25 @@ def counted(number: int, noun: str) -> str:
     if noun.endswith("y") and noun[-2:-1] not in "aeiou":
         return f"{count(number)} {noun[:-1]}ies"
     return f"{count(number)} {noun}{'es' if noun.endswith(('s', 'ch')) else 's'}"
+
+
+def number_ranges(numbers: Iterable[int]) -> str:
+    """``0-2, 5``: distinct numbers in order; of many ranges the first ones, and the number of numbers."""
+    ranges: list[tuple[int, int]] = []
+    for number in sorted(set(numbers)):
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1] = ranges[-1][0], number
+        else:
+            ranges.append((number, number))
+    texts = [str(first) if first == last else f"{first}-{last}" for first, last in ranges]
+    total = sum(last - first + 1 for first, last in ranges)
+    more = f", … ({count(total)})" if len(texts) > _MAX_RANGES else ""
+    return ", ".join(texts[:_MAX_RANGES]) + more
+
+
+def numbered(noun: str, numbers: Sequence[int]) -> str:
+    """``warp 0``, ``warps 0-2``."""
+    return f"{noun if len(numbers) == 1 else f'{noun}s'} {number_ranges(numbers)}"
 
 
 def listed(texts: Sequence[str], most: int) -> str:
