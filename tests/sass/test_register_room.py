@@ -16,7 +16,8 @@ from tests.sass.test_wait_probe import ATTENTION, code_at, grafted
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.sass.flow import FlowGraph
 from tui_probe.sass.operations import operation_name
-from tui_probe.sass.register_room import RecordRoom, RegisterRoom, operands_of
+from tui_probe.sass.register_operands import operands_of
+from tui_probe.sass.register_room import RecordRoom, RegisterRoom
 from tui_probe.sass.target import GraftTarget
 from tui_probe.sass.words import MAX_REGISTERS, RESERVED, WORD_BYTES
 from tui_probe.toolchain import find_disassembler

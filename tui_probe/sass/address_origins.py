@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.sass.accesses import access_of, register_pair
 from tui_probe.sass.bulk_copies import bulk_copy_of
-from tui_probe.sass.register_room import operands_of
+from tui_probe.sass.register_operands import operands_of
 from tui_probe.sass.words import ALWAYS, CONSTANT_LOADS, IMMEDIATE, LDCU, RZ, uniform_bits
 
 if TYPE_CHECKING:

@@ -1,7 +1,4 @@
-"""Free registers at single instructions of a kernel, from the registers that each instruction may read and write.
-
-Of the few operations whose operands are known exactly it is known what they read and write; every other field that may
-name a register counts as up to four registers that are read (eight from sm_100 on).
+"""Free registers at single instructions of a kernel.
 
 A register is dead where on every way it is written before it may be read; a write under a guard ends nothing. Loads,
 stores, and all else that takes a variable time, read and write registers after they were issued: until an instruction
@@ -22,139 +19,29 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from tui_probe.sass.flow import FlowGraph
 from tui_probe.sass.lane_registers import align_register
+from tui_probe.sass.record_code import OperandWait
+from tui_probe.sass.register_operands import ALL_REGISTERS, PAIR, WITHOUT_SCOREBOARD, operands_of
 from tui_probe.sass.target import FEWEST_REGISTERS, SET_REGISTERS
-from tui_probe.sass.trampolines import OperandWait, least_used_barriers
-from tui_probe.sass.words import BARRIER_COUNT, CONTROL_FLOW, MAX_REGISTERS, NO_BARRIER, RESERVED, RZ, WORD_BYTES
+from tui_probe.sass.trampolines import least_used_barriers
+from tui_probe.sass.words import BARRIER_COUNT, MAX_REGISTERS, NO_BARRIER, RESERVED, RZ, WORD_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
+    from tui_probe.sass.register_operands import Operands
     from tui_probe.sass.target import GraftTarget
     from tui_probe.sass.words import Word
-
-ALL_REGISTERS: Final = (1 << RZ) - 1
-"""Mask of R0 to R254."""
-_RET: Final = 0x150
-_RA, _RB, _RC = 24, 32, 64
-_METADATA: Final = 40
-"""Register of sparse products."""
-_WITHOUT_REGISTERS: Final = frozenset({0x118, 0x11A, 0x141, 0x145, 0x147, 0x14D, 0x1C5, 0x1C8})
-"""NOP, DEPBAR, BSYNC, BSSY, BRA, EXIT, WARPGROUP, USETMAXREG."""
-_UNIFORM_PATH: Final = frozenset({0x02F, *range(0x80, 0x100)})
-"""ELECT and the uniform path."""
-_FROM_ORDINARY: Final = frozenset({0x0CA, 0x0CC})
-"""R2UR, CREDUX."""
-_REGISTER_FORMS, _REGISTER_FORMS_FROM_100 = frozenset({0, 1}), frozenset({0, 1, 3})
-"""Forms with a register in 39:32; others have a number, a constant or a uniform register there."""
-_TESTS: Final = frozenset({0x00B, 0x00C, 0x01C, 0x02A})
-"""FSETP, ISETP, PLOP3, DSETP: without a third register."""
-_SECOND_IN_ALL_FORMS: Final = frozenset(
-    {0x044, *range(0x185, 0x18B), 0x18C, 0x18E, *range(0x1A1, 0x1AA), 0x1AE, *CONTROL_FLOW} - {0x15D}
-)
-"""Stores, atomics, SHFL, and branches to addresses in registers, but not NANOSLEEP."""
-_UNIFORM_THIRD: Final = frozenset({*range(0x180, 0x189), 0x1A7, 0x1AE, 0x1B1})
-"""Loads, stores, copies and SYNCS: bits 71:64 name a uniform register."""
-_PRODUCTS: Final = range(0x1F0, 0x1F4)
-"""HGMMA, IGMMA, BGMMA, QGMMA: 64 x N sums in N / 2 registers at most."""
-_COLUMNS: Final = 53, 5
-"""N / 8 - 1."""
-_TENSOR_MEMORY: Final = range(0x1E0, 0x1F0)
-_MOST_OF_TENSOR_MEMORY: Final = 128
-_NARROW: Final = frozenset(
-    {0x002, 0x007, 0x008, 0x009, 0x00A, 0x010, 0x011, 0x012, 0x013, 0x016, 0x017, 0x019, 0x01A, 0x01B, 0x020, 0x021}
-    | {0x023, 0x024, 0x030, 0x031, 0x032, 0x036, 0x03E, 0x045, 0x048, 0x108}
-)
-"""MOV, SEL, FSEL, FMNMX, FSET, IADD3, LEA, LOP3, IABS, PRMT, IMNMX, SHF, SGXT, BMSK, FMUL, FADD, FFMA, IMAD, HADD2,
-HFMA2, HMUL2, VIADD, F2FP, I2FP, VIMNMX, MUFU: each operand and the result are one register.
-"""
-_NARROW_TESTS: Final = frozenset({0x00B, 0x00C})
-"""FSETP, ISETP: each operand is one register, and there is no result in one."""
-_LOADS: Final = frozenset({0x180, 0x181, 0x183, 0x184})
-"""LD, LDG, LDL, LDS: an address of up to two registers, and a result as wide as the access."""
-_HMMA, _WIDE_IMAD = 0x03C, 0x025
-_OTHER_RESULTS: Final = frozenset({0x005, 0x03B, 0x104, 0x105, 0x106, 0x107, 0x109, 0x119, 0x182, 0x189})
-"""CS2R, LDSM, F2F, F2I, I2F, FRND, POPC, S2R, LDC, SHFL: they write at least the register that they name first."""
-_SIZE: Final = 73, 3
-_SIZE_REGISTERS: Final = (1, 1, 1, 1, 1, 2, 4, 4)
-"""Registers by value of the field: U8, S8, U16, S16, 32, 64, 128 bits."""
-_ADDRESS, _PAIR, _QUAD = 2, 2, 4
-_LONGEST, _LONGEST_FROM_100, _NEW_FORMS_FROM = 4, 8, 100
-"""Registers of the longest operand elsewhere."""
-
-
-@dataclass(frozen=True, slots=True)
-class Operands:
-    """Registers of an instruction as masks: those that it may read, those that it may write, and those that it
-    certainly writes in all lanes.
-    """
-
-    reads: int
-    writes: int
-    kills: int
-
-
-def operands_of(word: Word, arch: int) -> Operands:
-    """Return the registers that an instruction may read and write."""
-    operation = word.operation
-    if operation == _RET:  # nothing is known of the caller
-        return Operands(ALL_REGISTERS, 0, 0)
-    if operation in _WITHOUT_REGISTERS or operation in _UNIFORM_PATH:
-        return Operands(_mask(word.ra, 1) if operation in _FROM_ORDINARY else 0, 0, 0)
-    longest = _LONGEST_FROM_100 if arch >= _NEW_FORMS_FROM else _LONGEST
-    width, result, most = _widths(word, longest)
-    reads = reduce(or_, (_mask(word.field(at, 8), width) for at in _sources(word, arch)), 0)
-    if operation in (*_PRODUCTS, *_TENSOR_MEMORY):
-        reads |= _matrix_operands(word)
-    elif not result and operation not in _NARROW_TESTS:  # the field may name what is read, or no register
-        reads |= _mask(word.rd, longest)
-    return Operands(reads, _mask(word.rd, most), _mask(word.rd, result) if word.is_unconditional else 0)
-
-
-def _widths(word: Word, longest: int) -> tuple[int, int, int]:
-    """Return numbers of registers: of an operand, of the result at least, and of it at most."""
-    operation = word.operation
-    if operation in _NARROW or operation in _NARROW_TESTS:
-        return 1, int(operation in _NARROW), int(operation in _NARROW)
-    if operation in _LOADS:
-        size = _SIZE_REGISTERS[word.field(*_SIZE)]
-        return _ADDRESS, size, size
-    if operation in (_HMMA, _WIDE_IMAD):
-        return _QUAD, _PAIR, _QUAD
-    return longest, int(operation in _OTHER_RESULTS), longest
-
-
-def _matrix_operands(word: Word) -> int:
-    if word.operation in _TENSOR_MEMORY:
-        return _mask(word.rd, _MOST_OF_TENSOR_MEMORY) | _mask(word.rb, _MOST_OF_TENSOR_MEMORY)
-    return _mask(word.rd, 4 * (1 + word.field(*_COLUMNS))) | _mask(word.field(_METADATA, 8), 1)
-
-
-def _mask(first: int, count: int) -> int:
-    return 0 if first == RZ else ((1 << count) - 1) << first & ALL_REGISTERS
-
-
-def _sources(word: Word, arch: int) -> Iterator[int]:
-    """Yield the fields behind the first that may hold a register. Those of some words hold other numbers: then less
-    seems free.
-    """
-    yield _RA
-    if word.operation not in _UNIFORM_THIRD and word.operation not in _TESTS:
-        yield _RC
-    forms = _REGISTER_FORMS_FROM_100 if arch >= _NEW_FORMS_FROM else _REGISTER_FORMS
-    if word.form in forms or word.operation in _SECOND_IN_ALL_FORMS:
-        yield _RB
-
 
 PAIRS_OF_RECORD: Final = 2
 """Pairs of registers that the code of a record needs."""
 
-State = TypeVar("State")
+_State = TypeVar("_State")
 _NUMBER_FORM: Final = 4
+"""Form of a ``USETMAXREG`` whose limit is a number, in bits 63:32; else it is in a uniform register."""
 _FIXED_LATENCY: Final = range(0x100)
+"""Operations of fixed latency, except the next ones: the stall cycles of the code cover them."""
 _VARIABLE_LATENCY: Final = frozenset({0x028, 0x029, 0x02A, 0x02B, 0x03B, 0x03F, 0x044})
 """DMUL, DADD, DSETP, DFMA, LDSM, DMMA, STSM."""
-_WITHOUT_SCOREBOARD: Final = range(0x1E0, 0x1F4)
-"""Tensor memory, and HGMMA, IGMMA, BGMMA, QGMMA."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +107,7 @@ class RegisterRoom:
     def pairs(self, index: int) -> list[int]:
         """Return the even numbers of the pairs of registers that code at an instruction may use."""
         free = set(self.free(index))
-        return [number for number in sorted(free) if not number % _PAIR and number + 1 in free]
+        return [number for number in sorted(free) if not number % PAIR and number + 1 in free]
 
     def named(self, index: int) -> int:
         """Return the mask of the registers that an instruction names or gives away."""
@@ -250,7 +137,7 @@ class RegisterRoom:
         products ``before`` the block.
         """
         for place in range(self._graph.blocks[block].start, index + 1):
-            if self._words[place].operation in _WITHOUT_SCOREBOARD:
+            if self._words[place].operation in WITHOUT_SCOREBOARD:
                 before |= self._operands[place].reads | self._operands[place].writes
         return before
 
@@ -261,11 +148,11 @@ class RegisterRoom:
 
 
 def _fixpoint(
-    states: list[State],
+    states: list[_State],
     led_to: Sequence[Sequence[int]],
-    step: Callable[[int, State], State],
-    join: Callable[[State, State], State],
-) -> list[State]:
+    step: Callable[[int, _State], _State],
+    join: Callable[[_State, _State], _State],
+) -> list[_State]:
     """Join what each block makes of its state into the states of those of ``led_to``, until nothing changes."""
     pending = list(range(len(states)))
     while pending:

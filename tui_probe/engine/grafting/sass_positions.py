@@ -45,7 +45,7 @@ from tui_probe.sass.bulk_copies import bulk_copy_of
 from tui_probe.sass.flow import FlowGraph
 from tui_probe.sass.inline_code import MarkValue
 from tui_probe.sass.operations import operation_name
-from tui_probe.sass.trampolines import COPY_RECORD_BYTES
+from tui_probe.sass.record_code import COPY_RECORD_BYTES
 from tui_probe.sass.waiting import is_strong_load
 from tui_probe.sass.words import ALWAYS, CONTROL_FLOW, RZ, WORD_BYTES
 
