@@ -19,6 +19,7 @@ from tui_probe.draw.view import Document, no_progress
 from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.grafting.grafts import Grafter
 from tui_probe.engine.source_copies import SourceCopies
+from tui_probe.pages.kernel_table import kernel_table
 from tui_probe.pages.run_report import first_look
 from tui_probe.pages.view_output import text_lines, view_lines
 from tui_probe.pages.views import kind_of
@@ -30,7 +31,7 @@ from tui_probe.trace.follow import open_trace
 from tui_probe.trace.source_lines import SourceLines, files_of
 from tui_probe.verdicts.finding_summary import summarize_findings
 from tui_probe.verdicts.findings import launch_findings
-from tui_probe.verdicts.kernel_columns import KERNEL_COLUMNS, kernel_table, limiter_of, worst_line_of
+from tui_probe.verdicts.kernel_columns import KERNEL_COLUMNS, limiter_of, worst_line_of
 from tui_probe.verdicts.kernel_snapshot import kernel_snapshot
 from tui_probe.verdicts.run_findings import kernel_bounds
 

@@ -11,6 +11,7 @@ from tests.trace.make import EPOCH_NS, TraceWriter
 from tui_probe.errors import ChoiceError
 from tui_probe.pages.range_page import range_page
 from tui_probe.pages.range_tree import range_tree
+from tui_probe.pages.unprobed_kernels import unprobed_lines
 from tui_probe.pages.views.launches import KIND
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.probe_results import choose_target
@@ -18,7 +19,6 @@ from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 from tui_probe.ui.live.current_selection import launch_text
 from tui_probe.verdicts.kernel_columns import KERNEL_COLUMNS
-from tui_probe.verdicts.probe_coverage import unprobed_lines
 from tui_probe.verdicts.run_outcome import head_lines
 
 

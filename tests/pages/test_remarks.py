@@ -6,8 +6,8 @@ from pathlib import Path
 
 from tests.trace.make import TraceWriter
 from tui_probe.pages.run_report import run_report
+from tui_probe.pages.unprobed_kernels import NO_MATCH_NOTE, REMARKS
 from tui_probe.trace.follow import open_trace
-from tui_probe.verdicts.probe_coverage import NO_MATCH_NOTE, REMARKS
 
 LEAN = "gmem is in its form with few registers: the probed kernel has 32, not 40"
 NOTHING = "gmem matched no instruction of this kernel, which has no ld.global"

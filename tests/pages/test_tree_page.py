@@ -11,7 +11,7 @@ from tests.recorded import H200, unpacked
 from tests.trace.make import EPOCH_NS, TraceWriter
 from tui_probe.pages.tree_page import MAX_LINES, OUTSIDE, page_of_tree, program_tree, tree_page
 from tui_probe.trace.follow import open_trace
-from tui_probe.verdicts.kernel_columns import cycle_shares
+from tui_probe.verdicts.run_findings import cycle_shares
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -23,10 +23,10 @@ from tui_probe.probekit.probe_results import kernels_named
 from tui_probe.probekit.registry import add_folder
 from tui_probe.trace.follow import open_trace as follow_trace
 from tui_probe.trace.locate import parse_address
-from tui_probe.verdicts.kernel_columns import KERNEL_COLUMNS, shown_columns, whole_run_record
+from tui_probe.verdicts.kernel_columns import KERNEL_COLUMNS, shown_columns
 from tui_probe.verdicts.kernel_findings import kernel_findings
 from tui_probe.verdicts.run_brief import MAX_CHARS, run_brief
-from tui_probe.verdicts.run_findings import run_findings
+from tui_probe.verdicts.run_findings import run_findings, whole_run_record
 from tui_probe.verdicts.run_outcome import head_lines, head_record
 
 if TYPE_CHECKING:

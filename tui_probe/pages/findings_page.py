@@ -11,6 +11,7 @@ from tui_probe.draw.spans import Line, Span, clip, command_lines, hang_line, pad
 from tui_probe.draw.table import Column, safe
 from tui_probe.draw.table_content import RemadeRows, TableContent
 from tui_probe.draw.view import no_progress, with_progress
+from tui_probe.pages.unprobed_kernels import missing_probes
 from tui_probe.pages.views import kind_of, kinds
 from tui_probe.probe_files.sets import built_in_sets
 from tui_probe.probekit.page_kinds import ViewSource
@@ -21,14 +22,9 @@ from tui_probe.verdicts.findings import NO_PROBE, findings_by_probe
 from tui_probe.verdicts.kernel_findings import findings_of_result
 from tui_probe.verdicts.limiter import has_limiter_counts, kernel_limiter
 from tui_probe.verdicts.limiter_text import limiter_texts
-from tui_probe.verdicts.probe_coverage import (
-    kernel_advice,
-    missing_probes,
-    missing_reason,
-    unmeasured_probes,
-    unmeasured_texts,
-)
+from tui_probe.verdicts.probe_coverage import kernel_advice, missing_reason
 from tui_probe.verdicts.run_outcome import program_command
+from tui_probe.verdicts.unmeasured_probes import unmeasured_probes, unmeasured_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

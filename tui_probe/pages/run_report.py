@@ -10,23 +10,15 @@ from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import command_lines, hang_line, to_ascii
 from tui_probe.draw.table import safe
 from tui_probe.pages.findings_page import LOSSES_TITLE, all_questions
+from tui_probe.pages.kernel_table import kernel_table
+from tui_probe.pages.unprobed_kernels import NO_MATCH_NOTE, REMARKS, no_match_lines, remark_lines, unprobed_lines
 from tui_probe.pages.views.results import run_results_lines
 from tui_probe.verdicts.findings import finding_text
-from tui_probe.verdicts.kernel_columns import kernel_table
 from tui_probe.verdicts.kernel_findings import losses_of
 from tui_probe.verdicts.kernel_snapshot import sorting_title
-from tui_probe.verdicts.probe_coverage import (
-    NO_MATCH_NOTE,
-    REMARKS,
-    no_match_lines,
-    remark_lines,
-    unmeasured_probes,
-    unmeasured_texts,
-    unprobed_lines,
-    unused_probes,
-)
 from tui_probe.verdicts.run_findings import bounds_section, kernel_bounds, truncated_share_reason
 from tui_probe.verdicts.run_outcome import head_lines
+from tui_probe.verdicts.unmeasured_probes import unmeasured_probes, unmeasured_texts, unused_probes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

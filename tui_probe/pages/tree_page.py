@@ -14,8 +14,8 @@ from tui_probe.draw.view import no_progress
 from tui_probe.pages.all_lines import measured_lines
 from tui_probe.pages.range_tree import range_tree
 from tui_probe.pages.table_page import TablePage
-from tui_probe.verdicts.kernel_columns import cycle_shares
 from tui_probe.verdicts.kernel_snapshot import GPU_TIME, LAUNCH_CYCLES, sorting_title
+from tui_probe.verdicts.run_findings import cycle_shares
 from tui_probe.verdicts.run_outcome import program_command
 
 if TYPE_CHECKING:

@@ -6,28 +6,25 @@ The screen's table has them, too: what reads results is imported where it is cal
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
-from tui_probe.draw.spans import wrap
-from tui_probe.draw.table import Column, table
-from tui_probe.draw.table_content import TableContent
+from tui_probe.draw.table import Column
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.probekit.record_counts import launch_count_text, status_word
 from tui_probe.verdicts.kernel_snapshot import KernelSnapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from tui_probe.trace.gpu_time import GpuTime
     from tui_probe.trace.launch_events import ProbeMode
     from tui_probe.trace.launch_shape import Dim3
-    from tui_probe.trace.model import Kernel, KernelFacts, Trace
+    from tui_probe.trace.model import Kernel, KernelFacts
 
 PROBED_MARK: Final = "+"
-PROBED_NOTE: Final = f"{PROBED_MARK} probed time: no unprobed launch of this kernel was timed"
+"""Marks times of probed launches: no other launch of the kernel was timed."""
 _TIME_KEYS: Final = ("share", "median", "p99")
 """Columns that say something where launches were timed."""
 _REPLACED_KEYS: Final = ("time_ms",)
@@ -120,12 +117,6 @@ def by_time_share(kernels: Iterable[Kernel]) -> list[Kernel]:
     return sorted(kernels, key=lambda kernel: (-(kernel.time_share or 0.0), kernel.index))
 
 
-def time_notes(kernels: Iterable[Kernel]) -> list[str]:
-    """Return the notes on the times in a table."""
-    times = [kernel.gpu_time for kernel in kernels if kernel.gpu_time is not None]
-    return [PROBED_NOTE] * any(time.only_probed for time in times)
-
-
 def shape_text(dim: Dim3 | None, *, varies: bool) -> str:
     """A grid or block; ``*`` if other launches differ."""
     return units.extent(dim) + ("*" if varies else "")
@@ -152,7 +143,7 @@ def mode_text(mode: ProbeMode | None) -> str:
 
 def probed_record(kernel: KernelFacts) -> dict[str, Any]:
     """A kernel as one of several probes had it, as data."""
-    from tui_probe.verdicts.probe_coverage import unmeasured_probes
+    from tui_probe.verdicts.unmeasured_probes import unmeasured_probes
 
     return {
         "probe": kernel.probe,
@@ -260,62 +251,3 @@ KERNEL_COLUMNS: Final[tuple[Column[KernelFacts], ...]] = (
 
 ``probes`` says the outcome of the kernel with each probe of a run with several, null where there was one; in JSON only.
 """
-
-
-def coverage_record(trace: Trace) -> dict[str, Any]:
-    """Return the probed share of the run as data; None where no kernel was launched."""
-    from tui_probe.verdicts.probe_coverage import probe_coverage
-
-    part = probe_coverage(trace)
-    return {"covered": None if part is None else part.record()}
-
-
-def whole_run_record(trace: Trace) -> dict[str, Any]:
-    """Return the fields of the document of all kernels that are about the run: its probed share, its findings."""
-    from tui_probe.verdicts.run_findings import run_findings
-
-    return {**coverage_record(trace), **run_findings(trace).record()}
-
-
-def cycle_shares(trace: Trace) -> dict[int, float]:
-    """Return shares of the cycles of all launches by kernel index, where no launch was timed. Reads results."""
-    from tui_probe.verdicts.run_findings import MAX_KERNELS, ranked_kernels
-
-    if trace.gpu_ns > 0 or len(trace.kernels) > MAX_KERNELS:
-        return {}
-    return {kernel.index: share for kernel, share in ranked_kernels(trace).kernels if share is not None}
-
-
-def _cycle_share_column(column: Column[KernelFacts], shares: Mapping[int, float]) -> Column[KernelFacts]:
-    def text(kernel: KernelFacts) -> str:
-        return f"{shares[kernel.index]:.1%}" if kernel.index in shares else NOT_MEASURED
-
-    return replace(column, text=text)
-
-
-def kernel_content(trace: Trace) -> TableContent[KernelFacts]:
-    """Return the page of all kernels, those that take most of the GPU time first."""
-    return TableContent(
-        "kernels",
-        "Kernels",
-        shown_columns(KERNEL_COLUMNS, trace.kernels),
-        by_time_share(trace.kernels),
-        report=partial(kernel_table, trace),
-        slow_extra=partial(whole_run_record, trace),
-    )
-
-
-def kernel_table(trace: Trace, width: int) -> Iterator[str]:
-    """Probed share of the run, and the kernels as a table, those with the largest share first."""
-    from tui_probe.verdicts.probe_coverage import probe_coverage
-
-    if (part := probe_coverage(trace)) is not None:
-        yield from [*wrap(f"Probed kernels: {part.sentence}", width), ""]
-    content = kernel_content(trace)
-    columns, rows = content.columns, content.rows
-    if shares := cycle_shares(trace):
-        columns = [_cycle_share_column(column, shares) if column.key == "share" else column for column in columns]
-        rows = sorted(rows, key=lambda kernel: -shares.get(kernel.index, -1.0))
-    yield from table(columns, rows, width, hide_empty=True)
-    notes = time_notes(trace.kernels)
-    yield from ["", *notes] if notes else []

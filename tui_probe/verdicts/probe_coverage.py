@@ -1,32 +1,25 @@
-"""Probe coverage of a run: its probed share, what ran unprobed, and probes without a result, with reasons and advice.
-
-Absence must not read as 0: a probe that left no result, in a kernel or in all, is named with the reason.
-"""
+"""Probe coverage of a run: its probed share, and why other kernels ran unprobed, with advice."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import asdict, dataclass
-from itertools import chain
 from math import floor
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from tui_probe.draw import units
-from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import safe
-from tui_probe.errors import did_you_mean
 from tui_probe.reasons import Reason, advice_on, listed_reasons
-from tui_probe.trace.launches import CAPTURED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from tui_probe.trace.model import Kernel, KernelFacts, ProbedKernel, Run, Trace
+    from tui_probe.trace.model import Kernel, KernelFacts, Trace
 
 _MAX_REASONS: Final = 3
+"""Reasons that the sentence names."""
 _OF_LIBRARY: Final = "of "
+"""Begins the reason of a closed library: it follows the number of kernels without parentheses."""
 _CLOSED_LIBRARY: Final = "closed-library"
 _CLOSED_ADVICE: Final = "probe with --machine-code all"
 _LIBRARIES: Final = {
@@ -35,15 +28,12 @@ _LIBRARIES: Final = {
     "npp": "NPP", "nvinfer": "TensorRT",
 }  # fmt: skip
 """Closed libraries by the beginnings of their files' names without ``lib``, and of their kernels' names."""
-_ADVICE_BY_STATUS = {
+_ADVICE_BY_STATUS: Final = {
     "excluded": "Excluded by --kernel or --exclude. Run without these options to probe the kernel.",
     "pending": "The kernel is being pruned, probed and assembled.",
     "failed": "The original kernel ran instead and produced the results. See process.log for the error.",
     "skipped": "The original kernel ran instead. See the first launch of the kernel in event.log.",
 }
-_MAX_NAMED = 4
-NO_MATCH_NOTE = "Kernels in which the probe matched nothing"
-REMARKS = "Remarks on probed kernels"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +71,16 @@ class ProbeCoverage:
 
         What replays of graphs took is reported separately: their kernels are not timed one by one.
         """
-        of = "of GPU time" if self.by_time else "of launches"
-        done = f"{percent(self.probed.share)} {of} ({self.probed.kernels} of {units.counted(self.kernels, 'kernel')})"
+        total = "GPU time" if self.by_time else "launches"
+        kernels = f"{self.probed.kernels} of {units.counted(self.kernels, 'kernel')}"
+        sentence = f"{percent(self.probed.share)} of {total} ({kernels})"
         if self.graphs is not None:
             recorded = f"{self.graphs.probed} of {units.counted(self.graphs.kernels, 'kernel')} recorded"
-            done += f", {percent(self.graphs.share)} in graph replays ({recorded})"
-        shown = [_part_text(text, part) for text, part in self.left_out[:_MAX_REASONS]]
-        more = sum(part.kernels for _, part in self.left_out[_MAX_REASONS:])
-        shown += [f"{units.counted(more, 'more kernel')}"] * bool(more)
-        return f"{done}; not probed: {'; '.join(shown)}" if shown else done
+            sentence += f", {percent(self.graphs.share)} in graph replays ({recorded})"
+        unprobed = [_part_text(text, part) for text, part in self.left_out[:_MAX_REASONS]]
+        if more := sum(part.kernels for _, part in self.left_out[_MAX_REASONS:]):
+            unprobed.append(units.counted(more, "more kernel"))
+        return f"{sentence}; not probed: {'; '.join(unprobed)}" if unprobed else sentence
 
     def record(self) -> dict[str, Any]:
         """Return the JSON record; shares are from 0 to 1."""
@@ -110,7 +101,7 @@ def probe_coverage(trace: Trace) -> ProbeCoverage | None:
     kernels = [kernel for kernel in trace.kernels if kernel.launches]
     by_time = trace.graph_ns > 0 or any(kernel.gpu_time is not None for kernel in kernels)
     weights = {kernel.index: _weight(kernel, by_time=by_time) for kernel in kernels}
-    total = sum(weights.values()) + by_time * trace.graph_ns
+    total = sum(weights.values()) + (trace.graph_ns if by_time else 0)
     if not kernels or total <= 0:
         return None
     groups: defaultdict[str | None, list[Kernel]] = defaultdict(list)
@@ -126,16 +117,17 @@ def probe_coverage(trace: Trace) -> ProbeCoverage | None:
     return ProbeCoverage(len(kernels), probed, by_time, reasons, _graph_coverage(trace, total))
 
 
-def _graph_coverage(trace: Trace, whole: float) -> GraphCoverage | None:
-    """Return the coverage of graphs as a share of ``whole`` nanoseconds; None if no graph was timed."""
+def _graph_coverage(trace: Trace, total_ns: float) -> GraphCoverage | None:
+    """Return the coverage of graphs as a share of ``total_ns``; None if no graph was timed."""
     if not trace.graph_ns:
         return None
     indexes = {index for graph in trace.graphs for index in graph.calls if index < len(trace.kernels)}
     untimed = [kernel for index in indexes if (kernel := trace.kernels[index]).gpu_time is None]
-    return GraphCoverage(len(untimed), sum(kernel.launches_probed > 0 for kernel in untimed), trace.graph_ns / whole)
+    return GraphCoverage(len(untimed), sum(kernel.launches_probed > 0 for kernel in untimed), trace.graph_ns / total_ns)
 
 
 def _weight(kernel: Kernel, *, by_time: bool) -> float:
+    """Return what a kernel adds to the total: its GPU time in ns, 0 if it was not timed, or its launches."""
     if not by_time:
         return float(kernel.launches)
     return 0.0 if kernel.gpu_time is None else kernel.gpu_time.total_ns
@@ -149,8 +141,8 @@ def unprobed_reason(kernel: Kernel) -> str:
     if kernel.status == "pending":
         return "still being prepared"
     if kernel.status == "probed":
-        passed = usual_launch_reason(kernel)
-        return f"no launch recorded: {safe(passed.text)}" if passed else "no launch recorded"
+        launch_reason = usual_launch_reason(kernel)
+        return f"no launch recorded: {safe(launch_reason.text)}" if launch_reason else "no launch recorded"
     return "no reason given" if reason is None else safe(reason.text)
 
 
@@ -171,7 +163,7 @@ def missing_reason(kernel: KernelFacts) -> Reason | None:
 
 
 def library_name(reason: Reason) -> str:
-    """The closed library of a reason as people call it: ``cuDNN`` of ``libcudnn_cnn.so.9``."""
+    """Return the usual name of a reason's closed library: ``cuDNN`` for ``libcudnn_cnn.so.9``."""
     listed = listed_reasons().get(_CLOSED_LIBRARY)
     match = None if listed is None else listed.pattern.fullmatch(reason.text)
     name = match["library"] if match else "a closed library"
@@ -179,9 +171,9 @@ def library_name(reason: Reason) -> str:
     return next((known for start, known in _LIBRARIES.items() if plain.startswith(start)), safe(name))
 
 
-def _part_text(words: str, part: CoveragePart) -> str:
+def _part_text(reason: str, part: CoveragePart) -> str:
     counted = units.counted(part.kernels, "kernel")
-    return f"{counted} {words}" if words.startswith(_OF_LIBRARY) else f"{counted} ({words})"
+    return f"{counted} {reason}" if reason.startswith(_OF_LIBRARY) else f"{counted} ({reason})"
 
 
 def percent(share: float) -> str:
@@ -193,260 +185,12 @@ def percent(share: float) -> str:
     return f"{floor(share * 1000) / 10:.1f}%"
 
 
-def kernel_advice(status: str, why: Reason | None) -> str:
+def kernel_advice(status: str, reason: Reason | None) -> str:
     """Return the advice on a kernel of this status; "" for a probed one.
 
-    The code of the reason tells, with its parameters. Where it does not, or is not known, the status has a word.
+    It is that of the reason's code with its parameters; of a reason without advice, that of the status.
     """
     if status == "probed":
         return ""
-    advice = "" if why is None else advice_on(why.code, why.parameters)
+    advice = "" if reason is None else advice_on(reason.code, reason.parameters)
     return advice or _ADVICE_BY_STATUS.get(status, "")
-
-
-class NamedKernel(Protocol):
-    """A kernel, or a row of one."""
-
-    @property
-    def demangled(self) -> str: ...
-    @property
-    def status(self) -> str: ...
-
-
-def unprobed_lines(trace: Trace, cells: int) -> list[str]:
-    """One line per reason; none if everything was probed."""
-    return [*kernel_filter_lines(trace), *_kernel_lines(trace, cells), *_launch_lines(trace, cells)]
-
-
-def kernel_filter_lines(trace: Trace) -> list[str]:
-    """Say that --kernel named none of the kernels that there were, and which it may have meant."""
-    asked = unmatched_kernel_filter(trace, trace.kernels)
-    return [] if asked is None else [kernel_filter_warning(asked, trace.kernels)]
-
-
-def unmatched_kernel_filter(trace: Trace, kernels: Iterable[NamedKernel]) -> str | None:
-    """Return the pattern of --kernel that matched none of these kernels; None where it did, or was not given.
-
-    ``kernels`` need not be all: while the program runs, others may come.
-    """
-    asked = None if trace.run_info is None else trace.run_info.options.get("kernels")
-    all_excluded = isinstance(asked, str) and {kernel.status for kernel in kernels} == {"excluded"}
-    return asked if all_excluded else None
-
-
-def kernel_filter_warning(asked: str, kernels: Iterable[NamedKernel]) -> str:
-    """``--kernel mul matches no kernel: did you mean matmul?``, or which kernels there are."""
-    names = list(dict.fromkeys(safe(kernel.demangled.partition("(")[0]) for kernel in kernels))
-    near = next(filter(None, (did_you_mean(word, names) for word in asked.split(":"))), "")
-    return f"--kernel {safe(asked)} matches no kernel{near or f'; kernels: {units.listed(names, _MAX_NAMED)}'}"
-
-
-def no_match_lines(trace: Trace, cells: int) -> list[str]:
-    """List the probed kernels in which the probe matched nothing."""
-    return _remarked_kernels(trace, cells, matched_nothing=True)
-
-
-def remark_lines(trace: Trace, cells: int) -> list[str]:
-    """List the engine's other remarks on probed kernels, such as a form with few registers."""
-    return _remarked_kernels(trace, cells, matched_nothing=False)
-
-
-def _remarked_kernels(trace: Trace, cells: int, *, matched_nothing: bool) -> list[str]:
-    groups: defaultdict[str, list[KernelFacts]] = defaultdict(list)
-    for kernel in chain.from_iterable(process_kernel.by_probe() for process_kernel in trace.kernels):
-        if kernel.status == "probed" and kernel.reason and kernel.matched_nothing is matched_nothing:
-            groups[kernel.reason].append(kernel)
-    return [line for reason, kernels in groups.items() for line in _remark_group_lines(reason, kernels, cells)]
-
-
-def _remark_group_lines(reason: str, kernels: list[KernelFacts], cells: int) -> list[str]:
-    """The kernels of one remark; only their number where the probe matched nothing and others measured them."""
-    lines = _kernel_group_lines(reason, kernels, cells)
-    measured = all(kernel.matched_nothing and len(kernel.kernel.named_probes) > 1 for kernel in kernels)
-    return lines[:1] if measured else lines
-
-
-def _kernel_lines(trace: Trace, cells: int) -> list[str]:
-    """Kernels that were not probed, together by the outcome of them."""
-    groups: defaultdict[tuple[str, str], list[KernelFacts]] = defaultdict(list)
-    for kernel in trace.kernels:
-        if kernel.status != "probed":
-            groups[kernel.status, kernel.reason or "no reason given"].append(kernel)
-            continue
-        for names, probed in missing_probes(kernel):
-            status = f"{probed.status} with {names}" if names else probed.status
-            groups[status, probed.reason or "no reason given"].append(probed)
-    grouped = (
-        (reason if reason.startswith(status) else f"{status}, {reason}", kernels)
-        for (status, reason), kernels in groups.items()
-    )
-    return [line for text, kernels in grouped for line in _kernel_group_lines(text, kernels, cells)]
-
-
-def missing_probes(kernel: KernelFacts) -> list[tuple[str, KernelFacts]]:
-    """The probes that a kernel does not have, as options of run: those with one reason together, with the first."""
-    groups: defaultdict[tuple[str, str | None], list[KernelFacts]] = defaultdict(list)
-    for probed in kernel.by_probe():
-        if probed.status != "probed":
-            groups[probed.status, probed.reason].append(probed)
-    return [
-        (" ".join(f"-p {safe(probed.probe)}" for probed in group if probed.probe), group[0])
-        for group in groups.values()
-    ]
-
-
-def _kernel_group_lines(words: str, kernels: list[KernelFacts], cells: int) -> list[str]:
-    """Kernels with the same statement: how many, and the first by name."""
-    launches = sum(kernel.launches for kernel in kernels)
-    counts = f"{units.counted(len(kernels), 'kernel')}, {units.counted(launches, 'launch')}"
-    lines = [f"{safe(words)}: {counts}"]
-    lines += [f"  #{kernel.index} {_kernel_name(kernel, cells)}" for kernel in kernels[:_MAX_NAMED]]
-    if len(kernels) > _MAX_NAMED:
-        lines.append(f"  and {len(kernels) - _MAX_NAMED} more")
-    return lines
-
-
-def _launch_lines(trace: Trace, cells: int) -> list[str]:
-    """Launches of probed kernels that were run unprobed, but for those that were not chosen; the advice on a reason
-    once, at the first kernel.
-    """
-    lines = []
-    advised: set[str] = set()
-    for (index, why), count in sorted(
-        _unprobed_launch_counts(trace).items(), key=lambda item: (item[0][0], item[0][1].text)
-    ):
-        kernel = trace.kernels.get(index)
-        if kernel is None or kernel.status != "probed" or why.code in ("not-sampled", CAPTURED):
-            continue
-        share = f"{units.count(count)} of {units.counted(kernel.launches, 'launch')} ran unprobed"
-        lines.append(f"{share}, {safe(why.text)}:")
-        lines.append(f"  #{kernel.index} {_kernel_name(kernel, cells)}")
-        if (advice := advice_on(why.code, why.parameters)) and advice not in advised:
-            advised.add(advice)
-            lines.append(f"    fix: {advice}")
-    return lines
-
-
-def _unprobed_launch_counts(trace: Trace) -> Counter[tuple[int, Reason]]:
-    """Count the launches of a kernel, by its index, that ran unprobed for each reason."""
-    kernels, reasons = trace.launches.column("kernel"), trace.launches.column("reason")
-    passed = trace.launches.column("probed") == 0
-    pairs, counts = np.unique(np.stack((kernels, reasons))[:, passed], axis=1, return_counts=True)
-    reasons_given = trace.launches.reasons
-    launch_counts: Counter[tuple[int, Reason]] = Counter()
-    for (index, reason), count in zip(pairs.T.tolist(), counts.tolist(), strict=True):
-        launch_counts[index, reasons_given[reason] if reason >= 0 else Reason("no reason given", None)] += count
-    for kernel, why, count in trace.passed.counts():
-        if kernel is not None:
-            launch_counts[kernel, why] += count
-    return launch_counts
-
-
-def _kernel_name(kernel: KernelFacts, cells: int) -> str:
-    return shorten(safe(kernel.demangled), cells - len(f"  #{kernel.index} ") - 2)
-
-
-@dataclass(frozen=True, slots=True)
-class UnmeasuredProbe:
-    """A probe that was asked for, and why it has no result."""
-
-    probe: str
-    reason: str
-    code: str = "other-probes"
-    """The code of the reason; ``other-probes`` where its launches had other probes of the run."""
-
-    def record(self) -> dict[str, Any]:
-        """Return the JSON record."""
-        return {"probe": self.probe, "reason": self.reason}
-
-
-def unmeasured_probes(kernel: KernelFacts) -> list[UnmeasuredProbe]:
-    """The probes of a run with several that are in a kernel and have no result of it."""
-    if not _saves_results(kernel.trace) or kernel.status != "probed":
-        return []
-    return [
-        UnmeasuredProbe(name, _unserved_reason(probed), _reason_code(probed))
-        for name, probed in kernel.kernel.named_probes.items()
-        if probed.status == "probed" and not probed.result_rows and not probed.matched_nothing
-    ]
-
-
-def unused_probes(trace: Trace) -> list[UnmeasuredProbe]:
-    """The probes of a run that have no result of any kernel, although some kernel may have what they measure; none
-    while it lasts, and where no kernel was launched.
-    """
-    kernels = [kernel for kernel in trace.kernels if kernel.launches]
-    if not kernels or trace.state.running or not _saves_results(trace):
-        return []
-    named = tuple(dict.fromkeys(name for kernel in kernels for name in kernel.named_probes))
-    asked = (trace.run_info.probes if trace.run_info is not None else ()) or named
-    unused = [(name, _kernels_with_sites(kernels, name)) for name in asked if not _has_result(kernels, name)]
-    return [UnmeasuredProbe(name, _run_reason(left, name)) for name, left in unused if left]
-
-
-def unmeasured_texts(probes: Iterable[UnmeasuredProbe]) -> Iterator[str]:
-    """``not measured by -p A, B: every kernel ran once, with other probes``: those of one reason together, which may
-    name the first of them.
-    """
-    by_reason: dict[str, list[UnmeasuredProbe]] = {}
-    for unmeasured in probes:
-        by_reason.setdefault(unmeasured.reason.replace(unmeasured.probe, ""), []).append(unmeasured)
-    for same in by_reason.values():
-        names = ", ".join(safe(unmeasured.probe) for unmeasured in same)
-        yield f"not measured by -p {names}: {safe(same[0].reason)}"
-
-
-def _saves_results(trace: Run) -> bool:
-    options = {} if trace.run_info is None else trace.run_info.options
-    return not options.get("memusage") and not (options.get("benchmark") and not options.get("save_results"))
-
-
-def _has_result(kernels: Iterable[Kernel], name: str) -> bool:
-    return any(
-        kernel.named_probes[name].result_rows if name in kernel.named_probes else
-        not kernel.named_probes and kernel.result_rows
-        for kernel in kernels
-    )  # fmt: skip
-
-
-def _kernels_with_sites(kernels: Iterable[Kernel], name: str) -> list[Kernel]:
-    """Return the kernels that may have something for a probe to measure."""
-    return [
-        kernel for kernel in kernels if name not in kernel.named_probes or not kernel.named_probes[name].matched_nothing
-    ]
-
-
-def _run_reason(kernels: Iterable[Kernel], name: str) -> str:
-    """The usual reason of the kernels."""
-    (reason, number), *others = Counter(_kernel_reason(kernel, name) for kernel in kernels).most_common()
-    return f"{units.counted(number, 'kernel')} {reason}" if others else f"every kernel {reason}"
-
-
-def _kernel_reason(kernel: Kernel, name: str) -> str:
-    probed = kernel.named_probes.get(name)
-    if probed is not None and probed.status == "probed":
-        return _unserved_reason(probed)
-    reason = probed.reason if probed is not None else kernel.reason
-    return f"ran without the probe: {reason}" if reason else "ran without the probe"
-
-
-def _reason_code(probed: ProbedKernel) -> str:
-    stated = _stated_reason(probed)
-    return (stated and stated.code) or "other-probes"
-
-
-def _stated_reason(probed: ProbedKernel) -> Reason | None:
-    """Return the reason in the log why it was neither fused with others nor replayed."""
-    return probed.kernel.replay_obstacle or probed.alternation_reason
-
-
-def _unserved_reason(probed: ProbedKernel) -> str:
-    """Return the reason for which no launch had the probe: why it was not fused with others, or not replayed."""
-    launches, stated = probed.launches, _stated_reason(probed)
-    if stated is None and not probed.kernel.launches_probed:
-        stated = usual_launch_reason(probed.kernel)
-    why = f": {stated.text}" if stated else ""
-    if launches < len(probed.kernel.named_probes):
-        times = "once" if launches == 1 else f"{launches} times"
-        return f"ran {times}, with other probes{why}"
-    return f"ran without the probe{why}"

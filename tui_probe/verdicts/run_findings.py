@@ -28,8 +28,9 @@ from tui_probe.verdicts.kernel_findings import (
 from tui_probe.verdicts.kernel_snapshot import GPU_TIME, LAUNCH_CYCLES, sorting_title
 from tui_probe.verdicts.limiter import has_limiter_counts, kernel_limiter
 from tui_probe.verdicts.limiter_text import limiter_texts
-from tui_probe.verdicts.probe_coverage import unmeasured_probes, unmeasured_texts, unprobed_reason, unused_probes
+from tui_probe.verdicts.probe_coverage import probe_coverage, unprobed_reason
 from tui_probe.verdicts.simulator_findings import faulty_kernels
+from tui_probe.verdicts.unmeasured_probes import unmeasured_probes, unmeasured_texts, unused_probes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -84,6 +85,15 @@ def run_findings(trace: Trace, most: int = MAX_KERNELS) -> RunFindings:
     return RunFindings(trace, sorted(findings, key=lambda finding: finding.order), len(kernels) - len(kernels[:most]))
 
 
+def whole_run_record(trace: Trace) -> dict[str, Any]:
+    """Return the fields of the document of all kernels that are about the run: its probed share, its findings.
+
+    Reads results.
+    """
+    coverage = probe_coverage(trace)
+    return {"covered": None if coverage is None else coverage.record(), **run_findings(trace).record()}
+
+
 def notable_findings(trace: Trace, kernel: Kernel, share: float | None) -> list[KernelFinding]:
     """Return the losses of a kernel, then its limiter and what was not measured."""
     findings = kernel_findings(trace, kernel, share)
@@ -106,6 +116,15 @@ def ranked_kernels(trace: Trace, latest: float | None = None) -> RankedKernels:
     faulty, ranked = faulty_kernels(trace), {kernel.index for kernel in kernels}
     others = [(kernel, None) for kernel in trace.kernels if kernel.name in faulty and kernel.index not in ranked]
     return RankedKernels(of, [*_by_share(kernels, shares), *others])
+
+
+def cycle_shares(trace: Trace) -> dict[int, float]:
+    """Return shares of the cycles of all launches, from 0 to 1 by kernel index; empty where launches were timed, or
+    where kernels are too many to read. Reads results.
+    """
+    if trace.gpu_ns > 0 or len(trace.kernels) > MAX_KERNELS:
+        return {}
+    return {kernel.index: share for kernel, share in ranked_kernels(trace).kernels if share is not None}
 
 
 def many_ranked_kernels(trace: Trace) -> RankedKernels:

@@ -22,6 +22,7 @@ from tui_probe.draw.table_content import RemadeRows, TableContent
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.draw.view import Document, no_progress, with_progress
 from tui_probe.errors import TraceError
+from tui_probe.pages.unprobed_kernels import NO_MATCH_NOTE, no_match_lines
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.custom_probe import MAX_READ_BYTES, custom_maps, map_indices
 from tui_probe.probekit.measured import (
@@ -44,7 +45,6 @@ from tui_probe.probekit.result_tables import (
 )
 from tui_probe.records.distribution import distribution
 from tui_probe.verdicts.kernel_columns import by_time_share
-from tui_probe.verdicts.probe_coverage import NO_MATCH_NOTE, no_match_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

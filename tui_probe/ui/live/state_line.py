@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tui_probe.launcher.control import Recording
     from tui_probe.ui.live.feed import ProcessView, Snapshot
     from tui_probe.ui.views.view import Desk
-    from tui_probe.verdicts.probe_coverage import UnmeasuredProbe
+    from tui_probe.verdicts.unmeasured_probes import UnmeasuredProbe
 
 _NAME_CELLS: Final = 24
 """Cells of a kernel's name."""
@@ -102,7 +102,8 @@ def _unused_probes(process: ProcessView) -> list[Span]:
     """The probes of the run without any result, if there are any."""
     if process.trace is None:
         return []
-    from tui_probe.verdicts.probe_coverage import unused_probes  # needs NumPy, as traces do; the first frame has none
+    # Needs NumPy, as traces do; the first frame has none.
+    from tui_probe.verdicts.unmeasured_probes import unused_probes
 
     unused = unused_probes(process.trace)
     return [(unused_text(unused), "warn")] if unused else []
@@ -204,7 +205,7 @@ class KernelFilterWarning:
 
     @staticmethod
     def _filter_warning(asked: str, snapshot: Snapshot) -> str:
-        from tui_probe.verdicts.probe_coverage import kernel_filter_warning
+        from tui_probe.pages.unprobed_kernels import kernel_filter_warning
 
         warning = kernel_filter_warning(asked, chain.from_iterable(process.kernels for process in snapshot.processes))
         return warning.replace("no kernel", "no kernel so far", 1) if snapshot.running else warning
@@ -215,7 +216,7 @@ class KernelFilterWarning:
         launched = [process for process in snapshot.processes if process.kernels]
         if not launched:
             return None
-        from tui_probe.verdicts.probe_coverage import unmatched_kernel_filter
+        from tui_probe.pages.unprobed_kernels import unmatched_kernel_filter
 
         asked = {
             unmatched_kernel_filter(process.trace, process.kernels) for process in launched if process.trace is not None
