@@ -19,7 +19,7 @@ from tui_probe.pages.kernel_detail import (
 )
 from tui_probe.trace.follow import open_trace
 from tui_probe.ui import Appearance
-from tui_probe.ui.layout import arrangement
+from tui_probe.ui.layout import PREVIEW_ROWS, arrangement
 from tui_probe.ui.live.feed import Session
 from tui_probe.ui.live.preview import doubled
 
@@ -149,9 +149,12 @@ def test_small_terminals_have_none(size: tuple[int, int], rows: int) -> None:
      ((120, 40), 4, (5, 10)), ((80, 24), 0, (7, 0)), ((300, 50), 31, (150, 10)), ((300, 50), 32, (150, 5))],
 )  # fmt: skip
 def test_preview_takes_empty_table_rows(size: tuple[int, int], kernels: int, rows: tuple[int, int]) -> None:
-    arranged = arrangement(*size, kernels)
+    arranged = arrangement(*size, kernels, tall_preview=True)
     assert arranged is not None
     assert (arranged.table_cells, arranged.preview) == rows
+    low = arrangement(*size, kernels)
+    assert low is not None
+    assert low.preview == min(arranged.preview, PREVIEW_ROWS)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +165,7 @@ def test_preview_takes_empty_table_rows(size: tuple[int, int], kernels: int, row
 def test_page_has_the_empty_rows_of_a_complete_table(
     size: tuple[int, int], kernels: int, rows: tuple[int, int]
 ) -> None:
-    arranged = arrangement(*size, kernels, complete=True)
+    arranged = arrangement(*size, kernels, complete=True, tall_preview=True)
     assert arranged is not None
     assert (arranged.table_cells, arranged.preview) == rows
 
@@ -180,7 +183,13 @@ async def test_table_shrinks_to_its_kernels_when_the_run_ends(writer: TraceWrite
 
 async def test_preview_returns_rows_as_kernels_come(writer: TraceWriter) -> None:
     async with on_stage(Session(target=FakeTarget(writer.directory.parent, [writer.directory])), (120, 40)) as stage:
-        assert len(shown(stage)) == 10
+        stage.live.table.select(2)
+        await settle(stage)
+        assert len(shown(stage)) == 5, "there is no chart of this kernel"
+        for kernel in (0, 2):
+            stage.live.table.select(kernel)
+            await settle(stage)
+            assert len(shown(stage)) == 10, "the panes stay, also for a kernel without a chart"
         for number in range(5):
             writer.kernel(f"more{number}")
         await stage.refresh()

@@ -16,17 +16,19 @@ if TYPE_CHECKING:
     from tui_probe.draw.palette import Palette
 
 SMALLEST = (60, 15)
+"""Columns and rows of the smallest terminal."""
 SIDE_BY_SIDE = 240
+"""Columns of a terminal from which on the page is right of the table."""
 _BARS = 5
 """Rows for title, keys, and the lines of the frames; one more where the table has a line below it."""
 _SEPARATE_FROM = 30
 """Rows of a terminal from which on each panel has a whole frame."""
-PREVIEW = 5
-"""Rows of the preview: see ``pages.kernel_detail``."""
-_MORE = 5
-"""Rows that it takes of those that the table leaves empty."""
-_FOR_PREVIEW = (100, 40)
-"""The smallest terminal that has one."""
+PREVIEW_ROWS = 5
+"""Rows of the preview at least: those of the lowest chart, with its title and axis (``pages.kernel_detail``)."""
+_TALLER_BY = 5
+"""Further rows of a tall preview, of those that the table leaves empty."""
+_SMALLEST_WITH_PREVIEW = (100, 40)
+"""Columns and rows of the smallest terminal with a preview."""
 
 
 @dataclass(frozen=True)
@@ -40,14 +42,18 @@ class Arrangement:
     separate: bool = True
     """The frame of the table has a line of its own below it."""
 
+    @property
+    def _edges(self) -> int:
+        """Rows of the frames of table and preview: the line above the table, others where there are such."""
+        return 1 + (1 if self.separate else 0) + (2 if self.preview else 0)
+
     def apply(self, screen: Screen[Any], *, zoomed: bool, in_table: bool) -> None:
         """Give table, preview and page of a screen their cells; ``zoomed``: only the one with the keys is visible."""
         adjacent = self.adjacent and not zoomed
         left, preview = screen.query_one("#left"), screen.query_one("#preview")
         screen.query_one("#body").set_class(adjacent, "adjacent")
         left.styles.width = self.table_cells if adjacent else "1fr"
-        edges = 1 + 2 * bool(self.preview) + self.separate
-        left.styles.height = "1fr" if self.adjacent or zoomed else self.table_cells + self.preview + edges
+        left.styles.height = "1fr" if self.adjacent or zoomed else self.table_cells + self.preview + self._edges
         left.set_class(zoomed and not in_table, "hidden")
         preview.styles.height = self.preview
         for part in (preview, *screen.query("#preview_title, #preview_end")):
@@ -57,21 +63,27 @@ class Arrangement:
         screen.query_one("#right").set_class(zoomed and in_table, "hidden")
 
 
-def arrangement(width: int, height: int, kernels: int | None = None, *, complete: bool = False) -> Arrangement | None:
+def arrangement(
+    width: int, height: int, kernels: int | None = None, *, complete: bool = False, tall_preview: bool = False
+) -> Arrangement | None:
     """Divide a terminal of this size for a number of kernels (None: not known); None if it is too small.
 
     ``complete``: no more kernels come, so that the page below has the rows that the table leaves empty.
+    ``tall_preview``: the preview has content for some of these rows.
     """
     if width < SMALLEST[0] or height < SMALLEST[1]:
         return None
-    preview = PREVIEW if width >= _FOR_PREVIEW[0] and height >= _FOR_PREVIEW[1] else 0
+    has_preview = width >= _SMALLEST_WITH_PREVIEW[0] and height >= _SMALLEST_WITH_PREVIEW[1]
+    preview = PREVIEW_ROWS if has_preview else 0
     separate = height >= _SEPARATE_FROM
     adjacent = width >= SIDE_BY_SIDE
-    rows = height - _BARS - separate - preview - 2 * bool(preview)
+    rows = height - _BARS - (1 if separate else 0) - (preview + 2 if has_preview else 0)
     table = rows if adjacent else max(5, rows * 2 // 5)
-    more = _MORE if preview and kernels is not None and 1 + kernels + _MORE <= table else 0
-    shown = min(table - more, 1 + kernels) if complete and kernels else table - more
-    return Arrangement(adjacent, width // 2 if adjacent else shown, preview + more, separate)
+    if has_preview and tall_preview and kernels is not None and 1 + kernels + _TALLER_BY <= table:
+        table, preview = table - _TALLER_BY, preview + _TALLER_BY
+    if complete and kernels:
+        table = min(table, 1 + kernels)
+    return Arrangement(adjacent, width // 2 if adjacent else table, preview, separate)
 
 
 def needed(width: int, height: int) -> str:

@@ -105,8 +105,13 @@ class LiveBars:
 
     def _arrangement(self, width: int, height: int) -> Arrangement | None:
         process, snapshot = self._panes.process, self._panes.selection.snapshot
-        complete = snapshot.loaded and not snapshot.running
-        return arrangement(width, height, len(process.kernels) if process else None, complete=complete)
+        return arrangement(
+            width,
+            height,
+            len(process.kernels) if process else None,
+            complete=snapshot.loaded and not snapshot.running,
+            tall_preview=self._panes.preview.is_tall,
+        )
 
     # -- lines
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tui_probe.draw.spans import side_by_side, wrap
 from tui_probe.ui import keys
+from tui_probe.ui.layout import PREVIEW_ROWS
 from tui_probe.ui.live.results import computing_line
 from tui_probe.ui.views.view import TextView
 
@@ -72,6 +73,9 @@ class Preview(TextView):
         self._known: Known = (0, 0, True)
         self.charts: tuple[Chart, ...] = ()
         self.measured: Sequence[KernelLine] = ()
+        self.is_tall = False
+        """True once there was more to show than its lowest height has room for. It stays so: the panes would move with
+        the selection."""
 
     def look(self, process: ProcessView | None, kernel: KernelSnapshot | None, *, running: bool) -> None:
         """Read new data of the selected kernel, once per frame."""
@@ -110,9 +114,10 @@ class Preview(TextView):
                 drawn = [((" ", ""), *line) for line in chart_lines(chart, cells, rows, ascii_only=self.ascii_only)]
                 lines = side_by_side(lines, drawn, used - GAP) if used else list(drawn)
                 used += 1 + cells + GAP
-        if width - used >= MIN_CELLS:
-            texts = self._text_lines(width - used)[:height]
-            lines = side_by_side(lines, texts, used - GAP) if used else texts
+        texts = self._text_lines(width - used) if width - used >= MIN_CELLS else []
+        self.is_tall = self.is_tall or used > 0 or len(texts) > PREVIEW_ROWS
+        if texts:
+            lines = side_by_side(lines, texts[:height], used - GAP) if used else texts[:height]
         return lines or self._empty(width)
 
     def _charts_to_draw(self) -> Sequence[Chart]:
