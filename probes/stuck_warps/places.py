@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from tui_probe.draw import units
 from tui_probe.probekit.finding import place as place_text
-from tui_probe.records.probed_sites import index_in, index_text
-from tui_probe.trace.launch_shape import WARP_SIZE
+from tui_probe.trace.launch_shape import WARP_SIZE, index_in, index_text
 
 from .synchronization import Synchronization
 

@@ -10,7 +10,7 @@ from tests.trace.make_older import write_probe, write_ptx, write_unnamed
 from tui_probe.cli.main import main
 from tui_probe.probekit import recognised
 from tui_probe.probekit.measured import analyse_results
-from tui_probe.probekit.recognised import analysis_name
+from tui_probe.probekit.recognised import analysis_name, set_assumed_probe
 from tui_probe.trace.follow import open_trace
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @pytest.fixture(autouse=True)
 def nothing_told() -> Iterator[None]:
     yield
-    recognised._assumed.clear()
+    set_assumed_probe(None)
 
 
 NO_SM = 5000

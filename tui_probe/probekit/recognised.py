@@ -28,18 +28,26 @@ if TYPE_CHECKING:
     from tui_probe.trace.results import Result
 
 _HOOKS: Final = ("analyze_hook", "callback", "CALLBACK")
+"""Keys of probe files, in versions of Neutrino, that name the analysis."""
 _PARAMETER: Final = re.compile(r"\.param\s+\.u64\s+(?:param_)?(\w+)")
 _SPECIAL: Final = re.compile(r"%(smid|clock|warpid|globaltimer|lanemask_\w\w|nsmid|gridid)")
 _SM_FIELD: Final = "smid"
 _MAX_SMS: Final = 1024
+"""Above the number of SMs of any GPU (below 200 so far): a larger number in a record is not that of an SM."""
 _MAX_READ_BYTES: Final = 64 << 20
 """Size of a result up to which its records are read to recognise the probe."""
-_assumed: list[str] = []
+_assumed_probe: str | None = None
+"""Name that the user passed for traces that name no probe.
+
+It is a state of the process, as the probes of the registry are: a command has one ``--probe`` for all traces that it
+reads, and the probe of a kernel is asked for at dozens of places, which know a kernel and not a command.
+"""
 
 
-def set_assumed_probe(name: str) -> None:
-    """Read traces that name no probe as ones of this probe."""
-    _assumed[:] = [name]
+def set_assumed_probe(name: str | None) -> None:
+    """Read all traces that name no probe as ones of this probe; with None recognise their probes again."""
+    global _assumed_probe
+    _assumed_probe = name
 
 
 def analysis_name(kernel: KernelFacts) -> str | None:
@@ -47,7 +55,7 @@ def analysis_name(kernel: KernelFacts) -> str | None:
     info = kernel.read_info()
     if info is not None and info.callback is not None:
         return info.callback.removesuffix(".py")
-    return kernel.probe or (recognised(kernel) if _unnamed(kernel) else None)
+    return kernel.probe or (recognition(kernel).name if _unnamed(kernel) else None)
 
 
 def _unnamed(kernel: KernelFacts) -> bool:
@@ -67,15 +75,10 @@ class Recognition:
     """The kernel's maps as text: ``16 B per warp``."""
 
 
-def recognised(kernel: KernelFacts) -> str | None:
-    """Return the name of the kernel's probe; None if it is not a known one."""
-    return recognition(kernel).name
-
-
 def recognition(kernel: KernelFacts) -> Recognition:
     """Recognise the probe of a kernel whose trace names none."""
-    if _assumed:
-        return Recognition(_assumed[0], "--probe")
+    if _assumed_probe is not None:
+        return Recognition(_assumed_probe, "--probe")
     info = kernel.read_info()
     if info is None or kernel.combined_probes:
         return Recognition()
@@ -201,12 +204,11 @@ def _read_toml(path: Path) -> tuple[dict[str, Any], Probe | None]:
 
 
 def _names_in(values: dict[str, Any]) -> Iterator[str]:
-    """Return possible names of the probe: those of its analysis, of its tables, and of its maps."""
+    """Yield possible names of the probe: those of its analysis, of its tables, and of its maps."""
     for key in _HOOKS:
         if isinstance(hook := values.get(key), str):
             yield hook.rpartition("/")[2].removesuffix(".py")
-    tables = [name for name, value in values.items() if isinstance(value, dict)]
-    yield from tables
+    yield from (name for name, value in values.items() if isinstance(value, dict))
     if isinstance(maps := values.get("map"), dict):
         yield from maps
 

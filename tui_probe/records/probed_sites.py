@@ -1,7 +1,7 @@
-"""Instructions that a probe is attached to, by line of ``pruned.ptx``, and records of warps that name one.
+"""Instructions that a probe is attached to, by line of ``pruned.ptx``.
 
-Instructions are those of ``sites.json``, else parsed from ``pruned.ptx``; there are none where that file is missing or
-damaged. Records have the fields ``time`` (ns), ``clock`` (cycles), ``line`` (of ``pruned.ptx``) and ``lane``.
+They are those of ``sites.json``, in older traces parsed from ``pruned.ptx``; there are none where that file is missing
+or damaged.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Protocol
 
-import numpy as np
-
 from tui_probe.errors import PtxError
 from tui_probe.input_limits import PTX_TEXT
 from tui_probe.ptx.control_flow import basic_blocks
@@ -19,7 +17,6 @@ from tui_probe.ptx.instruction_facts import facts_of
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.tree import instructions_in
 from tui_probe.ptx.value_types import ValueTypes
-from tui_probe.trace.launch_shape import WARP_SIZE
 from tui_probe.trace.plain_file import read_within
 from tui_probe.trace.sites import SiteInstruction, read_sites
 from tui_probe.trace.source_lines import SourceLines
@@ -30,76 +27,10 @@ if TYPE_CHECKING:
 
     from tui_probe.ptx.instruction_facts import AccessKind
     from tui_probe.ptx.tree import Function, Instruction
-    from tui_probe.trace.launch_shape import Dim3
-    from tui_probe.trace.results import Result
     from tui_probe.trace.sites import ProbeSites, Site
     from tui_probe.trace.source_lines import SourceLine
 
 _NOT_GLOBAL: Final = frozenset({"shared", "local", "param", "bulk", "async"})
-
-
-class SitesFromPtx:
-    """Sites derived from the PTX in a kernel's directory, which is read on first use."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def instructions(self) -> list[SiteInstruction]:
-        """All of the kernel, in the order of the text."""
-        return [self._site_of(instruction) for instruction in self._body]
-
-    def blocks(self, lines: Sequence[int]) -> list[list[SiteInstruction]]:
-        """Return its basic blocks; none unless these are the lines on which they begin."""
-        blocks = basic_blocks(self._entry) if self._entry and self._body else []
-        if [block[0].span.line for block in blocks] != list(lines):
-            return []
-        return [list(map(self._site_of, block)) for block in blocks]
-
-    def unchecked(self) -> list[SiteInstruction]:
-        """The stores to global memory whose type does not tell whether they store numbers."""
-        stores = [instruction for instruction in self._body if _stores_globally(instruction)]
-        types = ValueTypes(self._entry) if stores and self._entry else None
-        return [self._site_of(instruction) for instruction in stores if types and types.untold(instruction)]
-
-    def ptx_line(self, line: int) -> SourceLine | None:
-        """The source of any line."""
-        return self._sources.ptx_line(line)
-
-    def following(self, line: int) -> SourceLine | None:
-        """The source of the first line from this one on whose source is known."""
-        return self._sources.following(line)
-
-    @cached_property
-    def _sources(self) -> SourceLines:
-        return SourceLines.of(self._folder)
-
-    @cached_property
-    def _entry(self) -> Function | None:
-        try:
-            entries = parse(read_within(self._folder / "pruned.ptx", PTX_TEXT).decode("utf-8", "replace")).entries()
-        except (OSError, PtxError):
-            return None
-        return entries[0] if entries else None
-
-    @cached_property
-    def _body(self) -> list[Instruction]:
-        try:
-            return list(instructions_in(self._entry.body or ())) if self._entry else []
-        except PtxError:  # a body is parsed when it is first read
-            return []
-
-    def _site_of(self, instruction: Instruction) -> SiteInstruction:
-        facts, line = facts_of(instruction), instruction.span.line
-        return SiteInstruction(line, **facts._asdict(), source=self.ptx_line(line))
-
-
-def _stores_globally(instruction: Instruction) -> bool:
-    spaces = {modifier.partition("::")[0] for modifier in instruction.modifiers}
-    is_store = instruction.opcode == "st" or (instruction.opcode == "wmma" and "store" in spaces)
-    return is_store and not spaces & _NOT_GLOBAL
-
-
-# Instructions that a probe was at, by line of ``pruned.ptx``: from ``sites.json``, in older traces from ``pruned.ptx``.
 
 
 class ProbedSites(Protocol):
@@ -167,6 +98,67 @@ def _are_blocks(sites: Sequence[Site], lines: Sequence[int]) -> bool:
     return [site.instruction.line for site in sites] == list(lines) and all(site.block for site in sites)
 
 
+class SitesFromPtx:
+    """Sites derived from the PTX in a kernel's directory, which is read on first use."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def instructions(self) -> list[SiteInstruction]:
+        """All of the kernel, in the order of the text."""
+        return [self._site_of(instruction) for instruction in self._body]
+
+    def blocks(self, lines: Sequence[int]) -> list[list[SiteInstruction]]:
+        """Return its basic blocks; none unless these are the lines on which they begin."""
+        blocks = basic_blocks(self._entry) if self._entry and self._body else []
+        if [block[0].span.line for block in blocks] != list(lines):
+            return []
+        return [list(map(self._site_of, block)) for block in blocks]
+
+    def unchecked(self) -> list[SiteInstruction]:
+        """The stores to global memory whose type does not tell whether they store numbers."""
+        stores = [instruction for instruction in self._body if _stores_globally(instruction)]
+        types = ValueTypes(self._entry) if stores and self._entry else None
+        return [self._site_of(instruction) for instruction in stores if types and types.untold(instruction)]
+
+    def ptx_line(self, line: int) -> SourceLine | None:
+        """The source of any line."""
+        return self._sources.ptx_line(line)
+
+    def following(self, line: int) -> SourceLine | None:
+        """The source of the first line from this one on whose source is known."""
+        return self._sources.following(line)
+
+    @cached_property
+    def _sources(self) -> SourceLines:
+        return SourceLines.of(self._folder)
+
+    @cached_property
+    def _entry(self) -> Function | None:
+        try:
+            entries = parse(read_within(self._folder / "pruned.ptx", PTX_TEXT).decode("utf-8", "replace")).entries()
+        except (OSError, PtxError):
+            return None
+        return entries[0] if entries else None
+
+    @cached_property
+    def _body(self) -> list[Instruction]:
+        try:
+            return list(instructions_in(self._entry.body or ())) if self._entry else []
+        except PtxError:  # a body is parsed when it is first read
+            return []
+
+    def _site_of(self, instruction: Instruction) -> SiteInstruction:
+        facts, line = facts_of(instruction), instruction.span.line
+        return SiteInstruction(line, **facts._asdict(), source=self.ptx_line(line))
+
+
+def _stores_globally(instruction: Instruction) -> bool:
+    spaces = {modifier.partition("::")[0] for modifier in instruction.modifiers}
+    is_store = instruction.opcode == "st" or (instruction.opcode == "wmma" and "store" in spaces)
+    return is_store and not spaces & _NOT_GLOBAL
+
+
 @dataclass(frozen=True, slots=True)
 class AccessLine:
     """An instruction of ``pruned.ptx``: its ``opcode`` with modifiers, and the bytes of one thread's access.
@@ -194,54 +186,3 @@ def access_lines(folder: Path) -> dict[int, AccessLine]:
                 entry.line, AccessLine(entry.line, entry.opcode, entry.access, entry.bytes, entry.source, spaces)
             )
     return lines
-
-
-@dataclass(frozen=True, slots=True)
-class InstructionRecord:
-    """One record. ``block`` and ``thread`` are indices as in CUDA, (x, y, z); ``warp`` is its number in the block."""
-
-    fields: np.void
-    block: Dim3
-    warp: int
-    thread: Dim3
-    line: int
-    opcode: str
-    """Opcode of the instruction; "" if it is not known."""
-    source: SourceLine | None
-
-
-def records_by_time(
-    result: Result, layout: np.dtype[np.void], known: ProbedSites
-) -> tuple[InstructionRecord, ...] | None:
-    """Return the kept records of map 0, those of equal times by clock, block and warp; None without such records."""
-    counts = result.kept(0)
-    if counts is None or result.attempts(0) is None or result.sections[0].level != "warp":
-        return None
-    records = result.records(0, layout)
-    block, warp, number = np.nonzero(np.arange(records.shape[2]) < counts[:, :, np.newaxis])
-    record = records[block, warp, number]
-    opcodes = {instruction.line: instruction.opcode for instruction in known.instructions()}
-    grid, size = result.header.grid, result.header.block
-    return tuple(
-        InstructionRecord(
-            record[i],
-            index_in(result.blocks[block[i]], grid),
-            int(warp[i]),
-            index_in(int(warp[i]) * WARP_SIZE + int(record[i]["lane"]), size),
-            line := int(record[i]["line"]),
-            opcodes.get(line, ""),
-            known.ptx_line(line),
-        )
-        for i in np.lexsort((warp, block, record["clock"], record["time"])).tolist()
-    )
-
-
-def index_in(linear: int, extent: Dim3) -> Dim3:
-    """Return the index (x, y, z) of a block or thread with this linear number in a grid or block."""
-    x, y, _ = extent
-    return linear % x, linear // x % y, linear // (x * y)
-
-
-def index_text(index: Dim3) -> str:
-    """``2,0,0``."""
-    return ",".join(map(str, index))

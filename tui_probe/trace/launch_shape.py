@@ -14,6 +14,17 @@ SECTOR_BYTES: Final = 32
 """Unit in which L1, L2 and device memory transfer data: what an access of a warp touches is counted in sectors."""
 
 
+def index_in(linear: int, extent: Dim3) -> Dim3:
+    """Return the index (x, y, z) of a block or thread with this linear number in a grid or block."""
+    x, y, _ = extent
+    return linear % x, linear // x % y, linear // (x * y)
+
+
+def index_text(index: Dim3) -> str:
+    """``2,0,0``."""
+    return ",".join(map(str, index))
+
+
 # Layout of a result file: its header, and the offset of each map.
 #
 # Layout, little-endian: eight u32 ``gridDim.xyz, blockDim.xyz, sharedMemBytes, numMaps``; one section of 16 bytes per

@@ -11,6 +11,7 @@ from tui_probe.draw import units
 from tui_probe.probekit.finding import SHARE, Finding, Gain, counted, percent, timed
 from tui_probe.probekit.record_counts import sampled_blocks_text
 from tui_probe.records.distribution import Waits
+from tui_probe.trace.launch_shape import index_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,9 +48,8 @@ class LaunchTimeline:
         """``block 37``, with its place in a grid of several dimensions: ``block 37 (5,4)``."""
         if self.grid is None or self.grid[1] * self.grid[2] == 1:
             return f"block {block}"
-        x, y, z = self.grid
-        place = [block % x, block // x % y, block // (x * y)][: 2 if z == 1 else 3]
-        return f"block {block} ({','.join(map(str, place))})"
+        x, y, z = index_in(block, self.grid)
+        return f"block {block} ({x},{y})" if self.grid[2] == 1 else f"block {block} ({x},{y},{z})"
 
     def rows(self, choice: RowSelection) -> int:
         """Return the number of rows of a selection."""
