@@ -20,8 +20,8 @@ from tests.turns import due, due_pairs
 from tui_probe.cli import output
 from tui_probe.cli.main import main
 from tui_probe.cli.parser import COMMANDS
+from tui_probe.draw.csv_table import csv_lines
 from tui_probe.draw.printable import dump_json, printable
-from tui_probe.draw.table import csv_lines
 from tui_probe.evals.evaluation import evaluations
 from tui_probe.pages.page_registry import all_pages
 

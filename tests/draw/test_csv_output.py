@@ -9,7 +9,8 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tui_probe.draw.table import Column, as_csv, csv_lines
+from tui_probe.draw.csv_table import as_csv, csv_lines
+from tui_probe.draw.table import Column
 
 CELLS = [
     st.integers(-(2**70), 2**70),

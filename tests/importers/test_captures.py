@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.importers.captures import Capture, Operation, Span, chrome_of, csv_of, random_capture, sqlite_of
 from tests.turns import examples
-from tui_probe.draw.table import csv_lines
+from tui_probe.draw.csv_table import csv_lines
 from tui_probe.nsight.importers.nsys import read_nsys
 from tui_probe.nsight.pages import nsys_pages
 from tui_probe.nsight.pages.nsys_pages import gaps_page, kernels_page, ranges_page, sums_page, totals_page

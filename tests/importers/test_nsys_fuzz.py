@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.importers.export import COPY, KERNEL, PROCESS, RANGE, THREAD, write_export
 from tests.importers.test_nsys_csv import RANGES, SUMS, TRACE
-from tui_probe.draw.table import csv_lines
+from tui_probe.draw.csv_table import csv_lines
 from tui_probe.errors import ImportFileError
 from tui_probe.nsight.importers.nsys import read_nsys
 from tui_probe.nsight.pages.nsys_pages import gaps_page, kernels_page, ranges_page

@@ -53,7 +53,7 @@ def write_answer(answer: Answer, arguments: argparse.Namespace) -> int:
         record = drawing.record() if drawing is not None else None if table is None else table.records()
         return _write_data([dump_json(answer.to_dict() if record is None else record, indent=1)])
     if arguments.csv:
-        from tui_probe.draw.table import csv_lines
+        from tui_probe.draw.csv_table import csv_lines
 
         chosen = table or next(iter(answer.tables.values()))
         return _write_data(csv_lines(drawing.cells()) if drawing is not None else chosen.csv())

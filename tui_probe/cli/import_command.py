@@ -268,10 +268,11 @@ def import_nsys(arguments: argparse.Namespace) -> int:
 
 def write_timeline(sources: NsysSources, arguments: argparse.Namespace) -> int:
     """The whole timeline as a picture made of characters, or its lanes as data."""
+    from tui_probe.draw.csv_table import csv_lines
     from tui_probe.draw.printable import dump_json
     from tui_probe.draw.spans import plain as words_of
     from tui_probe.draw.spans import to_ascii, wrap
-    from tui_probe.draw.table import SCHEMA, SCHEMA_VERSION, csv_lines, fenced
+    from tui_probe.draw.table import SCHEMA, SCHEMA_VERSION, fenced
     from tui_probe.nsight.pages.explanations import EXPLANATIONS
     from tui_probe.nsight.pages.timeline import StreamTimeline
 

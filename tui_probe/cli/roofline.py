@@ -112,8 +112,9 @@ def measured_bandwidth(chosen: str | Path | None) -> Bandwidth | float | None:
 
 def lines(points: Sequence[RooflinePoint], roof: Roof, form: Format, *, explained: bool = False) -> Iterator[str]:
     """The points in one of the forms."""
+    from tui_probe.draw.csv_table import as_csv
     from tui_probe.draw.spans import wrap
-    from tui_probe.draw.table import as_csv, as_json, as_markdown, as_record, table
+    from tui_probe.draw.table import as_json, as_markdown, as_record, table
     from tui_probe.pages import roofline_page as page
     from tui_probe.pages.roofline_page import ROOFLINE_ABOUT, no_points_text
 

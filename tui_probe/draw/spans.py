@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, overload
 
 from rich.cells import cell_len, set_cell_size
 
@@ -38,7 +38,8 @@ _BREAK = re.compile(r" (?:(?<!\d )|(?!\d{3}(?!\d)|(?:[kMGT]?B|[nµm]?s|min|h|cyc
 _WORD = re.compile(r"""(?:'[^']*'|"[^"]*"|\\.|[^\s'"\\]|['"\\])+""")
 """Pattern of a word of a command, with its quotes."""
 _CONTINUED = " \\"
-_HANGS = 4
+_HANGING_INDENT = 4
+"""Cells by which the lines that continue a text are set in more than its first."""
 _MIN_LABELLED = 30
 """Cells of a text behind a label from which on it is wrapped."""
 _NARROW = re.compile("[ -~\u00a0-\u02ff\u2010-\u2027\u2500-\u259f]*").fullmatch
@@ -171,12 +172,12 @@ def spread(left: Iterable[Span], right: Iterable[Span], cells: int) -> Line:
 
 
 def hang_line(line: str, cells: int) -> list[str]:
-    """A line as one or more of at most ``cells`` cells, the others set in four cells more than the first."""
+    """A line as one or more of at most ``cells`` cells, the others with a hanging indent."""
     indent = line[: len(line) - len(line.lstrip())]
     if width(line) <= cells:
         return [line]
-    first, *following = wrap(line.strip(), cells - len(indent) - 4)
-    return [indent + first, *(f"{indent}    {part}" for part in following)]
+    first, *following = wrap(line.strip(), cells - len(indent) - _HANGING_INDENT)
+    return [indent + first, *(indent + " " * _HANGING_INDENT + part for part in following)]
 
 
 def command_lines(words: str, command: str, cells: int) -> Iterator[str]:
@@ -194,7 +195,7 @@ def command_lines(words: str, command: str, cells: int) -> Iterator[str]:
     for word in arguments:
         if width(line) + 1 + width(word) > room:
             yield line + _CONTINUED
-            line = f"{indent}{' ' * _HANGS}{word}"
+            line = f"{indent}{' ' * _HANGING_INDENT}{word}"
         else:
             line += f" {word}"
     yield line
@@ -237,13 +238,15 @@ class LazyLines(Sequence["Line"]):
     def __len__(self) -> int:
         return len(self._head) + self._count
 
-    def __getitem__(self, place: Any) -> Any:
-        if isinstance(place, slice):
-            return [self[i] for i in range(*place.indices(len(self)))]
-        place = place + len(self) if place < 0 else place
-        if not 0 <= place < len(self):
-            raise IndexError(place)
-        return self._head[place] if place < len(self._head) else self._make(place - len(self._head))
+    @overload
+    def __getitem__(self, number: int) -> Line: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[Line]: ...
+    def __getitem__(self, number: int | slice) -> Line | list[Line]:
+        if isinstance(number, slice):
+            return [self[i] for i in range(*number.indices(len(self)))]
+        number = range(len(self))[number]  # counts a negative number from the end; raises IndexError
+        return self._head[number] if number < len(self._head) else self._make(number - len(self._head))
 
 
 def paragraphs(texts: Sequence[str], cells: int) -> Iterator[str]:

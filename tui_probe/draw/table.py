@@ -1,19 +1,12 @@
-"""Tables of columns for a given width, and the same rows as JSON, Markdown and CSV.
-
-CSV is made column by column: a capture has a million rows.
-"""
+"""Tables of columns for a given width, and the same rows as JSON and Markdown."""
 
 from __future__ import annotations
 
-import csv
-import itertools
 import re
-from collections import deque
 from dataclasses import KW_ONLY, dataclass
 from functools import lru_cache
 from itertools import groupby
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from tui_probe.draw.printable import dump_json, printable
 from tui_probe.draw.spans import clip, pad, width
@@ -37,10 +30,6 @@ _BACKTICKS: Final = re.compile("`+")
 SCHEMA: Final = "tui-probe.report"
 SCHEMA_VERSION: Final = 2
 """Version of all documents of that schema, and of views."""
-_AT_ONCE: Final = 4096
-_FORMULA: Final = ("=", "+", "@", "-", "\t", "\r")
-"""First characters of a formula, in one spreadsheet or another."""
-_NUMBER: Final = re.compile(r"[-+]?[\d.,]*\d[\d.,]*(?:[eE][-+]?\d+)?(?: ?%)?").fullmatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,99 +294,3 @@ def _markdown_line(cells: list[str]) -> str:
 def _escaped(text: str) -> str:
     """Text that Markdown shows as it is; names in C++ are full of its signs."""
     return _ENTITY.sub(r"\\&", "".join("\\" + sign if sign in "\\|*_<>`[]~#" else sign for sign in text))
-
-
-class Batch(Protocol):
-    """Many rows, from which columns take their values."""
-
-    @property
-    def rows(self) -> Sequence[Any]: ...
-
-
-@runtime_checkable
-class BatchedRows(Protocol):
-    """Rows that come in batches."""
-
-    def batches(self) -> Iterator[Batch]: ...
-
-
-def as_csv(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> Iterator[str]:
-    """Headings and one line per row; what was not measured is empty, a grid is ``8x1x1``."""
-    data = [column for column in in_data(columns) if not column.nested]
-    yield from csv_lines([[column.key for column in data]])
-    for values in _values(data, rows):
-        forms, cells = zip(*map(_csv_column, values), strict=True)
-        yield from map(",".join(forms).__mod__, zip(*cells, strict=True))
-
-
-def _values(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> Iterator[list[Sequence[Any]]]:
-    """The values of each column, for some rows at a time."""
-    if isinstance(rows, BatchedRows):
-        for batch in rows.batches():
-            yield [_of_batch(column, batch) for column in columns]
-        return
-    left = iter(rows)
-    while part := [*itertools.islice(left, _AT_ONCE)]:
-        yield [[column.value(row) for row in part] for column in columns if column.value is not None]
-
-
-def _of_batch(column: Column[Row], batch: Batch) -> Sequence[Any]:
-    if column.batch is not None:
-        return column.batch(batch)
-    assert column.value is not None
-    return [*map(column.value, batch.rows)]
-
-
-def _csv_column(values: Sequence[Any]) -> tuple[str, Sequence[Any]]:
-    """Return the ``%`` format of a column and its cells: each different value is converted once."""
-    kinds = {*map(type, values)}
-    if kinds == {int}:
-        return "%d", values
-    if kinds <= {int, type(None)}:
-        return "%s", ["" if value is None else value for value in values]
-    if list in kinds or len(kinds - {type(None)}) > 1:
-        return "%s", [*map(_quoted, values)]
-    cells = {value: _quoted(value) for value in {*values}}
-    if float in kinds and 0.0 in cells:  # 0.0 and -0.0 are one key
-        return "%s", [cells[value] if value else _quoted(value) for value in values]
-    return "%s", [*map(cells.__getitem__, values)]
-
-
-def _quoted(value: object) -> str:
-    """A cell as a line of CSV has it."""
-    return next(_lines([(_csv_cell(value), None)])).removesuffix(",")
-
-
-def csv_lines(rows: Iterable[Sequence[object]]) -> Iterator[str]:
-    """Rows as CSV; None is an empty cell."""
-    return _lines([*map(_csv_cell, row)] for row in rows)
-
-
-def _lines(rows: Iterable[Sequence[object]]) -> Iterator[str]:
-    lines: deque[str] = deque()
-    writer = csv.writer(SimpleNamespace(write=lines.append), lineterminator="")
-    for row in rows:
-        writer.writerow(row)
-        yield lines.popleft()
-
-
-def _csv_cell(value: object) -> str | int | None:
-    """Integers and None stay: the writer knows them."""
-    kind = type(value)
-    if kind is int or value is None:
-        return value  # type: ignore[return-value]
-    if kind is str:
-        return _csv_text(value)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, list | tuple):
-        parts = ["" if item is None else str(_csv_cell(item)) for item in value]
-        return _csv_text("x".join(parts)) if any(parts) else ""
-    return _csv_text(value) if isinstance(value, str) else str(value)
-
-
-@lru_cache(1024)
-def _csv_text(text: str) -> str:
-    """Text that a spreadsheet takes for text: what would be a formula gets an apostrophe in front; numbers stay."""
-    shown = printable(text)
-    return f"'{shown}" if text.startswith(_FORMULA) and not _NUMBER(shown) else shown

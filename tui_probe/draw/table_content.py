@@ -9,8 +9,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from tui_probe.draw import units
+from tui_probe.draw.csv_table import as_csv
 from tui_probe.draw.spans import clip, hang_line, pad, paragraphs, wrap
-from tui_probe.draw.table import as_csv, as_markdown, as_record, in_data, safe, table
+from tui_probe.draw.table import as_markdown, as_record, in_data, safe, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

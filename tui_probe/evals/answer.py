@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, Generic
 
 import numpy as np
 
+from tui_probe.draw.csv_table import as_csv
 from tui_probe.draw.spans import hang_line, wrap
-from tui_probe.draw.table import Column, Row, as_csv, as_record, in_data, safe
+from tui_probe.draw.table import Column, Row, as_record, in_data, safe
 from tui_probe.draw.table import table as table_lines
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.draw.view import Document

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw.char_budget import first_records
+from tui_probe.draw.csv_table import csv_lines
 from tui_probe.draw.spans import to_ascii
-from tui_probe.draw.table import SCHEMA, SCHEMA_VERSION, as_json, as_markdown, csv_lines
+from tui_probe.draw.table import SCHEMA, SCHEMA_VERSION, as_json, as_markdown
 from tui_probe.draw.view import no_progress
 from tui_probe.errors import UsageError, did_you_mean
 from tui_probe.pages.all_lines import line_page

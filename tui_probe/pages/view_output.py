@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tui_probe.draw.csv_table import csv_lines
 from tui_probe.draw.printable import dump_json
 from tui_probe.draw.spans import clip_line, plain, to_ascii
-from tui_probe.draw.table import SCHEMA_VERSION, csv_lines, safe
+from tui_probe.draw.table import SCHEMA_VERSION, safe
 from tui_probe.draw.view import COMMANDS, Document, EventView
 from tui_probe.errors import ChoiceError
 from tui_probe.pages.views.launches import Launches

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tui_probe.draw.table import Batch, Column
+    from tui_probe.draw.csv_table import Batch
+    from tui_probe.draw.table import Column
     from tui_probe.nsight.analysis.stream_times import Gaps
     from tui_probe.nsight.importers.nsys_model import Column as NumberColumn
     from tui_probe.nsight.importers.nsys_model import Kernels, NsysReport, SharedRows, Stream

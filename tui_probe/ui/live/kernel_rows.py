@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from tui_probe.draw.csv_table import as_csv
 from tui_probe.draw.spans import pad, width
-from tui_probe.draw.table import as_csv, as_json, as_markdown, as_record
+from tui_probe.draw.table import as_json, as_markdown, as_record
 from tui_probe.trace.kernel_status import ended_context
 from tui_probe.ui.export import write_lines
 from tui_probe.ui.live.kernel_columns import (
