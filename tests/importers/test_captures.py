@@ -89,7 +89,7 @@ def test_gaps_of_each_stream(folder: Path, seed: int) -> None:
                 why = "copy" if 2 * copied >= after.start - until else late and ("host" if late > 0 else "other")
                 expected.append((*place, until, after.start - until, late, "other" if why == 0 else why))
     page = gaps_page(opened(capture, folder))
-    listed = [(*row.at, row.gap.start, row.gap.length, row.gap.late, row.gap.why) for row in page.rows]
+    listed = [(*row.at, row.gap.start, row.gap.length, row.gap.late, row.gap.cause) for row in page.rows]
     assert sorted(listed, key=str) == sorted(expected, key=str)
 
 
@@ -231,7 +231,7 @@ def test_csv_has_the_same_kernels_and_gaps(folder: Path, seed: int, shuffle: int
         )
         assert ours == theirs, key
     ours, theirs = (
-        [(*row.at[1:], row.gap.start, row.gap.length, row.gap.why == "copy") for row in gaps_page(sources).rows]
+        [(*row.at[1:], row.gap.start, row.gap.length, row.gap.cause == "copy") for row in gaps_page(sources).rows]
         for sources in (of_sqlite, of_csv)
     )
     assert sorted(ours) == sorted(theirs)

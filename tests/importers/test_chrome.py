@@ -141,7 +141,7 @@ def test_copies_belong_to_the_process_of_their_call(tmp_path: Path) -> None:
         events += [kernel("k", start + 40 * i, 5, correlation=10 * pid + i) for i in range(2)]
     events.append(event("Memcpy", 16, 30, cat="gpu_memcpy", args={"device": 0, "stream": 7, "correlation": 12}))
     profile = sources(written(tmp_path, events))
-    assert [(row.at.process, row.gap.why) for row in gaps_page(profile).rows] == [(1, "copy"), (2, "other")]
+    assert [(row.at.process, row.gap.cause) for row in gaps_page(profile).rows] == [(1, "copy"), (2, "other")]
 
 
 def test_times_are_exact_to_a_nanosecond(tmp_path: Path) -> None:

@@ -207,7 +207,7 @@ def test_why_there_are_gaps(tmp_path: Path) -> None:
     there = tables(kernels, calls, []) | {"CUPTI_ACTIVITY_KIND_MEMCPY": (COPY, [(610, 900, 0, 7, PROCESS)])}
     report = read_nsys([write_export(tmp_path / "x.sqlite", there)])
     every = gaps(report.kernels, report.copies)
-    assert [(gap.start, gap.length, gap.late, gap.why) for gap in every] == [
+    assert [(gap.start, gap.length, gap.late, gap.cause) for gap in every] == [
         (600, 400, 300, "copy"),
         (200, 100, -180, "other"),
         (400, 100, 50, "host"),

@@ -19,12 +19,9 @@ from tui_probe.nsight.analysis.stream_times import (
     Gap,
     GapCause,
     Gaps,
-    KernelTotal,
-    RangeSum,
     gaps,
-    kernel_totals,
-    range_sums,
 )
+from tui_probe.nsight.analysis.totals import KernelTotal, RangeSum, kernel_totals, range_sums
 from tui_probe.nsight.importers.nsys_model import KernelSum, ProjectedRange, distinct_rows, system_id
 from tui_probe.nsight.pages.cells import ProcessNames, cut_texts, moment, nanoseconds, shorten_names, show_moments
 from tui_probe.nsight.pages.explanations import EXPLANATIONS
@@ -384,8 +381,8 @@ def gaps_page(sources: NsysSources) -> TablePage[GapRow]:
     where = "next to matches" if sources.is_filtered else "of all streams"
     idle = nanoseconds(int(shown.length.sum()))
     findings = [f"{idle} in {found_text(sources, len(shown), len(all_gaps), 'gap')} {where}"]
-    for why, reason in GAP_CAUSE_TEXTS.items():
-        lengths = shown.length[shown.why == GAP_CAUSES.index(why)]
+    for cause, reason in GAP_CAUSE_TEXTS.items():
+        lengths = shown.length[shown.cause == GAP_CAUSES.index(cause)]
         if len(lengths):
             findings.append(f"  {reason}: {nanoseconds(int(lengths.sum()))} in {units.counted(len(lengths), 'gap')}")
     texts = PageTexts(nsys_head(sources), findings if len(shown) else (), report.notes, EXPLANATIONS["nsys gaps"])
@@ -411,11 +408,11 @@ GAP_COLUMNS: Final[tuple[Column[GapRow], ...]] = (
     Column("device", lambda r: r.at.device, "GPU", lambda r: units.count(r.at.device), rank=4),
     Column("stream", lambda r: known(r.at.number), "stream", lambda r: units.count(known(r.at.number)), rank=2),
     Column("launched_late_ns", lambda r: r.gap.late),
-    Column("why", lambda r: r.gap.why),
+    Column("why", lambda r: r.gap.cause),
     Column(
         "reason",
         title="why",
-        text=lambda r: _SHORT_CAUSES[r.gap.why] if r.gap.why else "",
+        text=lambda r: _SHORT_CAUSES[r.gap.cause] if r.gap.cause else "",
         right=False,
         rank=1,
     ),

@@ -167,7 +167,7 @@ class GapBatch:
         return [None if call == UNKNOWN else time for call, time in zip(launched, late, strict=True)]
 
     def causes(self) -> list[str | None]:
-        return [GAP_CAUSES[code] for code in self.gaps.why.tolist()]
+        return [GAP_CAUSES[code] for code in self.gaps.cause.tolist()]
 
     def names(self, side: str) -> list[str]:
         names = self.kernels.names
