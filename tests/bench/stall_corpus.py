@@ -32,8 +32,8 @@ from tui_probe.errors import ImageError, ProbeError
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.sass.excerpt import KeptWholeError
 from tui_probe.sass.prune import prune_cubin
-from tui_probe.sass.scoreboards import movable_sites, wait_sites
 from tui_probe.sass.target import GraftTarget
+from tui_probe.sass.wait_sites import movable_sites, wait_sites
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -34,10 +34,10 @@ from tui_probe.reasons import because
 from tui_probe.sass.flow import FlowGraph
 from tui_probe.sass.operations import operation_name
 from tui_probe.sass.register_room import RegisterRoom
-from tui_probe.sass.scoreboards import fixed_offsets
 from tui_probe.sass.target import GraftTarget
 from tui_probe.sass.uniform_registers import used_uniform_registers
 from tui_probe.sass.wait_classes import is_mbarrier_arrival, is_mbarrier_wait
+from tui_probe.sass.wait_sites import fixed_offsets
 from tui_probe.sass.words import BSYNC, EXIT, NOP, RESERVED, WORD_BYTES, new_word, operation_of
 from tui_probe.toolchain import find_disassembler
 from tui_probe.trace.sites import parse_sites

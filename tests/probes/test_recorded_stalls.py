@@ -18,8 +18,8 @@ from tui_probe.pages.views import kind_of
 from tui_probe.probekit.measured import analyse_results
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probes.stall_sites.analysis import Stalls
-from tui_probe.sass.scoreboards import wait_sites
 from tui_probe.sass.target import GraftTarget
+from tui_probe.sass.wait_sites import wait_sites
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.sites import read_sites
 from tui_probe.verdicts.findings import findings_by_probe

@@ -21,18 +21,10 @@ from tui_probe.binaries.cubin import Cubin
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.sass.graft import Splice, apply_splices
 from tui_probe.sass.graft_check import refuse_changes
+from tui_probe.sass.scoreboards import with_read_barriers
 from tui_probe.sass.target import GraftTarget
 from tui_probe.sass.variables import calls_outside, shared_variables
-from tui_probe.sass.words import (
-    ALWAYS,
-    BRA,
-    EXIT,
-    Word,
-    branch_target,
-    branch_word,
-    nop_word,
-    with_read_barriers,
-)
+from tui_probe.sass.words import ALWAYS, BRA, EXIT, Word, branch_target, branch_word, nop_word
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,9 +13,10 @@ from tests.sass.conftest import code_texts
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.sass.flow import FlowGraph
 from tui_probe.sass.operations import operation_name
-from tui_probe.sass.scoreboards import WaitSite, pending_scoreboards, wait_sites
+from tui_probe.sass.scoreboards import pending_scoreboards
 from tui_probe.sass.target import GraftTarget
 from tui_probe.sass.wait_classes import awaited_barriers
+from tui_probe.sass.wait_sites import WaitSite, wait_sites
 from tui_probe.sass.words import ALWAYS, DEPBAR, NO_BARRIER, Word
 
 if TYPE_CHECKING:
@@ -316,7 +317,10 @@ def test_instructions_of_a_called_function_are_awaited_behind_the_call(
     changed = with_words(target, {last - 1: pending, last: target.words[last].with_wait_mask(0), behind: waits})
     (site,) = (site for site in wait_sites(changed) if site.index == behind)
     assert last - 1 in {producer.index for producer in site.producers}
-    assert pending_scoreboards(changed, FlowGraph.of(changed))[last] & 1 << 4
+    scoreboards = pending_scoreboards(changed.words, FlowGraph.of(changed))
+    assert scoreboards.behind[last] & 1 << 4
+    assert scoreboards.ahead[behind] & 1 << 4
+    assert not scoreboards.behind[behind] & 1 << 4
 
 
 def test_producers_of_one_call_are_not_those_of_another(assembled: Callable[[str, int], Cubin]) -> None:

@@ -21,17 +21,10 @@ from tui_probe.sass.flow import FlowGraph
 from tui_probe.sass.graft import Grafted
 from tui_probe.sass.graft_check import refuse_changes
 from tui_probe.sass.operations import operation_name
-from tui_probe.sass.scoreboards import (
-    Producer,
-    WaitSite,
-    choose_group,
-    hidden_waits,
-    movable_sites,
-    pending_scoreboards,
-    wait_sites,
-)
+from tui_probe.sass.scoreboards import Producer, pending_scoreboards
 from tui_probe.sass.target import GraftTarget
 from tui_probe.sass.uniform_registers import UNIFORM_REGISTERS
+from tui_probe.sass.wait_sites import WaitSite, choose_group, hidden_waits, movable_sites, wait_sites
 from tui_probe.sass.words import WORD_BYTES, branch_target, code_of
 from tui_probe.toolchain import find_tools
 
@@ -149,7 +142,7 @@ def test_sums_before_sm_90_wait_for_a_scoreboard_without_pending_work(
     disassembled: Callable[[bytes], dict[int, str]],
 ) -> None:
     target = GraftTarget.of(Cubin.read(corpus.cubin("softmax.sm_80")), "softmax")
-    pending = pending_scoreboards(target, FlowGraph.of(target))
+    pending = pending_scoreboards(target.words, FlowGraph.of(target)).behind
     result, waits = grafted(target)
     texts, after = disassembled(result.image), GraftTarget.of(Cubin.read(result.image), target.name)
     assert len(waits.sites) == 8

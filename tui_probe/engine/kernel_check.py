@@ -29,9 +29,9 @@ from tui_probe.reasons import advice_on, because
 from tui_probe.sass.accesses import spills_by_line, stack_accesses
 from tui_probe.sass.flow import FlowGraph
 from tui_probe.sass.operations import operation_name
-from tui_probe.sass.scoreboards import wait_sites
 from tui_probe.sass.target import GraftTarget
 from tui_probe.sass.wait_probe import FIRST_ARCHITECTURE
+from tui_probe.sass.wait_sites import wait_sites
 from tui_probe.toolchain import tool_architectures
 from tui_probe.trace.kernel_files import ProcessLog, read_process_log
 from tui_probe.trace.sites import read_sites
@@ -46,7 +46,8 @@ if TYPE_CHECKING:
     from tui_probe.probe_model.probe import Probe
     from tui_probe.reasons import Reason
     from tui_probe.sass.accesses import SpillLine
-    from tui_probe.sass.scoreboards import Producer, WaitSite
+    from tui_probe.sass.scoreboards import Producer
+    from tui_probe.sass.wait_sites import WaitSite
     from tui_probe.trace.launch_events import ProbeMode
 
 _MAX_CONCURRENT: Final = 4

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from tui_probe.engine.kernel_check import KernelCheck, KernelWaits
     from tui_probe.probe_model.probe import Map, Probe
     from tui_probe.sass.accesses import SpillLine
-    from tui_probe.sass.scoreboards import Producer, WaitSite
+    from tui_probe.sass.scoreboards import Producer
+    from tui_probe.sass.wait_sites import WaitSite
     from tui_probe.toolchain import Tool
     from tui_probe.trace.kernel_files import ProcessLog, Resources
     from tui_probe.trace.launch_events import ProbeMode

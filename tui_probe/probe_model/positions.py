@@ -9,7 +9,7 @@ the start of each block that begins a loop, which is passed once per iteration; 
 no count ends, as :mod:`tui_probe.ptx.waiting` finds them, and whose first block has no other site of the probe.
 ``phase`` is the start of each phase, as :mod:`tui_probe.ptx.phases` finds them.
 ``attn.py:22-26`` are lines of source, as :mod:`tui_probe.engine.function_sites` finds them. ``wait.1`` is the first
-group of the instructions of machine code at which warps wait, as :mod:`tui_probe.sass.scoreboards` forms them.
+group of the instructions of machine code at which warps wait, as :mod:`tui_probe.sass.wait_sites` forms them.
 ``stay.access`` and ``stay.other`` are those at which a warp may stay for ever, as
 :mod:`tui_probe.engine.grafting.sass_positions` finds them; in SASS mode such points replace those at other
 instructions of the same probe.

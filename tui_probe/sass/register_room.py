@@ -21,8 +21,8 @@ from tui_probe.sass.flow import FlowGraph
 from tui_probe.sass.lane_registers import align_register
 from tui_probe.sass.record_code import OperandWait
 from tui_probe.sass.register_operands import ALL_REGISTERS, PAIR, WITHOUT_SCOREBOARD, operands_of
+from tui_probe.sass.scoreboards import least_used_barriers, pending_scoreboards
 from tui_probe.sass.target import FEWEST_REGISTERS, SET_REGISTERS
-from tui_probe.sass.trampolines import least_used_barriers
 from tui_probe.sass.words import BARRIER_COUNT, MAX_REGISTERS, NO_BARRIER, RESERVED, RZ, WORD_BYTES
 
 if TYPE_CHECKING:
@@ -166,22 +166,6 @@ def _fixpoint(
     return states
 
 
-def pending_barriers(words: Sequence[Word], graph: FlowGraph) -> list[int]:
-    """Return per instruction the mask of the scoreboard barriers that earlier instructions may still hold."""
-    pending = [0] * len(words)
-
-    def leaving(block: int, mask: int) -> int:
-        for place in graph.blocks[block]:
-            word = words[place]
-            pending[place] |= mask
-            held = sum(1 << number for number in {word.write_barrier, word.read_barrier} - {NO_BARRIER})
-            mask = mask & ~word.wait_mask | held
-        return mask
-
-    _fixpoint([0] * len(graph.blocks), graph.successors, leaving, or_)
-    return pending
-
-
 def _limits(target: GraftTarget, graph: FlowGraph) -> list[int]:
     """Return the smallest limit with which a warp is in each block, also before a change inside it."""
     code_words = [[target.words[at] for at in block] for block in graph.blocks]
@@ -265,7 +249,7 @@ class RecordRoom:
         waited for, if possible.
         """
         code_words = [rewritten.get(index * WORD_BYTES, word) for index, word in enumerate(self.target.words)]
-        pending = pending_barriers(code_words, self.graph)
+        pending = pending_scoreboards(code_words, self.graph).ahead
         held = {place: pending[place] & ~code_words[place].wait_mask for place in places}
         order = least_used_barriers(self.target.all_words())
         before, plans = dict.fromkeys(places, 0), []

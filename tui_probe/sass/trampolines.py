@@ -30,7 +30,6 @@ Invariants:
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tui_probe.errors import UnsupportedKernelError
@@ -40,7 +39,6 @@ from tui_probe.sass.inline_code import FreeRegisters, InlineCode, MarkValue
 from tui_probe.sass.words import (
     ALL_BARRIERS,
     ALWAYS,
-    BARRIER_COUNT,
     BRA,
     BSSY,
     BSYNC,
@@ -59,7 +57,7 @@ from tui_probe.sass.words import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from tui_probe.sass.words import Word
 
@@ -75,7 +73,7 @@ _ALL_PREDICATES: Final = 0x7F
 """Mask of P0 to P6."""
 _PLOP3: Final = 0x81C
 _PLOP3_OPERANDS: Final = 0x03F0F008
-"""``PLOP3.LUT P0, PT, PT, PT, UP, 0x80, 0x0``: its bits 95:64, UP0 in the place of UP."""
+"""``PLOP3.LUT P0, PT, PT, PT, UP, 0x80, 0x0``: its bits 95:64, with UP0 as UP."""
 _UNIFORM_PREDICATE: Final = 68, 3
 """Bits of UP's number in it."""
 _TEST: Final = 0
@@ -167,16 +165,6 @@ def opening_words(inline: InlineCode, free: FreeRegisters, sources: Mapping[int,
 def flag_value(free: FreeRegisters) -> MarkValue:
     """Return the value of the flag's mark."""
     return MarkValue(register=free.scratch + 1)
-
-
-def least_used_barriers(words: Iterable[Word]) -> tuple[int, ...]:
-    """Return, for each barrier of a snippet, the kernel's barrier that stands for it: the least used first."""
-    uses = Counter(dict.fromkeys(range(BARRIER_COUNT), 0))
-    for word in words:
-        uses.update(barrier for barrier in (word.write_barrier, word.read_barrier) if barrier < BARRIER_COUNT)
-    order = sorted(uses, key=lambda number: (uses[number], -number))
-    # ptxas gives numbers from 0 on, and its operands wait for the last one here.
-    return (*order[: BARRIER_COUNT - 1], order[0])
 
 
 def _pending_barriers(words: Sequence[Word]) -> int:

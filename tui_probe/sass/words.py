@@ -11,13 +11,12 @@ Which fields an instruction uses is for those who know its opcode: see ``registe
 from __future__ import annotations
 
 import struct
-from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
 WORD_BYTES: Final = 16
 _HALVES: Final = struct.Struct("<QQ")
@@ -228,33 +227,6 @@ def words_of(code: bytes) -> tuple[Word, ...]:
 def code_of(words: Iterable[Word]) -> bytes:
     """The bytes of instructions."""
     return b"".join(word.bits.to_bytes(WORD_BYTES, "little") for word in words)
-
-
-# Operands that are still being read when a warp reaches an instruction.
-#
-# A store does not wait until its operands were read, and where the code behind it writes none of them, ptxas gives it
-# no barrier that tells when. Code grafted behind it does write them: so such stores get a barrier, for which it
-# waits.
-
-_LATE_READERS: Final = frozenset(
-    {0x044, 0x185, 0x186, 0x187, 0x188, 0x18A, 0x18B, 0x18C, 0x18D, 0x18E, 0x194, 0x195, 0x19C, 0x19D, 0x19E}
-    | {0x1A1, 0x1A2, 0x1A3, 0x1A6, 0x1A8, 0x1A9, 0x1AE, 0x1BD, 0x1BE}
-)
-"""STSM, ST, STG, STL, STS, ATOM, ATOMS, RED, SUATOM, SUST, SURED, ATOMG, LDGSTS, STAS, REDAS."""
-
-
-def with_read_barriers(words: Sequence[Word]) -> dict[int, Word]:
-    """The instructions that get a barrier for their operands, by byte offset, with it: the one that is used least."""
-    open_ = [
-        index
-        for index, word in enumerate(words)
-        if word.operation in _LATE_READERS and word.read_barrier == NO_BARRIER and word.write_barrier == NO_BARRIER
-    ]
-    uses = Counter(dict.fromkeys(range(BARRIER_COUNT), 0))
-    uses.update(word.write_barrier for word in words if word.write_barrier < BARRIER_COUNT)
-    uses.update(word.read_barrier for word in words if word.read_barrier < BARRIER_COUNT)
-    barrier = min(uses, key=lambda number: (uses[number], -number))
-    return {index * WORD_BYTES: words[index].with_read_barrier(barrier) for index in open_}
 
 
 # ``BRA`` and ``EXIT``: the instructions that a graft is joined to a kernel with.

@@ -48,20 +48,13 @@ from tui_probe.probe_model.storage import map_slots
 from tui_probe.reasons import because
 from tui_probe.sass.graft import Grafted, Splice, apply_splices
 from tui_probe.sass.graft_check import refuse_changes
+from tui_probe.sass.scoreboards import with_read_barriers
 from tui_probe.sass.snippets import Snippet, assign_uniform_registers, with_final_wait, with_initial_wait
 from tui_probe.sass.target import PARAMETER_BYTES, GraftTarget
 from tui_probe.sass.uniform_registers import UNIFORM_KEPT_BY_CALLS, used_uniform_registers
 from tui_probe.sass.variables import calls_outside
 from tui_probe.sass.waiting import blocks_may_wait
-from tui_probe.sass.words import (
-    EXIT,
-    MAX_REGISTERS,
-    RESERVED,
-    WORD_BYTES,
-    branch_word,
-    with_read_barriers,
-    without_guard,
-)
+from tui_probe.sass.words import EXIT, MAX_REGISTERS, RESERVED, WORD_BYTES, branch_word, without_guard
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -38,12 +38,13 @@ from tui_probe.sass.inline_code import FreeRegisters, InlineCode, MarkValue
 from tui_probe.sass.loop_copies import loops_to_copy
 from tui_probe.sass.record_code import RecordRegisters, copy_record_words, record_words
 from tui_probe.sass.register_room import PAIRS_OF_RECORD, RecordRoom
+from tui_probe.sass.scoreboards import least_used_barriers, with_read_barriers
 from tui_probe.sass.snippets import UniformAssignment, assign_uniform_registers, with_initial_wait
-from tui_probe.sass.trampolines import flag_value, least_used_barriers, opening_words, trampoline
+from tui_probe.sass.trampolines import flag_value, opening_words, trampoline
 from tui_probe.sass.uniform_registers import used_uniform_registers
 from tui_probe.sass.uniform_replacement import without_uniform
 from tui_probe.sass.variables import BY_ADDRESS, calls_outside
-from tui_probe.sass.words import ALWAYS, BRANCH_STALL, MAX_REGISTERS, RESERVED, WORD_BYTES, with_read_barriers
+from tui_probe.sass.words import ALWAYS, BRANCH_STALL, MAX_REGISTERS, RESERVED, WORD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

@@ -21,16 +21,9 @@ from tui_probe.sass.graft import Grafted, Splice, apply_splices
 from tui_probe.sass.graft_check import refuse_changes
 from tui_probe.sass.inline_code import FreeRegisters, MarkValue
 from tui_probe.sass.register_room import RegisterRoom
-from tui_probe.sass.scoreboards import (
-    MAX_SITES,
-    choose_group,
-    hidden_waits,
-    movable_sites,
-    pending_scoreboards,
-    wait_sites,
-)
+from tui_probe.sass.scoreboards import least_used_barriers, pending_scoreboards, with_read_barriers
 from tui_probe.sass.snippets import UniformAssignment, assign_uniform_registers, with_initial_wait
-from tui_probe.sass.trampolines import least_used_barriers, opening_words
+from tui_probe.sass.trampolines import opening_words
 from tui_probe.sass.uniform_registers import FIRST_FREE_UNIFORM, UNIFORM_REGISTERS, used_uniform_registers
 from tui_probe.sass.variables import calls_outside
 from tui_probe.sass.wait_probe import (
@@ -41,15 +34,16 @@ from tui_probe.sass.wait_probe import (
     needs_scoreboard,
     wait_splice,
 )
-from tui_probe.sass.words import ALL_BARRIERS, BARRIER_COUNT, MAX_REGISTERS, RESERVED, WORD_BYTES, with_read_barriers
+from tui_probe.sass.wait_sites import MAX_SITES, choose_group, hidden_waits, movable_sites, wait_sites
+from tui_probe.sass.words import ALL_BARRIERS, BARRIER_COUNT, MAX_REGISTERS, RESERVED, WORD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tui_probe.engine.grafting.snippet_store import SnippetStore
     from tui_probe.probe_model.probe import Probe, ProbePoint
-    from tui_probe.sass.scoreboards import WaitSite
     from tui_probe.sass.target import GraftTarget
+    from tui_probe.sass.wait_sites import WaitSite
     from tui_probe.sass.words import Word
 
 _COUNT: Final = "1"
@@ -182,7 +176,7 @@ class _SiteResourceChoice:
     @classmethod
     def of(cls, target: GraftTarget, graph: FlowGraph) -> _SiteResourceChoice:
         grows = target.fewest_registers == target.registers and target.registers + _CLOCKS <= MAX_REGISTERS
-        pending = pending_scoreboards(target, graph) if needs_scoreboard(target.arch) else []
+        pending = pending_scoreboards(target.words, graph).behind if needs_scoreboard(target.arch) else []
         return cls(target, None if grows else RegisterRoom(target, graph), pending)
 
     @property
