@@ -12,7 +12,7 @@ from tui_probe.pages.run_report import run_report
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.source_lines import SourceLine
 from tui_probe.verdicts import simulator_findings
-from tui_probe.verdicts.findings import static_findings
+from tui_probe.verdicts.static_findings import static_findings
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ import pytest
 
 from tests.trace.make import TraceWriter
 from tui_probe.trace.follow import open_trace
-from tui_probe.verdicts.findings import static_findings
+from tui_probe.verdicts.static_findings import static_findings
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,8 +11,8 @@ from tests.trace.make import TraceWriter
 from tui_probe.pages.run_report import run_report
 from tui_probe.trace.follow import open_trace
 from tui_probe.verdicts import unended_launches
-from tui_probe.verdicts.findings import static_findings
 from tui_probe.verdicts.simulator_findings import faulty_kernels
+from tui_probe.verdicts.static_findings import static_findings
 from tui_probe.verdicts.unended_launches import StuckAnswer, stuck_answer
 
 if TYPE_CHECKING:

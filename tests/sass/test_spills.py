@@ -12,7 +12,7 @@ from tui_probe.sass.accesses import spills_by_line, stack_accesses
 from tui_probe.sass.operations import operation_name
 from tui_probe.sass.target import GraftTarget
 from tui_probe.trace.follow import open_trace
-from tui_probe.verdicts.findings import static_findings
+from tui_probe.verdicts.static_findings import static_findings
 
 if TYPE_CHECKING:
     from collections.abc import Callable

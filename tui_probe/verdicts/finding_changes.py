@@ -12,8 +12,9 @@ from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.probekit.finding import SHARE
 from tui_probe.probekit.registry import probe_named
 from tui_probe.probekit.timelines.launch import IDLE_SMS_KEY
-from tui_probe.verdicts.findings import GRID_KEY, NO_PROBE, SPILLS_KEY, findings_by_probe, grid_fills
+from tui_probe.verdicts.findings import NO_PROBE, findings_by_probe
 from tui_probe.verdicts.kernel_findings import findings_of_result
+from tui_probe.verdicts.static_findings import GRID_KEY, SPILLS_KEY, grid_fills
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

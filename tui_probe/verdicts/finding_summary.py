@@ -22,11 +22,11 @@ from tui_probe.verdicts.findings import (
     finding_text,
     findings_by_probe,
     result_bytes,
-    runs_on_few_sms,
 )
 from tui_probe.verdicts.kernel_findings import losses_of
 from tui_probe.verdicts.limiter import has_limiter_counts, kernel_limiter, limiter_summary
 from tui_probe.verdicts.run_findings import mean_cycles
+from tui_probe.verdicts.static_findings import runs_on_few_sms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

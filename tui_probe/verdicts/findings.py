@@ -1,19 +1,17 @@
-"""Findings of a kernel: of its probes and of its launches only, in full and as one line."""
+"""Findings of a kernel: those of each probe in the result of a launch, and those that need no probe."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import chain
-from math import prod
 from pathlib import PurePath
-from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
 from tui_probe.draw.table import safe
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
-from tui_probe.probekit.finding import SHARE, Evidence, Finding, Gain, counted, derived
+from tui_probe.probekit.finding import Finding, counted
 from tui_probe.probekit.measured import (
     extent_text,
     find_shown_result,
@@ -29,42 +27,18 @@ from tui_probe.probekit.recognised import analysis_name
 from tui_probe.probekit.record_counts import record_counts_text, sampled_blocks_text
 from tui_probe.probekit.registry import is_drawn, kernel_page_names, probe_named
 from tui_probe.trace.sites import source_lines
-from tui_probe.verdicts.code_places import spill_text, worst_spill
 from tui_probe.verdicts.simulator_findings import simulator_findings
-from tui_probe.verdicts.unended_launches import unended_finding
+from tui_probe.verdicts.static_findings import static_findings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from tui_probe.probekit.finding import Provenance
     from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.probekit.probe_results import ProbeResult
     from tui_probe.trace.model import KernelFacts, ProbedKernel
 
-# Findings that need no probe: SMs that a grid leaves idle, and registers that the assembler spilled.
-#
-# A grid is judged by the SMs that it reaches, and by the blocks that fit on the GPU together::
-#
-#     idle SMs = 1 - blocks / SMs                      where there are fewer blocks than SMs
-#     fill     = blocks / (SMs x resident blocks per SM)
-#
-# The simulated GPU has few SMs so that it is quick, and runs programs that are written for a real one. There the grid
-# is judged by the SMs of such a GPU as well.
-
-GRID_KEY: Final = "grid"
-SPILLS_KEY: Final = "spills"
-_MIN_IDLE_SMS: Final = 0.1
-"""The part of SMs without a block from which on the grid stands out."""
-_MAX_FILL: Final = 0.25
-"""The part of the resident blocks up to which a grid stands out that reaches all SMs."""
-_GRIDS_READ: Final = 64
-"""Launches whose grids are read where they differ, evenly spread."""
-_OWN_GPU: Final = "the GPU"
-_REAL_GPUS: Final = {"8.0": ("an A100", 108), "9.0": ("an H100", 132)}
-"""The GPU that a simulated one of a compute capability stands for, and its SMs."""
-_GRID_ADVICE: Final = "launch more blocks, each with less work, until every SM has several blocks"
-_SPILL_ADVICE: Final = "split the kernel, unroll less, or allow more registers (__launch_bounds__, -maxrregcount)"
 _CACHE_SIZE: Final = 64
+"""Results whose findings are remembered."""
 NO_PROBE: Final = "(no probe)"
 """Name of the source of findings from launches and the assembler's log."""
 UNMATCHED_KEY: Final = "unmatched"
@@ -75,132 +49,9 @@ _SAMPLE_KEY: Final = "sample"
 MAX_UNASKED_BYTES: Final = 32 << 20
 """Bytes of a result up to which it is read for a line in a table, unasked."""
 FLAG: Final = "! "
+"""Precedes the text of a finding that costs time."""
 NEGLIGIBLE_SHARE: Final = 0.01
 """The part of the program's GPU time below which a possible gain is not flagged."""
-
-
-@dataclass(frozen=True, slots=True)
-class GridFill:
-    """Number of ``blocks`` next to what a GPU holds; ``resident`` is that of blocks per SM, None if it is not known."""
-
-    blocks: int
-    gpu: str
-    sms: int
-    resident: int | None
-
-    @property
-    def idle_share(self) -> float:
-        """The part of the SMs that get no block."""
-        return max(0.0, 1 - self.blocks / self.sms)
-
-    @property
-    def leaves_sms_idle(self) -> bool:
-        """True if that many SMs get no block that it stands out."""
-        return self.idle_share > _MIN_IDLE_SMS
-
-    @property
-    def fill(self) -> float | None:
-        """Blocks over those that fit on the GPU together; None if that is not known."""
-        return None if self.resident is None else self.blocks / (self.sms * self.resident)
-
-
-def static_findings(kernel: KernelFacts) -> Iterator[Finding]:
-    """Yield faults of the simulated GPU's checks, launches that do not end, notable grids and spills; nothing of a
-    kernel without launches.
-
-    Reads its ``process.log``.
-    """
-    yield from simulator_findings(kernel)
-    yield from unended_finding(kernel)
-    yield from _grid_finding(kernel)
-    yield from _spill_finding(kernel)
-
-
-def grid_fills(kernel: KernelFacts) -> Iterator[GridFill]:
-    """The fill of the GPU that it ran on, then of the one that a simulated GPU stands for."""
-    blocks, device = _usual_blocks(kernel), kernel.trace.state.device
-    if blocks is None or device is None or not device.sms or kernel.status == "excluded":
-        return
-    yield GridFill(blocks, _OWN_GPU, device.sms, kernel.blocks_per_sm)
-    if kernel.trace.state.simulated and device.capability in _REAL_GPUS:
-        yield GridFill(blocks, *_REAL_GPUS[device.capability], None)
-
-
-def runs_on_few_sms(kernel: KernelFacts) -> bool:
-    """Return whether a grid reaches so few SMs of a real GPU that no unit of it can limit the kernel."""
-    grid_fill = next(grid_fills(kernel), None)
-    return grid_fill is not None and not kernel.trace.state.simulated and grid_fill.blocks <= _MAX_FILL * grid_fill.sms
-
-
-def _usual_blocks(kernel: KernelFacts) -> int | None:
-    """The blocks of a launch; the median where launches differ."""
-    if kernel.grid is None:
-        return None
-    if not kernel.grid_varies:
-        return prod(kernel.grid)
-    rows, launches = kernel.rows, kernel.trace.launches
-    step = max(1, len(rows) // _GRIDS_READ)
-    return int(median(prod(launches[rows[at]].grid) for at in range(0, len(rows), step)))
-
-
-def _grid_finding(kernel: KernelFacts) -> Iterator[Finding]:
-    """The worst of the fills that stand out. A grid that fills a quarter of a real GPU's SMs leaves the rest idle; the
-    simulated programs are small, so that only such a grid stands out there.
-    """
-    fills = list(grid_fills(kernel))
-    if not fills:
-        return
-    own, *real = fills
-    notable = [fill for fill in real if fill.blocks <= _MAX_FILL * fill.sms]
-    notable += [own] * (own.leaves_sms_idle or (own.fill is not None and own.fill <= _MAX_FILL))
-    if not notable:
-        return
-    worst = max(notable, key=lambda fill: fill.idle_share)
-    gain = Gain(round(worst.idle_share * worst.sms), worst.sms, "SMs") if worst.leaves_sms_idle else None
-    text = "; ".join(_fill_text(fill) for fill in notable[::-1])
-    yield Finding(GRID_KEY, "idle SMs" if worst.leaves_sms_idle else "small grid", text, stands_out=True,
-                  values=_fill_values(worst), gain=gain, advice=_GRID_ADVICE)  # fmt: skip
-
-
-def _fill_values(fill: GridFill) -> dict[str, Evidence]:
-    """Return the numbers of a grid; those of a GPU that it did not run on are modelled."""
-    provenance: Provenance = "counted" if fill.gpu == _OWN_GPU else "modelled"
-    idle = {"idle_sms": Evidence(round(fill.idle_share * fill.sms), "SMs", 0, provenance)}
-    return {
-        **(idle if fill.leaves_sms_idle else {}),
-        "blocks": counted(fill.blocks),
-        "sms": Evidence(fill.sms, "SMs", None, provenance),
-        "resident_blocks_per_sm": counted(fill.resident),
-        "fill": derived(fill.fill, SHARE, 1),
-    }
-
-
-def _fill_text(fill: GridFill) -> str:
-    """``4 blocks leave 104 of 108 SMs of an A100 idle``; ``132 blocks are 12% of one wave``."""
-    blocks = units.counted(fill.blocks, "block")
-    if fill.leaves_sms_idle:
-        verb = "leaves" if fill.blocks == 1 else "leave"
-        return f"{blocks} {verb} {fill.sms - fill.blocks} of the {fill.sms} SMs of {fill.gpu} idle"
-    wave = f"{fill.sms} SMs × {fill.resident} resident blocks"
-    return f"{blocks} are {fill.fill or 0:.0%} of one wave on {fill.gpu} ({wave})"
-
-
-def _spill_finding(kernel: KernelFacts) -> Iterator[Finding]:
-    spilled = kernel.spills_pruned
-    if spilled:
-        text = f"{units.size(spilled)} stored and loaded per thread, in addition to {kernel.registers_pruned} registers"
-        worst, values = worst_spill(kernel), {"spill_bytes": counted(spilled, "B", 0)}
-        if worst is not None:
-            text += f"; {spill_text(worst)}"
-            values |= {"line_loads": counted(worst.loads), "line_stores": counted(worst.stores)}
-        yield Finding(
-            SPILLS_KEY,
-            "spills",
-            text,
-            stands_out=True,
-            values=values,
-            advice=_SPILL_ADVICE,
-        )
 
 
 _cache: dict[tuple[tuple[tuple[str, int], ...], int], ResultFindings] = {}
@@ -241,7 +92,7 @@ class ResultFindings:
         return any(finding.key == _SAMPLE_KEY for finding in self.findings)
 
     def of_blocks(self, finding: Finding) -> Finding:
-        """The text of one of them by itself: with the blocks that it is about, if not all."""
+        """Return one of the findings for use by itself: its text names the measured blocks, if not all were."""
         sample = next((other.numbers for other in self.findings if other.key == _SAMPLE_KEY), None)
         if sample is None or finding.key == _SAMPLE_KEY:
             return finding
@@ -252,7 +103,7 @@ class ResultFindings:
 
     @property
     def worst(self) -> Finding | None:
-        """The one to look at first that has a place: what stands out, else a line, else what a drawing shows."""
+        """The first finding with a page: a flagged one, else one at a line, else one on a drawing; None without."""
         placed = [finding for finding in self.findings if finding.page]
         wanted = (finding for finding in placed if finding.stands_out), (finding for finding in placed if finding.line)
         return next(chain(*wanted, (finding for finding in placed if is_drawn(finding.page))), None)
@@ -269,24 +120,33 @@ def launch_findings(source: ViewSource) -> ResultFindings | None:
         return None
     kernel = source.kernel.of_result(shown.row)
     parts = _joined_parts(replace(source, kernel=kernel), shown.row)
+    launches = _launch_numbers(parts)
     result = ResultFindings(
         analysis_name(kernel) or line_range_probe(kernel) if len(parts) == 1 else joined_name(kernel),
-        max(launches := _launch_numbers(parts), default=None),
+        max(launches, default=None),
         source.trace.state.simulated,
         launches=launches,
     )
     try:
-        key = (tuple(map(_result_state, parts)), len(kernel.times.originals_ms))
-        if key not in _cache:
-            findings = tuple(_read_findings(parts))
-            _cache[key] = replace(result, findings=findings, problem=unknown_probe_advice(kernel))
-            for old in list(_cache)[:-_CACHE_SIZE]:
-                _cache.pop(old, None)
-        named = _with_other_launches(_cache[key], kernel, shown.unchecked)
+        read = _with_findings(result, kernel, parts)
+        named = _with_other_launches(read, kernel, shown.unchecked)
         return _unflag_negligible(_without_replaced(named, source.kernel), kernel.time_share)
     except (TraceError, OSError) as error:
         problem = str(error).replace(f"{source.trace.directory}/", "")
         return replace(result, problem=problem, unread=True)
+
+
+def _with_findings(
+    result: ResultFindings, kernel: ProbedKernel, parts: Sequence[tuple[ViewSource, int | None]]
+) -> ResultFindings:
+    """Return the result with its findings: the remembered ones, else read. Raises TraceError and OSError."""
+    key = (tuple(map(_result_state, parts)), len(kernel.times.originals_ms))
+    if key not in _cache:
+        findings = tuple(_read_findings(parts))
+        _cache[key] = replace(result, findings=findings, problem=unknown_probe_advice(kernel))
+        for oldest in list(_cache)[:-_CACHE_SIZE]:
+            _cache.pop(oldest, None)  # another thread may have removed it
+    return _cache[key]
 
 
 def _joined_parts(source: ViewSource, row: int) -> list[tuple[ViewSource, int | None]]:
@@ -378,15 +238,20 @@ def _is_negligible(finding: Finding, share: float) -> bool:
 
 
 def _read_findings(parts: Sequence[tuple[ViewSource, int | None]]) -> list[Finding]:
+    """Return the findings of results that are analysed together, in their order. Raises TraceError and OSError.
+
+    A probe without findings has the first of its values, and the number of its records.
+    """
     joined = read_joined_rows(parts)
-    of = joined.results[0]
-    if of.kernel.matched_nothing:
-        return [Finding(UNMATCHED_KEY, "not measured", _unmatched_text(of.kernel.reason or ""))]
-    probe = probe_named(of.probe)
+    result = joined.results[0]
+    if result.kernel.matched_nothing:
+        return [Finding(UNMATCHED_KEY, "not measured", _unmatched_text(result.kernel.reason or ""))]
+    probe = probe_named(result.probe)
     if probe is not None and probe.findings is not None:
-        findings = [_check_page(of, unchecked) for unchecked in probe.findings(of, joined.analysis)]
-        return [*sorted(findings, key=lambda finding: finding.order), *_sample_finding(of)]
-    notes = (("first_value", "values", first_value(of)), ("kept", "records", record_counts_text(of.result)))
+        findings = list(probe.findings(result, joined.analysis))
+        _check_pages(result, findings)
+        return [*sorted(findings, key=lambda finding: finding.order), *_sample_finding(result)]
+    notes = (("first_value", "values", first_value(result)), ("kept", "records", record_counts_text(result.result)))
     return [Finding(key, label, safe(text)) for key, label, text in notes if text]
 
 
@@ -396,18 +261,20 @@ def _unmatched_text(reason: str) -> str:
     return safe(f"the kernel has {missing}" if missing else reason or NOT_MEASURED)
 
 
-def _check_page(of: ProbeResult, finding: Finding) -> Finding:
-    """The finding, if there is the page that it names. Raises TraceError."""
-    if finding.page and finding.page not in kernel_page_names():
-        raise TraceError(f"probe {of.probe}: finding {finding.key!r} is on page {finding.page!r}, which does not exist")
-    return finding
+def _check_pages(result: ProbeResult, findings: Iterable[Finding]) -> None:
+    """Raise TraceError if a finding names a page that does not exist, as one of a probe from elsewhere may."""
+    for finding in findings:
+        if finding.page and finding.page not in kernel_page_names():
+            raise TraceError(
+                f"probe {result.probe}: finding {finding.key!r} is on page {finding.page!r}, which does not exist"
+            )
 
 
-def _sample_finding(of: ProbeResult) -> Iterator[Finding]:
-    """Say that all of it is about some blocks only, if so."""
-    sample = of.result.sample
+def _sample_finding(result: ProbeResult) -> Iterator[Finding]:
+    """Yield the finding that only some blocks were measured, if so."""
+    sample = result.result.sample
     if sample is not None and not sample.resident:
-        values = {"blocks": counted(of.result.header.blocks), "blocks_measured": counted(len(sample.blocks))}
+        values = {"blocks": counted(result.result.header.blocks), "blocks_measured": counted(len(sample.blocks))}
         yield Finding(
             _SAMPLE_KEY, "sample", f"{sampled_blocks_text(sample)}: findings cover only these blocks", values=values
         )

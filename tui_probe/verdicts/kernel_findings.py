@@ -19,7 +19,6 @@ from tui_probe.probekit.timelines.launch import IDLE_SMS_KEY
 from tui_probe.trace.kernel_files import Offset
 from tui_probe.trace.sites import source_lines
 from tui_probe.verdicts.findings import (
-    GRID_KEY,
     MAX_UNASKED_BYTES,
     NO_PROBE,
     ResultFindings,
@@ -31,6 +30,7 @@ from tui_probe.verdicts.findings import (
 from tui_probe.verdicts.limiter import kernel_limiter
 from tui_probe.verdicts.probe_coverage import kernel_advice
 from tui_probe.verdicts.run_outcome import probing_command
+from tui_probe.verdicts.static_findings import GRID_KEY
 from tui_probe.verdicts.unmeasured_probes import unmeasured_probes
 
 if TYPE_CHECKING:

@@ -23,9 +23,9 @@ from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.probe_view import latency_question
 from tui_probe.probekit.registry import probe_names_where
 from tui_probe.trace.device_memory import read_launch_memory
-from tui_probe.verdicts.findings import runs_on_few_sms
 from tui_probe.verdicts.limiter_text import SASS_DATA, KernelLimiter, limiter_texts
 from tui_probe.verdicts.run_outcome import program_command
+from tui_probe.verdicts.static_findings import runs_on_few_sms
 from tui_probe.verdicts.utilization import (
     Demand,
     first_known,
