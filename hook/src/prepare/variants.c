@@ -7,7 +7,6 @@
 #include "buffers.h"
 #include "errand.h"
 #include "event_log.h"
-#include "lifetime.h"
 #include "parameters.h"
 #include "real.h"
 #include "reasons.h"
