@@ -157,3 +157,8 @@ const char *reason_error_name(CUresult result)
     snprintf(unnamed, sizeof unnamed, "error %d", result);
     return unnamed;
 }
+
+void reasons_reset(void)
+{
+    pthread_mutex_init(&mutex, NULL); /* the list stays: it is complete at any moment */
+}

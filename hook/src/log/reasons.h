@@ -68,4 +68,7 @@ const char *reason_budget(char text[REASON_NUMBER_SIZE], unsigned long long byte
 /* "CUDA_ERROR_…", or "error N" where the driver has no name for it; good until the thread's next call. */
 const char *reason_error_name(CUresult result);
 
+/* Forgets that another thread may be at work, in a forked child. */
+void reasons_reset(void);
+
 #endif

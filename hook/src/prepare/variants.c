@@ -336,3 +336,8 @@ void variants_set_cache(const void *handle, int config, CUdevice device)
     const struct setting setting = {.value = config, .device = device};
     each_variant(registry_find(handle), set_cache, &setting);
 }
+
+void variants_reset(void)
+{
+    pthread_mutex_init(&mutex, NULL);
+}

@@ -29,4 +29,7 @@ void variants_settle(CUcontext context, bool gone);
 void variants_set_attribute(const void *handle, int attribute, int value, CUdevice device);
 void variants_set_cache(const void *handle, int config, CUdevice device);
 
+/* Forgets that another thread may be at work, in a forked child. */
+void variants_reset(void);
+
 #endif

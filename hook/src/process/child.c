@@ -33,6 +33,7 @@
 #include "own_file.h"
 #include "packed_log.h"
 #include "prepare.h"
+#include "reasons.h"
 #include "registry.h"
 #include "replayed_probes.h"
 #include "reservations.h"
@@ -44,6 +45,7 @@
 #include "trace_dir.h"
 #include "unloading.h"
 #include "unseen_drivers.h"
+#include "variants.h"
 #include "watchdog.h"
 #include "watched_launches.h"
 
@@ -52,6 +54,7 @@ void child_begin(void)
     ending_reset();
     settings.stamp = NULL; /* the launcher has started the parent, not this process */
     log_file_reset();
+    reasons_reset();
     event_log_reset();
     launch_log_reset();
     packed_log_reset();
@@ -59,6 +62,7 @@ void child_begin(void)
     registry_reset();
     kernels_reset();
     unloading_reset();
+    variants_reset();
     prepare_reset();
     ahead_reset();
     budget_reset();
