@@ -7,12 +7,13 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import tests
 from tests.patience import HANG
-from tui_probe.own_python import MEANT_FOR_PROGRAMS, own_environment
+from tui_probe.own_python import MEANT_FOR_PROGRAMS, cache_home, cache_problem, own_environment
 
 _COMPILED = shutil.ignore_patterns("__pycache__")
 MODULE = "raise SystemExit('this module is the program\\'s')"
@@ -89,6 +90,45 @@ def test_no_bytecode_is_written_where_files_are_cut_off(tmp_path: Path) -> None:
     assert not any(package.rglob("ptx/**/*.pyc"))
     subprocess.run(command, cwd=package.parent, env=environment, check=True, timeout=HANG)
     assert any(package.rglob("ptx/**/*.pyc"))
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "tui-probe"
+
+
+def test_cache_home_is_made_for_its_user_only(cache: Path) -> None:
+    before = os.umask(0)
+    try:
+        assert cache_home() == str(cache)
+    finally:
+        os.umask(before)
+    assert cache.stat().st_mode & 0o777 == 0o700
+    assert not cache_problem()
+
+
+def test_cache_that_all_may_write_to_is_not_used(cache: Path) -> None:
+    cache.mkdir(parents=True)
+    cache.chmod(0o777)
+    assert cache_home() is None
+    assert cache_problem() == f"{cache} is not used: all users may write to the directory"
+
+
+@pytest.mark.parametrize("is_link", [False, True])
+def test_cache_of_another_user_is_not_used(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_link: bool
+) -> None:
+    """Nor a link that another user made, also to a directory of this user."""
+    cache.parent.mkdir()
+    if is_link:
+        cache.symlink_to(tmp_path)
+    else:
+        cache.mkdir()
+    status, user = os.lstat, os.geteuid()
+    monkeypatch.setattr(os, "lstat", lambda path: SimpleNamespace(st_uid=status(path).st_uid + user + 1))
+    assert cache_home() is None
+    assert "owns the directory and could replace files in it" in cache_problem()
 
 
 def test_output_encoding_is_followed(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import contextlib
 import gc
 import io
 import os
+import stat
 import sys
 from typing import Final
 
@@ -26,6 +27,8 @@ MEANT_FOR_PROGRAMS: Final = frozenset(
 _MAIN: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "__main__.py")
 _BYTECODE_BYTES: Final = 32 << 20
 """More than all modules that tui-probe imports take when they are compiled."""
+_CACHE_MODE: Final = 0o700
+_ROOT: Final = 0
 OWN_COMMAND: Final = (sys.executable, "-P", _MAIN)
 """``tui-probe`` as a process of its own, which imports no module of the working directory, such as a ``random.py``."""
 
@@ -66,11 +69,12 @@ def keep_bytecode() -> None:
     if _may_cut_files():
         sys.dont_write_bytecode = True
         return
-    compiled, cache = __spec__.cached, cache_home()
+    compiled = __spec__.cached
     is_kept = os.access(os.path.dirname(_MAIN), os.W_OK) and not sys.dont_write_bytecode
-    if is_kept or sys.pycache_prefix or cache is None or compiled is None or os.path.exists(compiled):
+    if is_kept or sys.pycache_prefix or compiled is None or os.path.exists(compiled):
         return
-    sys.pycache_prefix, sys.dont_write_bytecode = os.path.join(cache, "bytecode"), False
+    if (cache := cache_home()) is not None:
+        sys.pycache_prefix, sys.dont_write_bytecode = os.path.join(cache, "bytecode"), False
 
 
 def _may_cut_files() -> bool:
@@ -86,6 +90,39 @@ def _may_cut_files() -> bool:
 
 
 def cache_home() -> str | None:
+    """The cache directory of this user, made if it is missing; None if there is none that only this user can write to.
+
+    tui-probe runs what it reads there: compiled modules, pickled probes, kernels.
+    """
+    folder = _cache_folder()
+    if folder is None or cache_problem():
+        return None
+    with contextlib.suppress(OSError):  # it exists, or what writes to it reports the error
+        os.makedirs(os.path.dirname(folder), exist_ok=True)
+        os.mkdir(folder, _CACHE_MODE)
+    return folder
+
+
+def cache_problem() -> str:
+    """The reason why this user has no cache directory; "" if there is, or can be, one."""
+    folder = _cache_folder()
+    if folder is None:
+        return "no home directory, and XDG_CACHE_HOME is not set"
+    try:
+        link, state = os.lstat(folder), os.stat(folder)  # who owns a link can let it lead to other files of this user
+    except OSError:  # there is none yet
+        return ""
+    if sys.platform == "win32":  # files have no owner and mode there
+        return ""
+    others = {link.st_uid, state.st_uid} - {os.geteuid(), _ROOT}
+    if others:
+        return f"{folder} is not used: user {others.pop()} owns the directory and could replace files in it"
+    if state.st_mode & stat.S_IWOTH:
+        return f"{folder} is not used: all users may write to the directory"
+    return ""
+
+
+def _cache_folder() -> str | None:
     """``$XDG_CACHE_HOME/tui-probe``, else below ``~/.cache``; None where there is no home."""
     chosen = os.environ.get("XDG_CACHE_HOME", "")
     if not chosen.startswith("/"):  # a relative path is to be ignored: XDG Base Directory Specification

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -56,6 +57,36 @@ def test_a_built_in_probe_is_parsed_once(tmp_path: Path, monkeypatch: pytest.Mon
         kept.write_bytes(kept.read_bytes()[:-9])
         stored_facts.parsed_probe.cache_clear()
         assert chosen.probe == load_probe(name)
+
+
+class _Planted:
+    """Object whose pickle makes a directory where it is read."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return os.mkdir, (str(self.directory),)
+
+
+@pytest.mark.parametrize("mode", [0o700, 0o777])
+def test_pickles_are_read_only_from_a_cache_of_this_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int
+) -> None:
+    """In a cache that all users may write to, another user could replace a probe by a pickle that runs code."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    cache = tmp_path / "tui-probe"
+    stored_facts.parsed_probe.cache_clear()
+    (chosen,) = choose_probes(["block_sched"])
+    facts = set((cache / "probes").iterdir())
+    assert chosen.probe
+    (pickled,) = set((cache / "probes").iterdir()) - facts
+    pickled.write_bytes(pickle.dumps(_Planted(tmp_path / "planted")))
+    cache.chmod(mode)
+    stored_facts.parsed_probe.cache_clear()
+    _ = chosen.probe
+    stored_facts.parsed_probe.cache_clear()
+    assert (tmp_path / "planted").exists() == (mode == 0o700)
 
 
 def test_facts_are_found_again_after_any_change_of_their_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

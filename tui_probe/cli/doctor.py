@@ -16,6 +16,7 @@ from tui_probe.engine.cache import Cache, CacheUsage, default_cache_directory
 from tui_probe.engine.grafting.graft_gate import stored_outcome
 from tui_probe.errors import ProbeError
 from tui_probe.launcher.environment import faulted_kernels, graft_faults_file
+from tui_probe.own_python import cache_problem
 from tui_probe.probe_files.choices import choose_probes
 from tui_probe.verdicts.bandwidth import read_bandwidth
 from tui_probe.version import __version__
@@ -41,8 +42,7 @@ if TYPE_CHECKING:
     from tui_probe.engine.grafting.graft_gate import TrialOutcome
     from tui_probe.settings import Settings
 
-NO_HOME = "no home directory, and XDG_CACHE_HOME is not set"
-WITHOUT_CACHE = "without a cache, every run prepares its kernels again; set XDG_CACHE_HOME to a writable directory"
+WITHOUT_CACHE = "without a cache, every run prepares its kernels again; set XDG_CACHE_HOME to a directory of your own"
 SASS_ITEM: Final = "SASS mode"
 _MAX_NAMED: Final = 3
 _OUTCOME: Final = re.compile(r"(?P<driver>[\d.]+)-(?P<arch>sm_\d+)-\w+\.json")
@@ -53,7 +53,7 @@ def cache_items() -> list[Item]:
     """The cache that ``tui-probe run`` uses."""
     folder = default_cache_directory()
     if folder is None:
-        return [Item("cache", "warn", NO_HOME, WITHOUT_CACHE)]
+        return [Item("cache", "warn", cache_problem(), WITHOUT_CACHE)]
     if not can_write(folder):
         return [Item("cache", "warn", f"{folder} is not writable", WITHOUT_CACHE)]
     cache = Cache(folder)
@@ -73,7 +73,7 @@ def clear_cache() -> str:
     """Empty the cache. Returns a line that tells what was removed. Raises ProbeError where that is not possible."""
     folder = default_cache_directory()
     if folder is None:
-        return f"nothing to remove: {NO_HOME}"
+        return f"nothing to remove: {cache_problem()}"
     try:
         removed = Cache(folder).clear()
     except OSError as error:

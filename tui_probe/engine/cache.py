@@ -53,7 +53,7 @@ _LOCK_PAUSE: Final = 0.005
 
 
 def default_cache_directory(what: str = "kernels") -> Path | None:
-    """``$XDG_CACHE_HOME/tui-probe/WHAT``, else below ``~/.cache``; None where there is no home."""
+    """``$XDG_CACHE_HOME/tui-probe/WHAT``, else below ``~/.cache``; None where this user has no cache directory."""
     home = cache_home()
     return None if home is None else Path(home) / what
 

@@ -99,7 +99,7 @@ def python_path(base: Mapping[str, str]) -> str | None:
 
 
 def graft_faults_file() -> Path | None:
-    """The file that the hook reads and appends to, its folder made; None where there is no home."""
+    """The file that the hook reads and appends to, its folder made; None where this user has no cache directory."""
     folder = default_cache_directory("grafts")
     if folder is None:
         return None

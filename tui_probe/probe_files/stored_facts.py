@@ -70,7 +70,8 @@ def facts_of(data: bytes, path: Path) -> ProbeFacts:
 def parsed_probe(data: bytes, path: Path) -> Probe:
     """Return a probe, a built-in one as an earlier run parsed it: its snippets take 4 ms. Raises ProbeFileError.
 
-    The folder is as trusted as compiled modules, which are in the same one.
+    It is pickled, so reading it can run code: ``cache_home`` is a directory that no other user can write to, and is as
+    trusted as the compiled modules in it. As JSON the probes of ``survey`` would take 4.6 ms in place of 2.8 ms.
     """
     import pickle
 
@@ -102,8 +103,9 @@ def stored_value(
     """Return what ``make`` makes of ``parts``, of built-in ``files`` only once per version of our code: ``load`` makes
     it of the bytes that ``dump`` made of it. Any change of a file of our code is another version.
     """
-    home = cache_home()
-    if home is None or not set(files) <= {*built_in_files().values(), *built_in_set_files().values()}:
+    are_built_in = set(files) <= {*built_in_files().values(), *built_in_set_files().values()}
+    home = cache_home() if are_built_in else None
+    if home is None:
         return make()
     sizes = "\n".join([__version__, *code_stamps(), *(str(len(part)) for part in parts)]).encode()
     key = hashlib.blake2b(b"".join([sizes, *parts]), digest_size=_KEY_BYTES).hexdigest()
