@@ -18,7 +18,7 @@ from .coalescing import asked_by_lanes, moved_shares, sectors_by_request, sector
 from .density import Grid, each_part, raster
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -87,6 +87,23 @@ class Frame:
         """Accesses of each cell."""
         counts: NDArray[np.int64] = _by_cell(self.counts)
         return counts
+
+    @property
+    def strip_rows(self) -> Iterator[tuple[Strip, range]]:
+        """The strips, each with its rows of cells, counted without the rows between bands."""
+        first = 0
+        for strip in self.strips:
+            yield strip, range(first, first + strip.rows)
+            first += strip.rows
+
+    def line_of(self, row: int) -> int | None:
+        """The line of the picture in which a row is drawn, counted with the rows between bands; None if in none."""
+        return next((strip.top + row - rows.start for strip, rows in self.strip_rows if row in rows), None)
+
+    def row_in(self, line: int) -> int | None:
+        """The row that is drawn in a line of the picture; None between bands."""
+        places = ((rows, line - strip.top) for strip, rows in self.strip_rows)
+        return next((rows[place] for rows, place in places if 0 <= place < len(rows)), None)
 
     def times(self, column: int) -> tuple[int, int]:
         """The first cycle of a cell's column, and one past its last."""

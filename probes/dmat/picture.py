@@ -82,11 +82,8 @@ def total_text(source: AccessMap, number: int) -> str:
 def draw_cells(canvas: Canvas, x: int, y: int, frame: Frame, colouring: Colouring, *, ascii_only: bool) -> None:
     """The cells of all strips; the first strip begins in row ``y``."""
     codes, roles = _codes_and_roles(canvas, frame, colouring, ascii_only=ascii_only)
-    at = 0
-    for strip in frame.strips:
-        rows = slice(at, at + strip.rows)
-        canvas.paint(x, y + strip.top, codes[rows], roles[rows])
-        at += strip.rows
+    for strip, rows in frame.strip_rows:
+        canvas.paint(x, y + strip.top, codes[rows.start : rows.stop], roles[rows.start : rows.stop])
 
 
 def _codes_and_roles(
@@ -113,11 +110,9 @@ def _codes_and_roles(
         return codes, calmed(roles, some)
     ramp = _ramp(frame, colouring, ascii_only=ascii_only)
     codes = halftone(frame.counts) if ramp == _DOTS else shaded(grades(counts, len(ramp)), " " + ramp)
-    at = 0
-    for strip in frame.strips:
+    for strip, rows in frame.strip_rows:
         hue = "accent" if colouring == "density" else hue_of(strip.band)
-        roles[at : at + strip.rows] = canvas.role(hue)
-        at += strip.rows
+        roles[rows.start : rows.stop] = canvas.role(hue)
     return codes, roles
 
 
@@ -304,10 +299,9 @@ def _axis_labels(view: PictureState, frame: Frame) -> dict[int, str]:
 
 def plot(view: PictureState, frame: Frame, axes: Any) -> None:
     """A picture a band, one below the other, on one scale of density."""
-    most, at = float(np.log1p(frame.counts.max(initial=1))), 0
-    for strip in frame.strips:
-        counts = frame.counts[at * DOTS_DOWN : (at + strip.rows) * DOTS_DOWN]
-        at += strip.rows
+    most = float(np.log1p(frame.counts.max(initial=1)))
+    for strip, rows in frame.strip_rows:
+        counts = frame.counts[rows.start * DOTS_DOWN : rows.stop * DOTS_DOWN]
         axes.imshow(
             np.ma.masked_equal(np.log1p(counts), 0),
             aspect="auto",

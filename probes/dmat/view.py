@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 _DATA_SIZE: Final = (120, 40)
 """Columns and rows of data that are asked for before anything was drawn."""
 _DATA_GUTTER: Final = 12
+_PICTURE_TOP: Final = 1
+"""The first line of the picture: a head is above it."""
 
 
 class Dmat(VisibleAccesses):
@@ -69,8 +71,8 @@ class Dmat(VisibleAccesses):
     def _draw(self, canvas: Canvas, frame: Frame, *, ascii_only: bool) -> None:
         gutter = gutter_of(self.map, canvas.width)
         self._draw_head(canvas)
-        draw_gutter(canvas, 1, gutter, frame, self.map, in_index=self.unit == "cycles and indices")
-        draw_cells(canvas, gutter, 1, frame, self.colouring, ascii_only=ascii_only)
+        draw_gutter(canvas, _PICTURE_TOP, gutter, frame, self.map, in_index=self.unit == "cycles and indices")
+        draw_cells(canvas, gutter, _PICTURE_TOP, frame, self.colouring, ascii_only=ascii_only)
         text_lines = lines_below(canvas.width)
         bottom = canvas.height - LINES_AROUND - text_lines + 1
         draw_time(canvas, gutter, bottom, frame, self.cycles_per_ns if self.unit == "time and bytes" else None)
@@ -104,16 +106,13 @@ class Dmat(VisibleAccesses):
         return f"{units.counted(recorded, 'access')}"
 
     def _draw_cursor(self, canvas: Canvas, frame: Frame, gutter: int, bottom: int) -> None:
-        row = frame.row_at(self.address)
-        at = 0
-        for strip in frame.strips:
-            if row < at + strip.rows:
-                column, line = gutter + frame.column_at(self.time), 1 + strip.top + row - at
-                canvas.text(gutter - 1, line, "▌", "accent")
-                canvas.text(column, bottom, "▲", "accent")
-                canvas.tint(column, line, 1, 1, "cursor")
-                return
-            at += strip.rows
+        line = frame.line_of(frame.row_at(self.address))
+        if line is None:
+            return
+        column, line = gutter + frame.column_at(self.time), _PICTURE_TOP + line
+        canvas.text(gutter - 1, line, "▌", "accent")
+        canvas.text(column, bottom, "▲", "accent")
+        canvas.tint(column, line, 1, 1, "cursor")
 
     def commands(self) -> Mapping[str, str]:
         """Return the commands that apply to this launch, and their descriptions."""
@@ -137,12 +136,10 @@ class Dmat(VisibleAccesses):
             self.time = (
                 frame.grid.start + (column - gutter + 0.5) * (frame.grid.end - frame.grid.start) / frame.request.cells
             )
-        at = 0
-        for strip in frame.strips:
-            if strip.top <= row - 1 < strip.top + strip.rows:
-                low, high = frame.addresses(at + row - 1 - strip.top)
-                self.address = (low + high) // 2
-            at += strip.rows
+        row_of_cells = frame.row_in(row - _PICTURE_TOP)
+        if row_of_cells is not None:
+            low, high = frame.addresses(row_of_cells)
+            self.address = (low + high) // 2
 
     def target_view(self) -> str:
         """Return the code view that the records name, "sass" or "ptx"; "" if they name none."""
@@ -152,13 +149,12 @@ class Dmat(VisibleAccesses):
 
     def spot(self) -> Spot:
         """Return the access under the cursor: the one that the cursor was sent to, else of the most frequent block."""
-        frame = self.frame
-        detail = None if self._detail is None else self._detail[2]
+        frame, detail = self.frame, self.detail
         if frame is None or detail is None or not detail.warps:
             return Spot() if frame is None else Spot(time=self.time)
         block, warp = divmod(detail.warps.most_common(1)[0][0], self.map.accesses.start.shape[1])
         target = self._cursor_target
-        sent = target[1] if target is not None and target[0] == self._patch(frame) else Selection()
+        sent = target.selection if target is not None and target.patch == self._patch(frame) else Selection()
         line = self.ptx_line() if sent.line is None else self.painter.code[sent.line].line
         if sent.block is not None and sent.block != block:
             block, warp = sent.block, 0
@@ -190,7 +186,7 @@ class Dmat(VisibleAccesses):
 
     def ptx_line(self) -> int | None:
         """Return the PTX line with most accesses under the cursor."""
-        detail = None if self._detail is None else self._detail[2]
+        detail = self.detail
         if detail is None or not detail.lines:
             return None
         line = detail.lines.most_common(1)[0][0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.draw.view import Cancelled, Drawing
 from tui_probe.probekit.record_counts import sampled_blocks_text
@@ -93,6 +93,21 @@ def lines_below(width: int) -> int:
     return 2 if width >= _WIDE_CELLS else 3
 
 
+class _CellRead(NamedTuple):
+    """The cell under the cursor as read for a picture; ``detail`` is None if that would have taken too long."""
+
+    request: FrameRequest
+    patch: Patch
+    detail: CellDetail | None
+
+
+class _CursorTarget(NamedTuple):
+    """The access that the cursor was sent to, and the position that it has; other positions may have more of it."""
+
+    patch: Patch
+    selection: Selection
+
+
 class VisibleAccesses(Drawing):
     """Accesses of one launch. ``prepare`` returns work that makes a picture in the background and then shows it."""
 
@@ -129,11 +144,10 @@ class VisibleAccesses(Drawing):
         self.goes_to_worst = self.nothing_wasted = False
         self.frame = self.request = None
         self.gutter = 0
-        self._detail: tuple[FrameRequest, Patch, CellDetail | None] | None = None
+        self._cell_read: _CellRead | None = None
         self._wanted: WantedAccess | None = None
         """Access to which the next picture moves the cursor."""
-        self._cursor_target: tuple[Patch, Selection] | None = None
-        """Requested spot of the cursor and its position: other positions may have more accesses of it."""
+        self._cursor_target: _CursorTarget | None = None
         self.not_found_reason = ""
         """Reason why the cursor did not move there."""
 
@@ -177,9 +191,14 @@ class VisibleAccesses(Drawing):
         code = None if line is None else self.painter.code.get(line)
         return text if line is None else f"{'' if code is None else f'{code.opcode} '}{short_position(line)} of {text}"
 
+    @property
+    def detail(self) -> CellDetail | None:
+        """The accesses that were read last under the cursor; None if none were."""
+        return None if self._cell_read is None else self._cell_read.detail
+
     def busiest_warp(self) -> int:
         """Return the warp, counted through the grid, with most accesses under the cursor; 0 if unknown."""
-        detail = None if self._detail is None else self._detail[2]
+        detail = self.detail
         return 0 if detail is None or not detail.warps else detail.warps.most_common(1)[0][0]
 
     # -- made aside
@@ -254,16 +273,19 @@ class VisibleAccesses(Drawing):
         self.request = replace(request, window=self.window)
         self._paint(self.request)
         if access is not None and self.frame is not None:
-            self._cursor_target = self._patch(self.frame), wanted.selection
+            self._cursor_target = _CursorTarget(self._patch(self.frame), wanted.selection)
 
     def _read_detail(self, request: FrameRequest, patch: Patch) -> None:
         try:
-            self._detail = (request, patch, self.painter.look(request, patch, self._stop_if_outdated(request)))
+            detail = self.painter.look(request, patch, self._stop_if_outdated(request))
         except Cancelled:
             return
+        self._cell_read = _CellRead(request, patch, detail)
 
     def _has_detail(self, patch: Patch) -> bool:
-        return self._detail is not None and self.request is not None and self._detail[:2] == (self.request, patch)
+        """Return whether the cell that was read last is this one of the picture on the screen."""
+        read = self._cell_read
+        return read is not None and (read.request, read.patch) == (self.request, patch)
 
     def _place_cursor(self, frame: Frame) -> None:
         """Place the cursor of the first picture at the cell with most accesses."""
@@ -291,7 +313,7 @@ class VisibleAccesses(Drawing):
             band=None if number is None else self.map.bands[number],
             accesses=int(frame.cell_counts[row, column]) - copied,
             exact=frame.exact,
-            detail=self._detail[2] if self._detail is not None and self._has_detail(spot) else None,
+            detail=self.detail if self._has_detail(spot) else None,
             code=self.painter.code,
             warps_per_block=self.map.accesses.start.shape[1],
             blocks=self.probe_result.result.blocks,
