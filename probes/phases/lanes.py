@@ -5,18 +5,18 @@ A trace has a process per block, a thread per warp, and flows from signals to th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import count, groupby
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from tui_probe.draw import units
 from tui_probe.draw.spans import clip, pad
-from tui_probe.ptx.phase_names import PRODUCT_WAIT, WAITS
+from tui_probe.ptx.phase_names import WAITS
 
 from .analysis import NOT_RECORDED
 from .kinds import ALL_WARPS
+from .tables import TensorRates
 from .waits import match_of, meetings
 
 if TYPE_CHECKING:
@@ -28,6 +28,25 @@ if TYPE_CHECKING:
 
     from .analysis import Phases, Spans
     from .waits import Wait
+
+_HUES: Final = 8
+_TENSOR: Final = "tensor"
+_TENTHS: Final = 10
+"""Steps of the rate of products: a digit each."""
+_NOTHING: Final = " "
+_UNKNOWN: Final = "?"
+_WARPS_OF_ROLE: Final = 2
+"""Lanes of a role at most."""
+_DIFFERENT: Final = 0.1
+"""Part of a warp's life from which on another warp of its role differs."""
+MAX_LANES: Final = 8
+"""Lanes of a block at most."""
+_SHOWN_ITERATIONS: Final = 3
+"""Iterations of the main loop that have lanes of their own, at most."""
+_FAINT: Final = 1e-9
+"""Weight of time in iterations without records."""
+MIN_CELLS: Final = 8
+"""Cells of a lane at least, however long the names of roles are."""
 
 Event = dict[str, Any]
 
@@ -114,23 +133,6 @@ def _arrow_events(
         }  # fmt: skip
 
 
-_HUES: Final = 8
-_TENSOR: Final = "tensor"
-_TENTHS: Final = 10
-_LANES_OF_WARP: Final = 32
-_NOTHING: Final = " "
-_UNKNOWN: Final = "?"
-_WARPS_OF_ROLE: Final = 2
-"""Lanes of a role at most."""
-_DIFFERENT: Final = 0.1
-"""Part of a warp's life from which on another warp of its role differs."""
-MAX_LANES: Final = 8
-_SHOWN_ITERATIONS: Final = 3
-_FAINT: Final = 1e-9
-"""Weight of time in iterations without records."""
-MIN_CELLS: Final = 8
-
-
 def lanes(launch: Phases, block: int, width: int, peak: int | None = None) -> Iterator[Line]:
     """The whole block, and some iterations of its main loop if that has several; below each the use of tensor cores,
     whose ``peak`` is in multiply-adds per cycle.
@@ -140,104 +142,28 @@ def lanes(launch: Phases, block: int, width: int, peak: int | None = None) -> It
     rates = TensorRates.of(launch, block)
     left = min(max(map(len, [*names, _TENSOR] if rates else names), default=0), max(width - MIN_CELLS - 2, 1))
     cells = max(width - left - 2, 1)
-    span = launch.block_cycles[block]
-    yield _ruler(left, cells, "0", f"{units.count(span)} cycles")
-    yield from (_lane(launch, warp, name, left, (0, span), cells) for warp, name in zip(warps, names, strict=True))
-    if rates:
-        yield rates.lane(left, (0, span), cells, peak)
-    if (window := main_iterations(launch, warps)) is not None:
-        first, last, begin, end = window
+
+    def of_window(start: int, end: int, title: str) -> Iterator[Line]:
+        yield _ruler(left, cells, title, f"{units.count(end - start)} cycles")
+        for warp, name in zip(warps, names, strict=True):
+            yield _lane(launch, warp, name, left, (start, end), cells)
+        if rates is not None:
+            yield tensor_lane(rates, left, (start, end), cells, peak)
+
+    yield from of_window(0, launch.block_cycles[block], "0")
+    iterations = main_iterations(launch, warps)
+    if iterations is not None:
         yield ()
-        middle = (
-            f"iterations {first}–{last} of the main loop" if last > first else f"iteration {first} of the main loop"
-        )
-        yield _ruler(left, cells, middle, f"{units.count(end - begin)} cycles")
-        yield from (
-            _lane(launch, warp, name, left, (begin, end), cells) for warp, name in zip(warps, names, strict=True)
-        )
-        if rates:
-            yield rates.lane(left, (begin, end), cells, peak)
+        yield from of_window(iterations.start, iterations.end, iterations.title)
 
 
-@dataclass(frozen=True, slots=True)
-class TensorRates:
-    """Multiply-adds per cycle that a block issues: each phase spreads its products evenly over its time."""
-
-    times: NDArray[np.float64]
-    issued: NDArray[np.float64]
-    """Multiply-adds from the start of the block to each time."""
-
-    @classmethod
-    def of(cls, launch: Phases, block: int) -> TensorRates | None:
-        """The rates of a block; None if it issues no products, or an unknown number, or if iterations are sampled."""
-        if launch.every:
-            return None
-        inside = (launch.warps.block == block)[launch.spans.warp] & (launch.spans.phase >= 0)
-        spans = launch.spans.where(inside)
-        known = [site.phase.products if site.phase else 0 for site in launch.sites]
-        if any(known[site] is None for site in np.unique(spans.site).tolist()):
-            return None
-        products = _LANES_OF_WARP * np.array([number or 0 for number in known], np.float64)[spans.site]
-        spans, products = spans.where(products > 0), products[products > 0]
-        if not len(spans):
-            return None
-        times, place = np.unique(np.concatenate((spans.start, spans.end)), return_inverse=True)
-        rate = products / np.maximum(spans.cycles, 1)
-        change = np.bincount(place, np.concatenate((rate, -rate)), len(times))
-        issued = np.concatenate(([0.0], np.cumsum(np.cumsum(change)[:-1] * np.diff(times))))
-        return cls(times.astype(np.float64), issued)
-
-    def lane(self, left: int, window: tuple[int, int], cells: int, peak: int | None) -> Line:
-        """``tensor 035550``: tenths of the peak in each cell, or without one of the highest rate in the lane."""
-        edges = window[0] + (window[1] - window[0]) * np.arange(cells + 1) / cells
-        rates = np.diff(np.interp(edges, self.times, self.issued)) / np.maximum(np.diff(edges), 1e-9)
-        tenths = (_TENTHS * rates / (peak or max(rates.max(), 1e-9))).astype(np.int64).clip(0, _TENTHS - 1)
-        text = "".join(
-            _NOTHING if rate <= 0 else str(tenth) for rate, tenth in zip(rates, tenths.tolist(), strict=True)
-        )
-        return (f" {pad(clip(_TENSOR, left), left)} ", "dim"), (text, "")
-
-
-@dataclass(frozen=True, slots=True)
-class ProductGaps:
-    """The time of a block in which no warp issues products or waits for a wgmma: ``cycles`` of those ``recorded``.
-
-    ``by_role`` has the roles that issue products, with the mean cycles of their warps in each phase during gaps.
-    """
-
-    cycles: float
-    recorded: float
-    by_role: dict[int, dict[int, float]]
-
-    @classmethod
-    def of(cls, launch: Phases, block: int) -> ProductGaps | None:
-        """The gaps of a block; None if its rates are unknown."""
-        if TensorRates.of(launch, block) is None:
-            return None
-        spans = launch.spans.where((launch.warps.block == block)[launch.spans.warp])
-        issues = np.array([bool(site.phase and site.phase.products) for site in launch.sites])[spans.site]
-        waits = np.array([phase.work == PRODUCT_WAIT for phase in launch.phases] + [False])[spans.phase]
-        recorded = spans.phase != NOT_RECORDED
-        busy = (issues | waits) & recorded
-        end = float(spans.start[~recorded].min(initial=launch.block_cycles[block]))
-        times, gap_before = _time_outside(spans.where(busy), end)
-        roles = launch.warps.role[spans.warp]
-        by_role: dict[int, dict[int, float]] = {}
-        for role in np.unique(roles[issues & recorded]).tolist():
-            idle = spans.where((roles == role) & ~busy & recorded)
-            cycles = np.interp(idle.end, times, gap_before) - np.interp(idle.start, times, gap_before)
-            sums = np.bincount(idle.phase, cycles, len(launch.phases)) / len(np.unique(spans.warp[roles == role]))
-            by_role[role] = {phase: gap for phase, gap in enumerate(sums.tolist()) if gap > 0}
-        return cls(float(gap_before[-1]), end, by_role)
-
-
-def _time_outside(spans: Spans, end: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return times from 0 to ``end``, and how much of the time before each is in none of the spans."""
-    edges = np.concatenate(([0.0, end], spans.start, spans.end)).clip(0, end)
-    change = np.concatenate(([0, 0], np.ones(len(spans), np.int64), -np.ones(len(spans), np.int64)))
-    times, place = np.unique(edges, return_inverse=True)
-    depth = np.cumsum(np.bincount(place, change, len(times)))[:-1]
-    return times, np.concatenate(([0.0], np.cumsum(np.where(depth > 0, 0, np.diff(times)))))
+def tensor_lane(rates: TensorRates, left: int, window: tuple[int, int], cells: int, peak: int | None) -> Line:
+    """``tensor 035550``: tenths of the peak in each cell, or without one of the highest rate in the lane."""
+    edges = window[0] + (window[1] - window[0]) * np.arange(cells + 1) / cells
+    in_cells = np.diff(np.interp(edges, rates.times, rates.issued)) / np.maximum(np.diff(edges), 1e-9)
+    tenths = (_TENTHS * in_cells / (peak or max(in_cells.max(), 1e-9))).astype(np.int64).clip(0, _TENTHS - 1)
+    text = "".join(_NOTHING if rate <= 0 else str(tenth) for rate, tenth in zip(in_cells, tenths.tolist(), strict=True))
+    return (f" {pad(clip(_TENSOR, left), left)} ", "dim"), (text, "")
 
 
 def shown_warps(launch: Phases, block: int) -> list[int]:
@@ -265,38 +191,57 @@ def _phase_cycles(launch: Phases, warp: int) -> NDArray[np.int64]:
     return np.bincount(launch.spans.phase[own] % count, launch.spans.cycles[own], count).astype(np.int64)
 
 
-def main_iterations(launch: Phases, warps: Sequence[int]) -> tuple[int, int, int, int] | None:
-    """Numbers of the first and last of some iterations in the middle of the main loop, and their time; None without a
-    loop of several iterations. The main loop is the one in which one of these warps works longest: idle warps can wait
-    in a loop for the whole kernel.
-    """
-    of_warps = np.isin(launch.spans.warp, warps)
+class MainIterations(NamedTuple):
+    """Some iterations of the main loop, from 1, and their time in cycles since the block began."""
+
+    first: int
+    last: int
+    start: int
+    end: int
+
+    @property
+    def title(self) -> str:
+        """``iterations 3–5 of the main loop``."""
+        if self.last == self.first:
+            return f"iteration {self.first} of the main loop"
+        return f"iterations {self.first}–{self.last} of the main loop"
+
+
+def main_iterations(launch: Phases, warps: Sequence[int]) -> MainIterations | None:
+    """Some iterations in the middle of the main loop; None without a loop of several iterations."""
     loops = np.array([phase.loop or 0 for phase in launch.phases] + [0])[launch.spans.phase]
-    of_warps &= (loops > 0) & (launch.iteration > 0)
-    if not of_warps.any():
+    in_loops = np.isin(launch.spans.warp, warps) & (loops > 0) & (launch.iteration > 0)
+    if not in_loops.any():
         return None
-    waits = np.array([phase.work in WAITS for phase in launch.phases] + [True])[launch.spans.phase]
-    cycles = np.where(waits, 0, launch.spans.cycles)
-    worked = {
-        (loop, warp): int(cycles[of_warps & (loops == loop) & (launch.spans.warp == warp)].sum())
-        for loop in np.unique(loops[of_warps]).tolist()
-        for warp in warps
-    }
-    loop, warp = max(worked, key=lambda key: worked[key])
-    chosen = of_warps & (loops == loop) & (launch.spans.warp == warp)
-    numbers = launch.iteration[chosen]
+    loop, warp = _main_loop(launch, np.where(in_loops, loops, 0), warps)
+    of_loop = in_loops & (loops == loop)
+    spans = launch.spans.where(of_loop & (launch.spans.warp == warp))
+    numbers = launch.iteration[of_loop & (launch.spans.warp == warp)]
     count = int(numbers.max())
     if count < 2:
         return None
-    first = max(1, count // 2 - _SHOWN_ITERATIONS // 2)
-    last = min(count, first + _SHOWN_ITERATIONS - 1)
     if launch.every:
         recorded = np.unique(numbers)
         number = int(recorded[len(recorded) // 2])
-        return number, number, *_time_of_iteration(launch, number, of_warps, int(warp))
-    shown = (numbers >= first) & (numbers <= last)
-    starts, ends = launch.spans.start[chosen][shown], launch.spans.end[chosen][shown]
-    return first, last, int(starts.min()), int(ends.max())
+        return MainIterations(number, number, *_time_of_iteration(launch, number, in_loops, warp))
+    first = max(1, count // 2 - _SHOWN_ITERATIONS // 2)
+    last = min(count, first + _SHOWN_ITERATIONS - 1)
+    inside = spans.where((numbers >= first) & (numbers <= last))
+    return MainIterations(first, last, int(inside.start.min()), int(inside.end.max()))
+
+
+def _main_loop(launch: Phases, loops: NDArray[np.int64], warps: Sequence[int]) -> tuple[int, int]:
+    """The loop in which one of ``warps`` works longest, and this warp; ``loops`` are those of spans, 0 for none.
+
+    Waits do not count: idle warps can wait in a loop for the whole kernel. Of several, the first loop and warp.
+    """
+    is_wait = np.array([phase.work in WAITS for phase in launch.phases] + [True])[launch.spans.phase]
+    cycles = np.where(is_wait, 0, launch.spans.cycles)
+    pairs, pair = np.unique(np.stack((loops, launch.spans.warp))[:, loops > 0], axis=1, return_inverse=True)
+    worked = np.bincount(pair.reshape(-1), cycles[loops > 0])
+    longest = pairs[:, worked == worked.max()].T.tolist()
+    loop, warp = min(longest, key=lambda pair: (pair[0], warps.index(pair[1])))
+    return loop, warp
 
 
 def _time_of_iteration(launch: Phases, number: int, own: NDArray[np.bool_], warp: int) -> tuple[int, int]:

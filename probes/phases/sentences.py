@@ -13,8 +13,7 @@ from tui_probe.probekit.record_counts import sampled_blocks_text
 from tui_probe.ptx.phase_names import CLUSTER_BARRIER, COPIES, MBARRIER, POLLING
 
 from .kinds import ALL_WARPS, NO_LOOP
-from .lanes import ProductGaps, TensorRates
-from .tables import NOTABLY_SLOWER, overlap_of, rows_of
+from .tables import NOTABLY_SLOWER, ProductGaps, TensorRates, overlap_of, rows_of
 from .waits import waits_of
 
 if TYPE_CHECKING:

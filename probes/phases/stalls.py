@@ -1,10 +1,10 @@
 """Stalls inside phases: the waits of single instructions that another probe of the run measured, by phase.
 
-Both probes name positions in the code. If phases were recorded in SASS, an instruction belongs to the phase whose
-records are on all ways to it. If they were recorded in PTX, the cubin's table of PTX lines leads to the phase. Without
-this table it is the source line, which may be in several phases, such as that of a matrix product: its fence, its
-products and its wait. Then the wait belongs to the only phase that waits for the same thing, and a wait for another
-thing to the only phase that does not wait.
+Both probes name positions in the code. If phases were recorded in SASS, the offset of an instruction leads to its
+phase. If they were recorded in PTX, the cubin's table of PTX lines leads to the phase. Without this table it is the
+source line, which may be in several phases, such as that of a matrix product: its fence, its products and its wait.
+Then the wait belongs to the only phase that waits for the same thing, and a wait for another thing to the only phase
+that does not wait.
 """
 
 from __future__ import annotations
@@ -19,25 +19,20 @@ from tui_probe.errors import ImageError, PtxError, TraceError, UnsupportedKernel
 from tui_probe.input_limits import CUBIN, PTX_TEXT
 from tui_probe.probekit.measured import joined_sources, known_probe, read_joined, unjoined_sources
 from tui_probe.probekit.page_kinds import ViewSource
-from tui_probe.ptx.control_flow import Flow
-from tui_probe.ptx.operands import MADE_UP
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.phase_names import (
     BARRIER,
     CLUSTER_BARRIER,
-    MARK,
     MBARRIER,
     NAMED_BARRIER,
     PRODUCT_WAIT,
-    marked_phases,
 )
-from tui_probe.ptx.tree import Immediate, Instruction
-from tui_probe.sass.flow import FlowGraph
 from tui_probe.sass.target import GraftTarget
-from tui_probe.sass.words import WORD_BYTES
 from tui_probe.trace.kernel_files import Offset
 from tui_probe.trace.plain_file import read_within
 from tui_probe.trace.source_lines import SourceLines, lines_of_original_ptx, source_position
+
+from .code_phases import phases_of_lines, phases_of_offsets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -207,43 +202,3 @@ def _text(kernel: KernelFacts, name: str) -> str:
 
 def _target(kernel: KernelFacts) -> GraftTarget:
     return GraftTarget.of(Cubin.read(read_within(_file(kernel, "pruned.bin"), CUBIN)), kernel.name)
-
-
-def phases_of_offsets(target: GraftTarget, numbers: Mapping[int, int]) -> dict[int, int]:
-    """Return the phase of each instruction by offset, from the ``numbers`` of phases by the offsets of their records.
-
-    Instructions that follow records of several phases have none.
-    """
-    # The code that grafts is not needed without stalls.
-    from tui_probe.engine.grafting.sass_phases import flow_of
-
-    marks = {offset // WORD_BYTES: number for offset, number in numbers.items()}
-    code = [_mark(marks[index]) if index in marks else _plain() for index in range(len(target.words))]
-    at_instructions = _numbers_at(flow_of(FlowGraph.of(target), code), code)
-    return {Offset(index * WORD_BYTES): number for index, number in enumerate(at_instructions) if number is not None}
-
-
-def phases_of_lines(text: str, numbers: Mapping[int, int]) -> dict[int, int]:
-    """Return the phase of each line of PTX, from the ``numbers`` of phases by the lines of their starts."""
-    flow = Flow.of(parse(text).entries()[0])
-    lines = [[instruction.span.line for instruction in block] for block in flow.blocks]
-    blocks = [[_mark(numbers[line]) if line in numbers else _plain() for line in block_lines] for block_lines in lines]
-    code = [instruction for block in blocks for instruction in block]
-    at_instructions = _numbers_at(Flow(blocks, flow.jumps, flow.falls), code)
-    positions = (line for block_lines in lines for line in block_lines)
-    return {line: number for line, number in zip(positions, at_instructions, strict=True) if number is not None}
-
-
-def _numbers_at(flow: Flow, code: Sequence[Instruction]) -> list[int | None]:
-    """Return the number of the last mark before each instruction; None if ways to it have different ones."""
-    current = marked_phases(flow)
-    names = ["" if current is None else current(instruction) or "" for instruction in code]
-    return [int(name.removeprefix(f"{MARK} ")) if name else None for name in names]
-
-
-def _mark(number: int) -> Instruction:
-    return Instruction(MARK, (), (Immediate(str(number)),), MADE_UP)
-
-
-def _plain() -> Instruction:
-    return Instruction("mov", (), (), MADE_UP)

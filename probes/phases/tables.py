@@ -1,43 +1,24 @@
-"""Tables below the page: phases by role, overlap of loads with computation, and instructions moved between phases.
-
-Moved instructions are those that ptxas moved across the boundaries of phases that the user named. Machine code of the
-probed kernel is compared with its table of source lines: an instruction behind the clock read of one phase whose line
-is of another one was moved, by ptxas or by the compiler before it. Counted are loads, stores, barriers, products and
-floating-point arithmetic; the code of the probe itself has none of these but its own stores.
-"""
+"""Quantities of a launch: phases by role as rows, overlap of loads with computation, and products over time."""
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tui_probe.binaries.cubin import Cubin
-from tui_probe.errors import ImageError, ProbeFileError, UnsupportedKernelError
-from tui_probe.input_limits import CUBIN, PROBE_FILE
-from tui_probe.probe_files.loading import read_probe
-from tui_probe.ptx.operands import MADE_UP
-from tui_probe.ptx.phase_names import MARK, marked_phases
-from tui_probe.ptx.tree import Immediate, Instruction
-from tui_probe.sass.flow import FlowGraph
-from tui_probe.sass.operations import operation_class, operation_name
-from tui_probe.sass.target import GraftTarget
-from tui_probe.sass.words import DESTINATION, IMMEDIATE, SOURCE_B, WORD_BYTES
-from tui_probe.trace.plain_file import read_within
+from tui_probe.ptx.phase_names import PRODUCT_WAIT
+from tui_probe.trace.launch_shape import WARP_SIZE
 
+from .analysis import NOT_RECORDED
 from .waits import main_site, place_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from tui_probe.probe_model.probe import Probe
-    from tui_probe.probekit.probe_results import ProbeResult
-    from tui_probe.sass.words import Word
     from tui_probe.trace.sites import Site
 
     from .analysis import Phases, Spans
@@ -49,14 +30,6 @@ _NOTABLE_PHASE: Final = 0.02
 """Part of a role's time from which on slow warps of a phase are named."""
 _MOST_SLOW: Final = 3
 _UNKNOWN: Final = -1
-_LANES: Final = 32
-_COUNTED: Final = frozenset({"fp32", "fp64", "fp16", "bf16", "tensor", "load", "store", "atomic", "barrier"})
-_CLOCK, _CLOCK_REGISTER = 0x005, (72, 8)
-_CLOCK_LOW: Final = 0x50
-_MOVES: Final = frozenset({"MOV", "IMAD", "HFMA2"})
-"""Operations by which ptxas sets a register to a number."""
-_NEAR: Final = 256
-"""Instructions between a clock read and the store of its record at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +91,8 @@ def rows_of(launch: Phases) -> list[PhaseRow]:
             times, warp_of_time = _iteration_cycles(launch, spans, places)
             cycles, warps = round((spans.cycles * weight).sum()), int(np.count_nonzero(np.diff(spans.warp, prepend=-1)))
             median, p95 = (float(value) for value in np.percentile(times, (50, 95)))
-            own_products = products[spans.site]
-            issued = None if (own_products == _UNKNOWN).any() else round(_LANES * (own_products * weight).sum())
+            by_span = products[spans.site]
+            issued = None if (by_span == _UNKNOWN).any() else round(WARP_SIZE * (by_span * weight).sum())
             share, longest = cycles / total, main_site(launch, spans)
             row = PhaseRow(name, phase, warps, cycles, share, len(times), median, p95, issued, blocks, longest)
             rows.append(replace(row, parts=tuple(_parts_of(row, times, launch.warps.warp[warp_of_time]))))
@@ -225,78 +198,72 @@ def _block_times(launch: Phases, block: int) -> NDArray[np.float64]:
     return np.array([float(length[part].sum()) for part in parts])
 
 
-def moved_instructions(image: bytes, name: str, probe: Probe, works: Mapping[int, str]) -> Counter[str] | None:
-    """Return how many instructions of other named phases each phase has in machine code, by name of the phase.
+@dataclass(frozen=True, slots=True)
+class TensorRates:
+    """Multiply-adds per cycle that a block issues: each phase spreads its products evenly over its time."""
 
-    ``works`` are the names of phases by the line that their records have. None if the code has no lines, or its clock
-    reads cannot be distinguished.
+    times: NDArray[np.float64]
+    issued: NDArray[np.float64]
+    """Multiply-adds from the start of the block to each time."""
+
+    @classmethod
+    def of(cls, launch: Phases, block: int) -> TensorRates | None:
+        """The rates of a block; None if it issues no products, or an unknown number, or if iterations are sampled."""
+        if launch.every:
+            return None
+        inside = (launch.warps.block == block)[launch.spans.warp] & (launch.spans.phase >= 0)
+        spans = launch.spans.where(inside)
+        known = [site.phase.products if site.phase else 0 for site in launch.sites]
+        if any(known[site] is None for site in np.unique(spans.site).tolist()):
+            return None
+        products = WARP_SIZE * np.array([number or 0 for number in known], np.float64)[spans.site]
+        spans, products = spans.where(products > 0), products[products > 0]
+        if not len(spans):
+            return None
+        times, place = np.unique(np.concatenate((spans.start, spans.end)), return_inverse=True)
+        rate = products / np.maximum(spans.cycles, 1)
+        change = np.bincount(place, np.concatenate((rate, -rate)), len(times))
+        issued = np.concatenate(([0.0], np.cumsum(np.cumsum(change)[:-1] * np.diff(times))))
+        return cls(times.astype(np.float64), issued)
+
+
+@dataclass(frozen=True, slots=True)
+class ProductGaps:
+    """The time of a block in which no warp issues products or waits for a wgmma: ``cycles`` of those ``recorded``.
+
+    ``by_role`` has the roles that issue products, with the mean cycles of their warps in each phase during gaps.
     """
-    # With the code that grafts, which a report of other probes needs not.
-    from tui_probe.engine.grafting.sass_phases import flow_of, names_by_line
 
-    try:
-        target = GraftTarget.of(Cubin.read(image), name)
-        names, graph = names_by_line(probe, target), FlowGraph.of(target)
-    except (ImageError, UnsupportedKernelError):
-        return None
-    reads = _clock_reads(target.words, works)
-    if {works[line] for line, _ in reads.values()} != set(works.values()):
-        return None
-    code = [_mark(reads[index][0]) if index in reads else _plain() for index in range(len(target.words))]
-    current = marked_phases(flow_of(graph, code))
-    assert current is not None
-    stores = {store for _, store in reads.values()}
-    moved: Counter[str] = Counter()
-    for index, (word, instruction) in enumerate(zip(target.words, code, strict=True)):
-        own, here = names(index * WORD_BYTES), (current(instruction) or "").removeprefix(f"{MARK} ")
-        if own and here and index not in stores and operation_class(word, target.arch) in _COUNTED:
-            moved[works[int(here)]] += own != works[int(here)]
-    return moved
+    cycles: float
+    recorded: float
+    by_role: dict[int, dict[int, float]]
 
-
-def moved_in_trace(of: ProbeResult, sites: Sequence[Site]) -> Counter[str] | None:
-    """Return the moves of a kernel of a trace; None if a file is missing or damaged, or the user named no phases."""
-    if not any(site.phase is not None and site.phase.named for site in sites):
-        return None
-    parts = ("probe.toml",) if of.kernel.probe is None else ("probes", f"{of.kernel.probe}.toml")
-    binary, file = of.kernel.file("probed.bin"), of.kernel.trace.file(*parts)
-    if binary is None or file is None:
-        return None
-    try:
-        probe = read_probe(read_within(file, PROBE_FILE), file)
-        image = read_within(binary, CUBIN)
-    except (OSError, ProbeFileError):
-        return None
-    works = {site.instruction.line: site.phase.work for site in sites if site.phase is not None}
-    return moved_instructions(image, of.kernel.name, probe, works)
+    @classmethod
+    def of(cls, launch: Phases, block: int) -> ProductGaps | None:
+        """The gaps of a block; None if its rates are unknown."""
+        if TensorRates.of(launch, block) is None:
+            return None
+        spans = launch.spans.where((launch.warps.block == block)[launch.spans.warp])
+        issues = np.array([bool(site.phase and site.phase.products) for site in launch.sites])[spans.site]
+        waits = np.array([phase.work == PRODUCT_WAIT for phase in launch.phases] + [False])[spans.phase]
+        recorded = spans.phase != NOT_RECORDED
+        busy = (issues | waits) & recorded
+        end = float(spans.start[~recorded].min(initial=launch.block_cycles[block]))
+        times, gap_before = _time_outside(spans.where(busy), end)
+        roles = launch.warps.role[spans.warp]
+        by_role: dict[int, dict[int, float]] = {}
+        for role in np.unique(roles[issues & recorded]).tolist():
+            idle = spans.where((roles == role) & ~busy & recorded)
+            cycles = np.interp(idle.end, times, gap_before) - np.interp(idle.start, times, gap_before)
+            sums = np.bincount(idle.phase, cycles, len(launch.phases)) / len(np.unique(spans.warp[roles == role]))
+            by_role[role] = {phase: gap for phase, gap in enumerate(sums.tolist()) if gap > 0}
+        return cls(float(gap_before[-1]), end, by_role)
 
 
-def _clock_reads(words: Sequence[Word], works: Mapping[int, str]) -> dict[int, tuple[int, int]]:
-    """The line of the record of each clock read, and the number of the instruction that stores it."""
-    reads = {}
-    for index, word in enumerate(words):
-        if word.operation == _CLOCK and word.field(*_CLOCK_REGISTER) == _CLOCK_LOW:
-            register = word.field(*DESTINATION)
-            for at in range(index + 1, min(index + _NEAR, len(words))):
-                if operation_name(words[at], 90) == "STG" and words[at].field(*SOURCE_B) == register:
-                    line = _number_in(words, register + 1, at)
-                    if line in works:
-                        reads[index] = line, at
-                    break
-    return reads
-
-
-def _number_in(words: Sequence[Word], register: int, before: int) -> int:
-    """The number that a register was last set to; -1 if unknown."""
-    for at in range(before - 1, max(before - _NEAR, -1), -1):
-        if words[at].field(*DESTINATION) == register and operation_name(words[at], 90) in _MOVES:
-            return words[at].field(*IMMEDIATE)
-    return -1
-
-
-def _mark(line: int) -> Instruction:
-    return Instruction(MARK, (), (Immediate(str(line)),), MADE_UP)
-
-
-def _plain() -> Instruction:
-    return Instruction("mov", (), (), MADE_UP)
+def _time_outside(spans: Spans, end: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return times from 0 to ``end``, and how much of the time before each is in none of the spans."""
+    edges = np.concatenate(([0.0, end], spans.start, spans.end)).clip(0, end)
+    change = np.concatenate(([0, 0], np.ones(len(spans), np.int64), -np.ones(len(spans), np.int64)))
+    times, place = np.unique(edges, return_inverse=True)
+    depth = np.cumsum(np.bincount(place, change, len(times)))[:-1]
+    return times, np.concatenate(([0.0], np.cumsum(np.where(depth > 0, 0, np.diff(times)))))

@@ -19,10 +19,11 @@ from tui_probe.trace.kernel_files import code_page
 from tui_probe.trace.kernel_status import demangle
 
 from .analysis import analyse_launch
-from .lanes import TensorRates, lanes, main_iterations, shown_warps, trace_events
+from .code_phases import moved_in_trace
+from .lanes import lanes, main_iterations, shown_warps, trace_events
 from .sentences import Sentences
 from .stalls import PhaseStalls, stalls_of
-from .tables import PhaseRow, moved_in_trace, multiply_adds, overlap_of, rows_of
+from .tables import PhaseRow, TensorRates, multiply_adds, overlap_of, rows_of
 from .waits import Wait, waits_of
 
 if TYPE_CHECKING:
@@ -228,7 +229,7 @@ class PhasesView(Document):
     def record(self) -> dict[str, Any]:
         launch, overlap = self.launch, self.overlap
         warps = shown_warps(launch, self.block)
-        window = main_iterations(launch, warps)
+        iterations = main_iterations(launch, warps)
         return {
             "block": self.block,
             "block_cycles": launch.block_cycles[self.block],
@@ -261,9 +262,7 @@ class PhasesView(Document):
                 "elsewhere": [_stall_record(stall) for stall in self.stalls.elsewhere],
             },
             "waits": [_wait_record(wait) for wait in self.waits],
-            "main_iterations": None
-            if window is None
-            else dict(zip(("first", "last", "start", "end"), window, strict=True)),
+            "main_iterations": None if iterations is None else iterations._asdict(),
             "lanes": [self._lane_record(warp) for warp in warps],
         }
 

@@ -20,13 +20,13 @@ from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.site_file import site_file
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.probe import MeasuredWait
+from tui_probe.probes.phases.code_phases import phases_of_lines
 from tui_probe.probes.phases.kinds import phases_of
 from tui_probe.probes.phases.stalls import (
     PhaseStalls,
     likely_phase,
     phase_at_line,
     phases_by_place,
-    phases_of_lines,
     stalls_of,
 )
 from tui_probe.probes.phases.view import PhasesView

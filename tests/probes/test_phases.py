@@ -37,18 +37,18 @@ from tui_probe.probe_files.option_probes import phases_in, phases_probe
 from tui_probe.probe_model.positions import SourceRange
 from tui_probe.probes.phases import _advice, findings
 from tui_probe.probes.phases.analysis import NOT_RECORDED, Phases, Spans, _joined, analyse
+from tui_probe.probes.phases.code_phases import moved_instructions
 from tui_probe.probes.phases.kinds import Phase, roles_of
 from tui_probe.probes.phases.lanes import (
     MIN_CELLS,
-    ProductGaps,
-    TensorRates,
     dominant_phases,
     lanes,
     shown_warps,
+    tensor_lane,
     trace_events,
 )
 from tui_probe.probes.phases.sentences import Sentences, wait_text
-from tui_probe.probes.phases.tables import PhaseRow, moved_instructions, multiply_adds, overlap_of, rows_of
+from tui_probe.probes.phases.tables import PhaseRow, ProductGaps, TensorRates, multiply_adds, overlap_of, rows_of
 from tui_probe.probes.phases.view import PhasesView
 from tui_probe.probes.phases.waits import Wait, waits_of
 from tui_probe.ptx.parser import parse
@@ -204,7 +204,7 @@ def test_tensor_lane_has_the_products_of_the_block(tmp_path: Path) -> None:
     assert rates is not None
     assert rates.issued[-1] == pytest.approx(tile * n * k)
     cells, window = 50, (0, launch.block_cycles[1])
-    drawn = plain(rates.lane(6, window, cells, None))[8:]
+    drawn = plain(tensor_lane(rates, 6, window, cells, None))[8:]
     assert max(drawn) == "9"
     warps = np.flatnonzero(launch.warps.block == 1)
     spans = launch.spans.where(np.isin(launch.spans.warp, warps))
