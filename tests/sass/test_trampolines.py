@@ -8,8 +8,8 @@ import pytest
 
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.engine.assembler import Assembler
-from tui_probe.sass.inline_code import InlineCode
-from tui_probe.sass.words import NO_BARRIER
+from tui_probe.sass.inline_code import FreeRegisters, InlineCode
+from tui_probe.sass.words import LDC, LDCU, NO_BARRIER, RZ, constant_offset, new_word, with_constant_offset
 
 SUMS = """.version 7.8
 .target sm_90
@@ -48,6 +48,29 @@ def test_a_barrier_for_results_and_operands_is_still_waited_for(both: bool, tmp_
     redux = [word for word in snippet.words if word.operation == 0x1C4]
     assert len(redux) == 2
     assert {word.write_barrier for word in redux} - {NO_BARRIER} <= awaited <= released | {5}
+
+
+@pytest.mark.parametrize("opcode", [0x600 | LDCU, 0xA00 | LDC])
+def test_parameters_of_a_snippet_are_read_behind_those_of_the_kernel(opcode: int) -> None:
+    word = new_word(opcode, 1).with_field(16, 8, 0).with_field(24, 8, RZ)
+    free = FreeRegisters(
+        arch=100,
+        base=0x380,
+        parameters_at=0x3D0,
+        first=32,
+        scratch=31,
+        uniform={0: 8},
+        predicates={},
+        barriers=(0, 1, 2, 3, 4, 5),
+        predicate_barriers=0,
+        convergence=0,
+        convergence_barriers={},
+        registers=40,
+    )
+    for offset, expected in ((0x358, 0x358), (0x388, 0x388), (0x390, 0x3D0), (0x398, 0x3D8)):
+        snippet = InlineCode(100, (with_constant_offset(word, offset),), 0x380, 0x390)
+        (placed,) = snippet.placed(free, {})
+        assert constant_offset(placed) == expected
 
 
 def with_one_barrier_for_both(cubin: Cubin) -> bytes:

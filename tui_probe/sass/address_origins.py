@@ -15,7 +15,8 @@ from tui_probe.errors import UnsupportedKernelError
 from tui_probe.sass.accesses import access_of, register_pair
 from tui_probe.sass.bulk_copies import bulk_copy_of
 from tui_probe.sass.register_operands import operands_of
-from tui_probe.sass.words import ALWAYS, CONSTANT_LOADS, IMMEDIATE, LDCU, RZ, uniform_bits
+from tui_probe.sass.uniform_registers import uniform_bits
+from tui_probe.sass.words import ALWAYS, CONSTANT_LOADS, IMMEDIATE, LDCU, RZ
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

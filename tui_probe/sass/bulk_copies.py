@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.sass.words import uniform_bits
+from tui_probe.sass.uniform_registers import uniform_bits
 
 if TYPE_CHECKING:
     from tui_probe.sass.words import Word

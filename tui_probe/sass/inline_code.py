@@ -17,7 +17,12 @@ from tui_probe.sass import lane_registers
 from tui_probe.sass.nv_info import FLAG_FORMAT
 from tui_probe.sass.snippets import LOAD_MARK, STORE_MARK, is_mark, mark_number
 from tui_probe.sass.target import GraftTarget
-from tui_probe.sass.uniform_registers import exact_uniform_fields, named_uniform_registers, with_uniform_registers
+from tui_probe.sass.uniform_registers import (
+    exact_uniform_fields,
+    named_uniform_registers,
+    to_uniform_word,
+    with_uniform_registers,
+)
 from tui_probe.sass.words import (
     ALL_BYTES,
     BARRIER_COUNT,
@@ -25,9 +30,6 @@ from tui_probe.sass.words import (
     BSSY,
     BSYNC,
     BYTE_MASK,
-    CONSTANT_BANK,
-    CONSTANT_FORMS,
-    CONSTANT_OFFSET,
     DEPBAR,
     DEPBAR_BARRIER,
     DEPBAR_GROUPS,
@@ -50,9 +52,11 @@ from tui_probe.sass.words import (
     Word,
     branch_target,
     branch_word,
+    constant_bank,
+    constant_offset,
     new_word,
     operation_of,
-    to_uniform_word,
+    with_constant_offset,
 )
 
 if TYPE_CHECKING:
@@ -154,7 +158,7 @@ class InlineCode:
         """
         target = GraftTarget.of(cubin, name)
         code = target.words[: target.exits()[-1] // WORD_BYTES]
-        if code and code[0].rd == STACK_POINTER and _constant_offset(code[0]) is not None:
+        if code and code[0].rd == STACK_POINTER and constant_bank(code[0]) == 0:
             code = code[1:]
         end = len(code) * WORD_BYTES
         for word in code:
@@ -237,9 +241,8 @@ class InlineCode:
             lane_registers.with_uniform_predicates(word, free.predicates), free.convergence_barriers
         )
         word = lane_registers.with_registers_moved(word, free.first)
-        offset = _constant_offset(word)
-        if offset is not None and offset >= self.parameters_at:
-            word = word.with_field(*CONSTANT_OFFSET, offset + free.parameters_at - self.parameters_at)
+        if constant_bank(word) == 0 and (offset := constant_offset(word)) >= self.parameters_at:
+            word = with_constant_offset(word, offset + free.parameters_at - self.parameters_at)
         if word.operation in _STORES and word.read_barrier == NO_BARRIER:
             word = word.with_read_barrier(OPERAND_BARRIER)
         return _with_barriers(word, free.barriers)
@@ -305,10 +308,3 @@ def _refuse_unsupported(word: Word) -> None:
         raise UnsupportedKernelError(because("graft-snippet", what="a DEPBAR that waits for several barriers"))
     if word.operation in _UNIFORM_LOADS and word.field(*_WIDTH) > _WIDTH_OF_PAIR:
         raise UnsupportedKernelError(because("graft-snippet", what="a long constant"))
-
-
-def _constant_offset(word: Word) -> int | None:
-    """Return the offset in bank 0 of the constant that a word reads; None if it reads none there."""
-    if word.form not in CONSTANT_FORMS or word.field(*CONSTANT_BANK):
-        return None
-    return word.field(*CONSTANT_OFFSET)

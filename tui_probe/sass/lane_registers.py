@@ -43,8 +43,8 @@ _CARRIES: Final = 74
 
 
 def late_predicates(words: Iterable[Word]) -> int:
-    """The barriers behind which predicates are written. Who keeps predicates must wait for them: else what comes back
-    later is the value from before.
+    """Return the mask of the scoreboard barriers that release predicates. Code that saves predicates must wait for
+    them: a value that arrives later would be lost when the saved ones are restored.
     """
     mask = 0
     for word in words:
@@ -221,15 +221,16 @@ def with_registers_moved(word: Word, by: int) -> Word:
 
 
 def registers_end(word: Word) -> int:
-    """The number behind the last register that it may name, 0 for none: of most operations the first of two."""
-    used = (
-        4
-        if word.operation == _STG and word.field(*_STORE_SIZE_FIELD) == _STORE_SIZE_128
-        else 1
-        if word.operation in _SINGLE_REGISTER_OPERATIONS
-        else 2
-    )
-    return max((number + used for at in register_fields(word) or () if (number := word.field(at, 8)) != RZ), default=0)
+    """The number behind the last register that it may name, 0 for none."""
+    numbers = [word.field(at, 8) for at in register_fields(word) or ()]
+    return max((number + _registers_of_field(word) for number in numbers if number != RZ), default=0)
+
+
+def _registers_of_field(word: Word) -> int:
+    """Return how many registers from the named one on a word may use: of most operations a pair."""
+    if word.operation == _STG and word.field(*_STORE_SIZE_FIELD) == _STORE_SIZE_128:
+        return 4
+    return 1 if word.operation in _SINGLE_REGISTER_OPERATIONS else 2
 
 
 def align_register(number: int) -> int:

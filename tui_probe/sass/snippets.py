@@ -22,6 +22,7 @@ from tui_probe.sass.uniform_registers import (
     UNIFORM_REGISTERS,
     exact_uniform_fields,
     named_uniform_registers,
+    uniform_register_at,
     with_uniform_registers,
 )
 from tui_probe.sass.uniform_replacement import without_uniform
@@ -33,6 +34,7 @@ from tui_probe.sass.words import (
     CONTROL_FLOW,
     DESTINATION,
     EXIT,
+    GUARD,
     MOV,
     MOV_UNIFORM,
     NO_BARRIER,
@@ -41,6 +43,7 @@ from tui_probe.sass.words import (
     SOURCE_B,
     STACK_POINTER,
     UNIFORM_OPERAND,
+    WORD_BYTES,
     Word,
     constant_bank,
     constant_offset,
@@ -68,7 +71,10 @@ MARK_STEP: Final = 0x1000
 _ADDRESS_OFFSET: Final = 40, 24
 _STORES: Final = frozenset({0x185, 0x186, 0x18E, 0x1A6, 0x1A8, 0x1A9, 0x18A, 0x18B, 0x1A1, 0x1A2, 0x1A3})
 _MOVE_STALL: Final = 12
+"""Cycles after which any instruction can read the result of a move."""
 _UMOV: Final = 0xC82
+_STORED: Final = 64
+"""Lowest bit of the uniform register whose value a mark stores."""
 
 
 def is_mark(word: Word) -> bool:
@@ -102,7 +108,7 @@ class Snippet:
         """
         target = GraftTarget.of(cubin, name)
         _refuse_stack(cubin)
-        code = target.words[: target.exits()[-1] // 16]
+        code = target.words[: target.exits()[-1] // WORD_BYTES]
         if code and code[0].rd == STACK_POINTER and _parameter_offset(code[0]) is not None:
             code = code[1:]
         for word in code:
@@ -251,20 +257,22 @@ def _mark_move(word: Word, numbers: Mapping[int, int], carried: Sequence[KeptReg
         return _move_word(word, KeptRegister(False, word.rd), place)
     if word.ra != RZ or not word.is_uniform_operand:
         raise UnsupportedKernelError(because("graft-lanes"))
-    return _move_word(word, place, KeptRegister(True, numbers[word.field(64, 8 if arch >= 100 else 6)]))
+    return _move_word(word, place, KeptRegister(True, numbers[uniform_register_at(word, _STORED, arch)]))
 
 
 def _move_word(mark: Word, to: KeptRegister, source: KeptRegister) -> Word:
     """Return the move that replaces a mark. A uniform register can only be set from a uniform one."""
-    opcode = _UMOV if to.is_uniform else MOV_UNIFORM if source.is_uniform else MOV
-    move = _with_opcode(mark, opcode).with_field(*DESTINATION, to.number).with_field(*SOURCE_B, source.number)
-    move = move if to.is_uniform else move.with_field(*BYTE_MASK, ALL_BYTES)
+    if to.is_uniform:
+        move = _with_opcode(mark, _UMOV)
+    else:
+        move = _with_opcode(mark, MOV_UNIFORM if source.is_uniform else MOV).with_field(*BYTE_MASK, ALL_BYTES)
+    move = move.with_field(*DESTINATION, to.number).with_field(*SOURCE_B, source.number)
     return move.with_field(*UNIFORM_OPERAND, source.is_uniform)
 
 
 def _with_opcode(word: Word, opcode: int) -> Word:
     """An instruction of fixed latency that waits for what ``word`` waits for, and is done when the next one begins."""
-    made = Word(opcode).with_field(12, 4, word.field(12, 4)).with_wait_mask(word.wait_mask)
+    made = Word(opcode).with_field(*GUARD, word.field(*GUARD)).with_wait_mask(word.wait_mask)
     return made.with_stall(max(_MOVE_STALL, word.stall)).with_write_barrier(NO_BARRIER).with_read_barrier(NO_BARRIER)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.sass.words import LDC, LDCU, ULDC
+from tui_probe.sass.words import LDC, LDCU, NO_BARRIER, ULDC, new_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -31,6 +31,12 @@ UNIFORM_KEPT_BY_CALLS: Final = 36
 
 WIDE_FROM: Final = 100
 """The first architecture whose fields have eight bits instead of six."""
+_R2UR: Final = 0x2CA | 0x000E0000 << 64
+_OLDER_R2UR: Final = 0x3C2 | 0x000E0000 << 64
+_R2UR_FROM: Final = 90
+"""First architecture with the instruction of fixed latency."""
+_UNIFORM_READY: Final = 13
+"""Cycles that ptxas keeps between R2UR and the use of its result."""
 _RD, _RA, _RB, _RC = 16, 24, 32, 64
 _TEXTURE: Final = 40
 _UNIFORM_PATH: Final = range(0x80, 0x100)
@@ -51,6 +57,7 @@ _BRANCHES: Final = frozenset({0x141, 0x145, 0x147, 0x14D})
 """BSYNC, BSSY, BRA, EXIT: a branch may depend on a uniform register."""
 _TO_UNIFORM: Final = frozenset({0x0CA, 0x0CB, 0x1C2, 0x1C3, 0x1C4, 0x1CE})
 """R2UR, CS2UR, S2UR, REDUX, ULEPC: with a uniform result, and without a uniform operand."""
+_S2UR, _REDUX = 0x1C3, 0x1C4
 _ELECT: Final = 0x02F
 _WIDTH, _WIDTH_OF_PAIR = (73, 3), 5
 _OF_32_BITS: Final = frozenset(
@@ -63,9 +70,8 @@ _DESCRIPTORS_FORM, _REGISTERS_FORM = 4, 6
 _TENSOR_COPIES: Final = range(0x1B4, 0x1BC)
 _ALWAYS_UNIFORM: Final = frozenset({*_TO_UNIFORM, *_UNIFORM_PATH, _ELECT, LDCU, *_MATRIX, *_TENSOR_COPIES})
 """Operations that may name uniform registers although bit 91 is clear."""
-_LONG: Final = 8
-_QUAD: Final = 4
-_PAIR: Final = 2
+_LONG, _QUAD, _PAIR = 8, 4, 2
+"""Registers in a row that a field may name."""
 _SOURCES_OF_UNIFORM: Final[Mapping[int, tuple[int, ...]]] = {
     0x082: (_RB,),  # UMOV
     0x086: (),  # VOTEU
@@ -95,9 +101,26 @@ that they have one.
 """
 
 
+def uniform_bits(arch: int) -> int:
+    """Return the width of fields of uniform registers."""
+    return 8 if arch >= WIDE_FROM else 6
+
+
+def to_uniform_word(arch: int, to: int, source: int, scoreboard: int = NO_BARRIER) -> Word:
+    """``R2UR``: a uniform register gets what a lane has in an ordinary one.
+
+    Before sm_90 the instruction is another one, and sets a scoreboard when the result is there.
+    """
+    if arch < _R2UR_FROM:
+        word = new_word(_OLDER_R2UR, 1).with_write_barrier(scoreboard)
+    else:
+        word = new_word(_R2UR, _UNIFORM_READY)
+    return word.with_field(_RD, uniform_bits(arch), to).with_field(_RA, 8, source)
+
+
 def used_uniform_registers(words: Iterable[Word], arch: int) -> frozenset[int]:
     """The uniform registers that instructions may use, some of them perhaps not."""
-    field, used = (1 << _field_bits(arch)) - 1, 0
+    field, used = (1 << uniform_bits(arch)) - 1, 0
     for word in words:
         if word.operation not in _ALWAYS_UNIFORM and not word.is_uniform_operand:
             continue  # most words: no field may name one
@@ -148,8 +171,11 @@ def _product_fields(word: Word) -> Iterable[tuple[int, int]]:
 
 def _uniform_path_fields(word: Word) -> Iterable[tuple[int, int]]:
     if word.operation == ULDC:
-        wide = word.field(*_WIDTH) - _WIDTH_OF_PAIR
-        yield _RD, 1 if wide < 0 else _PAIR if wide == 0 else _QUAD
+        width = word.field(*_WIDTH)
+        if width < _WIDTH_OF_PAIR:
+            yield _RD, 1
+        else:
+            yield _RD, _PAIR if width == _WIDTH_OF_PAIR else _QUAD
         return
     yield _RD, _PAIR
     yield _RA, _PAIR
@@ -160,11 +186,7 @@ def _uniform_path_fields(word: Word) -> Iterable[tuple[int, int]]:
 
 def uniform_register_at(word: Word, at: int, arch: int) -> int:
     """The number of the uniform register that is named there."""
-    return word.field(at, _field_bits(arch))
-
-
-def _field_bits(arch: int) -> int:
-    return 8 if arch >= WIDE_FROM else 6
+    return word.field(at, uniform_bits(arch))
 
 
 def exact_uniform_fields(word: Word) -> tuple[int, ...] | None:
@@ -175,7 +197,7 @@ def exact_uniform_fields(word: Word) -> tuple[int, ...] | None:
     if operation in _SOURCES_OF_UNIFORM:
         sources = _SOURCES_OF_UNIFORM[operation]
         return (_RD, *(at for at in sources if at != _RB or word.form not in _NUMBERS))
-    if operation in (0x1C3, 0x1C4):
+    if operation in (_S2UR, _REDUX):
         return (_RD,)
     if operation == LDCU:
         return _RD, _RA
@@ -201,5 +223,5 @@ def with_uniform_registers(word: Word, numbers: Mapping[int, int], arch: int) ->
     for at in exact_uniform_fields(word) or ():
         number = uniform_register_at(word, at, arch)
         if number < UNIFORM_REGISTERS:
-            word = word.with_field(at, _field_bits(arch), numbers[number])
+            word = word.with_field(at, uniform_bits(arch), numbers[number])
     return word

@@ -140,7 +140,7 @@ class _Sharing:
         """Return the patch that replaces a relocation; None if it can stay."""
         symbol = self._cubin.symbol(relocation.symbol)
         if symbol.kind in _REFERENCE_KINDS:
-            _refuse(symbol.name, "a texture, sampler or surface reference")
+            raise _refusal(symbol.name, "a texture, sampler or surface reference")
         if not 0 < symbol.section < len(self._cubin.sections):
             return None
         if self._cubin.sections[symbol.section].name not in VARIABLES:
@@ -158,20 +158,19 @@ class _Sharing:
         if not _is_code(section):
             return int.from_bytes(self._cubin.image[at : at + _ADDRESS_BYTES], "little", signed=True)
         if any(self._cubin.image[at + _IMMEDIATE_AT : at + _ADDRESS_BYTES]):
-            _refuse(self._cubin.symbol(relocation.symbol).name, "in an instruction with an unknown constant")
+            raise _refusal(self._cubin.symbol(relocation.symbol).name, "in an instruction with an unknown constant")
         return 0
 
     def _address_patch(self, section: Section, relocation: Relocation, variable: Symbol, addend: int) -> AddressPatch:
         is_code = _is_code(section)
         if _count_objects(self._cubin, variable.name) > 1:
-            _refuse(variable.name, "a name that several variables of the module have")
+            raise _refusal(variable.name, "a name that several variables of the module have")
         if not is_code and relocation.kind in _ADDRESS_RELOCATIONS:
             return AddressPatch("abs64", section.number, relocation.offset, addend, variable.name)
         if is_code and relocation.kind in (_LOW_HALF_RELOCATION, _HIGH_HALF_RELOCATION):
             kind = "abs32lo" if relocation.kind == _LOW_HALF_RELOCATION else "abs32hi"
             return AddressPatch(kind, section.number, relocation.offset + _IMMEDIATE_AT, addend, variable.name)
-        _refuse(variable.name, f"in a relocation of unknown kind {relocation.kind}")
-        raise AssertionError
+        raise _refusal(variable.name, f"in a relocation of unknown kind {relocation.kind}")
 
     def _variable(self, symbol: Symbol, addend: int) -> tuple[Symbol, int]:
         """The variable that a symbol stands for, which may be its section, and how far from its start."""
@@ -180,8 +179,7 @@ class _Sharing:
         at = symbol.value + addend
         variable = variable_at(self._cubin, symbol.section, at)
         if variable is None:
-            _refuse(symbol.name, "memory without a symbol name")
-            raise AssertionError
+            raise _refusal(symbol.name, "memory without a symbol name")
         return variable, at - variable.value
 
     def _constants(self) -> Iterator[tuple[str, int]]:
@@ -196,7 +194,7 @@ class _Sharing:
                 and not _is_private(symbol)
             ):
                 if _count_objects(self._cubin, symbol.name) > 1:
-                    _refuse(symbol.name, "a name that several variables of the module have")
+                    raise _refusal(symbol.name, "a name that several variables of the module have")
                 yield symbol.name, symbol.size
 
     def _reaches_constants(self) -> bool:
@@ -260,5 +258,6 @@ def overlaps(offset: int, read: set[int]) -> bool:
     return any(offset - _WORD_BYTES < place < offset + _ADDRESS_BYTES for place in read)
 
 
-def _refuse(variable: str, what: str) -> None:
-    raise UnsupportedKernelError(because("graft-variable", variable=variable or "?", what=what))
+def _refusal(variable: str, what: str) -> UnsupportedKernelError:
+    """Return the error for a kernel with a variable that cannot be shared."""
+    return UnsupportedKernelError(because("graft-variable", variable=variable or "?", what=what))

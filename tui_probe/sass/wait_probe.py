@@ -32,8 +32,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.sass.graft import Splice
+from tui_probe.sass.uniform_registers import to_uniform_word, uniform_bits
 from tui_probe.sass.wait_classes import own_wait
-from tui_probe.sass.words import ALWAYS, NO_BARRIER, YIELD, Word, nop_word, to_uniform_word, uniform_bits
+from tui_probe.sass.words import ALWAYS, NO_BARRIER, YIELD, Word, nop_word
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence

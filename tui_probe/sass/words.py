@@ -1,4 +1,4 @@
-"""Instruction words of SASS: 128 bits from sm_70 on, their fields, and encodings of branches, moves and constants.
+"""Instruction words of SASS: 128 bits from sm_70 on, their fields, and encodings of branches and constants.
 
 Bits, low to high: opcode 11:0 (11:9 say what the second operand is), guard 15:12, Rd 23:16, Ra 31:24, Rb 39:32 or a
 32-bit number 63:32, Rc 71:64, what is the instruction's own, then control: stall 108:105, yield 109, write barrier
@@ -305,33 +305,6 @@ def with_moved_branch(arch: int, word: Word, at: int, to: int) -> Word:
 def without_guard(word: Word) -> Word:
     """An ``EXIT`` or a branch for all lanes that come there."""
     return word.guarded(ALWAYS).with_field(*_SECOND_GUARD, ALWAYS)
-
-
-_WIDE_UNIFORM_FROM: Final = 100
-"""The first architecture whose fields of uniform registers have eight bits instead of six."""
-_R2UR: Final = 0x2CA | 0x000E0000 << 64
-_OLDER_R2UR: Final = 0x3C2 | 0x000E0000 << 64
-_R2UR_FROM: Final = 90
-"""First architecture with the instruction of fixed latency."""
-_UNIFORM_READY: Final = 13
-"""Cycles that ptxas keeps between R2UR and the use of its result."""
-
-
-def uniform_bits(arch: int) -> int:
-    """Return the width of fields of uniform registers."""
-    return 8 if arch >= _WIDE_UNIFORM_FROM else 6
-
-
-def to_uniform_word(arch: int, to: int, source: int, scoreboard: int = NO_BARRIER) -> Word:
-    """``R2UR``: a uniform register gets what a lane has in an ordinary one.
-
-    Before sm_90 the instruction is another one, and sets a scoreboard when the result is there.
-    """
-    if arch < _R2UR_FROM:
-        word = new_word(_OLDER_R2UR, 1).with_write_barrier(scoreboard)
-    else:
-        word = new_word(_R2UR, _UNIFORM_READY)
-    return word.with_field(16, uniform_bits(arch), to).with_field(24, 8, source)
 
 
 def nop_word() -> Word:

@@ -27,10 +27,11 @@ from tui_probe.sass.bulk_copies import bulk_copy_of
 from tui_probe.sass.flow import FlowGraph, is_conditional
 from tui_probe.sass.operations import PRODUCT_OPERATIONS, matrix_product, operation_class, operation_name
 from tui_probe.sass.target import BRA_OPERATION
+from tui_probe.sass.uniform_registers import uniform_bits
 from tui_probe.sass.wait_classes import barrier_number, is_mbarrier_arrival, is_mbarrier_wait, own_wait
 from tui_probe.sass.wait_sites import fixed_offsets
 from tui_probe.sass.waiting import is_strong_load
-from tui_probe.sass.words import BSYNC, CONTROL_FLOW, EXIT, IMMEDIATE, WORD_BYTES, uniform_bits
+from tui_probe.sass.words import BSYNC, CONTROL_FLOW, EXIT, IMMEDIATE, WORD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
