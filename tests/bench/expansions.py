@@ -18,8 +18,9 @@ from tui_probe.binaries.cubin import Cubin
 from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.grafting.snippet_ptx import ptx_version
 from tui_probe.errors import ToolchainError
+from tui_probe.sass.flow import BRA_OPERATION, basic_blocks
 from tui_probe.sass.operations import operation_name
-from tui_probe.sass.target import BRA_OPERATION, GraftTarget, basic_blocks
+from tui_probe.sass.target import GraftTarget
 from tui_probe.sass.words import WORD_BYTES, branch_target
 
 if TYPE_CHECKING:

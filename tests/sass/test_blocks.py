@@ -14,8 +14,9 @@ from tests.turns import due
 from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.trial.trial_cases import block_cubin
 from tui_probe.errors import UnsupportedKernelError
+from tui_probe.sass.flow import basic_blocks
 from tui_probe.sass.operations import operation_class, operation_name
-from tui_probe.sass.target import GraftTarget, basic_blocks
+from tui_probe.sass.target import GraftTarget
 from tui_probe.sass.words import WORD_BYTES
 from tui_probe.toolchain import find_disassembler
 

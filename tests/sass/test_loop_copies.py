@@ -13,12 +13,12 @@ from tui_probe.binaries.cubin import Cubin
 from tui_probe.engine.grafting.sass_phases import sass_phases
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe
-from tui_probe.sass.flow import FlowGraph, is_conditional
+from tui_probe.sass.flow import FlowGraph, is_conditional, jump_targets
 from tui_probe.sass.graft import Grafted, Splice, apply_splices
 from tui_probe.sass.graft_check import refuse_changes
 from tui_probe.sass.loop_copies import loops_to_copy
 from tui_probe.sass.nv_info import MBARRIER_INSTRUCTIONS
-from tui_probe.sass.target import GraftTarget, jump_targets
+from tui_probe.sass.target import GraftTarget
 from tui_probe.sass.words import WORD_BYTES, code_of, nop_word
 
 if TYPE_CHECKING:

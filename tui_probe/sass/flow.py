@@ -1,4 +1,9 @@
-"""Control flow of machine code: edges between basic blocks, dominators and loops.
+"""Control flow of machine code: basic blocks, the edges between them, dominators and loops.
+
+A block begins where something may lead: at the target of a branch, of a call within the kernel, behind a convergence
+barrier that a ``BSSY`` names; and behind anything that may lead elsewhere or brings lanes together again. Each group of
+lanes that comes to the first instruction issues all of them, once. A block that is cut in two without need does no
+harm.
 
 A branch is conditional if it has a guard, a second predicate (90:87), or its own condition: ``BRA.U``, ``BRA.DIV``,
 ``BRA.CONV``. Lanes that wait at ``BSYNC`` continue at the target of its ``BSSY``, which ptxas places behind the
@@ -8,24 +13,29 @@ part of the graph. Its way back is not an edge, since that would join all its ca
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.sass.target import (
-    BRA_OPERATION,
-    BSSY_OPERATION,
-    BSYNC_OPERATION,
-    CALL_OPERATION,
-    INDIRECT_OPERATIONS,
-    WARPSYNC_OPERATION,
-    basic_blocks,
-    branch_tables,
-    jump_targets,
+from tui_probe.errors import UnsupportedKernelError
+from tui_probe.reasons import because
+from tui_probe.sass.nv_info import BRANCH_TARGETS
+from tui_probe.sass.words import (
+    ALWAYS,
+    BRA,
+    BRANCH_CONDITION,
+    BSSY,
+    BSSY_DISTANCE,
+    BSYNC,
+    CONVERGENCE_BARRIER,
+    EXIT,
+    WORD_BYTES,
+    branch_target,
+    operation_of,
 )
-from tui_probe.sass.words import ALWAYS, BRANCH_CONDITION, EXIT, operation_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -33,12 +43,88 @@ if TYPE_CHECKING:
     from tui_probe.sass.target import GraftTarget
     from tui_probe.sass.words import Word
 
+BSYNC_OPERATION: Final = operation_of(BSYNC)
+BSSY_OPERATION: Final = operation_of(BSSY)
+BRA_OPERATION: Final = operation_of(BRA)
+CALL_OPERATION: Final = 0x144
+WARPSYNC_OPERATION: Final = 0x148
+INDIRECT_OPERATIONS: Final = frozenset({0x149, 0x14A, 0x14B, 0x158, 0x159})
+"""BRX, JMP, JMX, BRXU, JMXU."""
+_CALL_ABS, _RET, _KILL, _BPT = 0x143, 0x150, 0x15B, 0x15C
 _EXIT: Final = operation_of(EXIT)
-_RET: Final = 0x150
+_JUMP_OPERATIONS: Final = frozenset({CALL_OPERATION, BRA_OPERATION, WARPSYNC_OPERATION})
+"""Operations that name their target by its distance, in the field of ``BRA``."""
+_BLOCK_ENDS: Final = frozenset(
+    {*_JUMP_OPERATIONS, *INDIRECT_OPERATIONS, BSYNC_OPERATION, _CALL_ABS, _EXIT, _RET, _KILL, _BPT}
+)
+"""Operations that may branch or join lanes."""
+_TABLE_HEAD: Final = 3
+"""Numbers in front of the targets of an indirect branch: its offset, 0, and how many targets there are."""
+_CODE_SYMBOLS: Final = frozenset({0, 2})
+"""STT_NOTYPE and STT_FUNC: labels and functions."""
 _JUMPS_ELSEWHERE: Final = frozenset({BRA_OPERATION, _EXIT, _RET, *INDIRECT_OPERATIONS})
 """Operations behind which a warp continues only if they are conditional."""
 _SECOND_PREDICATE: Final = 87, 4
-_CONVERGENCE_BARRIER: Final = 16, 4
+
+
+def basic_blocks(target: GraftTarget) -> list[range]:
+    """The blocks of a kernel in the order of its code, as numbers of its instructions.
+
+    The instructions behind the last one that does anything are among them. Raises UnsupportedKernelError for a branch
+    through a register whose destination the file does not give.
+    """
+    size = len(target.words)
+    begins = {0, size, *_symbol_offsets(target), *_table_targets(target)}
+    for index, word in enumerate(target.words):
+        if word.operation in _BLOCK_ENDS:
+            begins.add(index + 1)
+        begins.update(jump_targets(target.arch, index, word))
+    places = sorted(place for place in begins if 0 <= place <= size)
+    return [range(first, end) for first, end in itertools.pairwise(places)]
+
+
+def jump_targets(arch: int, index: int, word: Word) -> Iterator[int]:
+    """Yield the instruction that a branch, call or convergence barrier at ``index`` names."""
+    at = index * WORD_BYTES
+    if word.operation in _JUMP_OPERATIONS:
+        led = branch_target(arch, at, word)
+    elif word.operation == BSSY_OPERATION:
+        distance, bits = word.field(*BSSY_DISTANCE), BSSY_DISTANCE[1]
+        led = at + WORD_BYTES + distance - ((distance >> bits - 1) << bits)
+    else:
+        return
+    if not led % WORD_BYTES:
+        yield led // WORD_BYTES
+
+
+def _symbol_offsets(target: GraftTarget) -> Iterator[int]:
+    """Return the offsets of symbols in the kernel's code: functions that ptxas put behind it."""
+    for symbol in target.cubin.symbols:
+        if symbol.section == target.code.number and symbol.kind in _CODE_SYMBOLS and not symbol.value % WORD_BYTES:
+            yield symbol.value // WORD_BYTES
+
+
+def _table_targets(target: GraftTarget) -> set[int]:
+    """Return the targets of branches through registers."""
+    tables = branch_tables(target)
+    for index, word in enumerate(target.words):
+        if word.operation in INDIRECT_OPERATIONS and not tables.get(index):
+            raise UnsupportedKernelError(because("graft-branch", at=f"{index * WORD_BYTES:#06x}"))
+    return {place for places in tables.values() for place in places}
+
+
+def branch_tables(target: GraftTarget) -> dict[int, list[int]]:
+    """Return the targets of each branch through registers, both as numbers of instructions."""
+    targets: dict[int, list[int]] = {}
+    for attribute in target.attributes:
+        if attribute.number == BRANCH_TARGETS:
+            table = attribute.words()
+            while len(table) >= _TABLE_HEAD:
+                at, _, count = table[:_TABLE_HEAD]
+                places = table[_TABLE_HEAD : _TABLE_HEAD + count]
+                targets[at // WORD_BYTES] = [place // WORD_BYTES for place in places]
+                table = table[_TABLE_HEAD + count :]
+    return targets
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +301,7 @@ class _Edges:
         self._meeting_points: dict[int, set[int]] = defaultdict(set)
         for index, word in enumerate(target.words):
             if word.operation == BSSY_OPERATION:
-                barrier = word.field(*_CONVERGENCE_BARRIER)
+                barrier = word.field(*CONVERGENCE_BARRIER)
                 self._meeting_points[barrier].update(jump_targets(target.arch, index, word))
 
     def behind(self, block: range) -> tuple[int, ...]:
@@ -235,7 +321,7 @@ class _Edges:
     def _places(self, index: int, word: Word) -> Iterator[int]:
         operation = word.operation
         if operation == BSYNC_OPERATION:
-            meeting = self._meeting_points.get(word.field(*_CONVERGENCE_BARRIER), set())
+            meeting = self._meeting_points.get(word.field(*CONVERGENCE_BARRIER), set())
             yield from {index + 1} if index + 1 in meeting or not meeting else {*meeting, index + 1}
             return
         if word.never_runs:

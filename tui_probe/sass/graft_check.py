@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
-from tui_probe.sass.flow import is_conditional
-from tui_probe.sass.target import INFO_PREFIX, GraftTarget, jump_targets
+from tui_probe.sass.flow import is_conditional, jump_targets
+from tui_probe.sass.target import INFO_PREFIX, GraftTarget
 from tui_probe.sass.uniform_registers import named_uniform_registers, uniform_register_at
 from tui_probe.sass.words import (
     BRA,

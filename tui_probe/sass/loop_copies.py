@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.sass import nv_info
-from tui_probe.sass.flow import is_conditional
+from tui_probe.sass.flow import BRA_OPERATION, BSSY_OPERATION, BSYNC_OPERATION, is_conditional, jump_targets
 from tui_probe.sass.nv_info import Attribute, words_attribute
-from tui_probe.sass.target import BRA_OPERATION, BSSY_OPERATION, BSYNC_OPERATION, jump_targets
 from tui_probe.sass.words import BSSY_DISTANCE, CONTROL_FLOW, WORD_BYTES, branch_word, with_branch_to
 
 if TYPE_CHECKING:

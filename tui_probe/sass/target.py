@@ -1,8 +1,7 @@
-"""A kernel of a cubin as the target of a graft: registers, parameters, exits and basic blocks."""
+"""A kernel of a cubin as the target of a graft: registers, parameters and exits."""
 
 from __future__ import annotations
 
-import itertools
 import struct
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,18 +12,8 @@ from tui_probe.binaries.line_tables import call_chains, source_places
 from tui_probe.errors import ImageError, UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass import nv_info
-from tui_probe.sass.nv_info import BRANCH_TARGETS, CallGraph, read_attributes
-from tui_probe.sass.words import (
-    BRA,
-    BSSY,
-    BSSY_DISTANCE,
-    BSYNC,
-    EXIT,
-    WORD_BYTES,
-    branch_target,
-    operation_of,
-    words_of,
-)
+from tui_probe.sass.nv_info import CallGraph, read_attributes
+from tui_probe.sass.words import EXIT, WORD_BYTES, operation_of, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -219,98 +208,3 @@ def _register_count(cubin: Cubin, symbol: Symbol) -> int:
         if attribute.number == nv_info.REGISTERS and attribute.words()[:1] == [symbol.number]:
             return [*attribute.words(), 0][1]
     raise UnsupportedKernelError(because("graft-parameters"))
-
-
-# Basic blocks of a kernel's machine code: runs of instructions that are entered at the first and left after the last.
-#
-# A block begins where something may lead: at the target of a branch, of a call within the kernel, behind a
-# convergence barrier that ``BSSY_OPERATION`` names; and behind anything that may lead elsewhere or brings lanes
-# together again. Each group of lanes that comes to the first instruction issues all of them, once. A block that is cut
-# in two without need does no harm.
-
-BSYNC_OPERATION: Final = operation_of(BSYNC)
-BSSY_OPERATION: Final = operation_of(BSSY)
-BRA_OPERATION: Final = operation_of(BRA)
-CALL_OPERATION: Final = 0x144
-WARPSYNC_OPERATION: Final = 0x148
-INDIRECT_OPERATIONS: Final = frozenset({0x149, 0x14A, 0x14B, 0x158, 0x159})
-"""BRX, JMP, JMX, BRXU, JMXU."""
-_BLOCK_ENDS: Final = frozenset(
-    {
-        BSYNC_OPERATION,
-        0x143,
-        CALL_OPERATION,
-        BRA_OPERATION,
-        WARPSYNC_OPERATION,
-        *INDIRECT_OPERATIONS,
-        0x14D,
-        0x150,
-        0x15B,
-        0x15C,
-    }
-)
-"""Instructions that may branch or join lanes: with the above CALL, EXIT, RET, KILL, BPT."""
-_JUMP_OPERATIONS: Final = frozenset({CALL_OPERATION, BRA_OPERATION, WARPSYNC_OPERATION})
-_TABLE_HEAD: Final = 3
-_CODE_SYMBOLS: Final = frozenset({0, 2})
-"""Labels and functions."""
-
-
-def basic_blocks(target: GraftTarget) -> list[range]:
-    """The blocks of a kernel in the order of its code, as numbers of its instructions.
-
-    The instructions behind the last one that does anything are among them. Raises UnsupportedKernelError for a branch
-    through a register whose destination the file does not give.
-    """
-    size = len(target.words)
-    begins = {0, size, *_symbol_offsets(target), *_table_targets(target)}
-    for index, word in enumerate(target.words):
-        if word.operation in _BLOCK_ENDS:
-            begins.add(index + 1)
-        begins.update(jump_targets(target.arch, index, word))
-    places = sorted(place for place in begins if 0 <= place <= size)
-    return [range(first, end) for first, end in itertools.pairwise(places)]
-
-
-def jump_targets(arch: int, index: int, word: Word) -> Iterator[int]:
-    """Yield the instruction that a branch, call or convergence barrier at ``index`` names."""
-    at = index * WORD_BYTES
-    if word.operation in _JUMP_OPERATIONS:
-        led = branch_target(arch, at, word)
-    elif word.operation == BSSY_OPERATION:
-        distance, bits = word.field(*BSSY_DISTANCE), BSSY_DISTANCE[1]
-        led = at + WORD_BYTES + distance - ((distance >> bits - 1) << bits)
-    else:
-        return
-    if not led % WORD_BYTES:
-        yield led // WORD_BYTES
-
-
-def _symbol_offsets(target: GraftTarget) -> Iterator[int]:
-    """Return the offsets of symbols in the kernel's code: functions that ptxas put behind it."""
-    for symbol in target.cubin.symbols:
-        if symbol.section == target.code.number and symbol.kind in _CODE_SYMBOLS and not symbol.value % WORD_BYTES:
-            yield symbol.value // WORD_BYTES
-
-
-def _table_targets(target: GraftTarget) -> set[int]:
-    """Return the targets of branches through registers."""
-    tables = branch_tables(target)
-    for index, word in enumerate(target.words):
-        if word.operation in INDIRECT_OPERATIONS and not tables.get(index):
-            raise UnsupportedKernelError(because("graft-branch", at=f"{index * WORD_BYTES:#06x}"))
-    return {place for places in tables.values() for place in places}
-
-
-def branch_tables(target: GraftTarget) -> dict[int, list[int]]:
-    """Return the targets of each branch through registers, both as numbers of instructions."""
-    targets: dict[int, list[int]] = {}
-    for attribute in target.attributes:
-        if attribute.number == BRANCH_TARGETS:
-            table = attribute.words()
-            while len(table) >= _TABLE_HEAD:
-                at, _, count = table[:_TABLE_HEAD]
-                places = table[_TABLE_HEAD : _TABLE_HEAD + count]
-                targets[at // WORD_BYTES] = [place // WORD_BYTES for place in places]
-                table = table[_TABLE_HEAD + count :]
-    return targets

@@ -23,8 +23,8 @@ from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.positions import BLOCK
 from tui_probe.probe_model.probe import FileLocation, ProbePoint, SnippetCode
 from tui_probe.reasons import because
+from tui_probe.sass.flow import BRA_OPERATION, BSYNC_OPERATION, basic_blocks
 from tui_probe.sass.operations import operation_class, operation_name
-from tui_probe.sass.target import BRA_OPERATION, BSYNC_OPERATION, basic_blocks
 from tui_probe.sass.words import CONTROL_FLOW, EXIT, WORD_BYTES, branch_target, operation_of
 
 if TYPE_CHECKING:

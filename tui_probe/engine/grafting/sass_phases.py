@@ -24,9 +24,8 @@ from tui_probe.ptx.tree import Immediate, Instruction, Register
 from tui_probe.reasons import because
 from tui_probe.sass.address_origins import UNIFORM_BASE, AddressOrigins, AddressPaths, AddressTerm
 from tui_probe.sass.bulk_copies import bulk_copy_of
-from tui_probe.sass.flow import FlowGraph, is_conditional
+from tui_probe.sass.flow import BRA_OPERATION, FlowGraph, is_conditional
 from tui_probe.sass.operations import PRODUCT_OPERATIONS, matrix_product, operation_class, operation_name
-from tui_probe.sass.target import BRA_OPERATION
 from tui_probe.sass.uniform_registers import uniform_bits
 from tui_probe.sass.wait_classes import barrier_number, is_mbarrier_arrival, is_mbarrier_wait, own_wait
 from tui_probe.sass.wait_sites import fixed_offsets
