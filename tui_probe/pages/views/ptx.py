@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from tui_probe.probekit.page_kinds import ViewSource
 
 VARIANTS: Final = ("probed", "pruned", "original")
+"""Texts of a kernel, in the order in which ``level`` shows them; the first that there is is shown first."""
+_MIN_DIGITS: Final = 5
+"""Cells of a line number at least, so that the margin is as wide in all texts of usual kernels."""
 _SUMS_NOTE: Final = "the sum of a source line is at the first instruction of the line"
 _SIGNS: Final = {"added": "+", "changed": "~"}
 _ROLES: Final = {"added": "added", "changed": "warn"}
@@ -57,24 +60,27 @@ class PtxView(Document):
         self.title = title
         self._note = note
         self._offsets = offsets or {}
-        """Offsets of measured SASS by line of the original text, which ``measures`` and ``flags`` are then of."""
+        """Offsets of measured SASS instructions in bytes, by line of the original text from 1; empty if PTX was probed.
+        With them, ``measures`` and ``flags`` are by these lines, too.
+        """
         self._flags = flags or {}
-        """Names of flagged findings, by line of the pruned text."""
+        """Names of flagged findings, by line of the pruned text, from 1."""
         self.texts = texts
         self.sources = sources or SourceLines({})
         self.variant = next(iter(texts))
         self.measures = measures
         self.column = measures.first if measures else 0
+        """Index of the measured column next to the text."""
         self._pairs = _pairs(texts)
-        """The pair of each line of the probed text, by its index from 0."""
-        self._numbers = {pair.left: right for right, pair in self._pairs.items() if pair.left is not None}
-        """Index of a line in the probed text, by its index in the pruned text."""
-        self._owners = {pair.owner for pair in self._pairs.values() if pair.owner}
+        """Pruned line and owner of each line of the probed text, by the latter's index from 0; empty if not aligned."""
+        self._probed_index = {pair.left: right for right, pair in self._pairs.items() if pair.left is not None}
+        """Index of a line in the probed text, by its index in the pruned text, both from 0."""
+        self._probe_names = {pair.owner for pair in self._pairs.values() if pair.owner}
         """The probes that inserted lines."""
-        self._heads: dict[tuple[object, ...], list[Line]] = {}
-        """The pinned lines, by width, text and column."""
-        self._runs = [right for right in self._pairs if self._begins(right)]
-        """Indices in the probed text at which inserted lines of a probe begin."""
+        self._pinned_lines: dict[tuple[int, str, int], list[Line]] = {}
+        """The lines above the text, by width, variant and column."""
+        self._run_starts = [right for right in self._pairs if self._starts_run(right)]
+        """Indices in the probed text, from 0, at which a run of inserted lines of one probe starts."""
 
     @property
     def text(self) -> list[str]:
@@ -99,12 +105,14 @@ class PtxView(Document):
 
     def gutter(self, width: int) -> int:
         """The numbers, and what was measured."""
-        return len(self._beside("", "")) + 2 + self._margin(width).cells
+        return len(self._numbers("", "")) + 2 + self._margin(width).cells
 
     def _head(self, width: int) -> list[Line]:
         """Return the name of the text, and what was measured of its lines."""
         key = width, self.variant, self.column
-        return self._heads.get(key) or self._heads.setdefault(key, self._head_lines(width))
+        if key not in self._pinned_lines:
+            self._pinned_lines[key] = self._head_lines(width)
+        return self._pinned_lines[key]
 
     def _head_lines(self, width: int) -> list[Line]:
         measure, role = "", "head"
@@ -112,12 +120,15 @@ class PtxView(Document):
             measure = measured.head(measured.columns[self.column]) if measured.columns else measured.missing_text
             role = "head" if measured.columns else "warn"
         text = "; ".join(filter(None, (f"{self.variant}.ptx", measure, self._note)))
-        return [((line, role),) for line in labelled(f"{self._beside('PTX:', 'line')}  ", text, width)]
+        return [((line, role),) for line in labelled(f"{self._numbers('PTX:', 'line')}  ", text, width)]
 
-    def _beside(self, pruned: object, own: object) -> str:
-        """The number by which other pages name a line, and where it has another one in the text shown, that as well."""
-        numbers = [pruned] if self.variant == "pruned" else [pruned, own] if self._aligned else [own]
-        digits = max(5, len(str(len(self.text))) + 1)
+    def _numbers(self, pruned: object, shown: object) -> str:
+        """Return the numbers of a line in their cells: in the pruned text, by which other pages name it, and in the
+        shown text where that is another one.
+        """
+        single = pruned if self.variant == "pruned" else shown
+        numbers = [pruned, shown] if self._aligned else [single]
+        digits = max(_MIN_DIGITS, len(str(len(self.text))) + 1)
         return "".join(f"{number:>{digits}}" for number in numbers)
 
     @property
@@ -127,7 +138,7 @@ class PtxView(Document):
 
     def _margin(self, width: int) -> MeasureMargin:
         columns = self._measured.columns if self._measured else ()
-        names = self._owners if self.variant == "probed" else set()
+        names = self._probe_names if self.variant == "probed" else set()
         return MeasureMargin(columns[self.column] if columns else None, names, width)
 
     def _line(self, number: int, margin: MeasureMargin) -> Line:
@@ -137,16 +148,16 @@ class PtxView(Document):
         line = self._measured_line(number)
         adjacent = margin.of_line(line)
         if pair is not None and change == "added":
-            adjacent = (margin.of_run(pair.owner if self._begins(number) else ""),)
+            adjacent = (margin.of_run(pair.owner if self._starts_run(number) else ""),)
         return (
-            (self._beside(self._pruned_line(number) or "", number + 1) + _SIGNS.get(change, " "), role or "dim"),
+            (self._numbers(self._pruned_line(number) or "", number + 1) + _SIGNS.get(change, " "), role or "dim"),
             *adjacent,
             (" ", ""),
             *colored_code(printable_code(without_edit_mark(self.text[number])), role),
             *flag_spans(self._flags.get(line or 0, "")),
         )
 
-    def _begins(self, number: int) -> bool:
+    def _starts_run(self, number: int) -> bool:
         """Return whether a line of the probed text is the first of a run that one probe inserted."""
         pair, before = self._pairs[number], self._pairs.get(number - 1)
         return pair.change == "added" and (before is None or (before.change, before.owner) != ("added", pair.owner))
@@ -224,8 +235,8 @@ class PtxView(Document):
         """Also a line of the probe, in the probed text."""
         if spot.probed is None:
             return super().place_of_spot(spot, width)
-        there = self.variant == "probed" and 0 < spot.probed <= len(self.text)
-        return spot.probed - 1 + self.pinned(width) if there else None
+        is_shown = self.variant == "probed" and 0 < spot.probed <= len(self.text)
+        return spot.probed - 1 + self.pinned(width) if is_shown else None
 
     def missing_reason(self, spot: Spot) -> str:
         """The text that is shown has not all lines of the others."""
@@ -249,13 +260,13 @@ class PtxView(Document):
         return None if place is None else place + self.pinned(width)
 
     def _index_of(self, ptx_line: int) -> int | None:
-        """The line of the text, counted from 0, that is a line of pruned.ptx, counted from 1."""
-        place = ptx_line - 1 if self.variant == "pruned" else None
+        """The line of the text, counted from 0, that is a line of pruned.ptx, counted from 1, or has an offset."""
+        index: int | None = ptx_line - 1
         if self.variant == "original":
-            place = next((line - 1 for line, offsets in self._offsets.items() if ptx_line in offsets), None)
-        if self.variant == "probed":
-            place = self._numbers.get(ptx_line - 1)
-        return None if place is None or not 0 <= place < len(self.text) else place
+            index = next((line - 1 for line, offsets in self._offsets.items() if ptx_line in offsets), None)
+        elif self.variant == "probed":
+            index = self._probed_index.get(ptx_line - 1)
+        return None if index is None or not 0 <= index < len(self.text) else index
 
     def anchor_noun(self) -> str:
         """Noun of the anchors: measured lines, else what the probe inserted."""
@@ -270,7 +281,7 @@ class PtxView(Document):
                 return [line - 1 + above for line in sorted(measured)]
             places = (self.place_of(line, width) for line in measured)
             return sorted(place for place in places if place is not None)
-        return [above + number for number in self._runs] if self.variant == "probed" else ()
+        return [above + number for number in self._run_starts] if self.variant == "probed" else ()
 
     def target_view(self) -> str:
         """The table of what was measured; of measured SASS this."""
@@ -331,7 +342,10 @@ class PtxView(Document):
 
 
 def _pairs(texts: Mapping[str, list[str]]) -> dict[int, LinePair]:
-    """The lines of the probed text with what they stand for, by index; empty where that is not exactly known."""
+    """Return the pruned line and owner of each line of the probed text, by its index from 0.
+
+    Empty without these two texts, or where their lines cannot be aligned exactly.
+    """
     if "probed" not in texts or "pruned" not in texts:
         return {}
     alignment = align_probed(texts["pruned"], texts["probed"])
@@ -362,14 +376,14 @@ def _open(source: ViewSource, progress: Progress) -> PtxView:
     flags = flagged_lines(source)
     if measures is None or folder is None or set(texts) != {"original"}:
         return PtxView(title, texts, sources, measures, flags)
-    known, exact = lines_of_original_ptx(folder, "\n".join(texts["original"]), _offsets_by_cost(measures))
+    # SASS was probed: what was measured at an offset of the code goes to the line of the original text.
+    line_of, exact = lines_of_original_ptx(folder, "\n".join(texts["original"]), _offsets_by_cost(measures))
     offsets: dict[int, list[int]] = {}
-    for at, line in known.items():
-        offsets.setdefault(line, []).append(at)
-    flags = {known[at]: flag for at, flag in flags.items() if at in known}
-    return PtxView(
-        title, texts, sources, measures_by_row(measures, offsets), flags, offsets, "" if exact else _SUMS_NOTE
-    )
+    for offset, line in line_of.items():
+        offsets.setdefault(line, []).append(offset)
+    flags = {line_of[offset]: flag for offset, flag in flags.items() if offset in line_of}
+    note = "" if exact else _SUMS_NOTE
+    return PtxView(title, texts, sources, measures_by_row(measures, offsets), flags, offsets, note)
 
 
 def _offsets_by_cost(measures: LineMeasures) -> list[int]:
