@@ -18,7 +18,7 @@ from tests.turns import due, due_pairs
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.fusion import fuse
-from tui_probe.engine.grafting import instruction_grafts
+from tui_probe.engine.grafting import instruction_code
 from tui_probe.engine.grafting.grafts import GraftedKernel, Grafter
 from tui_probe.engine.grafting.instruction_ptx import InstructionPtx
 from tui_probe.engine.grafting.sass_positions import find_probed_parts, site_offsets
@@ -251,7 +251,7 @@ def test_many_sums_fit_into_a_kernel_that_leaves_few_uniform_registers(monkeypat
     """It leaves 11 pairs; the exit code of the default set names 18, that of the entry 9, where all are free."""
     cubin, name = Cubin.read(ATTENTION.read_bytes()), "attn_fwd"
     few = frozenset(range(19)) | frozenset(range(20, 40)) | {48, 49}
-    monkeypatch.setattr(instruction_grafts, "used_uniform_registers", lambda *_: few)
+    monkeypatch.setattr(instruction_code, "used_uniform_registers", lambda *_: few)
     made = Grafter(fuse(survey_parts()), Assembler(), sampled=False).graft(cubin, name)
     added = [text for at, text in sorted(texts(made.probed).items()) if at >= made.grafted.start]
     results = {index: re.findall(r"UR\d+", text)[0] for index, text in enumerate(added) if text.startswith("REDUX")}

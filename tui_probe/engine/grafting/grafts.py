@@ -18,7 +18,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.grafting.instruction_grafts import graft_copies, graft_instructions
+from tui_probe.engine.grafting.instruction_grafts import graft_instructions
+from tui_probe.engine.grafting.record_grafts import graft_copies
 from tui_probe.engine.grafting.sass_positions import (
     copies_form,
     excluded_copies,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.grafting.instruction_grafts import InstructionCode, assemble_code
+from tui_probe.engine.grafting.instruction_code import InstructionCode, assemble_code
 from tui_probe.engine.grafting.site_kernel_text import WaitSums
 from tui_probe.engine.grafting.site_values import Mark
 from tui_probe.errors import UnsupportedKernelError

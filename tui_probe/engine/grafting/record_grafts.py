@@ -1,0 +1,203 @@
+"""Graft records of phases and of bulk copies, each with code that needs four registers at its instruction.
+
+The code of records that ptxas makes of a snippet needs registers above the kernel's. Here the address of a warp's first
+record and the number of its records are in uniform registers, and each record has two pairs of registers that are free
+at its instruction. The code of entry and exits has the registers of the kernel. So kernels that leave few registers,
+or whose warps exchange registers, can be probed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tui_probe.engine.grafting.instruction_code import (
+    apply_code,
+    assemble_code,
+    entry_splices,
+    free_registers,
+    refuse_missed_code,
+    with_exit_code,
+    with_uniform_registers,
+)
+from tui_probe.engine.grafting.sass_positions import (
+    COPIES,
+    ProbedParts,
+    copy_sites,
+    find_probed_parts,
+    first_records,
+    leader_record,
+)
+from tui_probe.engine.grafting.site_values import Mark
+from tui_probe.engine.warp_substitutes import without_redux
+from tui_probe.errors import UnsupportedKernelError
+from tui_probe.reasons import because
+from tui_probe.sass.flow import FlowGraph
+from tui_probe.sass.graft import Grafted, Splice
+from tui_probe.sass.inline_code import MarkValue
+from tui_probe.sass.loop_copies import loops_to_copy
+from tui_probe.sass.record_code import RecordRegisters, copy_record_words, record_words
+from tui_probe.sass.register_room import PAIRS_OF_RECORD, RecordRoom
+from tui_probe.sass.scoreboards import with_read_barriers
+from tui_probe.sass.snippets import with_initial_wait
+from tui_probe.sass.words import BRANCH_STALL, MAX_REGISTERS, RESERVED, WORD_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tui_probe.engine.grafting.sass_positions import SassSite
+    from tui_probe.engine.grafting.snippet_store import SnippetStore
+    from tui_probe.probe_model.probe import Map, Probe
+    from tui_probe.sass.record_code import OperandWait
+    from tui_probe.sass.snippets import KeptRegister
+    from tui_probe.sass.target import GraftTarget
+    from tui_probe.sass.words import Word
+
+
+def graft_records(
+    target: GraftTarget,
+    probe: Probe,
+    record: Map,
+    snippets: SnippetStore,
+    *,
+    sampled: bool,
+    error: UnsupportedKernelError | None = None,
+) -> tuple[Grafted, ProbedParts]:
+    """Put a probe into a kernel whose records, between entry and exits, are all in the map ``record``.
+
+    Raises UnsupportedKernelError, ``error`` if registers do not suffice, and ToolchainError.
+    """
+    room = RecordRoom.of(target)
+    parts = _record_parts(target, probe, record, room)
+    code = assemble_code(target, probe, snippets, of_warps=True, sampled=sampled)
+    code, uniform = with_uniform_registers(target, code, code.ptx.words + 1)
+    needed = max(inline.registers for inline in code.all) + RESERVED
+    registers = room.registers(needed)
+    if registers is None:
+        raise error or UnsupportedKernelError(because("graft-registers", needed=needed, left=MAX_REGISTERS))
+    free = free_registers(target, code, uniform.exits, first=0, scratch=0, registers=registers)
+    warp = _WarpRegisters.of(uniform.carried)
+    splices = entry_splices(code, replace(free, uniform=uniform.entry), warp.marks)
+    rewritten = with_read_barriers(target.words)
+    loops = [] if record is COPIES else loops_with_records(target, parts)
+    splices += _record_splices(target, parts.sites, warp, record.cap or 0, room, rewritten, loops)
+    assert code.exit is not None
+    splices = with_exit_code(target, splices, tuple(with_initial_wait(code.exit.placed(free, warp.marks))))
+    grafted = apply_code(target, code, splices, free.registers, rewritten, uniform, loops)
+    return grafted, replace(parts, short_records=True)
+
+
+def can_record_first(target: GraftTarget, probe: Probe, snippets: SnippetStore, *, sampled: bool) -> bool:
+    """Return whether a kernel has room for the form of a probe in which warps keep their first records.
+
+    A probe that keeps the latest records, or those of some iterations, has no shorter code: its refusal can then advise
+    the user to record the first ones. Raises ToolchainError.
+    """
+    first = first_records(probe)
+    record = None if first is None else leader_record(first)
+    if first is None or record is None:
+        return False
+    try:
+        graft_records(target, first, record, snippets, sampled=sampled)
+    except UnsupportedKernelError:
+        return False
+    return True
+
+
+def graft_copies(
+    target: GraftTarget, probe: Probe, snippets: SnippetStore, *, sampled: bool
+) -> tuple[Grafted, ProbedParts]:
+    """Put the form of a probe that records bulk copies only into a kernel. Raises UnsupportedKernelError and
+    ToolchainError.
+    """
+    return graft_records(target, without_redux(probe, target.arch), COPIES, snippets, sampled=sampled)
+
+
+def loops_with_records(target: GraftTarget, parts: ProbedParts) -> list[tuple[range, ...]]:
+    """Return the innermost loops around records that can be copied: if a record is in a loop whose iterations are
+    phases, this one.
+    """
+    graph, headers = FlowGraph.of(target), set()
+    for site in parts.sites:
+        around = graph.loops_around(graph.block_at(site.at // WORD_BYTES))
+        if site.phase is not None and site.phase.loop is not None:
+            headers.add(site.phase.loop // WORD_BYTES)
+        elif around:
+            headers.add(graph.blocks[around[0]].start)
+    return loops_to_copy(target, graph, headers)
+
+
+@dataclass(frozen=True, slots=True)
+class _WarpRegisters:
+    """Numbers of the uniform registers that live as long as the kernel: both halves of the address of the warp's first
+    record, the number of records, and one for the code of a record.
+    """
+
+    base: tuple[int, int]
+    count: int
+    step: int
+
+    @classmethod
+    def of(cls, carried: Sequence[KeptRegister]) -> _WarpRegisters:
+        """Name registers that were assigned in this order."""
+        low, high, count, step = (register.number for register in carried)
+        return cls((low, high), count, step)
+
+    @property
+    def marks(self) -> dict[int, MarkValue]:
+        """Return what replaces the marks of kept registers in the code of entry and exits."""
+        numbers = (*self.base, self.count)
+        return {Mark.FIRST_KEPT + index: MarkValue(uniform=number) for index, number in enumerate(numbers)}
+
+    def with_pairs(self, pairs: Sequence[int]) -> RecordRegisters:
+        """Return the registers of a record; ``pairs`` are the even numbers of those free at its instruction."""
+        address, value = pairs
+        return RecordRegisters(address, value, self.base, self.count, self.step)
+
+
+def _record_splices(
+    target: GraftTarget,
+    sites: Sequence[SassSite],
+    warp: _WarpRegisters,
+    cap: int,
+    room: RecordRoom,
+    rewritten: Mapping[int, Word],
+    loops: Sequence[Sequence[range]],
+) -> list[Splice]:
+    """Return the code of each record, of up to ``cap`` in a warp. ``rewritten`` are the kernel's instructions that get
+    read barriers, ``loops`` those that are copied for the records in them.
+    """
+    indices = [site.at // WORD_BYTES for site in sites]
+    copied = {index for blocks in loops for block in blocks for index in block}
+    splices = []
+    for site, index, (pairs, wait) in zip(sites, indices, room.records(rewritten, indices), strict=True):
+        registers = warp.with_pairs(pairs)
+        if site.copy is not None:
+            code = _copy_words(target, site, registers, cap, wait)
+        else:
+            cycles = room.cycles_behind(index, indices) if index in copied else BRANCH_STALL
+            code = record_words(registers, site.at, cap, wait, target.arch, cycles)
+        splices.append(Splice(site.at, tuple(code), together=True))
+    return splices
+
+
+def _copy_words(
+    target: GraftTarget, site: SassSite, registers: RecordRegisters, cap: int, wait: OperandWait
+) -> list[Word]:
+    copy = target.words[site.at // WORD_BYTES]
+    return copy_record_words(registers, site.at, site.copy_values, cap, wait, copy, target.arch)
+
+
+def _record_parts(target: GraftTarget, probe: Probe, record: Map, room: RecordRoom) -> ProbedParts:
+    """Return the instructions with records: starts of phases that leave registers, or all bulk copies. Raises
+    UnsupportedKernelError if one of these leaves none.
+    """
+    if record is not COPIES:
+        return find_probed_parts(probe, target, room.has_pairs)
+    sites = copy_sites(target)
+    left = min(len(room.pairs(site.at // WORD_BYTES)) for site in sites)
+    if left < PAIRS_OF_RECORD:
+        raise UnsupportedKernelError(because("graft-registers", needed=2 * PAIRS_OF_RECORD, left=2 * left))
+    parts = ProbedParts(sites, [])
+    refuse_missed_code(target, probe, parts)
+    return parts
