@@ -11,7 +11,7 @@ its SM's clock; the other half comes from what its warp read when it began.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -54,6 +54,13 @@ class Selection:
     block: int | None = None
     warp: int | None = None
     line: int | None = None
+
+
+class AccessPoint(NamedTuple):
+    """Cycle on the axis of time, and address, of an access; ordered by time."""
+
+    cycle: int
+    address: int
 
 
 def began_ns(result: Result) -> int:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tui_probe.records.copied_boxes import BulkCopies
     from tui_probe.records.probed_sites import AccessLine
 
-    from .accesses import Accesses, Selection
+    from .accesses import Accesses, AccessPoint, Selection
     from .density import Grid
 
 MAX_POINTS: Final = 2 << 20
@@ -273,8 +273,7 @@ class BoxDetail:
 
     copies: int
     sectors: int
-    first: tuple[int, int]
-    """Cycle and address."""
+    first: AccessPoint
     shape: str
     lanes: int
     """Lanes that started the first copy together; its box is that of the lowest one."""

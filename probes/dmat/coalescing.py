@@ -7,6 +7,8 @@
               32 bytes wide, so a lane touches one.
     bytes     what the lanes asked for: accesses × bytes of the instruction
     used      bytes / (32 · sectors): how much of what is moved was asked for; more than 1 where lanes share addresses
+    ideal     the fewest sectors that the bytes of a request's lanes fit into, of an instruction whose bytes are known
+    wasted    sectors - ideal, at least 0
 
 For loads and stores these are what ``gmem_sectors`` and the hardware's counters count, told apart by instruction. They
 are whole if every thread kept all its records; otherwise they are of the first accesses of each thread.
@@ -171,6 +173,15 @@ class AccessTable:
         return sum(row.requests for row in rows), sum(row.sectors for row in rows)
 
 
+def worst_access(rows: Iterable[LineAccesses]) -> tuple[LineAccesses, int] | None:
+    """The instruction that wastes most sectors, and how many; None if none is known to waste any.
+
+    The most sectors per request are not it: an access of 16 bytes per lane touches 16 sectors and wastes none.
+    """
+    known = [(row, wasted) for row in rows if (wasted := row.wasted)]
+    return max(known, key=lambda pair: pair[1], default=None)
+
+
 def by_line(accesses: Accesses, folder: Path | None) -> AccessTable:
     """The table of one launch, read part by part. ``folder`` is that of its kernel in the trace.
 
@@ -234,19 +245,38 @@ def _requests_of_part(part: RecordPart) -> _Requests:
     if lines is None or not len(lines):
         empty = np.zeros(0, dtype=np.int64)
         return _Requests(np.zeros(0, dtype=np.uint32), empty, empty)
-    shape = part.warp_shape()
+    shape = _lockstep_shape(part, times)
     if shape is not None:
-        together = times.reshape(shape)
-        if (together == together[:, :1]).all():
-            return _requests_of_whole_warps(lines.reshape(shape)[:, 0], sectors.reshape(shape))
+        return _requests_of_whole_warps(lines.reshape(shape)[:, 0], sectors.reshape(shape))
     warps = part.warps()
     order = np.lexsort((sectors, times, warps))
-    lines, warps, times, sectors = lines[order], warps[order], times[order], sectors[order]
-    request = np.append(True, (np.diff(warps) != 0) | (times[1:] != times[:-1]))
-    sector = request | np.append(True, sectors[1:] != sectors[:-1])
-    first = np.flatnonzero(request)
+    begins_request = _begins_request(warps[order], times[order])
+    is_distinct = begins_request | _differs(sectors[order])
+    first = np.flatnonzero(begins_request)
     lanes = np.diff(np.append(first, len(lines)))
-    return _Requests(lines[first], lanes, np.add.reduceat(sector, first, dtype=np.int64))
+    return _Requests(lines[order][first], lanes, np.add.reduceat(is_distinct, first, dtype=np.int64))
+
+
+def _lockstep_shape(part: RecordPart, times: NDArray[Any]) -> tuple[int, int, int] | None:
+    """(warps, lanes, records) of the records of a part if the lanes of all warps read their clocks together.
+
+    Each record of such a warp is a request, and no sorting is needed to find it.
+    """
+    shape = part.warp_shape()
+    if shape is None or not len(times):
+        return None
+    clocks = times.reshape(shape)
+    return shape if (clocks == clocks[:, :1]).all() else None
+
+
+def _begins_request(warps: NDArray[np.int64], times: NDArray[Any]) -> NDArray[np.bool_]:
+    """Mask of the first record of each request, of records sorted by warp and time."""
+    return _differs(warps) | _differs(times)
+
+
+def _differs(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Mask of the values that are not as the one before; the first is."""
+    return np.append(True, values[1:] != values[:-1])
 
 
 def _requests_of_whole_warps(lines: LineNumbers, sectors: NDArray[np.uint64]) -> _Requests:
@@ -277,37 +307,29 @@ def table_or_count(accesses: Accesses, folder: Path | None) -> AccessTable | Acc
     return by_line(accesses, folder)
 
 
-# Sectors of the request that each recorded access was part of, for pictures of where accesses do not coalesce.
-#
-# A request is what the lanes of a warp access at one clock, as ``table`` defines it.
+# Values per record, for pictures of where accesses do not coalesce.
 
 
 def sectors_of_requests(part: RecordPart) -> NDArray[np.float64]:
     """Return, per record, the distinct 32-byte sectors that its request touched (f8), in the order of the records."""
-    addresses, times, shape = part.addresses(), part.times(), part.warp_shape()
-    if shape is not None and len(times):
-        together = times.reshape(shape)
-        if (together == together[:, :1]).all():
-            return _sectors_of_whole_warps((addresses >> _SECTOR_BITS).reshape(shape))
+    addresses, times = part.addresses(), part.times()
+    shape = _lockstep_shape(part, times)
+    if shape is not None:
+        return _sectors_of_whole_warps((addresses >> _SECTOR_BITS).reshape(shape))
     return sectors_by_request(addresses, times, part.warps())
 
 
 def lanes_of_requests(part: RecordPart) -> NDArray[np.float64]:
     """Return, per record, the records of its request (f8)."""
-    times, shape = part.times(), part.warp_shape()
-    if shape is not None and len(times):
-        together = times.reshape(shape)
-        if (together == together[:, :1]).all():
-            return np.full(len(times), float(WARP_SIZE))
+    times = part.times()
+    if _lockstep_shape(part, times) is not None:
+        return np.full(len(times), float(WARP_SIZE))
     if not len(times):
         return np.zeros(0, dtype=np.float64)
     warps = part.warps()
     order = np.lexsort((times, warps))
-    request = np.append(True, (np.diff(warps[order]) != 0) | (np.diff(times[order]) != 0))
-    numbers = np.cumsum(request) - 1
-    ratios = np.empty(len(order), dtype=np.float64)
-    ratios[order] = np.bincount(numbers)[numbers]
-    return ratios
+    request = np.cumsum(_begins_request(warps[order], times[order])) - 1
+    return _unsorted(np.bincount(request)[request], order)
 
 
 def sectors_by_request(
@@ -318,13 +340,17 @@ def sectors_by_request(
         return np.zeros(0, dtype=np.float64)
     sectors = addresses >> _SECTOR_BITS
     order = np.lexsort((sectors, times, warps))
-    warps, times, sectors = warps[order], times[order], sectors[order]
-    request = np.append(True, (np.diff(warps) != 0) | (times[1:] != times[:-1]))
-    new = request | np.append(True, sectors[1:] != sectors[:-1])
-    numbers = np.cumsum(request) - 1
-    ratios = np.empty(len(order), dtype=np.float64)
-    ratios[order] = np.bincount(numbers, new)[numbers]
-    return ratios
+    begins_request = _begins_request(warps[order], times[order])
+    is_distinct = begins_request | _differs(sectors[order])
+    request = np.cumsum(begins_request) - 1
+    return _unsorted(np.bincount(request, is_distinct)[request], order)
+
+
+def _unsorted(values: NDArray[Any], order: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Values of sorted records, put back into the order of the records; ``order`` sorted these."""
+    placed = np.empty(len(order), dtype=np.float64)
+    placed[order] = values
+    return placed
 
 
 def _sectors_of_whole_warps(sectors: NDArray[np.uint64]) -> NDArray[np.float64]:
@@ -332,21 +358,6 @@ def _sectors_of_whole_warps(sectors: NDArray[np.uint64]) -> NDArray[np.float64]:
     by_request = np.sort(sectors.transpose(0, 2, 1), axis=2)
     counts = 1 + np.count_nonzero(np.diff(by_request, axis=2), axis=2)
     return np.repeat(counts[:, np.newaxis], WARP_SIZE, axis=1).astype(np.float64).reshape(-1)
-
-
-# Access with most excessive sectors: those beyond what its lanes request.
-#
-#     ideal    the fewest sectors that the bytes of a request's lanes fit into, of an instruction whose bytes are known
-#     wasted   sectors - ideal, at least 0
-#
-# An access of 16 bytes per lane touches 16 sectors per request and wastes none, so sectors per request are not enough.
-# Atomics are left out: one lane's addition to a sum wastes nothing that could be saved.
-
-
-def worst_access(rows: Iterable[LineAccesses]) -> tuple[LineAccesses, int] | None:
-    """The instruction that wastes most sectors, and how many; None if none is known to waste any."""
-    known = [(row, lost) for row in rows if (lost := row.wasted)]
-    return max(known, key=lambda pair: pair[1], default=None)
 
 
 def asked_by_lanes(code: Mapping[int, AccessLine]) -> NDArray[np.float64]:

@@ -1,8 +1,7 @@
-"""Counts for one picture, and what is under the cursor; computed on a worker, as it may take seconds."""
+"""Counts of accesses for one picture; computed on a worker, as it may take seconds."""
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -11,10 +10,10 @@ import numpy as np
 
 from tui_probe.draw.view import no_progress
 
-from .accesses import Selection
+from .accesses import AccessPoint, Selection
 from .axes import row_edges
-from .boxes import MAX_POINTS, BoxDetail, kind_of, raster_boxes, shape_text
-from .coalescing import asked_by_lanes, moved_shares, sectors_by_request, sectors_of_requests, wasted_shares
+from .boxes import MAX_POINTS, kind_of, raster_boxes
+from .coalescing import asked_by_lanes, moved_shares, sectors_of_requests, wasted_shares
 from .density import Grid, each_part, raster
 
 if TYPE_CHECKING:
@@ -40,8 +39,6 @@ _MAX_RECORDS_PER_KEY: Final = 1 << 20
 """Records that are read while a key waits."""
 _QUICK_POINTS: Final = 1 << 17
 """Sectors of boxes that are placed while a key waits."""
-_MOST_PARTS: Final = 8
-"""Parts of a large result that are read again for what is under the cursor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,13 +260,8 @@ class Painter:
         row, column = divmod(int(lost.argmax()), lost.shape[1])
         return (row, column) if lost[row, column] > _MIN_WASTE else None
 
-    def find(
-        self, selection: Selection, near: float | None, progress: Callable[[float], None]
-    ) -> tuple[int, int] | None:
-        """The cycle and address of the access of a selection that is nearest to a cycle, else of the first one.
-
-        None where there is none.
-        """
+    def find(self, selection: Selection, near: float | None, progress: Callable[[float], None]) -> AccessPoint | None:
+        """The access of a selection that is nearest to a cycle, else the first one; None where there is none."""
         parts = self.map.parts(selection, 0, self.map.end)
         candidates = [
             candidate
@@ -279,44 +271,20 @@ class Painter:
         if self.map.boxes is not None:
             boxes = self.map.boxes.of(selection, 0, self.map.end)
             boxes = boxes.chosen(boxes.rows > 0)
-            candidates += list(zip(boxes.times.tolist(), boxes.records["start"].tolist(), strict=True))
-        return min(candidates, default=None, key=lambda access: abs(access[0] - (near or 0.0)))
-
-    def look(self, request: FrameRequest, spot: Patch, progress: Callable[[float], None]) -> CellDetail | None:
-        """Return the detail of the accesses of a spot; None if too much of a large result would have to be read."""
-        parts = self.map.parts(request.selection, spot.start, spot.end)
-        if len(parts) > _MOST_PARTS:
-            return None
-        details = [
-            detail
-            for detail in each_part(parts, lambda part: _accesses_in_patch(part, spot), progress)
-            if detail.accesses
-        ]
-        boxes = None if self.map.boxes is None else self.map.boxes.of(request.selection, spot.start, spot.end)
-        copies = None if boxes is None else _boxes_in_patch(boxes, spot)
-        if copies is not None:
-            details.append(copies)
-        return CellDetail(
-            accesses=sum(detail.accesses for detail in details),
-            first=min((detail.first for detail in details), default=None, key=lambda first: first or (0, 0)),
-            lines=sum((detail.lines for detail in details), Counter()),
-            warps=sum((detail.warps for detail in details), Counter()),
-            sectors=sum(detail.sectors for detail in details),
-            moved=sum(detail.moved for detail in details),
-            boxes=None if copies is None else copies.boxes,
-        )
+            candidates += map(AccessPoint, boxes.times.tolist(), boxes.records["start"].tolist())
+        return min(candidates, default=None, key=lambda access: abs(access.cycle - (near or 0.0)))
 
 
-def _nearest(part: RecordPart, near: float) -> tuple[int, int] | None:
-    """The cycle and address of the access of a part that is nearest to a cycle."""
-    best: tuple[int, int] | None = None
+def _nearest(part: RecordPart, near: float) -> AccessPoint | None:
+    """The access of a part that is nearest to a cycle."""
+    best: AccessPoint | None = None
     for piece in part.pieces():
         times = piece.times().astype(np.int64)
         if not len(times):
             continue
         place = int(np.abs(times - near).argmin())
-        if best is None or abs(times[place] - near) < abs(best[0] - near):
-            best = int(times[place]), int(piece.addresses()[place])
+        if best is None or abs(times[place] - near) < abs(best.cycle - near):
+            best = AccessPoint(int(times[place]), int(piece.addresses()[place]))
     return best
 
 
@@ -326,94 +294,3 @@ def _chosen(kinds: NDArray[np.bool_], part: RecordPart) -> NDArray[np.bool_]:
     if lines is None:
         return np.zeros(part.kept, dtype=np.bool_)
     return kinds[np.minimum(lines, len(kinds) - 1)]
-
-
-@dataclass(frozen=True, slots=True)
-class Patch:
-    """Cycles ``start`` to before ``end``, bytes ``low`` to before ``high``."""
-
-    start: int
-    end: int
-    low: int
-    high: int
-
-
-@dataclass(frozen=True, slots=True)
-class CellDetail:
-    """The accesses of a spot: the cycle and address of the first, how many each line and each warp made.
-
-    ``sectors`` is the sum over accesses of the sectors of their requests, ``moved`` that of their shares of them.
-    Lines and warps also count the sectors of bulk copies.
-    """
-
-    accesses: int
-    first: tuple[int, int] | None
-    lines: Counter[int]
-    warps: Counter[int]
-    sectors: float
-    moved: float
-    boxes: BoxDetail | None = None
-    """Bulk copies with a part in the spot."""
-
-
-def _boxes_in_patch(boxes: Boxes, spot: Patch) -> CellDetail | None:
-    """Return the detail of the copies with a sector in a spot; None without any."""
-    points, lowest = np.zeros(len(boxes.records)), np.full(len(boxes.records), spot.high, np.uint64)
-    step = boxes.step(MAX_POINTS)
-    for box, addresses in boxes.points(step):
-        in_spot = (addresses >= spot.low) & (addresses < spot.high)
-        points += np.bincount(box[in_spot], minlength=len(points))
-        np.minimum.at(lowest, box[in_spot], addresses[in_spot])
-    sectors = np.ceil(points * boxes.weights(step)).astype(np.int64)
-    if not sectors.any():
-        return None
-    inside = np.flatnonzero(sectors)
-    earliest = int(inside[boxes.times[inside].argmin()])
-    first = (int(boxes.times[earliest]), int(lowest[earliest]))
-    record = boxes.records[earliest]
-    detail = BoxDetail(len(inside), int(sectors.sum()), first, shape_text(record), int(record["lanes"]))
-    lines, warps = Counter[int](), Counter[int]()
-    for number in inside.tolist():
-        lines[int(boxes.records["line"][number])] += int(sectors[number])
-        warps[int(boxes.warps[number])] += int(sectors[number])
-    return CellDetail(0, first, lines, warps, 0.0, 0.0, detail)
-
-
-def _accesses_in_patch(part: RecordPart, spot: Patch) -> CellDetail:
-    detail = CellDetail(0, None, Counter(), Counter(), 0.0, 0.0)
-    for piece in part.pieces():
-        times = piece.times()
-        soon = np.flatnonzero((times >= spot.start) & (times < spot.end))
-        if not len(soon):
-            continue
-        times, addresses, warps = times[soon], piece.addresses()[soon], piece.warps()[soon]
-        in_spot = (addresses >= spot.low) & (addresses < spot.high)
-        if not in_spot.any():
-            continue
-        sectors, lines = sectors_by_request(addresses, times, warps)[in_spot], piece.lines()
-        shares = sectors / _lanes(warps, times)[in_spot]
-        times, addresses = times[in_spot], addresses[in_spot]
-        earliest = int(times.argmin())
-        first = (int(times[earliest]), int(addresses[earliest]))
-        detail = CellDetail(
-            detail.accesses + len(times),
-            first if detail.first is None else min(detail.first, first),
-            detail.lines + _counted(lines[soon][in_spot] if lines is not None else times[:0]),
-            detail.warps + _counted(warps[in_spot]),
-            detail.sectors + float(sectors.sum()),
-            detail.moved + float(shares.sum()),
-        )
-    return detail
-
-
-def _lanes(warps: NDArray[np.int64], times: NDArray[Any]) -> NDArray[np.int64]:
-    """The accesses of each one's request."""
-    pairs = np.stack((warps, times.astype(np.int64)))
-    _, which, counts = np.unique(pairs, axis=1, return_inverse=True, return_counts=True)
-    lanes: NDArray[np.int64] = counts[which.reshape(-1)]
-    return lanes
-
-
-def _counted(values: NDArray[Any]) -> Counter[int]:
-    numbers, times = np.unique(values, return_counts=True)
-    return Counter(dict(zip(numbers.tolist(), times.tolist(), strict=True)))

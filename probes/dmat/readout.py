@@ -1,25 +1,156 @@
-"""Accesses under the cursor, as text and as data."""
+"""Accesses under the cursor: read from the records, as text, and as data."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from tui_probe.draw import units
 from tui_probe.draw.spans import clip, width
 from tui_probe.trace.kernel_files import Offset, short_position
 from tui_probe.trace.launch_shape import SECTOR_BYTES
 
-from .boxes import repeats_text
+from .accesses import AccessPoint
+from .boxes import MAX_POINTS, BoxDetail, repeats_text, shape_text
+from .coalescing import sectors_by_request
+from .density import each_part
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+
+    from numpy.typing import NDArray
 
     from tui_probe.records.probed_sites import AccessLine
 
+    from .access_map import AccessMap
+    from .accesses import RecordPart, Selection
     from .axes import Band
-    from .boxes import BoxDetail
-    from .frame import CellDetail, Patch
+    from .boxes import Boxes
+
+_MAX_PARTS: Final = 8
+"""Parts of a large result that are read again for what is under the cursor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """Cycles ``start`` to before ``end``, bytes ``low`` to before ``high``."""
+
+    start: int
+    end: int
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
+class CellDetail:
+    """The accesses of a spot: the first, how many each line and each warp made.
+
+    ``sectors`` is the sum over accesses of the sectors of their requests, ``moved`` that of their shares of them.
+    Lines and warps also count the sectors of bulk copies.
+    """
+
+    accesses: int
+    first: AccessPoint | None
+    lines: Counter[int]
+    warps: Counter[int]
+    sectors: float
+    moved: float
+    boxes: BoxDetail | None = None
+    """Bulk copies with a part in the spot."""
+
+
+def read_detail(
+    source: AccessMap, selection: Selection, spot: Patch, progress: Callable[[float], None]
+) -> CellDetail | None:
+    """Return the detail of the accesses of a spot; None if too much of a large result would have to be read.
+
+    ``progress`` may raise to stop it.
+    """
+    parts = source.parts(selection, spot.start, spot.end)
+    if len(parts) > _MAX_PARTS:
+        return None
+    details = [
+        detail for detail in each_part(parts, lambda part: _accesses_in_patch(part, spot), progress) if detail.accesses
+    ]
+    boxes = None if source.boxes is None else source.boxes.of(selection, spot.start, spot.end)
+    copies = None if boxes is None else _boxes_in_patch(boxes, spot)
+    if copies is not None:
+        details.append(copies)
+    return CellDetail(
+        accesses=sum(detail.accesses for detail in details),
+        first=min((detail.first for detail in details if detail.first is not None), default=None),
+        lines=sum((detail.lines for detail in details), Counter()),
+        warps=sum((detail.warps for detail in details), Counter()),
+        sectors=sum(detail.sectors for detail in details),
+        moved=sum(detail.moved for detail in details),
+        boxes=None if copies is None else copies.boxes,
+    )
+
+
+def _boxes_in_patch(boxes: Boxes, spot: Patch) -> CellDetail | None:
+    """Return the detail of the copies with a sector in a spot; None without any."""
+    points, lowest = np.zeros(len(boxes.records)), np.full(len(boxes.records), spot.high, np.uint64)
+    step = boxes.step(MAX_POINTS)
+    for box, addresses in boxes.points(step):
+        in_spot = (addresses >= spot.low) & (addresses < spot.high)
+        points += np.bincount(box[in_spot], minlength=len(points))
+        np.minimum.at(lowest, box[in_spot], addresses[in_spot])
+    sectors = np.ceil(points * boxes.weights(step)).astype(np.int64)
+    if not sectors.any():
+        return None
+    inside = np.flatnonzero(sectors)
+    earliest = int(inside[boxes.times[inside].argmin()])
+    first = AccessPoint(int(boxes.times[earliest]), int(lowest[earliest]))
+    record = boxes.records[earliest]
+    detail = BoxDetail(len(inside), int(sectors.sum()), first, shape_text(record), int(record["lanes"]))
+    lines, warps = Counter[int](), Counter[int]()
+    for number in inside.tolist():
+        lines[int(boxes.records["line"][number])] += int(sectors[number])
+        warps[int(boxes.warps[number])] += int(sectors[number])
+    return CellDetail(0, first, lines, warps, 0.0, 0.0, detail)
+
+
+def _accesses_in_patch(part: RecordPart, spot: Patch) -> CellDetail:
+    detail = CellDetail(0, None, Counter(), Counter(), 0.0, 0.0)
+    for piece in part.pieces():
+        times = piece.times()
+        soon = np.flatnonzero((times >= spot.start) & (times < spot.end))
+        if not len(soon):
+            continue
+        times, addresses, warps = times[soon], piece.addresses()[soon], piece.warps()[soon]
+        in_spot = (addresses >= spot.low) & (addresses < spot.high)
+        if not in_spot.any():
+            continue
+        sectors, lines = sectors_by_request(addresses, times, warps)[in_spot], piece.lines()
+        shares = sectors / _lanes(warps, times)[in_spot]
+        times, addresses = times[in_spot], addresses[in_spot]
+        earliest = int(times.argmin())
+        first = AccessPoint(int(times[earliest]), int(addresses[earliest]))
+        detail = CellDetail(
+            detail.accesses + len(times),
+            first if detail.first is None else min(detail.first, first),
+            detail.lines + _counted(lines[soon][in_spot] if lines is not None else times[:0]),
+            detail.warps + _counted(warps[in_spot]),
+            detail.sectors + float(sectors.sum()),
+            detail.moved + float(shares.sum()),
+        )
+    return detail
+
+
+def _lanes(warps: NDArray[np.int64], times: NDArray[Any]) -> NDArray[np.int64]:
+    """The accesses of each one's request."""
+    pairs = np.stack((warps, times.astype(np.int64)))
+    _, which, counts = np.unique(pairs, axis=1, return_inverse=True, return_counts=True)
+    lanes: NDArray[np.int64] = counts[which.reshape(-1)]
+    return lanes
+
+
+def _counted(values: NDArray[Any]) -> Counter[int]:
+    numbers, times = np.unique(values, return_counts=True)
+    return Counter(dict(zip(numbers.tolist(), times.tolist(), strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +173,7 @@ class ReadOut:
     def address(self) -> int:
         """Address of the first access in the cell, else of the start of the cell."""
         first = None if self.detail is None else self.detail.first
-        return self.spot.low if first is None else first[1]
+        return self.spot.low if first is None else first.address
 
     @property
     def index(self) -> tuple[int, ...] | None:
@@ -58,7 +189,7 @@ class ReadOut:
             "band": None if self.band is None else self.band.name,
             "address": self.address,
             "index": None if index is None else list(index),
-            "cycle": self.spot.start if self.detail is None or self.detail.first is None else self.detail.first[0],
+            "cycle": self.spot.start if self.detail is None or self.detail.first is None else self.detail.first.cycle,
             "accesses": self.accesses,
             "box_sectors": self.box_sectors,
         }
@@ -85,7 +216,7 @@ class ReadOut:
             yield f"{self.band.name} +{self.address - self.band.origin:#x}{text}"
         yield f"{self.address:#x}" if first is not None else f"{low:#x} to {high:#x}"
         if first is not None:
-            yield f"cycle {units.count(first[0])}"
+            yield f"cycle {units.count(first.cycle)}"
         else:
             yield f"cycles {units.count(self.spot.start)} to {units.count(self.spot.end - 1)}"
         about = "" if self.exact else "about "

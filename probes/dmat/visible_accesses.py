@@ -11,9 +11,9 @@ from tui_probe.trace.kernel_files import long_position, short_position
 
 from .accesses import Selection
 from .axes import AddressAxis, Window
-from .frame import Frame, FrameRequest, Painter, Patch
+from .frame import Frame, FrameRequest, Painter
 from .picture import gutter_of
-from .readout import ReadOut
+from .readout import Patch, ReadOut, read_detail
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from tui_probe.records.probed_sites import AccessLine
 
     from .access_map import AccessMap
-    from .frame import CellDetail, Colouring
+    from .frame import Colouring
     from .moves import PictureState
+    from .readout import CellDetail
 
 LINES_AROUND: Final = 4
 """Lines around the picture, without those of what is under the cursor: a head, the axis, its labels, the legend."""
@@ -268,7 +269,7 @@ class VisibleAccesses(Drawing):
         self._wanted = None
         self.not_found_reason = "" if access is not None else wanted.words
         if access is not None:
-            self.time, self.address = float(access[0]), access[1]
+            self.time, self.address = float(access.cycle), access.address
             self.window = moved_into_view(self.window, self.end, self.time, self.space.place(self.address))
         self.request = replace(request, window=self.window)
         self._paint(self.request)
@@ -277,7 +278,7 @@ class VisibleAccesses(Drawing):
 
     def _read_detail(self, request: FrameRequest, patch: Patch) -> None:
         try:
-            detail = self.painter.look(request, patch, self._stop_if_outdated(request))
+            detail = read_detail(self.map, request.selection, patch, self._stop_if_outdated(request))
         except Cancelled:
             return
         self._cell_read = _CellRead(request, patch, detail)
