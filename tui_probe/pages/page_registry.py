@@ -130,14 +130,12 @@ def trace_pages() -> tuple[TracePage, ...]:
     return tuple({**shared, **{name: page for name, page in pages.items() if name not in shared}}.values())
 
 
-# All pages by name, no matter what shows them: ``show``, ``report --page``, the screen.
-#
-# A name means one thing. Where it names a page of the trace and one of a kernel, that is the same of more or of less.
-
-
 @dataclass(frozen=True, slots=True)
 class PageEntry:
-    """A page: of a whole trace, of a kernel and its launches, or of either."""
+    """A page by its name, no matter what shows it: ``show``, ``report --page``, the screen.
+
+    A name means one thing: a page of the trace and a page of a kernel share one if they show the same of more or less.
+    """
 
     name: str
     of_trace: TracePage | None

@@ -108,18 +108,17 @@ def _integer(record: Mapping[str, Any], name: str) -> int | None:
     return None if value is None else round(value)
 
 
-# Sweep over blocks and bytes in flight: the blocks that reach the bandwidth, and the cost of more.
-#
-# By Little's law bytes in flight = bandwidth × latency: a GPU reaches its bandwidth once enough bytes are in flight,
-# however they are divided among blocks.
-
 ENOUGH: Final = 0.9
 """The part of the best from which on there are enough bytes in flight."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """The rates that were tried; each has blocks and bytes in flight."""
+    """The rates that were tried over blocks and bytes in flight per block; each has both.
+
+    By Little's law bytes in flight = bandwidth × latency: a GPU reaches its bandwidth once enough bytes are in flight,
+    however they are divided among blocks.
+    """
 
     rates: Sequence[Rate]
 
@@ -176,7 +175,7 @@ def sweep_from_rates(rates: Sequence[Rate]) -> Sweep | None:
 
 
 _NO_LOSS: Final = 0.01
-"""A loss that is not told from noise."""
+"""Part of the best bandwidth: a smaller loss is not distinguished from noise."""
 
 
 def cache_findings(measured: Bandwidth) -> Iterator[str]:

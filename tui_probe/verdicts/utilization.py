@@ -4,6 +4,29 @@ Rates of an SM are from the table of arithmetic throughput in NVIDIA's CUDA prog
 clock: its results a clock / 32) and the white papers of Volta, Turing, Ampere, Hopper; rates of memory are those of
 the data sheets, which a measurement (``tui-probe bandwidth``) replaces. What no source states is None: no share is
 made of it.
+
+For each unit, the utilization is the share of the launch's time that it needs at least (of memory: at most) for what
+was counted::
+
+    tensor     operations in half precision that take as long / peak rate / time
+    fp32       warp instructions on fp32 / peak rate / time         likewise fp64, fp16
+    issue      warp instructions, without those that the assembler drops / peak rate / time
+    L1         passes: the larger of requests, and sectors / 4 + requests to shared memory / peak rate / time
+    memory     32 · sectors (else the bytes asked for) / bytes per second of the memory / time
+
+L1 has a share only where requests to shared memory were counted: of many a kernel they are most of its passes.
+
+Caches answer part of what is asked of memory, so that share is an upper bound, and may exceed 1. It is one of DRAM only
+where the memory that the launch touches (``footprint``) does not fit into the L2 cache and is not asked for again, or
+where Nsight Compute counted the bytes; of L2 where it fits. Otherwise it is said without a level.
+
+No unit is busy for longer than the launch took: a share above 1 that caches do not explain shows that more was counted
+than was executed, as in PTX, of which the assembler leaves out and merges some. So it is not certain either.
+
+The limiter is the unit with the largest share if that is 60 % or more, as Nsight Compute's guide reads its Speed Of
+Light. Memory behind caches, whose share may be far too large, comes after all others, so it limits only where all
+others were counted. Below 60 % no unit limits: the launch is so short that launching is what it takes (5 µs), it has
+too few blocks for the SMs, or latency is what its warps wait for.
 """
 
 from __future__ import annotations
@@ -104,31 +127,6 @@ def _with_measured(machine: PeakRates, bandwidth: Bandwidth) -> PeakRates:
         l2_size=machine.l2_size if bandwidth.card is None else bandwidth.card.l2_bytes or machine.l2_size,
     )
 
-
-# Limiter of a kernel: utilization of each unit, and the unit that limits.
-#
-# For each unit, the share of the launch's time that it needs at least (of memory: at most) for what was counted::
-#
-#     tensor     operations in half precision that take as long / peak rate / time
-#     fp32       warp instructions on fp32 / peak rate / time         likewise fp64, fp16
-#     issue      warp instructions, without those that the assembler drops / peak rate / time
-#     L1         passes: the larger of requests, and sectors / 4 + requests to shared memory / peak rate / time
-#     memory     32 · sectors (else the bytes asked for) / bytes per second of the memory / time
-#
-# L1 has a share only where requests to shared memory were counted: of many a kernel they are most of its passes.
-#
-# Caches answer part of what is asked of memory, so that share is an upper bound, and may exceed 1. It is one of DRAM
-# only where the memory that the launch touches (``footprint``) does not fit into the L2 cache and is not asked for
-# again, or where Nsight Compute counted the bytes; of L2 where it fits. Otherwise it is said without a level.
-#
-# No unit is busy for longer than the launch took: a share above 1 that caches do not explain tells that more was
-# counted than was executed, as PTX may be, of which the assembler leaves out and merges some. So it is not certain
-# either.
-#
-# The verdict is the unit with the largest share if that is 60 % or more, as Nsight Compute's guide reads its Speed Of
-# Light. Memory behind caches, whose share may be far too large, comes after all others, so it is the verdict only
-# where all others were counted. Below 60 % no unit limits: the launch is so short that launching is what it takes (5
-# µs), it has too few blocks for the SMs, or latency is what its warps wait for.
 
 Limiter = Literal["memory", "tensor", "fp32", "fp64", "fp16", "issue", "latency", "too small", "launch"]
 MemoryLevel = Literal["", "DRAM", "L2", "L1"]
@@ -247,7 +245,7 @@ def _ranked_utilization(demand: Demand, machine: PeakRates, seconds: float) -> t
         if unit.share
     ]
     possible = (replace(unit, certain=unit.certain and unit.share <= 1) for unit in units)
-    return tuple(sorted(possible, key=lambda each: -each.share))
+    return tuple(sorted(possible, key=lambda utilization: -utilization.share))
 
 
 def _compute_utilization(demand: Demand, machine: PeakRates, seconds: float) -> list[UnitUtilization]:

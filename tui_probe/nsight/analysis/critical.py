@@ -31,12 +31,6 @@ if TYPE_CHECKING:
     from tui_probe.nsight.analysis.kernel_groups import Shape
     from tui_probe.nsight.analysis.kernel_metrics import KernelMetrics
 
-# Types of the operands of matrix instructions, read off the PTX of a kernel.
-#
-#     mma, wgmma, wmma   .D.A.B[.C]: the type of A        wmma with D and C only: half precision
-#
-# It tells what a kernel multiplies in, not how often: counts are of instructions in the text.
-
 _MATRIX: Final = re.compile(r"^[^/\n]*?\b(?:mma\.s(?:ync|p)|wmma\.mma|wgmma\.mma_async)\b([.:\w]*)", re.MULTILINE)
 _TYPES: Final = {
     "f16": "fp16", "bf16": "bf16", "tf32": "tf32", "f32": "fp32", "f64": "fp64", "e4m3": "fp8", "e5m2": "fp8",
@@ -45,7 +39,11 @@ _TYPES: Final = {
 
 
 def matrix_types(ptx: str) -> dict[str, float]:
-    """Count the matrix instructions of the text by the type of their operands."""
+    """Count the matrix instructions of a kernel's PTX by the type of their operand A.
+
+    ``mma``, ``wgmma`` and ``wmma`` name their types as ``.D.A.B[.C]``; ``wmma`` with D and C only is in half
+    precision. Counts are of instructions in the text, not of executions.
+    """
     counts: Counter[str] = Counter()
     for match in _MATRIX.finditer(ptx):
         types = [_TYPES[word] for word in match[1].split(".") if word in _TYPES]
@@ -64,17 +62,6 @@ def matrix_types_of(folder: Path | None) -> dict[str, float]:
         return {}
 
 
-# Requests and sectors of kernels against what a tensor of a given shape needs.
-#
-#     expected sectors = elements × bytes of an element / 32        each sector of the tensor once
-#     at most            elements                                   each element in a sector of its own
-#
-# elements = batch × heads × sequence length × head dimension. A kernel that writes the tensor once, well coalesced,
-# stores exactly the expected sectors. Attention that is made for training also writes the logarithm of each row's sum
-# of exponentials, one fp32 a row and head::
-#
-#     with row sums = expected sectors + batch × heads × sequence length × 4 / 32
-
 ELEMENT_BYTES: Final = {
     "fp64": 8, "int64": 8, "fp32": 4, "tf32": 4, "int32": 4, "fp16": 2, "bf16": 2, "int16": 2, "fp8": 1, "int8": 1,
 }  # fmt: skip
@@ -83,7 +70,17 @@ SectorMatch = Literal["equal", "with row sums", "within", "below", "above"]
 
 @dataclass(frozen=True, slots=True)
 class ExpectedTensor:
-    """The tensor that a kernel should write, as the user gives it."""
+    """The tensor that a kernel should write, as the user gives it: ``length`` rows of ``width`` elements per head.
+
+    The sectors that a kernel stores are compared with those of the tensor::
+
+        expected sectors = elements × bytes of an element / 32        each sector of the tensor once
+        at most            elements                                   each element in a sector of its own
+        with row sums    = expected sectors + batch × heads × length × 4 / 32
+
+    A kernel that writes the tensor once, well coalesced, stores exactly the expected sectors. Attention that is made
+    for training also writes the logarithm of each row's sum of exponentials, one fp32 per row and head.
+    """
 
     length: int
     width: int

@@ -51,12 +51,6 @@ def sessions_of(table: NcuTable) -> list[Session]:
     return sessions
 
 
-# The same kernel under the names that different tools give it.
-#
-# ncu writes ``f<(int)4, float>(float *, T1)`` where the C++ runtime writes ``void f<4, float>(float*, int)``. Two
-# names are the same if they are equal without spaces, or if the function is the same and nothing else in the lists is
-# like it.
-
 Item = TypeVar("Item")
 _OPEN: Final = {"<": 1, "(": 1, "[": 1, "{": 1, ">": -1, ")": -1, "]": -1, "}": -1}
 
@@ -76,7 +70,12 @@ def function_name(name: str) -> str:
 def match_kernels(
     first: Sequence[Item], second: Sequence[Item], shape: Callable[[Item], Shape]
 ) -> list[tuple[Item | None, Item | None]]:
-    """Pairs of the same kernel with the same grid and block; None where the other list lacks it."""
+    """Return pairs of the same kernel with the same grid and block; None where the other list lacks it.
+
+    ncu writes ``f<(int)4, float>(float *, T1)`` where the C++ runtime writes ``void f<4, float>(float*, int)``. Two
+    names are the same if they are equal without spaces, or if the function is the same and nothing else in the lists
+    is like it.
+    """
     left = list(second)
     pairs: list[tuple[Item | None, Item | None]] = []
     for item in first:
@@ -110,7 +109,7 @@ def search_names(names: Iterable[str], text: str) -> frozenset[str]:
 
     So “Step 40” means “Step 40 to 50” and not “Step 400”. Upper and lower case are the same.
     """
-    every = frozenset(names)
+    distinct = frozenset(names)
     pattern = re.compile(re.escape(text) + r"(?!\w)", re.IGNORECASE)
-    matches = frozenset(name for name in every if pattern.match(name))
-    return matches or frozenset(name for name in every if text.lower() in name.lower())
+    matches = frozenset(name for name in distinct if pattern.match(name))
+    return matches or frozenset(name for name in distinct if text.lower() in name.lower())

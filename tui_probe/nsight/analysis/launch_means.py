@@ -55,17 +55,6 @@ def _by_metric(metrics: NDArray[np.int32], values: NDArray[np.float64]) -> Itera
         yield int(metrics[group[0]]), values[group]
 
 
-# Memory traffic of programs: bytes of DRAM, L2 and L1 that one iteration moves.
-#
-#     DRAM  dram__bytes.sum, or read + written
-#     L2    lts__t_bytes.sum, or lts__t_sectors.sum × 32
-#     L1    l1tex__t_bytes.sum, or l1tex__t_sectors.sum × 32
-#
-# Where a file has no total, it is *derived*: throughput × duration. The Memory Workload Analysis section of ncu's
-# details page prints no totals, no matter what the set; its ``Memory Throughput`` is that of DRAM.
-#
-#     bytes per iteration = mean over the measured iterations of the sum over the launches of one
-
 Level = Literal["dram", "l2", "l1"]
 LEVELS: Final[tuple[Level, ...]] = ("dram", "l2", "l1")
 Provenance = Literal["collected", "derived"]
@@ -91,7 +80,11 @@ TIME_METRIC: Final = "gpu__time_duration.sum"
 
 @dataclass(frozen=True, slots=True)
 class LevelBytes:
-    """Bytes of a level by launch (f8, NaN not known); ``derived`` tells which are throughput × duration."""
+    """Bytes of a level by launch (f8, NaN not known); ``derived`` marks those that are throughput × duration.
+
+    They are derived where a file has no total: the Memory Workload Analysis section of ncu's details page prints none,
+    no matter what the set. Its ``Memory Throughput`` is that of DRAM.
+    """
 
     values: NDArray[np.float64]
     derived: NDArray[np.bool_]
@@ -99,7 +92,10 @@ class LevelBytes:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Means an iteration of one measured part: bytes by level, None where a launch of it lacks them."""
+    """Memory traffic of one measured part: bytes per iteration by level, None where a launch of it lacks them.
+
+    Bytes per iteration are the mean over the measured iterations of the sum over the launches of one.
+    """
 
     loop: Loop
     kernels: Sequence[str]

@@ -85,23 +85,20 @@ def iterations(codes: Sequence[int]) -> list[Repeat]:
 def without_overlaps(candidates: Iterable[Repeat]) -> list[Repeat]:
     """Return the repeats in order; of those that overlap, the one with the most items."""
     taken: list[Repeat] = []
-    for repeat in sorted(candidates, key=lambda each: (each.start - each.end, each.start)):
+    for repeat in sorted(candidates, key=lambda repeat: (repeat.start - repeat.end, repeat.start)):
         if all(repeat.end <= other.start or other.end <= repeat.start for other in taken):
             taken.append(repeat)
     return sorted(taken)
 
 
-# Launches of a profiled program that are its measured iterations, and the reason why others are not.
-#
-# A program that is measured does its work N = warm-up + runs times, among launches that prepare and check. The
-# kernels of interest are those launched N times, or a multiple. Where N is not given it is found: the sequence of
-# launches repeats N times (``tui_probe.nsight.analysis.launch_selection``). The first ``warm-up`` iterations are
-# excluded.
-
-
 @dataclass(frozen=True, slots=True)
 class IterationPlan:
-    """Warm-up and runs of the program as its user gives them; None: find them."""
+    """Warm-up and runs of the program as its user gives them; None: find them.
+
+    A program that is measured does its work N = warm-up + runs times, among launches that prepare and check. The
+    kernels of interest are those launched N times, or a multiple. Where N is not given it is found: the sequence of
+    launches repeats N times. The first ``warm_up`` iterations are excluded.
+    """
 
     warm_up: int | None = None
     runs: int | None = None

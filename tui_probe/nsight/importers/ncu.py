@@ -27,11 +27,6 @@ if TYPE_CHECKING:
 
     from tui_probe.nsight.importers.ncu_layouts import Layout
 
-# The lines of a file that Nsight Compute wrote, told apart: its table, its messages, and the program's own output.
-#
-# A line of a table begins with a number in its first cell, or with an empty cell (the units of the raw page). A line
-# in which the program wrote something without an end of line first is cut to where the table's part begins.
-
 _ROW: Final = re.compile(r'"\d+","')
 _UNITS: Final = re.compile(r'(?:"",){4}|,{4}')
 _MESSAGE: Final = re.compile(r"==(ERROR|WARNING|PROF)== ?(.*)")
@@ -52,7 +47,11 @@ COLD_CACHE: Final = (
 
 @dataclass(slots=True)
 class NcuLines:
-    """Goes through the lines once and counts what is not a table."""
+    """Separates the table, messages of ncu and the program's own output, in one pass, and counts what is not a table.
+
+    A line of a table begins with a number in its first cell, or with an empty cell (the units of the raw page). A line
+    in which the program wrote something without an end of line first is cut to where the table's part begins.
+    """
 
     output: int = 0
     """Lines of the program's own output."""

@@ -72,22 +72,23 @@ def _package(path: Path) -> Any:
         ) from error
 
 
-# Counters of single instructions in a report of Nsight Compute: metrics whose instances are addresses of code.
-#
-#     inst_executed                               warps that executed the instruction
-#     memory_l2_theoretical_sectors_global        32-byte sectors of its global accesses; ``…_ideal``: the minimum
-#     smsp__pcsamp_warps_issue_stalled_REASON     samples in which a warp was stalled there
-
 EXECUTED: Final = "inst_executed"
+"""Warps that executed the instruction."""
 SECTORS: Final = "memory_l2_theoretical_sectors_global"
+"""Sectors of 32 bytes of its global accesses."""
 IDEAL: Final = "memory_l2_theoretical_sectors_global_ideal"
+"""The minimum of sectors for the requested bytes."""
 _STALLED: Final = "smsp__pcsamp_warps_issue_stalled_"
+"""Prefix of counters of samples in which a warp was stalled at the instruction; the reason follows."""
 _NOT_ISSUED: Final = "_not_issued"
 """Suffix of counters of the same samples without those in which the warp issued."""
 
 
 def instructions_of(action: Action, launch: int) -> list[Instruction]:
-    """The instructions of one launch that any of the counters knows, in the order of the code."""
+    """Return the instructions of one launch with any counter, in the order of the code.
+
+    Counters of single instructions are metrics whose instances are addresses of code.
+    """
     counts = {name: _by_address(action, name) for name in (EXECUTED, SECTORS, IDEAL)}
     stalls: dict[int, dict[str, float]] = defaultdict(dict)
     for name in action.metric_names():

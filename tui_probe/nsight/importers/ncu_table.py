@@ -15,15 +15,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-# Units of Nsight Compute, in base units and one spelling: ``byte``, ``ns``, ``hz``, ``byte/s``, ``inst/cycle``.
-#
-# Times are in ns, rates in 1/s. Prefixes are powers of 1000, as ncu prints them with ``--print-units auto``.
-
 _TIMES: Final = {
     "nsecond": 1.0, "ns": 1.0, "usecond": 1e3, "us": 1e3, "µs": 1e3, "μs": 1e3, "msecond": 1e6, "ms": 1e6,
     "second": 1e9, "s": 1e9, "sec": 1e9, "minute": 60e9, "min": 60e9,
 }  # fmt: skip
+"""Nanoseconds of each unit of time."""
 _PREFIXES: Final = {"k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15}
+"""Powers of 1000, as ncu prints them with ``--print-units auto``."""
 _COUNTED: Final = frozenset({"byte", "hz", "inst", "sector", "cycle", "warp", "thread", "block", "request", "flop"})
 _SPELLINGS: Final = {"bytes": "byte", "b": "byte", "cycles": "cycle", "sectors": "sector", "insts": "inst"}
 _NUMBER: Final = re.compile(r"[+-]?\d[\d.,'’ \u00a0\u202f_]*(?:[eE][+-]?\d+)?")
@@ -38,9 +36,10 @@ Extent: TypeAlias = tuple[int, int, int]
 
 @lru_cache(maxsize=4096)
 def base_unit(unit: str) -> tuple[str, float]:
-    """The base unit, and the factor that turns a value into it: ``Kbyte`` -> (``byte``, 1000).
+    """Return the base unit, and the factor that turns a value into it: ``Kbyte`` -> (``byte``, 1000).
 
-    A unit that is not known stays as it is.
+    Base units have one spelling: ``byte``, ``ns`` for times, ``hz`` and ``byte/s`` for rates, ``inst/cycle``. A unit
+    that is not known stays as it is.
     """
     above, slash, below = unit.strip().partition("/")
     name, factor = _part(above)

@@ -56,11 +56,6 @@ class Strings:
         return f"string {number}" if text is None else text
 
 
-# Calls of the CUDA API that launched kernels, in an sqlite export.
-#
-# A kernel and its call have the same ``correlationId`` in the same process. A call that launches a graph has that of
-# all kernels of the graph.
-
 CALLS: Final = "CUPTI_ACTIVITY_KIND_RUNTIME"
 _PROCESS: Final = ~0xFFFFFF
 """The part of a thread's id that is its process' id."""
@@ -84,7 +79,10 @@ _OF_CALLS: Final[dict[str, object]] = {
 
 
 def launch_calls(tables: Tables, processes: NDArray[Any], correlations: NDArray[Any]) -> LaunchCalls:
-    """The calls of kernels, given nsys' id of the process and the correlation. The first call counts.
+    """Return the calls of the CUDA API that launched kernels, given nsys' id of the process and the correlation.
+
+    A kernel and its call have the same ``correlationId`` in the same process; a call that launches a graph has that of
+    all kernels of the graph. Of several calls the first counts.
 
     Calls without an end, or with times that cannot be, launched nothing that is known.
     """

@@ -43,16 +43,16 @@ if TYPE_CHECKING:
 
     from tui_probe.nsight.importers.nsys_model import HostRanges
 
-# GPUs of an sqlite export, and the GPU of each CUDA device of a process.
-#
-#     TARGET_INFO_GPU             GPUs, with their SMs
-#     TARGET_INFO_CUDA_DEVICE     GPU ``gpuId`` of a process's CUDA device ``cudaId``, as CUDA_VISIBLE_DEVICES sets it
-
 _SHORT: Final = 0xFFFF
+"""Bits of a short process id, as with the default ``pid_max`` of Linux, 32 768."""
 
 
 class Gpus:
-    """The GPUs of one export."""
+    """The GPUs of one export, and the GPU of each CUDA device of a process::
+
+    TARGET_INFO_GPU             GPUs, with their SMs
+    TARGET_INFO_CUDA_DEVICE     GPU ``gpuId`` of a process's device ``cudaId``, as CUDA_VISIBLE_DEVICES sets it
+    """
 
     def __init__(self, tables: Tables) -> None:
         rows = tables.rows("TARGET_INFO_GPU", {"id": ..., "name": "", "smCount": UNKNOWN})
@@ -82,11 +82,6 @@ class Gpus:
         return alike.pop() if len(alike) == 1 else cuda_device
 
 
-# Messages of nsys about its own recording, in an sqlite export: why nothing, or not everything, was recorded.
-#
-#     DIAGNOSTIC_EVENT      messages, with a severity
-#     META_DATA_CAPTURE     options, as names and values
-
 _SERIOUS: Final = frozenset({2, 3})
 """Warnings and errors; 4 are verbose messages."""
 _OF_OTHERS: Final = re.compile(
@@ -100,7 +95,11 @@ _MAX_QUOTED: Final = 5
 
 
 class Recorder:
-    """Messages and options of nsys about its recording."""
+    """Messages and options of nsys about its own recording: why nothing, or not everything, was recorded::
+
+    DIAGNOSTIC_EVENT      messages, with a severity
+    META_DATA_CAPTURE     options, as names and values
+    """
 
     def __init__(self, tables: Tables) -> None:
         rows = tables.rows("DIAGNOSTIC_EVENT", {"severity": 0, "text": ""})

@@ -292,12 +292,6 @@ def _with_inserted(
         inserted = next(following, None)
 
 
-# Machine code before and after code was grafted into it, side by side: exact, by the offsets that were replaced.
-#
-# Nothing of the original moved, so an instruction is next to the one at the same address. Below a replaced
-# instruction comes the added code that the branch in its place leads to.
-
-
 def without_padding(probed: SassCode, pruned: SassCode, graft: Graft) -> SassCode:
     """The probed code without what filled the space between the end of the original and the code that was added."""
     end = max((at for at in pruned.addresses if at is not None), default=-1)
@@ -323,11 +317,20 @@ def owners_of_added_lines(probed: SassCode, graft: Graft, owner: str) -> list[st
 
 
 def align_graft(pruned: SassCode, probed: SassCode, graft: Graft, owners: Sequence[str | None]) -> Alignment:
-    """Lines of both codes paired. ``owners`` has the probe of each added line of ``probed``, None of others."""
+    """Pair the lines of SASS before and after code was grafted into it: exact, by the offsets that were replaced.
+
+    ``owners`` has the probe of each added line of ``probed``, None of others.
+    """
     return Alignment(list(_GraftWalk(pruned, probed, graft, owners).pairs()), exact=True)
 
 
 class _GraftWalk:
+    """Walks through both codes at the same time, address by address.
+
+    Nothing of the original moved, so an instruction is next to the one at the same address. Below a replaced
+    instruction comes the added code that the branch in its place leads to.
+    """
+
     def __init__(self, pruned: SassCode, probed: SassCode, graft: Graft, owners: Sequence[str | None]) -> None:
         self._pruned, self._probed, self._graft, self._owners = pruned, probed, graft, owners
         self._places = _places(probed)

@@ -124,8 +124,6 @@ def instruction_class(opcode: str) -> str:
     return next((name for pattern, name in _BY_PATTERN if pattern.match(opcode)), "other")
 
 
-# PTX lines of SASS instructions, from the line table for PTX in a cubin. A cubin has one if its PTX names its source.
-
 _INSTRUCTION_PURPOSES: Final = ("load", "store", "atomic", "tensor", "barrier", "branch", "local")
 _PREPARING: Final = ("LDC", "ULDC", "BSSY", "BSYNC", "BMOV", "BREAK", "WARPSYNC", "YIELD")
 """Opcodes of these classes that are there for other instructions: constants, and where lanes come together again."""
@@ -134,7 +132,8 @@ _PREPARING: Final = ("LDC", "ULDC", "BSSY", "BSYNC", "BMOV", "BREAK", "WARPSYNC"
 def ptx_lines(cubin: Path, code: SassCode) -> list[int | None]:
     """Return, per line of ``code``, the line of the PTX that ``cubin`` was assembled from, counted from 1.
 
-    None for all where the file has no such table, or code of several functions, whose addresses are alike.
+    They are from the line table for PTX, which a cubin has if its PTX names its source. None for all without that
+    table, or with code of several functions, whose addresses are alike.
     """
     unknown: list[int | None] = [None] * len(code.lines)
     try:

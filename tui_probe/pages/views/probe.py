@@ -37,10 +37,6 @@ if TYPE_CHECKING:
     from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.trace.model import KernelFacts
 
-# The file of the probe that a kernel had, and which part of it put a line into the kernel.
-#
-# The file is the copy in the trace, as it was used; of a trace without one, that of the known probe of that name.
-
 _HEADING: Final = re.compile(r"\s*\[+\s*([\w.\"'-]+)\s*\]+")
 _OF_MAP: Final = re.compile(r"\btp_(?:map|cap)_(\w+)")
 _COLUMNS: Final = ("probe", "line", "table", "sites", "text")
@@ -122,7 +118,10 @@ def probe_names(kernel: KernelFacts) -> list[str]:
 
 
 def find_probe_file(kernel: KernelFacts, name: str) -> Path | None:
-    """The file of a probe of this name; None where there is none."""
+    """Return the file of a probe: the copy in the trace, as it was used, else that of the known probe of this name.
+
+    None if there is neither.
+    """
     copied = path_in_trace(kernel.trace.directory, "probes", f"{name}.toml")
     of_run = kernel.trace.file("probe.toml") if len(probe_names(kernel)) == 1 else None
     files = [path for path in (copied, of_run) if path is not None and path.is_file()]
