@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass.flow import FlowGraph
+from tui_probe.sass.uniform_registers import uniform_bits
 from tui_probe.sass.words import ALWAYS, RZ, STACK_POINTER, WORD_BYTES
 
 if TYPE_CHECKING:
@@ -43,11 +44,16 @@ LDS: Final = 0x184
 STS: Final = 0x188
 LDGSTS: Final = 0x1AE
 _EXTENDED: Final = 72
+"""Bit of ``.E``: addresses have 64 bits."""
 _WIDE: Final = 90
+"""Bit that is set where Ra is a pair, in an access with a uniform register."""
 _UNIFORM: Final = 91
+"""Bit that is set where an access names uniform registers."""
 _DESCRIPTOR: Final = 76
+"""Bit that is set where these are a descriptor."""
 _SIZE_AT, _SIZE_BITS = 73, 3
 _SIZES: Final[tuple[int, ...]] = (1, 1, 2, 2, 4, 8, 16)
+"""Bytes by value of the field: U8, S8, U16, S16, 32, 64, 128 bits."""
 _COPY_SIZE_AT, _COPY_SIZE_BITS = 74, 2
 _COPY_SIZES: Final = (4, 8, 16)
 _NEW_COPIES_FROM: Final = 100
@@ -67,8 +73,6 @@ _SCALE_AT, _SCALE_BITS = 78, 2
 _SCALES: Final = (0, 2, 3, 4)
 _DESCRIPTORS_FROM: Final = 80
 """The first architecture whose accesses of global memory have a descriptor."""
-_WIDE_FIELDS_FROM: Final = 100
-"""The first architecture whose fields of uniform registers have eight bits instead of six."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,14 +160,20 @@ def _shared_address(word: Word, arch: int) -> Address:
 
 
 def _offset(word: Word, at: int, width: int) -> int:
+    """Return the signed number in a field."""
     offset = word.field(at, width)
-    return offset - ((offset >> width - 1) << width)
+    return offset - (offset >> width - 1 << width)
 
 
 def _uniform(word: Word, arch: int) -> int | None:
     """The number of the uniform register that is added, None for the one that is always 0."""
-    bits = 8 if arch >= _WIDE_FIELDS_FROM else 6
-    number = word.field(_UNIFORM_AT[word.operation], bits)
+    return _uniform_at(word, _UNIFORM_AT[word.operation], arch)
+
+
+def _uniform_at(word: Word, at: int, arch: int) -> int | None:
+    """Return the number in a field of a uniform register, None for the one that is always 0."""
+    bits = uniform_bits(arch)
+    number = word.field(at, bits)
     return None if number == (1 << bits) - 1 else number
 
 
@@ -180,13 +190,13 @@ def register_pair(register: int) -> tuple[int, int]:
     return (RZ, RZ) if register == RZ else (register, register + 1)
 
 
-# Atomics and reductions on global memory and generic addresses, as their words say it.
+# Atomics and reductions on global memory and generic addresses.
 #
 # Ra holds the address, 64 bits in a pair; signed bits from bit 40 on are added, 24 of them, or 23 in an atomic of
 # sm_100 and later. A pair of uniform registers from bit 64 on is a descriptor, which says nothing of the address, or
 # is added:
 #
-#     who                                    descriptor where this bit is set
+#     operation                              descriptor where this bit is set
 #     RED and REDG                           71, from sm_100 on 81
 #     ATOM and ATOMG                         71, from sm_100 on 76, of floating-point numbers 90
 #
@@ -205,17 +215,13 @@ ATOMS: Final = frozenset({0x18C, 0x18D})
 
 _SWAP_OPERATIONS: Final = frozenset({0x18B, 0x1A9})
 _FLOAT_OPERATIONS: Final = frozenset({0x1A2, 0x1A3, 0x1A6})
-_PLAIN_ATOMIC_FORMS: Final = 1, 4
-"""Forms without a uniform register of atomics and of reductions."""
-_LONG_BIT: Final = 72
-"""True if addresses have 64 bits."""
+_PLAIN_ATOMIC_FORM, _PLAIN_REDUCTION_FORM = 1, 4
+"""Forms without a uniform register."""
 _ATOMIC_UNIFORM_AT: Final = 64
-_ATOMIC_OFFSET_AT: Final = 40
+_ATOMIC_OFFSET_BITS, _ATOMIC_OFFSET_BITS_FROM_100 = 24, 23
 _TYPE_AT: Final = 73
-_PAIR: Final[tuple[int, int]] = (70, 63)
-"""Set where Ra of an atomic is a pair, up to sm_90 and later."""
-_PAIR_OF_RED: Final = 90
-_AMPERE: Final = 80
+_PAIR_OF_ATOMIC, _PAIR_OF_ATOMIC_FROM_100, _PAIR_OF_REDUCTION = 70, 63, 90
+"""Bits that are set where Ra is a pair."""
 _HOPPER: Final = 90
 _BLACKWELL: Final = 100
 _INTEGER_BYTES: Final[Mapping[int, int]] = {0: 4, 1: 4, 2: 8, 3: 8, 4: 16}
@@ -237,35 +243,36 @@ def atomic_of(word: Word, arch: int) -> MemoryAccess | None:
     size = _atomic_bytes(word, arch)
     if size is None or not _is_known_form(word, arch):
         raise UnsupportedKernelError(because("graft-access", opcode=f"{word.opcode:#05x}"))
-    short = arch >= _BLACKWELL and word.operation not in RED | _SWAP_OPERATIONS
-    width = 23 if short else 24
-    offset = word.field(_ATOMIC_OFFSET_AT, width)
-    address = Address(word.ra, True, _added_uniform(word, arch), offset - (offset >> width - 1 << width))
+    is_short = arch >= _BLACKWELL and word.operation not in RED | _SWAP_OPERATIONS
+    width = _ATOMIC_OFFSET_BITS_FROM_100 if is_short else _ATOMIC_OFFSET_BITS
+    address = Address(word.ra, True, _added_uniform(word, arch), _offset(word, _OFFSET_AT, width))
     return MemoryAccess(word.operation, address, size)
 
 
 def _is_known_form(word: Word, arch: int) -> bool:
     """Return whether Ra is a pair, in a form whose uniform registers are known."""
-    if not word.field(_LONG_BIT, 1):
+    is_reduction, has_uniform = word.operation in RED, bool(word.field(_UNIFORM, 1))
+    if not word.field(_EXTENDED, 1):
         return False
-    if word.operation in _SWAP_OPERATIONS or (arch < _AMPERE and not word.field(_UNIFORM, 1)):
-        return not word.field(_UNIFORM, 1)
-    if not word.field(_UNIFORM, 1):
-        return arch < _BLACKWELL and word.form == _PLAIN_ATOMIC_FORMS[word.operation in RED]
-    pair = _PAIR_OF_RED if word.operation in RED else _PAIR[arch >= _BLACKWELL]
-    return bool(word.field(_UNIFORM, 1)) and bool(word.field(pair, 1))
+    if word.operation in _SWAP_OPERATIONS:
+        return not has_uniform
+    if not has_uniform:
+        plain_form = _PLAIN_REDUCTION_FORM if is_reduction else _PLAIN_ATOMIC_FORM
+        return arch < _DESCRIPTORS_FROM or (arch < _BLACKWELL and word.form == plain_form)
+    if is_reduction:
+        return bool(word.field(_PAIR_OF_REDUCTION, 1))
+    return bool(word.field(_PAIR_OF_ATOMIC_FROM_100 if arch >= _BLACKWELL else _PAIR_OF_ATOMIC, 1))
 
 
 def _added_uniform(word: Word, arch: int) -> int | None:
     """The first uniform register that is added; None for none, or for the one that is always 0."""
     if not word.field(_UNIFORM, 1) or word.field(_descriptor_field(word.operation, arch), 1):
         return None
-    bits = 8 if arch >= _BLACKWELL else 6
-    number = word.field(_ATOMIC_UNIFORM_AT, bits)
-    return None if number == (1 << bits) - 1 else number
+    return _uniform_at(word, _ATOMIC_UNIFORM_AT, arch)
 
 
 def _descriptor_field(operation: int, arch: int) -> int:
+    """Return the bit that is set where the uniform registers are a descriptor: see the table above."""
     if arch < _BLACKWELL:
         return 71
     if operation in RED:
@@ -278,13 +285,13 @@ def _atomic_bytes(word: Word, arch: int) -> int | None:
         return _TYPE_BYTES_BEFORE_SM90.get(word.field(_TYPE_AT, 4))
     if word.operation in _FLOAT_OPERATIONS:
         return _REAL_BYTES.get(word.field(_TYPE_AT, 4))
-    return (_SWAP_BYTES if word.operation in _SWAP_OPERATIONS else _INTEGER_BYTES).get(word.field(_TYPE_AT, 3))
+    types = _SWAP_BYTES if word.operation in _SWAP_OPERATIONS else _INTEGER_BYTES
+    return types.get(word.field(_TYPE_AT, 3))
 
 
 _LDL, _STL = 0x183, 0x187
-_SIZE: Final = 73, 3
-_BYTES: Final = (1, 1, 2, 2, 4, 8, 16, 16)
-"""Bytes by value of the field: U8, S8, U16, S16, 32, 64, 128 bits."""
+_STACK_SIZES: Final = (*_SIZES, 16)
+"""Bytes by value of the field of ``_SIZES``; the last value is that of 128 bits, too."""
 _ITERATIONS: Final = 8
 """Executions of a loop that rank lines, where nothing counted them."""
 
@@ -329,7 +336,7 @@ def stack_accesses(target: GraftTarget, graph: FlowGraph | None = None) -> list[
         for index in graph.blocks[number]:
             word = target.words[index]
             if word.operation in (_LDL, _STL) and word.ra == STACK_POINTER:
-                size = _BYTES[word.field(*_SIZE)]
+                size = _STACK_SIZES[word.field(_SIZE_AT, _SIZE_BITS)]
                 accesses.append(StackAccess(index, word.operation == _LDL, size, graph.depths[number]))
     return sorted(accesses, key=lambda access: access.index)
 

@@ -51,7 +51,9 @@ if TYPE_CHECKING:
     from tui_probe.sass.target import GraftTarget
 
 _PARAMETER_NOTES: Final = 0x1F000
+"""Bits below the size in a ``PARAMETER``, as ptxas sets them for a number or an address."""
 _SIZE_SHIFT: Final = 18
+"""Lowest bit of the size in bytes there."""
 _MANY_PARAMETERS: Final = 4096
 """Bytes of parameters up to CUDA 12.0; above, attributes have another form."""
 _MOST_PARAMETERS: Final = 32764
@@ -61,6 +63,7 @@ _SHORT_BASE: Final = 0x160
 _CODE_ALIGN: Final = 128
 _COUNT_SHIFT: Final = 24
 _INFO_SYMBOL: Final = (1 << _COUNT_SHIFT) - 1
+"""``info`` of a code section: the number of registers in bits 31:24, of the kernel's symbol in those below."""
 _BRA: Final = operation_of(BRA)
 MOVABLE_OPERATIONS: Final = frozenset({_BRA, operation_of(BSYNC)})
 """BRA and BSYNC do elsewhere what they did: a branch is given the new distance, and lanes wait for all others at the
@@ -98,20 +101,21 @@ class FilePatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Grafted:
-    """A cubin with a graft. ``branches`` are the byte offsets of replaced instructions, ``start`` that of the code.
-
-    Before the file is loaded, addresses of the original module's variables are to be written to the places that
-    ``patches`` tell; ``constants`` (name, bytes) are those to be copied before each launch.
-    """
+    """A cubin with a graft."""
 
     image: bytes
     branches: tuple[int, ...]
+    """Byte offsets of replaced instructions."""
     start: int
+    """Byte offset of the added code."""
     registers: int
+    """Registers of a thread."""
     added: int = 0
     """Instructions of the added code, without padding."""
     patches: tuple[FilePatch, ...] = ()
+    """Addresses of the original module's variables, to be written before the file is loaded."""
     constants: tuple[tuple[str, int], ...] = ()
+    """Name and bytes of the constant memory to be copied before each launch."""
     copies: Mapping[int, int] = field(default_factory=dict)
     """Byte offsets of copied instructions, and of the copies that are executed in their place."""
 
@@ -189,7 +193,14 @@ def apply_splices(
     offsets = {place * WORD_BYTES: at for place, at in copies.items()}
     patches = _file_patches(image, shared)
     return Grafted(
-        image, tuple(sorted(branches)), target.code.size, count, len(code.words), patches, shared.constants, offsets
+        image,
+        tuple(sorted(branches)),
+        start=target.code.size,
+        registers=count,
+        added=len(code.words),
+        patches=patches,
+        constants=shared.constants,
+        copies=offsets,
     )
 
 
@@ -353,8 +364,8 @@ def _long_form(attribute: Attribute) -> Attribute:
     """An attribute as a kernel with many bytes of parameters has it."""
     if attribute.number != nv_info.PARAMETER:
         return attribute
-    nothing, place, notes = attribute.words()
-    return words_attribute(nv_info.LONG_PARAMETER, nothing, place, notes >> _SIZE_SHIFT)
+    zero, place, notes = attribute.words()
+    return words_attribute(nv_info.LONG_PARAMETER, zero, place, notes >> _SIZE_SHIFT)
 
 
 def _first_parameter_attributes(target: GraftTarget, size: int) -> list[Attribute]:

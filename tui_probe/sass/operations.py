@@ -74,7 +74,6 @@ _TEXTURES: Final = range(0x160, 0x178)
 """Loads through textures: the class is the same for all, and the names are not needed."""
 _WARP: Final = 32
 _HMMA, _IMMA, _BMMA, _DMMA, _QMMA = 0x03C, 0x037, 0x03D, 0x03F, 0x07A
-# By operation: the bits that select a shape, and the multiply-adds (m * n * k) of each combination.
 _SHAPES: Final[dict[int, tuple[tuple[int, ...], dict[tuple[int, ...], int]]]] = {
     _HMMA: ((78, 75), {(0, 0): 16 * 8 * 8, (0, 1): 16 * 8 * 16, (1, 0): 16 * 8 * 4, (1, 1): 16 * 8 * 32}),
     _IMMA: (
@@ -91,6 +90,7 @@ _SHAPES: Final[dict[int, tuple[tuple[int, ...], dict[tuple[int, ...], int]]]] = 
     _DMMA: ((77, 76), {(0, 0): 8 * 8 * 4, (0, 1): 16 * 8 * 4, (1, 0): 16 * 8 * 8, (1, 1): 16 * 8 * 16}),
     _QMMA: ((75,), {(0,): 16 * 8 * 16, (1,): 16 * 8 * 32}),
 }
+"""Bits that select a shape, and the multiply-adds (m * n * k) of each combination, by operation."""
 PRODUCT_NAMES: Final = {
     _HMMA: "HMMA", _IMMA: "IMMA", _BMMA: "BMMA", _DMMA: "DMMA", _QMMA: "QMMA",
     0x1F0: "HGMMA", 0x1F1: "IGMMA", 0x1F2: "BGMMA", 0x1F3: "QGMMA",
@@ -140,7 +140,8 @@ def operation_name(word: Word, arch: int) -> str:
 def operation_class(word: Word, arch: int) -> str:
     """Return the class of an instruction; ``other`` for an unknown one."""
     work = _CLASSES.get(operation_name(word, arch), "load" if word.operation in _TEXTURES else "other")
-    return "bf16" if work == "fp16" and word.operation in _HALF_OPERATIONS and word.field(_IS_BFLOAT, 1) else work
+    is_bfloat = work == "fp16" and word.operation in _HALF_OPERATIONS and bool(word.field(_IS_BFLOAT, 1))
+    return "bf16" if is_bfloat else work
 
 
 class MatrixProduct(NamedTuple):
@@ -156,13 +157,19 @@ def matrix_product(word: Word, arch: int) -> MatrixProduct:
         return MatrixProduct(8 * 8 * 4 // _WARP, of_group=False)
     if word.operation in (_HGMMA, _QGMMA):
         n = (word.field(_GROUP_N_AT, _GROUP_N_BITS) + 1) * _GROUP_N_UNIT
-        k = 32 if word.operation == _QGMMA else 8 if word.field(_TF32, 1) else 16
-        return MatrixProduct(_WARPGROUP_M * n * k // _WARPGROUP, of_group=True)
+        return MatrixProduct(_WARPGROUP_M * n * _group_k(word) // _WARPGROUP, of_group=True)
     bits, shapes = _SHAPES.get(word.operation, ((), {}))
     products = shapes.get(tuple(word.field(bit, 1) for bit in bits))
     if not products or any(word.field(bit, 1) for bit in _NEVER_SET.get(word.operation, ())):
         raise UnsupportedKernelError(because("graft-access", opcode=f"{word.opcode:#05x}"))
     return MatrixProduct(products // _WARP, of_group=False)
+
+
+def _group_k(word: Word) -> int:
+    """Return the k of a product of a warp group: 32 bytes of factors."""
+    if word.operation == _QGMMA:
+        return 32
+    return 8 if word.field(_TF32, 1) else 16
 
 
 def known_access(word: Word, arch: int) -> MemoryAccess | None:
