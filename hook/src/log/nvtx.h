@@ -8,6 +8,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct nvtx_domain;
+
+/* A range of the calling thread begins, and the newest one of DOMAIN ends. TEXT is from malloc and is taken over; NULL: the
+ * range is not recorded. */
+void nvtx_push(const struct nvtx_domain *domain, char *text);
+void nvtx_pop(const struct nvtx_domain *domain);
+
+/* The same of all threads, by a number that is not 0 for a recorded range. */
+uint64_t nvtx_start(const struct nvtx_domain *domain, char *text);
+void nvtx_end(uint64_t id);
+
 /* To be called for each launch, or N of consecutive numbers, on the launching thread. */
 void nvtx_launched(uint64_t first, uint64_t n);
 
