@@ -28,7 +28,8 @@ async def test_every_page(ascii_only: bool, folder: Path, monkeypatch: pytest.Mo
     async with on_stage(Session(traces=(trace,)), (120, 40), Appearance(ascii_only=ascii_only)) as stage:
         for name, key in LIVE.items():
             await stage.press(key)
-            await stage.refresh()
+            for _ in range(2):  # the chart comes, then the preview grows
+                await stage.refresh()
             await golden_sizes(f"pages/live-{name}", stage)
         await stage.press("q", "enter")
         kernel = stage.app.screen
