@@ -54,7 +54,7 @@ class Memory:
     pid: int
     looks: list[int] = field(default_factory=list)
 
-    def look(self) -> None:
+    def update(self) -> None:
         self.looks.append(resident(self.pid))
 
     @property
@@ -143,7 +143,7 @@ class LongRun:
             if pid and not (of and of[-1].pid == pid):
                 of.append(Memory(pid))
             if pid:
-                of[-1].look()
+                of[-1].update()
 
     def _tell(self, number: int) -> None:
         sizes = [f"{name} {of[-1].looks[-1] / 1e6:.1f} MB" for name, of in self.memory.items() if of and of[-1].looks]

@@ -64,6 +64,6 @@ async def test_order_of_rows_is_kept_when_the_page_grows(trace: Path) -> None:
         await stage.press("0", "a", "tab", "s", "enter")
         view = stage.live.view
         assert isinstance(view, GrowingView)
-        view._seen = ()
+        view._basis = ()
         await stage.refresh()
         assert view.sorted_column == "kernel"

@@ -132,7 +132,7 @@ async def test_page_of_a_kernel_says_that_its_findings_are_computed(
     trace: Trace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(results.KernelFindings, "look", lambda *_, **__: None)  # not read yet
+        patch.setattr(results.KernelFindings, "update", lambda *_, **__: None)  # not read yet
         async with on_stage(Session(traces=(trace.directory,)), (160, 40)) as stage:
             stage.live.table.select(1)
             await stage.refresh()

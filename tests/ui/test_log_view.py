@@ -44,7 +44,7 @@ def add(log: Path, text: str | bytes) -> None:
 def test_log_shows_end_and_follows(view: LogView, log: Path) -> None:
     assert shown(view)[-1] == " [exec] line 99"
     add(log, "[exec] more\n")
-    view.look()
+    view.update()
     assert shown(view)[-1] == " [exec] more"
     assert "92–101 of 101 · following" in said(view)
 
@@ -52,13 +52,13 @@ def test_log_shows_end_and_follows(view: LogView, log: Path) -> None:
 def test_scrolling_up_stops_following_and_end_resumes(view: LogView, log: Path) -> None:
     view.move(-1)
     add(log, "[exec] more\n[exec] and more\n")
-    view.look()
+    view.update()
     assert shown(view)[-1] == " [exec] line 98"
     assert "2 new ↓ End" in said(view)
     view.move_to(-1)
     assert shown(view)[-1] == " [exec] and more"
     add(log, "[exec] last\n")
-    view.look()
+    view.update()
     assert shown(view)[-1] == " [exec] last"
 
 
@@ -72,7 +72,7 @@ def test_scrolling_down_does_not_follow_by_itself(view: LogView) -> None:
 def test_follow_is_toggled_by_a_key(view: LogView, log: Path) -> None:
     view.toggle_follow()
     add(log, "[exec] more\n")
-    view.look()
+    view.update()
     assert shown(view)[-1] == " [exec] line 99"
     view.toggle_follow()
     assert shown(view)[-1] == " [exec] more"
@@ -90,7 +90,7 @@ def test_log_filters_by_tag_while_following(view: LogView, log: Path) -> None:
     view.set_tags(frozenset({"[mem]"}))
     assert shown(view)[0] == " [mem] cuMemAlloc_v2 0 dptr 7f bytesize 4"
     add(log, "[exec] y\n[mem] cuMemFree_v2 0 dptr 7f\n")
-    view.look()
+    view.update()
     assert [line for line in shown(view) if line] == [
         " [mem] cuMemAlloc_v2 0 dptr 7f bytesize 4",
         " [mem] cuMemFree_v2 0 dptr 7f",
@@ -121,7 +121,7 @@ def test_log_filters_by_text_and_tag(view: LogView, log: Path) -> None:
 
 def test_tags_are_counted(view: LogView, log: Path) -> None:
     add(log, "[mem] a\nno tag\n[mem] b\n")
-    view.look()
+    view.update()
     counted: list[dict[str, int]] = []
     view.count_tags(counted.append)
     assert counted == [{"[exec]": 100, "[mem]": 2}]
@@ -159,7 +159,7 @@ def test_search_within_a_filter_finds_only_lines_that_are_shown(view: LogView, l
 
 def test_long_lines_are_seen_by_going_sideways(view: LogView, log: Path) -> None:
     add(log, "[exec] " + "".join(f"{i:>8}" for i in range(30)) + "\n")
-    view.look()
+    view.update()
     assert "29" not in shown(view)[-1]
     for _ in range(24):
         view.shift(1)
@@ -183,18 +183,18 @@ def test_a_file_that_comes_later_is_read_when_it_comes(desk: TestDesk, tmp_path:
     view.open(tmp_path / "later.log", "no output on stdout")
     assert shown(view) == [" no output on stdout"]
     (tmp_path / "later.log").write_text("here\n")
-    view.look()
+    view.update()
     assert shown(view) == [" here"]
 
 
 def test_a_file_that_was_cut_or_replaced_is_read_anew(view: LogView, log: Path) -> None:
     log.write_text("[exec] new\n")
-    view.look()
+    view.update()
     assert shown(view) == [" [exec] new"]
     other = log.with_suffix(".other")
     other.write_text("[exec] replaced\n[exec] twice\n")
     other.replace(log)
-    view.look()
+    view.update()
     assert shown(view) == [" [exec] replaced", " [exec] twice"]
 
 
@@ -224,7 +224,7 @@ def test_however_it_is_written_it_ends_up_the_same(tmp_path: Path, chunks: list[
     view.open(path)
     for chunk in chunks:
         add(path, chunk)
-        view.look()
+        view.update()
     reopened = LogView(TestDesk(), "events")
     reopened.resize(60, 100)
     reopened.open(path)
@@ -233,7 +233,7 @@ def test_however_it_is_written_it_ends_up_the_same(tmp_path: Path, chunks: list[
 
 def test_an_answer_for_an_older_filter_is_dropped(view: LogView, desk: TestDesk) -> None:
     desk.logs.held = True
-    view.look()
+    view.update()
     (job, done) = desk.logs.waiting.pop((view, "page"))
     view.set_filter("line 7")
     done(job())
@@ -250,7 +250,7 @@ def test_a_file_that_goes_away_is_no_failure(view: LogView, desk: TestDesk, log:
     view.count_tags(counted.append)
     assert counted == [{}]
     assert list(view.exported()()) == []
-    view.look()
+    view.update()
     assert shown(view) == [" nothing yet"]
 
 

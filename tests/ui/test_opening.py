@@ -21,11 +21,11 @@ def test_eta_is_hidden_when_progress_stalls(monkeypatch: pytest.MonkeyPatch) -> 
         for share, takes in ((0.25, 2.0), (0.5, 9.0)):
             clock.now += takes
             progress(share)
-            seen[clock.now] = opening.words
+            seen[clock.now] = opening.progress_text
             clock.now += takes / 2
-            seen[clock.now] = opening.words
+            seen[clock.now] = opening.progress_text
         clock.now += 30.0
-        seen[clock.now] = opening.words
+        seen[clock.now] = opening.progress_text
         return NoView("done")
 
     opening = Opening(PageSpec("sass", "SASS", read))

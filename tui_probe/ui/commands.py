@@ -61,7 +61,7 @@ def acts(row: keys.Key, screen: ViewScreen) -> bool:
     if row.scope == "drawing":
         return keys.command_of(row) in screen.view.commands()
     if row.scope == "log":
-        return screen.view.kind == "log"
+        return screen.view.key_scope == "log"
     if row.id == "jump":
         return bool(screen.view.target_view())
     return row.id != "interrupt" or screen.probe_app.target_runs

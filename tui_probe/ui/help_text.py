@@ -33,8 +33,8 @@ def topic_of(view: PaneView, title: str) -> PageTopic:
     commands = view.commands()
     rows = keys.in_scope("drawing", "pages")
     topic_keys = [(key, commands[name]) for key in rows if (name := keys.command_of(key)) in commands]
-    if view.kind in ("table", "log"):
-        topic_keys = [(key, key.text) for key in keys.in_scope(view.kind)]
+    if view.key_scope in ("table", "log"):
+        topic_keys = [(key, key.text) for key in keys.in_scope(view.key_scope)]
     return PageTopic(heading, view.explanation(), topic_keys)
 
 

@@ -146,7 +146,7 @@ class KernelTable(PaneView):
     ``selected_changed`` is called when another kernel is selected, or the selected one has new numbers.
     """
 
-    kind = "table"
+    key_scope = "table"
 
     def __init__(self, desk: Desk, name: str, selected_changed: Callable[[], None]) -> None:
         super().__init__(desk, name)

@@ -98,10 +98,10 @@ class LiveBars:
 
     def follow(self, snapshot: Snapshot, process: ProcessView | None) -> str:
         """Take what a snapshot changes; returns the warning of a kernel filter without a match, the first time."""
-        self.previous_run.look(snapshot, process)
+        self.previous_run.update(snapshot, process)
         if self._arrangement(*self._screen.size) != self._division:
             self.divide(*self._screen.size)
-        return self.filter_warning.look(snapshot, time.monotonic())
+        return self.filter_warning.update(snapshot, time.monotonic())
 
     def _arrangement(self, width: int, height: int) -> Arrangement | None:
         process, snapshot = self._panes.process, self._panes.selection.snapshot
@@ -166,10 +166,10 @@ class LiveBars:
     def hints(self) -> list[keys.Key]:
         """Return the keys of the pane that has them, then those of the screen."""
         view = self._panes.view
-        rows = keys.in_scope("app", "live", "kernels", "view", view.kind)
+        rows = keys.in_scope("app", "live", "kernels", "view", view.key_scope)
         if isinstance(view, GrowingView):
             rows += [row for row in keys.in_scope("table") if row.id == "open"]
-        order = {"app": 0, view.kind: 1, "table": 1}
+        order = {"app": 0, view.key_scope: 1, "table": 1}
         first = {"next_found": 2, "filter": 3}
         rows.sort(key=lambda row: first.get(row.id, order.get(row.scope, 4)))
         return [row for row in rows if self._is_named(row)]
@@ -228,7 +228,7 @@ class LiveFrames:
             return
         if not paused:
             launches = sum(process.launches for process in app.feed.latest.processes)
-            self._bars.rate.look(launches, time.monotonic())
+            self._bars.rate.update(launches, time.monotonic())
             self.show(app.feed.latest)
         app.withdraw_question()
         self._screen.show_bars()
@@ -246,9 +246,9 @@ class LiveFrames:
             self._notify_front_screen(words)
         self.begin()
         panes.pages.take(snapshot, process, screen.probe_app.gpu.latest)
-        self._findings.look(process, running=snapshot.running)
+        self._findings.update(process, running=snapshot.running)
         panes.preview.speaks = panes.pages.shown is not panes.pages.kernel_page
-        panes.preview.look(process, panes.table.kernel, running=snapshot.running)
+        panes.preview.update(process, panes.table.kernel, running=snapshot.running)
 
     def show_again(self) -> None:
         """Show the same snapshot: another page or process of it."""

@@ -173,14 +173,14 @@ class KernelPages:
         self._subject: _Subject | None = None
         self._resting: _Subject | None = None
 
-    def look(self, name: str) -> None:
+    def update(self, name: str) -> None:
         """Open the page of the selected kernel, if another one was selected and has been for a frame."""
         source = self.selection.source()
         subject = None if source is None else _subject(name, source)
         if subject == self._resting and subject != self._subject and source is not None:
             self.show(name)
         self._resting = subject
-        self.opener.look(self.view)
+        self.opener.update(self.view)
 
     @property
     def reading(self) -> bool:
@@ -311,15 +311,15 @@ class LivePages:
                 self.kernel_page.changed()
         self.kernel_page.show_failure(snapshot)
         if self.is_of_kernel:
-            self.of_kernel.look(self.current)
+            self.of_kernel.update(self.current)
             return
         page = self.shown
         if isinstance(page, LogView):
-            page.look()
+            page.update()
         elif isinstance(page, ResultsView):
-            page.look(process, running=snapshot.running)
+            page.update(process, running=snapshot.running)
         elif isinstance(page, GrowingView):
-            page.look(process)
+            page.update(process)
         elif isinstance(page, GpuPage):
             devices = process.devices if process else ()
             page.show_gpus(gpus, devices, running=snapshot.running, simulated=snapshot.simulated)

@@ -77,7 +77,7 @@ class Preview(TextView):
         """True once there was more to show than its lowest height has room for. It stays so: the panes would move with
         the selection."""
 
-    def look(self, process: ProcessView | None, kernel: KernelSnapshot | None, *, running: bool) -> None:
+    def update(self, process: ProcessView | None, kernel: KernelSnapshot | None, *, running: bool) -> None:
         """Read new data of the selected kernel, once per frame."""
         if not self.height:
             return

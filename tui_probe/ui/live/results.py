@@ -88,7 +88,7 @@ class KernelFindings:
         self._trace: Trace | None = None
         self._summaries: dict[int, FindingSummary] = {}
 
-    def look(self, process: ProcessView | None, *, running: bool) -> None:
+    def update(self, process: ProcessView | None, *, running: bool) -> None:
         """Read a little of what is new; nothing where all of this was read, or is being read."""
         if process is None or process.trace is None or self._busy:
             return
@@ -154,7 +154,7 @@ class ResultsView(TextView):
         self._of: dict[int, list[str]] = {}
         self._done: tuple[int, bool] | None = None
 
-    def look(self, process: ProcessView | None, *, running: bool) -> None:
+    def update(self, process: ProcessView | None, *, running: bool) -> None:
         """Read a part of what was saved since the last look."""
         trace = process.trace if process else None
         if trace is not self._trace or self.width != self._cells:
@@ -186,7 +186,7 @@ class ResultsView(TextView):
         self._of.update(lines)
         self.show(self._lines(process))
         if lines:
-            self.look(process, running=running)
+            self.update(process, running=running)
 
     def _lines(self, process: ProcessView) -> list[Line]:
         """The kernels with most GPU time first, then what no one knows the kernel of."""

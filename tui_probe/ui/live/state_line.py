@@ -183,7 +183,7 @@ class KernelFilterWarning:
         self.state = ""
         self._since: float | None = None
 
-    def look(self, snapshot: Snapshot, now: float) -> str:
+    def update(self, snapshot: Snapshot, now: float) -> str:
         """Return the warning once, with similar names; "" for none."""
         asked = self._asked(snapshot)
         if asked is None:
@@ -232,7 +232,7 @@ class PreviousRunHint:
         self._looked: Path | None = None
         self.text = ""
 
-    def look(self, snapshot: Snapshot, process: ProcessView | None) -> None:
+    def update(self, snapshot: Snapshot, process: ProcessView | None) -> None:
         """Look for an earlier run in the background, as soon as this one has ended."""
         if process is None or snapshot.running or not snapshot.loaded or process.directory == self._looked:
             return
@@ -256,7 +256,7 @@ class LaunchRate:
         self._launches: int | None = None
         self._at = 0.0
 
-    def look(self, launches: int, now: float) -> None:
+    def update(self, launches: int, now: float) -> None:
         """Add a sample, if there were launches since the last one."""
         if self._launches is None or launches < self._launches:
             self._launches, self._at = launches, now

@@ -71,7 +71,7 @@ class SideScreen(PagedScreen):
         name = () if brief else ((trace.directory.name, "dim"),)
         return (*name, *(((" [simulated]", "simulated"),) if trace.state.simulated else ()))
 
-    def jump_words(self, page: str) -> str:
+    def jump_text(self, page: str) -> str:
         """The title of the page."""
         return kind_of(page).title
 
@@ -95,7 +95,7 @@ class ComparisonScreen(PagedScreen):
         del cells
         return ((" Comparison", "title"),), ()
 
-    def seen(self, cells: int) -> str:
+    def status_text(self, cells: int) -> str:
         """Return the states of both sides, cut at the end: without its letter a part could belong to either side."""
         return clip(" · ".join(self.view.status()), cells)
 

@@ -122,14 +122,14 @@ class HomeScreen(ViewScreen):
         self.query_one("#title", Bar).show(title)
         self.divide(self.app.size.height)
         self.analyses.submit((self, "machine"), self.home.findings, self._take_findings)
-        self.look()
+        self.update()
         self.tables.submit((self, "probes"), self.home.probes, self._take_probes)
-        self.set_interval(INTERVAL, self.look)
+        self.set_interval(INTERVAL, self.update)
         if self.home.notice:
             self.notice(self.home.notice)
             self.home.notice = ""
 
-    def look(self) -> None:
+    def update(self) -> None:
         """Look for traces."""
         if not self.probe_app.backed_up:
             self.tables.submit((self, "recent"), self.home.recent, self._take_recent)

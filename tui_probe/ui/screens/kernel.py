@@ -116,7 +116,7 @@ class KernelScreen(PagedScreen):
         several_probes = source is not None and source.launch is None and len(source.kernel.by_probe()) > 1
         return several_probes and kind_of(self.current).all_probes
 
-    def look(self) -> None:
+    def update(self) -> None:
         """Show another kernel if the table lost this one; reload a growing page while the kernel is launched."""
         row = self.current_selection.table.kernel
         if row is not None and self._snapshot is not None and row.index != self._snapshot.index:
@@ -169,17 +169,17 @@ class KernelScreen(PagedScreen):
         ran = () if brief else elapsed_line(snapshot, time.time())
         return (*ran, *(((" [simulated]", "simulated"),) if snapshot.simulated else ()))
 
-    def jump_words(self, page: str) -> str:
+    def jump_text(self, page: str) -> str:
         """The title of the page."""
         return kind_of(page).title
 
-    def names(self, key: keys.Key) -> bool:
+    def is_hinted(self, key: keys.Key) -> bool:
         """Name the launch keys only where there are several launches, and the key ``again`` always."""
         if key.id == "next_launch":
             return has_several(self._selected)
         if key.id == "probe":
             return self._view.spot().probed is not None
-        return key.id == "again" or super().names(key)
+        return key.id == "again" or super().is_hinted(key)
 
     def arrive(self, view: PaneView) -> None:
         """Add to a page without data the key that runs the program with the option that fills it."""

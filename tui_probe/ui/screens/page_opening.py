@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 _MIN_PACE_SECONDS = 1.0
 """Seconds in which a page that has just begun need not report anything new."""
-_BAR = 30
+_BAR_CELLS = 30
+"""Cells of the bar that shows the progress of an opening."""
 
 
 @dataclass(frozen=True)
@@ -73,14 +74,15 @@ class Opening:
         self.cancelled = False
 
     @property
-    def words(self) -> str:
-        """``40%, 12 s left``: how far it is, and how long the rest will take at this pace, as long as it keeps it."""
-        since = time.monotonic() - self._reported_at
-        keeps_pace = since <= max(self._reported_at - self.began, _MIN_PACE_SECONDS)
-        return f"{self.share:.0%}{units.eta_suffix(self.share, self._reported_at - self.began) if keeps_pace else ''}"
+    def progress_text(self) -> str:
+        """``40%, 12 s left``: share that is read, and seconds for the rest at this pace, while it keeps its pace."""
+        used = self._reported_at - self.began
+        keeps_pace = time.monotonic() - self._reported_at <= max(used, _MIN_PACE_SECONDS)
+        left = units.eta_suffix(self.share, used) if keeps_pace else ""
+        return f"{self.share:.0%}{left}"
 
     def cancel(self) -> None:
-        """No one waits for it any more."""
+        """Let the background thread stop at its next report of progress."""
         self.cancelled = True
 
     def _progress(self, share: float) -> None:
@@ -125,7 +127,7 @@ def _same_text(before: PaneView, state: object) -> bool:
 class OpeningView(PaneView):
     """Progress of opening a view; keys that act on a page wait for it where it is ``focused``."""
 
-    kind = "drawing"
+    key_scope = "drawing"
     searches = filters = False
 
     def __init__(self, desk: Desk, name: str, opening: Opening, before: PaneView) -> None:
@@ -137,10 +139,10 @@ class OpeningView(PaneView):
     def draw(self, width: int, height: int) -> list[Line]:
         """A bar, and how to stop, above what was shown: an empty page in between would be sent, too."""
         waiting = "; the keys of this page work after it has loaded" if self.focused else ""
-        done = round(_BAR * self.opening.share)
-        bar = "█" * done + "░" * (_BAR - done)
+        done = round(_BAR_CELLS * self.opening.share)
+        bar = "█" * done + "░" * (_BAR_CELLS - done)
         return [
-            ((f" reading {self.opening.page.title} ", ""), (bar, "accent"), (f" {self.opening.words}", "")),
+            ((f" reading {self.opening.page.title} ", ""), (bar, "accent"), (f" {self.opening.progress_text}", "")),
             ((f" press Esc to stop{waiting}", "dim"),),
             *self.before.draw(width, height)[2:],
         ]
@@ -154,7 +156,7 @@ def lasting(view: PaneView) -> PaneView:
 class MessageView(PaneView):
     """Reason why the page is empty, and a remedy."""
 
-    kind = "drawing"
+    key_scope = "drawing"
     searches = filters = False
 
     def __init__(self, desk: Desk, name: str, text: str, role: str = "dim") -> None:
@@ -190,7 +192,10 @@ class PageDesk(Desk, Protocol):
 
 
 class PageOpener:
-    """``kept`` are the views of pages that are open, by name; ``left`` says what was seen of pages before that."""
+    """Opens pages of a screen in the background, and keeps their views.
+
+    ``kept`` are the views of open pages, ``left`` the saved states of pages that were open before, both by name.
+    """
 
     def __init__(self, desk: PageDesk) -> None:
         self.desk = desk
@@ -200,14 +205,15 @@ class PageOpener:
         self.newer: Opening | None = None
         """A page that is visible already and is read again."""
         self.closed = False
-        self._seen: Opening | None = None
-        """The page that was being opened at the last look: one that opens in less than a look leaves no gap."""
+        self._updated: Opening | None = None
+        """The opening at the last update: the progress of one that ends before the next update is not shown."""
 
-    def look(self, shown: PaneView) -> bool:
-        """Show the progress of an opening in place of ``shown`` or anew; return whether there is nothing to wait for
-        that began after the last look.
+    def update(self, shown: PaneView) -> bool:
+        """Show the progress of an opening in place of ``shown``, or anew.
+
+        Returns False if an opening began or ended since the last update: the page may come with the next one.
         """
-        before, self._seen = self._seen, self.opening
+        before, self._updated = self._updated, self.opening
         if isinstance(shown, OpeningView):
             self.desk.redraw(shown)
         elif self.opening is not None and self.opening is before:

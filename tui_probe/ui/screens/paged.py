@@ -1,6 +1,6 @@
-"""Screen of pages, each opened in the background on first use, and the keys that all such screens share.
+"""Base of screens of pages: each page is opened in the background on first use; keys that all such screens share.
 
-What pages there are, what the title says and what is special about a key is for the screens that are made of this one.
+A subclass says which pages there are, what the title says, and which keys differ.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tui_probe.ui.views.view import PaneView
 
 INTERVAL = 0.25
-"""Seconds between looks at what is being opened: short enough for its progress to seem steady."""
+"""Seconds between redraws of the progress of an opening: short enough for it to seem steady."""
 LEADING_KEYS = ("leave", "jump", "worst")
 """Keys that are before those of the current page, in the line of keys."""
 _ORDERS = ("order", "order_back", "reverse")
@@ -95,7 +95,7 @@ class PagedScreen(ViewScreen):
         self.show_bars()
 
     def on_unmount(self) -> None:
-        """No one waits for what is being opened."""
+        """Cancel an opening."""
         self.opener.close()
 
     # -- what the screens say
@@ -117,14 +117,14 @@ class PagedScreen(ViewScreen):
         """The launch whose worst place is looked for where the current page knows none; None for none."""
         return None
 
-    def jump_words(self, page: str) -> str:
-        """The short word for Enter, where it leads to a page."""
+    def jump_text(self, page: str) -> str:
+        """Return the word for Enter where it opens a page, for the line of keys."""
         return page
 
     def jump_label(self) -> str:
-        """The word for Enter on the current page; "" if it opens nothing."""
+        """Return the word for Enter on the current page; "" if it opens nothing."""
         page = self._view.target_view()
-        return self.jump_words(page) if page else ""
+        return self.jump_text(page) if page else ""
 
     @abstractmethod
     def title_line(self, cells: int) -> tuple[Line, Line]:
@@ -135,7 +135,7 @@ class PagedScreen(ViewScreen):
         del brief
         return ()
 
-    def seen(self, cells: int) -> str:
+    def status_text(self, cells: int) -> str:
         """Describe the visible part of the page, without the state of the run, as ``[simulated]``.
 
         Where there is little room, what it is about and the last parts, which matter most.
@@ -145,8 +145,8 @@ class PagedScreen(ViewScreen):
             [part for part in self._view.status() if f"[{part}]" not in run], cells, self._view.pinned_parts()
         )
 
-    def look(self) -> None:
-        """The clock: take in what happened meanwhile."""
+    def update(self) -> None:
+        """Take over changes of the run. Called once per ``INTERVAL``."""
 
     # -- what the pages ask for
 
@@ -205,7 +205,7 @@ class PagedScreen(ViewScreen):
             self.show_bars()
 
     def arrive(self, view: PaneView) -> None:
-        """A page that was asked for is open: show it, at the place that was jumped to."""
+        """Show a page that has been opened, at the place that was jumped to."""
         self.host(view)
         view.select_part(self.only)
         self.jump_history.arrive(view, self.spot)
@@ -232,12 +232,12 @@ class PagedScreen(ViewScreen):
             self.show_bars()
 
     def tick(self) -> None:
-        """Progress of what takes longer than a tick, and what happened. Left out while the terminal lags behind."""
+        """Draw the progress of an opening, and changes of the run. Left out while the terminal lags behind."""
         if self.probe_app.screen is not self or self.probe_app.backed_up:
             return
-        if self.opener.look(self._view):
+        if self.opener.update(self._view):
             self.show_whole()
-        self.look()
+        self.update()
         self._draw_bars()
 
     def show_bars(self) -> None:
@@ -257,38 +257,46 @@ class PagedScreen(ViewScreen):
         self.query_one(TabBar).show_tabs(self.tabs, self.current, (), focused=False)
         if self._view.pinned_parts() and width(" · ".join(self._view.status())) > _room(state, run):
             run = self.run_line(brief=True)
-        seen = self.seen(_room(state, run))
-        state.show(((f" {seen} ", ""),) if seen else (), (*run, (" ", "")) if run else ())
+        status = self.status_text(_room(state, run))
+        state.show(((f" {status} ", ""),) if status else (), (*run, (" ", "")) if run else ())
         self.show_hint()
 
     def hints(self) -> list[keys.Key]:
         """Return the keys that leave and lead on, the keys of the page, then those of the screen."""
-        commands = self._view.commands()
-        page_keys = {key.id: key for key in keys.in_scope("pages")}
-        first = [
-            *([page_keys["leave"]] if self.names(page_keys["leave"]) else []),
-            *([replace(page_keys["jump"], footer=words)] if (words := self.jump_label()) else []),
-            *([page_keys["worst"]] if self.applies(page_keys["worst"]) else []),
-        ]
-        hidden = _ORDERS if self._sorts else ()  # one key for the order of tables
-        drawing = [key for key in keys.in_scope("drawing") if keys.command_of(key) in commands.keys() - {*hidden}]
-        general = [
-            key for key in keys.in_scope(*self.SCOPES, "pages", "app", "view", "tabs") if key.id not in UNHINTED_KEYS
-        ]
-        named = [key for key in general if self.names(key)]
-        probe_keys = [key for key in named if key.id == "probe"]  # named only at a line of the probe, so it comes early
+        commands = set(self._view.commands())
+        if self._sorts:
+            commands.difference_update(_ORDERS)  # one key for the order of tables
+        drawing = [key for key in keys.in_scope("drawing") if keys.command_of(key) in commands]
         sort = [key for key in keys.in_scope("table") if key.id == "sort" and self._sorts]
-        return [*first, *probe_keys, *drawing, *sort, *(key for key in named if key not in probe_keys)]
+        of_screen = keys.in_scope(*self.SCOPES, "pages", "app", "view", "tabs")
+        hinted = [key for key in of_screen if key.id not in UNHINTED_KEYS and self.is_hinted(key)]
+        probe = [key for key in hinted if key.id == "probe"]  # hinted only at a line of the probe, so it comes early
+        others = [key for key in hinted if key.id != "probe"]
+        return [*self._leading_hints(), *probe, *drawing, *sort, *others]
+
+    def _leading_hints(self) -> list[keys.Key]:
+        """Return those of ``LEADING_KEYS`` that act now; Enter with the word for what it opens."""
+        leave, jump, worst = (
+            next(key for key in keys.in_scope("pages") if key.id == key_id) for key_id in LEADING_KEYS
+        )
+        hints = [leave] if self.is_hinted(leave) else []
+        if label := self.jump_label():
+            hints.append(replace(jump, footer=label))
+        if self.applies(worst):
+            hints.append(worst)
+        return hints
 
     @property
     def _sorts(self) -> bool:
         """Return whether the sort key sorts here, and does not zoom."""
         return bool(self._view.sortable()) and SORT_OR_ZOOM not in self._view.commands()
 
-    def names(self, key: keys.Key) -> bool:
+    def is_hinted(self, key: keys.Key) -> bool:
         """Return whether the line of keys names a key, if there is room."""
-        if key.id in ("search", "filter"):
-            return self._view.searches if key.id == "search" else self._view.filters
+        if key.id == "search":
+            return self._view.searches
+        if key.id == "filter":
+            return self._view.filters
         return key.id not in ("again", "probe", "previous_page", "page_0")
 
     def applies(self, row: keys.Key) -> bool:
@@ -362,7 +370,7 @@ class PagedScreen(ViewScreen):
         self.show_page()
 
     def action_again(self) -> None:
-        """Only a kernel's screen knows what ran."""
+        """Say that no program can be run again: only the screen of a kernel knows one."""
         self.notice("these files do not name a program to run")
 
     def action_worst(self) -> None:
@@ -400,7 +408,7 @@ class PagedScreen(ViewScreen):
         self.notice(f"this screen has one panel; press {keys.key_of('next_page')} for the next page")
 
     def action_next_page(self, step: int) -> None:
-        """The page next to this one."""
+        """Show the next (1) or previous (-1) page of those that have content."""
         names = [tab.id for tab in self.tabs if not tab.empty or tab.id == self.current]
         self.action_page(names[(names.index(self.current) + step) % len(names)])
 

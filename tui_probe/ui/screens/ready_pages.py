@@ -108,13 +108,13 @@ class ImportedScreen(PagedScreen):
         page = self._page(self.current)
         return PageTopic(page.title, page.about, topic_of(self._view, page.title).keys)
 
-    def jump_words(self, page: str) -> str:
+    def jump_text(self, page: str) -> str:
         """Rows lead to other pages of the files, or out of them."""
         return "its trace" if page == "kernel" else page
 
-    def names(self, key: Key) -> bool:
+    def is_hinted(self, key: Key) -> bool:
         """Leaving is quitting here, which has a key that works everywhere."""
-        return key.id != "leave" and super().names(key)
+        return key.id != "leave" and super().is_hinted(key)
 
     def leave(self) -> None:
         """Home. A press more than there is to go back from ends nothing."""

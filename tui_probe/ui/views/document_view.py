@@ -46,7 +46,7 @@ class DocumentState:
 class DocumentView(PaneView):
     """A document in a pane: a window on its lines, search, commands, jumps from and to other pages, and export."""
 
-    kind = "drawing"
+    key_scope = "drawing"
 
     def __init__(self, desk: Desk, name: str, document: Document, source: ViewSource | None) -> None:
         super().__init__(desk, name)

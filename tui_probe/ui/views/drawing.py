@@ -34,7 +34,7 @@ class DrawingState:
 class DrawingView(PaneView):
     """A window that a drawing fills. While a new state is prepared, the last one stays."""
 
-    kind = "drawing"
+    key_scope = "drawing"
     filters = False
 
     def __init__(

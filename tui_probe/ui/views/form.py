@@ -40,8 +40,6 @@ _MIN_ADVICE = 12
 class FormView(PaneView):
     """One field per line. What can be typed goes into the field at hand, if it is one to type in."""
 
-    kind = "form"
-
     def __init__(self, desk: Desk, name: str, form: StartForm) -> None:
         super().__init__(desk, name)
         self.form = form

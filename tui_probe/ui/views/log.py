@@ -169,7 +169,7 @@ def log_line(text: str) -> Line:
 class LogView(PaneView):
     """One log. It is read in the background; drawn is the newest window that was read."""
 
-    kind = "log"
+    key_scope = "log"
 
     def __init__(self, desk: Desk, name: str, *, follow: bool = True, styled: bool = True) -> None:
         super().__init__(desk, name)
@@ -199,10 +199,10 @@ class LogView(PaneView):
             self.page, self.follow, self.match = LogWindow(self.wanted), self.starts_following, None
             self._top = self.left = self._seen = 0
         self.path, self.empty = path, empty
-        self.look()
+        self.update()
         self.changed()
 
-    def look(self) -> None:
+    def update(self) -> None:
         """Read the window again: the file may have grown."""
         if self.reader is not None and self.height:
             top = None if self.follow else self._top
@@ -220,7 +220,7 @@ class LogView(PaneView):
     def resize(self, width: int, height: int) -> None:
         """Another window needs other lines."""
         super().resize(width, height)
-        self.look()
+        self.update()
 
     def draw(self, width: int, height: int) -> list[Line]:
         """The lines of the newest window."""
@@ -283,7 +283,7 @@ class LogView(PaneView):
             self._top = self._top_before if wanted == LogFilter() and not self._top else 0
         self._seen = 0
         self.page = LogWindow()
-        self.look()
+        self.update()
         self.changed()
 
     def count_tags(self, done: Callable[[dict[str, int]], None]) -> None:
@@ -313,7 +313,7 @@ class LogView(PaneView):
             self.follow = False
             if not self._top <= self._match_place < self._top + self.height:
                 self._top = max(0, self._match_place - self.height // 3)
-            self.look()
+            self.update()
         self.changed()
 
     def clear_search(self) -> bool:
@@ -342,18 +342,18 @@ class LogView(PaneView):
         if step < 0:
             self.follow = False
         self._top = max(0, min(self._top + step, self.page.total - self.height))
-        self.look()
+        self.update()
 
     def move_to(self, end: int) -> None:
         """Move to the start, or to the end and follow it."""
         self.follow = bool(end)
         self._top = 0
-        self.look()
+        self.update()
 
     def toggle_follow(self) -> None:
         """Follow the end, or stay."""
         self.follow = not self.follow
-        self.look()
+        self.update()
         self.changed()
 
     def shift(self, step: int) -> None:

@@ -32,7 +32,6 @@ _MOST_TOLD = 4
 class RecentView(PaneView):
     """One line per trace, and below them what the selected one found. The selection is a trace, not a place."""
 
-    kind = "recent"
     filters_instead = True
 
     def __init__(self, desk: Desk, name: str, clock: float | None = None) -> None:

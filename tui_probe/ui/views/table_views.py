@@ -74,11 +74,13 @@ def _unread_page(name: str, title: str) -> TablePage[Any]:
 class GrowingView(RowsView):
     """``page`` makes the page of a trace; as long as its ``basis`` stays it is not made anew."""
 
+    key_scope = ""  # the keys of the live screen, not those of drawings
+
     def __init__(self, desk: Desk, name: str, empty: TablePage[Any]) -> None:
         super().__init__(desk, name, empty, None)
         self._empty = empty
         self._trace: Trace | None = None
-        self._seen: tuple[object, ...] = ()
+        self._basis: tuple[object, ...] = ()
         self._busy = False
 
     @abstractmethod
@@ -89,24 +91,24 @@ class GrowingView(RowsView):
     def basis(self, trace: Trace, process: ProcessView) -> tuple[object, ...]:
         """Return the data that must change before the page is built again."""
 
-    def look(self, process: ProcessView | None) -> None:
+    def update(self, process: ProcessView | None) -> None:
         """Make the page anew if the process has come further, or is another one."""
         trace = process.trace if process else None
         if trace is not self._trace:
-            self._trace, self._seen = trace, ()
+            self._trace, self._basis = trace, ()
             self.put(self._empty)
-        seen = () if trace is None or process is None else self.basis(trace, process)
-        if trace is None or self._busy or seen == self._seen:
+        basis = () if trace is None or process is None else self.basis(trace, process)
+        if trace is None or self._busy or basis == self._basis:
             return
-        self._busy, self._seen = True, seen
-        self.desk.analyses.submit((self, self.kind), partial(self.page, trace), partial(self._take, trace, process))
+        self._busy, self._basis = True, basis
+        self.desk.analyses.submit((self, "page"), partial(self.page, trace), partial(self._take, trace, process))
 
     def _take(self, trace: Trace, process: ProcessView | None, page: TablePage[Any]) -> None:
         self._busy = False
         if trace is self._trace:
             page.take_over(self.document)
             self.put(page)
-        self.look(process)
+        self.update(process)
 
     def put(self, page: TablePage[Any]) -> None:
         """Show a page instead of the one before."""
@@ -127,7 +129,7 @@ class GrowingView(RowsView):
 class RangesView(GrowingView):
     """Ranges and the kernels in them. A range leads to its kernels, which lead to their launches."""
 
-    kind = "ranges"
+    key_scope = "ranges"
 
     def __init__(self, desk: Desk, name: str) -> None:
         super().__init__(desk, name, _unread_page("ranges", "NVTX ranges"))
@@ -137,12 +139,12 @@ class RangesView(GrowingView):
         """Saved state of the list of ranges when one was entered."""
         self._process: ProcessView | None = None
 
-    def look(self, process: ProcessView | None) -> None:
+    def update(self, process: ProcessView | None) -> None:
         """Show the ranges of the process; one that was entered is left if the process is another."""
         if process is None or self._process is None or process.directory != self._process.directory:
             self._only = self._left = None
         self._process = process
-        super().look(process)
+        super().update(process)
 
     def page(self, trace: Trace) -> TablePage[Any]:
         from tui_probe.pages.range_page import range_page, range_totals_page
@@ -161,7 +163,7 @@ class RangesView(GrowingView):
         if entered and self._only is not None:
             self.window.place.top = 0
             self.to_first_row()
-        elif entered and page.name == self.kind and self._left is not None:
+        elif entered and page.name == self.name and self._left is not None:
             self.restore(self._left)
             self._left = None
 
@@ -174,7 +176,7 @@ class RangesView(GrowingView):
             return False
         self._left, self._only = self.state(), range_key(row.node)
         self.lookup.clear_all()
-        self.look(self._process)
+        self.update(self._process)
         return True
 
     def clear_search(self) -> bool:
@@ -183,7 +185,7 @@ class RangesView(GrowingView):
             return True
         entered, self._only = self._only is not None, None
         if entered:
-            self.look(self._process)
+            self.update(self._process)
         return entered
 
     def destination(self) -> tuple[str, int | None]:
@@ -194,7 +196,7 @@ class RangesView(GrowingView):
         """Ranges of one name together, or each by itself; all of them."""
         self.together = not self.together
         self._only = self._left = None
-        self.look(process)
+        self.update(process)
 
     def explanation(self) -> Sequence[str]:
         """Return how to read the page."""
@@ -205,8 +207,6 @@ class RangesView(GrowingView):
 
 class GraphsView(GrowingView):
     """Graphs and their nodes; a node leads to its kernel."""
-
-    kind = "graphs"
 
     def __init__(self, desk: Desk, name: str) -> None:
         super().__init__(desk, name, _unread_page("graphs", "CUDA graphs"))
@@ -232,8 +232,6 @@ class AllLinesView(GrowingView):
     Which probes report lines is known once all probes are imported, which takes longer than a key may: in the
     background.
     """
-
-    kind = "all lines"
 
     def __init__(self, desk: Desk, name: str) -> None:
         super().__init__(desk, name, _unread_page("lines", "Lines of all kernels"))
@@ -289,8 +287,6 @@ def _has_lines(trace: Trace) -> bool:
 class TreeView(GrowingView):
     """Shows the opened part of the tree; nodes are known by their paths, so it stays open while the trace grows."""
 
-    kind = "tree"
-
     def __init__(self, desk: Desk, name: str) -> None:
         super().__init__(desk, name, _unread_page("tree", "Where the GPU time goes"))
         self.open_paths: frozenset[NodePath] | None = None
@@ -300,10 +296,10 @@ class TreeView(GrowingView):
         self._target: NodePath | None = None
         """Node that the cursor goes to with the next page."""
 
-    def look(self, process: ProcessView | None) -> None:
+    def update(self, process: ProcessView | None) -> None:
         """Make the page anew if the process has come further, or a node was opened or closed."""
         self._process = process
-        super().look(process)
+        super().update(process)
 
     def page(self, trace: Trace) -> TablePage[TreeNode]:
         """Build the tree if the trace has grown, and return the page of its opened part."""
@@ -373,7 +369,7 @@ class TreeView(GrowingView):
         if same and isinstance(self.document, TablePage):
             self.put(self.document)
         else:
-            self.look(self._process)
+            self.update(self._process)
 
     def destination(self) -> tuple[str, int | None]:
         """The code of a line, else the first page of the kernel."""

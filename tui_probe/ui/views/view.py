@@ -71,8 +71,8 @@ class PaneView:
     nothing.
     """
 
-    kind = ""
-    """The scope of keys that only this kind of view has."""
+    key_scope = ""
+    """Scope of the keys that only such a view has, one of ``keys.SCOPES``; "" if it has none of its own."""
     searches: bool = True
     """True if it has lines or names to search."""
     filters: bool = True
