@@ -10,7 +10,7 @@ from tests.gpu.programs import deadlocks
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.grafting.grafts import Grafter
-from tui_probe.engine.grafting.sass_positions import stay_instructions
+from tui_probe.engine.grafting.stay_positions import stay_instructions
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.sass.operations import known_access, mnemonic, operation_name

@@ -11,7 +11,7 @@ no count ends, as :mod:`tui_probe.ptx.waiting` finds them, and whose first block
 ``attn.py:22-26`` are lines of source, as :mod:`tui_probe.engine.function_sites` finds them. ``wait.1`` is the first
 group of the instructions of machine code at which warps wait, as :mod:`tui_probe.sass.wait_sites` forms them.
 ``stay.access`` and ``stay.other`` are those at which a warp may stay for ever, as
-:mod:`tui_probe.engine.grafting.sass_positions` finds them; in SASS mode such points replace those at other
+:mod:`tui_probe.engine.grafting.stay_positions` finds them; in SASS mode such points replace those at other
 instructions of the same probe.
 
 ``+`` behind an instruction, ``mbarrier.try_wait+``, takes a loop in which a thread does nothing but try it again as

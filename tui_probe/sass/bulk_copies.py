@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.sass.uniform_registers import uniform_bits
 
 if TYPE_CHECKING:
+    from tui_probe.sass.target import GraftTarget
     from tui_probe.sass.words import Word
 
 _TENSOR_LOAD, _TENSOR_STORES, _TENSOR_PREFETCH = 0x1B4, frozenset({0x1B5, 0x1B6}), 0x1B8
@@ -82,3 +83,9 @@ def bulk_copy_of(word: Word, arch: int) -> BulkCopy | None:
         return None
     is_load = direction == _TO_SHARED
     return BulkCopy(is_load, False, size, second if is_load else first, is_multicast=is_multicast)
+
+
+def bulk_copies_of(target: GraftTarget) -> dict[int, BulkCopy]:
+    """Return the bulk copies of a kernel by the number of the instruction."""
+    copies = {index: bulk_copy_of(word, target.arch) for index, word in enumerate(target.words) if not word.never_runs}
+    return {index: copy for index, copy in copies.items() if copy is not None}

@@ -20,14 +20,8 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.grafting.instruction_grafts import graft_instructions
 from tui_probe.engine.grafting.record_grafts import graft_copies
-from tui_probe.engine.grafting.sass_positions import (
-    copies_form,
-    excluded_copies,
-    has_boxes,
-    has_optional_sites,
-    sass_form,
-    site_offsets,
-)
+from tui_probe.engine.grafting.sass_forms import copies_form, sass_form
+from tui_probe.engine.grafting.sass_positions import excluded_copies, has_boxes, has_optional_sites, site_offsets
 from tui_probe.engine.grafting.sass_site_file import sass_site_file
 from tui_probe.engine.grafting.snippet_ptx import (
     ENTRY_KERNEL,

@@ -23,13 +23,8 @@ from tui_probe.engine.grafting.instruction_code import (
     with_uniform_registers,
 )
 from tui_probe.engine.grafting.record_grafts import can_record_first, graft_records, loops_with_records
-from tui_probe.engine.grafting.sass_positions import (
-    RECORD_ARCHITECTURES,
-    ProbedParts,
-    SassSite,
-    find_probed_parts,
-    leader_record,
-)
+from tui_probe.engine.grafting.sass_forms import RECORD_ARCHITECTURES, leader_map
+from tui_probe.engine.grafting.sass_positions import ProbedParts, SassSite, find_probed_parts
 from tui_probe.engine.grafting.site_values import Mark
 from tui_probe.engine.warp_substitutes import without_redux
 from tui_probe.errors import UnsupportedKernelError
@@ -81,7 +76,7 @@ def graft_instructions(
     parts = find_probed_parts(probe, target)
     refuse_missed_code(target, probe, parts)
     can_be_short = short_records and target.arch in RECORD_ARCHITECTURES
-    record = leader_record(probe) if can_be_short else None
+    record = leader_map(probe) if can_be_short else None
     if record is not None and RecordRoom.grows(target):
         with contextlib.suppress(UnsupportedKernelError):
             return graft_records(target, probe, record, snippets, sampled=sampled)

@@ -20,14 +20,8 @@ from tui_probe.engine.grafting.instruction_code import (
     with_exit_code,
     with_uniform_registers,
 )
-from tui_probe.engine.grafting.sass_positions import (
-    COPIES,
-    ProbedParts,
-    copy_sites,
-    find_probed_parts,
-    first_records,
-    leader_record,
-)
+from tui_probe.engine.grafting.sass_forms import COPIES, first_records_form, leader_map
+from tui_probe.engine.grafting.sass_positions import ProbedParts, copy_sites, find_probed_parts
 from tui_probe.engine.grafting.site_values import Mark
 from tui_probe.engine.warp_substitutes import without_redux
 from tui_probe.errors import UnsupportedKernelError
@@ -93,8 +87,8 @@ def can_record_first(target: GraftTarget, probe: Probe, snippets: SnippetStore, 
     A probe that keeps the latest records, or those of some iterations, has no shorter code: its refusal can then advise
     the user to record the first ones. Raises ToolchainError.
     """
-    first = first_records(probe)
-    record = None if first is None else leader_record(first)
+    first = first_records_form(probe)
+    record = None if first is None else leader_map(first)
     if first is None or record is None:
         return False
     try:

@@ -4,13 +4,6 @@ A SASS instruction is counted as the first of its PTX equivalents (:mod:`tui_pro
 a probe must be for all of them, or for none: a probe of only ``fma.f32`` would count each ``mad.f32`` as one. SASS
 computes half precision in pairs, so a single ``fma.f16`` counts as ``fma.f16x2``. Instructions that only move a value,
 such as ``HFMA2 R0, -RZ, RZ, 0, 0``, are not counted.
-
-``stay.access`` are strong loads and atomics whose result is used, which a loop may repeat until memory has some value.
-``stay.other`` are barriers of blocks and clusters, operations of mbarriers, and the heads of loops that no other such
-instruction is in and whose end does not depend on a count. A count is a register that a test in the loop compares, and
-to which the loop adds.
-
-Not found: ``WARPSYNC``, which cannot be moved, and loops with several entries.
 """
 
 from __future__ import annotations
@@ -33,133 +26,28 @@ from tui_probe.engine.grafting.sass_blocks import SassBlock, additions, block_po
 from tui_probe.engine.grafting.sass_phases import SassPhase, sass_phases
 from tui_probe.engine.grafting.site_kernel_text import SnippetSite
 from tui_probe.engine.grafting.site_values import InstructionFacts, Mark
+from tui_probe.engine.grafting.stay_positions import stay_instructions
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.positions import BLOCK, PHASE, STAY, matches
-from tui_probe.probe_model.probe import Field, Level, Map, ProbePoint, Save
-from tui_probe.ptx.operands import MADE_UP
-from tui_probe.ptx.tree import Instruction
+from tui_probe.probe_model.probe import Level, ProbePoint, Save
 from tui_probe.reasons import because
 from tui_probe.sass import accesses, operations
-from tui_probe.sass.accesses import ATOM, ATOMG, ATOMS
-from tui_probe.sass.bulk_copies import bulk_copy_of
-from tui_probe.sass.flow import FlowGraph
+from tui_probe.sass.bulk_copies import bulk_copies_of, bulk_copy_of
 from tui_probe.sass.inline_code import MarkValue
-from tui_probe.sass.operations import operation_name
-from tui_probe.sass.record_code import COPY_RECORD_BYTES
-from tui_probe.sass.waiting import is_strong_load
-from tui_probe.sass.words import ALWAYS, CONTROL_FLOW, RZ, WORD_BYTES
+from tui_probe.sass.words import ALWAYS, WORD_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from tui_probe.probe_model.probe import Probe
+    from tui_probe.ptx.tree import Instruction
     from tui_probe.reasons import Reason
     from tui_probe.sass.accesses import MemoryAccess
     from tui_probe.sass.bulk_copies import BulkCopy
     from tui_probe.sass.target import GraftTarget
-    from tui_probe.sass.words import Word
 
-COPIES: Final = Map(
-    "copies",
-    Level.WARP,
-    tuple(Field(name, "u32", 4 * index) for index, name in enumerate(("clock", "line", "first", "second"))),
-    COPY_RECORD_BYTES,
-    2048,
-    leader=True,
-)
-"""Map of the form of a probe that records bulk copies only."""
-RECORD_ARCHITECTURES: Final = range(90, 100)
-"""Architectures for which there is shorter code of records, which kernels that leave few registers have room for."""
 _COPY: Final = ProbePoint("copy", (), None, None)
-_CLOCK_AND_LINE: Final = ("%clock", "LINE")
-"""Values of a record of phases: a probe that saves others has no shorter code."""
-_ACCESS: Final = Instruction(STAY, ("access",), (), MADE_UP)
-_OTHER: Final = Instruction(STAY, ("other",), (), MADE_UP)
-_BARRIERS: Final = frozenset({"BAR", "SYNCS", "UCGABAR"})
-_TESTS: Final = frozenset({"ISETP", "UISETP"})
-"""Comparisons of integers, which end counted loops; ``U``: of uniform registers."""
-_ADDITIONS: Final = frozenset({"IADD3", "VIADD", "IADD", "LEA", "UIADD3", "ULEA"})
-_PRODUCTS: Final = frozenset({"IMAD", "UIMAD"})
-_REGISTER_FORM: Final = 1
-_SUM_LAST: Final = frozenset({1, 4, 5, 6})
-"""Forms whose third field is what a product is added to."""
-_THIRD: Final = 64, 8
-"""First bit and width of the third source register."""
-_ZEROS: Final = frozenset({RZ, 63})
-"""Registers that read as 0; up to sm_90 the last uniform one, too."""
-
-
-def sass_form(probe: Probe) -> Probe:
-    """Return the form of a probe for SASS: of one with such positions, the points there and those of the kernel."""
-    if not any(position.is_stay for position in probe.positions):
-        return probe
-    points = (
-        point for point in probe.points if all(position.is_stay or position.is_kernel for position in point.positions)
-    )
-    return replace(probe, points=tuple(points))
-
-
-def stay_instructions(target: GraftTarget) -> dict[int, Instruction]:
-    """Return the PTX equivalents of the instructions of a kernel at which a warp may stay, by their numbers."""
-    stays = {
-        index: stay
-        for index, word in enumerate(target.words)
-        if not word.never_runs and (stay := _stay_of(word, target.arch)) is not None
-    }
-    return stays | dict.fromkeys(_loop_heads(target, stays), _OTHER)
-
-
-def _stay_of(word: Word, arch: int) -> Instruction | None:
-    name = operation_name(word, arch)
-    if name in _BARRIERS:
-        return _OTHER
-    if word.operation in ATOMS:
-        return _OTHER
-    if is_strong_load(word, arch) or (word.operation in ATOM | ATOMG and word.rd != RZ):
-        return _ACCESS
-    return None
-
-
-def _loop_heads(target: GraftTarget, stays: Iterable[int]) -> list[int]:
-    """Return an instruction at the head of each loop that may not end and has no place to stay in it."""
-    try:
-        flow = FlowGraph.of(target)
-        loops = flow.loops
-    except UnsupportedKernelError:
-        return []
-    staying = {flow.block_at(index) for index in stays}
-    heads = []
-    for loop in loops:
-        body = [target.words[index] for block in loop.blocks for index in flow.blocks[block]]
-        if not staying & loop.blocks and not _is_counted(body, target.arch):
-            head = flow.blocks[loop.header]
-            heads += [index for index in head if index and target.words[index].operation not in CONTROL_FLOW][:1]
-    return heads
-
-
-def _is_counted(words: Sequence[Word], arch: int) -> bool:
-    """Return whether a test in a loop compares a register to which the loop adds."""
-    added, compared = set(), set()
-    for word in words:
-        name = operation_name(word, arch)
-        if name in _TESTS:
-            compared |= {(name[0] == "U", number) for number in _sources(word)[:-1]}
-        elif word.rd not in _ZEROS and _adds(name, word):
-            added.add((name[0] == "U", word.rd))
-    return bool(added & compared)
-
-
-def _adds(name: str, word: Word) -> bool:
-    """Return whether an instruction adds to the register that it writes."""
-    sources = _sources(word)
-    return (name in _ADDITIONS and word.rd in sources) or (
-        name in _PRODUCTS and word.form in _SUM_LAST and word.rd == sources[-1]
-    )
-
-
-def _sources(word: Word) -> list[int]:
-    """Return the registers that an instruction reads, the third one last."""
-    return [word.ra, *([word.rb] if word.form == _REGISTER_FORM else []), word.field(*_THIRD)]
+"""Point of the records of bulk copies, which have no snippet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,66 +162,14 @@ def has_boxes(target: GraftTarget) -> bool:
     return any(copy is not None and copy.dimensions > 0 for copy in copies)
 
 
-def leader_record(probe: Probe) -> Map | None:
-    """Return the map whose records, clock and line of a phase, are all that a probe does between entry and exits; None
-    for a probe that does something else.
-    """
-    inside = [point for point in probe.points if not all(position.is_kernel for position in point.positions)]
-    snippets = [point.before for point in inside if point.after is None and point.positions[0].opcode == PHASE]
-    saves = [snippet.statements for snippet in snippets if snippet is not None]
-    if len(inside) != 1 or len(saves) != 1 or len(saves[0]) != 1:
-        return None
-    (save,) = saves[0]
-    if not isinstance(save, Save) or save.values != _CLOCK_AND_LINE:
-        return None
-    own_map = probe.map_named(save.map)
-    others = any(other.cap != 1 for other in probe.maps if other is not own_map) or probe.registers
-    return own_map if own_map.leader and not own_map.latest and not own_map.every and not others else None
-
-
-def copies_form(probe: Probe, target: GraftTarget) -> Probe | None:
-    """Return the form of a probe that records the bulk copies of a kernel and what is recorded once for a warp when it
-    begins; None if the probe has no such form, or the kernel no copies.
-    """
-    if not probe.records_copies or not _bulk_copies(target) or target.arch not in RECORD_ARCHITECTURES:
-        return None
-    points = tuple(point for point in probe.points if _saves_at_entry(point))
-    begun = {name for point in points for name in point.saved_maps}
-    maps = (*(own_map for own_map in probe.maps if own_map.name in begun), COPIES)
-    return replace(probe, points=points, maps=maps, registers={})
-
-
-def _saves_at_entry(point: ProbePoint) -> bool:
-    statements = point.before.statements if point.before and not point.after else ()
-    is_entry = all(position.is_kernel for position in point.positions)
-    return (
-        is_entry
-        and bool(statements)
-        and all(isinstance(statement, Save) and not statement.adds for statement in statements)
-    )
-
-
 def copy_sites(target: GraftTarget) -> list[SassSite]:
     """Return the sites of the records of a kernel's bulk copies."""
     sites = []
-    for index, copy in _bulk_copies(target).items():
+    for index, copy in bulk_copies_of(target).items():
         facts = InstructionFacts(bulk=True, tensor=copy.size is None, dimensions=copy.dimensions)
         place = SnippetSite(_COPY, facts, bulk_equivalent(copy))
         sites.append(SassSite(index * WORD_BYTES, (place,), None, copy=copy))
     return sites
-
-
-def _bulk_copies(target: GraftTarget) -> dict[int, BulkCopy]:
-    """Return the bulk copies of a kernel by the number of the instruction."""
-    copies = {index: bulk_copy_of(word, target.arch) for index, word in enumerate(target.words) if not word.never_runs}
-    return {index: copy for index, copy in copies.items() if copy is not None}
-
-
-def first_records(probe: Probe) -> Probe | None:
-    """Return the form of a probe in which warps keep their first records; None if they do already."""
-    maps = tuple(replace(own_map, latest=False, every=0) for own_map in probe.maps)
-    first = replace(probe, maps=maps)
-    return first if maps != probe.maps else None
 
 
 def excluded_copies(probe: Probe, used: Probe, target: GraftTarget) -> Reason | None:
@@ -343,7 +179,7 @@ def excluded_copies(probe: Probe, used: Probe, target: GraftTarget) -> Reason | 
     points = [point for point in probe.points if point.ptx_only or point not in used.points]
     if not points:
         return None
-    equivalents = [bulk_equivalent(copy) for copy in _bulk_copies(target).values()]
+    equivalents = [bulk_equivalent(copy) for copy in bulk_copies_of(target).values()]
     count = sum(any(_is_for(point, equivalent) for point in points) for equivalent in equivalents)
     return because("graft-bulk", probe=probe.name, copies=count) if count else None
 

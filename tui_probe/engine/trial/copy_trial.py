@@ -10,7 +10,8 @@ import struct
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.grafting.sass_positions import COPIES, copy_sites
+from tui_probe.engine.grafting.sass_forms import COPIES
+from tui_probe.engine.grafting.sass_positions import copy_sites
 from tui_probe.engine.trial.trial_cases import (
     BEGUN_BYTES,
     COUNT_WORD,

@@ -24,7 +24,7 @@ from tui_probe.binaries.line_tables import cut_table
 from tui_probe.cuda_driver import DRIVER_LIBRARY, CudaDevice
 from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.grafting.grafts import Grafter
-from tui_probe.engine.grafting.sass_positions import RECORD_ARCHITECTURES
+from tui_probe.engine.grafting.sass_forms import RECORD_ARCHITECTURES
 from tui_probe.engine.snippet import parse_snippet
 from tui_probe.engine.trial.copy_trial import copies_cubin, copies_trial
 from tui_probe.engine.trial.trial_cases import (

@@ -1,0 +1,108 @@
+"""Instructions of a kernel without PTX at which a warp may stay for ever: ``stay.access`` and ``stay.other``.
+
+``stay.access`` are strong loads and atomics whose result is used, which a loop may repeat until memory has some value.
+``stay.other`` are barriers of blocks and clusters, operations of mbarriers, and the heads of loops that no other such
+instruction is in and whose end does not depend on a count. A count is a register that a test in the loop compares, and
+to which the loop adds.
+
+Not found: ``WARPSYNC``, which cannot be moved, and loops with several entries.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.errors import UnsupportedKernelError
+from tui_probe.probe_model.positions import STAY
+from tui_probe.ptx.operands import MADE_UP
+from tui_probe.ptx.tree import Instruction
+from tui_probe.sass.accesses import ATOM, ATOMG, ATOMS
+from tui_probe.sass.flow import FlowGraph
+from tui_probe.sass.operations import operation_name
+from tui_probe.sass.waiting import is_strong_load
+from tui_probe.sass.words import CONTROL_FLOW, RZ
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tui_probe.sass.target import GraftTarget
+    from tui_probe.sass.words import Word
+
+_ACCESS: Final = Instruction(STAY, ("access",), (), MADE_UP)
+_OTHER: Final = Instruction(STAY, ("other",), (), MADE_UP)
+_BARRIERS: Final = frozenset({"BAR", "SYNCS", "UCGABAR"})
+_TESTS: Final = frozenset({"ISETP", "UISETP"})
+"""Comparisons of integers, which end counted loops; ``U``: of uniform registers."""
+_ADDITIONS: Final = frozenset({"IADD3", "VIADD", "IADD", "LEA", "UIADD3", "ULEA"})
+_PRODUCTS: Final = frozenset({"IMAD", "UIMAD"})
+_REGISTER_FORM: Final = 1
+"""Form of an instruction whose second source is a register."""
+_SUM_LAST: Final = frozenset({1, 4, 5, 6})
+"""Forms whose third field is what a product is added to."""
+_THIRD: Final = 64, 8
+"""First bit and width of the third source register."""
+_ZEROS: Final = frozenset({RZ, 63})
+"""Registers that read as 0; up to sm_90 the last uniform one, too."""
+
+
+def stay_instructions(target: GraftTarget) -> dict[int, Instruction]:
+    """Return the PTX equivalents of the instructions of a kernel at which a warp may stay, by their numbers."""
+    stays = {
+        index: stay
+        for index, word in enumerate(target.words)
+        if not word.never_runs and (stay := _stay_of(word, target.arch)) is not None
+    }
+    return stays | dict.fromkeys(_loop_heads(target, stays), _OTHER)
+
+
+def _stay_of(word: Word, arch: int) -> Instruction | None:
+    name = operation_name(word, arch)
+    if name in _BARRIERS:
+        return _OTHER
+    if word.operation in ATOMS:
+        return _OTHER
+    if is_strong_load(word, arch) or (word.operation in ATOM | ATOMG and word.rd != RZ):
+        return _ACCESS
+    return None
+
+
+def _loop_heads(target: GraftTarget, stays: Iterable[int]) -> list[int]:
+    """Return an instruction at the head of each loop that may not end and has no place to stay in it."""
+    try:
+        flow = FlowGraph.of(target)
+        loops = flow.loops
+    except UnsupportedKernelError:
+        return []
+    staying = {flow.block_at(index) for index in stays}
+    heads = []
+    for loop in loops:
+        body = [target.words[index] for block in loop.blocks for index in flow.blocks[block]]
+        if not staying & loop.blocks and not _is_counted(body, target.arch):
+            head = flow.blocks[loop.header]
+            heads += [index for index in head if index and target.words[index].operation not in CONTROL_FLOW][:1]
+    return heads
+
+
+def _is_counted(words: Sequence[Word], arch: int) -> bool:
+    """Return whether a test in a loop compares a register to which the loop adds."""
+    added, compared = set(), set()
+    for word in words:
+        name = operation_name(word, arch)
+        if name in _TESTS:
+            compared |= {(name[0] == "U", number) for number in _sources(word)[:-1]}
+        elif word.rd not in _ZEROS and _adds(name, word):
+            added.add((name[0] == "U", word.rd))
+    return bool(added & compared)
+
+
+def _adds(name: str, word: Word) -> bool:
+    """Return whether an instruction adds to the register that it writes."""
+    sources = _sources(word)
+    return (name in _ADDITIONS and word.rd in sources) or (
+        name in _PRODUCTS and word.form in _SUM_LAST and word.rd == sources[-1]
+    )
+
+
+def _sources(word: Word) -> list[int]:
+    """Return the registers that an instruction reads, the third one last."""
+    return [word.ra, *([word.rb] if word.form == _REGISTER_FORM else []), word.field(*_THIRD)]
