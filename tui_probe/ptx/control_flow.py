@@ -288,11 +288,7 @@ class LoopStages:
     @cached_property
     def predecessors(self) -> list[list[int]]:
         """Blocks that may run immediately before each block."""
-        before: list[list[int]] = [[] for _ in self.successors]
-        for index, targets in enumerate(self.successors):
-            for target in targets:
-                before[target].append(index)
-        return before
+        return _predecessors(self.successors)
 
     @cached_property
     def chosen(self) -> dict[int, set[int]]:
@@ -333,13 +329,15 @@ class LoopStages:
         """Stage of each block: in a chosen loop, before all, after all, or between two."""
         in_loops = {index for index, heads in enumerate(self.around) if heads}
         ahead, behind = reachable(in_loops, self.predecessors), reachable(in_loops, self.successors)
-        return [
-            "loop" if heads
-            else "between" if index in ahead and index in behind
-            else "epilogue" if index in behind
-            else "prologue"
-            for index, heads in enumerate(self.around)
-        ]  # fmt: skip
+
+        def stage_of(index: int) -> Stage:
+            if index in in_loops:
+                return "loop"
+            if index in behind:
+                return "between" if index in ahead else "epilogue"
+            return "prologue"
+
+        return [stage_of(index) for index in range(len(self.around))]
 
     def share_stage(self, first: int, second: int) -> bool:
         """Return whether two blocks are in the same stage and the same chosen loops."""

@@ -8,7 +8,7 @@ steps by 1, or begins at a whole number of steps from the bound. One that is div
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.ptx.control_flow import Flow, loop_heads, natural_loops
 from tui_probe.ptx.instruction_facts import class_of
@@ -30,8 +30,14 @@ _INVERSE: Final = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "
 _MIRRORED: Final = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 _GRID_SIZES: Final = frozenset({"%ntid", "%nctaid", "%cluster_nctaid", "%cluster_nctarank", "%nclusterid"})
 _KEEP_POSITIVE: Final = frozenset({"mov", "cvt", "add", "mul", "mad", "shl"})
-_POSITIVE: Final = "positive"
-_MAX_DEPTH, _MAX_CHAIN, _MAX_RESIDUES, _MAX_NUMBER = 8, 64, 256, 1 << 64
+_LEAST_DIVISORS: Final = {"shr": 1, "div": 2}
+"""Operands from which on an instruction divides by two or more: the bits of a shift, a divisor."""
+_MAX_DEPTH: Final = 8
+"""Operators of a condition, or of a sum of sizes, that are followed."""
+_MAX_CHAIN: Final = 64
+"""Instructions by which an iteration may change a counter."""
+_MAX_RESIDUES: Final = 256
+"""Registers that are followed to find a residue."""
 
 
 def unbounded_loop_heads(function: Function) -> list[Instruction]:
@@ -54,6 +60,21 @@ def counted_lines(function: Function) -> set[int]:
         loop_lines = {instruction.span.line for index in blocks for instruction in flow.blocks[index]}
         lines[id(flow.blocks[head][0]) in unbounded] |= loop_lines
     return lines[False] - lines[True]
+
+
+class _Step(NamedTuple):
+    """Change of a counter by an iteration: it adds ``number``, or more than that if the step is not exact."""
+
+    number: int
+    is_exact: bool
+
+    @property
+    def increases(self) -> bool:
+        return self.number > 0 or (self.number == 0 and not self.is_exact)
+
+    @property
+    def decreases(self) -> bool:
+        return self.is_exact and self.number < 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,26 +274,24 @@ class _CountedLoop:
             if chains and all(self._divides(chain, signed=relation == "gt") for chain in chains):
                 return True
         chains = self._chains(counter.name) or self._chains_before(counter.name, relation)
-        steps = [self._step(chain) for chain in chains]
         if relation == "ne":
             return len(chains) == 1 and self._meets(counter, bound, chains[0])
-        if not steps or None in steps or kind.endswith("16"):
+        steps = [self._step(chain) for chain in chains]
+        if not steps or kind.endswith("16"):
             return False
         if relation in ("lt", "le"):
-            return all(step == _POSITIVE or int(step or 0) > 0 for step in steps)
-        is_possible = relation == "gt" or kind.startswith("s") or number != 0
-        return (
-            relation in ("gt", "ge") and is_possible and all(step != _POSITIVE and int(step or 0) < 0 for step in steps)
-        )
+            return all(step is not None and step.increases for step in steps)
+        is_possible = relation == "gt" or (relation == "ge" and (kind.startswith("s") or number != 0))
+        return is_possible and all(step is not None and step.decreases for step in steps)
 
     def _meets(self, counter: Operand, bound: Operand, chain: Sequence[_Setter]) -> bool:
         """Return whether a counter has exactly the value of a bound at last."""
         step = self._step(chain)
-        if not step or step == _POSITIVE or any(setter.block in self._inner for setter in chain):
+        if step is None or not step.is_exact or not step.number or any(setter.block in self._inner for setter in chain):
             return False
         if self._values.may_be_quotient_by_zero(counter) or self._values.may_be_quotient_by_zero(bound):
             return False
-        number, modulus = self._values.number(bound), abs(int(step))
+        number, modulus = self._values.number(bound), abs(step.number)
         return modulus == 1 or (
             self._values.is_congruent(counter, number or 0, modulus)
             and (number is not None or self._values.is_congruent(bound, 0, modulus))
@@ -348,8 +367,8 @@ class _CountedLoop:
         is_computed = is_parameter or instruction.opcode in _COPIES or class_of(instruction) == "integer"
         return is_computed and instruction.predicate is None and all(map(self._is_fixed, instruction.operands[1:]))
 
-    def _step(self, chain: Sequence[_Setter]) -> int | str | None:
-        """Return the sum that the instructions of a chain add: a number, _POSITIVE, or None if unknown."""
+    def _step(self, chain: Sequence[_Setter]) -> _Step | None:
+        """Return the sum that the instructions of a chain add; None if it is unknown."""
         total, grows = 0, False
         for instruction in (setter.instruction for setter in chain):
             added = [operand for operand in instruction.operands[1:] if self._is_fixed(operand)]
@@ -360,7 +379,9 @@ class _CountedLoop:
                 grows = True
             elif instruction.opcode != "mov":
                 return None
-        return total if not grows else _POSITIVE if total >= 0 else None
+        if grows and total < 0:
+            return None
+        return _Step(total, is_exact=not grows)
 
     def _divides(self, chain: Sequence[_Setter], *, signed: bool) -> bool:
         """Return whether the instructions of a chain copy, and divide by two or more: at last the result is 0.
@@ -368,9 +389,9 @@ class _CountedLoop:
         A ``signed`` shift makes -1 of a negative number.
         """
         divisions = [setter.instruction for setter in chain if setter.instruction.opcode != "mov"]
-        least = {"shr": 1, "div": 2}
         return bool(divisions) and all(
-            (self._values.number(division.operands[2]) or 0) >= least.get(division.opcode, _MAX_NUMBER)
+            division.opcode in _LEAST_DIVISORS
+            and (self._values.number(division.operands[2]) or 0) >= _LEAST_DIVISORS[division.opcode]
             and (signed or division.opcode == "div" or not division.modifiers[-1].startswith("s"))
             for division in divisions
         )

@@ -129,6 +129,7 @@ _EXPANSIONS: Final = {
 _SCALED_OPCODES: Final = frozenset({"sqrt", "rsqrt", "ex2", "lg2", "rcp"})
 """Approximations that scale denormal numbers of f32, and are one instruction with ``.ftz``."""
 _ROUNDINGS: Final = ("rn", "rz", "rm", "rp", "approx", "full", "lo", "hi")
+"""Modifiers that choose an algorithm: of products of integers, the half of the result."""
 _DIRECTED_ROUNDINGS: Final = frozenset({"rz", "rm", "rp"})
 _WARP_OPCODES: Final = frozenset({"shfl", "vote", "match", "redux", "activemask"})
 _REAL_TYPES: Final = frozenset({"f16", "bf16", "f32", "f64", "e4m3x2", "e5m2x2", "f16x2", "bf16x2", "tf32"})
@@ -141,11 +142,11 @@ def sass_instruction_count(instruction: Instruction) -> int:
         converts = instruction.opcode == "cvt" and any(modifier in _REAL_TYPES for modifier in modifiers)
         return int(converts or instruction.opcode in _WARP_OPCODES)
     type_ = modifiers[-1] if modifiers else ""
-    way = next((modifier for modifier in modifiers if modifier in _ROUNDINGS), "")
-    way = "rn" if way in _DIRECTED_ROUNDINGS else way
-    if "ftz" in modifiers and (way, type_) == ("approx", "f32") and instruction.opcode in _SCALED_OPCODES:
+    rounding = next((modifier for modifier in modifiers if modifier in _ROUNDINGS), "")
+    rounding = "rn" if rounding in _DIRECTED_ROUNDINGS else rounding
+    if "ftz" in modifiers and (rounding, type_) == ("approx", "f32") and instruction.opcode in _SCALED_OPCODES:
         return 1
-    return _EXPANSIONS.get((instruction.opcode, way, type_), 1)
+    return _EXPANSIONS.get((instruction.opcode, rounding, type_), 1)
 
 
 AccessKind = Literal["load", "store", "atomic", "copy"]
@@ -205,8 +206,9 @@ def fragment_bytes(instruction: Instruction) -> int | None:
     if instruction.opcode != "wmma" or extents is None or not kinds or not {"load", "store"} & set(modifiers):
         return None
     m, n, k = extents
-    elements = m * k if "a" in modifiers else k * n if "b" in modifiers else m * n
-    return elements * _ELEMENT_BITS[kinds[-1]] // 8 // _WARP
+    elements = {"a": m * k, "b": k * n, "c": m * n, "d": m * n}
+    matrix = next((modifier for modifier in modifiers if modifier in elements), "d")
+    return elements[matrix] * _ELEMENT_BITS[kinds[-1]] // 8 // _WARP
 
 
 def matrix_extents(instruction: Instruction) -> tuple[int, int, int] | None:

@@ -115,8 +115,10 @@ def barrier_number(barrier: Instruction) -> int | None:
 def _copy_work(modifiers: Sequence[str]) -> str | None:
     if "commit_group" in modifiers or "mbarrier" in modifiers or "prefetch" in modifiers:
         return None
-    to_global = next((name for name in modifiers if name.startswith(("global", "shared"))), "") == "global"
-    return "global store" if to_global else "bulk copy" if "bulk" in modifiers else "async copy"
+    destination = next((name for name in modifiers if name.startswith(("global", "shared"))), "")
+    if destination == "global":
+        return "global store"
+    return "bulk copy" if "bulk" in modifiers else "async copy"
 
 
 def marked_phases(flow: Flow) -> Callable[[Instruction], str | None] | None:

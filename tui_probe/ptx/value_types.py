@@ -63,6 +63,7 @@ _ARITHMETIC: Final = frozenset(
 _MOVE_OPCODES: Final = frozenset({"mov", "shfl"})
 _MATRICES: Final = ("mma", "mma_async")
 _UNDECIDED: Final = "undecided"
+"""Type of stored constants, which are of any type."""
 _SPECIAL: Final = frozenset({"%tid", "%ntid", "%ctaid", "%nctaid", "%laneid", "%warpid", "%smid", "%clock", "%clock64"})
 
 
@@ -225,13 +226,18 @@ class ValueTypes:
         if kind in _PACKED:
             return _PACKED[kind]
         if instruction.opcode == "ldmatrix" or any(name.startswith("shared") for name in instruction.modifiers):
-            element = self._element_of(self._shared.before(instruction)) or self._element_of(self._shared.all)
-            size = 4 if instruction.opcode == "ldmatrix" else element_bytes(instruction) or 0
-            if element == _UNDECIDED:
-                return ANYTHING
-            return (element,) * (size * 8 // FLOAT_BITS[element]) or None if element in FLOAT_BITS else None
+            return self._loaded_from_shared(instruction)
         vector = any(modifier in VECTORS for modifier in instruction.modifiers)
         return ("int",) if kind in _FULL_WIDTH_TYPES and not vector else None
+
+    def _loaded_from_shared(self, load: Instruction) -> Elements | None:
+        element = self._element_of(self._shared.before(load)) or self._element_of(self._shared.all)
+        if element == _UNDECIDED:
+            return ANYTHING
+        if element not in FLOAT_BITS:
+            return None
+        size = 4 if load.opcode == "ldmatrix" else element_bytes(load) or 0
+        return (element,) * (size * 8 // FLOAT_BITS[element]) or None  # None: a register has a part of a number
 
     def _element_of(self, stores: Sequence[Instruction]) -> str | None:
         """The one type of number that these store, if they have one."""
