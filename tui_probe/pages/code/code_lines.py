@@ -6,7 +6,7 @@ import re
 from difflib import SequenceMatcher
 from functools import lru_cache
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from tui_probe.draw import units
 from tui_probe.draw.printable import printable
@@ -48,7 +48,6 @@ _SOURCE_CELLS: Final = 24
 _UNCHANGED: Final = ("same", "renamed")
 _CHANGE_SIGNS: Final = {"same": " ", "renamed": "·", "added": "+", "removed": "-", "changed": "~"}
 _DIFF_TOKEN: Final = re.compile(r"[\w$%.]+|\s+|.")
-_WHOLE, _LEFT, _RIGHT = range(3)
 
 
 def read_lines(path: Path) -> list[str]:
@@ -91,6 +90,26 @@ def colored_code(text: str, role: str = "") -> tuple[Span, ...]:
     return tuple(span for span in spans if span[0])
 
 
+class _DiffRow(NamedTuple):
+    """A drawn line: the pairs from ``first`` to before ``end``, which are several in a folded run."""
+
+    first: int
+    end: int
+    side: Literal["both", "left", "right"] = "both"
+    """One side of a changed pair, which takes two lines in a diff below one another."""
+
+    @property
+    def is_folded(self) -> bool:
+        return self.end - self.first > 1
+
+
+class _DiffRows(NamedTuple):
+    """The drawn lines, and those of them at which a run of changes starts."""
+
+    rows: list[_DiffRow]
+    anchors: list[int]
+
+
 class DiffLines:
     """``left`` and ``right`` as the alignment pairs them; unchanged runs are folded unless ``folded`` is unset.
 
@@ -111,7 +130,8 @@ class DiffLines:
         self.folded = True
         self._source_of = source_of
         self._digits = max(5, len(str(max(len(left), len(right)))) + 1)
-        self._entries: dict[tuple[bool, bool], tuple[list[int], list[int]]] = {}
+        self._rows: dict[tuple[bool, bool], _DiffRows] = {}
+        """Drawn lines by whether texts are below one another, and whether unchanged runs are folded."""
         self._runs = _unchanged_runs(self.pairs, visible)
 
     @property
@@ -121,9 +141,9 @@ class DiffLines:
 
     def lines(self, cells: int, head: Sequence[Line] = (), margin: MeasureMargin | None = None) -> LazyLines:
         """The lines for a width, below ``head``. The ``margin`` is next to the lines of ``left``."""
-        entries, _ = self._entries_for(unified=cells < SIDE_BY_SIDE_WIDTH)
+        rows = self._rows_for(cells).rows
         make = self._unified if cells < SIDE_BY_SIDE_WIDTH else self._beside
-        return LazyLines(len(entries), lambda place: make(entries[place], cells, margin), head)
+        return LazyLines(len(rows), lambda place: make(rows[place], cells, margin), head)
 
     def gutter(self, cells: int, margin: MeasureMargin | None = None) -> int:
         """The cells of numbers, signs and margin at the left."""
@@ -132,8 +152,7 @@ class DiffLines:
 
     def pair_at(self, place: int, cells: int) -> LinePair:
         """The lines at a place below the head; of a folded run the first ones."""
-        entry = self._entries_for(unified=cells < SIDE_BY_SIDE_WIDTH)[0][place]
-        return self.pairs[self._runs[-1 - entry][0] if entry < 0 else entry // 3]
+        return self.pairs[self._rows_for(cells).rows[place].first]
 
     def place_of(self, left: int, cells: int) -> int | None:
         """The place below the head of a line of ``left``, of the folded run that it is in."""
@@ -146,74 +165,70 @@ class DiffLines:
     def _place(self, number: int | None, cells: int) -> int | None:
         if number is None:
             return None
-        for place, entry in enumerate(self._entries_for(unified=cells < SIDE_BY_SIDE_WIDTH)[0]):
-            first, last = self._runs[-1 - entry] if entry < 0 else (entry // 3, entry // 3 + 1)
-            if first <= number < last:
-                return place
-        return None
+        rows = self._rows_for(cells).rows
+        return next((place for place, row in enumerate(rows) if row.first <= number < row.end), None)
 
     def anchors(self, cells: int) -> list[int]:
         """The first line of each run of changes, counted below the head."""
-        return self._entries_for(unified=cells < SIDE_BY_SIDE_WIDTH)[1]
+        return self._rows_for(cells).anchors
 
     # -- which lines there are
 
-    def _entries_for(self, *, unified: bool) -> tuple[list[int], list[int]]:
-        """Content of each line: three times its pair, plus its side; below zero a folded run."""
+    def _rows_for(self, cells: int) -> _DiffRows:
+        """Return the drawn lines for a width, which are made once for each form."""
+        unified = cells < SIDE_BY_SIDE_WIDTH
         key = (unified, self.folded)
-        if key not in self._entries:
-            self._entries[key] = self._make_entries(unified=unified)
-        return self._entries[key]
+        if key not in self._rows:
+            self._rows[key] = self._make_rows(unified=unified)
+        return self._rows[key]
 
-    def _make_entries(self, *, unified: bool) -> tuple[list[int], list[int]]:
-        entries: list[int] = []
+    def _make_rows(self, *, unified: bool) -> _DiffRows:
+        rows: list[_DiffRow] = []
         anchors: list[int] = []
-        folds = {start: number for number, (start, _) in enumerate(self._runs)} if self.folded else {}
-        place, before = 0, True
-        while place < len(self.pairs):
-            if place in folds:
-                entries.append(-1 - folds[place])
-                place, before = self._runs[folds[place]][1], True
+        ends = dict(self._runs) if self.folded else {}
+        number, after_unchanged = 0, True
+        while number < len(self.pairs):
+            if number in ends:
+                rows.append(_DiffRow(number, ends[number]))
+                number, after_unchanged = ends[number], True
                 continue
-            pair = self.pairs[place]
-            unchanged = pair.change in _UNCHANGED
-            if before and not unchanged:
-                anchors.append(len(entries))
-            before = unchanged
-            if unified and pair.change == "changed":
-                entries += [3 * place + _LEFT, 3 * place + _RIGHT]
+            change = self.pairs[number].change
+            unchanged = change in _UNCHANGED
+            if after_unchanged and not unchanged:
+                anchors.append(len(rows))
+            after_unchanged = unchanged
+            if unified and change == "changed":
+                rows += [_DiffRow(number, number + 1, "left"), _DiffRow(number, number + 1, "right")]
             else:
-                entries.append(3 * place + _WHOLE)
-            place += 1
-        return entries, anchors
+                rows.append(_DiffRow(number, number + 1))
+            number += 1
+        return _DiffRows(rows, anchors)
 
     # -- how they are drawn
 
-    def _beside(self, entry: int, cells: int, margin: MeasureMargin | None) -> Line:
-        if entry < 0:
-            return self._fold(entry, cells)
-        pair = self.pairs[entry // 3]
+    def _beside(self, row: _DiffRow, cells: int, margin: MeasureMargin | None) -> Line:
+        if row.is_folded:
+            return self._fold(row, cells)
+        pair = self.pairs[row.first]
         source = cells >= WITH_SOURCE_WIDTH and self._source_of is not None
         half = (cells - 1 - (_SOURCE_CELLS if source else 0)) // 2
         left = self._cell(pair, pair.left, self.left, margin)
         if pair.left is None:
-            left = self._absent(entry // 3, half)
+            left = self._absent(row.first, half)
         right = self._cell(pair, pair.right, self.right) if pair.right is not None else ()
         line = (*fit_line(left, half), ("│", "rule"), *fit_line(right, half))
         return (*line, (self._source(pair), "dim")) if source else line
 
-    def _unified(self, entry: int, cells: int, margin: MeasureMargin | None) -> Line:
-        if entry < 0:
-            return self._fold(entry, cells)
-        pair, side = self.pairs[entry // 3], entry % 3
-        left = pair.left is not None and (side == _LEFT or pair.right is None)
-        sign = "-" if side == _LEFT else "+" if side == _RIGHT else _CHANGE_SIGNS[pair.change]
-        numbers = tuple(self._numbered(None if side and left is not own else number) for own, number in
-                        ((True, pair.left), (False, pair.right)))  # fmt: skip
-        place, text = (pair.left, self.left) if left else (pair.right, self.right)
-        adjacent = self._beside_code(margin, None if side == _RIGHT else pair, begins=self._begins(entry // 3))
+    def _unified(self, row: _DiffRow, cells: int, margin: MeasureMargin | None) -> Line:
+        if row.is_folded:
+            return self._fold(row, cells)
+        pair, side = self.pairs[row.first], row.side
+        sign = {"left": "-", "right": "+"}.get(side, _CHANGE_SIGNS[pair.change])
+        left, right = None if side == "right" else pair.left, None if side == "left" else pair.right
+        place, text = (left, self.left) if right is None else (right, self.right)
+        adjacent = self._beside_code(margin, None if side == "right" else pair, begins=self._begins(row.first))
         return (
-            ("".join(numbers) + f" {sign} ", _change_role(pair) or "dim"),
+            (f"{self._numbered(left)}{self._numbered(right)} {sign} ", _change_role(pair) or "dim"),
             *adjacent,
             *self._text(pair, place, text),
         )
@@ -260,10 +275,9 @@ class DiffLines:
         owner = self.pairs[number].owner
         return ((clip(f"{owner} ▸ " if owner else "", cells).rjust(cells), "note"),)
 
-    def _fold(self, entry: int, cells: int) -> Line:
-        start, end = self._runs[-1 - entry]
-        first, last = ((self.pairs[at].left or 0) + 1 for at in (start, end - 1))
-        text = f" … {units.counted(end - start, 'unchanged line')}, {first} to {last} "
+    def _fold(self, row: _DiffRow, cells: int) -> Line:
+        first, last = ((self.pairs[number].left or 0) + 1 for number in (row.first, row.end - 1))
+        text = f" … {units.counted(row.end - row.first, 'unchanged line')}, {first} to {last} "
         return ((clip(text, cells), "dim"), ("─" * max(0, cells - len(text)), "rule"))
 
     def _source(self, pair: LinePair) -> str:
@@ -300,13 +314,13 @@ def _trimmed(text: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _marked_spans(own: str, other: str) -> tuple[Span, ...]:
-    """``own`` with the words that ``other`` has not in a role of their own."""
-    mine, theirs = _DIFF_TOKEN.findall(own), _DIFF_TOKEN.findall(other)
+def _marked_spans(text: str, other: str) -> tuple[Span, ...]:
+    """``text`` with the words that ``other`` lacks in a role of their own."""
+    words, other_words = _DIFF_TOKEN.findall(text), _DIFF_TOKEN.findall(other)
     spans: list[Span] = []
-    for tag, start, end, _, _ in SequenceMatcher(None, mine, theirs, autojunk=False).get_opcodes():
+    for tag, start, end, _, _ in SequenceMatcher(None, words, other_words, autojunk=False).get_opcodes():
         if start < end:
-            spans.append(("".join(mine[start:end]), "" if tag == "equal" else "changed"))
+            spans.append(("".join(words[start:end]), "" if tag == "equal" else "changed"))
     return tuple(spans)
 
 
