@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from tui_probe.draw import units
 from tui_probe.draw.canvas import Canvas
@@ -26,9 +26,11 @@ if TYPE_CHECKING:
     from tui_probe.verdicts.roofline import Roof, RooflinePoint
 
 _AXIS_CELLS: Final = 9
+"""Cells left of the plot: the labels of the vertical axis, and the axis."""
 _MARGIN_DECADES: Final = 0.3
 """Powers of ten around what is shown."""
 _FEW_DECADES: Final = 2.5
+"""Powers of ten on an axis below which 2 and 5 times them are labelled, too."""
 NO_CHART_NOTE: Final = (
     "No chart: a chart needs bytes, operations and time of a kernel, and both limits (--bandwidth, --peak)."
 )
@@ -59,12 +61,12 @@ ROOFLINE_ABOUT: Final = (
 )
 _NAME_WIDTH: Final = 48
 _MOVES: Final[dict[str, tuple[str, Callable[[RooflineChart], str | None]]]] = {
-    "left": ("go to the kernel with fewer operations per byte", lambda view: view.step(2, -1)),
-    "right": ("go to the kernel with more operations per byte", lambda view: view.step(2, 1)),
-    "up": ("go to the next faster kernel", lambda view: view.step(3, 1)),
-    "down": ("go to the next slower kernel", lambda view: view.step(3, -1)),
-    "next": ("go to the kernel with more operations per byte", lambda view: view.step(2, 1)),
-    "previous": ("go to the kernel with fewer operations per byte", lambda view: view.step(2, -1)),
+    "left": ("go to the kernel with fewer operations per byte", lambda view: view.step("intensity", -1)),
+    "right": ("go to the kernel with more operations per byte", lambda view: view.step("intensity", 1)),
+    "up": ("go to the next faster kernel", lambda view: view.step("rate", 1)),
+    "down": ("go to the next slower kernel", lambda view: view.step("rate", -1)),
+    "next": ("go to the kernel with more operations per byte", lambda view: view.step("intensity", 1)),
+    "previous": ("go to the kernel with fewer operations per byte", lambda view: view.step("intensity", -1)),
     "start": ("go to the kernel with the fewest operations per byte", lambda view: view.end(0)),
     "end": ("go to the kernel with the most operations per byte", lambda view: view.end(-1)),
     "worst": ("go to the kernel furthest below its roof", lambda view: view.furthest()),
@@ -115,12 +117,23 @@ def roof_lines(roof: Roof, cells: int) -> Iterator[str]:
     yield from hang_line(text, cells)
 
 
-def placed_points(points: Sequence[RooflinePoint], roof: Roof) -> list[tuple[str, RooflinePoint, float, float]]:
-    """The points that have a place in the chart: sign, point, intensity, operations per second. None without a roof."""
+class PlacedPoint(NamedTuple):
+    """A kernel with a place in the chart, and the letter that stands for it."""
+
+    sign: str
+    point: RooflinePoint
+    intensity: float
+    """Operations per requested byte."""
+    rate: float
+    """Operations per second."""
+
+
+def placed_points(points: Sequence[RooflinePoint], roof: Roof) -> list[PlacedPoint]:
+    """Return the points that have a place in the chart; none without a roof."""
     if roof.ridge is None:
         return []
     return [
-        (sign, point, point.intensity, point.operations_per_second)
+        PlacedPoint(sign, point, point.intensity, point.operations_per_second)
         for sign, point in zip(_SIGNS, points, strict=False)
         if point.intensity and point.operations_per_second
     ]
@@ -142,7 +155,9 @@ def roofline_chart(
     shown = placed_points(points, roof)
     if not shown or roof.ridge is None or roof.peak is None:
         return []
-    left, right, low, high = _window([x for *_, x, _ in shown], [y for *_, y in shown], roof.ridge, roof.peak)
+    left, right, low, high = _window(
+        [placed.intensity for placed in shown], [placed.rate for placed in shown], roof.ridge, roof.peak
+    )
     canvas = Canvas(cells, rows)
     plot = _Plot(canvas, cells - _AXIS_CELLS, rows - 3, left, right, low, high)
     plot.axes()
@@ -303,7 +318,7 @@ class RooflineChart(Drawing):
     def __init__(self, points: Sequence[RooflinePoint], roof: Roof) -> None:
         self.points, self.roof = points, roof
         self.shown = placed_points(points, roof)
-        self.chosen: RooflinePoint | None = self.shown[0][1] if self.shown else None
+        self.chosen: RooflinePoint | None = self.shown[0].point if self.shown else None
 
     def draw(self, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
         head = [((clip(part, width), "title"),) for part in roof_lines(self.roof, width)]
@@ -324,25 +339,24 @@ class RooflineChart(Drawing):
         move = _MOVES.get(command)
         return None if move is None or not self.shown else move[1](self)
 
-    def step(self, axis: int, step: int) -> str | None:
-        """Select the next kernel by operations per byte (2) or by operations per second (3). Return the reason if
-        there is none.
-        """
-        order = sorted(self.shown, key=lambda mark: float(mark[axis]))  # type: ignore[arg-type]
-        place = next((i for i, mark in enumerate(order) if mark[1] is self.chosen), 0)
+    def step(self, axis: Literal["intensity", "rate"], step: int) -> str | None:
+        """Select the next kernel along an axis. Return the reason if there is none."""
+        order = sorted(self.shown, key=lambda placed: placed.intensity if axis == "intensity" else placed.rate)
+        place = next((i for i, placed in enumerate(order) if placed.point is self.chosen), 0)
         if not 0 <= place + step < len(order):
             return "no further kernel in this direction"
-        self.chosen = order[place + step][1]
+        self.chosen = order[place + step].point
         return None
 
     def end(self, place: int) -> str | None:
         """Select the kernel with the fewest (0) or most (-1) operations per byte."""
-        self.chosen = sorted(self.shown, key=lambda mark: mark[2])[place][1]
+        self.chosen = sorted(self.shown, key=lambda placed: placed.intensity)[place].point
         return None
 
     def furthest(self) -> str | None:
         """Select the kernel furthest below its roof. Return the text for the user."""
-        shares = [(share, mark[1]) for mark in self.shown if (share := mark[1].share_of(self.roof)) is not None]
+        points = [placed.point for placed in self.shown]
+        shares = [(share, point) for point in points if (share := point.share_of(self.roof)) is not None]
         if not shares:
             return "the share of the roof is unknown for all kernels"
         share, self.chosen = min(shares, key=lambda furthest: furthest[0])
@@ -358,7 +372,7 @@ class RooflineChart(Drawing):
     def status(self) -> list[str]:
         """The kernel under the cursor."""
         point = self.chosen
-        sign = next((mark[0] for mark in self.shown if mark[1] is point), "")
+        sign = next((placed.sign for placed in self.shown if placed.point is point), "")
         if point is None:
             return []
         parts = [
@@ -386,8 +400,8 @@ class RooflineChart(Drawing):
         axes.set_ylabel("operations per second")
         if not self.shown or self.roof.ridge is None:
             return
-        left = min(self.roof.ridge, *(mark[2] for mark in self.shown)) / 4
-        right = max(self.roof.ridge, *(mark[2] for mark in self.shown)) * 4
+        left = min(self.roof.ridge, *(placed.intensity for placed in self.shown)) / 4
+        right = max(self.roof.ridge, *(placed.intensity for placed in self.shown)) * 4
         across = [left, self.roof.ridge, right]
         axes.plot(across, [self.roof.at(x) for x in across])
         for sign, _, x, y in self.shown:

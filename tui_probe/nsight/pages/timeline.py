@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import numpy as np
 
@@ -37,16 +37,20 @@ if TYPE_CHECKING:
     from tui_probe.nsight.pages.nsys_profile import NsysSources
 
 Kind = Literal["kernels", "ranges"]
-_NAME_CELLS = 60
+_NAME_CELLS: Final = 60
 _AROUND: Final = 3
 """Lines that are not lanes: a head, the axis and its labels."""
 _CELLS_A_BAR: Final = 3
+"""Cells per event from which on each is drawn as a bar; with fewer, the covered part of each cell is."""
 _GUTTER: Final = 30
+"""Cells of the labels of lanes at most."""
 _HUES: Final = 6
+"""Colours among which names and ranges are divided."""
 _CLOCK: Final = ("time of", "capture")
 """Label next to the axis, however little room there is in the head."""
 _NOTHING: Final = "nothing to show"
 _PLOT_CELLS: Final = 1200
+"""Columns of a picture over the time of the window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,18 +119,18 @@ def lanes_of(
         return [], 0, 1
     origin = int(min(part.min() for part in (kernels.start[shown[:1]], columns.start) if len(part)))
     end = int(max(part.max() for part in (kernels.end[shown], columns.end) if len(part)))
-    own, of_ranges = dict(by_stream(kernels.queue[shown])), dict(by_stream(columns.queue))
-    nowhere = of_ranges.pop(UNKNOWN, None)
+    of_kernels, of_ranges = dict(by_stream(kernels.queue[shown])), dict(by_stream(columns.queue))
+    without_stream = of_ranges.pop(UNKNOWN, None)
     lanes: list[Lane] = []
-    queues = sorted({*own, *of_ranges}, key=lambda queue: _lane_order(kernels, queue))
+    queues = sorted({*of_kernels, *of_ranges}, key=lambda queue: _lane_order(kernels, queue))
     labels = stream_labels([kernels.streams[queue] for queue in queues], report.files)
     for queue, label in zip(queues, labels, strict=True):
-        if queue in own:
-            rows = shown[own[queue]]
+        if queue in of_kernels:
+            rows = shown[of_kernels[queue]]
             times = (kernels.start[rows] - origin, kernels.end[rows] - origin)
             lanes.append(Lane("kernels", label, *times, kernels.names, kernels.name[rows]))
         lanes += _range_lanes(columns, of_ranges.get(queue), origin)
-    lanes += _range_lanes(columns, nowhere, origin)
+    lanes += _range_lanes(columns, without_stream, origin)
     return lanes, origin, end - origin
 
 
@@ -161,6 +165,16 @@ def _range_lanes(ranges: RangeColumns, places: NDArray[np.int32] | None, origin:
         yield Lane("ranges", f"  ranges {level}", *times, ranges.names, ranges.name[on_level])
 
 
+class _Match(NamedTuple):
+    """A match of a search: its start in ns with its lane, and time and line of the cursor that was moved there.
+
+    They differ at the very end, where the window has no time for the cursor.
+    """
+
+    position: tuple[float, int]
+    cursor: tuple[float, int]
+
+
 class StreamTimeline(Drawing):
     """Lanes over time with a cursor, of what is found. The window begins at ``origin``: ns from the start of the
     capture to the first thing that is drawn. What is reported are times from the start of the capture, as on other
@@ -178,8 +192,7 @@ class StreamTimeline(Drawing):
         self.about = _found_words(sources, shown)
         self.window = Window(float(max(span, 1)), max(len(self.lanes), 1))
         self.marks: list[float] = []
-        self._found: tuple[tuple[float, int], tuple[float, int]] | None = None
-        """Start and lane of what was found last, and where the cursor was put: at the very end not at the start."""
+        self._last_match: _Match | None = None
         self.gutter = min(2 + max((width(lane.label) for lane in self.lanes), default=0), _GUTTER)
 
     def draw(self, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
@@ -300,13 +313,13 @@ class StreamTimeline(Drawing):
             return False
         window = self.window
         position = (window.time, window.line)
-        if self._found is not None and self._found[1] == position:
-            position = self._found[0]
+        if self._last_match is not None and self._last_match.cursor == position:
+            position = self._last_match.position
         place = bisect_right(places, position) if step > 0 else bisect_left(places, position) - 1
         time, line = places[place % len(places)]
         window.to(float(time))
         window.move_lines(line - window.line)
-        self._found = ((time, line), (window.time, window.line))
+        self._last_match = _Match((time, line), (window.time, window.line))
         return True
 
     def record(self) -> dict[str, Any]:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
+    from tui_probe.pages.code.measure_column import MeasureColumn
     from tui_probe.probekit.page_kinds import ViewSource
 
 _INLINED_ONLY: Final = " (these lines have only inlined code)"
@@ -69,7 +70,9 @@ class SourceView(Document):
         self._flags = flags or {}
         """Names of flagged findings, by line of PTX."""
         self._code = ptx_lines_by_source(lines)
+        """Lines of ``pruned.ptx``, from 1, or offsets in SASS that was probed itself, by source line."""
         self._graft = any(isinstance(line, Offset) for line in lines.lines)
+        """True if SASS was probed."""
         self._order = files_in_order(self._code)
         self._copies = {file: files.lines(file) for file in self._order}
         self._colored = {file: colored_source(file, text) for file, text in self._copies.items() if text}
@@ -78,14 +81,16 @@ class SourceView(Document):
         self._marked: tuple[SourceLine, ...] = ()
         """None, the first, or the first and the last line of what is to be timed."""
         self._lay_out()
-        self.shown = self.measures.first if self.measures else 0
+        self.column = self.measures.first if self.measures else 0
+        """Index of the measured column next to the text."""
 
     def _lay_out(self) -> None:
         """Make the rows, and what was measured of them by the row's number."""
         self.rows = [row for file in self._order for row in self._rows_of(file)]
         self._ptx = {number: code for number, row in enumerate(self.rows) if (code := self._code_of(row))}
         self.measures = None if self._measured_ptx is None else measures_by_row(self._measured_ptx, self._ptx)
-        self._heads: dict[tuple[int, int], list[Line]] = {}
+        self._pinned_lines: dict[tuple[int, int], list[Line]] = {}
+        """The lines above the text, by width and column."""
 
     def _code_of(self, row: SourceRow) -> list[int]:
         """The lines of ``pruned.ptx`` that came from a row, counted from 1."""
@@ -99,7 +104,9 @@ class SourceView(Document):
         """The heading and the lines of a file; with folding those near code."""
         text, used = self._copies[file], sorted(place.line for place in self._code if place.file == file)
         last = max(len(text), used[-1]) if text else 0
-        wanted = range(1, last + 1) if text and not self.folded else lines_near(used, last) if text else used
+        wanted: Sequence[int] = used
+        if text:
+            wanted = lines_near(used, last) if self.folded else range(1, last + 1)
         yield SourceRow(file, 0)
         before = 0
         for line in wanted:
@@ -114,24 +121,26 @@ class SourceView(Document):
 
     def lines(self, width: int) -> Sequence[Line]:
         """Numbered lines, below a line that says what was measured."""
-        margin = MeasureMargin(self._column, set(), width)
+        margin = MeasureMargin(self._shown, set(), width)
         return LazyLines(len(self.rows), lambda number: self._line(number, margin, width), self._head(width))
 
     def _head(self, width: int) -> list[Line]:
         """Return what was measured of the lines."""
-        key = width, self.shown
-        return self._heads.get(key) or self._heads.setdefault(key, self._head_lines(width))
+        key = width, self.column
+        if key not in self._pinned_lines:
+            self._pinned_lines[key] = self._head_lines(width)
+        return self._pinned_lines[key]
 
     def _head_lines(self, width: int) -> list[Line]:
         if self.measures is None:
             return []
-        title = self.measures.head(self._column) if self._column else self.measures.missing_text or "nothing by line"
-        return [((line, "head" if self._column else "warn"),) for line in labelled(" ", title, width)]
+        title = self.measures.head(self._shown) if self._shown else self.measures.missing_text or "nothing by line"
+        return [((line, "head" if self._shown else "warn"),) for line in labelled(" ", title, width)]
 
     @property
-    def _column(self) -> Any:
+    def _shown(self) -> MeasureColumn | None:
         """The measure that is next to the text, if there is one."""
-        return self.measures.columns[self.shown] if self.measures and self.measures.columns else None
+        return self.measures.columns[self.column] if self.measures and self.measures.columns else None
 
     def _line(self, number: int, margin: MeasureMargin, width: int) -> Line:
         row = self.rows[number]
@@ -172,7 +181,7 @@ class SourceView(Document):
 
     def gutter(self, width: int) -> int:
         """The numbers, and what was measured."""
-        return self._digits + 2 + MeasureMargin(self._column, set(), width).cells
+        return self._digits + 2 + MeasureMargin(self._shown, set(), width).cells
 
     # -- places
 
@@ -196,10 +205,14 @@ class SourceView(Document):
         Lines with one value are ordered by the next columns of the same probe.
         """
         columns = self._measured_ptx.columns if self._measured_ptx else ()
-        shown = self._column
-        of_probe = [column for column in columns if shown is not None and column.result is shown.result]
-        order = sorted(of_probe, key=lambda column: column.name != shown.name)
-        order += [column for column in columns if column not in of_probe]
+        shown = self._shown
+
+        def rank(column: MeasureColumn) -> int:
+            if shown is None or column.result is not shown.result:
+                return 2
+            return 0 if column.name == shown.name else 1
+
+        order = sorted(columns, key=rank)
         return sorted(self._ptx.get(row, []), key=lambda line: [column.badness(line) for column in order])
 
     def spot(self, number: int, width: int) -> Spot:
@@ -208,10 +221,10 @@ class SourceView(Document):
 
     def turn_to(self, spot: Spot) -> bool:
         """Show the values of the probe that the spot names."""
-        before = self.shown
+        before = self.column
         if self.measures is not None and spot.probe:
-            self.shown = self.measures.column_of_probe(spot.probe, before)
-        return self.shown != before
+            self.column = self.measures.column_of_probe(spot.probe, before)
+        return self.column != before
 
     def missing_reason(self, spot: Spot) -> str:
         """Not all lines came from one of source."""
@@ -225,13 +238,12 @@ class SourceView(Document):
         if not row.line:
             return "this row is not a source line"
         line, before = SourceLine(row.file, row.line), self._marked
-        goes_on = len(before) == 1 and before[0].file == row.file
-        self._marked = tuple(sorted({*before, line})) if goes_on else (line,)
-        if goes_on:
+        ends_range = len(before) == 1 and before[0].file == row.file
+        self._marked = tuple(sorted({*before, line})) if ends_range else (line,)
+        if ends_range:
             has_code = any(self._is_marked(self.rows[number]) for number in self._ptx)
-            return (
-                f"{self._marked_lines()}: press R to measure the time in these lines{'' if has_code else _INLINED_ONLY}"
-            )
+            note = "" if has_code else _INLINED_ONLY
+            return f"{self._marked_lines()}: press R to measure the time in these lines{note}"
         instead = f", replacing {source_position(before[0])}" if before else ""
         return f"the range starts at {source_position(line)}{instead}; press m on the last line of the range"
 
@@ -268,7 +280,7 @@ class SourceView(Document):
 
     def marked(self) -> tuple[int, str] | None:
         """The line that has the mark, by the first line of PTX that came from it."""
-        marked = self._column.marked if self._column else None
+        marked = self._shown.marked if self._shown else None
         return None if marked is None else (self._ptx[marked[0]][0], marked[1])
 
     def place_of(self, ptx_line: int, width: int) -> int | None:
@@ -278,11 +290,11 @@ class SourceView(Document):
 
     def anchor_noun(self) -> str:
         """Noun of the anchors."""
-        return "measured line" if self._column else "line with code"
+        return "measured line" if self._shown else "line with code"
 
     def anchors(self, width: int) -> Sequence[int]:
         """The lines that were measured; without any those with code."""
-        places = self._column.values if self._column else self._ptx
+        places = self._shown.values if self._shown else self._ptx
         return [number + self.pinned(width) for number in sorted(places)]
 
     def target_view(self) -> str:
@@ -299,7 +311,7 @@ class SourceView(Document):
         }
         if self.measures and len(self.measures.columns) > 1:
             columns = self.measures.columns
-            commands["unit"] = f"next column: {columns[(self.shown + 1) % len(columns)].measure.heading}"
+            commands["unit"] = f"next column: {columns[(self.column + 1) % len(columns)].measure.heading}"
         return commands
 
     def press(self, command: str) -> str | None:
@@ -308,19 +320,19 @@ class SourceView(Document):
             self.folded = not self.folded
             self._lay_out()
         elif command == "unit" and self.measures and self.measures.columns:
-            self.shown = (self.shown + 1) % len(self.measures.columns)
+            self.column = (self.column + 1) % len(self.measures.columns)
         return None
 
     def choices(self) -> Mapping[str, Any]:
         """Folding, the measures next to the text, and the marked lines."""
-        measure = column_key(self.measures, self.shown)
+        measure = column_key(self.measures, self.column)
         return {"folded": self.folded, "measure": measure, "marked": self._marked}
 
     def choose(self, choices: Mapping[str, Any]) -> None:
         """Restore folding, measure and mark."""
         if choices["folded"] != self.folded:
             self.press("fold")
-        self.shown = column_index(self.measures, choices["measure"], self.shown)
+        self.column = column_index(self.measures, choices["measure"], self.column)
         self._marked = choices["marked"]
 
     # -- data

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tui_probe.draw.view import Drawing, Spot
 from tui_probe.probekit.probe_results import cycles_text
@@ -32,6 +32,18 @@ if TYPE_CHECKING:
 
 AROUND: Final = 6
 """Lines that are not rows: a head, the axis and its labels, the legend, the tail, the clocks."""
+
+
+class _SentCursor(NamedTuple):
+    """The block or SM that the cursor was sent to, and where it was put: others may be there, too."""
+
+    spot: Spot
+    time: float
+    """Cycles from the start of the launch."""
+    line: int
+
+    def is_at(self, time: float, line: int) -> bool:
+        return (self.time, self.line) == (time, line)
 
 
 class ShownRows(Drawing):
@@ -64,8 +76,8 @@ class ShownRows(Drawing):
         """SM, slot and warp of the row that the cursor begins on."""
         self._above: int | None = None
         """Lines of the window above that row; None to have it in the middle."""
-        self._sent: tuple[Spot, float, int] | None = None
-        """The block or SM that the cursor was sent to, and its time and line then: others may be there, too."""
+        self._sent: _SentCursor | None = None
+        """None if the cursor was moved otherwise."""
         self._gutter = 0
 
     @cached_property
@@ -122,14 +134,15 @@ class ShownRows(Drawing):
             return
         at, sent = self._subject(before)
         self.window.set_lines(rows.lines, rows.line_at(*at))
-        self._sent = None if sent is None else (sent, self.window.time, self.window.line)
+        self._sent = None if sent is None else _SentCursor(sent, self.window.time, self.window.line)
 
     def resize(self, cells: int, height: int) -> None:
         """Another size of the window may move the cursor a little: it stays on what it was sent to."""
-        sent = self._sent is not None and self._sent[1:] == (self.window.time, self.window.line)
+        sent = self._sent
+        was_at = sent is not None and sent.is_at(self.window.time, self.window.line)
         self.window.resize(cells, height)
-        if sent and self._sent is not None:
-            self._sent = self._sent[0], self.window.time, self.window.line
+        if sent is not None and was_at:
+            self._sent = _SentCursor(sent.spot, self.window.time, self.window.line)
 
     def _subject(self, rows: TimelineRows) -> tuple[tuple[int, int, int], Spot | None]:
         """SM, slot and warp of what is under the cursor, where a line may hold several, and the block that it is."""
@@ -152,8 +165,8 @@ class ShownRows(Drawing):
 
     def _sent_spot(self, rows: TimelineRows) -> Spot | None:
         """Interval that the cursor was sent to, if it was not moved since."""
-        there = self._sent is not None and self._sent[1:] == (self.window.time, self.line(rows))
-        return self._sent[0] if there and self._sent is not None else None
+        sent = self._sent
+        return sent.spot if sent is not None and sent.is_at(self.window.time, self.line(rows)) else None
 
     def _place(self, rows: TimelineRows) -> tuple[int, int, int]:
         """SM, slot and warp of the row that the cursor was sent to, else of the first one of its line."""
@@ -172,7 +185,7 @@ class ShownRows(Drawing):
 
     def _send(self, line: int, spot: Spot) -> None:
         self.window.move_lines(line - self.window.line)
-        self._sent = spot, self.window.time, self.window.line
+        self._sent = _SentCursor(spot, self.window.time, self.window.line)
 
     def _spot_of(self, rows: TimelineRows, index: int) -> Spot:
         intervals = rows.intervals
@@ -255,6 +268,7 @@ class ShownRows(Drawing):
 
 
 _ZOOM: Final = 0.5
+"""Width of the window after zooming in, as a part of the width before."""
 
 
 def commands(view: ShownRows) -> dict[str, str]:
