@@ -40,7 +40,7 @@ from tui_probe.records import block_times
 from tui_probe.records.block_times import slot_reuse
 from tui_probe.records.sm_clocks import clock_domains, distinct_sms, shared_clock
 from tui_probe.records.timeline import timeline, timeline_of_blocks
-from tui_probe.trace.result_file import Reduced
+from tui_probe.trace.map_records import Reduced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tui_probe.probekit.probe_results import ProbeResult
-    from tui_probe.trace.result_file import Sample
+    from tui_probe.trace.map_records import Sample
     from tui_probe.trace.results import Result
     from tui_probe.trace.sites import Site
 

@@ -18,7 +18,7 @@ from tui_probe.probes.block_sched import METRICS, analysis
 from tui_probe.probes.block_sched.analysis import BlockSchedule, analyse, block_times_in_parts
 from tui_probe.probes.block_sched.view import schedule_line
 from tui_probe.records import block_times
-from tui_probe.trace.result_file import Reduced
+from tui_probe.trace.map_records import Reduced
 from tui_probe.trace.results import Result, read_result
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from tui_probe.ptx.waiting import LaneWaits
 from tui_probe.trace.event_types import RankGiven
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.kernel_files import Offset
-from tui_probe.trace.result_file import Sample
+from tui_probe.trace.map_records import Sample
 from tui_probe.ui.screens.further_pages import kernel_tab
 
 if TYPE_CHECKING:

@@ -103,8 +103,8 @@ COMPATIBILITY: Final = (
     Compatibility(
         "result sections with the size of the map",
         (
+            "tui_probe/trace/result_file.py",
             "tui_probe/trace/results.py",
-            "tui_probe/trace/launch_shape.py",
             "tui_probe/pages/views/explain.py",
             "tui_probe/api/results.py",
         ),

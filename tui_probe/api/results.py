@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from tui_probe.probekit.custom_probe import CustomMap
     from tui_probe.trace.launch_shape import Dim3
     from tui_probe.trace.launches import Launch as LoggedLaunch
+    from tui_probe.trace.map_records import Reduced, ReductionGroup
     from tui_probe.trace.model import Kernel as TracedKernel
     from tui_probe.trace.model import KernelFacts, ProbedKernel
-    from tui_probe.trace.result_file import Reduced, ReductionGroup
 
 LAUNCH: Final = np.dtype(
     [

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tui_probe.probe_model.probe import Field, Map, Probe
-    from tui_probe.trace.result_file import Reduced
+    from tui_probe.trace.map_records import Reduced
     from tui_probe.trace.results import Result
 
 _COUNT_FIELDS: Final = ("kept", "attempts", "written", "slots")

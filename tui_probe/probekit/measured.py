@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.probekit.probe_results import ProbeResult
     from tui_probe.trace.launches import Launch
+    from tui_probe.trace.map_records import Sample
     from tui_probe.trace.model import KernelFacts, ProbedKernel, Run
-    from tui_probe.trace.result_file import Sample
 
 _MAX_CHECKED: Final = 1000
 _MAX_CHECKED_BYTES: Final = 256 << 20

@@ -10,8 +10,8 @@ from tui_probe.draw import units
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tui_probe.trace.map_records import Sample
     from tui_probe.trace.model import Kernel, Trace
-    from tui_probe.trace.result_file import Sample
     from tui_probe.trace.results import Result
 
 DETAIL_ADVICE: Final = "run with --detail"

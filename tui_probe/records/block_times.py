@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tui_probe.trace.result_file import Reduced
+    from tui_probe.trace.map_records import Reduced
 
 SLOT_TIME_LABELS: Final = {"running": "running", "scheduling": "gap", "ramp": "ramp-up", "tail": "ramp-down"}
 """Titles of the parts of a slot's cycles by their data keys; in titles, the tail is only the end of a launch."""

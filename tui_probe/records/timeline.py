@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tui_probe.records.sm_clocks import ClockAxis
-    from tui_probe.trace.result_file import Sample
+    from tui_probe.trace.map_records import Sample
 
 ClockReader: TypeAlias = "Callable[[NDArray[np.int32], NDArray[np.uint64]], ClockAxis]"
 WHOLE_BLOCK: Final = -1

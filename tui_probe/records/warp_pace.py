@@ -24,7 +24,7 @@ from tui_probe.records.sm_clocks import ClockAlignment, align_clocks
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tui_probe.trace.result_file import Sample
+    from tui_probe.trace.map_records import Sample
     from tui_probe.trace.results import Result
 
 WARP: Final = np.dtype([("start", "<u8"), ("time", "<u8"), ("elapsed", "<u4"), ("sm", "<u4")])

@@ -25,14 +25,6 @@ def index_text(index: Dim3) -> str:
     return ",".join(map(str, index))
 
 
-# Layout of a result file: its header, and the offset of each map.
-#
-# Layout, little-endian: eight u32 ``gridDim.xyz, blockDim.xyz, sharedMemBytes, numMaps``; one section of 16 bytes per
-# map; the slots of each map, slot = block_linear × slots_per_block + slot, slots_per_block = ceil(threads / warpDiv).
-# A section is ``u32 bytes per slot, u32 warpDiv, u64 offset``; in files of older systems ``u64 bytes of the whole
-# map, u64 offset``, which leaves open whether a slot is a thread's or a warp's.
-
-
 Level = Literal["thread", "warp"]
 
 

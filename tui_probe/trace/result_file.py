@@ -1,7 +1,14 @@
-"""Bytes of a result file and the blocks behind its maps: record counts, reductions, sampled blocks.
+"""A result file: its bytes, its header, and its maps.
 
-So it is not mapped into memory: reading a page of a mapped file that is no longer there kills the process. A small file
-is read once, whole; of a larger one what is asked for, when it is asked for.
+    header    eight u32 ``gridDim.xyz, blockDim.xyz, sharedMemBytes, numMaps``
+    sections  one of 16 bytes per map: ``u32 bytes per slot, u32 warpDiv, u64 offset``; in files of older systems ``u64
+              bytes of the whole map, u64 offset``, which leaves open whether a slot is a thread's or a warp's
+    maps      the slots of each, slot = block_linear × slots_per_block + slot, slots_per_block = ceil(threads / warpDiv)
+
+All numbers are little-endian. What files of tui-probe have behind the maps is in ``map_records``.
+
+A file is not mapped into memory: reading a page of a mapped file that is no longer there kills the process. A small
+file is read once, whole; of a larger one what is asked for, when it is asked for.
 """
 
 from __future__ import annotations
@@ -11,14 +18,12 @@ import shlex
 import struct
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import prod
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 import numpy as np
 
 from tui_probe.errors import TraceError
-from tui_probe.trace.launch_shape import WARP_SIZE
+from tui_probe.trace.launch_shape import WARP_SIZE, Header, Section
 from tui_probe.trace.plain_file import plain_descriptor, read_into
 
 if TYPE_CHECKING:
@@ -26,76 +31,17 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tui_probe.trace.launch_shape import Dim3, Header, Section
+    from tui_probe.trace.launch_shape import Level
 
-# Reduced maps of a result file: instead of the records of all slots, one for each group of them.
-#
-# A reduced map (kind 5 of ``result_about``) has slots of 0 bytes; its marks are ``u32 group, u32 0``, group 1 for the
-# threads of a warp, 2 for a block, 3 for the launch; a record for each group; a bit for each, the lowest of a byte
-# first, that tells whether any slot of the group was saved; another, whether its records differ in a field that is
-# the same as a rule; ``u64 missing``, the slots that were not saved in groups where another was. ``kernel.info`` says
-# what the fields are made of, ``probe_model.probe.ReducedField`` what that means.
-
-ReductionGroup = Literal["warp", "block", "launch"]
-_GROUPS: Final[dict[int, ReductionGroup]] = {1: "warp", 2: "block", 3: "launch"}
-_HEAD: Final = 8
-_MISSING: Final = 8
-"""Bytes."""
 SMALL_FILE: Final = 8 << 20
 """Bytes of a file that is read once."""
+_HEADER: Final = struct.Struct("<8I")
+_SECTION: Final = struct.Struct("<IIQ")
+_OLDER_SECTION: Final = struct.Struct("<QQ")
+_MAX_MAPS: Final = 4096
+"""Maps of a file above which its header is taken for damaged."""
 
-
-@dataclass(frozen=True, slots=True)
-class Reduced:
-    """Reduced records of a map: ``records`` of shape (blocks, groups per block), of a launch (1, 1).
-
-    Of the same shape: whether any slot of a group was ``saved``, and whether its records are ``mixed``: not the same
-    where they should be.
-    """
-
-    group: ReductionGroup
-    records: NDArray[Any]
-    saved: NDArray[np.bool_]
-    mixed: NDArray[np.bool_]
-    missing: int
-    """Slots that were not saved, in groups in which another was."""
-
-
-def _shape(blocks: int, threads: int, group: ReductionGroup) -> tuple[int, int]:
-    if group == "launch":
-        return 1, 1
-    return blocks, 1 if group == "block" else -(-threads // WARP_SIZE)
-
-
-def reduction_group(where: str, blocks: int, threads: int, marks: NDArray[np.uint8], record: int) -> ReductionGroup:
-    """Whose records became one. TraceError if the ``marks`` are not those of a reduced map.
-
-    ``blocks`` were measured, of that many ``threads``; what is left of a group takes ``record`` bytes.
-    """
-    group = _GROUPS.get(int(marks[:4].view("<u4")[0])) if len(marks) >= _HEAD else None
-    if group is None:
-        raise TraceError(f"{where}: the reduced map has a damaged header ({len(marks)} bytes)")
-    groups = prod(_shape(blocks, threads, group))
-    if len(marks) != _HEAD + groups * record + 2 * -(-groups // 8) + _MISSING:
-        raise TraceError(
-            f"{where}: has {len(marks)} bytes, but needs {groups} records (one per {group}) of {record} bytes"
-        )
-    return group
-
-
-def read_reduced(marks: NDArray[np.uint8], blocks: int, threads: int, record: np.dtype[Any]) -> Reduced:
-    """The reduced map in ``marks`` that :func:`reduction_group` has looked at, with records of that size."""
-    group = _GROUPS[int(marks[:4].view("<u4")[0])]
-    shape = _shape(blocks, threads, group)
-    groups = prod(shape)
-    at = _HEAD + groups * record.itemsize
-    bits = -(-groups // 8)
-    saved, mixed = (
-        np.unpackbits(marks[begin : begin + bits], bitorder="little")[:groups].view(np.bool_).reshape(shape)
-        for begin in (at, at + bits)
-    )
-    records = marks[_HEAD:at].view(record).reshape(shape)
-    return Reduced(group, records, saved, mixed, int(marks[-_MISSING:].view("<u8")[0]))
+Dialect = Literal["current", "older"]
 
 
 class ResultFile:
@@ -202,144 +148,116 @@ class Maps(Sequence["NDArray[np.uint8]"]):
         return raw.reshape(last - first, slots, size)
 
 
-# Description of maps in a result file besides their bytes: number of records, and slots that were written.
-#
-# Behind the last map, at the next multiple of 8, files of tui-probe say more of each map unless there is nothing to
-# say: eight bytes ``records\1``; a map ``u32 kind, u32 bytes per record, u64 bytes of marks``; the marks of each map.
-# Kinds: 0 nothing is known; 1 one record per slot, and one bit per slot (the lowest of a byte first) that tells
-# whether it was written; 2 several records per slot, whose number is in the next map; 3 that next map: one u32 per
-# slot, the number of records that were to be saved (those that fit are kept); 4294967295 where the thread or
-# the warp's lane 0 ended without telling. Records of a warp are in the order in which they were saved by lane 0, then
-# by lanes that came without it. 4 is a map whose warps have slots of 0 bytes: in place of marks there is a record for
-# each site, an instruction that the probe was at, with the sums of all warps; ``kernel.info`` tells the lines of the
-# sites, in order. 5 is a map that was reduced to fewer records: see ``result_reduced``.
-
-_ABOUT_MAGIC: Final = b"records\1"
-_ABOUT: Final = struct.Struct("<IIQ")
-_ABOUT_ALIGNMENT: Final = 8
-_COUNT_BYTES: Final = 4
-
-RecordKind = Literal["unknown", "marked", "counted", "counts", "sites", "reduced"]
-_MOST_RECORD_BYTES: Final = 1 << 30
-_KINDS: Final[tuple[RecordKind, ...]] = ("unknown", "marked", "counted", "counts", "sites", "reduced")
-
-
-@dataclass(frozen=True, slots=True)
-class MapRecords:
-    """Records about a map, by its kind.
-
-    ``marked`` slots tell whether they were written; of ``counted`` ones the next map, whose kind is ``counts``, tells
-    how many records were to be saved. ``marks`` has one bit per slot; of ``sites`` it is their records, of ``reduced``
-    maps all that is left of them.
-    """
-
-    kind: RecordKind
-    record_bytes: int
-    marks: NDArray[np.uint8]
-
-
-def read_map_records(
-    path: Path, data: ResultFile, header: Header, sections: tuple[Section, ...]
-) -> tuple[tuple[MapRecords, ...], int]:
-    """Read the records behind the last map, () if they are not ours, and their end. TraceError for impossible ones."""
-    end = max((section.offset + section.size(header) for section in sections), default=0)
-    at = -(-end // _ABOUT_ALIGNMENT) * _ABOUT_ALIGNMENT
-    if data.head(at, len(_ABOUT_MAGIC)) != _ABOUT_MAGIC:
-        return (), end
-    at += len(_ABOUT_MAGIC)
-    marks_at = at + len(sections) * _ABOUT.size
-    if len(data) < marks_at:
+def read_header(path: Path, data: ResultFile) -> Header:
+    if len(data) < _HEADER.size:
         raise TraceError(
-            f"{path}, offset {at}: the description of {len(sections)} maps ends at {len(data)}; the file is truncated"
+            f"{path}: the file has {len(data)} bytes, but a header needs {_HEADER.size}; the file is truncated"
         )
-    records = []
-    for index, section in enumerate(sections):
-        kind, record, size = data.unpack(_ABOUT, at + index * _ABOUT.size)
-        is_record = 0 < record <= _MOST_RECORD_BYTES and not section.slot_bytes % record
-        if kind >= len(_KINDS) or not is_record or marks_at + size > len(data):
+    x, y, z, bx, by, bz, shared, maps = data.unpack(_HEADER, 0)
+    if 0 in (x, y, z):
+        raise TraceError(f"{path}, offset 0: the grid would be {x}×{y}×{z}, so this is not a result file")
+    if 0 in (bx, by, bz):
+        raise TraceError(f"{path}, offset 12: the block would be {bx}×{by}×{bz}, so this is not a result file")
+    if x * y * z * bx * by * bz >= 1 << 62:
+        raise TraceError(
+            f"{path}, offset 0: the grid would be {x}×{y}×{z} blocks of {bx}×{by}×{bz} threads, so this is not a result"
+            " file"
+        )
+    if maps > _MAX_MAPS:
+        raise TraceError(f"{path}, offset 28: the file would have {maps} maps, so this is not a result file")
+    end = _HEADER.size + maps * _SECTION.size
+    if len(data) < end:
+        raise TraceError(
+            f"{path}, offset {_HEADER.size}: {maps} maps need {end} bytes, but {len(data)} exist; the file is truncated"
+        )
+    return Header((x, y, z), (bx, by, bz), shared, maps)
+
+
+def read_sections(
+    path: Path, data: ResultFile, header: Header, levels: Sequence[Level] | None
+) -> tuple[tuple[Section, ...], Dialect]:
+    """The sections in the dialect that they make sense in; if both do, in the one that fills the file exactly."""
+    if levels is not None and len(levels) != header.maps:
+        raise TraceError(
+            f"{path}, offset 28: the file has {header.maps} maps instead of {len(levels)}; another probe wrote the file"
+        )
+    readings: list[tuple[int, tuple[Section, ...], Dialect]] = []
+    errors: list[TraceError] = []
+    for dialect, read in (("current", _current_sections), ("older", _older_sections)):
+        try:
+            sections = read(path, data, header, levels)
+            slack = _check_sections(path, header, sections, len(data))
+            readings.append((slack, sections, dialect))  # type: ignore[arg-type]
+        except TraceError as error:
+            errors.append(error)
+    if not readings:
+        raise errors[0] if _looks_current(data, header) else errors[1]
+    _, best, dialect = min(readings, key=lambda reading: reading[0])
+    return best, dialect
+
+
+def _looks_current(data: ResultFile, header: Header) -> bool:
+    """True if the error to show is that of the current dialect: older sizes have no upper half below 4 GiB."""
+    return all(data.unpack(_SECTION, _section_offset(i))[1] for i in range(header.maps))
+
+
+def _section_offset(index: int) -> int:
+    return _HEADER.size + index * _SECTION.size
+
+
+def _current_sections(
+    path: Path, data: ResultFile, header: Header, levels: Sequence[Level] | None
+) -> tuple[Section, ...]:
+    sections = []
+    for index in range(header.maps):
+        at = _section_offset(index)
+        slot_bytes, divisor, offset = data.unpack(_SECTION, at)
+        if divisor not in (1, WARP_SIZE):
+            raise TraceError(f"{path}, offset {at + 4}: {divisor} threads per slot instead of 1 or {WARP_SIZE}")
+        level: Level = "thread" if divisor == 1 else "warp"
+        if levels is not None and levels[index] != level:
             raise TraceError(
-                f"{path}, offset {at + index * _ABOUT.size}: the description of the map has values that no map can have"
+                f"{path}, offset {at + 4}: the file has one slot per {level}, but kernel.info says one per"
+                f" {levels[index]}"
             )
-        records.append(MapRecords(_KINDS[kind], record, data.part(marks_at, size)))
-        marks_at += size
-    for index, about in enumerate(records):
-        _check_map_records(
-            f"{path}, map {index}", header, about, sections[index], records[index + 1 :], sections[index + 1 :]
-        )
-    return tuple(records), marks_at
+        sections.append(Section(level, slot_bytes, offset))
+    return tuple(sections)
 
 
-def _check_map_records(
-    where: str,
-    header: Header,
-    about: MapRecords,
-    section: Section,
-    following: Sequence[MapRecords],
-    sections: Sequence[Section],
-) -> None:
-    """TraceError if marks or counts are not those of a map's slots. ``following`` maps are in ``sections``."""
-    slots = header.blocks * header.slots(section.level)
-    if about.kind == "marked" and len(about.marks) * 8 < slots:
-        raise TraceError(f"{where}: {len(about.marks)} bytes of marks are too few for {slots} slots")
-    if about.kind == "marked" and section.slot_bytes != about.record_bytes:
-        raise TraceError(
-            f"{where}: a map with marks has {section.slot_bytes // about.record_bytes} records per slot, not one"
-        )
-    if about.kind == "counted" and not (
-        following and following[0].kind == "counts" and sections[0].level == section.level
-    ):
-        raise TraceError(f"{where}: the counts of the map are missing")
-    if about.kind == "sites" and (section.slot_bytes or len(about.marks) % about.record_bytes):
-        raise TraceError(
-            f"{where}: the map of sites is invalid: {len(about.marks)} bytes, {about.record_bytes} per record,"
-            f" {section.slot_bytes} per slot"
-        )
-    if about.kind == "reduced":
-        if section.slot_bytes:
-            raise TraceError(f"{where}: {section.slot_bytes} bytes per slot, but a reduced map has no slots")
-        reduction_group(where, header.blocks, header.threads, about.marks, about.record_bytes)
-    if about.kind == "counts" and section.slot_bytes != _COUNT_BYTES:
-        raise TraceError(f"{where}: a count has {section.slot_bytes} bytes, not {_COUNT_BYTES}")
+def _older_sections(
+    path: Path, data: ResultFile, header: Header, levels: Sequence[Level] | None
+) -> tuple[Section, ...]:
+    sections = []
+    for index in range(header.maps):
+        at = _section_offset(index)
+        size, offset = data.unpack(_OLDER_SECTION, at)
+        level = levels[index] if levels is not None else _likely_level(header, size)
+        slots = header.blocks * header.slots(level)
+        if size % slots:
+            raise TraceError(f"{path}, offset {at}: {size} bytes cannot be divided evenly among {slots} {level} slots")
+        sections.append(Section(level, size // slots, offset))
+    return tuple(sections)
 
 
-# Blocks of a result file, if a run measured only a sample of them.
-#
-# The grid in the header of such a file is a row of the measured blocks only, in the order of their numbers, so that
-# all else is read as in any other file. Behind the description of the maps, at the next multiple of 8, is which
-# blocks of which grid these are: eight bytes ``sampled\1``; u32 ``gridDim.xyz, first, step, count``: the blocks
-# first, first + step, … by their linear number.
-
-_MAGIC: Final = b"sampled\1"
-_SAMPLE: Final = struct.Struct("<6I")
-_ALIGNMENT: Final = 8
+def _likely_level(header: Header, size: int) -> Level:
+    """One slot per thread if that gives each a multiple of 8 bytes, as records with a u64 field have; else per warp."""
+    return "thread" if size and size % (8 * header.blocks * header.threads) == 0 else "warp"
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """The grid that was launched, and the linear numbers of the blocks of it that were measured.
-
-    ``resident``: these are the blocks that were on the GPU, and others near them that had ended; nothing was sampled.
-    """
-
-    grid: Dim3
-    blocks: range
-    resident: bool = False
-
-
-def read_sample(path: Path, data: ResultFile, end: int, measured: int) -> Sample | None:
-    """Read the sample behind ``end``; None if all blocks were measured.
-
-    TraceError if it cannot be true of a file with ``measured`` blocks.
-    """
-    at = -(-end // _ALIGNMENT) * _ALIGNMENT
-    if data.head(at, len(_MAGIC)) != _MAGIC:
-        return None
-    if len(data) < at + len(_MAGIC) + _SAMPLE.size:
-        raise TraceError(f"{path}, offset {at}: the description of the block sample is truncated")
-    x, y, z, first, step, count = data.unpack(_SAMPLE, at + len(_MAGIC))
-    if count != measured or not step or first + (count - 1) * step >= x * y * z:
-        raise TraceError(
-            f"{path}, offset {at}: not a result file: the sample (blocks {first} to {first + (count - 1) * step},"
-            f" step {step}) does not fit the grid {x}×{y}×{z}, or the file has {measured} blocks, not {count}"
-        )
-    return Sample((x, y, z), range(first, first + count * step, step))
+def _check_sections(path: Path, header: Header, sections: tuple[Section, ...], size: int) -> int:
+    """Check that sections are in the file and apart; how many bytes after the section table are in none of them."""
+    first = end = _section_offset(len(sections))
+    for section in sorted(sections, key=lambda section: section.offset):
+        at = _section_offset(sections.index(section))
+        if section.offset < first:
+            raise TraceError(f"{path}, offset {at + 8}: the map at {section.offset} overlaps the header")
+        if section.offset < end and section.size(header):
+            raise TraceError(
+                f"{path}, offset {at + 8}: the map at {section.offset} overlaps the map that ends at {end}"
+            )
+        end = max(end, section.offset + section.size(header))
+        if end > size:
+            raise TraceError(
+                f"{path}, offset {at}: a map ends at byte {end}, the file at {size}; the file is truncated"
+            )
+    return size - first - sum(section.size(header) for section in sections)

@@ -1,32 +1,18 @@
-"""Result files: what a probe wrote during one launch.
+"""Results: the records that a probe wrote during one launch, as arrays.
 
-``result_layout`` says how they are laid out; what may follow the maps: see ``result_about``, and ``result_sample`` for
-a file of only some blocks of its grid.
+``result_file`` says how the files are laid out, ``map_records`` what may follow their maps.
 """
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from tui_probe.errors import TraceError
-from tui_probe.trace.launch_shape import WARP_SIZE, Header, Level, Section
-from tui_probe.trace.result_file import (
-    MapRecords,
-    Maps,
-    RecordKind,
-    Reduced,
-    ReductionGroup,
-    ResultFile,
-    Sample,
-    read_map_records,
-    read_reduced,
-    read_sample,
-    reduction_group,
-)
+from tui_probe.trace.map_records import read_map_records, read_reduced, read_sample, reduction_group
+from tui_probe.trace.result_file import Maps, ResultFile, read_header, read_sections
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,15 +20,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike, NDArray
 
+    from tui_probe.trace.launch_shape import Header, Level, Section
+    from tui_probe.trace.map_records import MapRecords, RecordKind, Reduced, ReductionGroup, Sample
+    from tui_probe.trace.result_file import Dialect
 
-_HEADER: Final = struct.Struct("<8I")
-_SECTION: Final = struct.Struct("<IIQ")
-_OLDER_SECTION: Final = struct.Struct("<QQ")
+
 _COUNT_UNKNOWN: Final = 0xFFFFFFFF
-_MOST_MAPS: Final = 4096
-"""Maps of a file above which its header is taken for damaged."""
-
-Dialect = Literal["current", "older"]
+"""Number of records of a slot that ended without telling it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +210,8 @@ def read_result(path: Path, levels: Sequence[Level] | None = None) -> Result:
     a file that is cut off, a grid or block without threads, sections outside the file or over each other.
     """
     data = ResultFile(path)
-    header = _read_header(path, data)
-    sections, dialect = _read_sections(path, data, header, levels)
+    header = read_header(path, data)
+    sections, dialect = read_sections(path, data, header, levels)
     maps = Maps(data, header, sections)
     if dialect == "older":
         return Result(path, header, sections, maps, dialect)
@@ -235,118 +219,3 @@ def read_result(path: Path, levels: Sequence[Level] | None = None) -> Result:
     sample = read_sample(path, data, end, header.blocks) if about else None
     launched = header if sample is None else header._replace(grid=sample.grid)
     return Result(path, launched, sections, maps, dialect, about, sample)
-
-
-def _read_header(path: Path, data: ResultFile) -> Header:
-    if len(data) < _HEADER.size:
-        raise TraceError(
-            f"{path}: the file has {len(data)} bytes, but a header needs {_HEADER.size}; the file is truncated"
-        )
-    x, y, z, bx, by, bz, shared, maps = data.unpack(_HEADER, 0)
-    if 0 in (x, y, z):
-        raise TraceError(f"{path}, offset 0: the grid would be {x}×{y}×{z}, so this is not a result file")
-    if 0 in (bx, by, bz):
-        raise TraceError(f"{path}, offset 12: the block would be {bx}×{by}×{bz}, so this is not a result file")
-    if x * y * z * bx * by * bz >= 1 << 62:
-        raise TraceError(
-            f"{path}, offset 0: the grid would be {x}×{y}×{z} blocks of {bx}×{by}×{bz} threads, so this is not a result"
-            " file"
-        )
-    if maps > _MOST_MAPS:
-        raise TraceError(f"{path}, offset 28: the file would have {maps} maps, so this is not a result file")
-    end = _HEADER.size + maps * _SECTION.size
-    if len(data) < end:
-        raise TraceError(
-            f"{path}, offset {_HEADER.size}: {maps} maps need {end} bytes, but {len(data)} exist; the file is truncated"
-        )
-    return Header((x, y, z), (bx, by, bz), shared, maps)
-
-
-def _read_sections(
-    path: Path, data: ResultFile, header: Header, levels: Sequence[Level] | None
-) -> tuple[tuple[Section, ...], Dialect]:
-    """The sections in the dialect that they make sense in; if both do, in the one that fills the file exactly."""
-    if levels is not None and len(levels) != header.maps:
-        raise TraceError(
-            f"{path}, offset 28: the file has {header.maps} maps instead of {len(levels)}; another probe wrote the file"
-        )
-    readings: list[tuple[int, tuple[Section, ...], Dialect]] = []
-    errors: list[TraceError] = []
-    for dialect, read in (("current", _current_sections), ("older", _older_sections)):
-        try:
-            sections = read(path, data, header, levels)
-            slack = _check_sections(path, header, sections, len(data))
-            readings.append((slack, sections, dialect))  # type: ignore[arg-type]
-        except TraceError as error:
-            errors.append(error)
-    if not readings:
-        raise errors[0] if _looks_current(data, header) else errors[1]
-    _, best, dialect = min(readings, key=lambda reading: reading[0])
-    return best, dialect
-
-
-def _looks_current(data: ResultFile, header: Header) -> bool:
-    """True if the error to show is that of the current dialect: older sizes have no upper half below 4 GiB."""
-    return all(data.unpack(_SECTION, _section_offset(i))[1] for i in range(header.maps))
-
-
-def _section_offset(index: int) -> int:
-    return _HEADER.size + index * _SECTION.size
-
-
-def _current_sections(
-    path: Path, data: ResultFile, header: Header, levels: Sequence[Level] | None
-) -> tuple[Section, ...]:
-    sections = []
-    for index in range(header.maps):
-        at = _section_offset(index)
-        slot_bytes, divisor, offset = data.unpack(_SECTION, at)
-        if divisor not in (1, WARP_SIZE):
-            raise TraceError(f"{path}, offset {at + 4}: {divisor} threads per slot instead of 1 or {WARP_SIZE}")
-        level: Level = "thread" if divisor == 1 else "warp"
-        if levels is not None and levels[index] != level:
-            raise TraceError(
-                f"{path}, offset {at + 4}: the file has one slot per {level}, but kernel.info says one per"
-                f" {levels[index]}"
-            )
-        sections.append(Section(level, slot_bytes, offset))
-    return tuple(sections)
-
-
-def _older_sections(
-    path: Path, data: ResultFile, header: Header, levels: Sequence[Level] | None
-) -> tuple[Section, ...]:
-    sections = []
-    for index in range(header.maps):
-        at = _section_offset(index)
-        size, offset = data.unpack(_OLDER_SECTION, at)
-        level = levels[index] if levels is not None else _likely_level(header, size)
-        slots = header.blocks * header.slots(level)
-        if size % slots:
-            raise TraceError(f"{path}, offset {at}: {size} bytes cannot be divided evenly among {slots} {level} slots")
-        sections.append(Section(level, size // slots, offset))
-    return tuple(sections)
-
-
-def _likely_level(header: Header, size: int) -> Level:
-    """One slot per thread if that gives each a multiple of 8 bytes, as records with a u64 field have; else per warp."""
-    return "thread" if size and size % (8 * header.blocks * header.threads) == 0 else "warp"
-
-
-def _check_sections(path: Path, header: Header, sections: tuple[Section, ...], size: int) -> int:
-    """Check that sections are in the file and apart; how many bytes after the section table are in none of them."""
-    first = end = _section_offset(len(sections))
-    for section in sorted(sections, key=lambda section: section.offset):
-        at = _section_offset(sections.index(section))
-        if section.offset < first:
-            raise TraceError(f"{path}, offset {at + 8}: the map at {section.offset} overlaps the header")
-        if section.offset < end and section.size(header):
-            raise TraceError(
-                f"{path}, offset {at + 8}: the map at {section.offset} overlaps the map that ends at {end}"
-            )
-        end = max(end, section.offset + section.size(header))
-        if end > size:
-            raise TraceError(
-                f"{path}, offset {at}: a map ends at byte {end}, the file at {size}; the file is truncated"
-            )
-    return size - first - sum(section.size(header) for section in sections)
