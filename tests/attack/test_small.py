@@ -14,7 +14,7 @@ import pytest
 
 from tests.engine.kernels import entry
 from tests.trace.make import result_bytes
-from tui_probe.engine.additions import can_reduce
+from tui_probe.engine.ptx_target import can_reduce
 from tui_probe.errors import ProbeError, TraceError
 from tui_probe.evals.overhead.costs import read_study
 from tui_probe.launcher.spool import NAME, Spool, living_runs

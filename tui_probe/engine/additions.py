@@ -1,6 +1,6 @@
-"""PTX of ``ADD``: add values of lanes to the record of a warp, or of an instruction.
+"""PTX of ``ADD`` to the record of a warp, as one sum over its lanes, or each lane by itself.
 
-Records of warps: as one sum, or each lane by itself. The lanes of a warp that arrive together add up all their values
+Records of instructions are in ``site_records.py``. The lanes of a warp that arrive together add up all their values
 first (``redux``), then one of them adds to memory. They may arrive in several groups, by several exits: each adds its
 part, which is why nothing is replaced. Where ``redux`` does not exist (before sm_80) each lane adds for itself, which
 gives the same sums.
@@ -20,160 +20,33 @@ lanes that part there must not come back together.
 The lean variant of a probe does without ``redux``, which keeps a mask and makes ptxas write each sum a second time, for
 lanes that are not together: each lane adds for itself what it holds in a register. Numbers that are the same in all
 lanes are added by one of them there, too, since memory takes an addition after the other.
-
-Records of sites, one for each instruction, block or loop: all warps add to them. Every lane that comes adds
-immediately, where the instruction is, so that nothing lives across the kernel: no register is held, and nothing is to
-be done at its exits. A snippet lets one lane of a warp add what all of them counted::
-
-    address = the map's parameter + (SM mod copies) × bytes of a copy + site × bytes of a record
 """
 
 from __future__ import annotations
 
-from copy import copy
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.probe_model.probe import (
     FIELD_BYTES,
-    LONGEST_HELPER,
     Field,
     Level,
     Map,
     Probe,
-    Save,
     Snippet,
     SnippetCode,
 )
-from tui_probe.probe_model.storage import Layout, Storage
 from tui_probe.ptx.instruction_facts import TYPE_BITS
 from tui_probe.ptx.operands import parse_integer
-from tui_probe.ptx.tree import Immediate, Register, Symbol
+from tui_probe.ptx.tree import Immediate, OperandList, Pair, Register, Symbol, Vector
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from tui_probe.engine.kernel import UnusedNames
-    from tui_probe.probe_model.probe import ProbePoint
-    from tui_probe.ptx.tree import Instruction, Module
+    from tui_probe.ptx.tree import Operand
 
-_REDUX_VERSION = (7, 0)
-"""The first version of PTX that has ``redux``."""
-REDUX_FROM = 80
-"""The first architecture that has ``redux``."""
-_ELECT_VERSION = (8, 0)
-_ELECT_FROM = 90
-"""First version and architecture that have ``elect``."""
 _WIDE_BYTES: Final = 8
 """Bytes of one addition to a sparse map: two fields of 32 bits."""
-
-
-class SiteRecords:
-    """The sites of one probe in one kernel, by the name of the map: the ``instructions``, and their ``lines`` in
-    ``pruned.ptx``.
-    """
-
-    def __init__(self, probe: Probe, names: UnusedNames) -> None:
-        self._probe = probe
-        self._names = names
-        self._numbers: dict[tuple[str, int], int] = {}
-        self.registers: dict[str, str] = {}
-        """Registers that hold the numbers of instructions, by map, for maps whose numbers are not written out."""
-        self.lines: dict[str, list[int]] = {own_map.name: [] for own_map in probe.maps if own_map.level is Level.SITE}
-        self.instructions: dict[str, list[Instruction]] = {name: [] for name in self.lines}
-
-    def of_function(self, names: UnusedNames) -> SiteRecords:
-        """Return the same sites for a function with names of its own."""
-        sites = copy(self)
-        sites._names = names
-        sites.registers = {}
-        return sites
-
-    def note(self, instruction: Instruction, point: ProbePoint, line: int) -> None:
-        """Number an instruction that a point is at. All are numbered before any code, which needs their count."""
-        snippets = [snippet for snippet in (point.before, point.after) if snippet]
-        for name in {s.map for snippet in snippets for s in snippet.statements if isinstance(s, Save)}:
-            if name in self.lines and (name, id(instruction)) not in self._numbers:
-                self._numbers[name, id(instruction)] = len(self.lines[name])
-                self.lines[name].append(line)
-                self.instructions[name].append(instruction)
-
-    def numbers(self, instruction: Instruction) -> list[int | None]:
-        """Return the number of a noted instruction in each map of sites, None for a map that it is not in."""
-        return [self._numbers.get((name, id(instruction))) for name in self.lines]
-
-    def add(self, own_map: Map, values: tuple[str, ...], own: dict[str, str], instruction: Instruction) -> list[str]:
-        """Return lines that add to the record of a noted instruction. ``own``: the kernel's registers."""
-        address, lines = self.copy_address(own_map)
-        record = self._numbers[own_map.name, id(instruction)] * own_map.record_bytes
-        if register := self.registers.get(own_map.name):
-            lines.append(f"mad.wide.u32 {address}, {register}, {own_map.record_bytes}, {address};")
-            record = 0
-        for field, value in zip(own_map.fields, values, strict=True):
-            if parse_integer(value) != 0:
-                lines += self._addition(address, record + field.offset, *self._widened(value, own))
-        return lines
-
-    def add_words(
-        self, own_map: Map, instruction: Instruction, values: Sequence[str], words: Mapping[str, str], address: str
-    ) -> list[str]:
-        """Lines that add ``values`` to the record of a noted instruction, in one lane. ``words`` are the registers of
-        32 bits of those that are known.
-        """
-        wide = self._names.temporary("sum", "b64")
-        record = self._numbers[own_map.name, id(instruction)] * own_map.record_bytes
-        lines = []
-        for field, value in zip(own_map.fields, values, strict=True):
-            if value in words:
-                operation = "max" if value == LONGEST_HELPER else "add"
-                widened = [f"cvt.u64.u32 {wide}, {words[value]};"]
-                lines += self._addition(address, record + field.offset, widened, wide, operation)
-        return lines
-
-    def copy_address(self, own_map: Map, zero: str = "") -> tuple[str, list[str]]:
-        """Return the register with the address of the copy of records that an SM adds to, and lines that compute it.
-
-        ``zero`` is a register that is 0 in the lane that adds, unknown to the assembler: values that are the same in
-        all lanes it would sum up once more.
-        """
-        storage = Storage(Layout.SITES, own_map.record_bytes, len(self.lines[own_map.name]))
-        copy, wide = self._names.temporary("copy", "b32"), self._names.temporary("wide", "b64")
-        address = self._names.temporary("address", "b64")
-        return address, [
-            f"mov.u32 {copy}, %smid;",
-            f"and.b32 {copy}, {copy}, {storage.copies - 1};",
-            *([f"add.u32 {copy}, {copy}, {zero};"] if zero else []),
-            f"ld.param.u64 {wide}, [{self._names.parameter('map', own_map.name)}];",
-            f"mad.wide.u32 {address}, {copy}, {storage.slot_bytes}, {wide};",
-        ]
-
-    def _addition(
-        self, address: str, place: int, widened: Sequence[str], operand: str, operation: str = "add"
-    ) -> list[str]:
-        return [*widened, f"red.global.{operation}.u64 [{address}{f'+{place}' if place else ''}], {operand};"]
-
-    def _widened(self, value: str, own: dict[str, str]) -> tuple[list[str], str]:
-        """Return the lines and the register of a lane's value with 64 bits."""
-        if value not in own:
-            return [], value
-        if TYPE_BITS[self._probe.registers[value]] == 64:
-            return [], own[value]
-        wide = self._names.temporary("sum", "b64")
-        return [f"cvt.u64.u32 {wide}, {own[value]};"], wide
-
-
-def can_reduce(module: Module) -> bool:
-    """Return whether the PTX may use ``redux.sync``."""
-    return _is_at_least(module, _REDUX_VERSION, REDUX_FROM)
-
-
-def can_elect(module: Module) -> bool:
-    """Return whether the PTX may use ``elect.sync``."""
-    return _is_at_least(module, _ELECT_VERSION, _ELECT_FROM)
-
-
-def _is_at_least(module: Module, version: tuple[int, int], architecture: int) -> bool:
-    arch = "".join(filter(str.isdecimal, module.target.partition(",")[0]))
-    return module.version >= version and arch.isdecimal() and int(arch) >= architecture
 
 
 def always_zero(snippets: Iterable[Snippet]) -> frozenset[str]:
@@ -196,12 +69,17 @@ def always_zero(snippets: Iterable[Snippet]) -> frozenset[str]:
     return frozenset(name for name, is_zero in zero.items() if is_zero)
 
 
-def _written_registers(operand: object) -> Iterable[str]:
+def _written_registers(operand: Operand) -> Iterator[str]:
     """Yield the registers in an operand that is written: one, or several in a vector or a pair."""
-    if isinstance(operand, Register | Symbol):
-        return (operand.name,)
-    inner = getattr(operand, "elements", None) or (getattr(operand, "first", None), getattr(operand, "second", None))
-    return (name for part in inner if part is not None for name in _written_registers(part))
+    match operand:
+        case Register(name=name) | Symbol(name=name):
+            yield name
+        case Vector(elements=elements) | OperandList(elements=elements):
+            for element in elements:
+                yield from _written_registers(element)
+        case Pair(first=first, second=second):
+            yield from _written_registers(first)
+            yield from _written_registers(second)
 
 
 class _FieldSum(NamedTuple):

@@ -6,8 +6,9 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.additions import SiteRecords, Summation
+from tui_probe.engine.additions import Summation
 from tui_probe.engine.recording import NO_ROOM, NO_ROOM_OF_WARPS, RecordAddress, Recording, RecordTurn
+from tui_probe.engine.site_records import SiteRecords
 from tui_probe.engine.snippet import LAUNCH_HELPER
 from tui_probe.probe_model.probe import (
     FIELD_BYTES,

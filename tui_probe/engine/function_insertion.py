@@ -14,12 +14,12 @@ from dataclasses import replace
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tui_probe.engine.additions import can_elect
 from tui_probe.engine.addressing import Addressing, BlockShape
 from tui_probe.engine.expansion import ONLY_RECORD, Expander, Sampling
 from tui_probe.engine.function_sites import BlockSite, FunctionSites, PhaseSite
 from tui_probe.engine.helper_values.helpers import Helpers, HelperValue
 from tui_probe.engine.kernel import mark_lines
+from tui_probe.engine.ptx_target import can_elect
 from tui_probe.engine.recording import RecordTurn
 from tui_probe.engine.snippet import BLOCK_HELPER, ISSUED_HELPER, LINE_HELPER
 from tui_probe.errors import UnsupportedKernelError
@@ -34,10 +34,10 @@ from tui_probe.reasons import because
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from tui_probe.engine.additions import SiteRecords
     from tui_probe.engine.kernel import Edits, Kernel, UnusedNames
     from tui_probe.engine.module_variables import SharedVariables
     from tui_probe.engine.site_file import SiteNotes
+    from tui_probe.engine.site_records import SiteRecords
     from tui_probe.probe_model.probe import Probe, ProbePoint, Snippet
     from tui_probe.ptx.tree import Function, Instruction, Span
     from tui_probe.ptx.waiting import Edge

@@ -22,7 +22,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.engine.kernel import function_instructions
-from tui_probe.engine.warp_substitutes import can_substitute, with_substitutes
+from tui_probe.engine.warp_substitutes import REDUX_FROM, can_substitute, with_substitutes
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.probe import Level, SnippetCode
 from tui_probe.ptx.tree import REPLACED_MARK
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from tui_probe.engine.kernel import Kernel
     from tui_probe.probe_model.probe import Probe
-    from tui_probe.ptx.tree import Instruction
+    from tui_probe.ptx.tree import Instruction, Module
 
 _LOCKSTEP_BELOW: Final = 70
 """First architecture whose lanes do not run in lockstep; before, ``shfl`` and ``vote`` need no members."""
@@ -56,7 +56,7 @@ _NEEDS: Final = {
     "shfl.sync": Isa((6, 0), 30),
     "vote.sync": Isa((6, 0), 30),
     "match": Isa((6, 0), 70),
-    "redux": Isa((7, 0), 80),
+    "redux": Isa((7, 0), REDUX_FROM),
     "elect": Isa((8, 0), 90),
     "lop3": Isa((4, 3), 50),
     "dp4a": Isa((5, 0), 61),
@@ -87,6 +87,21 @@ class _Header(NamedTuple):
         if self.isa.version < _OLDEST_RAISED:
             return False
         return not (self.keeps_version and self.isa.version < _SYNC_ONLY_FROM <= version)
+
+
+def can_reduce(module: Module) -> bool:
+    """Return whether the PTX of a module may use ``redux.sync``."""
+    return _has(module, _NEEDS["redux"])
+
+
+def can_elect(module: Module) -> bool:
+    """Return whether the PTX of a module may use ``elect.sync``."""
+    return _has(module, _NEEDS["elect"])
+
+
+def _has(module: Module, needed: Isa) -> bool:
+    match = _TARGET.match(module.target)
+    return match is not None and module.version >= needed.version and int(match[1]) >= needed.target
 
 
 def fit_to_probe(kernel: Kernel, probe: Probe, arch: int | None = None) -> tuple[Kernel, Probe]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.additions import REDUX_FROM
 from tui_probe.engine.snippet import parse_snippet
 from tui_probe.probe_model.probe import Probe, ProbePoint, Snippet, SnippetCode
 from tui_probe.ptx.tree import Pair
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
     from tui_probe.probe_model.probe import SnippetStatement
     from tui_probe.ptx.tree import Instruction
 
+REDUX_FROM: Final = 80
+"""The first architecture that has ``redux``."""
 _NEUTRAL_VALUES: Final = {
     "add": "0",
     "or": "0",

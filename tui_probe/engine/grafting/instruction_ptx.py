@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.additions import REDUX_FROM, SiteRecords, always_zero
+from tui_probe.engine.additions import always_zero
 from tui_probe.engine.expansion import SAMPLE_PARAMETERS
 from tui_probe.engine.grafting.site_kernel_text import (
     ENTRY,
@@ -27,6 +27,8 @@ from tui_probe.engine.grafting.site_kernel_text import (
 from tui_probe.engine.grafting.site_values import InstructionFacts, Mark
 from tui_probe.engine.grafting.snippet_ptx import LEADING_BYTES, ptx_version
 from tui_probe.engine.kernel import UnusedNames
+from tui_probe.engine.site_records import SiteRecords
+from tui_probe.engine.warp_substitutes import REDUX_FROM
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.probe import SnippetCode
 from tui_probe.probe_model.storage import probe_parameters

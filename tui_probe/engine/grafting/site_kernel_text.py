@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from collections.abc import Set as AbstractSet
 
-    from tui_probe.engine.additions import SiteRecords
     from tui_probe.engine.grafting.sass_blocks import BlockCode
     from tui_probe.engine.grafting.site_values import InstructionFacts
     from tui_probe.engine.map_layout import MapLayout
+    from tui_probe.engine.site_records import SiteRecords
     from tui_probe.probe_model.probe import Map, Probe, ProbePoint, Snippet
     from tui_probe.ptx.tree import Instruction
 

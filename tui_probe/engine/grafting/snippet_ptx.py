@@ -13,11 +13,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tui_probe.engine.additions import REDUX_FROM
 from tui_probe.engine.addressing import Addressing, LaunchKind
 from tui_probe.engine.expansion import SAMPLE_PARAMETERS, Expander, Sampling
 from tui_probe.engine.kernel import UnusedNames
 from tui_probe.engine.snippet import saves_uniform_values
+from tui_probe.engine.warp_substitutes import REDUX_FROM
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.probe import Level, Locate, Save, SnippetCode
 from tui_probe.probe_model.storage import MARK_BYTES, Layout, probe_parameters, storage_of
