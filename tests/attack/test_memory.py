@@ -20,7 +20,7 @@ from tui_probe.binaries.fatbin import FATBIN_MAGIC, fatbin_entries
 from tui_probe.binaries.line_tables import line_tables, source_places
 from tui_probe.errors import ImageError
 from tui_probe.ptx.images import ptx_texts
-from tui_probe.simgpu.modules import register_counts
+from tui_probe.simgpu.registers import register_counts
 
 PTX, CUBIN, LZ4, ZSTD = 1, 2, 0x2000, 0x8000
 _ELF = struct.Struct("<16sHHIQQQIHHHHHH")

@@ -22,7 +22,7 @@ from tests.engine.test_same_results import ELEMENTS, GRID, ROOM, SHARED_BYTES, C
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_files.loading import built_in_names, load_probe
 from tui_probe.ptx.parser import parse
-from tui_probe.simgpu.executor import module_variables
+from tui_probe.simgpu.modules import module_variables
 
 from .conftest import PROGRAMS, Runner, tool
 

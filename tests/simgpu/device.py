@@ -9,17 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tui_probe.ptx.parser import parse
-from tui_probe.simgpu.executor import (
-    Checker,
-    DeviceMemory,
-    Execution,
-    Kernel,
-    Machine,
-    ModuleVariable,
-    compile_kernel,
-    execute,
-    module_variables,
-)
+from tui_probe.simgpu.executor import Checker, DeviceMemory, Execution, Kernel, Machine, compile_kernel, execute
+from tui_probe.simgpu.modules import ModuleVariable, module_variables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

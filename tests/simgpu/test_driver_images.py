@@ -14,7 +14,7 @@ from tests.simgpu import ptx
 from tests.simgpu.driver import HANDLE, U64, Code, Driver, fails
 from tests.simgpu.elf import cubin
 from tui_probe.errors import ImageError
-from tui_probe.simgpu.modules import register_counts
+from tui_probe.simgpu.registers import register_counts
 
 DATA = Path(__file__).parents[1] / "data" / "ptx"
 

@@ -11,13 +11,8 @@ from hypothesis import strategies as st
 
 from tests.simgpu.device import HEADER, Device, compiled, kernel
 from tui_probe.ptx.parser import parse
-from tui_probe.simgpu.executor import (
-    DeadlockError,
-    MisalignedAddressError,
-    TrapError,
-    UnsupportedInstructionError,
-    module_variables,
-)
+from tui_probe.simgpu.executor import DeadlockError, MisalignedAddressError, TrapError, UnsupportedInstructionError
+from tui_probe.simgpu.modules import module_variables
 
 
 def integers(low: int, high: int, count: int) -> np.ndarray[Any, Any]:

@@ -17,11 +17,10 @@ from tui_probe.simgpu.executor import (
     DeviceMemory,
     MemoryFaultError,
     MisalignedAddressError,
-    Relocation,
     UnsupportedInstructionError,
     compile_kernel,
-    module_variables,
 )
+from tui_probe.simgpu.modules import Relocation, module_variables
 
 
 def random(dtype: Any, *shape: int) -> np.ndarray[Any, Any]:

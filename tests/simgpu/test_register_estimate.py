@@ -8,7 +8,7 @@ from tests.sass.corpus import NAMES, cubin
 from tests.simgpu.device import HEADER
 from tui_probe.ptx.images import ptx_texts
 from tui_probe.ptx.parser import parse
-from tui_probe.simgpu.modules import estimate_registers, register_counts
+from tui_probe.simgpu.registers import estimate_registers, register_counts
 
 
 @pytest.mark.parametrize("name", NAMES)

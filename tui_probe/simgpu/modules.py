@@ -1,39 +1,35 @@
-"""Modules that a program has loaded: their PTX, linked and with the device runtime, their compiled kernels, and the
-registers of these.
-"""
+"""Modules that a program has loaded: their PTX, linked and with the device runtime, variables and compiled kernels."""
 
 from __future__ import annotations
 
 import re
-import struct
 from dataclasses import dataclass, field
-from itertools import accumulate
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeGuard
 
 import numpy as np
 
 from tui_probe.binaries import elf
 from tui_probe.errors import ImageError, PtxError, SimulationError
+from tui_probe.ptx.constants import fold_constant
 from tui_probe.ptx.images import find_ptx, ptx_texts
-from tui_probe.ptx.lexer import NAME
 from tui_probe.ptx.parser import parse
-from tui_probe.ptx.references import references
-from tui_probe.ptx.tree import Directive, Function, Instruction, Label, Symbol, Variable, statements_in
+from tui_probe.ptx.tree import Directive, Function, Variable, statements_in
 from tui_probe.simgpu.executor import (
     HEAP,
     HEAP_BYTES,
     DeviceMemory,
     Kernel,
-    ModuleVariable,
     compile_kernel,
     function_addresses,
-    module_variables,
 )
+from tui_probe.simgpu.executor.scalars import TYPES, literal
+from tui_probe.simgpu.executor.scope import name_inside, natural_align
+from tui_probe.simgpu.registers import estimate_registers, register_counts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from tui_probe.ptx.tree import Module, Statement, TopLevel
+    from tui_probe.ptx.tree import Module
 
 ARCHIVE: Final = b"!<arch>\n"
 """Magic of an archive of objects. The runtime's device libraries have SASS only, which no program here uses."""
@@ -91,40 +87,34 @@ def _linked(modules: Sequence[Module]) -> str:
 
 
 def _item_texts(modules: Sequence[Module]) -> Iterator[str]:
-    """The text of each function and variable, once, definitions instead of declarations."""
-    defined: dict[str, str] = {}
+    """Yield the text of each alias, function and variable: once, and the definition instead of declarations."""
+    defined, written = _defined_names(modules), set[str]()
     for module in modules:
         for item in module.items:
-            if _is_definition(item) and _item_name(item) in defined and item.linkage == "visible":  # type: ignore[union-attr]
-                raise PtxError(f"{_item_name(item)} is defined in two of the linked images")
-            if _is_definition(item):
-                defined.setdefault(_item_name(item), _item_source(module, item))
-    given = set()
-    for module in modules:
-        for item in module.items:
-            name = _item_name(item)
-            if isinstance(item, Directive) and item.name == "alias":
-                yield item.text
-            if isinstance(item, Directive) or (name in defined and name in given):
+            if isinstance(item, Directive):
+                if item.name == "alias":
+                    yield item.text
                 continue
-            if name in defined and not _is_definition(item):
+            if item.name in defined and (item.name in written or not _is_definition(item)):
                 continue
-            given.add(name)
-            yield _item_source(module, item)
+            written.add(item.name)
+            yield module.source[item.span.start : item.span.end]
 
 
-def _is_definition(item: TopLevel) -> bool:
-    if isinstance(item, Function):
-        return item.body is not None
-    return isinstance(item, Variable) and item.linkage != "extern"
+def _defined_names(modules: Sequence[Module]) -> set[str]:
+    """Return the names that modules define. Raises PtxError for one that is visible and defined twice."""
+    defined: set[str] = set()
+    for item in (item for module in modules for item in module.items if not isinstance(item, Directive)):
+        if not _is_definition(item):
+            continue
+        if item.name in defined and item.linkage == "visible":
+            raise PtxError(f"{item.name} is defined in two of the linked images")
+        defined.add(item.name)
+    return defined
 
 
-def _item_name(item: TopLevel) -> str:
-    return item.name if isinstance(item, (Function, Variable)) else ""
-
-
-def _item_source(module: Module, item: TopLevel) -> str:
-    return module.source[item.span.start : item.span.end]
+def _is_definition(item: Function | Variable) -> bool:
+    return item.body is not None if isinstance(item, Function) else item.linkage != "extern"
 
 
 # What the device's runtime library (``cudadevrt``) and its driver have for kernels, as PTX.
@@ -207,6 +197,84 @@ def with_runtime(module: Module) -> Module:
     return parse("\n".join([module.source, *texts])) if texts else module
 
 
+# Variables of a module: their bytes in device memory, and the addresses that go into them.
+
+_REFERENCE_TYPES: Final = ("texref", "samplerref", "surfref")
+_ADDRESS: Final = re.compile(r"(?:generic\(\s*([\w$%]+)\s*\)|([A-Za-z_$%][\w$]*))(?:\s*([+-])\s*(\w+))?")
+"""An initial value that is an address: ``generic(table)+8``, ``function``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relocation:
+    """Eight bytes at ``offset`` of a variable hold the address of ``symbol`` plus ``addend``."""
+
+    offset: int
+    symbol: str
+    addend: int
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleVariable:
+    """A module-scope variable in ``space`` ``global`` or ``const``; both live in device memory.
+
+    ``initial`` has ``size`` bytes. Addresses in it are to be filled in by ``relocations``.
+    """
+
+    name: str
+    space: str
+    size: int
+    align: int
+    initial: bytes
+    relocations: tuple[Relocation, ...] = ()
+
+
+def module_variables(module: Module) -> list[ModuleVariable]:
+    """The module's variables in device memory, those that it defines itself, and those inside its functions.
+
+    References to textures are none: the kernels that do not use them run.
+    """
+    outside = [_module_variable(item, item.name) for item in module.items if _is_placed(item)]
+    inside = [
+        node for function in module.functions() for node in statements_in(function.body or ()) if _is_placed(node)
+    ]
+    return outside + [_module_variable(node, name_inside(node)) for node in inside]
+
+
+def _is_placed(node: object) -> TypeGuard[Variable]:
+    if not isinstance(node, Variable) or node.space not in ("global", "const"):
+        return False
+    return node.linkage != "extern" and node.type not in _REFERENCE_TYPES
+
+
+def _module_variable(variable: Variable, name: str) -> ModuleVariable:
+    kind = TYPES.get(variable.type)
+    if kind is None:
+        raise PtxError(f"{variable.name} has type .{variable.type}, whose size is unknown", variable.span.line)
+    initial = bytearray(variable.size_bytes)
+    relocations = []
+    for number, written in enumerate(_initial_values(variable.initializer)):
+        offset, text = number * kind.bytes, fold_constant(written)
+        symbol = _ADDRESS.fullmatch(text)
+        if symbol is not None:
+            relocations.append(_relocation(offset, symbol))
+        elif offset + kind.bytes <= len(initial):
+            initial[offset : offset + kind.bytes] = literal(text, kind).tobytes()
+    align = max(variable.align, natural_align(variable))
+    return ModuleVariable(name, variable.space, variable.size_bytes, align, bytes(initial), tuple(relocations))
+
+
+def _relocation(offset: int, match: re.Match[str]) -> Relocation:
+    generic, plain, sign, number = match.groups()
+    addend = int(number, 0) if number else 0
+    return Relocation(offset, generic or plain, -addend if sign == "-" else addend)
+
+
+def _initial_values(text: str) -> list[str]:
+    """The values of an initialiser, in order. Nested braces of full rows flatten to that order."""
+    stripped = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL)
+    return [part.strip() for part in re.split(r"[{},]", stripped) if part.strip()]
+
+
 LAST_VERSIONS: Final = {1: 5, 2: 3, 3: 2, 4: 3, 5: 1, 6: 5, 7: 8, 8: 8, 9: 5}
 """The last PTX version of each major one, as of CUDA 13.5."""
 
@@ -280,128 +348,3 @@ class LoadedModule:
         if index not in self.compiled:
             self.compiled[index] = compile_kernel(self.tree, self.names[index])
         return self.compiled[index]
-
-
-# Registers per thread of a kernel: the count in its cubin, or an estimate from its PTX.
-#
-# ``.nv.info`` is a list of attributes: u8 format, u8 attribute, u16 size, then that many bytes. The register count
-# (attribute 0x2f, format 4) is u32 symbol index, u32 registers. ``cuobjdump -elf`` prints it as EIATTR_REGCOUNT.
-
-REGISTER_COUNT: Final = 0x2F
-"""EIATTR_REGCOUNT."""
-SIZED_VALUE: Final = 0x04
-"""EIFMT_SVAL: a size of 16 bits and that many bytes follow."""
-SYMBOL: Final = struct.Struct("<IBBHQQ")
-
-
-def register_counts(image: bytes) -> dict[str, int]:
-    """Registers of a thread of each kernel, by name; empty for anything but a cubin. Raises ImageError."""
-    if not image.startswith(elf.MAGIC):
-        return {}
-    sections = elf.Sections(image)
-    names = symbol_names(sections.get(".symtab", b""), sections.get(".strtab", b""))
-    info = sections.get(".nv.info", b"")
-    counts = {}
-    position = 0
-    while position + 4 <= len(info):
-        form, attribute, size = struct.unpack_from("<BBH", info, position)
-        content = info[position + 4 : position + 4 + size] if form == SIZED_VALUE else b""
-        if attribute == REGISTER_COUNT and len(content) == 8:
-            symbol, count = struct.unpack("<II", content)
-            if symbol < len(names):
-                counts[names[symbol]] = count
-        position += 4 + len(content)
-    return counts
-
-
-def symbol_names(table: bytes, strings: bytes) -> list[str]:
-    """The names of an ELF file's symbols, by index."""
-    entries = table[: len(table) // SYMBOL.size * SYMBOL.size]
-    starts = [fields[0] for fields in SYMBOL.iter_unpack(entries)]
-    return [strings[start : strings.find(b"\0", start)].decode("utf-8", "replace") for start in starts]
-
-
-# An estimate of the registers of a thread, for kernels with PTX only.
-#
-# The simulated GPU allocates no registers, but programs choose launch shapes by their number. The estimate is the
-# largest number of 32-bit registers that hold a value between its first and its last mention, loops counted as a
-# whole, and a few for addresses and the ABI. It is half to twice of what ptxas takes for the kernels of the test
-# corpus.
-
-_NAME: Final = re.compile(NAME)
-_NUMBERED: Final = re.compile(r"(.*?)\d+\Z", re.DOTALL)
-_RESERVED_REGISTERS: Final = 6
-"""Registers for addresses, the stack and what an instruction needs on the way."""
-_MIN_REGISTERS: Final = 8
-"""Devices give out registers in units of 8 per thread."""
-_MAX_REGISTERS: Final = 255
-"""Registers that an instruction can name: of 8 bits the number 255 reads as 0."""
-_WIDTHS: Final = {"64": 2, "128": 4}
-
-
-def estimate_registers(module: Module, kernel: Function) -> int:
-    """The estimate for a kernel and the functions that it needs. Raises PtxError for a damaged body."""
-    names = references(module, kernel)
-    called = [callee for callee in module.functions() if callee.name in names and callee.body_span is not None]
-    needed = _pressure(kernel, module.source) + max((_pressure(callee, module.source) for callee in called), default=0)
-    limit = re.search(r"\d+", kernel.attributes.get("maxnreg", ""))
-    return min(
-        max(needed + _RESERVED_REGISTERS, _MIN_REGISTERS), int(limit[0]) if limit else _MAX_REGISTERS, _MAX_REGISTERS
-    )
-
-
-def _pressure(function: Function, source: str) -> int:
-    """The most 32-bit registers in use at the same time."""
-    statements = list(statements_in(function.body or ()))
-    widths = _widths(statements)
-    ranges = _ranges(statements, widths, source)
-    for first, last in _loops(statements):
-        for name, (begin, end) in ranges.items():
-            if begin < first <= end < last:
-                ranges[name] = (begin, last)
-    changes = [0] * (len(statements) + 1)
-    for name, (begin, end) in ranges.items():
-        changes[begin] += widths[_stem(name, widths)]
-        changes[end] -= widths[_stem(name, widths)]
-    return max(accumulate(changes))
-
-
-def _widths(statements: Iterable[Statement]) -> dict[str, int]:
-    """Return the 32-bit registers that each register takes, by its name or the stem of its number; predicates are left
-    out.
-    """
-    counts = {}
-    for node in statements:
-        if isinstance(node, Variable) and node.space == "reg" and node.type != "pred":
-            bits = re.sub(r"\D", "", node.type.partition("x")[0])
-            counts[node.name] = _WIDTHS.get(bits, 1) * node.vector
-    return counts
-
-
-def _stem(name: str, widths: Mapping[str, int]) -> str:
-    match = _NUMBERED.match(name)
-    return name if name in widths or match is None else match[1]
-
-
-def _ranges(statements: Sequence[Statement], widths: Mapping[str, int], source: str) -> dict[str, tuple[int, int]]:
-    """Return the first and last mention of each register, by name, as positions in ``statements``."""
-    ranges: dict[str, tuple[int, int]] = {}
-    for place, node in enumerate(statements):
-        if isinstance(node, Instruction):
-            for name in _NAME.findall(source, node.span.start, node.span.end):
-                if _stem(name, widths) in widths:
-                    ranges[name] = (ranges.get(name, (place, place))[0], place)
-    return ranges
-
-
-def _loops(statements: Sequence[Statement]) -> list[tuple[int, int]]:
-    """Return the loops, from each label to each later branch that leads there, inner loops first."""
-    labels = {node.name: place for place, node in enumerate(statements) if isinstance(node, Label)}
-    candidates = [
-        (labels[operand.name], place)
-        for place, node in enumerate(statements)
-        if isinstance(node, Instruction) and node.opcode == "bra"
-        for operand in node.operands
-        if isinstance(operand, Symbol) and labels.get(operand.name, place) < place
-    ]
-    return sorted(candidates, key=lambda loop: loop[1] - loop[0])

@@ -15,7 +15,6 @@ from tui_probe.simgpu.executor.faults import (
 from tui_probe.simgpu.executor.kernel import Kernel, Parameter, compile_kernel, function_addresses
 from tui_probe.simgpu.executor.memory import GLOBAL_START, DeviceMemory
 from tui_probe.simgpu.executor.model import Machine
-from tui_probe.simgpu.executor.module_variables import ModuleVariable, Relocation, module_variables
 
 __all__ = [
     "GLOBAL_START",
@@ -31,13 +30,10 @@ __all__ = [
     "Machine",
     "MemoryFaultError",
     "MisalignedAddressError",
-    "ModuleVariable",
     "Parameter",
-    "Relocation",
     "TrapError",
     "UnsupportedInstructionError",
     "compile_kernel",
     "execute",
     "function_addresses",
-    "module_variables",
 ]
