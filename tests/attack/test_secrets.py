@@ -18,7 +18,7 @@ from tests.ui.desk import TestDesk
 from tests.ui.synthetic import FakeTarget
 from tui_probe.draw.spans import plain
 from tui_probe.trace.recent import Brief
-from tui_probe.ui.live.feed import Session
+from tui_probe.ui.session import Session
 from tui_probe.ui.views.recent import RecentView
 
 

@@ -27,8 +27,9 @@ from tests.ui.conftest import Stage, on_stage
 from tests.ui.synthetic import FakeTarget, TraceWriter
 from tests.ui.test_soak import resident
 from tui_probe.trace.follow import TraceFollower
-from tui_probe.ui.live.feed import INTERVAL, Session
+from tui_probe.ui.live.feed import INTERVAL
 from tui_probe.ui.live.live_pages import RUN
+from tui_probe.ui.session import Session
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -29,7 +29,7 @@ from tests.bench.long_trace import LAUNCH_LINES, LongTrace
 from tests.bench.open_screen import open_on_terminal
 from tui_probe.trace.follow import TraceFollower, open_trace
 from tui_probe.trace.log_index import LogIndex
-from tui_probe.ui.live.kernel_snapshots import KernelSnapshots
+from tui_probe.ui.live.snapshots import KernelSnapshots
 from tui_probe.verdicts.kernel_snapshot import kernel_snapshot
 
 SLICE = 8 << 20

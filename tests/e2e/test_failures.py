@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.ui.conftest import on_stage
-from tui_probe.ui.live.feed import Session
 from tui_probe.ui.live.kernel_columns import COLUMNS
 from tui_probe.ui.live.kernel_table import cell_role
+from tui_probe.ui.session import Session
 
 from .conftest import Tool
 

@@ -17,7 +17,7 @@ from tui_probe.pages.run_report import LOSSES_TITLE
 from tui_probe.probe_files import DEFAULT_PROBE
 from tui_probe.probe_files.sets import built_in_sets
 from tui_probe.trace.follow import open_trace
-from tui_probe.ui.live.feed import Session
+from tui_probe.ui.session import Session
 
 from .conftest import EXAMPLE, Tool
 

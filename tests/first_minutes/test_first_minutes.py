@@ -13,7 +13,7 @@ import pytest
 from tests.e2e.conftest import Tool
 from tests.recorded import DATA
 from tests.ui.conftest import on_stage
-from tui_probe.ui.live.feed import Session
+from tui_probe.ui.session import Session
 
 if TYPE_CHECKING:
     import subprocess

@@ -57,8 +57,8 @@ from tui_probe.simgpu.executor.model import COSTS
 from tui_probe.trace.sites import read_sites
 from tui_probe.trace.source_lines import SourceLine
 from tui_probe.ui import Appearance
-from tui_probe.ui.live.feed import Session
 from tui_probe.ui.screens.kernel import KernelScreen
+from tui_probe.ui.session import Session
 
 if TYPE_CHECKING:
     from tui_probe.probe_model.probe import Probe

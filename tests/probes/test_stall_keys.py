@@ -9,7 +9,7 @@ import pytest
 from tests.recorded import H200, unpacked
 from tests.ui.conftest import on_stage
 from tests.ui.test_kernel_screen import document, screen_of
-from tui_probe.ui.live.feed import Session
+from tui_probe.ui.session import Session
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -25,9 +25,9 @@ from tests.ui.synthetic import FakeTarget, TraceWriter, example
 from tui_probe.ui import Appearance
 from tui_probe.ui.app import ProbeApp
 from tui_probe.ui.live.current_selection import MARKED
-from tui_probe.ui.live.feed import Session
 from tui_probe.ui.live.gpus import GpuSampler
 from tui_probe.ui.screens.view_screen import ViewScreen
+from tui_probe.ui.session import Session
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sized

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pytest
 
     from tui_probe.ui import Appearance
-    from tui_probe.ui.live.feed import Session
+    from tui_probe.ui.session import Session
 
 
 class Emulated:

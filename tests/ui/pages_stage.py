@@ -10,7 +10,7 @@ from tests.ui.conftest import Stage, golden_sizes, no_gpu
 from tui_probe.probekit.page_kinds import PageSet
 from tui_probe.ui import Appearance
 from tui_probe.ui.app import ProbeApp
-from tui_probe.ui.live.feed import Session
+from tui_probe.ui.session import Session
 
 SIZE = (120, 40)
 

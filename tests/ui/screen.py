@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from tui_probe import ui
-from tui_probe.ui.live.feed import Session
+from tui_probe.ui.session import Session
 
 
 class ProcessTarget:

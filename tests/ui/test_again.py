@@ -22,9 +22,8 @@ from tui_probe.cli import main as command_line
 from tui_probe.cli import screen
 from tui_probe.cli.screen import requested_command
 from tui_probe.ui import rerun
-from tui_probe.ui.live.feed import Session
-from tui_probe.ui.requests import OpenTrace, RerunRequest, SameKernel
 from tui_probe.ui.screens.lists import NameScreen, PickScreen
+from tui_probe.ui.session import OpenTrace, RerunRequest, SameKernel, Session
 
 
 @pytest.fixture

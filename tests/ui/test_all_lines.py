@@ -10,9 +10,9 @@ import pytest
 from tests.pages.example import write_example
 from tests.ui.conftest import golden_sizes, on_stage
 from tui_probe.ui import Appearance
-from tui_probe.ui.live.feed import Session
 from tui_probe.ui.screens.help import HelpScreen
 from tui_probe.ui.screens.kernel import KernelScreen
+from tui_probe.ui.session import Session
 from tui_probe.ui.views.table_views import GrowingView
 
 RECORDED = Path(__file__).parents[1] / "data" / "h200" / "attention_sectors"

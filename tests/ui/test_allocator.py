@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from tests.patience import HANG
 from tests.trace.make import TraceWriter
 from tui_probe.ui.live import feed as feed_module
-from tui_probe.ui.live.feed import Feed, Session
+from tui_probe.ui.live.feed import Feed
+from tui_probe.ui.session import Session
 
 if TYPE_CHECKING:
     from pathlib import Path

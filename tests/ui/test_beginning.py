@@ -9,8 +9,8 @@ import pytest
 from tests.ui.conftest import on_stage
 from tests.ui.synthetic import example
 from tui_probe.trace.locate import Address
-from tui_probe.ui.live.feed import Session
 from tui_probe.ui.screens.kernel import KernelScreen
+from tui_probe.ui.session import Session
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,7 @@ import pytest
 from tests.ui.conftest import on_stage
 from tui_probe.probekit import registry
 from tui_probe.probekit.guard import guarded
-from tui_probe.ui.live.feed import Session
+from tui_probe.ui.session import Session
 
 BLOCKS = Path(__file__).parents[1] / "data" / "h200" / "attention_blocks"
 BUG = "probe block_sched: ZeroDivisionError"

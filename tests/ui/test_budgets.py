@@ -12,7 +12,7 @@ from tests.recorded import H200, unpacked
 from tests.ui.emulated import Emulated, on_emulated
 from tests.ui.synthetic import FakeTarget, TraceWriter
 from tui_probe.ui import Appearance
-from tui_probe.ui.live.feed import Session
+from tui_probe.ui.session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

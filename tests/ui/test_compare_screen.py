@@ -19,9 +19,9 @@ from tui_probe.draw.spans import plain
 from tui_probe.pages import paired_drawings
 from tui_probe.pages.paired_drawings import PairedDrawings
 from tui_probe.probekit.page_kinds import ViewSource
-from tui_probe.ui.live.feed import Session
 from tui_probe.ui.screens.compare import CompareRunsScreen, CompareScreen, SideScreen
 from tui_probe.ui.screens.page_opening import OpeningView
+from tui_probe.ui.session import Session
 from tui_probe.ui.views.document_view import DocumentView
 from tui_probe.ui.views.drawing import DrawingView
 

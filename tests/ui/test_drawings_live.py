@@ -8,7 +8,7 @@ import pytest
 
 from tests.recorded import H200, unpacked
 from tests.ui.conftest import on_stage
-from tui_probe.ui.live.feed import Session
+from tui_probe.ui.session import Session
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,7 @@ from textual.drivers.linux_driver import LinuxDriver
 from tests.ui.terminal import Screen
 from tui_probe.ui.app import ProbeApp
 from tui_probe.ui.driver import FrugalDriver
-from tui_probe.ui.live.feed import Session
+from tui_probe.ui.session import Session
 
 COLUMNS, ROWS = 12, 5
 

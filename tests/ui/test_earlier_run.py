@@ -11,9 +11,8 @@ import pytest
 
 from tests.recorded import H200
 from tests.ui.conftest import on_stage
-from tui_probe.ui.live.feed import Session
-from tui_probe.ui.requests import OpenTrace
 from tui_probe.ui.screens.compare import CompareRunsScreen
+from tui_probe.ui.session import OpenTrace, Session
 
 WORDS = "R: compare with the previous run"
 

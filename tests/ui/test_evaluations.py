@@ -12,8 +12,8 @@ from tests.ui.conftest import Stage, on_stage
 from tests.ui.pages_stage import showing
 from tui_probe.evals.answer import answer_pages
 from tui_probe.evals.evaluation import evaluate, evaluation_names
-from tui_probe.ui.live.feed import Session
 from tui_probe.ui.screens.ready_pages import EvaluationScreen
+from tui_probe.ui.session import Session
 
 
 async def shows(stage: Stage, words: str) -> None:

@@ -13,7 +13,7 @@ from tests.ui.conftest import golden_screen, golden_sizes, on_stage
 from tui_probe.draw.palette import PALETTES
 from tui_probe.ui import Appearance
 from tui_probe.ui.keys import SCOPES, TABLE
-from tui_probe.ui.live.feed import Session
+from tui_probe.ui.session import Session
 
 if TYPE_CHECKING:
     from pathlib import Path

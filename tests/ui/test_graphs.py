@@ -10,9 +10,9 @@ from tests.pages.graphs import graphs_trace, replays
 from tests.trace.make import TraceWriter
 from tests.ui.conftest import golden_sizes, on_stage
 from tui_probe.ui import Appearance
-from tui_probe.ui.live.feed import Session
 from tui_probe.ui.screens.help import HelpScreen
 from tui_probe.ui.screens.kernel import KernelScreen
+from tui_probe.ui.session import Session
 
 
 @pytest.fixture

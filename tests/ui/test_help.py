@@ -14,8 +14,8 @@ from tui_probe.pages.page_registry import explanation
 from tui_probe.pages.views import kind_of, names
 from tui_probe.ui import Appearance
 from tui_probe.ui.keys import SCOPES, TABLE, command_of, in_scope, shown
-from tui_probe.ui.live.feed import Session
 from tui_probe.ui.screens.help import HelpScreen, key_lines
+from tui_probe.ui.session import Session
 
 RECORDED = Path(__file__).parents[1] / "data" / "h200"
 

@@ -20,12 +20,11 @@ from tui_probe.trace.recent import Brief
 from tui_probe.ui import Appearance, keys
 from tui_probe.ui.app import ProbeApp
 from tui_probe.ui.layout import SMALLEST
-from tui_probe.ui.live.feed import Session
-from tui_probe.ui.requests import HomeSources, OpenPath, OpenTrace, StartDemo, StartForm, StartProgram
 from tui_probe.ui.screens.compare import CompareRunsScreen
 from tui_probe.ui.screens.further_pages import LetterScreen
 from tui_probe.ui.screens.home import HomeScreen, heights
 from tui_probe.ui.screens.lists import PickScreen
+from tui_probe.ui.session import HomeSources, OpenPath, OpenTrace, Session, StartDemo, StartForm, StartProgram
 from tui_probe.ui.views import recent
 from tui_probe.verdicts.run_verdict import RunVerdict
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tests.ui.conftest import on_stage
 from tui_probe.ui.export import write_text
-from tui_probe.ui.live.feed import Session
+from tui_probe.ui.session import Session
 
 if TYPE_CHECKING:
     from pathlib import Path

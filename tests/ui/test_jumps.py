@@ -9,8 +9,8 @@ import pytest
 from tests.pages.measured_example import STRIDED, write_measured
 from tests.ui.conftest import Stage, on_stage
 from tui_probe.draw.view import Spot
-from tui_probe.ui.live.feed import Session
 from tui_probe.ui.screens.kernel import KernelScreen
+from tui_probe.ui.session import Session
 from tui_probe.ui.views.document_view import DocumentView
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import pytest
 from tests.recorded import H200
 from tests.turns import due
 from tests.ui.conftest import Stage, on_stage
-from tui_probe.ui.live.feed import Session
 from tui_probe.ui.screens.kernel import KernelScreen
+from tui_probe.ui.session import Session
 from tui_probe.ui.views.drawing import DrawingView
 
 MOVES = ("u", "r", "x", "W", "w", "w", "down", "down", "right", "v")

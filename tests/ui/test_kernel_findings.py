@@ -12,8 +12,8 @@ from tests.ui.conftest import on_stage
 from tests.ui.synthetic import TraceWriter
 from tui_probe.trace.follow import open_trace
 from tui_probe.ui.live import results
-from tui_probe.ui.live.feed import Session
 from tui_probe.ui.live.results import due, find_more
+from tui_probe.ui.session import Session
 from tui_probe.verdicts import finding_summary as brief_module
 from tui_probe.verdicts.finding_summary import FindingSummary, summarize_findings
 from tui_probe.verdicts.kernel_snapshot import KernelSnapshot, kernel_snapshot

@@ -17,10 +17,10 @@ from tests.ui.fakes import FakeDrawing, Gate, show_fakes, show_pages
 from tui_probe.draw.view import Document
 from tui_probe.pages.views import keys_of_pages, kind_of
 from tui_probe.probekit.page_kinds import ViewKind
-from tui_probe.ui.live.feed import Session
 from tui_probe.ui.screens import paged
 from tui_probe.ui.screens.kernel import KernelScreen
 from tui_probe.ui.screens.page_opening import MessageView, OpeningView, pages_of
+from tui_probe.ui.session import Session
 from tui_probe.ui.views.document_view import DocumentView
 from tui_probe.ui.views.drawing import DrawingView
 

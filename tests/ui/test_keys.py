@@ -19,12 +19,12 @@ from tests.ui.synthetic import FakeTarget, TraceWriter, example
 from tui_probe.launcher.control import BUDGETS, ControlPage
 from tui_probe.probekit.page_kinds import DIGIT_PAGES
 from tui_probe.ui import keys
-from tui_probe.ui.live.feed import Session
 from tui_probe.ui.screens.compare import CompareScreen
 from tui_probe.ui.screens.further_pages import LetterScreen
 from tui_probe.ui.screens.help import HelpScreen, TopicScreen
 from tui_probe.ui.screens.kernel import KernelScreen
 from tui_probe.ui.screens.lists import NameScreen, TagScreen
+from tui_probe.ui.session import Session
 from tui_probe.ui.views.drawing import DrawingView
 from tui_probe.ui.views.log import LogView
 

@@ -17,8 +17,8 @@ from tests.ui.synthetic import FakeTarget, TraceWriter, example
 from tui_probe.trace import user_state
 from tui_probe.trace.locate import Address
 from tui_probe.trace.user_state import MAX_VIEWS, LastView, save_last_view
-from tui_probe.ui.live.feed import Session
 from tui_probe.ui.screens.kernel import KernelScreen
+from tui_probe.ui.session import Session
 
 TRACE = H200 / "attention_sectors"
 

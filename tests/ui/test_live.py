@@ -16,8 +16,9 @@ from tui_probe.draw.shorten import fitted_command
 from tui_probe.ui import Appearance
 from tui_probe.ui.app import ProbeApp
 from tui_probe.ui.layout import SMALLEST, arrangement
-from tui_probe.ui.live.feed import Session, is_full
+from tui_probe.ui.live.feed import is_full
 from tui_probe.ui.live.kernel_rows import ArrangedRows
+from tui_probe.ui.session import Session
 
 if TYPE_CHECKING:
     from pathlib import Path

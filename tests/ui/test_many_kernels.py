@@ -13,10 +13,11 @@ from tests.ui.conftest import no_gpu, on_stage
 from tests.ui.synthetic import TraceWriter
 from tui_probe.trace.follow import TraceFollower, open_trace
 from tui_probe.ui.app import ProbeApp
-from tui_probe.ui.live.feed import Feed, Session
+from tui_probe.ui.live.feed import Feed
 from tui_probe.ui.live.kernel_columns import COLUMNS
 from tui_probe.ui.live.kernel_rows import RowOrder
-from tui_probe.ui.live.kernel_snapshots import FOLDERS_PER_UPDATE, KernelSnapshots
+from tui_probe.ui.live.snapshots import FOLDERS_PER_UPDATE, KernelSnapshots
+from tui_probe.ui.session import Session
 
 KERNELS = 3 * FOLDERS_PER_UPDATE
 FAR = KERNELS - 1

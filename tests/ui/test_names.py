@@ -10,8 +10,8 @@ from tests.importers.files import real
 from tests.ui.conftest import on_stage
 from tests.ui.pages_stage import showing
 from tui_probe.nsight.pages.opening import open_imported
-from tui_probe.ui.live.feed import Session
 from tui_probe.ui.screens.lists import NameScreen
+from tui_probe.ui.session import Session
 
 if TYPE_CHECKING:
     from pathlib import Path

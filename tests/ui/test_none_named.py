@@ -10,7 +10,7 @@ import pytest
 from tests.ui.conftest import on_stage
 from tests.ui.synthetic import FakeTarget, TraceWriter
 from tui_probe.ui.live import state_line
-from tui_probe.ui.live.feed import Session
+from tui_probe.ui.session import Session
 
 SAID = "--kernel matmull matches no kernel"
 

@@ -12,9 +12,9 @@ from tests.ui.conftest import on_stage
 from tests.ui.desk import TestDesk, shown
 from tui_probe.nvml import GpuSample, sample_all
 from tui_probe.trace.event_types import Device
-from tui_probe.ui.live.feed import Session
 from tui_probe.ui.live.gpus import GpuSampler, GpuView
 from tui_probe.ui.live.live_pages import GpuPage
+from tui_probe.ui.session import Session
 
 
 class NvmlError(Exception):

@@ -9,9 +9,9 @@ import pytest
 from tests.recorded import SIMULATED, unpacked
 from tests.ui.conftest import golden_sizes, on_stage
 from tui_probe.ui import Appearance
-from tui_probe.ui.live.feed import Session
 from tui_probe.ui.screens.compare import CompareScreen
 from tui_probe.ui.screens.kernel import KernelScreen
+from tui_probe.ui.session import Session
 
 LIVE = {"results": "6", "gpu": "7"}
 

@@ -14,10 +14,10 @@ from tests.ui.synthetic import FakeTarget, TraceWriter, example
 from tui_probe.pages.findings_page import Question
 from tui_probe.ui import Appearance, keys
 from tui_probe.ui.commands import commands_of
-from tui_probe.ui.live.feed import Session
 from tui_probe.ui.screens.help import HelpScreen
 from tui_probe.ui.screens.lists import ChoiceList, PickScreen
 from tui_probe.ui.screens.view_screen import ViewScreen
+from tui_probe.ui.session import Session
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,8 +20,8 @@ from tui_probe.pages.kernel_detail import (
 from tui_probe.trace.follow import open_trace
 from tui_probe.ui import Appearance
 from tui_probe.ui.layout import PREVIEW_ROWS, arrangement
-from tui_probe.ui.live.feed import Session
 from tui_probe.ui.live.preview import doubled
+from tui_probe.ui.session import Session
 
 if TYPE_CHECKING:
     from tests.ui.conftest import Stage

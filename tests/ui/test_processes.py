@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tests.ui.conftest import on_stage
 from tests.ui.synthetic import FakeTarget, TraceWriter
-from tui_probe.ui.live.feed import Session
+from tui_probe.ui.session import Session
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ from textual.geometry import Region
 from tests.recorded import H200, SIMULATED, unpacked
 from tests.ui.emulated import on_emulated
 from tui_probe.ui import Appearance, keys
-from tui_probe.ui.live.feed import Session
+from tui_probe.ui.session import Session
 from tui_probe.ui.widgets.pane import Pane
 
 if TYPE_CHECKING:

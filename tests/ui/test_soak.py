@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pytest
 
     from tests.ui.synthetic import FakeTarget, TraceWriter
-    from tui_probe.ui.live.feed import Session
+    from tui_probe.ui.session import Session
 
 TICKS, ROUNDS = 2_000, 10
 PAGES = (("1",), ("0", "v"), ("0", "o"), ("0", "r"), ("0", "g"))

@@ -14,7 +14,7 @@ from tests.ui.conftest import Stage, on_stage
 from tests.ui.test_jumps import cursor_line, hint, screen_of, show
 from tui_probe.draw.view import Spot
 from tui_probe.toolchain import Tool
-from tui_probe.ui.live.feed import Session
+from tui_probe.ui.session import Session
 from tui_probe.ui.views.document_view import DocumentView
 
 SASS = Path(__file__).parents[1] / "data" / "sass" / "strides"

@@ -17,7 +17,7 @@ from tui_probe.cli.arguments import trace_folder_of
 from tui_probe.cli.open import which_of_several
 from tui_probe.errors import LaunchError
 from tui_probe.trace.locate import Address
-from tui_probe.ui.live.feed import Session
+from tui_probe.ui.session import Session
 
 
 def run_python(code: str, **options: object) -> subprocess.CompletedProcess[str]:
@@ -52,7 +52,7 @@ def test_without_a_terminal_it_refuses_at_once_and_names_the_other_way() -> None
 def test_in_a_process_without_a_terminal_nothing_hangs_and_nothing_is_drawn() -> None:
     code = (
         "import sys, tui_probe.ui as ui\n"
-        "from tui_probe.ui.live.feed import Session\n"
+        "from tui_probe.ui.session import Session\n"
         "try: ui.run(Session())\n"
         "except ui.LaunchError as error: print(error); sys.exit(2)\n"
     )

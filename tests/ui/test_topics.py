@@ -20,7 +20,7 @@ from tui_probe.ui.screens.help import HelpScreen, TopicScreen
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tui_probe.ui.live.feed import Session
+    from tui_probe.ui.session import Session
 
 
 async def test_from_the_page_of_keys_and_back(session: Session) -> None:

@@ -10,8 +10,8 @@ from tests.recorded import H200, unpacked
 from tests.ui.conftest import on_stage
 from tests.ui.desk import TestDesk
 from tui_probe.draw.spans import plain
-from tui_probe.ui.live.feed import Session
 from tui_probe.ui.screens.kernel import KernelScreen
+from tui_probe.ui.session import Session
 from tui_probe.ui.views.table_views import AllLinesView, TreeView
 
 if TYPE_CHECKING:

@@ -15,10 +15,9 @@ from tests.ui.conftest import Stage, no_gpu, on_stage
 from tests.ui.fakes import Gate
 from tests.ui.test_home import TRACES, at_home, home_of
 from tui_probe.ui.app import ProbeApp
-from tui_probe.ui.live.feed import Session
 from tui_probe.ui.live.live_screen import LiveScreen
-from tui_probe.ui.requests import HomeSources, OpenTrace
 from tui_probe.ui.screens.kernel import KernelScreen
+from tui_probe.ui.session import HomeSources, OpenTrace, Session
 from tui_probe.ui.views.document_view import DocumentView
 
 if TYPE_CHECKING:

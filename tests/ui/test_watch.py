@@ -16,7 +16,7 @@ from tests.ui.conftest import on_stage
 from tests.ui.synthetic import TraceWriter, example
 from tests.ui.terminal import Terminal
 from tests.ui.test_pty import CTRL_C, CTRL_Q, assert_restored
-from tui_probe.ui.live.feed import Session
+from tui_probe.ui.session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,7 @@ import pytest
 
 from tests.pages.test_without_ptx import told_machine_code, write_kernels
 from tests.ui.conftest import golden_sizes, on_stage
-from tui_probe.ui.live.feed import Session
+from tui_probe.ui.session import Session
 
 
 async def test_the_screen_leads_to_the_machine_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,8 +19,8 @@ from tui_probe.pages.hotspot import Hotspot, PageSpot
 from tui_probe.pages.views.timeline import TimelineView
 from tui_probe.probes.dmat.view import Dmat
 from tui_probe.ui import Appearance
-from tui_probe.ui.live.feed import Session
 from tui_probe.ui.screens.jumps import HotspotJump
+from tui_probe.ui.session import Session
 from tui_probe.ui.views.document_view import DocumentView
 from tui_probe.ui.views.drawing import DrawingView
 

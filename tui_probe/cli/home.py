@@ -28,7 +28,7 @@ from .screen import add_screen_options, appearance_of, show, show_session, wants
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tui_probe.ui.requests import HomeSources, StartForm
+    from tui_probe.ui.session import HomeSources, StartForm
     from tui_probe.verdicts.run_verdict import RunVerdict
 
     from .machine_checks import Item
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Show home, a trace or a run, and home again, until the user quits. Raises LaunchError without a terminal."""
     if not wants_screen(arguments):
         raise LaunchError("the home screen needs a terminal; without one, use tui-probe list, run, report or show")
-    from tui_probe.ui.requests import HomeSources, StartForm
+    from tui_probe.ui.session import HomeSources, StartForm
 
     arguments.next_request, arguments.from_home = None, True
     form = StartForm(probe=user_settings().probe or DEFAULT_PROBE)
@@ -63,8 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def rounds(arguments: argparse.Namespace, home: HomeSources, runs: BackgroundRuns) -> int:
     """Show home and what is chosen there in turn. Returns what the last screen returned."""
-    from tui_probe.ui.live.feed import Session
-    from tui_probe.ui.requests import OpenPath, OpenTrace, StartProgram
+    from tui_probe.ui.session import OpenPath, OpenTrace, Session, StartProgram
 
     appearance = appearance_of(arguments)
     while True:
@@ -111,7 +110,7 @@ def plain_path(typed: str) -> str:
 
 def form_of_demo(form: StartForm) -> StartForm:
     """Return a form for the bundled example, with the probe and the GPU of this one."""
-    from tui_probe.ui.requests import StartForm
+    from tui_probe.ui.session import StartForm
 
     return StartForm(shlex.join(example((), brief=False, slow=True)), probe=form.probe, simulated=form.simulated)
 

@@ -29,7 +29,7 @@ from .parser import COMMANDS, READS_RESULTS, FrontParser, Parser, unknown_comman
 if TYPE_CHECKING:
     import argparse
 
-    from tui_probe.ui.requests import SameKernel
+    from tui_probe.ui.session import SameKernel
 
     from .parser import Command
 

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from tui_probe.probekit.page_kinds import PageSet
     from tui_probe.trace.locate import Address
     from tui_probe.ui import Appearance
-    from tui_probe.ui.live.feed import Session
-    from tui_probe.ui.requests import OpenTrace, RerunRequest
+    from tui_probe.ui.session import OpenTrace, RerunRequest, Session
 
 
 def add_screen_options(parser: argparse.ArgumentParser) -> None:
@@ -64,7 +63,7 @@ def show(
     A command returns only an exit status. So the run or trace that the user requested on this screen, or None, is
     left in ``arguments.next_request``, where ``main.dispatch`` finds it after the command.
     """
-    from tui_probe.ui.live.feed import Session
+    from tui_probe.ui.session import Session
 
     session = Session(target=target, traces=traces, imported=imported, watching=watching, at=at, notice=notice)
     session.from_home = arguments.from_home if "from_home" in arguments else False
@@ -85,7 +84,7 @@ def show_session(session: Session, appearance: Appearance) -> int:
 
 def requested_command(request: RerunRequest | OpenTrace, arguments: argparse.Namespace) -> list[str]:
     """Return the command line of a run or trace requested on the screen, with the display options of ``arguments``."""
-    from tui_probe.ui.requests import OpenTrace
+    from tui_probe.ui.session import OpenTrace
 
     looks = ["--ascii"] if arguments.ascii else []
     looks += ["--palette", arguments.palette] if arguments.palette else []

@@ -15,7 +15,7 @@ from tui_probe.ui.appearance import Appearance
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tui_probe.ui.live.feed import Session
+    from tui_probe.ui.session import Session
 
 __all__ = ["Appearance", "check_terminal", "ending_signals", "run"]
 

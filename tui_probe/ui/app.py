@@ -29,13 +29,13 @@ from tui_probe.ui.ending import RunEnding
 from tui_probe.ui.export import LARGEST_CLIPBOARD
 from tui_probe.ui.layout import STYLE, textual_theme
 from tui_probe.ui.live.current_selection import MARKED, mark_of
-from tui_probe.ui.live.feed import Feed, Session
+from tui_probe.ui.live.feed import Feed
 from tui_probe.ui.live.gpus import GpuSampler
 from tui_probe.ui.live.live_screen import LiveScreen
-from tui_probe.ui.requests import CommandToPaste, ComparisonRequest, OpenTrace, SameKernel
 from tui_probe.ui.screens.help import HelpScreen
 from tui_probe.ui.screens.lists import PickScreen
 from tui_probe.ui.screens.view_screen import ViewScreen
+from tui_probe.ui.session import CommandToPaste, ComparisonRequest, OpenTrace, SameKernel
 from tui_probe.ui.textual_private import OpenApp, was_stopped
 from tui_probe.ui.widgets.lines import LinesWidget
 
@@ -47,9 +47,8 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import Kernel, Trace
     from tui_probe.ui.application import Application
     from tui_probe.ui.live.current_selection import Mark
-    from tui_probe.ui.live.feed import LiveTarget
-    from tui_probe.ui.requests import RerunRequest
     from tui_probe.ui.rerun import RerunOffer
+    from tui_probe.ui.session import LiveTarget, RerunRequest, Session
 
 OPENING = 5.0
 """Seconds after which keys no longer wait for a screen that does not come."""

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import Kernel
     from tui_probe.ui.appearance import Appearance
     from tui_probe.ui.background import Background
-    from tui_probe.ui.live.feed import Feed, Session
+    from tui_probe.ui.live.feed import Feed
     from tui_probe.ui.live.gpus import GpuSampler
+    from tui_probe.ui.session import Session
 
 
 class Live(Protocol):

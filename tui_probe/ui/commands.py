@@ -10,10 +10,10 @@ from tui_probe.draw.palette import PALETTES
 from tui_probe.pages.findings_page import all_questions
 from tui_probe.probe_files import DEFAULT_PROBE
 from tui_probe.ui import keys
-from tui_probe.ui.requests import BETWEEN_HINT
 from tui_probe.ui.rerun import between_choice, survey_choice
 from tui_probe.ui.screens.help import show_topic, topic_choices
 from tui_probe.ui.screens.lists import PickerItem
+from tui_probe.ui.session import BETWEEN_HINT
 from tui_probe.ui.widgets.pane import keys_of
 
 if TYPE_CHECKING:

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
     from textual.screen import Screen
 
-    from tui_probe.ui.live.feed import Feed, LiveTarget
+    from tui_probe.ui.live.feed import Feed
     from tui_probe.ui.screens.view_screen import ViewScreen
+    from tui_probe.ui.session import LiveTarget
 
 SECOND_INTERRUPT = 2.0
 """Seconds within which a second interrupt asks for more."""

@@ -17,8 +17,8 @@ from tui_probe.probe_files.sets import built_in_sets, set_within
 from tui_probe.probekit.registry import probe_names_where
 from tui_probe.trace.recent import brief, run_before
 from tui_probe.trace.run_info import MissingDirectoryError, recorded_run
-from tui_probe.ui.requests import BETWEEN_HINT, CommandToPaste, ComparisonRequest, OpenTrace, RerunRequest
 from tui_probe.ui.screens.lists import PickerItem
+from tui_probe.ui.session import BETWEEN_HINT, CommandToPaste, ComparisonRequest, OpenTrace, RerunRequest
 from tui_probe.ui.views.recent import age_text
 from tui_probe.verdicts.limiter import kernel_limiter
 from tui_probe.verdicts.run_outcome import measuring_options

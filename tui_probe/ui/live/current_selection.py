@@ -10,7 +10,7 @@ from tui_probe.draw import units
 from tui_probe.errors import ChoiceError
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.record_counts import launches_text
-from tui_probe.ui.live.feed import Snapshot
+from tui_probe.ui.live.snapshots import Snapshot
 from tui_probe.ui.live.state_line import ending
 from tui_probe.ui.screens.lists import PickerItem, PickScreen
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from tui_probe.trace.launches import Launch
     from tui_probe.trace.model import Trace
     from tui_probe.ui.keys import Key
-    from tui_probe.ui.live.feed import ProcessView
     from tui_probe.ui.live.kernel_table import KernelTable
+    from tui_probe.ui.live.snapshots import ProcessView
     from tui_probe.ui.screens.view_screen import ViewScreen
 
 NO_LATER = "no later launch has a result"

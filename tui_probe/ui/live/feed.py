@@ -13,162 +13,40 @@ import threading
 import time
 from collections import deque
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from tui_probe.errors import TraceError
-from tui_probe.launcher.control import Recording, RecordingSwitch
+from tui_probe.launcher.control import RecordingSwitch
 from tui_probe.probekit.record_counts import status_word
-from tui_probe.trace.locate import LOG, is_trace, path_in_trace
+from tui_probe.trace.locate import is_trace, path_in_trace
 from tui_probe.trace.run_info import mask_words
-from tui_probe.ui.live.kernel_snapshots import KernelSnapshots
+from tui_probe.ui.live.snapshots import KernelSnapshots, ProcessView, Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
-    from tui_probe.probekit.page_kinds import PageSet
-    from tui_probe.trace.event_types import Device
-    from tui_probe.trace.locate import Address
     from tui_probe.trace.model import Trace
-    from tui_probe.ui.requests import HomeSources, OpenTrace, RerunRequest, SameKernel
+    from tui_probe.ui.session import LiveTarget, Session
     from tui_probe.verdicts.finding_summary import FindingSummary
-    from tui_probe.verdicts.kernel_snapshot import KernelSnapshot
 
 INTERVAL = 0.5
+"""Seconds between two polls of the traces."""
 MAX_INTERVAL = 0.2
-"""Seconds of reading after which no further trace is begun with before the next look."""
+"""Seconds of a poll after which it begins to read no further trace: the others begin with the next poll."""
 READING = 0.1
-"""Seconds for which folders of kernels are read between two looks at what is wanted."""
+"""Seconds for which directories of kernels are read before ``Feed.wanted`` is read again."""
 RESTING = 0.05
-"""Seconds for which none are read after a key."""
+"""Seconds after a key in which no directory is read: its action goes first."""
 RETURN_INTERVAL = 120.0
 """Seconds between two calls of ``return_free_memory``."""
 MIN_FREE_BYTES = 1 << 16
+"""Free bytes of a disk below which a line of the log may not fit any more."""
 
 
-class LiveTarget(Protocol):
-    """A program that was started under the hook. All may be called from any thread; signals are sent immediately."""
-
-    @property
-    def command(self) -> Sequence[str]:
-        """The program and its arguments."""
-
-    @property
-    def simulated(self) -> bool:
-        """True if it runs on the simulated GPU."""
-
-    @property
-    def started(self) -> float:
-        """Time in seconds since 1970."""
-
-    @property
-    def stdout_path(self) -> Path:
-        """The file that receives its standard output."""
-
-    @property
-    def stderr_path(self) -> Path:
-        """The file that receives its standard error."""
-
-    def poll(self) -> int | None:
-        """None while it runs, then its exit status, or minus the number of the signal that ended it."""
-
-    def interrupt(self) -> None:
-        """Send SIGINT to its process group, as a terminal does on ctrl+c."""
-
-    def terminate(self) -> None:
-        """Send SIGTERM to its process group."""
-
-    def kill(self) -> None:
-        """Send SIGKILL to its process group."""
-
-    def leave(self) -> None:
-        """Let it continue when the screen ends."""
-
-    def trace_directories(self) -> list[Path]:
-        """The trace directories that its processes have made so far, the oldest first."""
-
-
-@dataclass
-class Session:
-    """Input of the screen: a target that runs, or trace directories that exist."""
-
-    target: LiveTarget | None = None
-    traces: tuple[Path, ...] = ()
-    imported: PageSet | None = None
-    """Files of another profiler, shown instead."""
-    home: HomeSources | None = None
-    """The home screen, shown instead."""
-    from_home: bool = False
-    """True if it was opened from the home screen, which appears again afterwards."""
-    watching: bool = False
-    """Someone else started the run: say so, and when it ends."""
-    at: Address | None = None
-    """The kernel and the launch to begin at, if it names any."""
-    begin: SameKernel | None = None
-    """The kernel of a former run from which the target was asked for: begin there."""
-    notice: str = ""
-    """Text about what is opened, shown once it is read."""
-    again: RerunRequest | OpenTrace | None = None
-    """The run to start, or the trace to open, after the screen has ended."""
-
-
-@dataclass(frozen=True)
-class ProcessView:
-    """One process that launched kernels. ``problem`` says why its trace cannot be read.
-
-    ``trace`` keeps growing in the thread that follows it: its results may be read up to number ``results``.
-    """
-
-    directory: Path
-    kernels: tuple[KernelSnapshot, ...] = ()
-    trace: Trace | None = None
-    devices: tuple[Device, ...] = ()
-    probed: int = 0
-    probe: str = ""
-    launches: int = 0
-    launches_probed: int = 0
-    results: int = 0
-    bytes_written: int = 0
-    dropped: int | None = None
-    problem: str = ""
-    damage: tuple[str, ...] = ()
-    """Files of the trace that are damaged."""
-
-    @property
-    def event_log(self) -> Path:
-        return self.directory / LOG
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """Everything at one moment. ``status`` is an exit status, or minus a signal; None while running or unknown.
-
-    ``pid`` is the process of the command, None where only its launcher, or no one, knows.
-    """
-
-    processes: tuple[ProcessView, ...] = ()
-    command: str = ""
-    pid: int | None = None
-    running: bool = False
-    status: int | None = None
-    started: float | None = None
-    ended: float | None = None
-    simulated: bool = False
-    benchmark: bool = False
-    stdout: Path | None = None
-    stderr: Path | None = None
-    recording: Recording | None = None
-    """The switch and the budgets of the run; None where it cannot be reached, or has ended."""
-    no_room: bool = False
-    """The disk of the traces is, or was, full: not everything is kept."""
-    loaded: bool = False
-    failure: str = ""
-    """The reason why the program ended with an error; "" if it did not, or nothing is known."""
-
-
-class _Trace:
-    """A trace that is followed: its reader, rows of its kernels, and the view of its process."""
+class _FollowedTrace:
+    """Reader of a growing trace, the rows of its kernels, and the view of its process."""
 
     def __init__(self, directory: Path) -> None:
         from tui_probe.trace.follow import TraceFollower  # the first frame needs no reader of logs
@@ -212,7 +90,7 @@ class _Trace:
         return taken
 
     def read_rows(self, wanted: Iterable[int], enough: Callable[[], bool]) -> bool:
-        """Read folders of kernels; return whether there were any to read."""
+        """Read directories of kernels; return whether there were any to read."""
         read = self.rows.read(self.follower.trace, wanted, enough)
         if read:
             self._make_view()
@@ -262,19 +140,19 @@ class Feed:
         self.latest = Snapshot()
         self._interval = interval
         self._clock = clock
-        self._traces: dict[Path, _Trace] = {}
+        self._traces: dict[Path, _FollowedTrace] = {}
         self._ended: float | None = None
         self._wake = threading.Event()
         self._stopped = False
         self._thread = threading.Thread(target=self._run, name="tui-probe-feed", daemon=True)
         self.failure: Exception | None = None
         self._failed: tuple[int, str] | None = None
-        """Status of the program, and why it failed."""
+        """Exit status of the program, and the text of ``Snapshot.failure``, which is read once."""
         self.switch = RecordingSwitch()
         self._rest_until = 0.0
-        self._given_back = time.monotonic()
+        self._memory_returned_at = time.monotonic()
         self.wanted: tuple[int, ...] = ()
-        """The kernels whose folders are read first: those visible."""
+        """Indices of the kernels whose directories are read first: those that are visible."""
         self.loaded: Callable[[], object] | None = None
         """Called once, in the thread, when there is something to show."""
 
@@ -299,16 +177,16 @@ class Feed:
                 while not self._stopped and time.monotonic() < due and self.read_rows():
                     if self._rests():
                         self._wake.wait(RESTING)
-                self._give_back(due)
+                self._return_memory(due)
                 self._wake.wait(max(0.0, due - time.monotonic()))
                 self._wake.clear()
         except Exception as error:  # noqa: BLE001 - raised again by the screen, in the event loop
             self.failure = error
 
-    def _give_back(self, now: float) -> None:
-        if now > self._given_back + RETURN_INTERVAL:
+    def _return_memory(self, now: float) -> None:
+        if now > self._memory_returned_at + RETURN_INTERVAL:
             return_free_memory()
-            self._given_back = now
+            self._memory_returned_at = now
 
     def add_findings(self, process: ProcessView, findings: Mapping[int, FindingSummary]) -> None:
         """Show findings of kernels of a process, by index of the kernel, from the next snapshot on."""
@@ -328,12 +206,12 @@ class Feed:
         target = self.session.target
         status = target.poll() if target else None  # before the logs: they are complete once it has ended
         for directory in target.trace_directories() if target else self._directories():
-            self._traces.setdefault(directory, _Trace(directory))
+            self._traces.setdefault(directory, _FollowedTrace(directory))
         self._poll_traces()
         self._publish(status)
 
     def read_rows(self) -> bool:
-        """Read folders of kernels for a moment; return whether there were any to read."""
+        """Read directories of kernels for ``READING`` seconds; return whether there were any to read."""
         until = time.monotonic() + READING
 
         def enough() -> bool:
@@ -369,7 +247,7 @@ class Feed:
         return self._failed[1]
 
     def _poll_traces(self) -> None:
-        """Read what is new in each, and begin with others while there is time: no one waits for all of a large run."""
+        """Read new lines of each log; begin with further logs for ``MAX_INTERVAL``, so that a large run shows early."""
         new = [trace for trace in self._traces.values() if not trace.begun]
         for trace in self._traces.values():
             if trace.begun:
@@ -380,7 +258,7 @@ class Feed:
                 trace.poll()
 
     def _directories(self) -> list[Path]:
-        """The traces that were asked for, and those of other processes of the run that run.json of the first names."""
+        """Return the traces of the session, then those of other processes, which run.json of the first one names."""
         directories = list(self.session.traces)
         first = self._traces.get(directories[0])
         info = first.follower.trace.run_info if first else None

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import Trace
     from tui_probe.trace.user_state import LastView
     from tui_probe.ui.live.current_selection import CurrentSelection
-    from tui_probe.ui.live.feed import ProcessView, Session
     from tui_probe.ui.live.kernel_table import KernelTable
-    from tui_probe.ui.requests import SameKernel
+    from tui_probe.ui.live.snapshots import ProcessView
+    from tui_probe.ui.session import SameKernel, Session
     from tui_probe.ui.widgets.pane import Tab
 
 

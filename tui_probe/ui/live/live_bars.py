@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from tui_probe.ui.early_keys import EarlyKeys
     from tui_probe.ui.layout import Arrangement
     from tui_probe.ui.live.current_selection import CurrentSelection, ProcessSwitch
-    from tui_probe.ui.live.feed import ProcessView, Snapshot
     from tui_probe.ui.live.initial_place import InitialPlace
     from tui_probe.ui.live.kernel_table import KernelTable
     from tui_probe.ui.live.live_pages import LivePages
     from tui_probe.ui.live.preview import Preview
     from tui_probe.ui.live.results import KernelFindings
+    from tui_probe.ui.live.snapshots import ProcessView, Snapshot
     from tui_probe.ui.views.view import PaneView
     from tui_probe.ui.widgets.pane import Tab
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.trace.event_types import Device
     from tui_probe.ui.live.current_selection import CurrentSelection
-    from tui_probe.ui.live.feed import ProcessView, Snapshot
+    from tui_probe.ui.live.snapshots import ProcessView, Snapshot
     from tui_probe.ui.views.view import Desk, PaneView
     from tui_probe.verdicts.findings import ResultFindings
     from tui_probe.verdicts.kernel_snapshot import KernelSnapshot

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from tui_probe.trace.model import Trace
-    from tui_probe.ui.live.feed import ProcessView
+    from tui_probe.ui.live.snapshots import ProcessView
     from tui_probe.ui.views.view import PaneView
     from tui_probe.ui.widgets.pane import Tab
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tui_probe.pages.all_lines import KernelLine
     from tui_probe.pages.kernel_detail import Chart
     from tui_probe.trace.model import Trace
-    from tui_probe.ui.live.feed import ProcessView
+    from tui_probe.ui.live.snapshots import ProcessView
     from tui_probe.ui.views.view import Desk
     from tui_probe.verdicts.findings import ResultFindings
     from tui_probe.verdicts.kernel_snapshot import KernelSnapshot

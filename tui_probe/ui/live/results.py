@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.spans import Line
     from tui_probe.trace.model import Trace
-    from tui_probe.ui.live.feed import ProcessView
+    from tui_probe.ui.live.snapshots import ProcessView
     from tui_probe.ui.views.view import Desk
     from tui_probe.verdicts.finding_summary import FindingSummary
     from tui_probe.verdicts.findings import ResultFindings

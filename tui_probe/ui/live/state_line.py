@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.spans import Line, Span
     from tui_probe.launcher.control import Recording
-    from tui_probe.ui.live.feed import ProcessView, Snapshot
+    from tui_probe.ui.live.snapshots import ProcessView, Snapshot
     from tui_probe.ui.views.view import Desk
     from tui_probe.verdicts.unmeasured_probes import UnmeasuredProbe
 

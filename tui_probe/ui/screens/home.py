@@ -10,9 +10,9 @@ from tui_probe.pages.findings_page import all_questions
 from tui_probe.ui import keys
 from tui_probe.ui.early_keys import EarlyKeys
 from tui_probe.ui.prompt import PathPrompt, completion
-from tui_probe.ui.requests import OpenPath, OpenTrace, StartDemo, StartProgram
 from tui_probe.ui.screens.lists import PickerItem, PickScreen
 from tui_probe.ui.screens.view_screen import ViewScreen
+from tui_probe.ui.session import OpenPath, OpenTrace, StartDemo, StartProgram
 from tui_probe.ui.views.form import ROWS, TEXTS, FindingsView, FormView
 from tui_probe.ui.views.recent import RecentView
 from tui_probe.ui.widgets.pane import Bar, FrameEdge, Pane
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tui_probe.draw.spans import Line
     from tui_probe.trace.recent import Brief
     from tui_probe.ui.prompt import Completion
-    from tui_probe.ui.requests import HomeSources, MachineFinding, ProbeSummary
+    from tui_probe.ui.session import HomeSources, MachineFinding, ProbeSummary
     from tui_probe.ui.views.view import PaneView
     from tui_probe.verdicts.run_verdict import RunVerdict
 

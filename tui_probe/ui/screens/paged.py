@@ -16,11 +16,11 @@ from tui_probe.draw.spans import width
 from tui_probe.draw.view import Spot
 from tui_probe.ui import keys
 from tui_probe.ui.early_keys import LEAVING, PAGE, EarlyKeys
-from tui_probe.ui.requests import BETWEEN_HINT
 from tui_probe.ui.screens.further_pages import LetterScreen, further_pages
 from tui_probe.ui.screens.jumps import HOTSPOT, HotspotJump, JumpHistory
 from tui_probe.ui.screens.page_opening import MessageView, PageOpener, lasting
 from tui_probe.ui.screens.view_screen import SORT_OR_ZOOM, ViewScreen
+from tui_probe.ui.session import BETWEEN_HINT
 from tui_probe.ui.views.document_view import MARK, DocumentView
 from tui_probe.ui.widgets.pane import Bar, FrameEdge, Pane, Tab, TabBar, fitting, keys_of
 

@@ -12,7 +12,7 @@ from tui_probe.ui.views.view import Desk, PaneView, TextView
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tui_probe.ui.requests import MachineFinding, ProbeSummary, StartForm
+    from tui_probe.ui.session import MachineFinding, ProbeSummary, StartForm
 
 TEXTS = {
     "command": ("Command", "the program and its arguments, as in a shell: python train.py --steps 10"),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tui_probe.pages.range_page import RangeKey
     from tui_probe.pages.tree_page import TreeNode
     from tui_probe.trace.model import Trace
-    from tui_probe.ui.live.feed import ProcessView
+    from tui_probe.ui.live.snapshots import ProcessView
     from tui_probe.ui.views.view import Desk
 
 NodePath = tuple[str, ...]

@@ -1,16 +1,20 @@
-"""Snapshots of a trace's kernels for the feed, renewed only for kernels that changed."""
+"""Snapshots of a run and its processes for the screen, and of their kernels, renewed only for kernels that changed."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from tui_probe.trace.locate import LOG
 from tui_probe.verdicts.kernel_snapshot import KernelSnapshot, kernel_snapshot, may_have_folder, snapshot_from_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
 
+    from tui_probe.launcher.control import Recording
+    from tui_probe.trace.event_types import Device
     from tui_probe.trace.model import Trace
     from tui_probe.verdicts.finding_summary import FindingSummary
 
@@ -18,6 +22,64 @@ FOLDERS_PER_UPDATE = 100
 """Kernel folders read together with the log: more than a screen has lines."""
 MIN_SHARE_CHANGE = 5e-4
 """Smaller changes of a GPU time share keep the old snapshot, since each launch changes the shares of all kernels."""
+
+
+@dataclass(frozen=True)
+class ProcessView:
+    """One process that launched kernels.
+
+    ``probed`` counts kernels. ``problem`` is the reason why its trace cannot be read. ``dropped`` counts launches
+    whose results were dropped, None until the process ends. ``trace`` keeps growing in the thread that follows it: its
+    results may be read up to number ``results``.
+    """
+
+    directory: Path
+    kernels: tuple[KernelSnapshot, ...] = ()
+    trace: Trace | None = None
+    devices: tuple[Device, ...] = ()
+    probed: int = 0
+    probe: str = ""
+    launches: int = 0
+    launches_probed: int = 0
+    results: int = 0
+    bytes_written: int = 0
+    dropped: int | None = None
+    problem: str = ""
+    damage: tuple[str, ...] = ()
+    """Files of the trace that are damaged."""
+
+    @property
+    def event_log(self) -> Path:
+        return self.directory / LOG
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """State of a run at one moment.
+
+    ``status`` is the exit status of the command, or minus the number of the signal that ended it; None while it runs,
+    or if that is not known. ``pid`` is the process of the command, None if only its launcher knows it. ``started`` and
+    ``ended`` are in seconds since 1970.
+    """
+
+    processes: tuple[ProcessView, ...] = ()
+    command: str = ""
+    pid: int | None = None
+    running: bool = False
+    status: int | None = None
+    started: float | None = None
+    ended: float | None = None
+    simulated: bool = False
+    benchmark: bool = False
+    stdout: Path | None = None
+    stderr: Path | None = None
+    recording: Recording | None = None
+    """The switch and the budgets of the run; None where it cannot be reached, or has ended."""
+    no_room: bool = False
+    """The disk of the traces is, or was, full: not everything is kept."""
+    loaded: bool = False
+    failure: str = ""
+    """The reason why the program ended with an error; "" if it did not, or nothing is known."""
 
 
 class KernelSnapshots:

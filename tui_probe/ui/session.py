@@ -1,4 +1,7 @@
-"""Requests of the user that outlive a screen: traces to open, programs to start, runs to repeat or compare."""
+"""Session of the screen: its input, and requests of the user that outlive it.
+
+A request is a trace to open, a program to start, or a run to repeat or compare.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
+    from tui_probe.probekit.page_kinds import PageSet
+    from tui_probe.trace.locate import Address
     from tui_probe.trace.recent import Brief
     from tui_probe.verdicts.run_verdict import RunVerdict
 
@@ -174,3 +179,69 @@ class CommandToPaste:
     """A command that has to be run elsewhere."""
 
     command: str
+
+
+class LiveTarget(Protocol):
+    """A program that was started under the hook. All may be called from any thread; signals are sent immediately."""
+
+    @property
+    def command(self) -> Sequence[str]:
+        """The program and its arguments."""
+
+    @property
+    def simulated(self) -> bool:
+        """True if it runs on the simulated GPU."""
+
+    @property
+    def started(self) -> float:
+        """Time in seconds since 1970."""
+
+    @property
+    def stdout_path(self) -> Path:
+        """The file that receives its standard output."""
+
+    @property
+    def stderr_path(self) -> Path:
+        """The file that receives its standard error."""
+
+    def poll(self) -> int | None:
+        """Return None while it runs, then its exit status, or minus the number of the signal that ended it."""
+
+    def interrupt(self) -> None:
+        """Send SIGINT to its process group, as a terminal does on ctrl+c."""
+
+    def terminate(self) -> None:
+        """Send SIGTERM to its process group."""
+
+    def kill(self) -> None:
+        """Send SIGKILL to its process group."""
+
+    def leave(self) -> None:
+        """Let it continue when the screen ends."""
+
+    def trace_directories(self) -> list[Path]:
+        """Return the trace directories that its processes have made so far, the oldest first."""
+
+
+@dataclass
+class Session:
+    """Input of the screen: a target that runs, or trace directories that exist."""
+
+    target: LiveTarget | None = None
+    traces: tuple[Path, ...] = ()
+    imported: PageSet | None = None
+    """Files of another profiler, shown instead."""
+    home: HomeSources | None = None
+    """The home screen, shown instead."""
+    from_home: bool = False
+    """True if it was opened from the home screen, which appears again afterwards."""
+    watching: bool = False
+    """True if another command started the run: the screen reports that, and the end of the run."""
+    at: Address | None = None
+    """Kernel and launch that are selected first; None: as the user left the trace."""
+    begin: SameKernel | None = None
+    """Kernel of an earlier run from whose page this run was started; its page is shown first."""
+    notice: str = ""
+    """Text about what is opened, shown once it is read."""
+    again: RerunRequest | OpenTrace | None = None
+    """The run to start, or the trace to open, after the screen has ended."""
