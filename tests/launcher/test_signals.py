@@ -139,11 +139,11 @@ def test_killed_group_leaves_no_process(tool: Runner) -> None:
 def test_witness_tells_group_from_launcher_signals() -> None:
     program = """
 import os, signal
-from tui_probe.launcher import helper_process
-helper_process.LIMIT = 60.0  # the answer of a busy machine is the same
+from tui_probe.launcher import signals
+signals.ANSWER_SECONDS = 60.0  # the answer of a busy machine is the same
 os.setpgid(0, 0)
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGCONT})
-witness = helper_process.Witness()
+witness = signals.Witness()
 os.kill(os.getpid(), signal.SIGTERM)
 print(witness.saw(signal.SIGTERM))
 os.killpg(0, signal.SIGINT)

@@ -1,4 +1,4 @@
-"""Helper processes of the launcher: forked with its code; a witness of signals to the process group.
+"""Helper process of the launcher, forked with its code.
 
 It has what a process started anew would have, and no more: a session of its own, no terminal, no descriptor but those
 that it is given, the signals' usual actions. It is asked to end when the launcher's thread that made it does.
@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 
 PR_SET_NAME = 15
 """Constant of ``<linux/prctl.h>``, which Python lacks."""
-ARG_START = 45  # of the fields of /proc/PID/stat that follow the program's name
+ARG_START = 45
+"""Index of ``arg_start`` among the fields behind the name in ``/proc/PID/stat``, before ``arg_end``: see proc(5)."""
 CRASHED = 1
+"""Exit status of a helper process whose work raised an exception."""
 
 
 class ForkedProcess:
@@ -151,79 +153,3 @@ def reset_signals() -> None:
     for number in signal.valid_signals():
         if callable(signal.getsignal(number)):
             signal.signal(number, signal.SIG_DFL)
-
-
-# A process of our group that shows whether a signal came to the whole group or to the launcher only.
-#
-# The target is in the launcher's process group, so a signal to the group, as ``timeout`` and terminals send it,
-# reaches all processes of the target as without us. A signal to the launcher only has to be forwarded, one to the
-# group must not be. The system does not say which it was; but a signal to the group reaches this process, too.
-
-GRACE = 0.02
-"""Seconds within which the system gives a signal to all processes of a group."""
-LIMIT = 0.2
-"""Seconds that an answer may take; a witness that was stopped gives none."""
-WITNESS_NAME = b"tui-probe signals"
-
-
-class Witness:
-    """The process, which blocks all signals and ends with the launcher. To be made in its main thread."""
-
-    def __init__(self) -> None:
-        questions, self._ask = os.pipe()
-        self._answers, answer = os.pipe()
-        libc, parent = ctypes.CDLL(None), os.getpid()
-        self._pid = os.fork()
-        if not self._pid:
-            run_apart(
-                lambda: enter_witness(libc, parent, {questions, answer}),
-                lambda: answer_launcher(parent, questions, answer),
-            )
-        os.close(questions)
-        os.close(answer)
-
-    def saw(self, number: int) -> bool:
-        """Return whether it got this signal, too, since the last call."""
-        while self._has_answer(0):  # of a question that took too long
-            os.read(self._answers, 1)
-        try:
-            os.write(self._ask, bytes([number]))
-            return self._has_answer(LIMIT) and os.read(self._answers, 1) == b"1"
-        except OSError:  # it was killed
-            return False
-
-    def close(self) -> None:
-        """End it."""
-        os.close(self._ask)
-        os.close(self._answers)
-        os.kill(self._pid, signal.SIGKILL)
-        os.waitpid(self._pid, 0)
-
-    def _has_answer(self, seconds: float) -> bool:
-        return bool(select.select([self._answers], [], [], seconds)[0])
-
-
-def enter_witness(libc: ctypes.CDLL, parent: int, kept: set[int]) -> None:
-    """Leave behind what belongs to the launcher, except its group."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-    libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-    if os.getppid() != parent:
-        os._exit(0)
-    libc.prctl(PR_SET_NAME, WITNESS_NAME, 0, 0, 0)
-    close_all_but(kept)
-    rename(WITNESS_NAME)
-
-
-def answer_launcher(parent: int, questions: int, answers: int) -> int:
-    """Answer until the launcher asks no more."""
-    while question := os.read(questions, 1):
-        os.write(answers, b"1" if has_signal(parent, question[0]) else b"0")
-    return 0
-
-
-def has_signal(parent: int, number: int) -> bool:
-    """Return whether a signal is pending, or about to be, that the launcher itself did not send."""
-    while (info := signal.sigtimedwait({number}, GRACE)) is not None:
-        if info.si_pid != parent:
-            return True
-    return False

@@ -66,11 +66,10 @@ def run_ncu(ncu: str, log: Path, metrics: Sequence[str], command: Sequence[str],
     """
     # Read here: the help of ``run`` names the metrics of this module, and starts nothing.
     from . import signals
-    from .helper_process import Witness
     from .target import SignalScope, StandardStreams, check_command, start_target
 
     check_command(command, os.environ.get("PATH"))
-    with signals.held_back() as mask, closing(Witness()) as witness:
+    with signals.held_back() as mask, closing(signals.Witness()) as witness:
         argv = ncu_command(ncu, log, metrics, command, capture_range=capture_range)
         target = start_target(
             argv, os.environ, StandardStreams(None, None, None), SignalScope.SHARED, mask, lambda _: None

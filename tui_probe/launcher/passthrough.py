@@ -22,7 +22,6 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from . import signals
-from .helper_process import Witness
 from .session import read_end_code, toolchain
 from .target import SignalScope, StandardStreams
 
@@ -292,7 +291,7 @@ def run_with_passthrough(session: Session, meanwhile: Callable[[], object] = lam
         meanwhile()
 
     thread = threading.Thread(target=run_meanwhile, name="meanwhile")
-    with signals.held_back() as mask, closing(Witness()) as witness:
+    with signals.held_back() as mask, closing(signals.Witness()) as witness:
         spool, limit = session.spool, session.options.output_limit()
         output = streams_for(1, 2, spool.stdout, spool.stderr, limit, session.announce_first_trace)
         target = session.start(
