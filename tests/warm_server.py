@@ -223,13 +223,13 @@ def use_simulator(python: str) -> None:
     """Let programs start the simulated GPU with this."""
     from tui_probe.launcher import environment
 
-    choices = environment.driver_choices
+    choices = environment.driver_variables
 
-    def driver_choices(*arguments: Any) -> dict[str, str]:
+    def driver_variables(*arguments: Any) -> dict[str, str]:
         chosen = choices(*arguments)
         return chosen | ({"TUI_PROBE_SIM_PYTHON": python} if "TUI_PROBE_SIM_PYTHON" in chosen else {})
 
-    environment.driver_choices = driver_choices
+    environment.driver_variables = driver_variables
 
 
 def serve_simulators(listener: socket.socket) -> None:

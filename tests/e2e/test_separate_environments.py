@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.patience import HANG
-from tui_probe.launcher.environment import MODULES, START
+from tui_probe.launcher.environment import SHIM_DIRECTORY, START_DIRECTORY
 from tui_probe.trace.follow import open_trace
 
 from .conftest import RUN, Tool
@@ -48,7 +48,7 @@ def test_program_and_tool_use_packages_of_their_own_environments(tool: Tool, env
     plain = subprocess.run([python, "-c", "import json, sys; print(json.dumps(sys.path))"], env=variables | given,
                            capture_output=True, text=True, check=True)  # fmt: skip
     added = set(printed["path"]) - set(json.loads(plain.stdout)) - {str(PROGRAM.parent)}
-    assert added <= {START, MODULES}
+    assert added <= {START_DIRECTORY, SHIM_DIRECTORY}
     assert printed["versions"] == [OWN_VERSION] * len(CONFLICTING)
     assert printed["ours"] == []
     assert printed["stored"] == 7

@@ -28,7 +28,7 @@ def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(ROOT / "tui_probe" / "tensortrace", package, ignore=shutil.ignore_patterns("__pycache__"))
     (package / "numba_ptx.py").write_text("raise ValueError('no\\n\\ndriver \\udc80')\n")
     (package / "look.py").write_text("import a_module_that_is_missing\n")
-    monkeypatch.setattr("tui_probe.launcher.environment.START", str(package / "start"))
+    monkeypatch.setattr("tui_probe.launcher.environment.START_DIRECTORY", str(package / "start"))
 
 
 @pytest.mark.usefixtures("broken")

@@ -1,4 +1,4 @@
-"""Environment of a program under the hook: loader, Python and framework variables, options of the hook."""
+"""Environment of a program under the hook: variables of the loader, of the hook, of Python and of frameworks."""
 
 from __future__ import annotations
 
@@ -30,12 +30,20 @@ AUDIT: Final = "audit"
 PRELOAD: Final = "preload"
 AUDIT_LIBRARY: Final = "libtui-probe-audit.so"
 """File in the hook's directory; ``tensortrace`` and the simulated driver's server know this name."""
-VARIABLE: Final = "PYTHONPATH"
+PYTHON_PATH: Final = "PYTHONPATH"
 _TENSORTRACE: Final = Path(__file__).resolve().parents[1] / "tensortrace"
-START: Final = str(_TENSORTRACE / "start")
+START_DIRECTORY: Final = str(_TENSORTRACE / "start")
 """Directory of a ``sitecustomize`` that starts with the program and then runs the program's own."""
-MODULES: Final = str(_TENSORTRACE / "shim")
+SHIM_DIRECTORY: Final = str(_TENSORTRACE / "shim")
 """Directory of a module ``neutrino``, which gives way to an installed one."""
+NVTX_INJECTION: Final = "NVTX_INJECTION64_PATH"
+CUTE_LINE_INFO: Final = "CUTE_DSL_LINEINFO"
+PYCUDA_FLAGS: Final = "PYCUDA_DEFAULT_NVCC_FLAGS"
+XLA_LINE_INFO: Final = "--xla_gpu_generate_line_info"
+UVX_DIRECTORIES: Final = ("archive-v", "environments-v")
+"""Directories of ``uvx`` environments in uv's cache. Those of ``uv run --with`` are elsewhere, and are the user's."""
+CACHE_MARK: Final = "CACHEDIR.TAG"
+"""File at the root of uv's cache."""
 
 
 def loader_variables(base: Mapping[str, str], hook: Path) -> dict[str, str]:
@@ -48,15 +56,15 @@ def loader_variables(base: Mapping[str, str], hook: Path) -> dict[str, str]:
     if set(str(hook)) & set(": "):
         reason = "LD_PRELOAD does not support paths with spaces or colons; install tui-probe in another directory"
         raise LaunchError(f"{hook}: {reason}")
-    way = base.get(LOADING_VARIABLE, "")
-    if way not in ("", AUDIT, PRELOAD):
+    method = base.get(LOADING_VARIABLE, "")
+    if method not in ("", AUDIT, PRELOAD):
         raise LaunchError(
-            f"{LOADING_VARIABLE}={way}: not a loading method; set the variable to {AUDIT} or {PRELOAD}, or unset it"
+            f"{LOADING_VARIABLE}={method}: not a loading method; set the variable to {AUDIT} or {PRELOAD}, or unset it"
         )
     variables = {"LD_LIBRARY_PATH": _with_entry(base.get("LD_LIBRARY_PATH"), str(hook.parent), ":", first=True)}
-    if way != AUDIT:
+    if method != AUDIT:
         variables["LD_PRELOAD"] = _with_entry(base.get("LD_PRELOAD"), preload_entry(hook), ": ")
-    if way != PRELOAD:
+    if method != PRELOAD:
         variables["LD_AUDIT"] = _with_entry(base.get("LD_AUDIT"), str(hook.parent / AUDIT_LIBRARY), ":")
     return variables | {"TUI_PROBE_HOOK": str(hook)}
 
@@ -81,25 +89,12 @@ def _with_entry(entries: str | None, ours: str, separators: str, *, first: bool 
     return f"{ours}:{given}" if first else f"{given}:{ours}"
 
 
-def python_path(base: Mapping[str, str]) -> str | None:
-    """``PYTHONPATH`` for the target: what it was, and ours around it. None where a colon in our path forbids that.
-
-    Modules are last, so that anything that the user put there wins; the ``sitecustomize`` must be found first.
-    """
-    if os.pathsep in str(_TENSORTRACE):
-        return None
-    given = base.get(VARIABLE)
-    entries = [entry for entry in given.split(os.pathsep) if entry not in (START, MODULES)] if given else []
-    return os.pathsep.join([START, *entries, MODULES])
-
-
-# Kernels whose machine code had a probe in it when a GPU context failed: the hook leaves them unchanged from then on.
-#
-# Their names are in a file next to what the trial of grafts found; see ``hook/src/prepare/graft_faults.h``.
-
-
 def graft_faults_file() -> Path | None:
-    """The file that the hook reads and appends to, its folder made; None where this user has no cache directory."""
+    """Return the file of kernels whose SASS had a probe when a GPU context failed; make its directory.
+
+    The hook leaves these kernels unchanged from then on, and appends to the file (``hook/src/prepare/graft_faults.h``).
+    None where this user has no cache directory.
+    """
     folder = default_cache_directory("grafts")
     if folder is None:
         return None
@@ -119,14 +114,8 @@ def faulted_kernels(path: Path) -> list[str]:
     return list(dict.fromkeys(parts[2] for line in lines if len(parts := line.split(" ", 2)) == 3 and parts[2]))
 
 
-NVTX_INJECTION = "NVTX_INJECTION64_PATH"
-CUTE_LINE_INFO = "CUTE_DSL_LINEINFO"
-PYCUDA_FLAGS = "PYCUDA_DEFAULT_NVCC_FLAGS"
-XLA_LINE_INFO = "--xla_gpu_generate_line_info"
-
-
 class Setting(NamedTuple):
-    """A variable of a framework that was set for the target, and why."""
+    """A variable that the run sets for the program, and the reason."""
 
     name: str
     value: str
@@ -157,7 +146,7 @@ def target_environment(
     base: Mapping[str, str],
     options: RunOptions,
     driver: Driver,
-    places: HookPaths,
+    paths: HookPaths,
     stamp: str,
     probes: Sequence[ChosenProbe] = (),
 ) -> dict[str, str]:
@@ -166,8 +155,8 @@ def target_environment(
     Raises LaunchError where the loader could not take the hook's path.
     """
     environment = dict(base)
-    environment |= loader_variables(base, places.hook)
-    environment |= _path_variables(places)
+    environment |= loader_variables(base, paths.hook)
+    environment |= _path_variables(paths)
     environment |= {
         "TUI_PROBE_DRIVER": str(driver.path),
         "TUI_PROBE_STAMP": stamp,
@@ -175,30 +164,30 @@ def target_environment(
         "TUI_PROBE_WEIGHT": weight_of(probes),
     }
     for name, value in (
-        option_variables(options) | probe_choices(probes, places.probes, options) | control_choice(places)
+        option_variables(options) | probe_variables(probes, paths.probes, options) | control_variables(paths)
     ).items():
         environment.pop(name, None)  # of a run around this one
         if value:
             environment[name] = value
     if options.min_free_disk:
         environment["TUI_PROBE_MIN_FREE_DISK"] = options.min_free_disk
-    environment |= {setting.name: setting.value for setting in framework_settings(base, places.hook, places.cupy_cache)}
+    environment |= {setting.name: setting.value for setting in framework_settings(base, paths.hook, paths.cupy_cache)}
     environment |= {setting.name: setting.value for setting in python_settings(base)}
-    return environment | driver_choices(driver, options) | check_choice(base, driver, options)
+    return environment | driver_variables(driver, options) | check_variables(base, driver, options)
 
 
-def _path_variables(places: HookPaths) -> dict[str, str]:
+def _path_variables(paths: HookPaths) -> dict[str, str]:
     return {
-        "TUI_PROBE_TRACE_ROOT": str(places.trace_root),
-        "TUI_PROBE_ENGINE": str(places.socket),
-        "TUI_PROBE_PROBE": str(places.probe),
-        "TUI_PROBE_ENDING": str(places.ending),
-        "TUI_PROBE_BESIDE": str(places.adjacent),
-        "TUI_PROBE_NOTES": str(places.notes),
+        "TUI_PROBE_TRACE_ROOT": str(paths.trace_root),
+        "TUI_PROBE_ENGINE": str(paths.socket),
+        "TUI_PROBE_PROBE": str(paths.probe),
+        "TUI_PROBE_ENDING": str(paths.ending),
+        "TUI_PROBE_BESIDE": str(paths.adjacent),
+        "TUI_PROBE_NOTES": str(paths.notes),
     }
 
 
-def check_choice(base: Mapping[str, str], driver: Driver, options: RunOptions) -> dict[str, str]:
+def check_variables(base: Mapping[str, str], driver: Driver, options: RunOptions) -> dict[str, str]:
     """Return the variable that has the simulated GPU check accesses, or not; none for a real one."""
     if not driver.simulated:
         return {}
@@ -207,7 +196,7 @@ def check_choice(base: Mapping[str, str], driver: Driver, options: RunOptions) -
     return {"TUI_PROBE_SIM_CHECK": "1" if checked else "0"}
 
 
-def driver_choices(driver: Driver, options: RunOptions) -> dict[str, str]:
+def driver_variables(driver: Driver, options: RunOptions) -> dict[str, str]:
     """Return the variables of the simulated GPU, or those of a real one."""
     if not driver.simulated:
         empty_kernels = default_cache_directory(EMPTY_KERNEL_DIRECTORY)
@@ -264,7 +253,7 @@ def places_to_fuse(probes: Sequence[ChosenProbe], options: RunOptions) -> tuple[
     )
 
 
-def probe_choices(probes: Sequence[ChosenProbe], folder: Path, options: RunOptions) -> dict[str, str]:
+def probe_variables(probes: Sequence[ChosenProbe], folder: Path, options: RunOptions) -> dict[str, str]:
     """The hook's variables for the probes of a run: the names and the folder of the files only if there are several."""
     several = len(probes) > 1
     return {
@@ -283,9 +272,9 @@ def weight_of(probes: Sequence[ChosenProbe]) -> Weight:
     return "heavy" if probes and all(probe.facts.weight == "heavy" for probe in probes) else "light"
 
 
-def control_choice(places: HookPaths) -> dict[str, str]:
+def control_variables(paths: HookPaths) -> dict[str, str]:
     """The hook's variable for the control page of the run."""
-    return {"TUI_PROBE_CONTROL": str(places.control or "")}
+    return {"TUI_PROBE_CONTROL": str(paths.control or "")}
 
 
 def limit_text(limit: int, default: int) -> str:
@@ -323,7 +312,7 @@ def python_settings(base: Mapping[str, str]) -> list[Setting]:
     """Return the settings of PYTHONPATH, with the package's entries before and after the user's, and of PATH."""
     path, programs = python_path(base), program_path(base.get("PATH", ""), Path(sys.prefix))
     reason = "numba-cuda keeps PTX in its cubins; --tensors can name tensors; programs can import neutrino"
-    settings = [] if path is None else [Setting(VARIABLE, path, reason)]
+    settings = [] if path is None else [Setting(PYTHON_PATH, path, reason)]
     if programs is not None:
         settings.append(
             Setting(
@@ -335,9 +324,18 @@ def python_settings(base: Mapping[str, str]) -> list[Setting]:
     return settings
 
 
-UVX_DIRECTORIES: Final = ("archive-v", "environments-v")
-"""Directories of ``uvx`` environments in uv's cache. Those of ``uv run --with`` are elsewhere, and are the user's."""
-CACHE_MARK: Final = "CACHEDIR.TAG"
+def python_path(base: Mapping[str, str]) -> str | None:
+    """``PYTHONPATH`` for the target: what it was, and ours around it. None where a colon in our path forbids that.
+
+    Modules are last, so that anything that the user put there wins; the ``sitecustomize`` must be found first.
+    """
+    if os.pathsep in str(_TENSORTRACE):
+        return None
+    given = base.get(PYTHON_PATH)
+    entries = (
+        [entry for entry in given.split(os.pathsep) if entry not in (START_DIRECTORY, SHIM_DIRECTORY)] if given else []
+    )
+    return os.pathsep.join([START_DIRECTORY, *entries, SHIM_DIRECTORY])
 
 
 def program_path(path: str, prefix: Path) -> str | None:

@@ -164,7 +164,7 @@ class Session:
         probe_file = self.probes[0].path  # which is still there for processes that start after the run's end
         first = probe_file if probe_file.suffix == ".toml" else folder / f"{self.probes[0].name}.toml"
         ending = self.spool.ending
-        places = HookPaths(
+        paths = HookPaths(
             hook=self._hook,
             trace_root=self._root,
             socket=self._engine.socket,
@@ -176,7 +176,7 @@ class Session:
             notes=self.spool.notes,
             control=self.control.path,
         )
-        environment = target_environment(os.environ, self.options, self.driver, places, stamp, self.probes)
+        environment = target_environment(os.environ, self.options, self.driver, paths, stamp, self.probes)
         root = self.options.trace_root
         self.target = start_target(
             self.options.command,

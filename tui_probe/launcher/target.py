@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 from tui_probe.errors import SCARCE, TargetError
 
 from .driver import find_driver
-from .environment import driver_choices
+from .environment import driver_variables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -231,4 +231,4 @@ def find_simulated_driver(options: RunOptions) -> None:
     driver = find_driver(None, True, os.environ)
     folders = [str(driver.path.parent), os.environ.get("LD_LIBRARY_PATH")]
     os.environ["LD_LIBRARY_PATH"] = ":".join(folder for folder in folders if folder)
-    os.environ.update(driver_choices(driver, options))
+    os.environ.update(driver_variables(driver, options))
