@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from tui_probe.probe_model.probe import Probe
 
 _MAX_CONCURRENT_KERNELS: Final = 4
+_MAX_COUNTING_THREADS: Final = 256
+"""Limit of threads of counting probes, which mostly wait for another process or for their turn."""
 _GRAFT_CODE: Final = ("tui_probe.engine.grafting.grafts", "tui_probe.sass.prune")
 _LASTING: Final = frozenset({"ok", "skipped"})
 _PASSING_CODES: Final = frozenset({"being-prepared", "graft-untested"})
@@ -127,6 +129,8 @@ class MultiPreparer:
         self._lock = threading.Lock()  # of _sampled, which is filled on first use
         self._turn = threading.Lock()  # see _prepare_in_turn
         self._pool = ThreadPoolExecutor(_MAX_CONCURRENT_KERNELS * len(self._probes), thread_name_prefix="probe")
+        # Its threads wait long: in the pool of the other probes a new kernel would wait for the counts of earlier ones.
+        self._counting_pool = ThreadPoolExecutor(_MAX_COUNTING_THREADS, thread_name_prefix="counting")
 
     def _fuse(self, probes: Sequence[tuple[Probe, PrepareOptions]]) -> tuple[Probe, PrepareOptions]:
         """The fused probe, which copies source files if the first probe is a part of it."""
@@ -273,7 +277,7 @@ class MultiPreparer:
         self, place: int, directory: Path, arch: str, name: str, threads: int, begun: Begun = ignore
     ) -> Future[Answer]:
         if self._is_of_fused(place):
-            return self._pool.submit(self._prepare_counting, place, directory, arch, name, threads)
+            return self._counting_pool.submit(self._prepare_counting, place, directory, arch, name, threads)
         return self._pool.submit(self._preparers[place].prepare, directory, arch, name, threads, begun)
 
     def _prepare_counting(self, place: int, directory: Path, arch: str, name: str, threads: int) -> Answer:
@@ -352,6 +356,7 @@ class MultiPreparer:
 
     def close(self) -> None:
         """Wait for what still runs, and keep the cache within its limit."""
+        self._counting_pool.shutdown(wait=True)
         self._pool.shutdown(wait=True)
         if self._counting is not None:
             self._counting.close()

@@ -3,11 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -20,7 +22,8 @@
 enum {
     FIRST_MILLISECONDS = 1000, /* for the answer to a first message */
     PAUSE_NANOSECONDS = 10000000,
-    MOST_LATER = 32 /* connections with answers to come: each takes a descriptor of the program's */
+    LATER_PART = 4, /* of the program's descriptors, for connections with answers to come */
+    LEAST_LATER = 32
 };
 
 enum { SILENCE_PATH_BYTES = sizeof((struct sockaddr_un *)NULL)->sun_path + sizeof ".silent" };
@@ -76,13 +79,24 @@ void connection_give_back(struct connection *connection)
     pthread_mutex_unlock(&mutex);
 }
 
+/* How many connections may have answers to come. A thread that is refused one waits for these answers, and no kernel gets
+ * its first probe meanwhile: a training step of ResNet-18 has 63 kernels, all of them new within half a second. */
+static unsigned most_later(void)
+{
+    struct rlimit limit;
+    const rlim_t descriptors = getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
+    const rlim_t part = descriptors / LATER_PART;
+    return part < LEAST_LATER ? LEAST_LATER : part > UINT_MAX ? UINT_MAX : (unsigned)part;
+}
+
 bool connection_set_later(struct connection *connection)
 {
+    const unsigned most = most_later();
     unsigned n_later = 0;
     pthread_mutex_lock(&mutex);
     for (const struct connection *c = connections; c; c = c->next)
         n_later += c->is_later;
-    connection->is_later = n_later < MOST_LATER;
+    connection->is_later = n_later < most;
     const bool is_later = connection->is_later;
     pthread_mutex_unlock(&mutex);
     return is_later;
