@@ -267,6 +267,24 @@ def test_kernel_is_ready_before_counting_probes_that_take_longer(tmp_path: Path,
     assert (directory / NAMES[0] / "kernel.info").exists()
 
 
+def test_new_kernels_do_not_wait_for_counting_probes_of_earlier_ones(tmp_path: Path, ptxas: Tool) -> None:
+    options = [(probe, PrepareOptions(folder=probe.name)) for probe in map(load_probe, NAMES)]
+    assembler = HeldAssembler(ptxas)
+    preparers = MultiPreparer(options, assembler, fused=(0, 2), patience=0)
+    unfinished = []
+    for number in range(18):
+        directory = tmp_path / f"{number}_kernel"
+        directory.mkdir()
+        (directory / "original.bin").write_bytes((HEADER + STORE).encode())
+        answers = preparers.prepare(directory, "sm_80", "store")
+        assert [next(answers).outcome for _ in range(4)] == ["later", "ok", "later", "later"]
+        unfinished.append(answers)
+    assembler.released.set()
+    for answers in unfinished:
+        assert [answer.outcome for answer in answers] == ["ok"] * 3
+    preparers.close()
+
+
 def test_run_of_counting_probes_waits_for_them(tmp_path: Path, ptxas: Tool) -> None:
     probes = [load_probe(name) for name in NAMES if name != TIMING]
     directory = tmp_path / "0_kernel"

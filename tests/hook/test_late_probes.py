@@ -91,6 +91,15 @@ def test_late_probes_are_launched_once_they_are_ready(host: Host, late: LateEngi
     assert not [line for line in run.calls if "DIRTY" in line]
 
 
+def test_new_kernels_get_a_first_probe_however_many_wait_for_late_ones(host: Host, late: LateEngine) -> None:
+    kernels = range(40)
+    launches = "".join(f'launch(function(owner, "add{kernel}__8_4"), w, n, grid=4, block=40)\n' for kernel in kernels)
+    run = host.python(START + launches + END, **HURRIED)
+    late.ends.set()
+    assert run.stdout == f"{6 + len(kernels)}\n"
+    assert saved(run) == [(launch, "two") for launch in range(1 + len(kernels))]
+
+
 def test_program_that_ends_before_late_probes_are_ready(host: Host, late: LateEngine) -> None:
     run = host.python(START + END, **HURRIED)
     late.ends.set()

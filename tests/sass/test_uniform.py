@@ -54,6 +54,12 @@ def test_matrix_products_and_copies_of_tensors(disassembled: Callable[[bytes], d
         assert named_in(text) <= used_uniform_registers([target.words[at // 16]], 90), text
 
 
+def test_words_of_one_kind_may_use_other_registers() -> None:
+    target = GraftTarget.of(Cubin.read((DATA / "attn_fwd.sm_90a.cubin").read_bytes()), "attn_fwd")
+    of_words = [used_uniform_registers([word], 90) for word in target.words]
+    assert used_uniform_registers(target.words, 90) == frozenset().union(*of_words) != of_words[0]
+
+
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_renamed_they_are_read_as_renamed(
     assembled: Callable[[str, int], Cubin], disassembled: Callable[[bytes], dict[int, str]], arch: int

@@ -144,8 +144,8 @@ def read_sections(image: bytes, header: Header) -> Iterator[Section]:
         raise _cut_off_error("its section table")
     named = Section(names_index, "", *_fields_at(image, table + names_index * entry_size))
     names = NameTable(image[named.offset : _checked_end(image, named)])
-    for number in range(count):
-        fields = _fields_at(image, table + number * entry_size)
+    for number in range(count):  # cubins of libraries have thousands
+        fields = SECTION_HEADER.unpack_from(image, table + number * entry_size)
         section = Section(number, names.at(fields[0]).decode("latin-1"), *fields)
         _checked_end(image, section)
         yield section

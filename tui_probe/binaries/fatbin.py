@@ -10,6 +10,7 @@ import struct
 import sys
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import lz4.block
@@ -135,13 +136,20 @@ class FatbinEntry:
             raise ImageError(f"a compressed fatbin entry for sm_{self.arch} cannot be decompressed: {error}") from error
 
     def _decompress(self) -> bytes:
-        payload = self.payload
         if self.flags & _LZ4:
-            content: bytes = lz4.block.decompress(payload, uncompressed_size=self.size)
+            content: bytes = lz4.block.decompress(self.payload, uncompressed_size=self.size)
             return content
-        if zstd_content_size(payload) not in (self.size, None):
-            raise ImageError("corrupt fatbin entry: the entry and its zstd frame have different decompressed sizes")
-        return zstd_decompress(payload, self.size)
+        return _zstd_content(self.payload, self.size)
+
+
+@lru_cache(maxsize=1)
+def _zstd_content(payload: bytes, size: int) -> bytes:
+    """The content of a zstd frame. The last one is remembered: a cubin is searched for PTX first, and then read. Those
+    of libraries have 10 MB, which take 10 ms or more.
+    """
+    if zstd_content_size(payload) not in (size, None):
+        raise ImageError("corrupt fatbin entry: the entry and its zstd frame have different decompressed sizes")
+    return zstd_decompress(payload, size)
 
 
 def fatbin_entries(image: bytes, place: slice | None = None) -> Iterator[FatbinEntry]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 from tui_probe.sass.wait_classes import (
@@ -76,10 +77,8 @@ def with_read_barriers(words: Sequence[Word]) -> dict[int, Word]:
 
 def _barriers_by_use(words: Iterable[Word]) -> list[int]:
     """Return the barriers, the least used first; of those used equally, ptxas takes the last one least often."""
-    uses = Counter(dict.fromkeys(range(BARRIER_COUNT), 0))
-    for word in words:
-        uses.update(barrier for barrier in (word.write_barrier, word.read_barrier) if barrier < BARRIER_COUNT)
-    return sorted(uses, key=lambda number: (uses[number], -number))
+    uses = Counter(chain.from_iterable([(word.write_barrier, word.read_barrier) for word in words]))
+    return sorted(range(BARRIER_COUNT), key=lambda number: (uses[number], -number))
 
 
 class PendingScoreboards(NamedTuple):

@@ -12,12 +12,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.sass.words import LDC, LDCU, NO_BARRIER, ULDC, new_word
+from tui_probe.sass.words import LDC, LDCU, NO_BARRIER, ULDC, UNIFORM_OPERAND, Word, new_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-    from tui_probe.sass.words import Word
 
 UNIFORM_REGISTERS: Final = 63
 """Usable uniform registers; newer architectures have more, which nothing here uses. ptxas never takes the last one:
@@ -60,6 +58,8 @@ _TO_UNIFORM: Final = frozenset({0x0CA, 0x0CB, 0x1C2, 0x1C3, 0x1C4, 0x1CE})
 _S2UR, _REDUX = 0x1C3, 0x1C4
 _ELECT: Final = 0x02F
 _WIDTH, _WIDTH_OF_PAIR = (73, 3), 5
+_KIND: Final = 0xFFF | 0b111 << _WIDTH[0] | 1 << UNIFORM_OPERAND[0]
+"""Bits of a word that decide which of its fields may name uniform registers: all that ``_uniform_fields`` reads."""
 _OF_32_BITS: Final = frozenset(
     {0x002, 0x007, 0x008, 0x00B, 0x00C, 0x010, 0x011, 0x012, 0x016, 0x019, 0x01A, 0x020, 0x021, 0x023, 0x024}
 )
@@ -68,8 +68,6 @@ _MATRIX: Final = range(0x1D0, 0x200)
 """HGMMA and the like: before sm_100 they add to ordinary registers and have descriptors in four uniform ones."""
 _DESCRIPTORS_FORM, _REGISTERS_FORM = 4, 6
 _TENSOR_COPIES: Final = range(0x1B4, 0x1BC)
-_ALWAYS_UNIFORM: Final = frozenset({*_TO_UNIFORM, *_UNIFORM_PATH, _ELECT, LDCU, *_MATRIX, *_TENSOR_COPIES})
-"""Operations that may name uniform registers although bit 91 is clear."""
 _LONG, _QUAD, _PAIR = 8, 4, 2
 """Registers in a row that a field may name."""
 _SOURCES_OF_UNIFORM: Final[Mapping[int, tuple[int, ...]]] = {
@@ -121,10 +119,13 @@ def to_uniform_word(arch: int, to: int, source: int, scoreboard: int = NO_BARRIE
 def used_uniform_registers(words: Iterable[Word], arch: int) -> frozenset[int]:
     """The uniform registers that instructions may use, some of them perhaps not."""
     field, used = (1 << uniform_bits(arch)) - 1, 0
+    fields_of: dict[int, tuple[tuple[int, int], ...]] = {}  # a kernel has thousands of words, of some tens of kinds
     for word in words:
-        if word.operation not in _ALWAYS_UNIFORM and not word.is_uniform_operand:
-            continue  # most words: no field may name one
-        for at, count in _uniform_fields(word, arch):
+        kind = word.bits & _KIND
+        fields = fields_of.get(kind)
+        if fields is None:
+            fields = fields_of[kind] = tuple(_uniform_fields(Word(kind), arch))
+        for at, count in fields:
             used |= (1 << count) - 1 << (word.bits >> at & field)
     return frozenset(number for number in range(UNIFORM_REGISTERS) if used >> number & 1)
 
