@@ -205,8 +205,9 @@ def _expected_text(stuck: StuckWarps, init: Init | None) -> str:
     where = f"({stuck.code.line_text(inits[0].line, 'mbarrier.init')}{', …' if len(inits) > 1 else ''})"
     if not counts or any(init.count is None for init in inits):
         return f"it expects a number of arrivals that is computed at run time {where}; "
-    *some, last = (units.count(count) for count in counts)
-    return f"it expects {', '.join(some)}{' or ' if some else ''}{last} arrival{'s' * (counts[-1] != 1)} {where}; "
+    *smaller, largest = (units.count(count) for count in counts)
+    text = f"{', '.join(smaller)} or {largest}" if smaller else largest
+    return f"it expects {text} {'arrival' if counts[-1] == 1 else 'arrivals'} {where}; "
 
 
 def _arrivals_text(arrived: Arrivals, block: int) -> str:

@@ -98,23 +98,25 @@ class LaunchValues:
                 return self._pointers[name]
         return None
 
-    def _pointer_computed(self, own: Instruction, depth: int) -> Pointer | None:
-        if own.predicate is not None:
+    def _pointer_computed(self, writer: Instruction, depth: int) -> Pointer | None:
+        if writer.predicate is not None:
             return None
-        if own.opcode == "ld" and "param" in own.modifiers:
-            at = self.pointer(own.operands[1], depth) if self._is_kernel else None
+        if writer.opcode == "ld" and "param" in writer.modifiers:
+            at = self.pointer(writer.operands[1], depth) if self._is_kernel else None
             return None if at is None else Pointer(f"{at.base}+{at.offset}", 0)
-        inputs = own.operands[3:] if own.opcode == "mad" else own.operands[1:]
-        if own.opcode not in (*_COPIES, "add", "mad"):
+        inputs = writer.operands[3:] if writer.opcode == "mad" else writer.operands[1:]
+        if writer.opcode not in (*_COPIES, "add", "mad"):
             return None
         pointers = [
             (number, at) for number, operand in enumerate(inputs) if (at := self.pointer(operand, depth)) is not None
         ]
         if len(pointers) != 1:
             return None
-        (number, at) = pointers[0]
-        others = [self.number(other) for place, other in enumerate(inputs) if place != number]
-        return at.moved(others[0] if others else None if own.opcode == "mad" else 0)
+        ((number, at),) = pointers
+        if writer.opcode == "mad":
+            return at.moved(None)  # by a product, which is not followed
+        added = [self.number(other) for place, other in enumerate(inputs) if place != number]
+        return at.moved(added[0] if added else 0)
 
     def _in_register(self, name: str, depth: int) -> Value | None:
         if name not in self._known:
@@ -123,18 +125,19 @@ class LaunchValues:
             self._known[name] = values.pop() if len(values) == 1 else None
         return self._known[name]
 
-    def _computed(self, own: Instruction, depth: int) -> Value | None:
-        if own.predicate is not None or depth > _MAX_DEPTH or not isinstance(own.operands[0], Register):
+    def _computed(self, writer: Instruction, depth: int) -> Value | None:
+        if writer.predicate is not None or depth > _MAX_DEPTH or not isinstance(writer.operands[0], Register):
             return None
-        values = [self.of(operand, depth) for operand in own.operands[1:]]
-        match own.opcode, values:
+        values = [self.of(operand, depth) for operand in writer.operands[1:]]
+        is_low = "hi" not in writer.modifiers
+        match writer.opcode, values:
             case opcode, [Value() as copied] if opcode in _COPIES:
                 return copied
-            case "mad", [Value(first, ""), Value(second, ""), Value(third, symbol)] if "hi" not in own.modifiers:
+            case "mad", [Value(first, ""), Value(second, ""), Value(third, symbol)] if is_low:
                 return Value(first * second + third, symbol)
             case "add", [Value(first, symbol), Value(second, "")] | [Value(second, ""), Value(first, symbol)]:
                 return Value(first + second, symbol)
-            case opcode, [Value(first, ""), Value(second, "")] if opcode in _OPERATIONS and "hi" not in own.modifiers:
+            case opcode, [Value(first, ""), Value(second, "")] if opcode in _OPERATIONS and is_low:
                 is_shift = opcode in ("shl", "shr")
                 return None if is_shift and not 0 <= second <= _MAX_SHIFT else Value(_OPERATIONS[opcode](first, second))
         return None

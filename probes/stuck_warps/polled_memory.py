@@ -160,9 +160,8 @@ def _last_stores(stuck: StuckWarps, group: PlaceGroup, writers: Sequence[StuckWa
         return None
     writer = away[0]
     is_cycle = writer.place.kind == "flag" and any(other in group.warps for other in stuck.writers(writer.place))
-    cycle = (
-        f", where it polls an address that {stuck.warp_text(group.warps[0])} wrote: these warps wait for each other"
-    ) * is_cycle
+    polls_group = f", where it polls an address that {stuck.warp_text(group.warps[0])} wrote"
+    cycle = f"{polls_group}: these warps wait for each other" if is_cycle else ""
     return Cause(
         "value-not-reached",
         f"{_polled(group)}; {_writes_text(stuck, writers)}; {stuck.warp_text(writer)} is now"

@@ -12,7 +12,7 @@ from tui_probe.probekit.finding import place as place_text
 from tui_probe.ptx.control_flow import Flow, natural_loops
 from tui_probe.ptx.counted_loops import counted_lines
 from tui_probe.ptx.parser import parse
-from tui_probe.ptx.tree import Memory, Register, instructions_in
+from tui_probe.ptx.tree import Memory, Register, Symbol, instructions_in
 from tui_probe.ptx.waiting import LaneWaits, is_barrier, is_exchange
 from tui_probe.trace.plain_file import read_within
 from tui_probe.trace.sites import source_lines
@@ -20,7 +20,7 @@ from tui_probe.trace.sites import source_lines
 from .launch_values import LaunchValues, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from tui_probe.ptx.tree import Function, Instruction, Operand
@@ -93,37 +93,43 @@ class Init:
 
 @dataclass(frozen=True, slots=True)
 class Synchronization:
-    """Facts by lines of ``pruned.ptx``: counts that ``mbarrier.init`` sets, and of ``arrivals`` that count for more
-    than one, None if only the launch knows it; ``numbers`` of barriers; ``barriers`` with a number of threads; lines
-    of arrivals that also ``expect`` bytes; opcodes of ``writes`` that the probe records; the lines of each loop by its
-    first one; ``lane_waits``, at which lanes may wait that left their warp; ``updates``, compare-and-swaps of a value
-    that their loop reads: these take no lock; lines of loops that are ``counted``, where no warp waits; ``addresses``
-    of mbarriers and of polled shared memory, where they are known; ``exits`` of warps that ended, by their last place;
-    ``endless`` loops, which no branch leaves; lines of ``sources``; opcodes of ``shared_reads``, which see what other
-    warps write to shared memory.
-
-    ``has_plain_stores``: the kernel writes global memory with stores that the probe does not record. ``is_known``:
-    there is PTX.
-    """
+    """Facts about the code of a kernel, by lines of ``pruned.ptx``; nothing where there is no PTX."""
 
     inits: Mapping[int, int | None] = field(default_factory=dict)
+    """Counts that ``mbarrier.init`` sets; None if only the launch knows them."""
     arrivals: Mapping[int, int | None] = field(default_factory=dict)
+    """Counts of arrivals at mbarriers that count for more than one, likewise."""
     numbers: Mapping[int, int] = field(default_factory=dict)
+    """Numbers of barriers of the block."""
     barriers: Mapping[int, int | None] = field(default_factory=dict)
+    """Threads of barriers that have a number of threads; None if only the launch knows it."""
     expects: tuple[int, ...] = ()
+    """Lines of arrivals at mbarriers that also expect bytes."""
     writes: Mapping[int, str] = field(default_factory=dict)
+    """Opcodes of writes that the probe records."""
     loops: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    """Lines of each loop, by its first one."""
     updates: frozenset[int] = frozenset()
+    """Compare-and-swaps of a value that their loop reads: these take no lock."""
     counted: frozenset[int] = frozenset()
+    """Lines of loops that a counter ends: no warp waits there."""
     addresses: Mapping[int, Value] = field(default_factory=dict)
+    """Addresses of mbarriers and of polled shared memory, where they are known."""
     has_plain_stores: bool = False
+    """True if the kernel writes global memory with stores that the probe does not record."""
     is_known: bool = False
+    """True if there is PTX."""
     exits: Mapping[int, int] = field(default_factory=dict)
+    """Exits of warps that ended, by their last place."""
     endless: frozenset[int] = frozenset()
+    """First lines of loops that no branch leaves."""
     sources: Mapping[int, SourceLine] = field(default_factory=dict)
     shared_reads: Mapping[int, str] = field(default_factory=dict)
+    """Opcodes of reads that see what other warps write to shared memory."""
     lane_waits: LaneWaits = field(default_factory=LaneWaits, compare=False)
+    """Instructions at which lanes may wait that left their warp."""
     accesses: Mapping[int, Access] = field(default_factory=dict, compare=False)
+    """Accesses of global memory."""
     arrives: Mapping[int, str] = field(default_factory=dict)
     """Opcodes of arrivals at barriers of the block that do not wait, which no record has."""
 
@@ -145,18 +151,30 @@ class Synchronization:
             counts.add(function, LaunchValues(function, grid, block))
         lines = source_lines(folder)
         return cls(
-            counts.inits, counts.arrivals, _known(counts.numbers), counts.barriers,
-            tuple(barrier.span.line for barrier in code if barrier.opcode == "mbarrier" and _expects_bytes(barrier)),
-            _opcodes(filter(_is_recorded_write, code)),
-            _loops_with_calls(functions),
-            frozenset(line for function in functions for line in _updates(function)),
-            frozenset(line for function in functions for line in counted_lines(function)),
-            _known(counts.addresses),
-            any(map(_is_plain_store, code)), bool(code), dict(_exits(functions, ended_from)),
-            frozenset(line for function in functions for line in _endless_loops(function)),
-            {**lines.lines, **lines.calls}, _opcodes(filter(_polls_shared_memory, code)),
-            LaneWaits.of(functions, counts.partial), counts.accesses, _opcodes(filter(_only_arrives, code)),
-        )  # fmt: skip
+            inits=counts.inits,
+            arrivals=counts.arrivals,
+            numbers=_known(counts.numbers),
+            barriers=counts.barriers,
+            expects=tuple(
+                instruction.span.line
+                for instruction in code
+                if instruction.opcode == "mbarrier" and _expects_bytes(instruction)
+            ),
+            writes=_opcodes(filter(_is_recorded_write, code)),
+            loops=_loops_with_calls(functions),
+            updates=frozenset(line for function in functions for line in _updates(function)),
+            counted=frozenset(line for function in functions for line in counted_lines(function)),
+            addresses=_known(counts.addresses),
+            has_plain_stores=any(map(_is_plain_store, code)),
+            is_known=bool(code),
+            exits=dict(_exits(functions, ended_from)),
+            endless=frozenset(line for function in functions for line in _endless_loops(function)),
+            sources={**lines.lines, **lines.calls},
+            shared_reads=_opcodes(filter(_polls_shared_memory, code)),
+            lane_waits=LaneWaits.of(functions, counts.partial),
+            accesses=counts.accesses,
+            arrives=_opcodes(filter(_only_arrives, code)),
+        )
 
     def init_of(self, line: int) -> Init | None:
         """The ``mbarrier.init`` of the mbarrier that an instruction waits for. None if several may be it, and these set
@@ -224,13 +242,13 @@ class _Counts:
                     _put(self.arrivals, instruction, _ARRIVE_COUNT, values)
 
 
-def _access(own: Instruction, values: LaunchValues) -> Access:
-    address = next((operand for operand in own.operands if isinstance(operand, Memory)), None)
+def _access(access: Instruction, values: LaunchValues) -> Access:
+    address = next((operand for operand in access.operands if isinstance(operand, Memory)), None)
     return Access(
-        ".".join((own.opcode, *own.modifiers)),
-        None if address is None else values.pointer(address),
-        None if own.opcode == "ld" else values.number(own.operands[-1]),
-        values.number(own.operands[-2]) if "cas" in own.modifiers else None,
+        opcode=".".join((access.opcode, *access.modifiers)),
+        pointer=None if address is None else values.pointer(address),
+        value=None if access.opcode == "ld" else values.number(access.operands[-1]),
+        expected=values.number(access.operands[-2]) if "cas" in access.modifiers else None,
     )
 
 
@@ -305,25 +323,36 @@ def _loops(function: Function) -> dict[int, frozenset[int]]:
 
 def _loops_with_calls(functions: Sequence[Function]) -> dict[int, frozenset[int]]:
     """The lines of all loops, with those of the functions that are called in them."""
-    own_lines = {
-        function.name: {code.span.line for code in instructions_in(function.body or ())} for function in functions
+    lines_of = {
+        function.name: {instruction.span.line for instruction in instructions_in(function.body or ())}
+        for function in functions
     }
-    calls: dict[str, list[tuple[int, str]]] = {}
-    for function in functions:
-        called = [code for code in instructions_in(function.body or ()) if code.opcode == "call"]
-        names = ((code.span.line, getattr(operand, "name", "")) for code in called for operand in code.operands)
-        calls[function.name] = [(line, name) for line, name in names if name in own_lines]
-
-    def reached(names: set[str]) -> set[str]:
-        more = names | {called for name in names for _, called in calls[name]}
-        return more if more == names else reached(more)
-
+    calls = {function.name: list(_calls(function, lines_of)) for function in functions}
     loops = {}
     for function in functions:
         for head, lines in _loops(function).items():
-            inside = reached({name for line, name in calls[function.name] if line in lines})
-            loops[head] = lines.union(*(own_lines[name] for name in inside))
+            called = _reached({name for line, name in calls[function.name] if line in lines}, calls)
+            loops[head] = lines.union(*(lines_of[name] for name in called))
     return loops
+
+
+def _calls(function: Function, known: Container[str]) -> Iterator[tuple[int, str]]:
+    """Yield the line of each call of a ``known`` function, and the name of that."""
+    for instruction in instructions_in(function.body or ()):
+        if instruction.opcode == "call":
+            names = (operand.name for operand in instruction.operands if isinstance(operand, Register | Symbol))
+            yield from ((instruction.span.line, name) for name in names if name in known)
+
+
+def _reached(names: Iterable[str], calls: Mapping[str, Sequence[tuple[int, str]]]) -> set[str]:
+    """These functions, and all that they call, directly or not."""
+    reached, waiting = set[str](), [*names]
+    while waiting:
+        name = waiting.pop()
+        if name not in reached:
+            reached.add(name)
+            waiting += (called for _, called in calls[name])
+    return reached
 
 
 def _endless_loops(function: Function) -> Iterator[int]:
