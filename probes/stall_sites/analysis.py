@@ -32,12 +32,11 @@ from tui_probe.trace.sites import read_sites
 from tui_probe.trace.source_lines import SourceLines, call_lines, source_position
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from tui_probe.probekit.probe_results import ProbeResult
     from tui_probe.records.counter_sums import LineSums
-    from tui_probe.trace.model import KernelFacts
     from tui_probe.trace.results import Result
     from tui_probe.trace.sites import SiteWait
     from tui_probe.trace.source_lines import SourceLine
@@ -52,7 +51,9 @@ LIFE: Final = np.dtype([("cycles", "<u4")])
 LIFE_SUMS: Final = sums_dtype(LIFE, "longest")
 """Record of a reduced launch."""
 _LIFE_SECTION: Final = 1
+"""Number of the map with the life of warps."""
 _NULL_WAIT: Final = 2
+"""Cycles between two clocks with nothing in between, of most instructions."""
 COPIES: Final = frozenset({"async", "bulk"})
 """Classes of waits for groups of copies to shared memory."""
 _ROUNDED_UP: Final = 1.005
@@ -172,15 +173,16 @@ class StallSite:
         if self.wait is None or not self.wait.producers:
             return ""
         producer = self.wait.producers[0]
-        group = [other for other in self.wait.producers if other.previous == producer.previous]
-        is_sure = self.wait.kind != "wgmma" or producer.source == self.source
-        named = [producer] if is_sure else group
-        places = [
+        named = [producer]
+        # A wait for a group of wgmma, at a line of none of them, may be for any of the group.
+        if self.wait.kind == "wgmma" and producer.source and producer.source != self.source:
+            named = [other for other in self.wait.producers if other.previous == producer.previous]
+        places = dict.fromkeys(
             source_position(calls.get(instruction.line, instruction.source)) or f"{instruction.line:#06x}"
             for instruction in named
-        ]
-        first, *others = dict.fromkeys(places if producer.source else places[:1])
-        return f"{producer.opcode} {', '.join([first, *others[:_MAX_LINES]])}{', …' if others[_MAX_LINES:] else ''}"
+        )
+        listed = ", ".join(list(places)[: 1 + _MAX_LINES])
+        return f"{producer.opcode} {listed}{', …' if len(places) > 1 + _MAX_LINES else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,16 +270,16 @@ class Stalls:
     @classmethod
     def joined(cls, groups: Sequence[Stalls]) -> Stalls:
         """Return the waits of all groups of sites that were measured."""
-        first = groups[0]
+        sites = (site for group in groups for site in group.sites)
         return cls(
-            tuple(sorted((site for group in groups for site in group.sites), key=lambda site: -(site.share or 0))),
-            round(fmean(group.life for group in groups)),
-            max(group.longest for group in groups),
-            max((group.total for group in groups if group.total is not None), default=None),
-            next((group.offsets for group in groups if group.offsets), ()),
-            first.hidden,
-            first.sample,
-            first.folder,
+            sites=tuple(sorted(sites, key=lambda site: -(site.share or 0))),
+            life=round(fmean(group.life for group in groups)),
+            longest=max(group.longest for group in groups),
+            total=max((group.total for group in groups if group.total is not None), default=None),
+            offsets=next((group.offsets for group in groups if group.offsets), ()),
+            hidden=groups[0].hidden,
+            sample=groups[0].sample,
+            folder=groups[0].folder,
         )
 
     @property
@@ -340,12 +342,17 @@ def analyse(result: Result, sites: Sequence[int], folder: Path | None = None) ->
     waits = {site.instruction.line: site.wait for probe in probes for site in probe.sites if site.wait}
     calls = call_lines(folder) if folder else {}
     life, longest = _life(result)
-    rows = [_stall_site(line, waits.get(line.line), life, calls) for line in lines]
-    total = next((probe.wait_sites for probe in probes if probe.wait_sites is not None), None)
-    offsets = next((probe.wait_offsets for probe in probes if probe.wait_offsets), ())
-    ranked = tuple(sorted(rows, key=lambda site: -site.cycles))
-    hidden = next((probe.hidden_waits for probe in probes if probe.hidden_waits), {})
-    return Stalls(ranked, life, longest, total, offsets, hidden, WarpSample.of(result), folder)
+    sites_of_launch = [_stall_site(line, waits.get(line.line), life, calls) for line in lines]
+    return Stalls(
+        sites=tuple(sorted(sites_of_launch, key=lambda site: -site.cycles)),
+        life=life,
+        longest=longest,
+        total=next((probe.wait_sites for probe in probes if probe.wait_sites is not None), None),
+        offsets=next((probe.wait_offsets for probe in probes if probe.wait_offsets), ()),
+        hidden=next((probe.hidden_waits for probe in probes if probe.hidden_waits), {}),
+        sample=WarpSample.of(result),
+        folder=folder,
+    )
 
 
 def measured_text(stalls: Stalls, unmeasured: str) -> str:
@@ -359,36 +366,6 @@ def measured_text(stalls: Stalls, unmeasured: str) -> str:
         )
     other = ", ".join(filter(None, ("issue", "fixed-latency dependencies", unmeasured)))
     return f"{text}; remaining {percent(stalls.remaining, 1)}: {other}"
-
-
-def are_copies(sites: Sequence[StallSite]) -> bool:
-    """Return whether sites of a line are like the copies of one instruction in an unrolled loop."""
-    return len({(site.opcode, site.passes) for site in sites}) == 1
-
-
-def rows_text(sites: Sequence[StallSite]) -> str:
-    """``4 × DEPBAR``, or ``4 rows`` of different instructions."""
-    return f"{len(sites)} × {sites[0].opcode}" if are_copies(sites) else f"{len(sites)} rows"
-
-
-def slowdown_text(kernel: KernelFacts) -> str:
-    """``1.04 ± 0.01×``"""
-    if kernel.slowdown is None:
-        return units.NOT_MEASURED
-    error = f" ± {kernel.slowdown_stderr:.2f}" if kernel.slowdown_stderr is not None else ""
-    return f"{kernel.slowdown:.2f}{error}×"
-
-
-def occupancy_notes(kernels: Sequence[KernelFacts]) -> Iterator[str]:
-    """Yield the resident blocks per SM that the probe takes, if any."""
-    blocks = {(kernel.blocks_per_sm or 0, kernel.blocks_per_sm_probed or 0) for kernel in kernels}
-    texts = [f"{original} → {probed}" for original, probed in sorted(blocks) if 0 < probed < original]
-    if texts:
-        yield (
-            f"the probe lowers the number of resident blocks per SM: {', '.join(texts)}. Fewer warps per SM change"
-            f" the waits"
-            " and warp life"
-        )
 
 
 def with_tensors(stalls: Stalls, of: ProbeResult) -> Stalls:
@@ -406,6 +383,7 @@ def with_tensors(stalls: Stalls, of: ProbeResult) -> Stalls:
 
 
 def _with_hidden(measured: int, passes: int) -> int:
+    """Measured cycles with the estimate of those that the branch to the probe hides."""
     return measured + min(measured, DELAY * passes)
 
 
@@ -421,5 +399,14 @@ def _life(result: Result) -> tuple[int, int]:
 
 
 def _stall_site(line: LineSums, wait: SiteWait | None, life: int, calls: Mapping[int, SourceLine]) -> StallSite:
-    sums, longest = line.sums, line.sums.get("longest", 0)
-    return StallSite(line.line, line.opcode, line.source, sums["waited"], sums["passes"], wait, life, longest, calls)
+    return StallSite(
+        line=line.line,
+        opcode=line.opcode,
+        source=line.source,
+        waited=line.sums["waited"],
+        passes=line.sums["passes"],
+        wait=wait,
+        life=life,
+        raw_longest=line.sums.get("longest", 0),
+        calls=calls,
+    )

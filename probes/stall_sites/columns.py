@@ -1,4 +1,4 @@
-"""Columns of page ``stalls``: one row per wait site, and the texts of its values."""
+"""Columns of page ``stalls``, one row per wait site, and texts of the values of sites and kernels."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ from tui_probe.records.counter_sums import ratio
 from .analysis import DELAY
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tui_probe.trace.model import KernelFacts
+
     from .analysis import StallSite, WarpSample
 
 _MIN_PLACE: Final = 12
@@ -80,6 +84,35 @@ def _uncertainty_text(row: StallRow) -> str:
     """``48``; nothing where the mean is a bound."""
     mean, error = row.site.per_pass, row.site.uncertainty
     return "" if mean is None or error is None or is_bound(mean) else f"{round(error)}"
+
+
+def are_copies(sites: Sequence[StallSite]) -> bool:
+    """Return whether sites of a line are like the copies of one instruction in an unrolled loop."""
+    return len({(site.opcode, site.passes) for site in sites}) == 1
+
+
+def rows_text(sites: Sequence[StallSite]) -> str:
+    """``4 × DEPBAR``, or ``4 rows`` of different instructions."""
+    return f"{len(sites)} × {sites[0].opcode}" if are_copies(sites) else f"{len(sites)} rows"
+
+
+def slowdown_text(kernel: KernelFacts) -> str:
+    """``1.04 ± 0.01×``: times as long as without the probe."""
+    if kernel.slowdown is None:
+        return units.NOT_MEASURED
+    error = f" ± {kernel.slowdown_stderr:.2f}" if kernel.slowdown_stderr is not None else ""
+    return f"{kernel.slowdown:.2f}{error}×"
+
+
+def occupancy_notes(kernels: Sequence[KernelFacts]) -> Iterator[str]:
+    """Yield the resident blocks per SM that the probe takes, if any."""
+    blocks = {(kernel.blocks_per_sm or 0, kernel.blocks_per_sm_probed or 0) for kernel in kernels}
+    texts = [f"{original} → {probed}" for original, probed in sorted(blocks) if 0 < probed < original]
+    if texts:
+        yield (
+            f"the probe lowers the number of resident blocks per SM: {', '.join(texts)}. Fewer warps per SM change"
+            " the waits and warp life"
+        )
 
 
 def stall_columns(*, has_source: bool) -> tuple[Column[StallRow], ...]:

@@ -18,20 +18,18 @@ from tui_probe.probekit.measured import joined_sources
 from tui_probe.probekit.probe_view import probe_view
 from tui_probe.probekit.recognised import analysis_name
 
-from .analysis import (
-    DELAY,
-    GROUPS,
-    LEAST_PERCENT,
-    Stalls,
-    analyse,
+from .analysis import DELAY, GROUPS, LEAST_PERCENT, Stalls, analyse, measured_text, with_tensors
+from .columns import (
+    DATA_COLUMNS,
+    StallRow,
     are_copies,
-    measured_text,
+    is_bound,
     occupancy_notes,
     rows_text,
+    share_text,
     slowdown_text,
-    with_tensors,
+    stall_columns,
 )
-from .columns import DATA_COLUMNS, StallRow, is_bound, share_text, stall_columns
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -306,16 +304,10 @@ def _rows_of_group(kernel: KernelFacts, stalls: Stalls) -> Iterator[StallRow]:
 def _launches_text(results: Sequence[tuple[ProbeResult, Stalls]]) -> str:
     """``launches 4–7 of #0``"""
     numbers = [result.launch.number for result, _ in results if result.launch is not None]
-    known = sorted(number for number in numbers if number is not None)
+    known = [number for number in numbers if number is not None]
     if len(known) < len(results):
         return ", ".join(result.which for result, _ in results)
-    runs: list[list[int]] = []
-    for number in known:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    texts = [f"{run[0]}–{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]
+    texts = [str(first) if first == last else f"{first}–{last}" for first, last in units.runs(known)]
     noun = "launches" if len(known) > 1 else "launch"
     return f"{noun} {', '.join(texts)} of #{results[0][0].kernel.index}"
 

@@ -107,18 +107,24 @@ def counted(number: int, noun: str) -> str:
     return f"{count(number)} {noun}{'es' if noun.endswith(('s', 'ch')) else 's'}"
 
 
+def runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
+    """The first and last number of each run of consecutive numbers, in order."""
+    ends: list[tuple[int, int]] = []
+    for number in sorted(set(numbers)):
+        if ends and number == ends[-1][1] + 1:
+            ends[-1] = ends[-1][0], number
+        else:
+            ends.append((number, number))
+    return ends
+
+
 def number_ranges(numbers: Iterable[int]) -> str:
     """``0-2, 5``: distinct numbers in order; of many ranges the first ones, and the number of numbers."""
-    ranges: list[tuple[int, int]] = []
-    for number in sorted(set(numbers)):
-        if ranges and number == ranges[-1][1] + 1:
-            ranges[-1] = ranges[-1][0], number
-        else:
-            ranges.append((number, number))
-    texts = [str(first) if first == last else f"{first}-{last}" for first, last in ranges]
+    ranges = runs(numbers)
+    texts = [str(first) if first == last else f"{first}-{last}" for first, last in ranges[:_MAX_RANGES]]
     total = sum(last - first + 1 for first, last in ranges)
-    more = f", … ({count(total)})" if len(texts) > _MAX_RANGES else ""
-    return ", ".join(texts[:_MAX_RANGES]) + more
+    more = f", … ({count(total)})" if len(ranges) > _MAX_RANGES else ""
+    return ", ".join(texts) + more
 
 
 def numbered(noun: str, numbers: Sequence[int]) -> str:
