@@ -240,10 +240,11 @@ class Comparison(Document):
             lines += wait_lines(pair, width)
 
     def _append_unmatched(self, lines: list[Line], width: int) -> None:
+        names = dict(zip("AB", self._names, strict=True))
         for letter, kernels in self.unmatched.items():
             if kernels:
                 self._lead(len(lines) + 2, (kernel_link(letter, source) for source in kernels))
-                lines += [(), ((f" only in {self._names[letter == 'B']}", "head"),)]
+                lines += [(), ((f" only in {names[letter]}", "head"),)]
                 lines += [unmatched_line(source.kernel, width) for source in kernels]
         if self.of_traces and any(self.unmatched.values()):
             lines += [(), *(((f" {text}", "dim"),) for text in wrap(_NO_KERNEL_TEXT, width - 2))]

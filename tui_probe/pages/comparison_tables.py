@@ -75,8 +75,8 @@ class ComparedSide:
         return cut_middle(kernel + self._rest(cut_middle(self._place, max(left, 8))), cells)
 
     def _rest(self, trace: str) -> str:
-        of = f"{self.launch} of {trace}" if self.kernel else trace
-        return f"{of}, simulated" if self.simulated else of
+        origin = f"{self.launch} of {trace}" if self.kernel else trace
+        return f"{origin}, simulated" if self.simulated else origin
 
 
 def kernel_side(source: ViewSource) -> ComparedSide:

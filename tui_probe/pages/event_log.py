@@ -183,7 +183,7 @@ def _graph_sentence(event: Event) -> str | None:
             inside = f"{units.counted(nodes, 'node')}, {units.count(kernels)} of them kernels"
             return f"graph {graph} was instantiated: {inside}"
         case launch_events.GraphNode(graph, index, kind, _, after):
-            behind = f", after node{'s' * (len(after) > 1)} {', '.join(map(str, after))}" if after else ""
+            behind = f", after {'nodes' if len(after) > 1 else 'node'} {', '.join(map(str, after))}" if after else ""
             return f"node {index} of graph {graph}: {kind}{behind}"
         case launch_events.GraphReplayed(graph, count):
             return f"graph {graph} was replayed {units.counted(count, 'time')} without the probe"

@@ -203,7 +203,8 @@ def _finding_lines(finding: Finding, cells: int, keys: Mapping[str, str]) -> Ite
         parts.append("")
     for place, part in enumerate(parts):
         label = pad("" if place else finding.label, LABEL_WIDTH - 1) + " "
-        spans: list[Span] = [("" if place else mark, "warn"), (" " * (place > 0) + label, "dim"), (part, role)]
+        indent = " " if place else ""
+        spans: list[Span] = [("" if place else mark, "warn"), (indent + label, "dim"), (part, role)]
         if link and place == len(parts) - 1:
             spans.append((("  " if part else "") + link, "accent"))
         yield tuple(spans)

@@ -34,13 +34,14 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import Kernel, Trace
     from tui_probe.verdicts.kernel_snapshot import KernelSnapshot
 
-LABEL = 16
-TWO_COLUMNS = 130
+LABEL: Final = 16
+"""Cells of a label."""
+TWO_COLUMNS: Final = 130
 """Cells from which on there are two."""
-NAME_LINES = 2
+NAME_LINES: Final = 2
 """Lines of the name above everything; a longer one is whole at the end of the page."""
-_GLYPHS = {"probed": "✔", "skipped": "–", "failed": "✘", "excluded": "·", "pending": "◌"}
-_MORE_IS_BETTER = ("blocks per SM", "occupancy")
+_GLYPHS: Final = {"probed": "✔", "skipped": "–", "failed": "✘", "excluded": "·", "pending": "◌"}
+_MORE_IS_BETTER: Final = ("blocks per SM", "occupancy")
 CHART_CELLS: Final = 60
 """Cells of a chart at least."""
 CHART_COLUMNS: Final = 120
@@ -52,6 +53,7 @@ CHART_FRAME_ROWS: Final = 2
 MIN_TIMES: Final = 8
 """Timed launches from which on there is something to see of how they differ."""
 _HIGHEST_PART: Final = 0.99
+"""Quantile of the times at which the last column of their distribution begins."""
 
 
 def detail_lines(
@@ -78,17 +80,19 @@ def detail_lines(
         (),
     ]
     if cells < TWO_COLUMNS:
-        questions = asked(cells)
-        parts = [*questions, *((),) * bool(questions), *cost_lines(row), (), *_launches(row, cells)]
+        parts = [*_with_blank_last(asked(cells)), *cost_lines(row), (), *_launches(row, cells)]
         return [*above, *parts, *_with_blank_first(extra), *names]
     half = cells // 2 - 1
-    questions = asked(half)
-    left = [*questions, *((),) * bool(questions), *_launches(row, half)]
+    left = [*_with_blank_last(asked(half)), *_launches(row, half)]
     return [*above, *side_by_side(left, [*cost_lines(row), *_with_blank_first(extra)], half), *names]
 
 
 def _with_blank_first(lines: Sequence[Line]) -> list[Line]:
     return [(), *lines] if lines else []
+
+
+def _with_blank_last(lines: Sequence[Line]) -> list[Line]:
+    return [*lines, ()] if lines else []
 
 
 def name_lines(row: KernelSnapshot, cells: int) -> tuple[list[Line], list[Line]]:
@@ -243,10 +247,10 @@ def _launch_times_text(kind: VariantTime, *, is_mixed: bool) -> str:
     return f"mean {mean}, median {median}, p99 {p99}, {least} to {most}; {timed}"
 
 
-def _time_with_error(ns: float, doubt_ns: float | None) -> str:
+def _time_with_error(ns: float, stderr_ns: float | None) -> str:
     """``12.3 µs ± 410 ns``: an estimate and its standard error: ``–`` if not known, none if it is exact."""
     text = units.duration(ns / 1e9)
-    return text if doubt_ns == 0 else f"{text} ± {units.duration(None if doubt_ns is None else doubt_ns / 1e9)}"
+    return text if stderr_ns == 0 else f"{text} ± {units.duration(None if stderr_ns is None else stderr_ns / 1e9)}"
 
 
 def _milliseconds(value: float | None) -> str:

@@ -90,8 +90,8 @@ class RangeLine:
     node: RangeNode
     launched: KernelLaunches | None = None
     kernel: Kernel | None = None
-    whole: float | None = None
-    """Time of all launches of the trace, for the share of the row; None if some launches were not timed."""
+    total: float | None = None
+    """Seconds of all launches of the trace, for the share of the row; None if some launches were not timed."""
 
     @property
     def text(self) -> str:
@@ -133,7 +133,7 @@ class RangeLine:
     @property
     def share(self) -> float | None:
         time = self.kernel_seconds
-        return time / self.whole if time is not None and self.whole else None
+        return time / self.total if time is not None and self.total else None
 
     @property
     def start_s(self) -> float | None:
@@ -178,10 +178,10 @@ def _range_names(line: RangeLine) -> tuple[str, ...]:
     return (line.node.text, *([] if line.kernel is None else [line.kernel.demangled]))
 
 
-def _range_lines(trace: Trace, node: RangeNode, whole: float | None) -> Iterator[RangeLine]:
-    yield RangeLine(node, whole=whole)
+def _range_lines(trace: Trace, node: RangeNode, total: float | None) -> Iterator[RangeLine]:
+    yield RangeLine(node, total=total)
     for launched in node.own:
-        yield RangeLine(node, launched, trace.kernels.get(launched.kernel), whole)
+        yield RangeLine(node, launched, trace.kernels.get(launched.kernel), total)
 
 
 def _total_seconds(trace: Trace) -> float | None:

@@ -259,9 +259,9 @@ class TablePage(TableContent[Row], Document):
             parts = [_MARGIN + part for part in hang_line(text, self._cells)]
             if len(parts) > 1 and parts[0] in copied:
                 at = copied.index(parts[0])
-                there = zip(parts, copied[at:], strict=False)
-                same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], there))
-                copied[at : at + same] = [_MARGIN + text]
+                pairs = zip(parts, copied[at:], strict=False)
+                equal = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+                copied[at : at + equal] = [_MARGIN + text]
         return copied
 
     def _natural(self) -> list[int]:

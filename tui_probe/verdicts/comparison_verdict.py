@@ -155,7 +155,7 @@ def traces_verdict(
     ``unmeasured`` says, first, that a side measured nothing: then nothing is called the same.
     """
     findings = sorted((change for pair in pairs for change in pair.findings), key=lambda change: change.order)
-    parts = [unmeasured] * bool(unmeasured) + outcome_texts(findings, _CHANGED)
+    parts = [*([unmeasured] if unmeasured else []), *outcome_texts(findings, _CHANGED)]
     parts += [_matched_text(pairs, kernels, unmeasured), *outcome_texts(findings, _UNCHANGED)]
     largest = min(
         (pair for pair in pairs if pair.lead is not None and pair.lead.counts),

@@ -239,12 +239,12 @@ def _paired(
     left = list(after)
     unmatched = []
     for former in before:
-        same = next((latter for latter in left if latter.position == former.position), None)
-        if same is None:
+        match = next((latter for latter in left if latter.position == former.position), None)
+        if match is None:
             unmatched.append(former)
         else:
-            left.remove(same)
-            yield former, same
+            left.remove(match)
+            yield former, match
     for former in unmatched:
         moved = next((latter for latter in left if _instruction(latter) == _instruction(former)), None)
         if moved is not None:

@@ -66,8 +66,8 @@ def match_pair(one: ViewSource, other: ViewSource) -> KernelMatch:
     """Two kernels or launches that are said to be the same."""
     first, second = one.launch or one.kernel, other.launch or other.kernel
     varies = any(side.launch is None and _varies(side.kernel) for side in (one, other))
-    same = not varies and (first.grid, first.block) == (second.grid, second.block)
-    return KernelMatch(one, other, first.grid if same else None, first.block if same else None)
+    has_one_shape = not varies and (first.grid, first.block) == (second.grid, second.block)
+    return KernelMatch(one, other, first.grid if has_one_shape else None, first.block if has_one_shape else None)
 
 
 def match_shapes(one: ViewSource, other: ViewSource) -> list[KernelMatch]:
@@ -109,11 +109,10 @@ def match_traces(one: Trace, other: Trace) -> tuple[list[KernelMatch], list[Kern
     Of several kernels of one name those with the same grid and block are the same, then the n-th of both.
     """
     matches: dict[int, KernelMatch] = {}
-    there = _kernels_by_name(other)
-    for name, here in _kernels_by_name(one).items():
-        candidates = there.get(name, [])
-        for kernel, fellow in _pair_kernels(here, candidates):
-            matches[kernel.index] = match_pair(ViewSource(one, kernel), ViewSource(other, fellow))
+    candidates = _kernels_by_name(other)
+    for name, kernels in _kernels_by_name(one).items():
+        for kernel, partner in _pair_kernels(kernels, candidates.get(name, [])):
+            matches[kernel.index] = match_pair(ViewSource(one, kernel), ViewSource(other, partner))
     taken = {match.other.kernel.index for match in matches.values()}
     unmatched = [kernel for kernel in one.kernels if kernel.index not in matches]
     return [matches[index] for index in sorted(matches)], unmatched, [k for k in other.kernels if k.index not in taken]
@@ -126,14 +125,15 @@ def _kernels_by_name(trace: Trace) -> dict[str, list[Kernel]]:
     return by_name
 
 
-def _pair_kernels(here: list[Kernel], there: list[Kernel]) -> Iterator[tuple[Kernel, Kernel]]:
-    """First those of the same shape, each at most once, then what is left in order."""
-    left, unmatched = [], list(there)
-    for kernel in here:
-        same = next((other for other in unmatched if (other.grid, other.block) == (kernel.grid, kernel.block)), None)
-        if same is None:
+def _pair_kernels(kernels: list[Kernel], candidates: list[Kernel]) -> Iterator[tuple[Kernel, Kernel]]:
+    """Yield pairs of kernels of one name: first those of the same shape, each at most once, then others in order."""
+    left, unmatched = [], list(candidates)
+    for kernel in kernels:
+        shape = kernel.grid, kernel.block
+        partner = next((other for other in unmatched if (other.grid, other.block) == shape), None)
+        if partner is None:
             left.append(kernel)
         else:
-            unmatched.remove(same)
-            yield kernel, same
+            unmatched.remove(partner)
+            yield kernel, partner
     yield from zip(left, unmatched, strict=False)

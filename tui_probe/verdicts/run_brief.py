@@ -166,8 +166,8 @@ class RunBrief:
         yield from (_cut(failure) for failure in self.failures)
         if self.coverage:
             yield _cut(f"probed: {self.coverage}")
-        of = f"; shares are of {self.share_of}" if self.share_of else ""
-        yield f"{units.counted(len(self.kernels), 'kernel')}{self._others_text()}{of}"
+        basis = f"; shares are of {self.share_of}" if self.share_of else ""
+        yield f"{units.counted(len(self.kernels), 'kernel')}{self._others_text()}{basis}"
 
     def _others_text(self) -> str:
         if not self.others:
@@ -240,7 +240,7 @@ def _next_commands(trace: Trace, findings: Sequence[KernelFinding]) -> Iterator[
 
 
 def _all_commands(trace: Trace, findings: Sequence[KernelFinding]) -> Iterator[NextCommand]:
-    ranked = sorted(findings, key=lambda each: each.order)
+    ranked = sorted(findings, key=lambda finding: finding.order)
     located = [loss for loss in ranked if loss.finding.line is not None]
     worst = next((loss for loss in located if loss.finding.page == LINES_PAGE), next(iter(located), None))
     if worst is not None:

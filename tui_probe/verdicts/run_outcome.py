@@ -79,8 +79,10 @@ def measuring_command(trace: Trace) -> str:
     options = measuring_options(trace)
     if options and _selects_launches(trace):
         return f"tui-probe run {safe(shlex.join(options))} --again {shell_word(trace.directory)}"
-    simulated = ["--sim"] * trace.state.simulated
-    return f"tui-probe run {safe(shlex.join([*simulated, *options]))} -- {program_command(trace)}" if options else ""
+    if not options:
+        return ""
+    simulated = ["--sim"] if trace.state.simulated else []
+    return f"tui-probe run {safe(shlex.join([*simulated, *options]))} -- {program_command(trace)}"
 
 
 def measuring_options(trace: Trace) -> list[str]:

@@ -97,8 +97,8 @@ def _time_change(now: RunVerdict, before: RunVerdict) -> str:
     change = now.milliseconds / before.milliseconds - 1
     if abs(change) < _SAME_TIME_SHARE:
         return "time unchanged"
-    old, new = (units.duration(value / 1e3) for value in (before.milliseconds, now.milliseconds))
-    return f"{_short(now.kernel)} {old} → {new} ({change * 100:+.1f}%)"
+    time_before, time_now = (units.duration(value / 1e3) for value in (before.milliseconds, now.milliseconds))
+    return f"{_short(now.kernel)} {time_before} → {time_now} ({change * 100:+.1f}%)"
 
 
 def run_verdict(trace: Trace) -> RunVerdict:

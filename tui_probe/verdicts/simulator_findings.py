@@ -223,12 +223,12 @@ def _unresolved(site: dict[str, Any], opcode: str) -> str:
 def _other(kernel: KernelFacts, other: Any) -> str:
     if not isinstance(other, dict):
         return ""
-    there = _where(kernel, other, _pruned_line(kernel, other))
+    place = _where(kernel, other, _pruned_line(kernel, other))
     if other.get("access") == "waits":
-        return f"another thread waits at {there}"
+        return f"another thread waits at {place}"
     if other.get("access") == "ends":
-        return f"another thread ended without reaching this barrier; its last position is {there}"
-    return f"conflicts with the {other.get('access')} at {there}"
+        return f"another thread ended without reaching this barrier; its last position is {place}"
+    return f"conflicts with the {other.get('access')} at {place}"
 
 
 def _coordinates(numbers: Any) -> str | None:

@@ -13,7 +13,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from itertools import islice, zip_longest
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tui_probe.draw import units
 from tui_probe.draw.shorten import cut_middle
@@ -170,9 +170,9 @@ def compare_waits(match: KernelMatch, kernel: str = "") -> WaitComparison:
     pairs = list(
         _same_code_pairs(baseline, candidate) if is_same_code else _line_pairs(baseline, candidate, is_whole=is_whole)
     )
-    changes = [WaitChange(_line_wait(own), _line_wait(others), kernel, ok) for own, others, ok in pairs]
+    changes = [WaitChange(_line_wait(pair.before), _line_wait(pair.after), kernel, pair.is_compared) for pair in pairs]
     notable = [change for change in changes if _largest(change) >= _NOTABLE]
-    compared = [(own, others) for own, others, ok in pairs if ok]
+    compared = [(pair.before, pair.after) for pair in pairs if pair.is_compared]
     totals = [_total([site for sites in side for site in sites]) for side in zip(*compared, strict=True)]
     notes = [*_notes(pairs, is_same_code=is_same_code, is_whole=is_whole), *([_SHARED] if shared else [])]
     if totals and (reason := _no_verdict_reason(match, totals, is_whole=is_whole)):
@@ -216,8 +216,12 @@ def _no_verdict_reason(match: KernelMatch, totals: Sequence[KernelValue], *, is_
     return ""
 
 
-_Pair = tuple[list[_Site], list[_Site], bool]
-"""Sites of both sides for one line and class, and whether they are compared."""
+class _Pair(NamedTuple):
+    """Sites of both sides for one line and class, and whether they are compared."""
+
+    before: list[_Site]
+    after: list[_Site]
+    is_compared: bool
 
 
 def _is_same_code(one: _Side, other: _Side) -> bool:
@@ -231,11 +235,11 @@ def _same_code_pairs(one: _Side, other: _Side) -> Iterator[_Pair]:
     common = one.sites.keys() & other.sites.keys()
     for sites in _by_line(other.sites[at].located for at in other.sites if at in common).values():
         shares = [one.sites[site.wait.offset].share for site in sites]  # lines have names of their own in each run
-        yield [replace(site, share=share) for site, share in zip(sites, shares, strict=True)], sites, True
+        yield _Pair([replace(site, share=share) for site, share in zip(sites, shares, strict=True)], sites, True)
     for sites in _by_line(site.located for at, site in one.sites.items() if at not in common).values():
-        yield sites, [], False
+        yield _Pair(sites, [], False)
     for sites in _by_line(site.located for at, site in other.sites.items() if at not in common).values():
-        yield [], sites, False
+        yield _Pair([], sites, False)
 
 
 def _line_pairs(one: _Side, other: _Side, *, is_whole: bool) -> Iterator[_Pair]:
@@ -246,8 +250,9 @@ def _line_pairs(one: _Side, other: _Side, *, is_whole: bool) -> Iterator[_Pair]:
     full = one.full_lines & other.full_lines
     before, after = _by_line(one.sites.values()), _by_line(other.sites.values())
     for key in {**before, **after}:
-        ours, others = before.get(key, []), after.get(key, [])
-        yield ours, others, is_whole or (ours or others)[0].wait.place in full
+        sites, other_sites = before.get(key, []), after.get(key, [])
+        place = (sites or other_sites)[0].wait.place
+        yield _Pair(sites, other_sites, is_whole or place in full)
 
 
 def _by_line(sites: Iterable[_Site]) -> dict[tuple[str, str], list[_Site]]:
@@ -284,8 +289,8 @@ def _with_quartiles(share: KernelValue) -> KernelValue:
 
 
 def _notes(pairs: Sequence[_Pair], *, is_same_code: bool, is_whole: bool) -> Iterator[str]:
-    compared = [max(len(own), len(others)) for own, others, is_compared in pairs if is_compared]
-    left = [(len(own), len(others)) for own, others, is_compared in pairs if not is_compared]
+    compared = [max(len(pair.before), len(pair.after)) for pair in pairs if pair.is_compared]
+    left = [pair for pair in pairs if not pair.is_compared]
     if is_same_code:
         yield f"compared: {units.counted(sum(compared), 'SASS instruction')} that A and B measured"
     else:
@@ -294,15 +299,13 @@ def _notes(pairs: Sequence[_Pair], *, is_same_code: bool, is_whole: bool) -> Ite
             " its SASS instructions at which warps wait"
         )
     if left:
-        cause = (
-            ("or measured only a part of their line")
-            if is_same_code
-            else ("or measured only a part of their line, or has no such line")
-        )
+        cause = "or measured only a part of their line"
+        if not is_same_code:
+            cause += ", or has no such line"
+        before, after = sum(len(pair.before) for pair in left), sum(len(pair.after) for pair in left)
         yield (
-            f"not compared: {units.counted(sum(own for own, _ in left), 'instruction')} of A,"
-            f" {sum(others for _, others in left)} of B. The other side did not measure these instructions, {cause}."
-            " More launches measure more instructions"
+            f"not compared: {units.counted(before, 'instruction')} of A, {after} of B. The other side did not measure"
+            f" these instructions, {cause}. More launches measure more instructions"
         )
     if not compared:
         what = "instruction" if is_same_code else "line"

@@ -170,7 +170,7 @@ def critical(
     kernels: Sequence[KernelMetrics], tensor: ExpectedTensor | None = None, iterated: Collection[Shape] | None = None
 ) -> Critical:
     """The critical kernel of one program; ``iterated`` are the shapes of its iterations, None where not known."""
-    ranked = sorted(kernels, key=lambda each: (-(each.tensor_work or 0.0), -(each.share or 0.0)))
+    ranked = sorted(kernels, key=lambda kernel: (-(kernel.tensor_work or 0.0), -(kernel.share or 0.0)))
     left, steps = list(ranked), []
     for narrow in (
         lambda these: _iterated(these, iterated), _with_tensor_cores, lambda these: _storing(these, tensor), _heaviest

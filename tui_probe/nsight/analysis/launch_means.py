@@ -197,12 +197,12 @@ class SourceCounts:
 
 def by_instruction(table: NcuTable) -> list[SourceCounts]:
     """Return the counts of every instruction of every kernel, in the order of the code."""
-    return _summed(table, lambda each: (each.offset, each.text))
+    return _summed(table, lambda counts: (counts.offset, counts.text))
 
 
 def by_line(table: NcuTable) -> list[SourceCounts]:
     """Return the counts of every line of source; instructions without one are together."""
-    return _summed(table, lambda each: (each.file, each.line))
+    return _summed(table, lambda counts: (counts.file, counts.line))
 
 
 def _summed(table: NcuTable, key: Callable[[Instruction], Hashable]) -> list[SourceCounts]:

@@ -192,10 +192,10 @@ def select_launches(table: NcuTable, plan: IterationPlan) -> LaunchSelection:
     notes: list[str] = []
     sessions = sessions_of(table)
     for session in sessions:
-        own = _loops(session, plan)
-        loops += own
-        outcomes += _shape_selections(session, own, plan)
-        if not own:
+        of_session = _loops(session, plan)
+        loops += of_session
+        outcomes += _shape_selections(session, of_session, plan)
+        if not of_session:
             notes.append(f"{table.files[session.file].name}: {_no_loop_reason(session, plan)}")
     if loops and plan.warm_up is None and plan.runs is None:
         notes.append("averages include warm-up iterations, whose number is unknown; pass --warmup or --runs")

@@ -53,10 +53,10 @@ def ranges_within(rows: Sequence[ProjectedRange], outer: Sequence[ProjectedRange
     """
     start, end = _nested(rows, outer)
     is_within = np.zeros(len(rows), dtype=np.bool_)
-    around = _by_place(outer)
-    for place, own in _by_place(rows).items():
-        others = np.array(around.get(place, []), dtype=np.int64) + len(rows)
-        is_within[own] = enclosed(start[own], end[own], start[others], end[others])
+    outer_positions = _by_place(outer)
+    for place, inner in _by_place(rows).items():
+        around = np.array(outer_positions.get(place, []), dtype=np.int64) + len(rows)
+        is_within[inner] = enclosed(start[inner], end[inner], start[around], end[around])
     return [row for row, inside in zip(rows, is_within.tolist(), strict=True) if inside]
 
 
@@ -115,9 +115,9 @@ class ProjectedRows(Sequence[ProjectedRange]):
     @property
     def columns(self) -> RangeColumns:
         """Return the ranges as columns, without an object per row."""
-        own = self._columns
-        others = {name: own[name] for name in ("queue", "start", "end", "level", "busy", "kernels", "graphs")}
-        return RangeColumns(self._ranges.names, self._ranges.name[own["row"]], call=own["row"], **others)
+        rows, names = self._columns["row"], ("queue", "start", "end", "level", "busy", "kernels", "graphs")
+        columns = {name: self._columns[name] for name in names}
+        return RangeColumns(self._ranges.names, self._ranges.name[rows], call=rows, **columns)
 
     def _made(self, places: NDArray[np.int64]) -> Iterator[ProjectedRange]:
         columns = {name: column[places] for name, column in self._columns.items()}
@@ -215,16 +215,16 @@ def members(kernels: Kernels, ranges: HostRanges, chosen: NDArray[Any]) -> Itera
     """The ``chosen`` ranges, thread by thread and otherwise in this order, each with all kernels that it launched."""
     launchers = dict(_by_thread(kernels.thread))
     for thread, places in _by_thread(ranges.thread[chosen]):
-        own = launchers.get(thread)
-        if own is None or thread == UNKNOWN:
+        of_thread = launchers.get(thread)
+        if of_thread is None or thread == UNKNOWN:
             continue
-        launched = kernels.launch_start[own]
+        launched = kernels.launch_start[of_thread]
         if (launched[1:] < launched[:-1]).any():
             order = np.argsort(launched, kind="stable")
-            own, launched = own[order], launched[order]
+            of_thread, launched = of_thread[order], launched[order]
         rows = chosen[places]
         for begin in range(0, len(rows), _AT_ONCE):
-            yield from _pairs_of_thread(kernels, ranges, rows[begin : begin + _AT_ONCE], own, launched)
+            yield from _pairs_of_thread(kernels, ranges, rows[begin : begin + _AT_ONCE], of_thread, launched)
 
 
 def _by_thread(threads: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int32]]]:
@@ -240,9 +240,11 @@ def _by_thread(threads: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int
 
 
 def _pairs_of_thread(
-    kernels: Kernels, ranges: HostRanges, rows: NDArray[Any], own: NDArray[np.int32], launched: NDArray[np.int64]
+    kernels: Kernels, ranges: HostRanges, rows: NDArray[Any], of_thread: NDArray[np.int32], launched: NDArray[np.int64]
 ) -> Iterator[Pairs]:
-    """The pairs of ranges of one thread and its kernels ``own``, in the order of launching at ``launched``."""
+    """The pairs of ranges and kernels of one thread, both by position; kernels are ordered by their launches'
+    ``launched`` times.
+    """
     first = np.searchsorted(launched, ranges.start[rows], side="left")
     counts = np.maximum(np.searchsorted(launched, ranges.end[rows], side="right") - first, 0)
     before = np.concatenate(([0], np.cumsum(counts)))
@@ -253,7 +255,7 @@ def _pairs_of_thread(
         places = np.arange(before[end] - before[begin]) + np.repeat(
             first[begin:end] + before[begin] - before[begin:end], number
         )
-        pairs, inside = np.repeat(rows[begin:end], number), own[places]
+        pairs, inside = np.repeat(rows[begin:end], number), of_thread[places]
         fits = kernels.launch_end[inside] <= ranges.end[pairs]
         if fits.any():
             yield pairs[fits], inside[fits]
@@ -276,8 +278,8 @@ class _Levels:
         return np.fromiter((self._level(*time) for time in times), np.int32, len(rows))
 
     def _level(self, thread: int, start: int, end: int) -> int:
-        same = self._around if thread == self._thread else []
-        self._around = [other_end for other_end in same if other_end >= end and other_end > start]
+        around = self._around if thread == self._thread else []
+        self._around = [other_end for other_end in around if other_end >= end and other_end > start]
         self._thread = thread
         self._around.append(end)
         return len(self._around) - 1

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import numpy as np
 
@@ -36,7 +38,8 @@ if TYPE_CHECKING:
 
     from tui_probe.nsight.importers.nsys_model import Column
 
-_AT_ONCE: Final = 1 << 16
+Name = TypeVar("Name")
+_CALLS_PER_CHUNK: Final = 1 << 16
 """Calls that are looked up at a time."""
 _THREAD_BITS: Final = 24
 """Bits of a thread's number below that of its process."""
@@ -57,41 +60,52 @@ def scopes(kernels: Kernels, path: NDArray[np.int64], paths: Sequence[tuple[str,
             for begin, end in zip(first, [*first[1:], len(on_queue)], strict=True)
         ]
         ranges += _of_stream(kernels, queue, runs)
-    return sorted(ranges, key=lambda each: (each.start, each.level, -each.end))
+    return sorted(ranges, key=lambda scope: (scope.start, scope.level, -scope.end))
 
 
 def _of_stream(
     kernels: Kernels, queue: int, runs: list[tuple[NDArray[np.int64], tuple[str, ...]]]
 ) -> list[ProjectedRange]:
-    """The ranges of one stream: each continues as long as its scope and those around it do."""
+    """The ranges of one stream: each continues as long as its scope and those around it do.
+
+    ``runs`` are successive kernels, by position, with the names of the scopes around them, the outermost first.
+    """
     ranges: list[ProjectedRange] = []
-    open_: list[list[NDArray[np.int64]]] = []
-    before: tuple[str, ...] = ()
+    open_scopes: list[list[NDArray[np.int64]]] = []
+    """Kernels of each scope that is not closed, by level."""
+    path: tuple[str, ...] = ()
 
     def close(level: int) -> None:
-        while len(open_) > level:
-            ranges.append(_range(kernels, queue, before[len(open_) - 1], len(open_) - 1, np.concatenate(open_.pop())))
+        """Make ranges of the scopes from this level on, the innermost first."""
+        while len(open_scopes) > level:
+            positions = np.concatenate(open_scopes.pop())
+            ranges.append(_range(kernels, queue, path[len(open_scopes)], len(open_scopes), positions))
 
-    for own, scope in runs:
-        same = next((i for i, pair in enumerate(zip(before, scope, strict=False)) if pair[0] != pair[1]), None)
-        close(min(len(before), len(scope)) if same is None else same)
-        open_ += [[] for _ in scope[len(open_) :]]
-        for parts in open_:
-            parts.append(own)
-        before = scope
+    for positions, next_path in runs:
+        close(_common_levels(path, next_path))
+        open_scopes += [[] for _ in next_path[len(open_scopes) :]]
+        for parts in open_scopes:
+            parts.append(positions)
+        path = next_path
     close(0)
     return ranges
 
 
-def _range(kernels: Kernels, queue: int, name: str, level: int, own: NDArray[np.int64]) -> ProjectedRange:
-    start, end = kernels.start[own], kernels.end[own]
+def _common_levels(path: tuple[str, ...], other: tuple[str, ...]) -> int:
+    """Return the number of outermost scopes that two paths have in common."""
+    common = takewhile(lambda names: names[0] == names[1], zip(path, other, strict=False))
+    return sum(1 for _ in common)
+
+
+def _range(kernels: Kernels, queue: int, name: str, level: int, positions: NDArray[np.int64]) -> ProjectedRange:
+    start, end = kernels.start[positions], kernels.end[positions]
     return ProjectedRange(
         name=name,
         stream=kernels.streams[queue],
         queue=queue,
         start=int(start.min()),
         end=int(end.max()),
-        kernels=len(own),
+        kernels=len(positions),
         level=level,
         busy=int((end - start).sum()),
         host_start=None,
@@ -110,8 +124,8 @@ def report_of(files: Sequence[str], parts: Sequence[Collector]) -> NsysReport:
 
     Millions of rows fit into memory since each column is made from one that goes then.
     """
-    names, paths = _numbered([part.names for part in parts]), _numbered([part.paths for part in parts])
-    tables = [_read(part, names[i], paths[i], several=len(parts) > 1) for i, part in enumerate(parts)]
+    names, paths = _number_all([part.names for part in parts]), _number_all([part.paths for part in parts])
+    tables = [_read(part, names.by_file[i], paths.by_file[i], several=len(parts) > 1) for i, part in enumerate(parts)]
     threads = _numbered_threads(tables)
     _follow_on(tables)
     kernels, kinds, copies, calls, ranges = (_together([table.pop(kind) for table in tables]) for kind in _KINDS)
@@ -120,16 +134,15 @@ def report_of(files: Sequence[str], parts: Sequence[Collector]) -> NsysReport:
     streams = _number_streams(kinds, copies)
     kernels = _kernels_in_order(kernels, kinds)
     copies = _copies_in_order(copies)
-    readable = _demangled(kinds, [*names[-1]])
+    readable = _demangled(kinds, names.distinct)
     numbered_kernels = _kernels(readable, streams, kernels, kinds, _calls_of(kernels, kinds, calls, threads))
-    host = _host_ranges(numbered_kernels.names, ranges, threads, ranks([*names[-1]]))
+    host = _host_ranges(numbered_kernels.names, ranges, threads, ranks(names.distinct))
     usable = len(host) and (numbered_kernels.thread != UNKNOWN).any()
-    projected = () if usable else scopes(numbered_kernels, kinds["path"][kernels["kind"]], [*paths[-1]])
+    projected = () if usable else scopes(numbered_kernels, kinds["path"][kernels["kind"]], paths.distinct)
     devices = {number: device for part in parts for number, device in part.devices.items()}
     moved = Copies(copies["start"], copies["end"], copies["queue"])
-    none = None if projected else host
     notes = tuple(_notes(files, parts, numbered_kernels, len(host)))
-    return NsysReport(tuple(files), numbered_kernels, moved, none, projected, devices, (), notes)
+    return NsysReport(tuple(files), numbered_kernels, moved, None if projected else host, projected, devices, (), notes)
 
 
 def _follow_on(tables: Sequence[dict[str, Columns]]) -> None:
@@ -146,47 +159,50 @@ def _numbered_threads(tables: Sequence[dict[str, Columns]]) -> NDArray[np.int64]
     numbers, places = np.unique(np.concatenate([table["threads"]["number"] for table in tables]), return_inverse=True)
     before = 0
     for table in tables:
-        own = table.pop("threads")["number"]
-        codes = compact(places.reshape(-1)[before : before + len(own)])
-        before += len(own)
+        count = len(table.pop("threads")["number"])
+        codes = compact(places.reshape(-1)[before : before + count])
+        before += count
         for kind in ("calls", "ranges"):
             column = table[kind]["thread"]
             table[kind]["thread"] = codes[column] if len(column) else column
     return np.asarray(numbers, dtype=np.int64)
 
 
-class _Numbers(dict[Any, int]):
-    """Names of all files with their numbers; ``own`` gives them for those of one file."""
+@dataclass(frozen=True, slots=True)
+class _Numbered(Generic[Name]):
+    """Distinct names of all files, and for each file the positions of its names among them."""
 
-    own: NDArray[Any]
-
-
-def _numbered(parts: Sequence[dict[Any, int]]) -> list[_Numbers]:
-    """Return, per file, the numbers of its names over all files; the last one holds all names."""
-    by_file: list[_Numbers] = []
-    numbers: dict[Any, int] = {}
-    for part in parts:
-        codes = np.array([numbers.setdefault(name, len(numbers)) for name in part], dtype=np.int32)
-        own_numbers = _Numbers(numbers)
-        own_numbers.own = np.array(compact(codes))
-        by_file.append(own_numbers)
-    return by_file
+    distinct: list[Name]
+    by_file: list[NDArray[Any]]
 
 
-def _read(part: Collector, names: _Numbers, paths: _Numbers, *, several: bool) -> dict[str, Columns]:
-    """The rows of one file with the numbers that names and processes have in all files, and those of its threads."""
+def _number_all(parts: Sequence[Mapping[Name, int]]) -> _Numbered[Name]:
+    """Number the names of all files, in the order in which they come; each part is of one file."""
+    numbers: dict[Name, int] = {}
+    by_file = [
+        np.array(compact(np.array([numbers.setdefault(name, len(numbers)) for name in part], dtype=np.int32)))
+        for part in parts
+    ]
+    return _Numbered(list(numbers), by_file)
+
+
+def _read(part: Collector, names: NDArray[Any], paths: NDArray[Any], *, several: bool) -> dict[str, Columns]:
+    """Return the rows of one file with the numbers that names and processes have in all files, and of its threads.
+
+    ``names`` and ``paths`` are the numbers over all files, by the number in this file.
+    """
     rows: dict[str, Columns] = {
         kind: (part.kinds.rows if kind == "kinds" else getattr(part, kind)).taken() for kind in _KINDS
     }
-    own = _Processes(part, rows["calls"], several=several)
-    rows["threads"] = {"number": own.threads}
-    own.add_to_kinds(rows)
-    own.add_to_copies(rows)
+    processes = _Processes(part, rows["calls"], several=several)
+    rows["threads"] = {"number": processes.threads}
+    processes.add_to_kinds(rows)
+    processes.add_to_copies(rows)
     for columns in rows.values():
         if "start" in columns:
             columns["start"] = columns["start"].astype(np.int64, copy=False)
             columns["start"] += part.base
-        for key, numbers in (("name", names.own), ("path", paths.own)):
+        for key, numbers in (("name", names), ("path", paths)):
             if key in columns and len(columns[key]):
                 columns[key] = numbers[columns[key]]
     return rows
@@ -323,15 +339,15 @@ def _demangled(kinds: Columns, names: list[str]) -> list[str]:
     for code in np.unique(kinds["name"]).tolist():
         readable[code] = codes.setdefault(demangle(names[code]), len(codes))
     mangled = np.where(readable == np.arange(len(names)), UNKNOWN, np.arange(len(names))).astype(np.int32)
-    own = kinds["name"]
-    kinds["mangled"], kinds["name"] = mangled[own], readable[own]
+    written = kinds["name"]
+    kinds["mangled"], kinds["name"] = mangled[written], readable[written]
     return [*codes]
 
 
 def _kernels(names: list[str], streams: list[Stream], rows: Columns, kinds: Columns, calls: Calls) -> Kernels:
     """The kernels with what their kinds have in common and the calls that launched them."""
-    own = compact(rows["kind"])
-    queue, name, mangled = (compact(kinds[key])[own] for key in ("queue", "name", "mangled"))
+    kind = compact(rows["kind"])
+    queue, name, mangled = (compact(kinds[key])[kind] for key in ("queue", "name", "mangled"))
     thread, launch_start, launch_end = calls
     return Kernels(
         names=names,
@@ -341,10 +357,10 @@ def _kernels(names: list[str], streams: list[Stream], rows: Columns, kinds: Colu
         queue=compact(queue),
         name=compact(name),
         mangled=compact(mangled),
-        shape=SharedRows(np.stack([kinds[side] for side in SHAPE], axis=1), own),
-        registers=SharedRows(kinds["registers"], own),
-        shared=SharedRows(kinds["shared"], own),
-        graph=np.broadcast_to(np.int32(UNKNOWN), len(own)),
+        shape=SharedRows(np.stack([kinds[side] for side in SHAPE], axis=1), kind),
+        registers=SharedRows(kinds["registers"], kind),
+        shared=SharedRows(kinds["shared"], kind),
+        graph=np.broadcast_to(np.int32(UNKNOWN), len(kind)),
         thread=compact(thread),
         launch_start=launch_start,
         launch_end=launch_end,
@@ -355,9 +371,9 @@ def _calls_of(kernels: Columns, kinds: Columns, calls: Columns, threads: NDArray
     """Thread, start and end of the call of each kernel."""
     process = compact(process_number(kinds["process"]))
     keyed = CallsByKey(process[kernels["kind"]], kernels.pop("correlation"))
-    for begin in range(0, len(calls["start"]), _AT_ONCE):
+    for begin in range(0, len(calls["start"]), _CALLS_PER_CHUNK):
         thread, start, length, correlation = (
-            calls[key][begin : begin + _AT_ONCE] for key in ("thread", "start", "length", "correlation")
+            calls[key][begin : begin + _CALLS_PER_CHUNK] for key in ("thread", "start", "length", "correlation")
         )
         keyed.take(np.column_stack((threads[thread], start, start + length, correlation)))
     calls.clear()

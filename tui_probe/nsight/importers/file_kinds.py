@@ -89,9 +89,10 @@ class JsonStream:
 
     def take(self, sign: str) -> bool:
         """Return whether the next sign is this one; then it is passed."""
-        there = self.peek() == sign
-        self._at += there
-        return there
+        is_next = self.peek() == sign
+        if is_next:
+            self._at += 1
+        return is_next
 
     def value(self) -> Any:
         """The next value as a whole; numbers with a point are Decimal."""

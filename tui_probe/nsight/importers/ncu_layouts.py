@@ -95,8 +95,8 @@ class ValueRows:
     def columns(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64], dict[int, str]]:
         """``launch``, code of the ``metric``, ``value`` as it is printed, and words by row."""
         self._close_block()
-        none = np.empty(0, dtype=np.int32)
-        columns = zip(*self._blocks, strict=True) if self._blocks else ((none,),) * 3
+        empty = np.empty(0, dtype=np.int32)
+        columns = zip(*self._blocks, strict=True) if self._blocks else ((empty,),) * 3
         launch, metric, codes = (np.concatenate(column) for column in columns)
         self._blocks.clear()
         texts = [text.strip() for text in self.texts]

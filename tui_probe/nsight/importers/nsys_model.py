@@ -45,10 +45,10 @@ def distinct(column: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int32]
         numbers, places = np.unique(column, return_inverse=True)
         return numbers.astype(np.int64), places.reshape(-1).astype(np.int32)
     offsets: NDArray[Any] = column.astype(np.int32) - low if column.itemsize < _WIDE else column - low
-    there = np.zeros(int(offsets.max()) + 1, dtype=np.bool_)
-    there[offsets] = True
-    places = (np.cumsum(there) - 1).astype(np.int32)[offsets]
-    return np.flatnonzero(there) + low, places
+    occurs = np.zeros(int(offsets.max()) + 1, dtype=np.bool_)
+    occurs[offsets] = True
+    places = (np.cumsum(occurs) - 1).astype(np.int32)[offsets]
+    return np.flatnonzero(occurs) + low, places
 
 
 def distinct_rows(columns: Sequence[NDArray[Any]]) -> tuple[list[tuple[int, ...]], NDArray[np.int32]]:
@@ -295,14 +295,17 @@ def stream_numbers(streams: Sequence[Stream], field: str) -> NDArray[np.int64]:
 
 
 def empty_kernels() -> Kernels:
-    none = np.empty(0, dtype=np.int64)
+    times = codes = numbers = np.empty(0, dtype=np.int64)
     shape = np.empty((0, 6), dtype=np.int64)
-    return Kernels((), (), none, none, none, none, none, shape, none, none, none, none, none, none)
+    return Kernels(
+        names=(), streams=(), start=times, end=times, queue=codes, name=codes, mangled=codes, shape=shape,
+        registers=numbers, shared=numbers, graph=numbers, thread=numbers, launch_start=times, launch_end=times,
+    )  # fmt: skip
 
 
 def empty_copies() -> Copies:
-    none = np.empty(0, dtype=np.int64)
-    return Copies(none, none, none)
+    column = np.empty(0, dtype=np.int64)
+    return Copies(column, column, column)
 
 
 def possible_times(start: NDArray[Any], end: NDArray[Any]) -> NDArray[np.bool_]:

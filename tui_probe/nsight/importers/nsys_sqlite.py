@@ -239,7 +239,7 @@ def _joined_rows(parts: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]
     """The rows of several tables; a column that one of them does not have is not known there."""
     names = dict.fromkeys(name for part in parts for name in part)
     absent = [np.full(len(part["start"]), UNKNOWN, dtype=np.int32) for part in parts]
-    return {name: np.concatenate([part.get(name, none) for part, none in zip(parts, absent, strict=True)])
+    return {name: np.concatenate([part.get(name, unknown) for part, unknown in zip(parts, absent, strict=True)])
             for name in names}  # fmt: skip
 
 

@@ -86,13 +86,13 @@ class Tables:
         ``...`` and a ``Cell`` mark a column that has to be there; without it ImportFileError names it. No table, no
         rows. Their order is any; ``where`` is a condition of SQL.
         """
-        there = self.columns_of(table)
-        if not there:
+        present = self.columns_of(table)
+        if not present:
             return
         values, standing_in = [], []
         for column, default in wanted.items():
             cell = default if isinstance(default, Cell) else Cell(default)
-            names = [f'"{name}"' for name in (column, *cell.others) if name in there]
+            names = [f'"{name}"' for name in (column, *cell.others) if name in present]
             if not names and (default is ... or cell is default):
                 raise ImportFileError(f"{self.path}: table {table} has no column {column}; export it with a newer nsys")
             values.append(names[0] if default is ... else f"coalesce({', '.join(names or ['NULL'])}, ?)")

@@ -156,9 +156,9 @@ def _kernel_rows(report: NcuReport, choice: LaunchSelection) -> list[KernelRow]:
     rows = []
     for metrics in metrics_of(report.table, choice.measured):
         number = numbers[metrics.origin]
-        own = outcomes.get((number, metrics.shape), [])
-        kept_launches = sum(outcome.kept for outcome in own) if own else None
-        reasons = dict.fromkeys(outcome.reason for outcome in own)
+        of_shape = outcomes.get((number, metrics.shape), [])
+        kept_launches = sum(outcome.kept for outcome in of_shape) if of_shape else None
+        reasons = dict.fromkeys(outcome.reason for outcome in of_shape)
         reason = "; ".join(reasons) or "this summary has no individual launches"
         rows.append(KernelRow(report.names[number], metrics, kept_launches, reason))
     return rows

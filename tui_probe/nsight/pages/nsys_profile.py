@@ -170,12 +170,10 @@ class NsysSources:
             return None
         key = mangled or name
         if key not in self._probed:
-            same = [
-                kernel for trace in self.traces for kernel in trace.kernels if _is_same_kernel(kernel, name, mangled)
-            ]
-            self._probed[key] = next(
-                (kernel for kernel in same if kernel.status == "probed"), same[0] if same else None
-            )
+            kernels = (kernel for trace in self.traces for kernel in trace.kernels)
+            matches = [kernel for kernel in kernels if _is_same_kernel(kernel, name, mangled)]
+            probed = (kernel for kernel in matches if kernel.status == "probed")
+            self._probed[key] = next(probed, matches[0] if matches else None)
         return self._probed[key]
 
 

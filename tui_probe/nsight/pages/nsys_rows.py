@@ -334,12 +334,12 @@ def kernel_rows(sources: NsysSources, positions: NDArray[np.int64]) -> RowsOnDem
     """Return the rows of the kernels at some positions."""
 
     def batch(begin: int, end: int) -> KernelBatch:
-        own = positions[begin:end]
+        of_batch = positions[begin:end]
         return KernelBatch(
             sources.report,
-            own,
+            of_batch,
             lambda: sources.innermost,
-            lambda: _make_rows(sources, own),
+            lambda: _make_rows(sources, of_batch),
             traces=bool(sources.traces),
         )
 

@@ -170,9 +170,9 @@ def counts_of_instructions(
     )
     matches = []
     for counts, (place, kind) in zip(instructions, places, strict=True):
-        same = by_offset.get((place.kernel, counts.offset, kind))
+        match = by_offset.get((place.kernel, counts.offset, kind))
         is_unique = in_line[counts.shape, (place, kind)] == 1 and counts.requests is not None
-        matches.append(same if same is not None or not is_unique else by_line.get((place, kind)))
+        matches.append(match if match is not None or not is_unique else by_line.get((place, kind)))
     return [None if kind is None else counts for counts, (_, kind) in zip(matches, places, strict=True)]
 
 
@@ -182,8 +182,9 @@ def _place(counts: SourceCounts, partner: Mapping[str, str]) -> CountedLine:
 
 def _partners(rows: Iterable[SourceCounts], kernels: Iterable[Sequence[ProbedAccess]]) -> dict[str, str]:
     """Map each kernel of a report to that of the traces; tools write names of kernels differently."""
-    ours, others = {counts.shape.kernel for counts in rows}, {accesses[0].place.kernel for accesses in kernels}
-    pairs = match_kernels(sorted(ours), sorted(others), lambda kernel: Shape(kernel, None, None))
+    of_report = {counts.shape.kernel for counts in rows}
+    of_traces = {accesses[0].place.kernel for accesses in kernels}
+    pairs = match_kernels(sorted(of_report), sorted(of_traces), lambda kernel: Shape(kernel, None, None))
     return {kernel: other or "" for kernel, other in pairs if kernel is not None}
 
 

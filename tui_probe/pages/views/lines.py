@@ -32,8 +32,10 @@ if TYPE_CHECKING:
     from tui_probe.probekit.measured import JoinedResult
 
 _CODE_HEADINGS: Final = 3
-_CODE: Final = (14, 24)
-"""Cells that an instruction has at least, on narrow and on wide pages: its opcode, and operands."""
+_CODE: Final = 14
+"""Cells that an instruction has at least: its opcode."""
+_CODE_ON_WIDE: Final = 24
+"""Cells that an instruction has at least on wide pages: its opcode, and operands."""
 _WIDE: Final = 100
 """Cells of a wide page."""
 _MIN_NAME: Final = 16
@@ -67,15 +69,18 @@ class ProbeLines:
         """The columns; on narrow pages those without a difference between rows are left out first."""
         names = self.value_names()
         values = {name: {row.values.get(name) for row in self.rows} for name in names}
-        ranks = {name: place + len(names) * (len(values[name]) < 2) for place, name in enumerate(names, 2)}
+        ranks = {name: place for place, name in enumerate(names, 2)}
+        # A column without a difference between rows is left out before all others.
+        ranks |= {name: rank + len(names) for name, rank in ranks.items() if len(values[name]) < 2}
         if len(values.get(self.lines_of.main, ())) > 1 or not self._ranking.key:
-            ranks[self.lines_of.main] = int(bool(self._ranking.key))
+            ranks[self.lines_of.main] = 1 if self._ranking.key else 0
         ranks[self._ranking.key] = 0
+        code_cells = _CODE_ON_WIDE if width >= _WIDE else _CODE
         return [
             Column("line", None, self._title("line"), self._place),
             *(Column(name, None, self._title(name), _text_of(name), rank=ranks[name]) for name in names),
             Column("source", None, self._title("source"), _source_of, right=False),
-            Column("ptx", None, "instruction", self._code, right=False, narrow=_CODE[width >= _WIDE]),
+            Column("ptx", None, "instruction", self._code, right=False, narrow=code_cells),
         ]
 
     def value_names(self) -> list[str]:
@@ -115,9 +120,9 @@ class ProbeLines:
         first = self.joined.results[0]
         about = f", {self.joined.which}, -p {self.probe}"
         head = shorten(first.name, max(width - 1 - len(about), _MIN_NAME)) + about
-        none = [] if self.measured.rows else [no_line_text(self.joined)]
+        empty = [] if self.measured.rows else [no_line_text(self.joined)]
         simulated = ["simulated GPU"] if first.simulated else []
-        texts = [*self.measured.notes, *none, *simulated, *notes]
+        texts = [*self.measured.notes, *empty, *simulated, *notes]
         return titled_table(head, self._columns(width), self.rows, texts, width)
 
     def row_of(self, ptx_line: int) -> int | None:

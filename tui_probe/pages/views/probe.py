@@ -100,8 +100,8 @@ class ProbeText:
 
     def _at(self, left: int | None, *, before: bool) -> ProbeFilePart | None:
         """The part that is before, or behind, a line of ``pruned.ptx``, counted from 0."""
-        there = (part for part in self.parts if left is not None and left + 1 in part.sites)
-        return next((part for part in there if part.has(before=before)), None)
+        at_line = (part for part in self.parts if left is not None and left + 1 in part.sites)
+        return next((part for part in at_line if part.has(before=before)), None)
 
     def _at_kernel(self, above: Sequence[LinePair], owner: str) -> ProbeFilePart | None:
         """The part at the kernel's entry, where lines of the probe begin for the first time, else at its exits."""

@@ -6,6 +6,7 @@ the one instruction that came from it.
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw.spans import LazyLines, pad, wrap
@@ -206,8 +207,9 @@ class SassView(Document):
     def place_of(self, ptx_line: int, width: int) -> int | None:
         """The first instruction that was made from it, or that is there."""
         side = "pruned" if self.shown == "diff" else self.shown
-        acting, lines = self.code.acting[side], self.code.origins[side]
-        row = next((place for of in (acting, lines) for place, line in enumerate(of) if line == ptx_line), None)
+        # The instruction that does what the line says, else the first that came from it.
+        lines = chain(enumerate(self.code.acting[side]), enumerate(self.code.origins[side]))
+        row = next((place for place, line in lines if line == ptx_line), None)
         if row is not None and self.shown == "diff":
             row = self.text.place_of(row, width)
         return None if row is None else row + len(self._head(width))
