@@ -27,6 +27,8 @@ _SPREAD: Final = np.array([0, 4, 6, 2, 1, 5, 7, 3], dtype=np.int64)
 _DECIMAL_STEPS: Final = (1, 2, 5, 10)
 _MOST_DECIMALS: Final = 9
 """A nanosecond among seconds."""
+_PLOT_TICKS: Final = 10
+"""Labels of an axis in a picture."""
 
 
 class Canvas:
@@ -160,8 +162,6 @@ class Unit:
         return f"{value / size:.{decimals}f}{suffix}"
 
 
-_PLOT_TICKS: Final = 10
-"""Labels of an axis in a picture."""
 COUNT: Final = Unit("")
 CYCLES: Final = Unit("cycles")
 TIME: Final = Unit("time", ((1, " ns"), (1e3, " µs"), (1e6, " ms"), (1e9, " s")), whole=False)

@@ -26,7 +26,24 @@ _ASCII = " .:-=+*%#"
 _SIGNS: Final = "█▒░▌▄"
 """Fills of parts, distinct without colour."""
 _LONGEST_LABEL: Final = 32
+"""Cells of the label of a bar at most."""
 _LEAST_BAR: Final = 10
+"""Cells of the longest bar at least."""
+SHARES: Final = (0, 50, 90, 99, 100)
+"""Percentiles of a line of a distribution."""
+TITLES: Final = ("min", "median", "90 %", "99 %", "max")
+_LABEL_CELLS: Final = 16
+_VALUE_CELLS: Final = 9
+_BINS: Final = 16
+"""Columns of a histogram, a cell each."""
+_MARKER: Final = "•"
+"""One that has a sign in ASCII."""
+_POINTS: Final = 400
+"""Points of a curve: more than the dots of a wide terminal."""
+_MARKS: Final = 5
+"""Labels of the axis of values."""
+_ONE_AT_A_TIME: Final = threading.Lock()
+"""plotext draws on one value of the whole process."""
 
 
 def column_chart(
@@ -194,19 +211,6 @@ class BarChart(Drawing):
             axes.legend()
 
 
-SHARES: Final = (0, 50, 90, 99, 100)
-TITLES: Final = ("min", "median", "90 %", "99 %", "max")
-_LABEL: Final = 16
-_CELLS: Final = 9
-_BINS: Final = 16
-_MARKER: Final = "•"
-"""One that has a sign in ASCII."""
-_POINTS: Final = 400
-_MARKS: Final = 5
-_ONE_AT_A_TIME: Final = threading.Lock()
-"""plotext draws on one value of the whole process."""
-
-
 def percentiles(values: Sequence[float]) -> list[float] | None:
     """The values below which ``SHARES`` per cent of all lie, between neighbours linearly; None if there are none."""
     import numpy as np
@@ -216,15 +220,15 @@ def percentiles(values: Sequence[float]) -> list[float] | None:
 
 def percentile_heading() -> Line:
     """The titles of the columns."""
-    titles = "".join(pad(title, _CELLS, right=True) for title in TITLES)
-    return ((" " + pad("", _LABEL), "dim"), (titles + "  shape", "head"))
+    titles = "".join(pad(title, _VALUE_CELLS, right=True) for title in TITLES)
+    return ((" " + pad("", _LABEL_CELLS), "dim"), (titles + "  shape", "head"))
 
 
 def distribution_line(label: str, values: Sequence[float], show: Callable[[float], str]) -> Line:
     """Return one line: percentiles, and a histogram from the minimum to the maximum."""
     shares = percentiles(values) or []
-    texts = "".join(pad(show(value), _CELLS, right=True) for value in shares)
-    return ((" " + pad(label, _LABEL), "dim"), (texts, ""), (f"  {_histogram(values)}", "accent"))
+    texts = "".join(pad(show(value), _VALUE_CELLS, right=True) for value in shares)
+    return ((" " + pad(label, _LABEL_CELLS), "dim"), (texts, ""), (f"  {_histogram(values)}", "accent"))
 
 
 def _histogram(values: Sequence[float]) -> str:

@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 
 GAP: Final = 2
 """Cells between columns."""
+Row = TypeVar("Row")
+NO_ROWS_TEXT: Final = "nothing to show"
+_LABEL_WIDTH: Final = 10
+"""Cells of the labels of a page's head."""
+_MIN_WIDTH: Final = 20
+"""Cells of a text behind its label at least."""
+_COMMAND: Final = re.compile(r"--metrics \S")
+"""A command that would break inside the names of metrics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +73,6 @@ def heading(title: str, cells: int, arrow: str = "", *, right: bool = False) -> 
 
 
 UNSORTED: Final = ColumnOrder()
-
-
-Row = TypeVar("Row")
-NO_ROWS_TEXT: Final = "nothing to show"
-_LABEL_WIDTH: Final = 10
-_MIN_WIDTH: Final = 20
-_COMMAND: Final = re.compile(r"--metrics \S")
-"""A command that would break inside the names of metrics."""
 
 
 @dataclass(frozen=True, slots=True)

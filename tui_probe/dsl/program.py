@@ -19,6 +19,28 @@ if TYPE_CHECKING:
 
 _MAX_SOURCE_BYTES: Final = 1 << 20
 _NESTING_ERROR: Final = "the expression is nested too deeply; assign parts of it to variables"
+HELPER_NAMES: Final = {
+    "addr": "ADDR", "bytes": "BYTES", "out": "OUT", "in1": "IN1", "in2": "IN2", "in3": "IN3", "line": "LINE",
+    "multiply_adds": "MULTIPLY_ADDS", "instructions": "INSTRUCTIONS", "issued": "ISSUED",
+}  # fmt: skip
+"""Helpers of snippets by the names of a probed instruction's parts."""
+_OPERANDS: Final = ("out", "in1", "in2", "in3")
+"""Names of operands, in the order of an instruction."""
+_MEMORY_OPERANDS: Final = {
+    "ld": ("value", "address"),
+    "st": ("address", "value"),
+    "atom": ("value", "address", "value", "value"),
+    "red": ("address", "value"),
+}
+"""Operands of an instruction: the address of memory, or a value of the instruction's type."""
+_ARITHMETIC: Final = frozenset({"add", "sub", "mul", "mad", "fma", "min", "max", "div", "rem", "and", "or", "xor"})
+_WRITERS: Final = _ARITHMETIC | {"ld", "atom"}
+_TYPES: Final[dict[str, Literal[32, 64]]] = {
+    **dict.fromkeys(("b32", "u32", "s32", "f32"), 32),
+    **dict.fromkeys(("b64", "u64", "s64", "f64"), 64),
+}
+_NUMBER_HELPERS: Final = ("bytes", "line", "multiply_adds", "instructions", "issued")
+_NOT_PLAIN: Final = frozenset({"v2", "v4", "v8", "wide", "f16", "f16x2", "bf16", "bf16x2"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,36 +136,13 @@ class Program:
     functions: dict[str, ProbeFunction] = field(default_factory=dict)
 
 
-# Names of a probed instruction's parts: ``addr bytes multiply_adds line out in1 in2 in3``.
-#
-# ``addr`` has 64 bits, ``bytes`` and ``line`` have 32, for any instruction. The width of ``out`` and ``in1`` to
-# ``in3`` is that of the kernel's register: saved as they are they need no width; in an expression the position
-# determines it.
-
-HELPER_NAMES: Final = {
-    "addr": "ADDR", "bytes": "BYTES", "out": "OUT", "in1": "IN1", "in2": "IN2", "in3": "IN3", "line": "LINE",
-    "multiply_adds": "MULTIPLY_ADDS", "instructions": "INSTRUCTIONS", "issued": "ISSUED",
-}  # fmt: skip
-
-# What the operands of an instruction are: the address of memory, or a value of the instruction's type.
-_MEMORY_OPERANDS: Final = {
-    "ld": ("value", "address"),
-    "st": ("address", "value"),
-    "atom": ("value", "address", "value", "value"),
-    "red": ("address", "value"),
-}
-_ARITHMETIC: Final = frozenset({"add", "sub", "mul", "mad", "fma", "min", "max", "div", "rem", "and", "or", "xor"})
-_WRITERS: Final = _ARITHMETIC | {"ld", "atom"}
-_TYPES: Final[dict[str, Literal[32, 64]]] = {
-    **dict.fromkeys(("b32", "u32", "s32", "f32"), 32),
-    **dict.fromkeys(("b64", "u64", "s64", "f64"), 64),
-}
-_NUMBER_HELPERS: Final = ("bytes", "line", "multiply_adds", "instructions", "issued")
-_NOT_PLAIN: Final = frozenset({"v2", "v4", "v8", "wide", "f16", "f16x2", "bf16", "bf16x2"})
-
-
 class ProbedOperands:
-    """The parts of the instructions at the positions of one probe function."""
+    """The parts of the instructions at the positions of one probe function.
+
+    ``addr`` has 64 bits, ``bytes`` and other numbers have 32, for any instruction. The width of ``out`` and ``in1`` to
+    ``in3`` is that of the kernel's register: saved as they are they need no width; in an expression the position
+    determines it.
+    """
 
     def __init__(self, source: ProbeSource, positions: Sequence[Position], before: bool) -> None:
         self._source = source
@@ -190,9 +189,8 @@ class ProbedOperands:
         if position.opcode in _MEMORY_OPERANDS:
             kinds = _MEMORY_OPERANDS[position.opcode]
         else:
-            kinds = ("value",) * 4 if position.opcode in _ARITHMETIC else ()
-        index = tuple(HELPER_NAMES).index(name) - 2
-        kind = kinds[index] if index < len(kinds) else ""
+            kinds = ("value",) * len(_OPERANDS) if position.opcode in _ARITHMETIC else ()
+        kind = dict(zip(_OPERANDS, kinds, strict=False)).get(name, "")
         if kind == "address":
             return 64
         types = [_TYPES[modifier] for modifier in position.modifiers if modifier in _TYPES]

@@ -39,6 +39,7 @@ _ALLOWED_STATEMENTS: Final = (
     "a probe file holds imports from tui_probe.dsl, constants (N = 4), registers (start: u64 = 0), "
     "@Map classes and @probe functions"
 )
+_LARGEST_VALUES: Final[dict[Bits, int]] = {32: MAX_U32, 64: MAX_U64}
 
 
 def read_map(node: ast.ClassDef, source: ProbeSource) -> DeclaredMap:
@@ -257,9 +258,6 @@ def _read_about(text: str) -> dict[str, str]:
         if colon and key.lower() in _ABOUT_KEYS:
             about[key.lower()] = value.strip()
     return about
-
-
-_LARGEST_VALUES: Final[dict[Bits, int]] = {32: MAX_U32, 64: MAX_U64}
 
 
 class FunctionScope:

@@ -32,6 +32,7 @@ GRACE: Final = 5.0
 """Seconds between SIGTERM and SIGKILL to a process group."""
 TICK: Final = 2.0
 """Seconds between two calls of ``on_tick``."""
+_ANNOUNCED: Final = "[info] trace in "
 
 
 @dataclass(frozen=True)
@@ -113,9 +114,6 @@ async def _read(stream: asyncio.StreamReader | None) -> str:
     while block := await stream.read(1 << 16):
         output += block[: MAX_OUTPUT - len(output)]
     return "\n".join(printable(line) for line in output.decode("utf-8", "replace").split("\n"))
-
-
-_ANNOUNCED: Final = "[info] trace in "
 
 
 @dataclass(frozen=True)

@@ -53,9 +53,10 @@ UNDELAYED_RUNS: Final = 3
 """Runs without delays, which must agree: a program that differs by itself shows nothing about races."""
 CONFIRMING_RUNS: Final = 3
 """Runs until delays are held not to change anything."""
-SLOWER: Final = 50.0
+MAX_SLOWDOWN: Final = 50.0
+"""A run with delays is ended after this multiple of the time of one without."""
 MIN_LIMIT: Final = 120.0
-"""A run with delays is ended after ``SLOWER`` times the time of one without, at least after these seconds."""
+"""Seconds after which a run with delays is ended at the earliest."""
 ENDLESS: Final = "the program does not exit"
 HASH_VARIABLE: Final = "TUI_PROBE_HASH_MEMORY"
 UNPROBED: Final = "-k=//"
@@ -143,7 +144,7 @@ class Shaker:
         begin = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="tui-probe-shake-") as folder:
             self._expected = self._run(Path(folder) / "0", [UNPROBED])
-            self._limit = max(SLOWER * (time.monotonic() - begin), MIN_LIMIT)
+            self._limit = max(MAX_SLOWDOWN * (time.monotonic() - begin), MIN_LIMIT)
             for number in range(1, UNDELAYED_RUNS):
                 if difference := self._difference(self._run(Path(folder) / str(number), [UNPROBED])):
                     raise UsageError(
@@ -185,11 +186,9 @@ class Shaker:
             lines = _halved(sorted({site.line for site in kernel_sites}),
                             lambda part: self._shows(seed, names, (part[0], part[-1]))[0] > 0)  # fmt: skip
             kernel_sites = [site for site in kernel_sites if lines[0] <= site.line <= lines[-1]]
-        bounds = (
-            (min(site.line for site in kernel_sites), max(site.line for site in kernel_sites))
-            if len(names) == 1
-            else None
-        )
+        bounds = None
+        if len(names) == 1:
+            bounds = min(site.line for site in kernel_sites), max(site.line for site in kernel_sites)
         shown, tried = self._shows(seed, names, bounds, stops=False)
         return Race(seed, difference, tuple(kernel_sites), shown, tried)
 

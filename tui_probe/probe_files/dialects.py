@@ -148,15 +148,12 @@ def _callback_name(top: TomlTable) -> str:
 def _read_about(top: TomlTable) -> ProbeAbout:
     """The ``[about]`` table."""
     table = top.table("about")
-    title, measures, unit, cost, checked = (
-        table.text(key, "") for key in ("title", "measures", "unit", "cost", "checked")
-    )
     return ProbeAbout(
-        title,
-        measures,
-        unit,
-        cost,
-        checked,
+        title=table.text("title", ""),
+        measures=table.text("measures", ""),
+        unit=table.text("unit", ""),
+        cost=table.text("cost", ""),
+        checked=table.text("checked", ""),
         weight=_read_weight(table),
         every_block=table.flag("every_block"),
         counts=table.flag("counts") if "counts" in table else None,
@@ -248,18 +245,17 @@ def _add_point(
     for where, parsed_point in parsed.items():
         contents.declare(table, where, parsed_point.registers)
         snippets[where] = merge_saves(parsed_point.snippet) if merge else parsed_point.snippet
-    guarded, yielding = not table.flag("no_pred"), table.flag("yields")
     contents.points.append(
         ProbePoint(
             name,
             positions,
-            snippets.get("before"),
-            snippets.get("after"),
-            guarded,
-            yielding,
-            snippets.get("lean"),
-            table.flag("skips"),
-            table.flag("ptx_only"),
+            before=snippets.get("before"),
+            after=snippets.get("after"),
+            guarded=not table.flag("no_pred"),
+            yielding=table.flag("yields"),
+            lean=snippets.get("lean"),
+            skips=table.flag("skips"),
+            ptx_only=table.flag("ptx_only"),
         )
     )
 

@@ -1,4 +1,9 @@
-"""Load a probe by name or path: find its file or directory, read its TOML dialect or Python, and verify it."""
+"""Load a probe by name or path: find its file or directory, read its TOML dialect or Python, and verify it.
+
+A directory of a probe has ``probe.toml`` or ``probe.py``, and variants next to it. Those of the built-in probes come
+with the package. Others are installed: an entry point of the group ``tui_probe.probes`` names the directory's module. A
+user names any other by its path.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +30,6 @@ from tui_probe.trace.plain_file import read_within
 
 if TYPE_CHECKING:
     from tui_probe.probe_model.probe import Probe
-
-# Directories of probes: ``probe.toml`` or ``probe.py``, and variants next to it.
-#
-# The folders of the built-in probes come with the package. Others are installed, named by an entry point of the group
-# ``tui_probe.probes`` whose value is the folder's module; or a user names them by path.
 
 ENTRY_POINT_GROUP: Final = "tui_probe.probes"
 PROBE_SUFFIXES: Final = (".toml", ".py")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.probe_files.tables import TomlTable, as_integer
 from tui_probe.probe_model.probe import (
@@ -37,12 +37,17 @@ if TYPE_CHECKING:
 
 _LEVELS: Final = {"thread": Level.THREAD, "warp": Level.WARP, "site": Level.SITE}
 _EVEN_FIELDS: Final = ["u64", "u32", "u32"]
+"""Types of the fields of an even map: of a warp's lanes, the first field may rise evenly from lane to lane."""
 _PAIR_BYTES: Final = 8
+"""Bytes that a lane adds at a time to a sparse map."""
 _MAX_RECORD: Final = 4096
+"""Bytes of a record."""
 _MAX_CAP: Final = 1 << 20
+"""Records of a slot."""
 _LEAST: Final = re.compile(r"(\d{1,3}) ?% of (\w+)")
 _MAX_PERCENT: Final = 100
 _MAX_EVERY: Final = 1024
+"""Iterations of a loop of which the first has records."""
 _REDUCE_KEY: Final = "reduce"
 _REDUCED_TABLE: Final = "reduced"
 _REDUCTION_HINT: Final = "write an operation and a field, such as 'max waited': " + ", ".join(REDUCTION_OPERATIONS)
@@ -269,13 +274,19 @@ def _read_reduction(table: TomlTable, level: Level, fields: Sequence[Field], cap
     return _reduction_layout(group, _reduced_parts(table, {field.name: field for field in fields}))
 
 
-_ReducedPart = tuple[str, ReductionOperation, Field, Field | None]
+class _ReducedPart(NamedTuple):
+    """A field of a reduced record, without its offset."""
+
+    name: str
+    operation: ReductionOperation
+    source: Field
+    base: Field | None = None
 
 
 def _reduced_parts(table: TomlTable, fields: Mapping[str, Field]) -> list[_ReducedPart]:
-    """Name, operation, source and base of each field that is kept."""
+    """Return the fields that are kept."""
     if _REDUCED_TABLE not in table:
-        return [(name, "sum", field, None) for name, field in fields.items()]
+        return [_ReducedPart(name, "sum", field) for name, field in fields.items()]
     reduced = table.table(_REDUCED_TABLE)
     if not reduced.values:
         raise table.error(_REDUCED_TABLE, "is empty; name the fields to save, such as waited = 'sum'")
@@ -295,7 +306,8 @@ def _reduced_part(reduced: TomlTable, name: str, fields: Mapping[str, Field]) ->
         arguments = arguments[:-2]
     if len(arguments) > 1:
         raise reduced.error(name, f"is {reduced.text(name)!r}: {_REDUCTION_HINT}")
-    return name, operation, _reduced_field(reduced, name, arguments[0] if arguments else name, fields), base
+    source = _reduced_field(reduced, name, arguments[0] if arguments else name, fields)
+    return _ReducedPart(name, operation, source, base)
 
 
 def _reduced_field(reduced: TomlTable, name: str, wanted: str, fields: Mapping[str, Field]) -> Field:
@@ -307,10 +319,9 @@ def _reduced_field(reduced: TomlTable, name: str, wanted: str, fields: Mapping[s
 
 
 def _reduction_layout(group: ReductionGroup, parts: Sequence[_ReducedPart]) -> Reduction:
-    types: list[FieldType] = ["u64" if operation == "sum" else source.type for _, operation, source, _ in parts]
-    saved = _field_layout([name for name, *_ in parts], types)
+    types: list[FieldType] = ["u64" if part.operation == "sum" else part.source.type for part in parts]
+    saved = _field_layout([part.name for part in parts], types)
     fields = (
-        ReducedField(field, operation, source, base)
-        for field, (_, operation, source, base) in zip(saved, parts, strict=True)
+        ReducedField(field, part.operation, part.source, part.base) for field, part in zip(saved, parts, strict=True)
     )
     return Reduction(group, tuple(fields), _rounded_bytes(types))

@@ -97,6 +97,25 @@ sub.u64 %now, %now, %began;
 add.u64 %spent, %spent, %now;
 """
 '''
+LINE_RANGE_PREFIX: Final = "between="
+_LINE_RANGE: Final = re.compile(r"(?P<file>[^:]+):(?P<first>\d{1,9})(?:-(?P<last>\d{1,9}))?")
+_UNSAFE_CHARACTERS: Final = re.compile(r"[\"\\\x00-\x1f\x7f]")
+_MAX_NAME_LENGTH: Final = 40
+"""Characters of the lines that are in the name of the file."""
+PHASES_PREFIX: Final = "phases="
+_PHASE: Final = re.compile(r"(?P<name>[A-Za-z_][\w.-]{0,30})=(?P<lines>[^=]+)", re.ASCII)
+_SEPARATOR: Final = re.compile(r"\+(?=[A-Za-z_][\w.-]{0,30}=)", re.ASCII)
+_POSITION: Final = re.compile(r"^position\s*=\s*\"phase\"", re.MULTILINE)
+_MAX_PHASES: Final = 32
+_RECORDS: Final = re.compile(r"last|every:([1-9]\d{0,3})", re.ASCII)
+"""First word in the name of a probe with which warps keep other records than their first: the last ones, or those of
+every k-th iteration: ``phases=every:8+load=attn.py:88-96``.
+"""
+_INTERVALS: Final = tuple(str(1 << power) for power in range(1, 11))
+_LEADER: Final = re.compile(r"^leader = true$", re.MULTILINE)
+_LIMITED: Final = re.compile(r"(?P<probe>[^@]+)@(?P<lines>[^@]+:\d{1,9}(?:-\d{1,9})?)")
+_ANALYSIS: Final = re.compile(r"^(?:callback|CALLBACK|analyze_hook)\s*=", re.MULTILINE)
+"""A setting of a probe file that names its analysis; without it a probe with a built-in name uses the built-in one."""
 
 
 def line_range_text(lines: str) -> str:
@@ -104,13 +123,6 @@ def line_range_text(lines: str) -> str:
     title = f"Time that each warp spends in {lines}, including inlined code"
     use = f"Generated for these lines. To get a file that you can edit: tui-probe new-probe NAME --at {lines}"
     return PYTHON_TEMPLATE.format(name="between", position=lines, title=title, use=use)
-
-
-LINE_RANGE_PREFIX: Final = "between="
-_LINE_RANGE: Final = re.compile(r"(?P<file>[^:]+):(?P<first>\d{1,9})(?:-(?P<last>\d{1,9}))?")
-_UNSAFE_CHARACTERS: Final = re.compile(r"[\"\\\x00-\x1f\x7f]")
-_MAX_NAME_LENGTH: Final = 40
-"""Characters of the lines that are in the name of the file."""
 
 
 def line_range_probe(text: str, option: str = "--between") -> str:
@@ -150,22 +162,6 @@ def write_line_range_probe(name: str) -> Path:
             f"--between: cannot save the generated probe ({error});"
             f" to write a probe for these lines to the current directory: tui-probe new-probe NAME --at {lines}"
         ) from error
-
-
-PHASES_PREFIX: Final = "phases="
-_PHASE: Final = re.compile(r"(?P<name>[A-Za-z_][\w.-]{0,30})=(?P<lines>[^=]+)", re.ASCII)
-_SEPARATOR: Final = re.compile(r"\+(?=[A-Za-z_][\w.-]{0,30}=)", re.ASCII)
-_POSITION: Final = re.compile(r"^position\s*=\s*\"phase\"", re.MULTILINE)
-_MAX_PHASES: Final = 32
-_RECORDS: Final = re.compile(r"last|every:([1-9]\d{0,3})", re.ASCII)
-"""First word in the name of a probe with which warps keep other records than their first: the last ones, or those of
-every k-th iteration: ``phases=every:8+load=attn.py:88-96``.
-"""
-_INTERVALS: Final = tuple(str(1 << power) for power in range(1, 11))
-_LEADER: Final = re.compile(r"^leader = true$", re.MULTILINE)
-_LIMITED: Final = re.compile(r"(?P<probe>[^@]+)@(?P<lines>[^@]+:\d{1,9}(?:-\d{1,9})?)")
-_ANALYSIS: Final = re.compile(r"^(?:callback|CALLBACK|analyze_hook)\s*=", re.MULTILINE)
-"""A setting of a probe file that names its analysis; without it a probe with a built-in name uses the built-in one."""
 
 
 def phase_records(text: str) -> str:

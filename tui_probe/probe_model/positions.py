@@ -58,6 +58,18 @@ _LINE_RANGE: Final = re.compile(r"(?!(?:PTX|SASS):)([^:]*[^:\s]):(\d{1,9})(?:-(\
 _ASSEMBLY_LINES: Final = re.compile(r"(?:PTX|SASS):", re.IGNORECASE)
 _LINE_RANGE_LIKE: Final = re.compile(r"[^:\s]*:\s*\d.*")
 _POSITION: Final = re.compile(r"([A-Za-z_]\w*(?:\.!?\w+(?:::\w+)*)*)(\+?)")
+_OPERATIONS: Final = {
+    "ld": "load", "ldu": "load", "st": "store", "atom": "atomic operation", "red": "atomic operation",
+    "cp.async.bulk": "bulk copy", "cp.async": "asynchronous copy", "mma": "matrix instruction",
+    "wmma.mma": "matrix instruction", "wgmma.mma_async": "matrix instruction", "wmma.load": "matrix load",
+    "wmma.store": "matrix store", "bra": "branch", "brx": "branch", "bar": "barrier", "barrier": "barrier",
+    "mbarrier": "mbarrier operation", "wait": "SASS instruction that waits", "block": "basic block",
+}  # fmt: skip
+"""Operations by the start of their names; the longest start counts."""
+_SPACES: Final = {"global": "global ", "shared": "shared memory "}
+_GENERIC: Final = frozenset(_SPACES)
+"""Spaces that a position for generic addresses leaves out."""
+_WITHOUT_SPACE: Final = ("cp", "wmma", "bar", "barrier", "mbarrier", "wait", "block")
 
 
 class SourceRange(NamedTuple):
@@ -221,24 +233,11 @@ def _position_suspicions(position: Position) -> Iterator[str]:
             yield f"{position}: unknown modifier .{modifier}: did you mean {near_spaces[0]}?"
 
 
-# A pattern of a probe file means nothing to the user of a probe: reasons name the instructions in words.
-
-_OPERATIONS: Final = {
-    "ld": "load", "ldu": "load", "st": "store", "atom": "atomic operation", "red": "atomic operation",
-    "cp.async.bulk": "bulk copy", "cp.async": "asynchronous copy", "mma": "matrix instruction",
-    "wmma.mma": "matrix instruction", "wgmma.mma_async": "matrix instruction", "wmma.load": "matrix load",
-    "wmma.store": "matrix store", "bra": "branch", "brx": "branch", "bar": "barrier", "barrier": "barrier",
-    "mbarrier": "mbarrier operation", "wait": "SASS instruction that waits", "block": "basic block",
-}  # fmt: skip
-"""Operations by the start of their names; the longest start counts."""
-_SPACES: Final = {"global": "global ", "shared": "shared memory "}
-_GENERIC: Final = frozenset(_SPACES)
-"""Spaces that a position for generic addresses leaves out."""
-_WITHOUT_SPACE: Final = ("cp", "wmma", "bar", "barrier", "mbarrier", "wait", "block")
-
-
 def position_text(position: Position) -> str:
-    """``global load``, ``matrix instruction``; ``fma.f32`` where no word is more general, ``attn.py:22-26``."""
+    """``global load``, ``matrix instruction``; ``fma.f32`` where no word is more general, ``attn.py:22-26``.
+
+    Reasons name instructions in these words: the pattern in a probe file means nothing to the user of a probe.
+    """
     if position.source is not None:
         return str(position)
     if position.is_wait and position.modifiers != ("1",):

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _COUNT_FIELDS: Final = ("kept", "attempts", "written", "slots")
 MAX_READ_BYTES: Final = 64 << 20
-"""Bytes."""
+"""Bytes of the records of a map whose fields are looked at."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,26 @@ simulated GPU; ``imported`` from a file of another profiler.
 Number: TypeAlias = "int | float | str | None"
 SHARE: Final = "share"
 """Unit of a part of a whole, from 0 to 1."""
+_OPCODE_PARTS: Final = 2
+"""Parts of an opcode in a line about it."""
+MAX_NOTABLE_LINES: Final = 3
+"""Lines of a kernel that a probe names: with more, the page of lines is easier to read."""
+_UNKNOWN_PART: Final = 0.1
+"""The part of a kernel that a flagged finding of no known size counts as when findings are ranked."""
+_LINE_WEIGHT: Final = 2
+"""Factor for the part of a finding that names a line, since a user can act on it, when findings are ranked."""
+FindingOrder = tuple[bool, bool, float, float]
+"""Sort key of findings, the smallest first."""
+NO_FINDING: Final[FindingOrder] = (True, True, 0.0, 0.0)
+"""Sort key of a kernel, or a result, without a finding: last."""
+_AMOUNTS: Final = {"cycles": "cycles", "wavefronts": "wavefronts", "lanes": "idle lane executions", "SMs": "idle SMs"}
+"""Nouns of gains by their unit; ``B`` has none."""
+_WHOLES: Final = {
+    "B": "the bytes moved", "cycles": "the kernel", "wavefronts": "all wavefronts", "lanes": "all lane executions",
+    "SMs": "all SMs",
+}  # fmt: skip
+"""Wholes that gains are parts of, by their unit."""
+UNCOALESCED_ADVICE: Final = "make neighboring threads access neighboring elements, or stage tiles in shared memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,25 +101,6 @@ def evidence_of(values: Mapping[str, Number | Evidence]) -> dict[str, Evidence]:
 def numbers_of(values: Mapping[str, Number | Evidence]) -> dict[str, Number]:
     """Return values as numbers."""
     return {name: value.value if isinstance(value, Evidence) else value for name, value in values.items()}
-
-
-_OPCODE_PARTS: Final = 2
-"""Parts of an opcode in a line about it."""
-MAX_NOTABLE_LINES: Final = 3
-"""Lines of a kernel that a probe names: with more, the page of lines is easier to read."""
-_UNKNOWN_PART: Final = 0.1
-"""The part of a kernel that a flagged finding of no known size counts as when findings are ranked."""
-_LINE_WEIGHT: Final = 2
-FindingOrder = tuple[bool, bool, float, float]
-"""Sort key of findings, the smallest first."""
-NO_FINDING: Final[FindingOrder] = (True, True, 0.0, 0.0)
-"""Sort key of a kernel, or a result, without a finding: last."""
-_AMOUNTS: Final = {"cycles": "cycles", "wavefronts": "wavefronts", "lanes": "idle lane executions", "SMs": "idle SMs"}
-_WHOLES: Final = {
-    "B": "the bytes moved", "cycles": "the kernel", "wavefronts": "all wavefronts", "lanes": "all lane executions",
-    "SMs": "all SMs",
-}  # fmt: skip
-UNCOALESCED_ADVICE: Final = "make neighboring threads access neighboring elements, or stage tiles in shared memory"
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 _BUILT_IN: Final = "tui_probe.probes"
 _ON_PURPOSE: Final = (TraceError, Cancelled)
+_VIEW_METHODS: Final = ("lines", "draw")
+_PASSED_ERRORS: Final = ("record", "cells", "plot")
+"""Files and data have no place for an error: their callers get it."""
 
 
 class ProbeCodeError(TraceError):
@@ -70,18 +73,11 @@ def guarded_iterator(whose: str, function: Callable[..., Any], module: str) -> C
     return each
 
 
-# A view that a probe opened, whose bugs are shown in its window.
-#
-# Front ends call a view at any time: for every frame, key and resize. What it raises there is said instead of
-# its lines, and everything else is as of a view that knows nothing: the defaults of its base class.
-
-_VIEW_METHODS: Final = ("lines", "draw")
-_PASSED_ERRORS: Final = ("record", "cells", "plot")
-"""Files and data have no place for an error: their callers get it."""
-
-
 def guarded_view(whose: str, view: View) -> View:
     """Change the class of a view to one whose methods catch what its own raise, and return the view.
+
+    Front ends call a view for every frame, key and resize. An error is shown in place of its lines; for everything else
+    the view is as one that knows nothing: with the defaults of its base class.
 
     It stays an instance of its class: views ask whether another one is of their kind. Raises TypeError for what is no
     view.

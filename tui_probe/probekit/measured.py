@@ -37,12 +37,17 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import KernelFacts, ProbedKernel, Run
 
 _MAX_CHECKED: Final = 1000
+"""Newest results of a kernel that are checked for faults."""
 _MAX_CHECKED_BYTES: Final = 256 << 20
+"""Bytes of all results of a kernel that are checked."""
 _MAX_RESULT_BYTES: Final = 32 << 20
-"""Results of a kernel that are checked for faults: the newest ones, their bytes together, and those of one result."""
+"""Bytes of a result that is checked; of a larger one it is not known whether it has a fault."""
 _MAX_REMEMBERED: Final = 10_000
+"""Results whose faults are remembered, of all kernels."""
 _faults: dict[tuple[str, int, bool], bool] = {}
 """True for a result with a fault, by its path, its time, and the state of the context (True: it had failed)."""
+BlockExtent = tuple[int, int] | None
+"""Blocks that were measured, and those of the grid; None for all of any grid."""
 
 
 def _map_by_map(of: ProbeResult) -> custom_probe.CustomCounts:
@@ -353,15 +358,6 @@ def mean_quantities(results: Iterable[AnalysedResult]) -> dict[str, float]:
     return means
 
 
-# Results whose numbers may be taken together: those of whole launches, or of as many blocks of as many.
-#
-# A sum over some blocks is not a smaller sum over all: where a budget lets a few launches be recorded whole and others
-# for a sample of their blocks, a mean of both is of nothing.
-
-BlockExtent = tuple[int, int] | None
-"""Blocks that were measured, and those of the grid; None for all of any grid."""
-
-
 def result_extent(result: AnalysedResult) -> BlockExtent:
     """Return how many blocks of its launch a result covers, and of how many; None for all. One that cannot be read
     counts as whole.
@@ -372,11 +368,16 @@ def result_extent(result: AnalysedResult) -> BlockExtent:
 
 
 def results_by_extent(results: Iterable[AnalysedResult]) -> dict[BlockExtent, list[AnalysedResult]]:
-    """Group results that may be combined: whole launches first, then samples, the most blocks first."""
+    """Group results that may be combined: whole launches first, then samples, the most blocks first.
+
+    A budget may let a few launches be recorded whole, and others for a sample of their blocks. A mean over both would
+    have no meaning: a sum over some blocks is not a smaller sum over all.
+    """
     groups: dict[BlockExtent, list[AnalysedResult]] = {}
     for result in results:
         groups.setdefault(result_extent(result), []).append(result)
-    return dict(sorted(groups.items(), key=lambda each: (each[0] is not None, [-blocks for blocks in each[0] or ()])))
+    whole_launches = {None: groups.pop(None)} if None in groups else {}
+    return whole_launches | {extent: groups[extent] for extent in sorted(filter(None, groups), reverse=True)}
 
 
 def comparable_results(results: Iterable[AnalysedResult]) -> tuple[BlockExtent, list[AnalysedResult]]:

@@ -25,6 +25,10 @@ TRACE_PAGES: Final = ("kernels", "summary", "launches", "results", "ranges", "gr
 RESERVED_PAGES: Final = frozenset((*FIXED_PAGES, *SHARED_PAGES, *TRACE_PAGES))
 Format = Literal["table", "json", "csv", "md"]
 FORMATS: Final[tuple[Format, ...]] = ("table", "json", "csv", "md")
+MORE: Final = "0"
+"""Key of the list of further pages."""
+_CLOSING: Final = "q"
+"""Closes the list, so it opens no page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,10 +177,6 @@ class PageSet:
     pages: Sequence[LazyPage]
 
 
-MORE: Final = "0"
-"""Key of the list of further pages."""
-
-
 @dataclass(frozen=True, slots=True)
 class PageKey:
     """A page with its digit or letter. ``short`` is its title on narrow terminals; ``of_run``: it is about the whole
@@ -222,8 +222,6 @@ without a summary ``1`` is its first page.
 """
 DIGIT_PAGES: Final = tuple(page.name for page in PAGES if page.key.isdigit())
 LETTERS: Final[Mapping[str, str]] = {page.name: page.key for page in PAGES if page.key.isalpha()}
-_CLOSING: Final = "q"
-"""Closes the list, so it opens no page."""
 
 
 def page_keys(pages: Mapping[str, str], *, reserved: bool = True) -> dict[str, str]:

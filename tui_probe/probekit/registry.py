@@ -27,6 +27,7 @@ _BUILT_IN: Final = "tui_probe.probes"
 _NO_RANK: Final = 1 << 30
 _added: dict[str, Probe] = {}
 _problems: dict[str, str] = {}
+_modules: dict[str, dict[str, Probe]] = {}
 
 
 def probe_named(name: str | None) -> Probe | None:
@@ -185,9 +186,6 @@ def _installed() -> dict[str, Probe]:
         else:
             known |= probes
     return dict(list(known.items())[built_in:])
-
-
-_modules: dict[str, dict[str, Probe]] = {}
 
 
 def _probes_of_module(name: str, load: Callable[[], Any] | None = None) -> dict[str, Probe]:

@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     from tui_probe.records.distribution import Distribution
     from tui_probe.trace.model import KernelFacts, Trace
 
-_SHOWN: Final = {0: "min", 25: "25 %", 50: "median", 75: "75 %", 95: "95 %", 99: "99 %", 100: "max"}
+_SHOWN_PERCENTILES: Final = {0: "min", 25: "25 %", 50: "median", 75: "75 %", 95: "95 %", 99: "99 %", 100: "max"}
 OF_PAIRS: Final = "ratio of pairs"
 """Slowdowns, each of two launches: their median is seldom the ratio of the median times."""
-_LABEL: Final = 14
-_CELLS: Final = 9
+_LABEL_CELLS: Final = 14
+_VALUE_CELLS: Final = 9
 MAX_LISTED_RESULTS: Final = 8
 """Results of a kernel that have a line each."""
 MAX_READ_PER_KERNEL: Final = 32
@@ -58,29 +58,41 @@ _COLUMNS: Final[tuple[Column[Spread], ...]] = (
     Column("median", None, "median", lambda s: metric_text(s.median)),
     Column("most", None, "max", lambda s: metric_text(s.most)),
 )
-_NEWEST: Final = 1000
+_MAX_ROWS: Final = 1000
+"""Newest results that a table of launches has."""
 _DATA_COLUMNS: Final[tuple[Column[AnalysedResult], ...]] = (
     Column("blocks", lambda result: result.blocks),
     Column("blocks_measured", lambda result: result.blocks_measured),
     Column("threads_missing", lambda result: result.threads_missing),
     Column("problem", lambda result: result.problem),
 )
+_SAMPLED_RANK: Final = 100
+"""Rank of a column that leaves first: a note below the table says the same."""
 
 
 def distribution_head(label: str = "") -> Line:
     """The titles of the columns; ``label`` says what the values are."""
-    return ((pad(label, _LABEL), "dim"), ("".join(pad(title, _CELLS, right=True) for title in _SHOWN.values()), "head"))
+    return (
+        (pad(label, _LABEL_CELLS), "dim"),
+        ("".join(pad(title, _VALUE_CELLS, right=True) for title in _SHOWN_PERCENTILES.values()), "head"),
+    )
 
 
 def distribution_without(label: str) -> Line:
     """Return the line of a value that was not measured."""
-    return ((pad(label, _LABEL), "dim"), ("".join(pad(NOT_MEASURED, _CELLS, right=True) for _ in _SHOWN), "dim"))
+    return (
+        (pad(label, _LABEL_CELLS), "dim"),
+        ("".join(pad(NOT_MEASURED, _VALUE_CELLS, right=True) for _ in _SHOWN_PERCENTILES), "dim"),
+    )
 
 
 def distribution_row(label: str, spread: Distribution, show: Callable[[float], str]) -> Line:
     """Return the line of a distribution; ``show`` formats a value in at most 8 characters."""
-    values = (spread.percentiles[PERCENTILES.index(percentile)] for percentile in _SHOWN)
-    return ((pad(label, _LABEL), "dim"), ("".join(pad(show(value), _CELLS, right=True) for value in values), ""))
+    values = (spread.percentiles[PERCENTILES.index(percentile)] for percentile in _SHOWN_PERCENTILES)
+    return (
+        (pad(label, _LABEL_CELLS), "dim"),
+        ("".join(pad(show(value), _VALUE_CELLS, right=True) for value in values), ""),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,9 +196,9 @@ class CountTable(Document):
         self.name = f"#{kernel.index} {safe(kernel.demangled)}"
         chosen = list(kernel.result_rows) if source.launch is None else [source.launch.result]
         rows = [row for row in chosen if row is not None]
-        self.left_out = max(len(rows) - _NEWEST, 0)
+        self.left_out = max(len(rows) - _MAX_ROWS, 0)
         self.results: list[AnalysedResult] = []
-        for i, row in enumerate(rows[-_NEWEST:]):
+        for i, row in enumerate(rows[-_MAX_ROWS:]):
             progress(i / len(rows))
             self.results.append(analyse_result(source.trace, kernel, row))
         self.simulated = source.trace.state.simulated
@@ -200,7 +212,7 @@ class CountTable(Document):
         lines: list[Line] = [((shorten(self.name, width), "title"),)]
         if self.left_out:
             lines.append(
-                ((f"newest {units.count(_NEWEST)} of {units.counted(_NEWEST + self.left_out, 'launch')}", "dim"),)
+                ((f"newest {units.count(_MAX_ROWS)} of {units.counted(_MAX_ROWS + self.left_out, 'launch')}", "dim"),)
             )
         columns = [self._order.marked(column) for column in self.content.columns]
         head, rule, *body = table(columns, self.content.rows, width)
@@ -235,16 +247,16 @@ class CountTable(Document):
 
     def _notes(self) -> list[str]:
         newest = next((result for result in reversed(self.results) if result.analysis is not None), None)
-        text = self._said_of(newest)
+        texts = self._probe_notes(newest)
         samples = dict.fromkeys(map(_sample_text, self.results))
-        text += [f"{sample}: sums cover only these blocks" for sample in samples if sample]
+        texts += [f"{sample}: sums cover only these blocks" for sample in samples if sample]
         if newest is not None and newest.threads_missing:
-            text.append(f"excluding {units.counted(newest.threads_missing, 'thread')} that did not exit")
+            texts.append(f"excluding {units.counted(newest.threads_missing, 'thread')} that did not exit")
         problems = [f"{result.label}: {safe(result.problem)}" for result in self.results if result.problem]
         simulated = ["simulated GPU: counts are exact, as on a GPU"] if self.simulated else []
-        return [*text, *self.more, *problems, *simulated]
+        return [*texts, *self.more, *problems, *simulated]
 
-    def _said_of(self, newest: AnalysedResult | None) -> list[str]:
+    def _probe_notes(self, newest: AnalysedResult | None) -> list[str]:
         if newest is None or self.notes is None:
             return []
         try:
@@ -308,8 +320,6 @@ _LAUNCH_COLUMNS: Final[tuple[Column[AnalysedResult], ...]] = (
     Column("launch", _launch_number, "launch", lambda result: result.label.removeprefix("launch ")),
     Column("result", lambda result: f"result/{result.file}"),
 )
-_SAMPLED_RANK: Final = 100
-"""Rank of a column that leaves first: a note below the table says the same."""
 _SAMPLED_COLUMN: Final[Column[AnalysedResult]] = Column("sampled", None, "blocks", _blocks_of, rank=_SAMPLED_RANK)
 
 

@@ -78,11 +78,6 @@ def ratio(part: int | None, whole: int | None) -> float | None:
     return part / whole if whole and part is not None else None
 
 
-# Counts of single instructions: the sums of a launch for each line of ``pruned.ptx`` that a probe is at.
-#
-# They were added to memory as the instructions ran, so counts of threads that did not exit are included.
-
-
 class CounterAnalysis(Protocol):
     """The analysis of one result of a counting probe."""
 
@@ -96,7 +91,8 @@ WholeAnalysis = TypeVar("WholeAnalysis", bound=CounterAnalysis)
 
 @dataclass(frozen=True, slots=True)
 class LineSums:
-    """One line: its ``opcode`` with modifiers, None if nothing tells, and the ``sums`` by field.
+    """One line of ``pruned.ptx`` that a probe is at: its ``opcode`` with modifiers, None if it is unknown, and the
+    ``sums`` by field. They were added to memory as instructions ran, so they include threads that did not exit.
 
     ``lines`` is the number of lines of PTX that were added up: more than one in :func:`sums_by_source`.
     """

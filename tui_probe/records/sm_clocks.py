@@ -1,4 +1,32 @@
-"""Clocks of all SMs on one time axis, from pairs of ``%clock64`` and ``%globaltimer``."""
+"""Clocks of all SMs on one time axis: by the first starts of a launch, or by times that warps read.
+
+**First starts.** ``%clock64`` of two SMs may differ by any constant. On the GPU that was looked at (NVIDIA H200, 132
+SMs), the SMs of one cluster of the chip share a clock, and the clocks of clusters lie millions of cycles apart: the
+first starts of a launch form eight *domains* of 16 or 18 SMs. In each of them they spread over 10 to 140 cycles, the
+time in which a launch fills them. So times within a domain can be compared as they are, and domains are put next to
+each other by their first starts, which errs by about that spread.
+
+**Pairs** of ``%clock64`` and ``%globaltimer`` that a warp reads together. Each SM counts cycles from a zero of its own;
+the timer is one for the whole GPU, but ticks only every that many nanoseconds. So a pair says: when the SM's clock
+stood at c, the time was in [t, t + tick). With one rate for all SMs::
+
+    tick     greatest common divisor of all times read          at least the timer's own
+    rate     least squares of t over c, each SM about its own mean, in ns per cycle
+             error <= tick/2 · sum|c - mean| / sum (c - mean)², so that it lies between a slow and a fast bound
+    origin   of an SM: the time at which its clock stood at its first start c0. Every pair bounds it,
+             t - slowest (c - c0) <= origin < t + tick - fastest (c - c0), where slowest and fastest are the most
+             and the least ns per cycle that the rate can be. Taken is the middle of what all bounds leave
+             error <= half of what they leave; the SM's first pair by itself leaves no more than a tick
+
+If the bounds contradict each other, the rate was not constant, and half of the contradiction comes on top. Of two
+SMs the errors add up, and to them comes the error of the rate, as a part of it, times how far apart their origins
+are. From there on a wrong rate stretches the axis for all SMs alike. The few cycles between the two reads are the
+same for every warp and are in no error.
+
+A launch whose warps all begin within some ticks tells no rate worth using. Then the device's highest clock is
+taken, and the rate is bounded by what a busy GPU keeps: its SMs run between half of that clock and all of it. Where
+the pairs leave less than this, they bound it; where they contradict it, they are believed.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +42,16 @@ if TYPE_CHECKING:
 
 MAX_SMS: Final = 4096
 """More than any device has; numbers may have gaps."""
+MAX_START_GAP: Final = 4096
+"""First starts of one domain follow each other within that many cycles (2 µs); in the data at hand, within 140, while
+those of different domains lie 80 000 or more apart.
+"""
+ClockBasis = Literal["shared", "first starts", "global timer"]
+"""Origin of the time axis of SMs: one clock for all, their first starts, or pairs of times."""
+_PRECISE: Final = 0.01
+"""A measured rate is used if its error is no more than this part of it, or if nothing else is known."""
+_SLOWEST: Final = 2.0
+"""Factor by which a cycle of a busy SM may take longer than at the device's highest clock."""
 
 
 def distinct_sms(sm: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -26,22 +64,6 @@ def distinct_sms(sm: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]
         wrong = int(sms[-1] if sms[-1] >= MAX_SMS else sms[0])
         raise TraceError(f"a record has the SM number {wrong}: the file is damaged, or another probe wrote it")
     return sms, place
-
-
-# Alignment of the SMs' clocks on one axis by first starts, and its error.
-#
-# ``%clock64`` of two SMs may differ by any constant. On the GPU that was looked at (NVIDIA H200, 132 SMs), the SMs of
-# one cluster of the chip share a clock, and the clocks of clusters lie millions of cycles apart: the first starts of
-# a launch form eight *domains* of 16 or 18 SMs. In each of them they spread over 10 to 140 cycles, the time in which
-# a launch fills them. So times within a domain can be compared as they are, and domains are put next to each other by
-# their first starts, which errs by about that spread.
-
-MAX_START_GAP: Final = 4096
-"""First starts of one domain follow each other within that many cycles (2 µs); in the data at hand, within 140, while
-those of different domains lie 80 000 or more apart.
-"""
-
-ClockBasis = Literal["shared", "first starts", "global timer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,36 +115,6 @@ def clock_domains(sms: NDArray[np.int32], first: NDArray[np.uint64]) -> ClockAxi
     shift[order] = (clock - clock[begins][np.cumsum(begins) - 1]).view(np.int64)
     domains = int(begins.sum())
     return ClockAxis(shift, domains, "first starts", int(shift.max()) if domains < len(first) else None)
-
-
-# The clocks of all SMs on one axis, by pairs of ``%clock64`` and ``%globaltimer`` that warps read together.
-#
-# Each SM counts cycles from a zero of its own; the timer is one for the whole GPU, but ticks only every that many
-# nanoseconds. So a pair says: when the SM's clock stood at c, the time was in [t, t + tick). With one rate for all
-# SMs::
-#
-#     tick     greatest common divisor of all times read          at least the timer's own
-#     rate     least squares of t over c, each SM about its own mean, in ns per cycle
-#              error <= tick/2 · sum|c - mean| / sum (c - mean)², so that it lies between a slow and a fast bound
-#     origin   of an SM: the time at which its clock stood at its first start c0. Every pair bounds it,
-#              t - slowest (c - c0) <= origin < t + tick - fastest (c - c0), where slowest and fastest are the most
-#              and the least ns per cycle that the rate can be. Taken is the middle of what all bounds leave
-#              error <= half of what they leave; the SM's first pair by itself leaves no more than a tick
-#
-# If the bounds contradict each other, the rate was not constant, and half of the contradiction comes on top. Of two
-# SMs the errors add up, and to them comes the error of the rate, as a part of it, times how far apart their origins
-# are. From there on a wrong rate stretches the axis for all SMs alike. The few cycles between the two reads are the
-# same for every warp and are in no error.
-#
-# A launch whose warps all begin within some ticks tells no rate worth using. Then the device's highest clock is
-# taken, and the rate is bounded by what a busy GPU keeps: its SMs run between half of that clock and all of it. Where
-# the pairs leave less than this, they bound it; where they contradict it, they are believed.
-
-_PRECISE: Final = 0.01
-"""A measured rate is used if its error is no more than this part of it, or if nothing else is known."""
-
-_SLOWEST: Final = 2.0
-"""Factor by which a cycle of a busy SM may take longer than at the device's highest clock."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,9 @@ _NAME: Final = re.compile(r"(\d{1,10})@(\d{1,18})")
 _OPTION: Final = re.compile(r"[^@]*|.*@\d{1,18}", re.DOTALL)
 _ADDRESS_BITS: Final = 64
 _MOST_NAMES: Final = 5
+"""Kernels that a message lists."""
+_LAUNCH_ATTRIBUTE_BYTES: Final = 64
+"""Bytes of CUlaunchAttributeValue."""
 _MARKS: Final = (b"[probe] kept ", b"[probe] not-kept ")
 
 
@@ -183,7 +186,7 @@ def _name(word: str) -> str:
 
 def _attribute(words: list[str]) -> tuple[int, bytes]:
     value = bytes.fromhex(words[1])
-    if len(value) != 64:
+    if len(value) != _LAUNCH_ATTRIBUTE_BYTES:
         raise ValueError(words[1])
     return _number(words[0]), value
 

@@ -26,15 +26,19 @@ if TYPE_CHECKING:
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CHUNK = 16 << 20
+"""Bytes of memory that are copied or compared at a time."""
 SHOWN_DIFFERENCES = 8
-SUPPLEMENT = b"\0"  # PTX is a C string
+"""Bytes that are printed if they differ."""
+TERMINATOR = b"\0"  # PTX is a C string
 AREA = 32 << 20
 """The driver reserves addresses in areas of this size and alignment, and the first free ones at or above the address
 that is asked for: only whole areas, in ascending order, are where they are asked for.
 """
 ATTEMPT = "LAUNCH_ATTEMPT"
+"""Environment variable with the number of this attempt to get the addresses of the program."""
 ATTEMPTS = 10
 NO_RANDOMIZATION = 0x0040000
+"""ADDR_NO_RANDOMIZE of personality(2): each attempt needs other addresses of libraries."""
 
 
 class Failure(Exception):
@@ -187,7 +191,7 @@ def load_module(driver: Driver, launch: Launch) -> c_void_p:
     for name in launch["images"]:
         try:
             with open(os.path.join(HERE, name), "rb") as file:
-                image = file.read() + SUPPLEMENT
+                image = file.read() + TERMINATOR
         except OSError as error:
             problems.append(str(error))
             continue

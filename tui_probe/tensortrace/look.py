@@ -19,12 +19,8 @@ if TYPE_CHECKING:
 
     from .lines import TensorLines
 
-# Keeping our own functions from being compiled.
-#
-# ``torch.compile`` looks at every Python function that runs below a compiled one, and ours do when they are called
-# for what the program calls. They are marked as code that is to be left unchanged; the program's is not.
-
 _EVALUATOR = "torch._C._dynamo.eval_frame"
+"""Module with the marks of code that ``torch.compile`` skips."""
 _SNAPSHOTS = sys.version_info < (3, 13)
 """True if ``f_locals`` is a copy that the frame keeps, and with it all its values."""
 _OPTIMIZED = 1
@@ -37,12 +33,17 @@ _PASSING = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 _UNSHARED = 3
 """References to a dictionary that a frame, a variable and an argument have."""
 _MOST_MESSAGES = 8
+"""Failures that are written to the trace of a process."""
 _LONGEST_MESSAGE = 300
 """Maximum characters of a failure: some errors have the values of the program in them."""
 
 
 def skip_compilation(modules: List[ModuleType]) -> bool:
-    """Mark the code of these modules; False as long as PyTorch has not been imported."""
+    """Mark the code of these modules; False as long as PyTorch has not been imported.
+
+    ``torch.compile`` looks at every Python function that runs below a compiled one, and ours do when they are called
+    for what the program calls.
+    """
     evaluator = sys.modules.get(_EVALUATOR)
     skip = _skip(evaluator)
     if skip is None:
@@ -174,8 +175,8 @@ class Look:
         except AttributeError:
             return arrays
         parameters = attributes.get("_parameters")
-        for some in (attributes, parameters if isinstance(parameters, dict) else {}):
-            arrays += [(f"self.{name}", value) for name, value in list(some.items()) if type(value) in readers]
+        for members in (attributes, parameters if isinstance(parameters, dict) else {}):
+            arrays += [(f"self.{name}", value) for name, value in list(members.items()) if type(value) in readers]
         return arrays
 
     def close(self) -> None:

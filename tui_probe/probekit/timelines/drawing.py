@@ -1,4 +1,13 @@
-"""Drawing of a timeline: the window on time and rows, bars, and shares."""
+"""Drawing of a timeline: the window on time and rows, and in it for each row, how busy it was in each cell, or, where
+there is room, every block as a bar with its number::
+
+    ▁▂▃▄▅▆▇█     share of a cell's cycles in which the slots of the row ran a block; blank: no cycle
+    ┣12━━━━┫     one block (or warp) from start to end; ``12!`` is flagged by its length
+    ─ ━ ═        less than 0.9 times the median, about as long, more than 1.1 times
+    ! –          next to the name of a row: it has a flagged block; it ran nothing
+
+A launch on few SMs leaves lines: then each row is several cells high, with a blank line between rows.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +19,7 @@ import numpy as np
 from tui_probe.draw import units
 from tui_probe.draw.canvas import Canvas, shaded
 from tui_probe.draw.spans import pad, plain, width
-from tui_probe.probekit.timelines.rows import MEDIAN_TOLERANCE, OUTLIER_GRADE, ROLES, STROKES
+from tui_probe.probekit.timelines.rows import MEDIAN_TOLERANCE, OUTLIER_GRADE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +28,19 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.spans import Line
     from tui_probe.probekit.timelines.rows import LengthGrades, TimelineRows
+
+LEVELS: Final = " ▁▂▃▄▅▆▇█"
+_ROLES: Final = ("soft", "hue0", "hue1", "bad")
+"""Roles of durations by their grade."""
+_STROKES: Final = "─━══"
+"""Strokes of durations by their grade; flagged ones have a ``!``, too."""
+_CORNERS: Final = {"─": tuple("┌┐│└┘"), "━": tuple("┏┓┃┗┛"), "═": tuple("╔╗║╚╝")}
+"""Frame of a block by the stroke of its duration, where rows are several cells high."""
+_MAX_ROW_HEIGHT: Final = 4
+_HEIGHT_WITH_GAP: Final = 3
+"""Height from which on the last line of a row is blank."""
+_CELLS_A_BAR: Final = 3
+"""Rows are drawn as bars where these have as many cells on average."""
 
 
 @dataclass(slots=True)
@@ -132,25 +154,6 @@ class Window:
         self.top = min(self.line, max(self.top, self.line - self.height + 1))
 
 
-# A timeline drawn: how busy each row was in each cell, or, where there is room, every block as a bar with its number.
-#
-#     ▁▂▃▄▅▆▇█     share of a cell's cycles in which the slots of the row ran a block; blank: no cycle
-#     ┣12━━━━┫     one block (or warp) from start to end; ``12!`` is flagged by its length
-#     ─ ━ ═        less than 0.9 times the median, about as long, more than 1.1 times
-#     ! –          next to the name of a row: it has a flagged block; it ran nothing
-#
-# A launch on few SMs leaves lines: then each row is several cells high, with a blank line between rows.
-
-LEVELS: Final = " ▁▂▃▄▅▆▇█"
-_CORNERS: Final = {"─": tuple("┌┐│└┘"), "━": tuple("┏┓┃┗┛"), "═": tuple("╔╗║╚╝")}
-"""Frame of a block by the stroke of its duration, where rows are several cells high."""
-_MAX_ROW_HEIGHT: Final = 4
-_HEIGHT_WITH_GAP: Final = 3
-"""Height from which on the last line of a row is blank."""
-_CELLS_A_BAR: Final = 3
-"""Rows are drawn as bars where these have as many cells on average."""
-
-
 @dataclass(frozen=True, slots=True)
 class Strokes:
     """Flags of the drawn lines: some are ``bars``, some are ``shares``."""
@@ -182,7 +185,7 @@ def draw_rows(
 ) -> Strokes:
     """The rows that the window shows, each ``height`` cells high, the first at (``x``, ``y``), names to the left."""
     count = min(window.height, rows.lines - window.top)
-    body = height - (height >= _HEIGHT_WITH_GAP)
+    body = height - 1 if height >= _HEIGHT_WITH_GAP else height
     edges = window.edges()
     by_length = rows.busy.covered(window.top, count, edges)
     covered = by_length.sum(axis=0)
@@ -190,7 +193,8 @@ def draw_rows(
     share = covered / np.maximum(capacity * np.diff(edges), 1)
     steps = len(LEVELS) - 1
     grade = np.where(covered > 0, np.clip(np.ceil(share * steps * body), 1, steps * body), 0)
-    roles = np.array([canvas.role(role) for role in ROLES], dtype=np.uint16)[by_length.argmax(axis=0)] * (covered > 0)
+    role_numbers = np.array([canvas.role(role) for role in _ROLES], dtype=np.uint16)
+    roles = np.where(covered > 0, role_numbers[by_length.argmax(axis=0)], 0).astype(np.uint16)
     filled = np.clip(grade[:, np.newaxis] - steps * np.arange(body - 1, -1, -1)[:, np.newaxis], 0, steps)
     for i in range(count):
         canvas.paint(x, y + i * height, shaded(filled[i].astype(np.uint8), LEVELS), np.tile(roles[i], (body, 1)))
@@ -234,10 +238,10 @@ def _bars(
         grade = int(grades[i])
         label = f"{rows.intervals.block[first + i]}{'!' if grade == OUTLIER_GRADE else ''}"
         begin = max(left, 0)
-        texts = _bar(label, left, right, window.cells, STROKES[grade], height)
+        texts = _bar(label, left, right, window.cells, _STROKES[grade], height)
         for text, of_line in zip(texts, signs, strict=True):
             of_line[begin : begin + len(text)] = text
-        roles[begin : begin + len(texts[0])] = canvas.role(ROLES[grade])
+        roles[begin : begin + len(texts[0])] = canvas.role(_ROLES[grade])
     codes = np.frombuffer("".join(map("".join, signs)).encode("utf-32-le"), dtype="<u4").reshape(height, window.cells)
     canvas.paint(x, y, codes, np.tile(roles, (height, 1)))
 
@@ -284,7 +288,7 @@ def legend(lengths: LengthGrades, cells: int, drawn: Strokes) -> Line:
 def _legend(drawn: Strokes, share: str, words: Sequence[str]) -> Line:
     """A sample and its words for each grade of length; without words for shares in few cells."""
     parts = [(f" ▁ to █: {share} ", "dim")] if drawn.shares and share else []
-    for grade, (stroke, role, word) in enumerate(zip(STROKES, ROLES, words, strict=True)):
+    for grade, (stroke, role, word) in enumerate(zip(_STROKES, _ROLES, words, strict=True)):
         bar = f"┣{stroke}{'!' if grade == OUTLIER_GRADE else stroke}┫"
         parts += [(" ", ""), (bar if drawn.bars else "█", role), (f" {word}{' ' if share else ''}", "dim")]
     return tuple(parts)

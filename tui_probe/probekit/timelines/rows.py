@@ -1,4 +1,8 @@
-"""Rows of a timeline: SMs, slots or warps, their order and selection, and the share of time that they are busy."""
+"""Rows of a timeline: SMs, slots or warps, their order and selection, and how long they are busy in a window of time.
+
+:class:`BusyRows` answers the second question for any window in the time of two searches per edge, so that a drawing
+takes as long for a million intervals as for a hundred.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +25,12 @@ LEVELS: Final[tuple[RowLevel, ...]] = ("SM", "slot", "warp")
 ORDERS: Final[tuple[RowOrder, ...]] = ("number", "finish", "start")
 ORDER_WORDS: Final = {"number": "by number", "finish": "by finish", "start": "by start"}
 ALL_OF_THEM: Final = -1
+"""Slot or warp of a row that has all slots of an SM, or all warps of a slot."""
+MEDIAN_TOLERANCE: Final = 0.1
+"""Part of the median by which a duration may differ and still counts as about the median."""
+GRADES: Final = 4
+"""Durations shorter than the median, about as long, longer, and flagged."""
+OUTLIER_GRADE: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,16 +273,6 @@ def _order(order: RowOrder, first: NDArray[np.int64], last: NDArray[np.int64]) -
     return np.arange(len(first))
 
 
-MEDIAN_TOLERANCE: Final = 0.1
-"""Part of the median by which a duration may differ and still counts as about the median."""
-ROLES: Final = ("soft", "hue0", "hue1", "bad")
-STROKES: Final = "─━══"
-"""Strokes of durations that are shorter than the median, about as long, longer, and flagged; these have a ``!``,
-too.
-"""
-OUTLIER_GRADE: Final = 3
-
-
 class BusyRows:
     """Intervals in rows 0 to ``rows`` - 1, prepared for questions about any window of time.
 
@@ -346,7 +346,7 @@ class LengthGrades:
     fence: float
 
     def grades(self, cycles: NDArray[Any]) -> NDArray[np.uint8]:
-        """A place in ``ROLES`` for each of some durations, same shape."""
+        """The grade of each of some durations, 0 to ``GRADES`` - 1 (u1), same shape."""
         grades: NDArray[np.uint8] = np.digitize(
             cycles, (self.median * (1 - MEDIAN_TOLERANCE), self.median * (1 + MEDIAN_TOLERANCE))
         ).astype("u1")
@@ -367,7 +367,7 @@ class BusyByLength:
         self, start: NDArray[np.int64], end: NDArray[np.int64], row: NDArray[Any], rows: int, lengths: LengthGrades
     ) -> None:
         grades = lengths.grades(end - start)
-        parts = [grades == grade for grade in range(len(ROLES))]
+        parts = [grades == grade for grade in range(GRADES)]
         self._parts = [BusyRows(start[part], end[part], row[part], rows) for part in parts]
 
     def covered(self, first: int, count: int, edges: NDArray[np.int64]) -> NDArray[np.int64]:
