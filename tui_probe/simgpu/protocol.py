@@ -8,6 +8,15 @@ with ``VERSION`` as a u32. Then each request has one reply:
     reply       u32 status, u32 length of the body, body. Unless the status is OK the body is a Failure.
 
 Before the reply to a launch there may be others with the status RUNNING, whose body is RunningFindings.
+
+A message is a dataclass whose fields are annotated with how they are written::
+
+    @dataclass(frozen=True)
+    class Place:
+        module: Annotated[int, U64]
+        addresses: Annotated[tuple[int, ...], Sequence(U64)]
+
+    unpack(Place, pack(message)) == message
 """
 
 from __future__ import annotations
@@ -18,17 +27,6 @@ from enum import IntEnum
 from typing import Annotated, Any, Final, Protocol, TypeAlias, TypeVar, cast, get_type_hints
 
 from tui_probe.errors import SimulationError
-
-# Messages as bytes: a dataclass whose fields are annotated with how they are written.
-#
-#     @dataclass(frozen=True)
-#     class Place:
-#         module: Annotated[int, U64]
-#         addresses: Annotated[tuple[int, ...], Sequence(U64)]
-#
-#     unpack(Place, pack(message)) == message
-#
-# Everything is little-endian; ``protocol`` documents the messages.
 
 MessageT = TypeVar("MessageT")
 VERSION: Final = 6

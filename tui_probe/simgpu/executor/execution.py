@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import prod
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
 from tui_probe.errors import SimulationError
+from tui_probe.simgpu.executor.async_state import PhaseWaits
 from tui_probe.simgpu.executor.checks.split_barriers import CodeBlock
 from tui_probe.simgpu.executor.clusters import blocks_in_order, checked_cluster
 from tui_probe.simgpu.executor.faults import DeadlockError
@@ -16,7 +18,7 @@ from tui_probe.simgpu.executor.memory import ParameterMemory
 from tui_probe.simgpu.executor.model import WARP_SIZE, Machine, Placement, Schedule
 from tui_probe.simgpu.executor.scope import Launch
 from tui_probe.simgpu.executor.threads import Batch, ThreadGroup, merge
-from tui_probe.simgpu.executor.waiting_threads import Barriers, PhaseWaits
+from tui_probe.simgpu.executor.waiting_threads import Barriers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,18 +31,8 @@ if TYPE_CHECKING:
     from tui_probe.simgpu.executor.operations import SourceOperand
     from tui_probe.simgpu.executor.program import BasicBlock, Program
 
-# Choice of the group of a batch that runs next.
-#
-# The group with the deepest call stack and the smallest basic block goes first, until it reaches a place where
-# another one waits: then they are merged. Compilers lay out code so that paths meet further down, so this makes
-# divergent paths meet early. A group that jumps back in a loop that may wait for another thread (it holds an atomic,
-# a volatile load or the like) gives way to all others, so that every thread gets on. One that tries an mbarrier waits
-# for the end of the phase, and gives up only where nothing else can continue.
-#
-# A loop that waits for no other thread gives way only after many basic blocks, and to other warps only: lanes of its
-# own warps wait until they can be merged, as on a GPU.
-
 GroupPosition: TypeAlias = tuple[int, tuple[int, ...], int]
+"""``ThreadGroup.place``: negative depth of calls, basic blocks to which they return, basic block."""
 
 _MAX_POLL_ROUNDS: Final = 1000
 """Rounds of groups that poll in a loop while others try an mbarrier, before these give up."""
@@ -55,7 +47,17 @@ MAX_THREADS: Final = 1024
 
 
 class Scheduler:
-    """Runs the threads of a batch through a program until all have exited."""
+    """Runs the threads of a batch through a program until all have exited.
+
+    The group with the deepest call stack and the smallest basic block goes first, until it reaches a place where
+    another one waits: then they are merged. Compilers lay out code so that paths meet further down, so this makes
+    divergent paths meet early. A group that jumps back in a loop that may wait for another thread (it holds an atomic,
+    a volatile load or the like) gives way to all others, so that every thread gets on. One that tries an mbarrier waits
+    for the end of the phase, and gives up only where nothing else can continue.
+
+    A loop that waits for no other thread gives way only after many basic blocks, and to other warps only: lanes of its
+    own warps wait until they can be merged, as on a GPU.
+    """
 
     def __init__(self, program: Program, batch: Batch) -> None:
         self.program = program
@@ -66,8 +68,10 @@ class Scheduler:
         # Groups that wait for lanes of their warps at a `.sync` instruction.
         self._assembling: dict[GroupPosition, ThreadGroup] = {}
         self._checks_barriers = batch.checks is not None and any(block.meets_block for block in program.blocks)
+        # Turns given to groups that gave way; rounds of groups that poll while others try an mbarrier.
         self._turns = 0
         self._rounds = 0
+        # Basic blocks that have run, and at how many the warps that had no turn get one.
         self._steps = 0
         self._max_steps = _STARVING_STEPS
         # Groups of warps that have run for long, set aside while others run.
@@ -102,14 +106,14 @@ class Scheduler:
 
     def _run_starved(self, group: ThreadGroup) -> None:
         """Let the other warps run until they wait, or for some steps, after ``group`` has run for many."""
-        last: ThreadGroup | None = group
-        while last is not None:
-            self._aside += self._take_warps(last)
+        current: ThreadGroup | None = group
+        while current is not None:
+            self._aside += self._take_warps(current)
             self._max_steps = self._steps + _STEPS_OF_STARVED
-            last = self._next()
-            while last is not None and self._steps < self._max_steps:
-                self._advance(last)
-                last = last if self._steps >= self._max_steps else self._next()
+            current = self._next()
+            while current is not None and self._steps < self._max_steps:
+                self._advance(current)
+                current = current if self._steps >= self._max_steps else self._next()
         for waiting in self._aside:
             self.put(waiting)
         self._aside = []
@@ -117,13 +121,13 @@ class Scheduler:
 
     def _take_warps(self, group: ThreadGroup) -> list[ThreadGroup]:
         """Take all lanes of the warps of ``group`` out of the groups that can run."""
-        is_own = np.zeros(group.lanes.place_count // WARP_SIZE, np.bool_)
-        is_own[group.lanes.warp] = True
-        able = [group for groups in self._ready.values() for group in groups]
+        is_warp_of_group = np.zeros(group.lanes.place_count // WARP_SIZE, np.bool_)
+        is_warp_of_group[group.lanes.warp] = True
+        candidates = [ready for groups in self._ready.values() for ready in groups]
         self._ready.clear()
         taken = []
-        for candidate in able:
-            is_taken = is_own[candidate.lanes.warp]
+        for candidate in candidates:
+            is_taken = is_warp_of_group[candidate.lanes.warp]
             if is_taken.all():
                 taken.append(candidate)
                 continue
@@ -317,7 +321,7 @@ def _checked_launch(
     parameters: bytes,
     variables: Mapping[str, int],
 ) -> Launch:
-    threads = block[0] * block[1] * block[2]
+    threads = prod(block)
     limit = kernel.max_threads or MAX_THREADS
     if min(*grid, *block) < 1 or threads > limit:
         raise SimulationError(f"{kernel.name}: grid {grid}, block {block}: a block may have 1 to {limit} threads")
@@ -355,19 +359,17 @@ class _LaunchRun:
         self._printed: list[bytes] = []
 
     def execute(self) -> Execution:
-        threads = self._launch.block[0] * self._launch.block[1] * self._launch.block[2]
-        count = self._launch.grid[0] * self._launch.grid[1] * self._launch.grid[2]
-        slots = self._machine.slots_per_sm(threads, self._launch.shared_bytes)
-        together = self._launch.cluster_size
-        size = slots * self._machine.sm_count // together * together
-        if not size:
-            raise SimulationError(f"a cluster of {together} blocks does not fit into the GPU")
-        schedule = Schedule(self._machine, slots, count, self._kernel.program.shortest, together)
+        threads, count = prod(self._launch.block), prod(self._launch.grid)
+        slots, cluster = self._machine.slots_per_sm(threads, self._launch.shared_bytes), self._launch.cluster_size
+        resident = slots * self._machine.sm_count // cluster * cluster
+        if not resident:
+            raise SimulationError(f"a cluster of {cluster} blocks does not fit into the GPU")
+        schedule = Schedule(self._machine, slots, count, self._kernel.program.shortest, cluster)
         if self._kernel.program.reads_placement:
             while placements := schedule.certain(count):
                 self._finish(schedule, placements, self._run(placements))
         else:
-            durations = self._all_durations(count, size)
+            durations = self._all_durations(count, resident)
             while placements := schedule.certain(count):
                 self._finish(schedule, placements, [durations[placement.block] for placement in placements])
         return Execution(schedule.end, self._instructions, b"".join(self._printed))
@@ -377,14 +379,14 @@ class _LaunchRun:
         for placement, cycles in zip(placements, durations, strict=True):
             schedule.finished(placement, cycles)
 
-    def _all_durations(self, count: int, size: int) -> list[int]:
-        """Return the duration of each block, independent of when and where it runs.
+    def _all_durations(self, count: int, resident: int) -> list[int]:
+        """Return the duration of each block in cycles, independent of when and where it runs.
 
-        As many blocks run together as the machine holds at a time, ``size``: such blocks may wait for each other.
+        As many blocks run together as the machine holds at a time, ``resident``: such blocks may wait for each other.
         """
         durations: list[int] = []
-        for first in range(0, count, size):
-            blocks = range(first, min(first + size, count))
+        for first in range(0, count, resident):
+            blocks = range(first, min(first + resident, count))
             durations += self._run([Placement(block, 0, 0, 0) for block in blocks])
         return durations
 

@@ -161,13 +161,6 @@ def _coordinates(linear: int, size: tuple[int, int, int]) -> str:
     return f"({x}, {y}, {z})"
 
 
-# Threads that are at the same instruction, with their registers.
-#
-# Threads of a kernel start as one group. A divergent branch splits a group; groups that meet at the same place with
-# the same call stack are merged. So an instruction never sees a mask: it works on whole arrays, one element for each
-# lane of its group.
-
-
 @dataclass(frozen=True, slots=True)
 class CallFrame:
     """State that a caller keeps while it waits for its callee.
@@ -183,7 +176,11 @@ class CallFrame:
 
 
 class ThreadGroup:
-    """Lanes at the start of basic block ``block``.
+    """Lanes at the start of basic block ``block``, with their registers.
+
+    Threads of a kernel start as one group. A divergent branch splits a group; groups that meet at the same place with
+    the same call stack are merged. So an instruction never sees a mask: it works on whole arrays, one element for each
+    lane of its group.
 
     ``local_base`` is where the current function's local variables start. ``turn`` orders groups that wait
     for others in a loop; it is 0 for all others.

@@ -1,4 +1,4 @@
-"""Threads that wait: at barriers of blocks and warps, and for phases of mbarriers.
+"""Threads that wait at barriers of blocks and warps; those that wait for mbarriers are in ``async_state``.
 
 A barrier is per thread, as on devices since sm_70: it opens when all threads of its block that have
 not exited have arrived, or as many as it names.
@@ -7,32 +7,28 @@ not exited have arrived, or as many as it names.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from tui_probe.simgpu.executor.async_state import WORD_BYTES, MBarrierWord
 from tui_probe.simgpu.executor.checks.split_barriers import WaitingLanes
 from tui_probe.simgpu.executor.clusters import ClusterBarriers
 from tui_probe.simgpu.executor.faults import DeadlockError
 from tui_probe.simgpu.executor.lanes import Lanes, missing_lanes
 from tui_probe.simgpu.executor.model import WARP_SIZE
-from tui_probe.simgpu.executor.scalars import BOOL, U32, U64, Value, scalar
+from tui_probe.simgpu.executor.scalars import BOOL, U32, Value, scalar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from tui_probe.simgpu.executor.async_state import MBarriers
     from tui_probe.simgpu.executor.lanes import Places
     from tui_probe.simgpu.executor.operations import ResultOperand, SourceOperand
     from tui_probe.simgpu.executor.threads import Batch, ThreadGroup
 
 BARRIER_COUNT: Final = 16
 """Barriers of a block, by the PTX ISA."""
-MAX_TRIES: Final = 10_000
-"""Failed rounds of all threads, with no change of any mbarrier, that count as a deadlock."""
 
 
 @dataclass(slots=True)
@@ -96,10 +92,18 @@ class _BarrierWait:
         count = None if self.count is None else self.count[~gone]
         return _BarrierWait(self.barrier, self.group, self.slot[~gone], self.holds[~gone], count)
 
-    def checked(self) -> WaitingLanes:
-        """The lanes, for a check."""
+    def waiting_lanes(self) -> WaitingLanes:
+        """The lanes, as the search for split barriers takes them."""
         lanes, line = self.group.lanes, self.barrier.line
         return WaitingLanes(line, self.count is None, self.slot, lanes, self.group.block)
+
+
+class _Arrivals(NamedTuple):
+    """Arrivals at each barrier, by slot: threads, those with a true predicate, the latest counter of their warps."""
+
+    threads: NDArray[np.int64]
+    holding: NDArray[np.int64]
+    latest: NDArray[np.int64]
 
 
 class Barriers:
@@ -109,10 +113,10 @@ class Barriers:
         self._batch = batch
         self._waiting: list[_BarrierWait] = []
         self._in_warp: list[tuple[WarpBarrier, ThreadGroup]] = []
-        size = batch.block_count * BARRIER_COUNT
+        slots = batch.block_count * BARRIER_COUNT
         # Threads that arrived without waiting (`bar.arrive`), and the latest of their warps' counters.
-        self._arrived = np.zeros(size, np.int64)
-        self._latest = np.zeros(size, np.int64)
+        self._arrived = np.zeros(slots, np.int64)
+        self._latest = np.zeros(slots, np.int64)
         self._any_arrived = False
         self.of_clusters = ClusterBarriers(batch)
 
@@ -172,40 +176,32 @@ class Barriers:
         of_blocks = self._release_blocks() if self._waiting else []
         return self._release_warps() + of_blocks + self.of_clusters.release()
 
-    def _leave(
-        self,
-        barrier: Barrier,
-        group: ThreadGroup,
-        slot: NDArray[np.intp],
-        arrived: NDArray[np.int64],
-        holding: NDArray[np.int64],
-        latest: NDArray[np.int64],
-    ) -> None:
+    def _leave(self, barrier: Barrier, group: ThreadGroup, slot: Places, arrivals: _Arrivals) -> None:
         """Let threads leave their barriers, at the time of the last arrival and with the result of the reduction."""
-        self._batch.counters[group.lanes.warp] = latest[slot]
+        self._batch.counters[group.lanes.warp] = arrivals.latest[slot]
         if barrier.reduction is not None:
-            result = barrier.reduction.result(arrived[slot], holding[slot])
+            result = barrier.reduction.result(arrivals.threads[slot], arrivals.holding[slot])
             barrier.reduction.target.write(group.registers, result)
         if self._batch.checks is not None:
             self._batch.checks.order.leave("bar", slot, group.lanes)
 
     def _release_blocks(self) -> list[ThreadGroup]:
         """Open the barriers of blocks that all threads they wait for have reached."""
-        arrived, holding, latest = self._totals()
-        opened = np.zeros(len(arrived), np.bool_)
-        done = []
+        arrivals = self._arrivals()
+        opened = np.zeros(len(arrivals.threads), np.bool_)
+        complete_lanes = []
         for waiting in self._waiting:
-            complete = arrived[waiting.slot] >= waiting.needed()
+            complete = arrivals.threads[waiting.slot] >= waiting.needed()
             opened[waiting.slot[complete]] = True
-            done.append(complete)
+            complete_lanes.append(complete)
         if not opened.any():
             return []
         if self._batch.checks is not None:
-            aligned = [waiting.checked() for waiting in self._waiting if waiting.barrier.is_aligned]
+            aligned = [waiting.waiting_lanes() for waiting in self._waiting if waiting.barrier.is_aligned]
             self._batch.checks.barriers_open(aligned, opened)
         released = []
         still = []
-        for waiting, complete in zip(self._waiting, done, strict=True):
+        for waiting, complete in zip(self._waiting, complete_lanes, strict=True):
             if not complete.any():
                 still.append(waiting)
                 continue
@@ -213,7 +209,7 @@ class Barriers:
             if not complete.all():
                 group = waiting.group.split(complete, waiting.group.block)
                 still.append(waiting.without(complete))
-            self._leave(waiting.barrier, group, slot, arrived, holding, latest)
+            self._leave(waiting.barrier, group, slot, arrivals)
             released.append(group)
         self._waiting = still
         self._arrived[opened] = 0
@@ -221,8 +217,7 @@ class Barriers:
         self._any_arrived = bool(self._arrived.any())
         return released
 
-    def _totals(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Return by slot: threads arrived, those with a true predicate, and the latest counter of their warps."""
+    def _arrivals(self) -> _Arrivals:
         arrived, latest = self._arrived.copy(), self._latest.copy()
         holding = np.zeros_like(arrived)
         counters = self._batch.counters
@@ -235,7 +230,7 @@ class Barriers:
             times = counters[lanes.warp] if waiting.barrier.count is not None else ended[lanes.block]
             np.maximum.at(latest, waiting.slot, times)
         counted = [(waiting.slot, waiting.group.lanes) for waiting in self._waiting if waiting.count is not None]
-        return arrived + self._without_thread(counted), holding, latest
+        return _Arrivals(arrived + self._without_thread(counted), holding, latest)
 
     def _without_thread(self, arrivals: Sequence[tuple[Places, Lanes]]) -> NDArray[np.int64]:
         """Return, by slot, the lanes that have no thread or have ended in warps that arrived there.
@@ -302,7 +297,7 @@ class Barriers:
             lanes, slot, needed = waiting.group.lanes, int(waiting.slot[0]), int(waiting.needed()[0])
             ended = self._batch.threads - int(self._batch.alive_in_block[lanes.block[0]])
             gone = f"; {ended} threads of the block have ended" if ended and waiting.count is not None else ""
-            detail = f"{self._totals()[0][slot]} threads of {needed} arrived{gone}"
+            detail = f"{self._arrivals().threads[slot]} threads of {needed} arrived{gone}"
             where = self._batch.describe(lanes, 0)
             raise DeadlockError(f"barrier {slot % BARRIER_COUNT}", waiting.barrier.line, where, detail)
         for barrier, group in self._in_warp:
@@ -319,129 +314,3 @@ class Barriers:
         """The line and the lanes of each group that waits at a barrier of its block or warp."""
         yield from ((waiting.barrier.line, waiting.group.lanes) for waiting in self._waiting)
         yield from ((barrier.line, group.lanes) for barrier, group in self._in_warp)
-
-
-@dataclass(slots=True)
-class PhaseWait:
-    """Lanes that try at ``line``, and keep the answer in ``target``.
-
-    One per lane: the index of the ``word``, the phase's ``parity``, the most cycles to wait, and when the phase
-    ``ended``, -1 while that is not known.
-    """
-
-    target: ResultOperand
-    line: int
-    group: ThreadGroup
-    word: Places
-    parity: NDArray[np.bool_]
-    limit: NDArray[np.int64]
-    ended: NDArray[np.int64]
-
-    @property
-    def any_known(self) -> bool:
-        """True if the phase of any lane has ended."""
-        return bool((self.ended >= 0).any())
-
-    def phase_ended(self, word: int, parity: int, time: int) -> None:
-        """The phase of that parity of ``word`` ended at ``time``."""
-        self.ended[(self.word == word) & (self.parity == bool(parity)) & (self.ended < 0)] = time
-
-    def split_unknown(self) -> PhaseWait | None:
-        """Take the lanes out whose phase has not ended; None if there are none."""
-        unknown = self.ended < 0
-        if not unknown.any():
-            return None
-        others = self.group.split(unknown, self.group.block)
-        taken = self._lanes(unknown, others)
-        known_lanes = self._lanes(~unknown, self.group)
-        self.word, self.parity, self.limit, self.ended = (
-            known_lanes.word,
-            known_lanes.parity,
-            known_lanes.limit,
-            known_lanes.ended,
-        )
-        return taken
-
-    def _lanes(self, chosen: NDArray[np.bool_], group: ThreadGroup) -> PhaseWait:
-        """Return these lanes as ``group``, which now has them."""
-        parity, limit, ended = self.parity[chosen], self.limit[chosen], self.ended[chosen]
-        return PhaseWait(self.target, self.line, group, self.word[chosen], parity, limit, ended)
-
-    def answer(self) -> ThreadGroup:
-        """The group, behind the instruction, with its answer at the time when it has it."""
-        lanes, counters, checks = self.group.lanes, self.group.batch.counters, self.group.batch.checks
-        limit = counters[lanes.warp] + self.limit
-        is_over = (self.ended >= 0) & (self.ended <= limit)
-        np.maximum.at(counters, lanes.warp, np.where(is_over, self.ended, limit))
-        self.target.write(self.group.registers, is_over)
-        if checks is not None and is_over.any():
-            checks.order.word_awaited(self.word[is_over], lanes.select(np.flatnonzero(is_over)))
-        return self.group
-
-    def deadlock(self) -> DeadlockError:
-        """Return the error that the phase of the first lane never ends."""
-        batch, word = self.group.batch, int(self.word[0])
-        address, state = word * WORD_BYTES % batch.shared.stride, MBarrierWord.of(int(batch.shared.view(U64)[word]))
-        made = state.expected - state.missing
-        arrived = f"{made} of {state.expected} arrivals{f', {state.transfer} bytes to come' if state.transfer else ''}"
-        detail = f"phase {int(self.parity[0])} does not end: it has {arrived}"
-        where = batch.describe(self.group.lanes, 0)
-        return DeadlockError(f"the mbarrier at {address:#x} of shared memory", self.line, where, detail)
-
-
-class PhaseWaits:
-    """All threads of a batch that try its mbarriers."""
-
-    def __init__(self, mbarriers: MBarriers) -> None:
-        self._mbarriers = mbarriers
-        self._trying: list[PhaseWait] = []
-        self._seen = 0
-        self._in_vain = 0
-        mbarriers.watchers.append(self._phase_ended)
-
-    def _phase_ended(self, word: int, parity: int, time: int) -> None:
-        for trial in self._trying:
-            trial.phase_ended(word, parity, time)
-
-    def begin(self, trying: PhaseWait) -> ThreadGroup | None:
-        """The lanes that continue at the same time, with their answer; the others wait here."""
-        if not trying.any_known:
-            self._trying.append(trying)
-            return None
-        others = trying.split_unknown()
-        if others is not None:
-            self._trying.append(others)
-        return trying.answer()
-
-    @property
-    def any_waiting(self) -> bool:
-        """True if threads wait for an answer."""
-        return bool(self._trying)
-
-    def waits(self) -> Iterator[tuple[int, Lanes]]:
-        """The line and the lanes of each group that waits for a phase."""
-        return ((trial.line, trial.group.lanes) for trial in self._trying)
-
-    def release(self) -> list[ThreadGroup]:
-        """The groups that continue, for what they try has happened."""
-        return self._answered([trial for trial in self._trying if trial.any_known])
-
-    def give_up(self) -> list[ThreadGroup]:
-        """All groups that try an mbarrier continue, though nothing has happened. Raises DeadlockError after many
-        times.
-        """
-        self._in_vain = self._in_vain + 1 if self._seen == self._mbarriers.changes else 0
-        self._seen = self._mbarriers.changes
-        if self._in_vain > MAX_TRIES:
-            raise self._trying[0].deadlock()
-        return self._answered(list(self._trying), give_up=True)
-
-    def _answered(self, those: list[PhaseWait], *, give_up: bool = False) -> list[ThreadGroup]:
-        groups = []
-        for trial in those:
-            self._trying.remove(trial)
-            others = None if give_up else trial.split_unknown()
-            if others is not None:
-                self._trying.append(others)
-            groups.append(trial.answer())
-        return groups
