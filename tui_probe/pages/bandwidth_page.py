@@ -74,7 +74,10 @@ _MIN_BAR: Final = 10
 _CELL_WIDTH: Final = 9
 _BAR_CELLS: Final = 20
 _CURVE_ROWS: Final = 12
+_CURVE_MARKS: Final = 4
+"""Labels of the vertical axis, from the best rate down to 0."""
 _AXIS_CELLS: Final = 11
+"""Cells left of the curves: the labels of the vertical axis, and the axis."""
 _SIGNS: Final = "abcdefghijklmnopqrstuvwxyz"
 _TOP: Final = 7
 """The last of the roles ramp0 … ramp7."""
@@ -257,11 +260,10 @@ class SweepPage(Document):
         top, rows = sweep.best.bytes_per_second, _CURVE_ROWS
         canvas = Canvas(cells, rows + 2)
         step = min(max(room // max(len(sweep.blocks), 1), 6), 16)
-        for third in range(4):
-            row = round(third / 3 * (rows - 1))
-            canvas.text(
-                0, row, f"{units.rate(top * (3 - third) / 3) if third < 3 else '0':>{_AXIS_CELLS - 2}} ┤", "dim"
-            )
+        for mark in range(_CURVE_MARKS):
+            share = 1 - mark / (_CURVE_MARKS - 1)
+            label = units.rate(top * share) if share else "0"
+            canvas.text(0, round((1 - share) * (rows - 1)), f"{label:>{_AXIS_CELLS - 2}} ┤", "dim")
         for place, blocks in enumerate(sweep.blocks):
             column = _AXIS_CELLS + place * step + step // 2
             canvas.text(column - len(units.count(blocks)) + 1, rows + 1, units.count(blocks), "dim")
@@ -283,24 +285,24 @@ class SweepPage(Document):
         return {
             "page": "sweep",
             "device": device_record(self.card),
-            "sweep": [dict(self._row(r)) for r in self._rates()],
+            "sweep": [self._row(rate) for rate in self._rates()],
         }
 
-    def _rates(self) -> list[Any]:
-        return sorted(self.sweep.rates, key=lambda rate: (rate.blocks, rate.in_flight))
+    def _rates(self) -> list[Rate]:
+        return sorted(self.sweep.rates, key=lambda rate: (rate.blocks or 0, rate.in_flight or 0))
 
     @staticmethod
-    def _row(rate: Any) -> list[tuple[str, object]]:
-        return [
-            ("blocks", rate.blocks),
-            ("bytes_in_flight_a_block", rate.in_flight),
-            ("bytes_in_flight", bytes_on_card(rate)),
-            ("bytes_per_second", rate.bytes_per_second),
-        ]
+    def _row(rate: Rate) -> dict[str, object]:
+        return {
+            "blocks": rate.blocks,
+            "bytes_in_flight_a_block": rate.in_flight,
+            "bytes_in_flight": bytes_on_card(rate),
+            "bytes_per_second": rate.bytes_per_second,
+        }
 
     def cells(self) -> Iterator[Sequence[object]]:
-        yield [name for name, _ in self._row(self.sweep.best)]
-        yield from ([value for _, value in self._row(rate)] for rate in self._rates())
+        yield list(self._row(self.sweep.best))
+        yield from (list(self._row(rate).values()) for rate in self._rates())
 
 
 def open_bandwidth(measured: Bandwidth, title: str) -> PageSet:

@@ -33,11 +33,11 @@ MAX_LISTED: Final = 20
 MODES: Final[dict[ProbeMode, str]] = {"ptx": "PTX", "graft": "SASS"}
 _PROBED_TEXTS: Final[dict[ProbeMode, str]] = {"ptx": "probed in PTX", "graft": "grafted"}
 _MAX_NAMED: Final = 3
-VERSION = 1
+VERSION: Final = 1
 """Version of the JSON; it rises when a key changes its meaning or goes."""
 _NO_ASSEMBLER_NOTE: Final = "no ptxas found"
 _UNKNOWN_RESOURCES: Final = ", so registers and spills are unknown"
-_VERIFIED_NOTE = "the probe writes only its own registers and maps, and never branches out of its snippets"
+_VERIFIED_NOTE: Final = "the probe writes only its own registers and maps, and never branches out of its snippets"
 _SPILL_HEADINGS: Final = ("source", "loads", "stores", "bytes per thread", "loops")
 _HEADINGS: Final = ("offset", "SASS", "source", "loops", "waits for", "producers")
 _MOST_PRODUCERS: Final = 3

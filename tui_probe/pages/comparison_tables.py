@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tui_probe.verdicts.finding_changes import FindingChange
     from tui_probe.verdicts.kernel_values import KernelValue
 
-_SUMMARY_PAGES = ("summary",)
+_SUMMARY_PAGES: Final = ("summary",)
 _GAP: Final = 2
 _MIN_NAME_WIDTH: Final = 12
 """Cells that a name has at least."""

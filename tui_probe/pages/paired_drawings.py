@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw.spans import clip, fit_line, side_by_side
 from tui_probe.draw.view import Document, Drawing
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tui_probe.draw.view import Progress, View
     from tui_probe.probekit.page_kinds import ViewSource
 
-GAP_CELLS = 2
+GAP_CELLS: Final = 2
 
 
 def drawn() -> tuple[str, ...]:

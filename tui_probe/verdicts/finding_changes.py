@@ -174,7 +174,7 @@ def finding_changes(match: KernelMatch, kernel: str = "") -> list[FindingChange]
     for key in _keys([*before.findings, *after.findings]):
         baseline, candidate = (_of_key(side.findings, key) for side in (before, after))
         for former, latter in _paired(baseline, candidate):
-            outcome = _outcome(former, latter, baseline, key in before, key in after)
+            outcome = _outcome(former, latter, baseline, known_before=key in before, known_after=key in after)
             if outcome is not None:
                 changes.append(FindingChange(outcome, former, latter, kernel))
     return sorted(changes, key=lambda change: change.order)
@@ -263,32 +263,37 @@ def _outcome(
     before: KernelFinding | None,
     after: KernelFinding | None,
     baseline: Sequence[KernelFinding],
-    measured_before: bool,
-    measured_after: bool,
+    *,
+    known_before: bool,
+    known_after: bool,
 ) -> Outcome | None:
-    """Return the outcome of a finding; None if it is flagged on neither side. ``baseline`` are A's of its key."""
-    was, is_flagged = (side is not None and side.finding.stands_out for side in (before, after))
-    if was and not is_flagged:
-        if not measured_after:
+    """Return the outcome of a finding; None if it is flagged on neither side. ``baseline`` are A's of its key.
+
+    A side is known if it would have the finding: its probe has a result there.
+    """
+    was_flagged, is_flagged = (side is not None and side.finding.stands_out for side in (before, after))
+    if was_flagged and not is_flagged:
+        if not known_after:
             return "unknown"
         part = None if before is None or after is None else FindingChange("remaining", before, after).growth
         return "remaining" if part is not None and 1 + part > _FIXED_PART else "fixed"
-    if is_flagged and not was:
-        if not measured_before:
+    if is_flagged and not was_flagged:
+        if not known_before:
             return "unknown"
         growth = None if before is None or after is None else FindingChange("remaining", before, after).growth
         small = growth is not None and 1 + growth < _NEW_TIMES
         return "remaining" if small or (after is not None and _was_hidden(after, baseline)) else "new"
-    return "remaining" if was else None
+    return "remaining" if was_flagged else None
 
 
 def _was_hidden(after: KernelFinding, baseline: Sequence[KernelFinding]) -> bool:
     """Return whether a loss at a line is so small a part of all of A that A would not have flagged it."""
-    wholes = [
-        gain.whole for noted in baseline if noted.finding.stands_out and (gain := noted.finding.gain) and gain.whole
-    ]
     gain = after.finding.gain
-    return gain is not None and after.finding.line is not None and any(gain.most <= _HIDDEN_SHARE * w for w in wholes)
+    if gain is None or after.finding.line is None:
+        return False
+    gains = (noted.finding.gain for noted in baseline if noted.finding.stands_out)
+    totals = (flagged.whole for flagged in gains if flagged is not None and flagged.whole)
+    return any(gain.most <= _HIDDEN_SHARE * total for total in totals)
 
 
 def _main_metric(finding: KernelFinding) -> str:

@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from tui_probe.trace.launch_shape import Dim3
     from tui_probe.trace.model import KernelFacts
 
-TREND_LAUNCHES = 8
+TREND_LAUNCHES: Final = 8
 """Launches whose times a snapshot has, the last ones: a trend needs no more."""
 # Fields that are computed; all others are attributes of the kernel. See ARCHITECTURE.md, "a column of the live table".
-_COMPUTED_FIELDS = (
+_COMPUTED_FIELDS: Final = (
     "results", "device", "folder", "read", "trend", "files", "finding", "limiter", "worst_line", "brief", "first",
     "cycles", "cycle_share",
 )  # fmt: skip
 # Fields that are read from files of the kernel: None in a snapshot from the log only.
-_FOLDER_FIELDS = (
+_FOLDER_FIELDS: Final = (
     "registers_pruned", "registers_probed", "spills_pruned", "spills_probed", "shared", "static_shared",
     "static_shared_probed", "probe_reason",
 )  # fmt: skip
-_NO_FOLDER_FIELDS = dict.fromkeys(_FOLDER_FIELDS)
+_NO_FOLDER_FIELDS: Final = dict.fromkeys(_FOLDER_FIELDS)
 GPU_TIME: Final = "GPU time"
 LAUNCH_CYCLES: Final = "launch cycles"
 
@@ -146,8 +146,8 @@ class KernelSnapshot:
         return None if self.probe_reason is None else self.probe_reason.code
 
 
-_COPIED_FIELDS = [name for name in KernelSnapshot.__slots__ if name not in _COMPUTED_FIELDS]
-_LOG_FIELDS = [name for name in _COPIED_FIELDS if name not in _FOLDER_FIELDS]
+_COPIED_FIELDS: Final = [name for name in KernelSnapshot.__slots__ if name not in _COMPUTED_FIELDS]
+_LOG_FIELDS: Final = [name for name in _COPIED_FIELDS if name not in _FOLDER_FIELDS]
 
 
 def kernel_snapshot(kernel: KernelFacts, device: Device | None) -> KernelSnapshot:

@@ -26,12 +26,13 @@ if TYPE_CHECKING:
     from tui_probe.verdicts.kernel_matching import LaunchShape
 
 
-# Resident warps per SM, by compute capability: CUDA C++ Programming Guide, "Technical Specifications per Compute
-# Capability", maximum number of resident warps per SM.
-_MAX_WARPS = {
+_MAX_WARPS: Final = {
     "7.0": 64, "7.2": 64, "7.5": 32, "8.0": 64, "8.6": 48, "8.7": 48, "8.9": 48, "9.0": 64, "10.0": 64, "10.3": 64,
     "11.0": 48, "12.0": 48, "12.1": 48,
 }  # fmt: skip
+"""Maximum number of resident warps per SM by compute capability: CUDA C++ Programming Guide, "Technical Specifications
+per Compute Capability".
+"""
 MAX_RESULTS: Final = 20
 """Results of a kernel whose median is taken, the newest ones."""
 MIN_FOR_QUARTILES: Final = 4
@@ -224,7 +225,7 @@ def _values_of_probe(
     source: ViewSource, progress: Progress, problems: dict[str, None], shape: LaunchShape | None
 ) -> Iterator[KernelValue]:
     sums_faults = known_probe(source.kernel).fault_in_any_launch
-    rows, left_out = _rows_to_read(source, shape, sums_faults)
+    rows, left_out = _rows_to_read(source, shape, all_rows=sums_faults)
     if left_out:
         problems[f"{units.counted(left_out, 'older result')} are not part of the sums"] = None
     seen: dict[str, tuple[KernelValue, list[float], list[float]]] = {}
@@ -252,7 +253,7 @@ def _values_of_probe(
             yield median_over_launches(of_launches, values)
 
 
-def _rows_to_read(source: ViewSource, shape: LaunchShape | None, all_rows: bool) -> tuple[list[int], int]:
+def _rows_to_read(source: ViewSource, shape: LaunchShape | None, *, all_rows: bool) -> tuple[list[int], int]:
     """Return the results whose values make one, the newest first, and the number of older ones that are too many."""
     if source.launch is not None:
         row = source.launch.result  # that of another probe, if this one left none

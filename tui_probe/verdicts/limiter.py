@@ -72,11 +72,9 @@ def kernel_limiter(kernel: KernelFacts) -> KernelLimiter | None:
     if limiter is None or limiter.verdict.limit not in (None, "latency") or limiter.machine.simulated:
         return limiter
     question = latency_question(kernel)
-    return (
-        limiter
-        if question is None
-        else replace(limiter, asks=question.key, asked=f"{question.words} run {question.option}")
-    )
+    if question is None:
+        return limiter
+    return replace(limiter, asks=question.key, asked=f"{question.words} run {question.option}")
 
 
 def limiter_from_results(
@@ -208,7 +206,7 @@ def quantity_means(results: Iterable[AnalysedResult]) -> dict[str, float]:
     for metric_value in chain.from_iterable(result.metric_values for result in results):
         if metric_value.metric.quantity and metric_value.value is not None:
             values.setdefault(metric_value.metric.quantity, []).append(metric_value.value)
-    return {quantity: fmean(found) for quantity, found in values.items()}
+    return {quantity: fmean(numbers) for quantity, numbers in values.items()}
 
 
 def _sum_if_known(demand: Mapping[str, float], *quantities: Quantity) -> float | None:

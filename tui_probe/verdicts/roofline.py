@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tui_probe.probekit.measured import analyse_results, probe_measuring_all, probe_option_for
 from tui_probe.verdicts.limiter import limiter_from_results, quantity_means
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tui_probe.verdicts.limiter import NcuBytes
     from tui_probe.verdicts.utilization import LimiterVerdict
 
-_FLOAT_QUANTITIES = ("fp32 operations", "fp64 operations", "fp16 operations")
+_FLOAT_QUANTITIES: Final = ("fp32 operations", "fp64 operations", "fp16 operations")
 
 
 @dataclass(frozen=True, slots=True)

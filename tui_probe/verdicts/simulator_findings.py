@@ -10,6 +10,7 @@ from tui_probe.draw import units
 from tui_probe.draw.table import safe
 from tui_probe.input_limits import PTX_TEXT, parse_json
 from tui_probe.probekit.finding import Finding, place
+from tui_probe.trace.launch_shape import WARP_SIZE
 from tui_probe.trace.plain_file import read_within
 from tui_probe.trace.source_lines import SourceLines, source_position
 from tui_probe.verdicts.unended_launches import kernels_with_unended_launches
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tui_probe.trace.model import KernelFacts, Trace
+    from tui_probe.trace.source_lines import SourceLine
 
 _LABELS: Final = {
     "out_of_bounds": "out of bounds",
@@ -35,7 +37,6 @@ _LABELS: Final = {
 }
 _ACCESSES: Final = {"ld": "load", "ldu": "load", "st": "store", "atom": "atomic", "red": "atomic", "cp": "copy"}
 """Accesses by opcode, for a fault that ended the kernel before its access."""
-_WARP_THREADS: Final = 32
 _MASK_ADVICE: Final = "let all lanes of the mask execute the same instruction, or remove the other lanes from the mask"
 _DEADLOCK_ADVICE: Final = (
     ("mbarrier", "count the arrivals per phase, initialize the mbarrier with this number, and check the awaited phase"),
@@ -160,7 +161,7 @@ def _warp(site: dict[str, Any]) -> tuple[str, int] | None:
     block, thread = _coordinates(site.get("block")), site.get("thread")
     if block is None or _coordinates(thread) is None or not isinstance(thread, list) or any(thread[1:]):
         return None
-    return block, int(thread[0]) // _WARP_THREADS
+    return block, int(thread[0]) // WARP_SIZE
 
 
 def _launch(fault: dict[str, Any]) -> int | None:
@@ -235,7 +236,7 @@ def _coordinates(numbers: Any) -> str | None:
     return f"({', '.join(map(str, numbers))})" if isinstance(numbers, list) and len(numbers) == 3 else None
 
 
-def _source(kernel: KernelFacts, line: int | None) -> Any:
+def _source(kernel: KernelFacts, line: int | None) -> SourceLine | None:
     return SourceLines.of(kernel.folder).program_line(line) if line and kernel.folder else None
 
 
@@ -245,15 +246,15 @@ def _one_spaced(text: str) -> str:
 
 def _pruned_line(kernel: KernelFacts, site: dict[str, Any]) -> int | None:
     """Return the line of ``pruned.ptx`` with the same text, after as many equal ones of its function; None without."""
-    path, left = kernel.file("pruned.ptx"), site.get("occurrence")
+    path, occurrence = kernel.file("pruned.ptx"), site.get("occurrence")
     text = _one_spaced(str(site.get("text") or ""))
-    if path is None or path.stat().st_size > PTX_TEXT.most or not text or not isinstance(left, int):
+    if path is None or path.stat().st_size > PTX_TEXT.most or not text or not isinstance(occurrence, int):
         return None
     lines = read_within(path, PTX_TEXT).decode("utf-8", "replace").split("\n")
     name = str(site.get("function"))
     start = next((at for at, line in enumerate(lines) if name in line and (".entry" in line or ".func" in line)), 0)
     of_function = [(number, _one_spaced(line)) for number, line in enumerate(lines[start:], start + 1)]
-    alone = [number for number, line in of_function if line.startswith(text)]
-    shared = [number for number, line in of_function for _ in range(line.count(text))]  # several instructions in a line
-    places = alone if len(alone) > left else shared
-    return places[left] if left < len(places) else None
+    first_in_line = [number for number, line in of_function if line.startswith(text)]
+    anywhere = [number for number, line in of_function for _ in range(line.count(text))]  # several in a line
+    places = first_in_line if len(first_in_line) > occurrence else anywhere
+    return places[occurrence] if occurrence < len(places) else None

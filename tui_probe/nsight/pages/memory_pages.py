@@ -74,8 +74,8 @@ def traffic_rows(report: NcuReport, choice: LaunchSelection) -> list[TrafficRow]
     by_level = {level: ratios(traffics, level) for level in LEVELS}
     names = _program_names(report, traffics)
     return [
-        TrafficRow(name, each, {level: by_level[level][number] for level in LEVELS})
-        for number, (name, each) in enumerate(zip(names, traffics, strict=True))
+        TrafficRow(name, measured, {level: by_level[level][number] for level in LEVELS})
+        for number, (name, measured) in enumerate(zip(names, traffics, strict=True))
     ]
 
 
@@ -268,7 +268,7 @@ def _file(row: SectorRow) -> str:
     return stem(PurePath(row.metrics.origin).name)
 
 
-def _count_words(title: str, name: str, rank: int) -> Column[SectorRow]:
+def _count_column(title: str, name: str, rank: int) -> Column[SectorRow]:
     return Column(
         name,
         lambda r: getattr(r.metrics, name),
@@ -287,14 +287,14 @@ SECTOR_COLUMNS: Final[tuple[Column[SectorRow], ...]] = (
         lambda r: units.extent(r.metrics.shape.block), rank=3),
     Column("launches", lambda r: r.metrics.launches, "launches",
         lambda r: units.count(r.metrics.launches), rank=4),
-    _count_words("load req.", "load_requests", 2),
-    _count_words("ld sectors", "load_sectors", 1),
+    _count_column("load req.", "load_requests", 2),
+    _count_column("ld sectors", "load_sectors", 1),
     Column(
         "sectors_per_load", lambda r: r.metrics.sectors_per_load, "per load",
         lambda r: decimal(r.metrics.sectors_per_load),
     ),
-    _count_words("store req.", "store_requests", 2),
-    _count_words("st sectors", "store_sectors", 0),
+    _count_column("store req.", "store_requests", 2),
+    _count_column("st sectors", "store_sectors", 0),
     Column(
         "sectors_per_store", lambda r: r.metrics.sectors_per_store, "per store",
         lambda r: decimal(r.metrics.sectors_per_store),
